@@ -1,0 +1,9 @@
+//! The agents that run outside the control plane and talk to it over HTTP.
+//! They share no memory and no database with the server: everything they know
+//! comes from their own directory and from the wire.
+//!
+//! * [`node`]: the node agent. It enrols with a bootstrap token, sends
+//!   heartbeats, finishes its work when it is asked to drain, and ends by
+//!   itself when nobody needs it any more.
+
+pub mod node;

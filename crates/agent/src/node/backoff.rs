@@ -1,0 +1,78 @@
+//! How long to wait after a call that may succeed later.
+
+use std::time::Duration;
+
+use super::error::Error;
+
+/// A restarted server answers within a few hundred milliseconds.
+const FIRST: Duration = Duration::from_millis(100);
+
+/// Short enough that a node is enrolled a moment after its server came back;
+/// a thousand nodes at this pace are 200 requests a second.
+pub(crate) const LONGEST: Duration = Duration::from_secs(5);
+
+/// A `Retry-After` beyond this is taken for a mistake: the agent would look
+/// dead for longer than anybody waits for it.
+const LONGEST_ASKED: Duration = Duration::from_secs(300);
+
+#[derive(Debug, Default)]
+pub(crate) struct Backoff {
+    failures: u32,
+}
+
+impl Backoff {
+    pub(crate) fn reset(&mut self) {
+        self.failures = 0;
+    }
+
+    /// The next delay: between half and all of 100 ms doubled per failure, so
+    /// that nodes that failed together do not come back together; never less
+    /// than the server asked for.
+    pub(crate) fn next(&mut self, asked: Option<Duration>) -> Result<Duration, Error> {
+        // 2^6 * 100 ms is beyond the longest delay; more would only overflow.
+        let whole = FIRST.saturating_mul(1 << self.failures.min(6)).min(LONGEST);
+        self.failures = self.failures.saturating_add(1);
+        let half = whole / 2;
+        let delay = half + half.mul_f64(fraction()?);
+        Ok(delay.max(asked.unwrap_or_default().min(LONGEST_ASKED)))
+    }
+}
+
+/// Uniform in 0..1.
+fn fraction() -> Result<f64, Error> {
+    let random = getrandom::u32().map_err(|error| Error::Random(error.to_string()))?;
+    Ok(f64::from(random) / (f64::from(u32::MAX) + 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_double_within_their_jitter_up_to_the_longest() {
+        let mut backoff = Backoff::default();
+        for whole in [100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000] {
+            let delay = backoff.next(None).unwrap();
+            let whole = Duration::from_millis(whole);
+            assert!(
+                whole / 2 <= delay && delay <= whole,
+                "{delay:?} is not within {whole:?}"
+            );
+        }
+        backoff.reset();
+        assert!(backoff.next(None).unwrap() <= FIRST);
+    }
+
+    #[test]
+    fn the_server_may_ask_for_more_within_reason() {
+        let mut backoff = Backoff::default();
+        assert_eq!(
+            backoff.next(Some(Duration::from_secs(7))).unwrap(),
+            Duration::from_secs(7)
+        );
+        assert_eq!(
+            backoff.next(Some(Duration::from_secs(86_400))).unwrap(),
+            LONGEST_ASKED
+        );
+    }
+}

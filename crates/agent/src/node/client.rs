@@ -1,0 +1,247 @@
+//! The node protocol over HTTP: one method per call, one attempt each. Whether
+//! and when to try again is decided by the callers.
+
+use std::fmt;
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use reqwest::{Response, StatusCode, Url, redirect};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use slipway_wire::plexd::{
+    DrainAcknowledgement, HeartbeatReply, HeartbeatRequest, NodeError, RegisterReply,
+    RegisterRequest,
+};
+
+use super::error::Error;
+use super::identity::Identity;
+use super::secret::Secret;
+
+/// A server under load answers within this or is not worth waiting for; the
+/// next attempt asks anew.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// A reply is a few hundred bytes, with a list of peers some hundred thousand.
+const LARGEST_REPLY: usize = 1 << 20;
+
+/// A refusal ends up in `status.json`; what is longer is not for people.
+const LONGEST_MESSAGE: usize = 500;
+
+/// Why a call gave no result.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// No answer, or one that makes no sense. Whether the call had an effect
+    /// is not known.
+    NoAnswer { reason: String },
+    /// The server asks to try later (408, 429, 5xx).
+    Later {
+        status: StatusCode,
+        explanation: String,
+        retry_after: Option<Duration>,
+    },
+    /// The same call would be answered the same way.
+    Refused {
+        status: StatusCode,
+        explanation: String,
+    },
+}
+
+impl Failure {
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Later { retry_after, .. } => *retry_after,
+            Self::NoAnswer { .. } | Self::Refused { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoAnswer { reason } => write!(f, "no usable answer from the server: {reason}"),
+            Self::Later {
+                status,
+                explanation,
+                ..
+            }
+            | Self::Refused {
+                status,
+                explanation,
+            } => {
+                write!(f, "the server answered {}: {explanation}", status.as_u16())
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Client {
+    http: reqwest::Client,
+    api_url: Url,
+}
+
+impl Client {
+    pub(crate) fn new(api_url: &Url) -> Result<Self, Error> {
+        // An error says that a provider is installed already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = reqwest::Client::builder()
+            .timeout(DEADLINE)
+            .connect_timeout(DEADLINE)
+            // A bearer is for this server, not for whatever it points to.
+            .redirect(redirect::Policy::none())
+            // The document is the whole configuration of a node.
+            .no_proxy();
+        let builder = if api_url.scheme() == "http" {
+            // Without this the system's certificates are loaded even for plain
+            // HTTP, and a machine that has none gets an error.
+            builder.tls_certs_only([])
+        } else {
+            builder
+        };
+        let http = builder.build().map_err(|error| Error::Client {
+            api_url: api_url.to_string(),
+            reason: with_causes(&error),
+        })?;
+        Ok(Self {
+            http,
+            api_url: api_url.clone(),
+        })
+    }
+
+    pub(crate) async fn register(
+        &self,
+        token: &Secret,
+        request: &RegisterRequest,
+    ) -> Result<RegisterReply, Failure> {
+        let response = self.post(&["register"], token, request).await?;
+        decode(response).await
+    }
+
+    pub(crate) async fn heartbeat(
+        &self,
+        identity: &Identity,
+        request: &HeartbeatRequest,
+    ) -> Result<HeartbeatReply, Failure> {
+        let path = ["nodes", &identity.node_id, "heartbeat"];
+        let response = self.post(&path, &identity.node_secret_key, request).await?;
+        decode(response).await
+    }
+
+    pub(crate) async fn drain_acknowledge(
+        &self,
+        identity: &Identity,
+        request: &DrainAcknowledgement,
+    ) -> Result<(), Failure> {
+        let path = ["nodes", &identity.node_id, "drain"];
+        self.post(&path, &identity.node_secret_key, request)
+            .await
+            .map(|_| ())
+    }
+
+    async fn post<T: Serialize + Sync>(
+        &self,
+        path: &[&str],
+        bearer: &Secret,
+        body: &T,
+    ) -> Result<Response, Failure> {
+        let mut url = self.api_url.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().push("v1").extend(path);
+        }
+        let sent = self
+            .http
+            .post(url)
+            .bearer_auth(bearer.expose())
+            .json(body)
+            .send()
+            .await;
+        let response = sent.map_err(no_answer)?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let retry_after = retry_after(response.headers());
+        let explanation = bearer.redact(&explanation(response).await);
+        Err(match status {
+            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Failure::Later {
+                status,
+                explanation,
+                retry_after,
+            },
+            _ if status.is_server_error() => Failure::Later {
+                status,
+                explanation,
+                retry_after,
+            },
+            _ => Failure::Refused {
+                status,
+                explanation,
+            },
+        })
+    }
+}
+
+fn no_answer(error: reqwest::Error) -> Failure {
+    Failure::NoAnswer {
+        reason: with_causes(&error.without_url()),
+    }
+}
+
+/// reqwest's own text says "error sending request"; what a person needs, such
+/// as "connection refused", is in the causes.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// Seconds only. A date would need the wall clock, and no server of this
+/// protocol sends one.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers
+        .get(RETRY_AFTER)?
+        .to_str()
+        .ok()?
+        .trim()
+        .parse()
+        .ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+async fn decode<T: DeserializeOwned>(response: Response) -> Result<T, Failure> {
+    let body = body(response).await?;
+    serde_json::from_slice(&body).map_err(|error| Failure::NoAnswer {
+        // Only the place: the parser's message may quote the node key.
+        reason: format!(
+            "its reply is not understood at line {}, column {}",
+            error.line(),
+            error.column()
+        ),
+    })
+}
+
+async fn body(mut response: Response) -> Result<Vec<u8>, Failure> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(no_answer)? {
+        if body.len() + chunk.len() > LARGEST_REPLY {
+            return Err(Failure::NoAnswer {
+                reason: format!("its reply is longer than {LARGEST_REPLY} bytes"),
+            });
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+async fn explanation(response: Response) -> String {
+    let body = body(response).await.unwrap_or_default();
+    let text = match serde_json::from_slice::<NodeError>(&body) {
+        Ok(error) => format!("{} ({})", error.message, error.code),
+        Err(_) => "without an explanation".to_owned(),
+    };
+    text.chars().take(LONGEST_MESSAGE).collect()
+}

@@ -1,0 +1,96 @@
+//! From a bootstrap token to an identity.
+//!
+//! *Expected flow:* the key is on disk → register → the identity is on disk →
+//! the token is removed.
+//! *Guarantees:* one key pair for the life of the directory; a lost answer is
+//! asked for again with the same key; a refusal is not repeated until the
+//! document changes, since the same token would get the same refusal.
+//! *Assumes* that a server answers a consumed token with the same public key
+//! again as long as the node has not sent a heartbeat.
+
+use data_encoding::HEXLOWER;
+use slipway_wire::plexd::{CAPABILITY_DRAIN, RegisterRequest};
+
+use super::backoff::Backoff;
+use super::client::{Client, Failure};
+use super::config::Config;
+use super::contact::Contact;
+use super::directory::Directory;
+use super::error::Error;
+use super::identity::{Identity, public_key};
+use super::machine::BootMoment;
+use super::secret::Secret;
+use super::status::{State, StatusFile};
+use super::user_data::{UserData, token_forget, token_read};
+
+/// `None` if the document changed meanwhile and has to be read again.
+pub(crate) async fn enrol(
+    directory: &Directory,
+    document: &UserData,
+    config: &Config,
+    client: &Client,
+    contact: &Contact,
+    status: &mut StatusFile<'_>,
+) -> Result<Option<Identity>, Error> {
+    let Some(token) = token_read(directory)? else {
+        status.publish(
+            State::Refused,
+            "the user-data document carries no bootstrap token",
+        );
+        document.changed(directory).await;
+        return Ok(None);
+    };
+    let public_key = public_key(directory)?;
+    status.publish(
+        State::Enrolling,
+        format!("registering with {}", config.api_url),
+    );
+    let mut backoff = Backoff::default();
+    loop {
+        let request = request(config, &token, &public_key)?;
+        match client.register(&token, &request).await {
+            Ok(reply) => {
+                contact.made();
+                let identity = Identity {
+                    node_id: reply.node_id,
+                    node_secret_key: Secret::new(reply.node_secret_key),
+                    enrolled_at: BootMoment::now()?,
+                };
+                identity.store(directory)?;
+                token_forget(directory)?;
+                return Ok(Some(identity));
+            }
+            Err(failure @ Failure::Refused { .. }) => {
+                status.publish(State::Refused, failure.to_string());
+                document.changed(directory).await;
+                return Ok(None);
+            }
+            Err(failure) => {
+                status.publish(State::Enrolling, failure.to_string());
+                let delay = backoff.next(failure.retry_after())?;
+                tokio::select! {
+                    () = tokio::time::sleep(delay) => {}
+                    () = document.changed(directory) => return Ok(None),
+                }
+            }
+        }
+    }
+}
+
+/// The bodies of both generations in one.
+fn request(config: &Config, token: &Secret, public_key: &str) -> Result<RegisterRequest, Error> {
+    let mut nonce = [0; 16];
+    getrandom::fill(&mut nonce).map_err(|error| Error::Random(error.to_string()))?;
+    Ok(RegisterRequest {
+        token: Some(token.expose().to_owned()),
+        bootstrap_token: Some(token.expose().to_owned()),
+        public_key: public_key.to_owned(),
+        hostname: config.hostname.clone(),
+        project_id: config.project_id.clone(),
+        resource_handle: config.resource_handle.clone(),
+        nonce: Some(HEXLOWER.encode(&nonce)),
+        requested_resource_id: None,
+        capabilities: vec![CAPABILITY_DRAIN.to_owned()],
+        metadata: None,
+    })
+}

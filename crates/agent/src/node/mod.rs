@@ -1,0 +1,40 @@
+//! The node agent: one process for one node directory.
+//!
+//! The directory is the whole world of an agent. Whoever laid it out wrote
+//! `user-data`; everything else in it that this module names is the agent's:
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `user-data` | the cloud-config document, only read |
+//! | `rootfs/` | the files of that document, as cloud-init would have written them |
+//! | `agent.lock` | record lock held for life; *the* identity of the running agent |
+//! | `agent.json` | pid, start time and boot id: evidence for people |
+//! | `status.json` | what the agent is doing, for `observe` and `explain` |
+//! | `state/key.pk8` | key pair, on disk before the first register |
+//! | `state/identity.json` | node id and node key, on disk before the token is forgotten |
+//! | `state/drained.json` | the drain that was acknowledged |
+//!
+//! The agent never starts a process, never listens, and writes nowhere else.
+//! No secret reaches a log line, an error, a `Debug` output or `status.json`.
+
+mod run;
+
+mod enrol;
+mod serve;
+
+mod backoff;
+mod client;
+mod contact;
+
+mod config;
+mod directory;
+mod identity;
+mod machine;
+mod secret;
+mod status;
+mod user_data;
+
+mod error;
+
+pub use error::Error;
+pub use run::{Ending, NodeOptions, run, run_until};

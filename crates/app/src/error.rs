@@ -1,0 +1,68 @@
+//! The application's one error: a refusal with its kind. Faults of the
+//! database become refusals too, with their text kept for the log and not for
+//! the caller.
+
+use slipway_core::error::{ErrorKind, Refusal};
+
+use crate::ports::store;
+
+/// Why a use-case did not happen.
+#[derive(Debug, thiserror::Error)]
+#[error("{refusal}")]
+pub struct Error {
+    pub refusal: Refusal,
+    /// For the log only.
+    pub internal: Option<String>,
+}
+
+impl Error {
+    pub fn kind(&self) -> ErrorKind {
+        self.refusal.kind
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Self {
+            refusal,
+            internal: None,
+        }
+    }
+}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Self {
+        let internal = Some(error.to_string());
+        match error {
+            store::Error::Refused(refusal) => refusal.into(),
+            store::Error::NotFound { kind } => Self {
+                refusal: Refusal::new(
+                    ErrorKind::ResourceNotFound,
+                    format!("there is no such {kind}; check the id"),
+                ),
+                internal: None,
+            },
+            store::Error::Corrupt { id, reason } => Self {
+                refusal: Refusal::new(
+                    ErrorKind::RowInvalid,
+                    format!("{id} is held because its row is invalid: {reason}"),
+                ),
+                internal,
+            },
+            store::Error::Unavailable(_) => Self {
+                refusal: Refusal::new(
+                    ErrorKind::Unavailable,
+                    "the database cannot be reached now; try again in a moment",
+                ),
+                internal,
+            },
+            store::Error::Internal(_) => Self {
+                refusal: Refusal::new(
+                    ErrorKind::Internal,
+                    "something went wrong here; the correlation id finds it in the log",
+                ),
+                internal,
+            },
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The application: the ports through which it reaches the world, and the
+//! use-cases, one file each. Authorisation is asked here. It knows no
+//! database, no HTTP and no Kubernetes; the adapters do.
+
+pub mod authorise;
+pub mod context;
+pub mod error;
+pub mod ports;
+pub mod seed;
+pub mod usecases;
+
+#[cfg(feature = "testing")]
+pub mod testing;
+
+pub use context::Context;
+pub use error::Error;

@@ -1,0 +1,10 @@
+//! The ports: what the application needs from outside, in its own words.
+//! Adapters implement them; the conformance suites in `testing` check them.
+
+pub mod clock;
+pub mod store;
+pub mod substrate;
+
+pub use clock::{Clock, Entropy};
+pub use store::Store;
+pub use substrate::Substrate;

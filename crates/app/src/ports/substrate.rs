@@ -1,0 +1,58 @@
+//! The substrate port: what an engine can do. Engines know no phase and decide
+//! nothing; they report what is there and do what they are told.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use slipway_core::blueprint::Engine;
+use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
+use slipway_core::observation::CompositeReport;
+use slipway_render::RenderedComposite;
+
+/// Where a composite lives and what must be true there for an answer to count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    pub provisioned_resource_id: ProvisionedResourceId,
+    pub namespace: String,
+    pub name: String,
+    /// The identity that the cluster or root had when it was registered.
+    /// Another one there makes every observation Unknown.
+    pub substrate_uid: Option<String>,
+}
+
+/// Why an engine could not do what it was told. Never carries a secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The object there is another installation's, or not the one that was read.
+    #[error("{0}")]
+    Conflict(String),
+    /// A worker with a newer claim wrote the object; this one must let go.
+    #[error("the object was written under claim {found:?}, which is newer than {ours:?}")]
+    Superseded { ours: ClaimToken, found: ClaimToken },
+    /// The substrate could not be reached or refused.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// An engine. Every action is idempotent, and returns when the outside has
+/// been told, not when it has finished: the next observation shows the rest.
+#[async_trait]
+pub trait Substrate: fmt::Debug + Send + Sync {
+    fn engine(&self) -> Engine;
+
+    /// The identity of the cluster or root behind this engine, by which a
+    /// later absence is proven.
+    async fn identity(&self) -> Result<String, Error>;
+
+    /// One report per address, in their order, gathered in one pass. Cannot
+    /// fail as a whole: what could not be read is Unknown.
+    async fn observe(&self, addresses: &[Address]) -> Vec<CompositeReport>;
+
+    /// Creates the composite or brings it to what is rendered. Looks up first;
+    /// refuses an object of another installation.
+    async fn apply(&self, composite: &RenderedComposite) -> Result<(), Error>;
+
+    /// Begins or continues the deletion of the object with this uid. An absent
+    /// object is success, an object with another uid a conflict.
+    async fn delete(&self, address: &Address, uid: &str) -> Result<(), Error>;
+}

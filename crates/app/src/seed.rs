@@ -1,0 +1,83 @@
+//! What a fresh installation contains, so that the first command works: a
+//! project, a cloud, a credential, a cluster, their assignments and the
+//! blueprint `local-node`.
+
+use serde_json::json;
+use slipway_core::blueprint::{BlueprintVersion, Engine, InjectionStrategy, MeshRole};
+use slipway_core::ids::{
+    BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, ProjectId,
+};
+use slipway_core::parameters::{InvalidSchema, Parameter, ParameterSchema, ParameterType};
+use slipway_render::local_node::PARAMETER_BUSY_SECONDS;
+
+use crate::ports::Entropy;
+
+/// Rows to be there at the end. Those whose name exists are left as they are.
+#[derive(Debug, Clone)]
+pub struct Seed {
+    pub project_id: ProjectId,
+    pub project: String,
+    pub cloud_id: CloudId,
+    pub cloud: String,
+    pub provider: String,
+    pub credential_id: CloudCredentialId,
+    pub credential: String,
+    pub kv_mount: String,
+    pub kv_path: String,
+    pub cluster_id: ClusterId,
+    pub cluster: String,
+    pub engine: Engine,
+    pub substrate_uid: String,
+    /// The namespace is this and the id of the project that ends up there.
+    pub namespace_prefix: String,
+    pub blueprint: BlueprintVersion,
+    pub blueprint_name: String,
+    pub blueprint_description: String,
+}
+
+impl Seed {
+    /// The embedded default: everything is called `local`, the project `default`.
+    pub fn local(
+        entropy: &dyn Entropy,
+        substrate_uid: String,
+        namespace_prefix: String,
+    ) -> Result<Self, InvalidSchema> {
+        let cloud_id = CloudId::new(entropy.uuid());
+        let credential_id = CloudCredentialId::new(entropy.uuid());
+        Ok(Self {
+            project_id: ProjectId::new(entropy.uuid()),
+            project: "default".to_owned(),
+            cloud_id,
+            cloud: "local".to_owned(),
+            provider: "local".to_owned(),
+            credential_id,
+            credential: "local".to_owned(),
+            kv_mount: "secret".to_owned(),
+            kv_path: format!("clouds/{cloud_id}/credentials/{credential_id}"),
+            cluster_id: ClusterId::new(entropy.uuid()),
+            cluster: "local".to_owned(),
+            engine: Engine::Local,
+            substrate_uid,
+            namespace_prefix,
+            blueprint: BlueprintVersion {
+                id: BlueprintVersionId::new(entropy.uuid()),
+                blueprint_id: BlueprintId::new(entropy.uuid()),
+                slug: "local-node".to_owned(),
+                version: "v1".to_owned(),
+                engine: Engine::Local,
+                parameter_schema: ParameterSchema::new(vec![Parameter {
+                    name: PARAMETER_BUSY_SECONDS.to_owned(),
+                    kind: ParameterType::Integer,
+                    required: false,
+                    default: Some(json!(0)),
+                }])?,
+                injection_strategy: InjectionStrategy::CloudInitUserData,
+                mesh_role: MeshRole::Node,
+                provider_kinds: vec!["local".to_owned()],
+            },
+            blueprint_name: "Local node".to_owned(),
+            blueprint_description: "A node agent that runs as a process of this machine."
+                .to_owned(),
+        })
+    }
+}

@@ -1,0 +1,26 @@
+//! The conformance suite of the store port, for every adapter to run.
+//!
+//! [`conformance`] is the sequential half: each method and each rule, one after
+//! the other. [`races`] is the other half: pairs of operations on one resource
+//! at the same moment, many rounds, with the invariants checked after each. A
+//! store that passes the first and not the second is wrong; the second is where
+//! locking shows.
+//!
+//! [`bad_row`] asks how the store treats a row that breaks an invariant; only
+//! the adapter's own tests can make one, so they hand in how.
+//!
+//! All expect a store that nobody else uses and panic on the first violation.
+//! They speak to the store through the port alone.
+
+mod bad_row;
+mod invariants;
+mod pairs;
+mod races;
+mod sequential;
+mod substrate;
+mod worker;
+mod world;
+
+pub use bad_row::bad_row;
+pub use races::races;
+pub use sequential::conformance;

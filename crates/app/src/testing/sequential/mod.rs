@@ -1,0 +1,11 @@
+//! The sequential half: each method and each rule, one after the other.
+
+mod aborts;
+mod claims;
+mod decisions;
+mod declarations;
+mod lifecycle;
+mod lists;
+mod suite;
+
+pub use suite::conformance;

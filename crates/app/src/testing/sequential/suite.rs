@@ -1,0 +1,46 @@
+//! The order of the sequential half.
+
+use std::sync::Arc;
+
+use super::{aborts, claims, decisions, declarations, lifecycle, lists};
+use crate::ports::Store;
+use crate::testing::world::World;
+
+/// Runs the sequential half.
+pub async fn conformance(store: Arc<dyn Store>) {
+    let world = World::new(store).await;
+    lists::the_database_answers_and_knows_its_installation(&world).await;
+    lists::a_seed_is_written_once(&world).await;
+    lists::keys_are_found_replaced_and_counted(&world).await;
+
+    declarations::a_declaration_is_there_as_it_was_declared(&world).await;
+    declarations::what_is_missing_is_refused_by_name(&world).await;
+    declarations::references_go_by_name_or_id(&world).await;
+    declarations::a_taken_handle_is_refused_and_nothing_is_written(&world).await;
+
+    decisions::unknown_keys_are_not_found(&world).await;
+    decisions::a_refusal_writes_nothing(&world).await;
+    decisions::what_was_read_before_another_write_is_refused_whole(&world).await;
+    decisions::an_empty_commit_changes_nothing(&world).await;
+    decisions::blockers_keep_their_age_and_go_away(&world).await;
+
+    claims::a_claimed_attempt_is_not_claimed_again(&world).await;
+    claims::a_claim_takes_no_more_than_it_was_asked_for(&world).await;
+    claims::a_lease_that_is_over_is_claimed_anew_and_fences_the_old_one(&world).await;
+    claims::a_wake_during_a_claim_makes_it_due_again(&world).await;
+    claims::a_release_sets_when_it_is_due_and_counts_failures(&world).await;
+    claims::a_held_row_has_a_blocker_and_is_given_back(&world).await;
+    claims::waking_all_wakes_what_is_not_settled(&world).await;
+    claims::a_worker_that_starts_again_takes_its_claims_back(&world).await;
+
+    lifecycle::a_resource_walks_to_ready_and_out_again(&world).await;
+    lifecycle::a_lost_answer_to_register_is_given_again(&world).await;
+    lifecycle::a_lost_substrate_gets_a_new_token_and_a_new_node(&world).await;
+    lifecycle::force_revokes_the_key(&world).await;
+    lifecycle::a_revoked_token_enrols_nobody(&world).await;
+
+    aborts::a_caller_that_goes_away_leaves_nothing_open(&world).await;
+
+    lists::pages_give_each_row_once_and_in_order(&world).await;
+    lists::resources_are_filtered(&world).await;
+}

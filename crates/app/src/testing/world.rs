@@ -1,0 +1,279 @@
+//! The suite's hands: declaring, enrolling and deleting through the port, with ids and secrets that it makes up itself.
+//!
+//! Ids rise with every one made, so that "everything since then" is a cursor.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use slipway_core::audit::Actor;
+use slipway_core::blueprint::{BlueprintVersion, Engine, InjectionStrategy, MeshRole};
+use slipway_core::ids::{
+    BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, DeletionId, DrainId,
+    NodeId, ProjectId, ProvisionedResourceId, ResourceId,
+};
+use slipway_core::node::CAPABILITY_DRAIN;
+use slipway_core::parameters::{Parameter, ParameterSchema, ParameterType};
+use slipway_core::rules::declare::{Declaration, declare};
+use slipway_core::rules::enrol::{Enrolment, enrol};
+use slipway_core::rules::{delete, drain};
+use slipway_core::snapshot::ResourceSnapshot;
+use slipway_core::text::{Handle, Labels, Reason};
+use slipway_core::token::{SecretHash, TokenKind};
+use slipway_core::{ErrorKind, Phase};
+use uuid::Uuid;
+
+use super::substrate::Substrate;
+use crate::ports::Store;
+use crate::ports::store::{DeclareKey, Error, ResourceKey};
+use crate::seed::Seed;
+
+pub(super) const PROJECT: &str = "default";
+pub(super) const BLUEPRINT: &str = "conformance-node";
+
+/// A resource under test.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Declared {
+    pub(super) resource: ResourceId,
+    pub(super) attempt: ProvisionedResourceId,
+}
+
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) substrate: Substrate,
+    counter: AtomicU64,
+    /// The last position that a check has seen.
+    pub(super) seen_position: AtomicI64,
+}
+
+impl World {
+    /// A world on this store, with the seed written.
+    pub(super) async fn new(store: Arc<dyn Store>) -> Self {
+        let world = Self {
+            store,
+            substrate: Substrate::default(),
+            counter: AtomicU64::new(1),
+            seen_position: AtomicI64::new(0),
+        };
+        world
+            .store
+            .seed(&world.mk_seed())
+            .await
+            .expect("the seed is written");
+        world
+    }
+
+    pub(super) fn uuid(&self) -> Uuid {
+        let number = self.counter.fetch_add(1, Ordering::Relaxed);
+        Uuid::from_u128((0x0190_0000_0000_7000_u128 << 64) | u128::from(number))
+    }
+
+    /// A secret that no other call gives.
+    pub(super) fn hash(&self) -> SecretHash {
+        SecretHash::of(self.uuid().as_bytes())
+    }
+
+    pub(super) fn public_key(&self) -> [u8; 32] {
+        *self.hash().as_bytes()
+    }
+
+    pub(super) fn handle(&self) -> String {
+        format!("r{}", self.uuid().simple())
+    }
+
+    pub(super) fn mk_seed(&self) -> Seed {
+        let schema = ParameterSchema::new(vec![Parameter {
+            name: "size".to_owned(),
+            kind: ParameterType::Integer,
+            required: false,
+            default: None,
+        }]);
+        Seed {
+            project_id: ProjectId::new(self.uuid()),
+            project: PROJECT.to_owned(),
+            cloud_id: CloudId::new(self.uuid()),
+            cloud: "local".to_owned(),
+            provider: "local".to_owned(),
+            credential_id: CloudCredentialId::new(self.uuid()),
+            credential: "local".to_owned(),
+            kv_mount: "secret".to_owned(),
+            kv_path: "clouds/local".to_owned(),
+            cluster_id: ClusterId::new(self.uuid()),
+            cluster: "local".to_owned(),
+            engine: Engine::Local,
+            substrate_uid: "root-1".to_owned(),
+            namespace_prefix: "slipway-".to_owned(),
+            blueprint: BlueprintVersion {
+                id: BlueprintVersionId::new(self.uuid()),
+                blueprint_id: BlueprintId::new(self.uuid()),
+                slug: BLUEPRINT.to_owned(),
+                version: "v1".to_owned(),
+                engine: Engine::Local,
+                parameter_schema: schema.expect("the schema is valid"),
+                injection_strategy: InjectionStrategy::CloudInitUserData,
+                mesh_role: MeshRole::Node,
+                provider_kinds: vec!["local".to_owned()],
+            },
+            blueprint_name: "Conformance".to_owned(),
+            blueprint_description: "For the suite alone.".to_owned(),
+        }
+    }
+
+    pub(super) fn declare_key(&self, handle: &str) -> DeclareKey {
+        DeclareKey {
+            project: PROJECT.to_owned(),
+            handle: handle.to_owned(),
+            blueprint: BLUEPRINT.to_owned(),
+            version: None,
+            credential: None,
+        }
+    }
+
+    pub(super) async fn declare(&self, handle: &str) -> Result<Declared, Error> {
+        self.declare_by(&self.declare_key(handle)).await
+    }
+
+    pub(super) async fn declare_by(&self, key: &DeclareKey) -> Result<Declared, Error> {
+        let declaration = Declaration {
+            resource_id: ResourceId::new(self.uuid()),
+            provisioned_resource_id: ProvisionedResourceId::new(self.uuid()),
+            handle: Handle::parse(&key.handle).expect("the suite's handles are valid"),
+            labels: Labels::parse(BTreeMap::from([("tier".to_owned(), "ünïcode".to_owned())]))
+                .expect("the suite's labels are valid"),
+            project: key.project.clone(),
+            blueprint: key.blueprint.clone(),
+            version: key.version.clone(),
+            credential: key.credential.clone(),
+            parameters: BTreeMap::from([("size".to_owned(), serde_json::json!(3))]),
+        };
+        self.store
+            .decide_declaration(key, &mut |snapshot| {
+                declare(snapshot, &declaration, &operator())
+            })
+            .await?;
+        Ok(Declared {
+            resource: declaration.resource_id,
+            attempt: declaration.provisioned_resource_id,
+        })
+    }
+
+    pub(super) async fn delete(&self, resource: ResourceId) -> Result<DeletionId, Error> {
+        let fresh = DeletionId::new(self.uuid());
+        let reason = Reason::parse("the suite is done with it").expect("a valid reason");
+        let mut answered = fresh;
+        self.store
+            .decide(ResourceKey::Resource(resource), &mut |snapshot| {
+                let requested = delete::request(snapshot, fresh, &reason, &operator())?;
+                answered = requested.deletion_id;
+                Ok(requested.commit)
+            })
+            .await?;
+        Ok(answered)
+    }
+
+    pub(super) async fn enrol(
+        &self,
+        token: SecretHash,
+        public_key: [u8; 32],
+    ) -> Result<NodeId, Error> {
+        let enrolment = Enrolment {
+            token_hash: token,
+            kind: TokenKind::Node,
+            public_key,
+            hostname: "node.example".to_owned(),
+            capabilities: vec![CAPABILITY_DRAIN.to_owned()],
+            nonce: Some("nonce".to_owned()),
+            project_id: None,
+            resource_handle: None,
+            node_id: NodeId::new(self.uuid()),
+            key_hash: self.hash(),
+        };
+        let mut node_id = enrolment.node_id;
+        self.store
+            .decide(ResourceKey::Token(token), &mut |snapshot| {
+                let enrolled = enrol(snapshot, &enrolment)?;
+                node_id = enrolled.node_id;
+                Ok(enrolled.commit)
+            })
+            .await?;
+        Ok(node_id)
+    }
+
+    pub(super) async fn acknowledge(&self, node: NodeId, drain: DrainId) -> Result<(), Error> {
+        let mut rule = |snapshot: &ResourceSnapshot| drain::acknowledge(snapshot, node, drain);
+        self.store.decide(ResourceKey::Node(node), &mut rule).await
+    }
+
+    pub(super) async fn leave(&self, node: NodeId) -> Result<(), Error> {
+        let mut rule = |snapshot: &ResourceSnapshot| drain::leave(snapshot, node);
+        self.store.decide(ResourceKey::Node(node), &mut rule).await
+    }
+
+    pub(super) async fn force(&self, resource: ResourceId) -> Result<(), Error> {
+        let reason = Reason::parse("the node is lost").expect("a valid reason");
+        let mut rule = |snapshot: &ResourceSnapshot| drain::force(snapshot, &reason, &operator());
+        self.store
+            .decide(ResourceKey::Resource(resource), &mut rule)
+            .await
+    }
+
+    /// The token that the attempt waits with.
+    pub(super) async fn token(&self, attempt: ProvisionedResourceId) -> SecretHash {
+        self.snapshot(attempt)
+            .await
+            .token
+            .expect("the attempt has a token")
+            .hash
+    }
+
+    /// A fresh resource that waits for its node.
+    pub(super) async fn enrolling(&self) -> Declared {
+        let declared = self.declare(&self.handle()).await.expect("a declaration");
+        self.drive(declared.attempt, Phase::Enrolling).await;
+        declared
+    }
+
+    /// A fresh resource with its node.
+    pub(super) async fn ready(&self) -> (Declared, NodeId) {
+        let declared = self.enrolling().await;
+        let token = self.token(declared.attempt).await;
+        let node = self
+            .enrol(token, self.public_key())
+            .await
+            .expect("an enrolment");
+        self.drive(declared.attempt, Phase::Ready).await;
+        (declared, node)
+    }
+
+    /// A fresh resource that is being deleted and whose node was asked to drain.
+    pub(super) async fn draining(&self) -> (Declared, NodeId, DrainId) {
+        let (declared, node) = self.ready().await;
+        self.delete(declared.resource).await.expect("a deletion");
+        let claimed = self.claim_now(declared.attempt).await;
+        self.tick(claimed)
+            .await
+            .expect("the tick that asks for the drain");
+        let snapshot = self.snapshot(declared.attempt).await;
+        let drain = snapshot
+            .node
+            .and_then(|node| node.drain)
+            .expect("the node was asked to drain");
+        (declared, node, drain.id)
+    }
+}
+
+pub(super) fn operator() -> Actor {
+    Actor {
+        name: "key:suite".to_owned(),
+        correlation_id: Some("suite".to_owned()),
+    }
+}
+
+/// The kind of a refusal; panics on any other outcome.
+pub(super) fn refused<T: std::fmt::Debug>(outcome: Result<T, Error>) -> ErrorKind {
+    match outcome {
+        Err(Error::Refused(refusal)) => refusal.kind,
+        other => panic!("expected a refusal, got {other:?}"),
+    }
+}

@@ -1,0 +1,85 @@
+//! Who is calling: API keys of people and programs, node keys of agents.
+//! Whatever is wrong with a key, the answer is the same.
+
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::ids::{ApiKeyId, NodeId};
+use slipway_core::keys::{ApiKeyText, NodeKeyText};
+use slipway_core::secret::Secret;
+
+use crate::authorise::{Caller, Role};
+use crate::ports::store::ApiKey;
+use crate::{Context, Error};
+
+/// The holder of an API key.
+pub async fn api_key(context: &Context, text: &str, correlation_id: &str) -> Result<Caller, Error> {
+    let parsed = ApiKeyText::parse(text).ok_or_else(unknown_key)?;
+    let key = context
+        .store
+        .api_key_find(&parsed.short)
+        .await?
+        .ok_or_else(unknown_key)?;
+    let expired = key.expires_at.is_some_and(|at| context.clock.now() >= at);
+    if key.hash != parsed.hash || key.revoked_at.is_some() || expired {
+        return Err(unknown_key());
+    }
+    let role = Role::parse(&key.role).ok_or_else(unknown_key)?;
+    Ok(Caller {
+        name: key.name,
+        role,
+        correlation_id: correlation_id.to_owned(),
+    })
+}
+
+/// The registered node that a node key belongs to.
+pub async fn node_key(context: &Context, text: &str) -> Result<NodeId, Error> {
+    let parsed = NodeKeyText::parse(text).ok_or_else(unknown_key)?;
+    let node = context
+        .store
+        .node_fetch(parsed.node_id)
+        .await?
+        .ok_or_else(unknown_key)?;
+    if !node.is_registered() || node.key_hash != Some(parsed.hash) {
+        return Err(unknown_key());
+    }
+    Ok(node.id)
+}
+
+/// Makes the key of this name be `text`, or draws a new one. For the first
+/// start and for a key that was lost.
+pub async fn put_admin_key(
+    context: &Context,
+    name: &str,
+    text: Option<Secret>,
+) -> Result<Secret, Error> {
+    let text = text.unwrap_or_else(|| {
+        let (mut short, mut long) = ([0; 6], [0; 24]);
+        context.entropy.fill(&mut short);
+        context.entropy.fill(&mut long);
+        ApiKeyText::mint(short, long)
+    });
+    let parsed = ApiKeyText::parse(text.expose()).ok_or_else(|| {
+        Refusal::invalid(
+            "admin_key",
+            "must look like slipway_<8 characters>_<20 to 64 characters>",
+        )
+    })?;
+    let key = ApiKey {
+        id: ApiKeyId::new(context.entropy.uuid()),
+        name: name.to_owned(),
+        short: parsed.short,
+        hash: parsed.hash,
+        role: Role::Admin.as_str().to_owned(),
+        expires_at: None,
+        revoked_at: None,
+    };
+    context.store.api_key_put(&key).await?;
+    Ok(text)
+}
+
+fn unknown_key() -> Error {
+    Refusal::new(
+        ErrorKind::Unauthenticated,
+        "no valid key was given; send `Authorization: Bearer <key>` with one that is not expired or revoked",
+    )
+    .into()
+}

@@ -1,0 +1,64 @@
+//! Declaring a resource.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use slipway_core::ids::{ProvisionedResourceId, ResourceId};
+use slipway_core::rules::declare::{self, Declaration};
+use slipway_core::text::{Handle, Labels};
+
+use crate::authorise::{Caller, Verb, authorise};
+use crate::ports::store::DeclareKey;
+use crate::{Context, Error};
+
+/// The project of a declaration that names none.
+pub const DEFAULT_PROJECT: &str = "default";
+
+/// A declaration as it was given, unchecked.
+#[derive(Debug, Clone, Default)]
+pub struct Declare {
+    pub project: Option<String>,
+    pub handle: String,
+    pub blueprint: String,
+    pub version: Option<String>,
+    pub credential: Option<String>,
+    pub parameters: BTreeMap<String, Value>,
+    pub labels: BTreeMap<String, String>,
+}
+
+/// Accepts the declaration, or refuses it with nothing written.
+pub async fn declare(
+    context: &Context,
+    caller: &Caller,
+    input: Declare,
+) -> Result<ResourceId, Error> {
+    let actor = authorise(caller, Verb::ResourceDeclare)?;
+    let handle = Handle::parse(&input.handle).map_err(slipway_core::Refusal::from)?;
+    let labels = Labels::parse(input.labels).map_err(slipway_core::Refusal::from)?;
+    let declaration = Declaration {
+        resource_id: ResourceId::new(context.entropy.uuid()),
+        provisioned_resource_id: ProvisionedResourceId::new(context.entropy.uuid()),
+        handle,
+        labels,
+        project: input.project.unwrap_or_else(|| DEFAULT_PROJECT.to_owned()),
+        blueprint: input.blueprint,
+        version: input.version,
+        credential: input.credential,
+        parameters: input.parameters,
+    };
+    let key = DeclareKey {
+        project: declaration.project.clone(),
+        handle: declaration.handle.to_string(),
+        blueprint: declaration.blueprint.clone(),
+        version: declaration.version.clone(),
+        credential: declaration.credential.clone(),
+    };
+    context
+        .store
+        .decide_declaration(&key, &mut |snapshot| {
+            declare::declare(snapshot, &declaration, &actor)
+        })
+        .await?;
+    context.wakes.wake();
+    Ok(declaration.resource_id)
+}

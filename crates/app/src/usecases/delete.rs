@@ -1,0 +1,35 @@
+//! Asking for the deletion of a resource.
+
+use slipway_core::ids::{DeletionId, ResourceId};
+use slipway_core::rules::delete;
+use slipway_core::text::Reason;
+
+use crate::authorise::{Caller, Verb, authorise};
+use crate::ports::store::ResourceKey;
+use crate::{Context, Error};
+
+/// The reason of a request that gives none.
+const NO_REASON: &str = "none given";
+
+/// Accepts the deletion, or answers with the one under way.
+pub async fn delete(
+    context: &Context,
+    caller: &Caller,
+    id: ResourceId,
+    reason: Option<&str>,
+) -> Result<DeletionId, Error> {
+    let actor = authorise(caller, Verb::ResourceDelete)?;
+    let reason = Reason::parse(reason.unwrap_or(NO_REASON)).map_err(slipway_core::Refusal::from)?;
+    let fresh = DeletionId::new(context.entropy.uuid());
+    let mut deletion_id = fresh;
+    context
+        .store
+        .decide(ResourceKey::Resource(id), &mut |snapshot| {
+            let requested = delete::request(snapshot, fresh, &reason, &actor)?;
+            deletion_id = requested.deletion_id;
+            Ok(requested.commit)
+        })
+        .await?;
+    context.wakes.wake();
+    Ok(deletion_id)
+}

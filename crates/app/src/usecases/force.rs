@@ -1,0 +1,28 @@
+//! Not waiting for a node any longer.
+
+use slipway_core::ids::ResourceId;
+use slipway_core::rules::drain;
+use slipway_core::text::Reason;
+
+use crate::authorise::{Caller, Verb, authorise};
+use crate::ports::store::ResourceKey;
+use crate::{Context, Error};
+
+/// Deregisters the node of a resource that is in Deregistering.
+pub async fn force_drain(
+    context: &Context,
+    caller: &Caller,
+    id: ResourceId,
+    reason: &str,
+) -> Result<(), Error> {
+    let actor = authorise(caller, Verb::NodeForceDrain)?;
+    let reason = Reason::parse(reason).map_err(slipway_core::Refusal::from)?;
+    context
+        .store
+        .decide(ResourceKey::Resource(id), &mut |snapshot| {
+            drain::force(snapshot, &reason, &actor)
+        })
+        .await?;
+    context.wakes.wake();
+    Ok(())
+}

@@ -1,0 +1,14 @@
+//! The use-cases, one file each. A use-case authorises, gathers outside facts,
+//! asks the store to decide by a pure rule of the core, and wakes the loop.
+
+pub mod declare;
+pub mod delete;
+pub mod explain;
+pub mod force;
+pub mod read;
+
+pub mod authenticate;
+pub mod enrol;
+pub mod node;
+
+pub mod converge;

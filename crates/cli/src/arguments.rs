@@ -1,0 +1,379 @@
+//! The command line as data. Says what can be asked, does nothing.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::Value;
+use slipway_core::secret::Secret;
+
+use crate::exit::EXIT_CODES;
+
+/// What every command of the client takes.
+#[derive(Debug, Clone, Args)]
+pub struct ClientOptions {
+    /// The server to talk to
+    #[arg(
+        long,
+        env = "SLIPWAY_SERVER",
+        default_value = "http://127.0.0.1:7700",
+        value_name = "URL",
+        global = true
+    )]
+    pub server: String,
+    /// The API key; better given by the environment, where other users do not see it
+    #[arg(
+        long,
+        env = "SLIPWAY_KEY",
+        hide_env_values = true,
+        value_name = "KEY",
+        value_parser = parse_secret,
+        global = true
+    )]
+    pub key: Option<Secret>,
+    /// How results are shown
+    #[arg(short, long, value_enum, default_value_t, global = true)]
+    pub output: Output,
+}
+
+/// The shape of results.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    #[default]
+    Table,
+    Json,
+}
+
+/// The commands of the client, noun first.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Command {
+    /// Declared infrastructure: create, list, get, delete, explain, force-drain
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Resource(ResourceCommand),
+    /// Enrolled node agents
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Node(NodeCommand),
+    /// The lifecycle, event by event
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Event(EventCommand),
+    /// What was asked to go, by whom and why
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Deletion(DeletionCommand),
+    /// Run the whole story on this machine, check it, and leave nothing behind
+    #[command(after_help = EXIT_CODES)]
+    Demo(DemoArguments),
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum ResourceCommand {
+    /// Declare a resource; it is brought to Ready by itself
+    // `--version` is the blueprint's here.
+    #[command(disable_version_flag = true)]
+    Create(CreateArguments),
+    /// List resources
+    List(ListArguments),
+    /// Show one resource
+    Get(TargetArguments),
+    /// Drain a resource, take it down in order and release it
+    Delete(DeleteArguments),
+    /// Say why a resource is where it is, and what would move it
+    Explain(TargetArguments),
+    /// Do not wait for a node that does not drain: revoke its key and go on
+    ForceDrain(ForceDrainArguments),
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum NodeCommand {
+    /// List nodes, also those that are deregistered
+    List(PageArguments),
+    /// Show one node
+    Get(IdArguments),
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum EventCommand {
+    /// List events in the order of their positions
+    List(EventListArguments),
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum DeletionCommand {
+    /// List deletions
+    List(PageArguments),
+    /// Show one deletion
+    Get(IdArguments),
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct CreateArguments {
+    /// The name of the slot, unique in its project
+    #[arg(long)]
+    pub handle: String,
+    /// The blueprint to make it from, for instance local-node
+    #[arg(long)]
+    pub blueprint: String,
+    /// Project name or id
+    #[arg(long)]
+    pub project: Option<String>,
+    /// Version of the blueprint; the newest if not given
+    #[arg(long = "version", value_name = "VERSION")]
+    pub blueprint_version: Option<String>,
+    /// Credential name or id; the project's only one if not given
+    #[arg(long)]
+    pub credential: Option<String>,
+    /// A parameter of the blueprint; integers and true/false are taken as such
+    #[arg(short, long = "parameter", value_name = "NAME=VALUE", value_parser = parse_parameter)]
+    pub parameters: Vec<(String, Value)>,
+    /// A label
+    #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = parse_pair)]
+    pub labels: Vec<(String, String)>,
+    #[command(flatten)]
+    pub wait: WaitArguments,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct WaitArguments {
+    /// Wait for the outcome
+    #[arg(long)]
+    pub wait: bool,
+    /// How long to wait, for instance 90s or 5m
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "5m", requires = "wait")]
+    pub timeout: Duration,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ListArguments {
+    /// Only of this project (name or id)
+    #[arg(long)]
+    pub project: Option<String>,
+    /// Only in this phase, for instance Ready
+    #[arg(long)]
+    pub phase: Option<String>,
+    /// Also those whose deletion is done
+    #[arg(long)]
+    pub show_deleted: bool,
+    #[command(flatten)]
+    pub page: PageArguments,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct PageArguments {
+    /// Stop after so many; all if not given
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: Option<u32>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct EventListArguments {
+    /// Only events after this position
+    #[arg(long, value_name = "POSITION")]
+    pub after: Option<i64>,
+    #[command(flatten)]
+    pub page: PageArguments,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct IdArguments {
+    /// Its id
+    pub id: String,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct TargetArguments {
+    /// Id or handle of the resource
+    #[arg(value_name = "RESOURCE")]
+    pub target: String,
+    /// The project of the handle (name or id)
+    #[arg(long)]
+    pub project: Option<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct DeleteArguments {
+    #[command(flatten)]
+    pub target: TargetArguments,
+    /// Why; kept with the deletion
+    #[arg(long)]
+    pub reason: Option<String>,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+    #[command(flatten)]
+    pub wait: WaitArguments,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ForceDrainArguments {
+    #[command(flatten)]
+    pub target: TargetArguments,
+    /// Why; what the node was doing may be lost
+    #[arg(long)]
+    pub reason: String,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct DemoArguments {
+    /// Run on this PostgreSQL database instead of a SQLite file
+    #[arg(long, value_name = "URL", hide_env_values = true, value_parser = parse_secret)]
+    pub database_url: Option<Secret>,
+    /// Give up after this time
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "60s")]
+    pub timeout: Duration,
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the signature that clap wants")]
+fn parse_secret(text: &str) -> Result<Secret, String> {
+    Ok(Secret::new(text))
+}
+
+fn parse_pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("expected NAME=VALUE".to_owned()),
+    }
+}
+
+fn parse_parameter(text: &str) -> Result<(String, Value), String> {
+    let (name, text) = parse_pair(text)?;
+    // Only what a blueprint can ask for besides text; `1.5`, `null` and `[1]`
+    // stay the text that was typed.
+    let value = match serde_json::from_str::<Value>(&text) {
+        Ok(value) if value.is_boolean() || value.is_i64() => value,
+        _ => Value::String(text),
+    };
+    Ok((name, value))
+}
+
+/// A number with a unit, as `200ms`, `90s`, `5m`, `1h`.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let unit = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit);
+    let milliseconds = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err("expected a number with ms, s, m or h, for instance 90s".to_owned()),
+    };
+    let number: u64 = number
+        .parse()
+        .map_err(|_| "expected a number, for instance 90s".to_owned())?;
+    let total = number
+        .checked_mul(milliseconds)
+        .ok_or("is too long".to_owned())?;
+    Ok(Duration::from_millis(total))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    #[command(version, propagate_version = true)]
+    struct Line {
+        #[command(flatten)]
+        options: ClientOptions,
+        #[command(subcommand)]
+        command: Command,
+    }
+
+    fn parse(line: &str) -> Result<Line, clap::Error> {
+        Line::try_parse_from(std::iter::once("slipway").chain(line.split(' ')))
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Line::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_names_the_exit_codes() {
+        let help = parse("resource --help").unwrap_err().to_string();
+        assert!(help.contains("6  --wait gave up"), "{help}");
+    }
+
+    #[test]
+    fn a_version_is_the_blueprints_where_one_is_made() {
+        let line = parse("resource create --handle a --blueprint b --version v2").unwrap();
+        let Command::Resource(ResourceCommand::Create(create)) = line.command else {
+            panic!("another command");
+        };
+        assert_eq!(create.blueprint_version.as_deref(), Some("v2"));
+    }
+
+    #[test]
+    fn global_options_stand_anywhere() {
+        let line = parse("resource list -o json --server http://x:1 --key k").unwrap();
+        assert_eq!(line.options.output, Output::Json);
+        assert_eq!(line.options.server, "http://x:1");
+        assert_eq!(line.options.key.as_ref().unwrap().expose(), "k");
+        assert!(!format!("{line:?}").contains("\"k\""), "a key is not shown");
+    }
+
+    #[test]
+    fn parameters_are_integers_truths_or_text() {
+        for (text, value) in [
+            ("a=4", json!(4)),
+            ("a=-4", json!(-4)),
+            ("a=true", json!(true)),
+            ("a=1.5", json!("1.5")),
+            ("a=007", json!("007")),
+            ("a=null", json!("null")),
+            ("a=", json!("")),
+            ("a=x=y", json!("x=y")),
+            ("a=99999999999999999999", json!("99999999999999999999")),
+        ] {
+            assert_eq!(parse_parameter(text), Ok(("a".to_owned(), value)), "{text}");
+        }
+        assert!(parse_parameter("a").is_err());
+        assert!(parse_parameter("=1").is_err());
+    }
+
+    #[test]
+    fn times_have_a_unit() {
+        for (text, milliseconds) in [
+            ("200ms", 200),
+            ("90s", 90_000),
+            ("5m", 300_000),
+            ("1h", 3_600_000),
+        ] {
+            assert_eq!(
+                parse_duration(text),
+                Ok(Duration::from_millis(milliseconds)),
+                "{text}"
+            );
+        }
+        for bad in [
+            "",
+            "5",
+            "m",
+            "-5s",
+            "5 m",
+            "99999999999999999999s",
+            "18446744073709551615h",
+        ] {
+            assert!(parse_duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_timeout_without_a_wait_is_refused() {
+        let wrong = parse("resource delete web-1 --timeout 5s");
+        assert!(wrong.unwrap_err().to_string().contains("--wait"));
+        let Command::Resource(ResourceCommand::Delete(delete)) =
+            parse("resource delete web-1 --wait --timeout 5s --yes")
+                .unwrap()
+                .command
+        else {
+            panic!("another command");
+        };
+        assert_eq!(
+            (delete.wait.wait, delete.wait.timeout),
+            (true, Duration::from_secs(5))
+        );
+    }
+}

@@ -1,0 +1,345 @@
+//! Our API over HTTP: one method per call, one attempt each, lists read to
+//! their end by following the `next` links.
+
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, LINK};
+use reqwest::{Method, RequestBuilder, Response, Url, redirect};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use slipway_core::secret::Secret;
+use slipway_wire::api::{
+    DeclareResource, Deletion, Event, Explanation, ForceDrain, HELD_ROWS, Node, Resource,
+};
+use slipway_wire::problem::Problem;
+
+use crate::error::Error;
+
+/// Handlers answer within a transaction; what takes longer than this is stuck.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// The most that the server gives at once.
+const PAGE: u32 = 500;
+
+/// A list, and ids of rows that the server had to leave out of it.
+#[derive(Debug)]
+pub(crate) struct Listed<T> {
+    pub(crate) items: Vec<T>,
+    pub(crate) held: Vec<String>,
+}
+
+/// Which resources to list.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ResourceQuery {
+    pub(crate) project: Option<String>,
+    pub(crate) handle: Option<String>,
+    pub(crate) phase: Option<String>,
+    pub(crate) show_deleted: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    http: reqwest::Client,
+    server: Url,
+    key: Option<Secret>,
+}
+
+impl Client {
+    pub(crate) fn new(server: &str, key: Option<Secret>) -> Result<Self, Error> {
+        let wrong = |problem: &str| Error::Usage(format!("--server `{server}` {problem}"));
+        let server =
+            Url::parse(server).map_err(|_| wrong("is no URL, such as http://127.0.0.1:7700"))?;
+        if !["http", "https"].contains(&server.scheme()) {
+            return Err(wrong("must begin with http:// or https://"));
+        }
+        // An error says that a provider is installed already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = reqwest::Client::builder()
+            .timeout(DEADLINE)
+            // A key is for this server, not for whatever it points to.
+            .redirect(redirect::Policy::none());
+        if server.scheme() == "http" {
+            // Without this the system's certificates are loaded even for plain
+            // HTTP, and a machine that has none gets an error.
+            builder = builder.tls_certs_only([]);
+        }
+        if server
+            .host_str()
+            .is_some_and(|host| host == "localhost" || host.starts_with("127."))
+        {
+            builder = builder.no_proxy();
+        }
+        let http = builder.build().map_err(|error| Error::Unreachable {
+            server: server.to_string(),
+            reason: with_causes(&error),
+        })?;
+        Ok(Self { http, server, key })
+    }
+
+    pub(crate) async fn resource_declare(&self, body: &DeclareResource) -> Result<Resource, Error> {
+        self.decode(self.request(Method::POST, &["resources"]).json(body))
+            .await
+    }
+
+    pub(crate) async fn resource_list(
+        &self,
+        query: &ResourceQuery,
+        limit: Option<u32>,
+    ) -> Result<Listed<Resource>, Error> {
+        let mut pairs = Vec::new();
+        for (name, value) in [
+            ("project", &query.project),
+            ("handle", &query.handle),
+            ("phase", &query.phase),
+        ] {
+            if let Some(value) = value {
+                pairs.push((name, value.clone()));
+            }
+        }
+        if query.show_deleted {
+            pairs.push(("show_deleted", "true".to_owned()));
+        }
+        self.list("resources", pairs, limit).await
+    }
+
+    pub(crate) async fn resource_get(&self, id: &str) -> Result<Resource, Error> {
+        self.decode(self.request(Method::GET, &["resources", id]))
+            .await
+    }
+
+    pub(crate) async fn resource_explain(&self, id: &str) -> Result<Explanation, Error> {
+        self.decode(self.request(Method::GET, &["resources", id, "explain"]))
+            .await
+    }
+
+    pub(crate) async fn resource_delete(
+        &self,
+        id: &str,
+        reason: Option<&str>,
+    ) -> Result<Deletion, Error> {
+        let mut request = self.request(Method::DELETE, &["resources", id]);
+        if let Some(reason) = reason {
+            request = request.query(&[("reason", reason)]);
+        }
+        self.decode(request).await
+    }
+
+    pub(crate) async fn resource_force_drain(
+        &self,
+        id: &str,
+        reason: &str,
+    ) -> Result<Resource, Error> {
+        let body = ForceDrain {
+            reason: reason.to_owned(),
+        };
+        self.decode(
+            self.request(Method::POST, &["resources", id, "force-drain"])
+                .json(&body),
+        )
+        .await
+    }
+
+    pub(crate) async fn node_list(&self, limit: Option<u32>) -> Result<Listed<Node>, Error> {
+        self.list("nodes", Vec::new(), limit).await
+    }
+
+    pub(crate) async fn node_get(&self, id: &str) -> Result<Node, Error> {
+        self.decode(self.request(Method::GET, &["nodes", id])).await
+    }
+
+    pub(crate) async fn deletion_list(
+        &self,
+        limit: Option<u32>,
+    ) -> Result<Listed<Deletion>, Error> {
+        self.list("deletions", Vec::new(), limit).await
+    }
+
+    pub(crate) async fn deletion_get(&self, id: &str) -> Result<Deletion, Error> {
+        self.decode(self.request(Method::GET, &["deletions", id]))
+            .await
+    }
+
+    pub(crate) async fn event_list(
+        &self,
+        after: Option<i64>,
+        limit: Option<u32>,
+    ) -> Result<Listed<Event>, Error> {
+        let pairs = after.map(|position| ("cursor", position.to_string()));
+        self.list("events", pairs.into_iter().collect(), limit)
+            .await
+    }
+
+    async fn list<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        mut query: Vec<(&str, String)>,
+        limit: Option<u32>,
+    ) -> Result<Listed<T>, Error> {
+        let most = limit.map_or(usize::MAX, |limit| {
+            usize::try_from(limit).unwrap_or(usize::MAX)
+        });
+        query.push(("limit", limit.unwrap_or(PAGE).min(PAGE).to_string()));
+        let mut request = self.request(Method::GET, &[path]).query(&query);
+        let mut listed = Listed {
+            items: Vec::new(),
+            held: Vec::new(),
+        };
+        loop {
+            let response = self.send(request).await?;
+            let next = next_link(&self.server, response.headers());
+            let held = response
+                .headers()
+                .get(HELD_ROWS)
+                .and_then(|value| value.to_str().ok());
+            listed.held.extend(
+                held.into_iter()
+                    .flat_map(|held| held.split(','))
+                    .map(str::to_owned),
+            );
+            let page: Vec<T> = self.read(response).await?;
+            let empty = page.is_empty();
+            listed.items.extend(page);
+            match next {
+                // An empty page with a link would go on for ever.
+                Some(next) if listed.items.len() < most && !empty => {
+                    request = self.authorised(self.http.get(next));
+                }
+                _ => break,
+            }
+        }
+        listed.items.truncate(most);
+        listed.held.sort_unstable();
+        listed.held.dedup();
+        Ok(listed)
+    }
+
+    fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
+        let mut url = self.server.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(["api", "v1"]).extend(path);
+        }
+        self.authorised(self.http.request(method, url))
+    }
+
+    fn authorised(&self, request: RequestBuilder) -> RequestBuilder {
+        match &self.key {
+            Some(key) => request.bearer_auth(key.expose()),
+            None => request,
+        }
+    }
+
+    async fn decode<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Error> {
+        let response = self.send(request).await?;
+        self.read(response).await
+    }
+
+    /// Sends; an answer that is no success is an error.
+    async fn send(&self, request: RequestBuilder) -> Result<Response, Error> {
+        let response = request
+            .send()
+            .await
+            .map_err(|error| self.unreachable(error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let body = response
+            .bytes()
+            .await
+            .map_err(|error| self.unreachable(error))?;
+        Err(match serde_json::from_slice::<Problem>(&body) {
+            Ok(problem) => Error::Problem(Box::new(problem)),
+            Err(_) => self.unreadable(format!(
+                "status {} without a problem document",
+                status.as_u16()
+            )),
+        })
+    }
+
+    async fn read<T: DeserializeOwned>(&self, response: Response) -> Result<T, Error> {
+        let body = response
+            .bytes()
+            .await
+            .map_err(|error| self.unreachable(error))?;
+        serde_json::from_slice(&body).map_err(|error| self.unreadable(error.to_string()))
+    }
+
+    fn unreachable(&self, error: reqwest::Error) -> Error {
+        Error::Unreachable {
+            server: self.shown(),
+            reason: with_causes(&error.without_url()),
+        }
+    }
+
+    fn unreadable(&self, reason: String) -> Error {
+        Error::Unreadable {
+            server: self.shown(),
+            reason,
+        }
+    }
+
+    /// Without what may be secret in a URL.
+    fn shown(&self) -> String {
+        self.server.origin().ascii_serialization()
+    }
+}
+
+/// The target of `Link: <…>; rel="next"`, only if it is on the same server:
+/// the key goes with it.
+fn next_link(server: &Url, headers: &HeaderMap) -> Option<Url> {
+    let value = headers.get(LINK)?.to_str().ok()?;
+    let (target, relation) = value.strip_prefix('<')?.split_once('>')?;
+    let next = relation
+        .contains("rel=\"next\"")
+        .then(|| server.join(target).ok())??;
+    (next.origin() == server.origin()).then_some(next)
+}
+
+/// reqwest's own text says "error sending request"; what a person needs, such
+/// as "connection refused", is in the causes.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// A document as it is shown with `-o json`.
+pub(crate) fn to_json(document: &impl Serialize) -> String {
+    // The documents of this API have text keys only, which is all that can fail.
+    serde_json::to_string_pretty(document).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_links_to_the_same_server_are_followed() {
+        let server = Url::parse("http://127.0.0.1:7700").unwrap();
+        let next = |link: &str| {
+            let headers = HeaderMap::from_iter([(LINK, link.parse().unwrap())]);
+            next_link(&server, &headers).map(String::from)
+        };
+        assert_eq!(
+            next("</api/v1/events?cursor=5>; rel=\"next\"").as_deref(),
+            Some("http://127.0.0.1:7700/api/v1/events?cursor=5")
+        );
+        assert_eq!(next("<http://elsewhere/x>; rel=\"next\""), None);
+        assert_eq!(next("</x>; rel=\"prev\""), None);
+        assert_eq!(next("nonsense"), None);
+    }
+
+    #[test]
+    fn a_server_that_is_no_url_is_wrong_usage() {
+        for bad in ["nonsense", "ftp://x", "127.0.0.1:7700"] {
+            assert!(
+                matches!(Client::new(bad, None), Err(Error::Usage(_))),
+                "{bad}"
+            );
+        }
+    }
+}

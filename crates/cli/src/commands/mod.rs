@@ -1,0 +1,10 @@
+//! The commands: each asks the client, shows what came back, and answers how
+//! it ended. One file per noun.
+
+mod run;
+
+mod records;
+mod resources;
+mod target;
+
+pub use run::{run, run_on};

@@ -1,0 +1,138 @@
+//! `slipway resource …`.
+
+use std::collections::BTreeMap;
+
+use slipway_wire::api::DeclareResource;
+
+use super::run::Session;
+use super::target::{Gone, find};
+use crate::arguments::{
+    CreateArguments, DeleteArguments, ForceDrainArguments, ListArguments, ResourceCommand,
+};
+use crate::client::ResourceQuery;
+use crate::error::Error;
+use crate::render;
+use crate::wait::{Goal, wait_for};
+
+pub(super) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> Result<(), Error> {
+    match command {
+        ResourceCommand::Create(arguments) => create(session, arguments).await,
+        ResourceCommand::List(arguments) => list(session, arguments).await,
+        ResourceCommand::Get(target) => {
+            let resource = find(&session.client, &target, Gone::Allowed).await?;
+            session.show(&resource, render::resource);
+            Ok(())
+        }
+        ResourceCommand::Explain(target) => {
+            let resource = find(&session.client, &target, Gone::Allowed).await?;
+            let explanation = session.client.resource_explain(&resource.id).await?;
+            session.show(&explanation, |explanation, _| {
+                render::explanation(explanation)
+            });
+            Ok(())
+        }
+        ResourceCommand::Delete(arguments) => delete(session, arguments).await,
+        ResourceCommand::ForceDrain(arguments) => force_drain(session, arguments).await,
+    }
+}
+
+async fn create(session: &mut Session<'_>, arguments: CreateArguments) -> Result<(), Error> {
+    let body = DeclareResource {
+        project: arguments.project,
+        handle: arguments.handle,
+        blueprint: arguments.blueprint,
+        version: arguments.blueprint_version,
+        credential: arguments.credential,
+        parameters: distinct("--parameter", arguments.parameters)?,
+        labels: distinct("--label", arguments.labels)?,
+    };
+    let mut resource = session.client.resource_declare(&body).await?;
+    if arguments.wait.wait {
+        let timeout = arguments.wait.timeout;
+        let waited = wait_for(
+            &session.client,
+            &resource,
+            Goal::Ready,
+            timeout,
+            session.terminal,
+        );
+        resource = waited.await?.unwrap_or(resource);
+    }
+    session.show(&resource, render::resource);
+    Ok(())
+}
+
+async fn list(session: &mut Session<'_>, arguments: ListArguments) -> Result<(), Error> {
+    let query = ResourceQuery {
+        project: arguments.project,
+        handle: None,
+        phase: arguments.phase,
+        show_deleted: arguments.show_deleted,
+    };
+    let listed = session
+        .client
+        .resource_list(&query, arguments.page.limit)
+        .await?;
+    session.show_list(&listed, render::resources);
+    Ok(())
+}
+
+async fn delete(session: &mut Session<'_>, arguments: DeleteArguments) -> Result<(), Error> {
+    if !arguments.yes && !session.terminal.traits().asks {
+        // Before anything is sent: a script that forgot the flag learns it
+        // whether or not the resource exists.
+        return Err(Error::Usage(
+            "deleting wants --yes where nobody can be asked; nothing was deleted".to_owned(),
+        ));
+    }
+    let resource = find(&session.client, &arguments.target, Gone::Refused).await?;
+    if !arguments.yes {
+        let question = format!("Delete `{}` ({})?", resource.handle, resource.id);
+        if !session.terminal.confirm(&question) {
+            return Err(Error::Declined);
+        }
+    }
+    let mut deletion = session
+        .client
+        .resource_delete(&resource.id, arguments.reason.as_deref())
+        .await?;
+    if arguments.wait.wait {
+        let timeout = arguments.wait.timeout;
+        wait_for(
+            &session.client,
+            &resource,
+            Goal::Deleted,
+            timeout,
+            session.terminal,
+        )
+        .await?;
+        deletion = session.client.deletion_get(&deletion.id).await?;
+    }
+    session.show(&deletion, render::deletion);
+    Ok(())
+}
+
+async fn force_drain(
+    session: &mut Session<'_>,
+    arguments: ForceDrainArguments,
+) -> Result<(), Error> {
+    let resource = find(&session.client, &arguments.target, Gone::Refused).await?;
+    let forced = session
+        .client
+        .resource_force_drain(&resource.id, &arguments.reason)
+        .await?;
+    session.show(&forced, render::resource);
+    Ok(())
+}
+
+/// Pairs as a map; a name that is given twice is a slip, not a choice.
+fn distinct<T>(flag: &str, pairs: Vec<(String, T)>) -> Result<BTreeMap<String, T>, Error> {
+    let mut map = BTreeMap::new();
+    for (name, value) in pairs {
+        let shown = format!("{flag} `{name}` is given twice");
+        if map.insert(name, value).is_some() {
+            return Err(Error::Usage(shown));
+        }
+    }
+    Ok(map)
+}

@@ -1,0 +1,96 @@
+//! From a parsed command line to an exit code.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use super::{records, resources};
+use crate::arguments::{ClientOptions, Command, Output};
+use crate::client::{Client, Listed, to_json};
+use crate::demo;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::terminal::Terminal;
+
+/// Runs one command on the streams of this process.
+pub async fn run(command: Command, options: ClientOptions) -> ExitCode {
+    run_on(command, options, &mut Terminal::of_process())
+        .await
+        .into()
+}
+
+/// Runs one command to its end. Errors are shown here; the caller only has to
+/// end with the code.
+pub async fn run_on(command: Command, options: ClientOptions, terminal: &mut Terminal) -> Exit {
+    let outcome = match command {
+        Command::Demo(arguments) => demo::run(&arguments, options.output, terminal).await,
+        command => connected(command, options, terminal).await,
+    };
+    match outcome {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            terminal.say(&error.render());
+            error.exit()
+        }
+    }
+}
+
+async fn connected(
+    command: Command,
+    options: ClientOptions,
+    terminal: &mut Terminal,
+) -> Result<(), Error> {
+    let client = Client::new(&options.server, options.key)?;
+    let mut session = Session {
+        client,
+        output: options.output,
+        terminal,
+    };
+    match command {
+        Command::Resource(command) => resources::run(&mut session, command).await,
+        Command::Node(command) => records::nodes(&mut session, command).await,
+        Command::Event(command) => records::events(&mut session, command).await,
+        Command::Deletion(command) => records::deletions(&mut session, command).await,
+        // Needs no server; run above.
+        Command::Demo(_) => Ok(()),
+    }
+}
+
+/// What a command works with.
+pub(super) struct Session<'a> {
+    pub(super) client: Client,
+    pub(super) output: Output,
+    pub(super) terminal: &'a mut Terminal,
+}
+
+impl Session<'_> {
+    /// Shows one document.
+    pub(super) fn show<T: Serialize>(
+        &mut self,
+        document: &T,
+        render: impl FnOnce(&T, Option<u16>) -> String,
+    ) {
+        let width = self.terminal.traits().width;
+        let text = match self.output {
+            Output::Table => render(document, width),
+            Output::Json => to_json(document),
+        };
+        self.terminal.print(&text);
+    }
+
+    /// Shows a list, and says what is missing from it.
+    pub(super) fn show_list<T: Serialize>(
+        &mut self,
+        listed: &Listed<T>,
+        render: impl FnOnce(&[T], Option<u16>) -> String,
+    ) {
+        self.show(&listed.items, |items, width| render(items, width));
+        if !listed.held.is_empty() {
+            self.terminal.say(&format!(
+                "warning: {} left out because their rows are invalid and held: {}",
+                listed.held.len(),
+                listed.held.join(", ")
+            ));
+        }
+    }
+}

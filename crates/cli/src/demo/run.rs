@@ -1,0 +1,146 @@
+//! From the first process to the last: starts the control plane, has the story
+//! told, and clears up however that ended.
+
+use std::io;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::plane::{Plane, draw_key};
+use super::screen::{Fact, Screen};
+use super::story::{self, Outcome};
+use crate::arguments::{DemoArguments, Output};
+use crate::error::Error;
+use crate::terminal::Terminal;
+
+pub(crate) async fn run(
+    arguments: &DemoArguments,
+    output: Output,
+    terminal: &mut Terminal,
+) -> Result<(), Error> {
+    let database = database_kind(arguments)?;
+    let mut screen = Screen::new(terminal, output == Output::Json);
+    let key = draw_key()?;
+    // Before anything is started, so that there is no moment at which an
+    // interruption would leave it behind.
+    let interrupted = interruption()
+        .map_err(|error| Error::Demo(format!("cannot listen for signals: {error}")))?;
+    let mut plane = Plane::start(arguments.database_url.as_ref(), &key)?;
+    screen.heading("A control plane of its own");
+    screen.now(
+        "slipway",
+        &format!(
+            "`slipway up` on {database}, in {}",
+            plane.directory().display()
+        ),
+    );
+
+    let agents = plane.agents.clone();
+    let told = {
+        let story = async {
+            let client = plane.connect(&key).await?;
+            screen.now("slipway", "it serves");
+            story::tell(&client, &agents, &mut screen).await
+        };
+        tokio::select! {
+            told = tokio::time::timeout(arguments.timeout, story) => told.unwrap_or_else(|_| {
+                Err(Error::Demo(format!("the story did not end within {:?}", arguments.timeout)))
+            }),
+            () = interrupted => Err(Error::Interrupted),
+        }
+    };
+    match told {
+        Ok(outcome) => finish(plane, outcome, database, &mut screen).await,
+        Err(error) => {
+            clear_up(plane, &mut screen).await;
+            Err(error)
+        }
+    }
+}
+
+/// The orderly end is part of what is checked.
+async fn finish(
+    mut plane: Plane,
+    outcome: Outcome,
+    database: &str,
+    screen: &mut Screen<'_>,
+) -> Result<(), Error> {
+    let agents = plane.agents.clone();
+    let ended = plane.stop().await;
+    let seen = ended.map_or("it had to be killed".to_owned(), |status| {
+        status.to_string()
+    });
+    screen.check(Fact::new(
+        "the control plane ended when it was asked to (SIGTERM)",
+        ended.is_some_and(|status| status.success()),
+        "exit status: 0",
+        seen,
+    ));
+    let log = plane.log_tail();
+    agents.kill_all();
+    let removed = plane.remove_directory();
+    let left = removed.as_ref().is_ok_and(|path| path.exists());
+    screen.check(Fact::new(
+        "the temporary directory is gone",
+        removed.is_ok() && !left,
+        "nothing left",
+        removed.map_or_else(|error| error.to_string(), |path| path.display().to_string()),
+    ));
+
+    let failed = screen.failed().len();
+    if failed > 0 {
+        show_log(&log, screen);
+    }
+    let facts = screen.facts();
+    screen.heading(&format!("{} of {facts} facts hold", facts - failed));
+    let summary = story::summary(outcome, facts, screen.begun().elapsed(), database);
+    screen.result(&summary.to_string());
+    if failed > 0 {
+        return Err(Error::Demo(format!(
+            "not so: {}",
+            screen.failed().join("; ")
+        )));
+    }
+    Ok(())
+}
+
+/// Ends everything that was started, whatever state it is in.
+async fn clear_up(mut plane: Plane, screen: &mut Screen<'_>) {
+    plane.stop().await;
+    plane.agents.kill_all();
+    show_log(&plane.log_tail(), screen);
+    if let Err(error) = plane.remove_directory() {
+        screen.line(&error.to_string());
+    }
+}
+
+fn show_log(lines: &[String], screen: &mut Screen<'_>) {
+    screen.heading("The last lines of the control plane's log");
+    for line in lines {
+        screen.line(&format!("  {line}"));
+    }
+}
+
+fn database_kind(arguments: &DemoArguments) -> Result<&'static str, Error> {
+    match &arguments.database_url {
+        None => Ok("sqlite"),
+        Some(url) => match url.expose().split_once(':') {
+            Some(("postgres" | "postgresql", _)) => Ok("postgres"),
+            Some(("sqlite", _)) => Ok("sqlite"),
+            _ => Err(Error::Usage(
+                "--database-url must begin with postgres:// or sqlite:".to_owned(),
+            )),
+        },
+    }
+}
+
+/// Resolves with the first Ctrl-C or request to end.
+fn interruption() -> io::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}

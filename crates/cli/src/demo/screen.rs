@@ -1,0 +1,146 @@
+//! What the demonstration shows: a timeline, and the facts it checks.
+
+use std::fmt::Display;
+use std::time::Instant;
+
+use crate::terminal::{Terminal, clean};
+
+/// Something that must be so, with what was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fact {
+    name: String,
+    holds: bool,
+    expected: String,
+    seen: String,
+}
+
+impl Fact {
+    pub(super) fn new(
+        name: impl Into<String>,
+        holds: bool,
+        expected: impl Display,
+        seen: impl Display,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            holds,
+            expected: expected.to_string(),
+            seen: seen.to_string(),
+        }
+    }
+
+    pub(super) fn equal(
+        name: impl Into<String>,
+        expected: impl Display,
+        seen: impl Display,
+    ) -> Self {
+        let (expected, seen) = (expected.to_string(), seen.to_string());
+        Self {
+            name: name.into(),
+            holds: expected == seen,
+            expected,
+            seen,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn holds(&self) -> bool {
+        self.holds
+    }
+
+    #[cfg(test)]
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// The stage lights: where lines go, and how many facts held.
+#[derive(Debug)]
+pub(super) struct Screen<'a> {
+    terminal: &'a mut Terminal,
+    /// The output carries the last line alone; the story goes beside it.
+    beside: bool,
+    begun: Instant,
+    facts: usize,
+    failed: Vec<String>,
+}
+
+const GREEN: &str = "32";
+const RED: &str = "31";
+const BOLD: &str = "1";
+const FAINT: &str = "2";
+
+impl<'a> Screen<'a> {
+    pub(super) fn new(terminal: &'a mut Terminal, beside: bool) -> Self {
+        Self {
+            terminal,
+            beside,
+            begun: Instant::now(),
+            facts: 0,
+            failed: Vec::new(),
+        }
+    }
+
+    pub(super) fn begun(&self) -> Instant {
+        self.begun
+    }
+
+    pub(super) fn facts(&self) -> usize {
+        self.facts
+    }
+
+    pub(super) fn failed(&self) -> &[String] {
+        &self.failed
+    }
+
+    pub(super) fn heading(&mut self, text: &str) {
+        let text = self.painted(BOLD, text);
+        self.line(&format!("\n{text}"));
+    }
+
+    /// Something that happened at a moment of the story.
+    pub(super) fn event(&mut self, seconds: f64, who: &str, what: &str) {
+        let time = self.painted(FAINT, &format!("{seconds:>6.1}s"));
+        self.line(&format!("{time}  {who:<12} {}", clean(what)));
+    }
+
+    /// Something that happens now.
+    pub(super) fn now(&mut self, who: &str, what: &str) {
+        self.event(self.begun.elapsed().as_secs_f64(), who, what);
+    }
+
+    pub(super) fn check(&mut self, fact: Fact) {
+        self.facts += 1;
+        if fact.holds {
+            let mark = self.painted(GREEN, "ok");
+            self.line(&format!("     {mark}  {}", clean(&fact.name)));
+            return;
+        }
+        let mark = self.painted(RED, "FAILED");
+        self.line(&format!("{:>7}  {}", mark, clean(&fact.name)));
+        self.line(&format!("         expected: {}", clean(&fact.expected)));
+        self.line(&format!("         seen:     {}", clean(&fact.seen)));
+        self.failed.push(fact.name);
+    }
+
+    /// The last line, which is for programs.
+    pub(super) fn result(&mut self, line: &str) {
+        self.terminal.print(line);
+    }
+
+    pub(super) fn line(&mut self, text: &str) {
+        if self.beside {
+            self.terminal.say(text);
+        } else {
+            self.terminal.print(text);
+        }
+    }
+
+    fn painted(&self, colour: &str, text: &str) -> String {
+        if self.terminal.traits().colours && !self.beside {
+            format!("\u{1b}[{colour}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! The story itself, in the order in which it is told.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use slipway_core::phase::Phase;
+use slipway_wire::api::{DeclareResource, Event, Node};
+use tokio::time::{Instant, sleep};
+
+use super::agents::{AgentProcess, Agents};
+use super::facts;
+use super::plane::{DRAIN_DEADLINE, draw_suffix};
+use super::screen::{Fact, Screen};
+use super::watch::{Slot, Watch};
+use crate::client::Client;
+use crate::error::Error;
+
+const BUSY: &str = "demo-busy";
+const FROZEN: &str = "demo-frozen";
+const PLAIN: &str = "demo-plain";
+
+/// Longer than the deadline of a drain, so that passing it is part of the story.
+const BUSY_SECONDS: u64 = 4;
+const FORCE_REASON: &str = "demo: the agent of this node was frozen on purpose";
+/// For what follows at once but not at the same moment: a process that ends, an
+/// event that gets its position.
+const SETTLE_LIMIT: Duration = Duration::from_secs(5);
+const PACE: Duration = Duration::from_millis(50);
+
+/// What the story came to; measured, not assumed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Outcome {
+    pub(super) provisioned: usize,
+    pub(super) ready: usize,
+    pub(super) deleted: usize,
+    pub(super) forced: usize,
+}
+
+pub(super) async fn tell(
+    client: &Client,
+    agents: &Agents,
+    screen: &mut Screen<'_>,
+) -> Result<Outcome, Error> {
+    let mut watch = Watch::new(client.clone(), agents.clone());
+    declare(client, &mut watch, screen).await?;
+    delete_while_busy_and_frozen(client, agents, &mut watch, screen).await?;
+    force(client, agents, &mut watch, screen).await?;
+    let all_gone = |watch: &Watch| watch.slots.iter().all(|slot| slot.is(Phase::Deleted));
+    if !all_gone(&watch) {
+        screen.heading("The others leave in their own time");
+        watch.until(screen, all_gone).await?;
+    }
+    check_ends(&watch, agents, screen).await?;
+    check_records(client, &watch, screen).await
+}
+
+async fn declare(client: &Client, watch: &mut Watch, screen: &mut Screen<'_>) -> Result<(), Error> {
+    screen.heading("Three nodes are declared");
+    let suffix = draw_suffix()?;
+    for name in [BUSY, FROZEN, PLAIN] {
+        let mut parameters = BTreeMap::new();
+        if name == BUSY {
+            parameters.insert("busy_seconds".to_owned(), json!(BUSY_SECONDS));
+        }
+        let body = DeclareResource {
+            handle: format!("{name}-{suffix}"),
+            blueprint: "local-node".to_owned(),
+            parameters,
+            ..DeclareResource::default()
+        };
+        let resource = client.resource_declare(&body).await?;
+        watch.add(name, &resource, screen).await?;
+    }
+    watch
+        .until(screen, |watch| {
+            watch.slots.iter().all(|slot| slot.is(Phase::Ready))
+        })
+        .await?;
+    Ok(())
+}
+
+async fn delete_while_busy_and_frozen(
+    client: &Client,
+    agents: &Agents,
+    watch: &mut Watch,
+    screen: &mut Screen<'_>,
+) -> Result<(), Error> {
+    for slot in &watch.slots {
+        screen.check(Fact::equal(
+            format!("{} is Ready", slot.name),
+            "Ready",
+            &slot.seen.phase,
+        ));
+        let running = settle(|| agents.of(&slot.xr_name), |running| running.len() == 1).await;
+        screen.check(Fact::equal(
+            format!("exactly one agent process runs for {}", slot.name),
+            1,
+            running.len(),
+        ));
+    }
+    screen.heading("One is busy, one is frozen, and all three are deleted");
+    let frozen = watch.slot(FROZEN)?;
+    for agent in agents.of(&frozen.xr_name) {
+        agents.signal(&agent, Signal::STOP).map_err(|error| {
+            Error::Demo(format!("cannot freeze the agent of {FROZEN}: {error}"))
+        })?;
+    }
+    screen.now(FROZEN, "its agent is stopped (SIGSTOP)");
+    for slot in &watch.slots {
+        client
+            .resource_delete(&slot.id, Some("demo: not needed any more"))
+            .await?;
+    }
+    let blocked = |slot: &Slot| {
+        slot.seen
+            .blockers
+            .iter()
+            .any(|b| b.code == "node_not_draining")
+    };
+    watch
+        .until(screen, |watch| watch.slot(FROZEN).is_ok_and(blocked))
+        .await
+}
+
+async fn force(
+    client: &Client,
+    agents: &Agents,
+    watch: &mut Watch,
+    screen: &mut Screen<'_>,
+) -> Result<(), Error> {
+    let frozen = watch.slot(FROZEN)?;
+    let found = facts::blocker(FROZEN, &frozen.id, &frozen.seen, DRAIN_DEADLINE);
+    found.into_iter().for_each(|fact| screen.check(fact));
+    screen.check(Fact::equal(
+        format!("{FROZEN} still holds, however long its deadline is past"),
+        Phase::Deregistering,
+        &frozen.seen.phase,
+    ));
+    let alive = agents.of(&frozen.xr_name);
+    screen.check(Fact::equal(
+        format!("the process of {FROZEN} is still there, and stopped"),
+        "1 stopped",
+        describe(&alive),
+    ));
+
+    screen.heading("A person decides not to wait for it");
+    screen.now(FROZEN, &format!("force-drain: {FORCE_REASON}"));
+    client
+        .resource_force_drain(&frozen.id, FORCE_REASON)
+        .await?;
+    watch
+        .until(screen, |watch| {
+            watch.slot(FROZEN).is_ok_and(|slot| slot.is(Phase::Deleted))
+        })
+        .await
+}
+
+/// How each of them ended, and that no process is left.
+async fn check_ends(watch: &Watch, agents: &Agents, screen: &mut Screen<'_>) -> Result<(), Error> {
+    screen.heading("What was done");
+    for slot in &watch.slots {
+        screen.check(facts::walked(slot.name, &slot.seen));
+    }
+    let busy = watch.slot(BUSY)?;
+    let work = Duration::from_secs(BUSY_SECONDS);
+    screen.check(facts::finished_its_work(
+        BUSY,
+        busy.seen.node.as_ref(),
+        work,
+    ));
+    screen.check(Fact::new(
+        format!("the process of {BUSY} lived for as long as it was draining"),
+        busy.drain.looks > 0 && busy.drain.looks_without_process == 0,
+        "there at every look, and at least one look",
+        format!(
+            "missing at {} of {} looks",
+            busy.drain.looks_without_process, busy.drain.looks
+        ),
+    ));
+    let left = settle(|| agents.all(), Vec::is_empty).await;
+    screen.check(Fact::equal(
+        "no agent process is left",
+        "none",
+        describe(&left),
+    ));
+    Ok(())
+}
+
+/// What the control plane recorded and announced.
+async fn check_records(
+    client: &Client,
+    watch: &Watch,
+    screen: &mut Screen<'_>,
+) -> Result<Outcome, Error> {
+    let slots = &watch.slots;
+    let events = announced(client, slots).await?;
+    for slot in slots {
+        screen.check(facts::events(slot.name, &slot.attempt_id, &events));
+    }
+    screen.check(facts::dense(&events));
+    let nodes = client.node_list(None).await?.items;
+    for (name, how) in [
+        (BUSY, "acknowledged"),
+        (FROZEN, "forced"),
+        (PLAIN, "acknowledged"),
+    ] {
+        let slot = watch.slot(name)?;
+        screen.check(facts::deregistered(name, &slot.id, how, &nodes));
+    }
+    let deletions = client.deletion_list(None).await?.items;
+    for slot in slots {
+        screen.check(facts::deletion_done(slot.name, &slot.id, &deletions));
+    }
+    let is_forced = |node: &&Node| {
+        node.deregistered_how.as_deref() == Some("forced")
+            && slots.iter().any(|slot| slot.id == node.resource_id)
+    };
+    Ok(Outcome {
+        provisioned: slots.len(),
+        ready: slots.iter().filter(|slot| slot.was(Phase::Ready)).count(),
+        deleted: slots.iter().filter(|slot| slot.is(Phase::Deleted)).count(),
+        forced: nodes.iter().filter(is_forced).count(),
+    })
+}
+
+/// All events, once those of the story have their positions.
+async fn announced(client: &Client, slots: &[Slot]) -> Result<Vec<Event>, Error> {
+    let expected = slots.len() * facts::ANNOUNCED.len();
+    let begun = Instant::now();
+    loop {
+        let events = client.event_list(None, None).await?.items;
+        let ours = |event: &&Event| {
+            slots
+                .iter()
+                .any(|slot| slot.attempt_id == event.aggregate_id)
+        };
+        if events.iter().filter(ours).count() >= expected || begun.elapsed() > SETTLE_LIMIT {
+            return Ok(events);
+        }
+        sleep(PACE).await;
+    }
+}
+
+/// Looks until it is as wanted, or for as long as that may take.
+async fn settle<T>(look: impl Fn() -> T, wanted: impl Fn(&T) -> bool) -> T {
+    let begun = Instant::now();
+    loop {
+        let seen = look();
+        if wanted(&seen) || begun.elapsed() > SETTLE_LIMIT {
+            return seen;
+        }
+        sleep(PACE).await;
+    }
+}
+
+fn describe(agents: &[AgentProcess]) -> String {
+    let stopped = agents.iter().filter(|agent| agent.stopped).count();
+    match (agents.len(), stopped) {
+        (0, _) => "none".to_owned(),
+        (all, stopped) if all == stopped => format!("{all} stopped"),
+        (all, stopped) => format!("{all}, {stopped} of them stopped"),
+    }
+}
+
+/// The last line, for programs.
+pub(super) fn summary(outcome: Outcome, facts: usize, duration: Duration, database: &str) -> Value {
+    json!({
+        "provisioned": outcome.provisioned,
+        "ready": outcome.ready,
+        "deleted": outcome.deleted,
+        "forced": outcome.forced,
+        "facts": facts,
+        "duration_ms": u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
+        "database": database,
+    })
+}

@@ -1,0 +1,174 @@
+//! Looking at the three resources again and again. Changes of phase are read
+//! from the history, so that none is missed between two looks.
+
+use std::time::Duration;
+
+use slipway_core::phase::Phase;
+use slipway_core::time::Timestamp;
+use slipway_wire::api::{Explanation, Resource};
+use tokio::time::sleep;
+
+use super::agents::Agents;
+use super::screen::Screen;
+use crate::client::Client;
+use crate::error::Error;
+
+const PACE: Duration = Duration::from_millis(100);
+
+/// One of the three resources.
+#[derive(Debug)]
+pub(super) struct Slot {
+    /// As the story calls it; the handle has a suffix.
+    pub(super) name: &'static str,
+    pub(super) id: String,
+    pub(super) attempt_id: String,
+    pub(super) xr_name: String,
+    pub(super) seen: Explanation,
+    /// How much of the history was shown.
+    shown: usize,
+    blocker_shown: bool,
+    pub(super) drain: DrainWatch,
+}
+
+/// Whether the process was there while its node was still registered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct DrainWatch {
+    pub(super) looks: usize,
+    pub(super) looks_without_process: usize,
+}
+
+impl Slot {
+    pub(super) fn phase(&self) -> Option<Phase> {
+        Phase::parse(&self.seen.phase)
+    }
+
+    pub(super) fn is(&self, phase: Phase) -> bool {
+        self.phase() == Some(phase)
+    }
+
+    pub(super) fn was(&self, phase: Phase) -> bool {
+        self.seen
+            .history
+            .iter()
+            .any(|entry| entry.to == phase.as_str())
+    }
+}
+
+/// The resources under watch.
+#[derive(Debug)]
+pub(super) struct Watch {
+    client: Client,
+    agents: Agents,
+    pub(super) slots: Vec<Slot>,
+    /// The moment of the first declaration, by the database's clock, and how
+    /// long after the beginning of the story that was.
+    origin: Option<(Timestamp, f64)>,
+}
+
+impl Watch {
+    pub(super) fn new(client: Client, agents: Agents) -> Self {
+        Self {
+            client,
+            agents,
+            slots: Vec::new(),
+            origin: None,
+        }
+    }
+
+    /// Takes a resource that was just declared under watch.
+    pub(super) async fn add(
+        &mut self,
+        name: &'static str,
+        resource: &Resource,
+        screen: &mut Screen<'_>,
+    ) -> Result<(), Error> {
+        if self.origin.is_none()
+            && let Ok(created) = resource.created_at.parse()
+        {
+            self.origin = Some((created, screen.begun().elapsed().as_secs_f64()));
+        }
+        let seen = self.client.resource_explain(&resource.id).await?;
+        self.slots.push(Slot {
+            name,
+            id: resource.id.clone(),
+            attempt_id: resource.attempt.id.clone(),
+            xr_name: resource.attempt.xr_name.clone(),
+            seen,
+            shown: 0,
+            blocker_shown: false,
+            drain: DrainWatch::default(),
+        });
+        Ok(())
+    }
+
+    pub(super) fn slot(&self, name: &str) -> Result<&Slot, Error> {
+        self.slots
+            .iter()
+            .find(|slot| slot.name == name)
+            .ok_or_else(|| Error::Demo(format!("{name} is not part of the story")))
+    }
+
+    /// Looks until `done`. A resource that fails ends the story at once.
+    pub(super) async fn until(
+        &mut self,
+        screen: &mut Screen<'_>,
+        done: impl Fn(&Self) -> bool,
+    ) -> Result<(), Error> {
+        loop {
+            self.look(screen).await?;
+            if done(self) {
+                return Ok(());
+            }
+            if let Some(failed) = self.slots.iter().find(|slot| slot.is(Phase::Failed)) {
+                let why = failed
+                    .seen
+                    .history
+                    .last()
+                    .map_or("", |entry| entry.why.as_str());
+                return Err(Error::Demo(format!(
+                    "{} ended in Failed: {why}",
+                    failed.name
+                )));
+            }
+            sleep(PACE).await;
+        }
+    }
+
+    async fn look(&mut self, screen: &mut Screen<'_>) -> Result<(), Error> {
+        // Processes before the registry: a node that is registered in the
+        // later look was so in the earlier one, and its process must be there.
+        let agents = self.agents.all();
+        let origin = self.origin;
+        for slot in &mut self.slots {
+            slot.seen = self.client.resource_explain(&slot.id).await?;
+            let registered = slot.seen.node.as_ref().is_some_and(|node| node.registered);
+            if slot.is(Phase::Deregistering) && registered {
+                slot.drain.looks += 1;
+                if !agents.iter().any(|agent| agent.belongs_to(&slot.xr_name)) {
+                    slot.drain.looks_without_process += 1;
+                }
+            }
+            for entry in slot.seen.history.iter().skip(slot.shown) {
+                let from = entry.from.as_deref().map(|from| format!("{from} → "));
+                let what = format!("{}{}", from.unwrap_or_default(), entry.to);
+                screen.event(seconds(origin, &entry.at), slot.name, &what);
+            }
+            slot.shown = slot.seen.history.len();
+            let blocker = slot.seen.blockers.first();
+            if let Some(blocker) = blocker.filter(|_| !slot.blocker_shown) {
+                let what = format!("blocked: {} ({})", blocker.code, blocker.message);
+                screen.event(seconds(origin, &blocker.since), slot.name, &what);
+            }
+            slot.blocker_shown = blocker.is_some();
+        }
+        Ok(())
+    }
+}
+
+/// A moment of the database's clock as seconds of the story.
+fn seconds(origin: Option<(Timestamp, f64)>, at: &str) -> f64 {
+    match (origin, at.parse::<Timestamp>()) {
+        (Some((created, offset)), Ok(at)) => offset + at.since(created).as_secs_f64(),
+        _ => 0.0,
+    }
+}

@@ -1,0 +1,199 @@
+//! Why a command failed, how that is shown, and which exit code it gets.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use slipway_wire::problem::Problem;
+
+use crate::exit::Exit;
+use crate::terminal::clean;
+
+/// The one error of this crate.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The server said no.
+    #[error("{}", .0.message)]
+    Problem(Box<Problem>),
+    #[error("cannot reach {server}: {reason}")]
+    Unreachable { server: String, reason: String },
+    #[error("the answer of {server} is not understood: {reason}")]
+    Unreadable { server: String, reason: String },
+    #[error("{0}")]
+    Usage(String),
+    #[error("{0}")]
+    NotFound(String),
+    #[error("nothing was done")]
+    Declined,
+    #[error("`{handle}` is still {phase} after {waited:?}; the server goes on with it")]
+    TimedOut {
+        handle: String,
+        phase: String,
+        waited: Duration,
+    },
+    #[error("`{handle}` ended in Failed: {reason}")]
+    EndedInFailed { handle: String, reason: String },
+    #[error("`{handle}` is being deleted and will not become Ready")]
+    BeingDeleted { handle: String },
+    #[error("{0}")]
+    Demo(String),
+    #[error("interrupted; everything that was started has been ended")]
+    Interrupted,
+}
+
+impl Error {
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Problem(problem) => match problem.status {
+                401 | 403 => Exit::Unauthenticated,
+                404 => Exit::NotFound,
+                _ => Exit::Refused,
+            },
+            Self::Unreachable { .. } => Exit::Unreachable,
+            Self::Usage(_) => Exit::Usage,
+            Self::NotFound(_) => Exit::NotFound,
+            Self::TimedOut { .. } => Exit::TimedOut,
+            Self::EndedInFailed { .. } => Exit::EndedInFailed,
+            Self::Unreadable { .. }
+            | Self::Declined
+            | Self::BeingDeleted { .. }
+            | Self::Demo(_)
+            | Self::Interrupted => Exit::Refused,
+        }
+    }
+
+    /// Stable like the server's codes, which these stand beside.
+    fn code(&self) -> &str {
+        match self {
+            Self::Problem(problem) => &problem.code,
+            Self::Unreachable { .. } => "unreachable",
+            Self::Unreadable { .. } => "unreadable",
+            Self::Usage(_) => "usage",
+            Self::NotFound(_) => "not_found",
+            Self::Declined => "declined",
+            Self::TimedOut { .. } => "timed_out",
+            Self::EndedInFailed { .. } => "ended_in_failed",
+            Self::BeingDeleted { .. } => "being_deleted",
+            Self::Demo(_) => "demo_failed",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// What to try next, where the message does not say it.
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unreachable { .. } => Some(
+                "is `slipway up` running there? name another server with --server or SLIPWAY_SERVER"
+                    .to_owned(),
+            ),
+            Self::Problem(problem) => match problem.code.as_str() {
+                "unauthenticated" => {
+                    Some("give a key with --key or SLIPWAY_KEY; `slipway up` shows the first one".to_owned())
+                }
+                "handle_taken" => Some("choose another handle, or delete the one that has it".to_owned()),
+                "unavailable" | "internal" => {
+                    Some("the correlation id finds the cause in the server's log".to_owned())
+                }
+                _ => None,
+            },
+            Self::TimedOut { handle, .. } | Self::EndedInFailed { handle, .. } => {
+                Some(format!("see why: slipway resource explain {handle}"))
+            }
+            Self::Unreadable { .. } => {
+                Some("is this a Slipway server, and of a version that this client knows?".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// The text for the error output, without a line end.
+    pub fn render(&self) -> String {
+        let mut text = format!(
+            "error[{}]: {}",
+            clean(self.code()),
+            clean(&self.to_string())
+        );
+        if let Self::Problem(problem) = self {
+            let field = problem
+                .details
+                .as_ref()
+                .and_then(|details| details["field"].as_str());
+            if let Some(field) = field {
+                // Writing to a text does not fail.
+                let _ = write!(text, "\n  field: {}", clean(field));
+            }
+            if !problem.correlation_id.is_empty() {
+                let _ = write!(
+                    text,
+                    "\n  correlation id: {}",
+                    clean(&problem.correlation_id)
+                );
+            }
+        }
+        if let Some(hint) = self.hint() {
+            let _ = write!(text, "\n  hint: {}", clean(&hint));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn problem(status: u16, code: &str) -> Problem {
+        Problem {
+            kind: format!("/docs/problems/{code}"),
+            title: code.to_owned(),
+            status,
+            detail: "handle `web-1` is taken".to_owned(),
+            instance: "/api/v1/resources".to_owned(),
+            code: code.to_owned(),
+            message: "handle `web-1` is taken".to_owned(),
+            details: Some(json!({ "field": "handle" })),
+            correlation_id: "c-1".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_problem_shows_all_that_helps() {
+        insta::assert_snapshot!(Error::Problem(Box::new(problem(409, "handle_taken"))).render(), @r"
+        error[handle_taken]: handle `web-1` is taken
+          field: handle
+          correlation id: c-1
+          hint: choose another handle, or delete the one that has it
+        ");
+    }
+
+    #[test]
+    fn what_a_server_says_cannot_drive_the_terminal() {
+        let hostile = Problem {
+            message: "a\u{1b}[2Jb\nc".to_owned(),
+            ..problem(400, "invalid_input")
+        };
+        let text = Error::Problem(Box::new(hostile)).render();
+        assert!(
+            text.starts_with("error[invalid_input]: a [2Jb c\n"),
+            "{text:?}"
+        );
+    }
+
+    #[test]
+    fn statuses_become_exit_codes() {
+        for (status, exit) in [
+            (400, Exit::Refused),
+            (401, Exit::Unauthenticated),
+            (403, Exit::Unauthenticated),
+            (404, Exit::NotFound),
+            (409, Exit::Refused),
+            (503, Exit::Refused),
+        ] {
+            assert_eq!(
+                Error::Problem(Box::new(problem(status, "x"))).exit(),
+                exit,
+                "{status}"
+            );
+        }
+    }
+}

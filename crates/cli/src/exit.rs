@@ -1,0 +1,81 @@
+//! The exit codes. Scripts branch on them, so a code never changes its
+//! meaning; a new reason gets a new code.
+
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    Success,
+    /// The server refused, something failed, or a person said no.
+    Refused,
+    /// The command line is wrong; nothing was sent.
+    Usage,
+    /// The server could not be reached.
+    Unreachable,
+    /// No valid key, or one that may not do this.
+    Unauthenticated,
+    NotFound,
+    /// `--wait` gave up; the server goes on.
+    TimedOut,
+    /// `--wait` saw the resource end in Failed.
+    EndedInFailed,
+}
+
+/// For `--help`.
+pub const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  refused by the server, or failed
+  2  wrong usage; nothing was sent
+  3  the server cannot be reached
+  4  not authenticated, or not allowed
+  5  not found
+  6  --wait gave up; the server goes on
+  7  the resource ended in Failed";
+
+impl Exit {
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Refused => 1,
+            Self::Usage => 2,
+            Self::Unreachable => 3,
+            Self::Unauthenticated => 4,
+            Self::NotFound => 5,
+            Self::TimedOut => 6,
+            Self::EndedInFailed => 7,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_documented_once() {
+        let all = [
+            Exit::Success,
+            Exit::Refused,
+            Exit::Usage,
+            Exit::Unreachable,
+            Exit::Unauthenticated,
+            Exit::NotFound,
+            Exit::TimedOut,
+            Exit::EndedInFailed,
+        ];
+        let documented: Vec<_> = EXIT_CODES.lines().skip(1).map(|line| &line[..5]).collect();
+        let expected: Vec<_> = all
+            .iter()
+            .map(|exit| format!("  {}  ", exit.code()))
+            .collect();
+        assert_eq!(documented, expected);
+    }
+}

@@ -1,0 +1,73 @@
+//! Lists, a line each.
+
+use slipway_wire::api::{Deletion, Event, Node, Resource};
+
+use super::table::{or_dash, rows, time};
+
+pub(crate) fn resources(resources: &[Resource], width: Option<u16>) -> String {
+    let line = |resource: &Resource| {
+        let blockers: Vec<_> = resource.blockers.iter().map(|b| b.code.as_str()).collect();
+        vec![
+            resource.handle.clone(),
+            resource.phase.clone(),
+            time(&resource.phase_since),
+            format!("{}@{}", resource.blueprint, resource.blueprint_version),
+            if blockers.is_empty() {
+                "-".to_owned()
+            } else {
+                blockers.join(", ")
+            },
+            resource.id.clone(),
+        ]
+    };
+    let headings = ["HANDLE", "PHASE", "SINCE", "BLUEPRINT", "BLOCKERS", "ID"];
+    rows(&headings, resources.iter().map(line).collect(), width)
+}
+
+pub(crate) fn nodes(nodes: &[Node], width: Option<u16>) -> String {
+    let line = |node: &Node| {
+        let state = match &node.deregistered_how {
+            None => "registered".to_owned(),
+            Some(how) => format!("gone ({how})"),
+        };
+        let heard = node.last_heartbeat_at.as_deref().map(time);
+        vec![
+            node.hostname.clone(),
+            state,
+            node.reachability.clone(),
+            or_dash(heard.as_deref()),
+            node.id.clone(),
+        ]
+    };
+    let headings = ["HOSTNAME", "STATE", "REACHABILITY", "LAST HEARTBEAT", "ID"];
+    rows(&headings, nodes.iter().map(line).collect(), width)
+}
+
+pub(crate) fn deletions(deletions: &[Deletion], width: Option<u16>) -> String {
+    let line = |deletion: &Deletion| {
+        vec![
+            format!("{} {}", deletion.kind, deletion.target_id),
+            deletion.state.clone(),
+            time(&deletion.requested_at),
+            deletion.requested_by.clone(),
+            deletion.reason.clone(),
+            deletion.id.clone(),
+        ]
+    };
+    let headings = ["TARGET", "STATE", "REQUESTED", "BY", "REASON", "ID"];
+    rows(&headings, deletions.iter().map(line).collect(), width)
+}
+
+pub(crate) fn events(events: &[Event], width: Option<u16>) -> String {
+    let line = |event: &Event| {
+        vec![
+            event.position.to_string(),
+            time(&event.occurred_at),
+            event.event_type.clone(),
+            event.aggregate_id.clone(),
+            event.revision.to_string(),
+        ]
+    };
+    let headings = ["POSITION", "AT", "TYPE", "AGGREGATE", "REVISION"];
+    rows(&headings, events.iter().map(line).collect(), width)
+}

@@ -1,0 +1,15 @@
+//! Documents as people read them: pure functions from wire types to text.
+//! Tables fit the width of a terminal; without one no line is broken, so that
+//! each row stays one line for the tool behind the pipe. No colours here.
+
+mod details;
+mod explanation;
+mod lists;
+mod table;
+
+pub(crate) use details::{deletion, node, resource};
+pub(crate) use explanation::explanation;
+pub(crate) use lists::{deletions, events, nodes, resources};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! What people see, as snapshots.
+
+use serde_json::json;
+use slipway_wire::api::{
+    Attempt, Blocker, Deletion, DeletionMember, Event, Explanation, HistoryEntry, Node, Remedy,
+    Resource,
+};
+
+use super::*;
+
+const TIME: &str = "2026-01-31T12:00:00.123456Z";
+
+fn mk_node() -> Node {
+    Node {
+        id: "0192f0c1-0000-7000-8000-00000000000a".to_owned(),
+        project_id: "0192f0c1-0000-7000-8000-000000000001".to_owned(),
+        resource_id: "0192f0c1-0000-7000-8000-000000000002".to_owned(),
+        provisioned_resource_id: "0192f0c1-0000-7000-8000-000000000003".to_owned(),
+        hostname: "web-1".to_owned(),
+        capabilities: vec!["drain".to_owned()],
+        registered: true,
+        reachability: "healthy".to_owned(),
+        registered_at: TIME.to_owned(),
+        last_heartbeat_at: Some(TIME.to_owned()),
+        drain_requested_at: None,
+        deregistered_at: None,
+        deregistered_how: None,
+        deregistered_by: None,
+        deregistered_reason: None,
+    }
+}
+
+fn mk_blocker() -> Blocker {
+    Blocker {
+        code: "node_not_draining".to_owned(),
+        message: "node web-1 has not acknowledged its drain".to_owned(),
+        since: TIME.to_owned(),
+        owner: "operator".to_owned(),
+        evidence: json!({ "node_id": "n-1" }),
+        next_retry_at: None,
+        remedies: vec![Remedy {
+            action: "do not wait for the node".to_owned(),
+            command: Some("slipway resource force-drain r-1 --reason <why>".to_owned()),
+            role: "admin".to_owned(),
+        }],
+    }
+}
+
+fn mk_resource(handle: &str) -> Resource {
+    Resource {
+        id: "0192f0c1-0000-7000-8000-000000000002".to_owned(),
+        project_id: "0192f0c1-0000-7000-8000-000000000001".to_owned(),
+        handle: handle.to_owned(),
+        labels: [("team".to_owned(), "a".to_owned())].into(),
+        blueprint: "local-node".to_owned(),
+        blueprint_version: "v1".to_owned(),
+        engine: "local".to_owned(),
+        phase: "Deregistering".to_owned(),
+        phase_since: TIME.to_owned(),
+        revision: 2,
+        created_at: TIME.to_owned(),
+        updated_at: TIME.to_owned(),
+        deleted_at: None,
+        deletion_id: None,
+        attempt: Attempt {
+            id: "0192f0c1-0000-7000-8000-000000000003".to_owned(),
+            number: 1,
+            revision: 5,
+            phase: "Deregistering".to_owned(),
+            xr_name: "pr-1".to_owned(),
+            parameters: [("busy_seconds".to_owned(), json!(4))].into(),
+            deletion_requested_at: None,
+            failure_reason: None,
+            created_at: TIME.to_owned(),
+            updated_at: TIME.to_owned(),
+        },
+        node: Some(mk_node()),
+        blockers: vec![mk_blocker()],
+    }
+}
+
+#[test]
+fn a_list_of_resources() {
+    let plain = Resource {
+        blockers: Vec::new(),
+        ..mk_resource("a")
+    };
+    insta::assert_snapshot!(resources(&[mk_resource("web-1"), plain], None));
+}
+
+#[test]
+fn an_empty_list_says_so() {
+    assert_eq!(resources(&[], Some(80)), "none");
+}
+
+#[test]
+fn a_table_fits_the_terminal() {
+    for width in [60, 80, 120] {
+        let text = resources(&[mk_resource("web-1")], Some(width));
+        for line in text.lines() {
+            assert!(line.chars().count() <= usize::from(width), "{line:?}");
+        }
+        assert!(text.lines().count() > 2, "it was broken into lines: {text}");
+        let whole = text.contains(&mk_resource("web-1").id);
+        assert_eq!(whole, width >= 80, "an id that can be copied: {text}");
+    }
+}
+
+#[test]
+fn one_resource() {
+    insta::assert_snapshot!(resource(&mk_resource("web-1"), None));
+}
+
+#[test]
+fn nodes_here_and_gone() {
+    let gone = Node {
+        deregistered_how: Some("forced".to_owned()),
+        last_heartbeat_at: None,
+        ..mk_node()
+    };
+    insta::assert_snapshot!(nodes(&[mk_node(), gone.clone()], None));
+    insta::assert_snapshot!(node(&gone, None));
+}
+
+#[test]
+fn events_and_deletions() {
+    let event = Event {
+        id: "e-1".to_owned(),
+        position: 7,
+        event_type: "broker.ProvisionedResourceReady".to_owned(),
+        aggregate_id: "0192f0c1-0000-7000-8000-000000000003".to_owned(),
+        revision: 4,
+        occurred_at: TIME.to_owned(),
+        payload: json!({}),
+    };
+    insta::assert_snapshot!(events(&[event], None));
+    let gone = Deletion {
+        id: "d-1".to_owned(),
+        kind: "resource".to_owned(),
+        target_id: "r-1".to_owned(),
+        state: "done".to_owned(),
+        requested_by: "key:admin".to_owned(),
+        reason: "two\nlines".to_owned(),
+        members: vec![DeletionMember {
+            kind: "resource".to_owned(),
+            id: "r-1".to_owned(),
+        }],
+        requested_at: TIME.to_owned(),
+        done_at: Some(TIME.to_owned()),
+        restorable_until: None,
+    };
+    insta::assert_snapshot!(deletions(std::slice::from_ref(&gone), None));
+    insta::assert_snapshot!(deletion(&gone, None));
+}
+
+#[test]
+fn an_explanation() {
+    let explained = Explanation {
+        resource_id: "r-1".to_owned(),
+        handle: "web-1".to_owned(),
+        phase: "Deregistering".to_owned(),
+        phase_since: TIME.to_owned(),
+        waiting_for: Some("node n-1 (`web-1`) to acknowledge its drain".to_owned()),
+        deadline: Some(TIME.to_owned()),
+        next_check_at: Some(TIME.to_owned()),
+        observed: json!({}),
+        node: Some(mk_node()),
+        blockers: vec![mk_blocker()],
+        history: vec![
+            HistoryEntry {
+                at: TIME.to_owned(),
+                from: None,
+                to: "Pending".to_owned(),
+                why: "declared".to_owned(),
+            },
+            HistoryEntry {
+                at: TIME.to_owned(),
+                from: Some("Ready".to_owned()),
+                to: "Deregistering".to_owned(),
+                why: "deletion requested by key:admin".to_owned(),
+            },
+        ],
+    };
+    insta::assert_snapshot!(explanation(&explained));
+}

@@ -1,0 +1,120 @@
+//! Waiting for the outcome of what was asked: a live line on a terminal, a
+//! plain line for each change otherwise. Only looks; what happens, happens
+//! with or without somebody waiting.
+
+use std::time::{Duration, Instant};
+
+use slipway_core::phase::Phase;
+use slipway_wire::api::Resource;
+
+use crate::client::Client;
+use crate::error::Error;
+use crate::terminal::{Terminal, clean};
+
+/// Short against what is waited for, long against what a look costs.
+const PACE: Duration = Duration::from_millis(200);
+
+/// What is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Goal {
+    Ready,
+    Deleted,
+}
+
+/// Waits until the resource is there. A server that cannot be reached for a
+/// while is waited for too: it may be restarting.
+pub(crate) async fn wait_for(
+    client: &Client,
+    begun_with: &Resource,
+    goal: Goal,
+    timeout: Duration,
+    terminal: &mut Terminal,
+) -> Result<Option<Resource>, Error> {
+    let begun = Instant::now();
+    let mut last = begun_with.clone();
+    let mut shown = String::new();
+    loop {
+        let trouble = match client.resource_get(&begun_with.id).await {
+            Ok(resource) => {
+                last = resource;
+                None
+            }
+            // Purged meanwhile, which is more than was asked for.
+            Err(Error::Problem(problem)) if problem.status == 404 && goal == Goal::Deleted => {
+                return Ok(None);
+            }
+            Err(error) if is_passing(&error) => Some(clean(&error.to_string())),
+            Err(error) => return Err(error),
+        };
+        let state = describe(&last, trouble.as_deref());
+        let waited = begun.elapsed();
+        if terminal.traits().redraws {
+            terminal.redraw(&format!("{} {state}  {}s", last.handle, waited.as_secs()));
+        } else if state != shown {
+            terminal.say(&format!(
+                "{:>6.1}s  {} {state}",
+                waited.as_secs_f64(),
+                last.handle
+            ));
+            shown = state;
+        }
+        if trouble.is_none()
+            && let Some(outcome) = outcome(&last, goal)
+        {
+            terminal.finish_live();
+            return outcome.map(|()| Some(last));
+        }
+        if waited >= timeout {
+            terminal.finish_live();
+            return Err(Error::TimedOut {
+                handle: last.handle,
+                phase: last.phase,
+                waited: timeout,
+            });
+        }
+        tokio::time::sleep(PACE.min(timeout - waited)).await;
+    }
+}
+
+fn outcome(resource: &Resource, goal: Goal) -> Option<Result<(), Error>> {
+    let handle = || resource.handle.clone();
+    match (Phase::parse(&resource.phase)?, goal) {
+        (Phase::Ready, Goal::Ready) | (Phase::Deleted, Goal::Deleted) => Some(Ok(())),
+        (Phase::Failed, Goal::Ready) => Some(Err(Error::EndedInFailed {
+            handle: handle(),
+            reason: resource
+                .attempt
+                .failure_reason
+                .clone()
+                .unwrap_or_else(|| "no reason was given".to_owned()),
+        })),
+        (phase, Goal::Ready) if phase.is_deletion() => {
+            Some(Err(Error::BeingDeleted { handle: handle() }))
+        }
+        _ => None,
+    }
+}
+
+/// The same request may be answered in a moment.
+fn is_passing(error: &Error) -> bool {
+    match error {
+        Error::Unreachable { .. } => true,
+        Error::Problem(problem) => problem.status == 503,
+        _ => false,
+    }
+}
+
+fn describe(resource: &Resource, trouble: Option<&str>) -> String {
+    let mut text = clean(&resource.phase);
+    if let Some(blocker) = resource.blockers.first() {
+        text = format!(
+            "{text} · {}: {}",
+            clean(&blocker.code),
+            clean(&blocker.message)
+        );
+    }
+    if let Some(trouble) = trouble {
+        text = format!("{text} · {trouble}");
+    }
+    text
+}

@@ -1,0 +1,210 @@
+//! A server that answers from a script, and a terminal that is read back.
+
+use std::collections::VecDeque;
+use std::io::{self, Cursor, Write};
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::to_bytes;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use clap::Parser;
+use serde_json::{Value, json};
+use slipway_cli::{ClientOptions, Command, Exit, Terminal, Traits, run_on};
+use tokio::net::TcpListener;
+
+pub(crate) const ID: &str = "0192f0c1-2b3c-7d4e-8f50-123456789abc";
+const TIME: &str = "2026-01-31T12:00:00.000000Z";
+
+/// What was asked: method, path with query, authorization, body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) line: String,
+    pub(crate) key: Option<String>,
+    pub(crate) body: String,
+}
+
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
+    pub(crate) link: Option<String>,
+}
+
+impl Reply {
+    pub(crate) fn of(status: u16, body: Value) -> Self {
+        Self {
+            status,
+            body,
+            link: None,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Script {
+    replies: Mutex<VecDeque<Reply>>,
+    asked: Mutex<Vec<Asked>>,
+}
+
+/// The server. Answers in the order of the script; the last answer stays.
+#[derive(Debug)]
+pub(crate) struct StandIn {
+    url: String,
+    script: Arc<Script>,
+}
+
+/// How a command ended and what it said.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) exit: Exit,
+    pub(crate) output: String,
+    pub(crate) errors: String,
+}
+
+impl StandIn {
+    pub(crate) async fn new(replies: Vec<Reply>) -> Self {
+        let script = Arc::new(Script {
+            replies: Mutex::new(replies.into()),
+            ..Script::default()
+        });
+        let router = Router::new()
+            .fallback(answer)
+            .with_state(Arc::clone(&script));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { url, script }
+    }
+
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.script.asked.lock().unwrap().clone()
+    }
+
+    /// The request lines alone.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.asked().into_iter().map(|asked| asked.line).collect()
+    }
+
+    /// Runs a command against this server, without a terminal.
+    pub(crate) async fn run(&self, line: &[&str]) -> Ended {
+        run(&self.url, line, Traits::default(), "").await
+    }
+
+    /// Runs a command as a person who types `answers`.
+    pub(crate) async fn run_asked(&self, line: &[&str], answers: &'static str) -> Ended {
+        let traits = Traits {
+            asks: true,
+            ..Traits::default()
+        };
+        run(&self.url, line, traits, answers).await
+    }
+}
+
+async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response {
+    let line = format!("{} {}", request.method(), request.uri());
+    let key = request.headers().get("authorization");
+    let key = key.map(|value| value.to_str().unwrap().to_owned());
+    let body = to_bytes(request.into_body(), 1 << 20).await.unwrap();
+    let body = String::from_utf8(body.to_vec()).unwrap();
+    script.asked.lock().unwrap().push(Asked { line, key, body });
+    let mut replies = script.replies.lock().unwrap();
+    let reply = match replies.len() {
+        0 => Reply::of(500, json!({})),
+        1 => Reply {
+            link: replies[0].link.clone(),
+            ..Reply::of(replies[0].status, replies[0].body.clone())
+        },
+        _ => replies.pop_front().unwrap(),
+    };
+    let mut response = (
+        StatusCode::from_u16(reply.status).unwrap(),
+        axum::Json(reply.body),
+    )
+        .into_response();
+    if let Some(link) = reply.link {
+        response.headers_mut().insert("link", link.parse().unwrap());
+    }
+    response
+}
+
+#[derive(Debug, Parser)]
+struct Line {
+    #[command(flatten)]
+    options: ClientOptions,
+    #[command(subcommand)]
+    command: Command,
+}
+
+pub(crate) async fn run(
+    server: &str,
+    line: &[&str],
+    traits: Traits,
+    answers: &'static str,
+) -> Ended {
+    let arguments = ["slipway", "--server", server, "--key", "slipway_key"];
+    let line = Line::try_parse_from(arguments.iter().chain(line)).unwrap();
+    let (output, errors) = (Shared::default(), Shared::default());
+    let mut terminal = Terminal::new(
+        Box::new(output.clone()),
+        Box::new(errors.clone()),
+        Box::new(Cursor::new(answers)),
+        traits,
+    );
+    let exit = run_on(line.command, line.options, &mut terminal).await;
+    Ended {
+        exit,
+        output: output.text(),
+        errors: errors.text(),
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Shared {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+pub(crate) fn mk_resource(phase: &str) -> Value {
+    json!({
+        "id": ID, "project_id": ID, "handle": "web-1", "labels": {}, "blueprint": "local-node",
+        "blueprint_version": "v1", "engine": "local", "phase": phase, "phase_since": TIME,
+        "revision": 1, "created_at": TIME, "updated_at": TIME, "deleted_at": null,
+        "deletion_id": null, "node": null, "blockers": [],
+        "attempt": {
+            "id": ID, "number": 1, "revision": 1, "phase": phase, "xr_name": "pr-1",
+            "parameters": {}, "deletion_requested_at": null, "failure_reason": "no quota",
+            "created_at": TIME, "updated_at": TIME,
+        },
+    })
+}
+
+pub(crate) fn mk_deletion() -> Value {
+    json!({
+        "id": ID, "kind": "resource", "target_id": ID, "state": "running",
+        "requested_by": "key:admin", "reason": "why", "members": [], "requested_at": TIME,
+        "done_at": null, "restorable_until": null,
+    })
+}
+
+pub(crate) fn mk_problem(status: u16, code: &str) -> Value {
+    json!({
+        "type": "/x", "title": "x", "status": status, "detail": "it is so", "instance": "/x",
+        "code": code, "message": "it is so", "details": { "field": "handle" },
+        "correlation_id": "c-1",
+    })
+}

@@ -1,0 +1,12 @@
+//! The loops. [`driver`] is the one way a loop runs: it waits for a wake or
+//! the next poll, claims no more than it has room for, isolates what fails
+//! and keeps a status. Each loop is one file: [`resources`] takes provisioned
+//! resources one step, [`relay`] gives events their positions.
+
+pub mod driver;
+pub mod relay;
+pub mod resources;
+pub mod status;
+
+pub use driver::{Pacing, Shutdown, drive};
+pub use status::Status;

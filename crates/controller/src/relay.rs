@@ -1,0 +1,46 @@
+//! The relay: gives committed events their positions, dense and in commit
+//! order. What counts as work is an outbox row without a position; nobody
+//! else numbers them.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use slipway_app::ports::Store;
+use slipway_durable::Lease;
+
+use crate::driver::Loop;
+
+/// The loop over the outbox.
+#[derive(Debug)]
+pub struct Relay {
+    store: Arc<dyn Store>,
+}
+
+impl Relay {
+    pub const NAME: &'static str = "outbox-relay";
+    const BATCH: u32 = 500;
+
+    pub const fn new(store: Arc<dyn Store>) -> Self {
+        Self { store }
+    }
+}
+
+#[async_trait]
+impl Loop for Relay {
+    type Item = ();
+
+    /// Numbering is one statement under the head's lock, so it is done here
+    /// and leaves nothing to work on. Empties the outbox before it answers.
+    async fn claim(&self, _limit: u32) -> Result<Vec<()>, String> {
+        loop {
+            let numbered = self.store.outbox_relay(Self::BATCH).await;
+            if numbered.map_err(|error| error.to_string())? < u64::from(Self::BATCH) {
+                return Ok(Vec::new());
+            }
+        }
+    }
+
+    async fn work(&self, _items: Vec<()>, _lease: Lease) -> Vec<String> {
+        Vec::new()
+    }
+}

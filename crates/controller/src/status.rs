@@ -1,0 +1,93 @@
+//! What a loop says about itself, for API, CLI and probes.
+
+use std::sync::Mutex;
+use std::time::Instant;
+
+use slipway_core::time::Timestamp;
+
+/// The status of one loop; shared with whoever shows it.
+#[derive(Debug)]
+pub struct Status {
+    name: &'static str,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Inner {
+    activations: u64,
+    claimed: u64,
+    failed: u64,
+    last_activation_at: Option<Timestamp>,
+    last_success: Option<Instant>,
+    last_error: Option<String>,
+}
+
+/// A copy of the status at one moment.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    pub name: &'static str,
+    pub activations: u64,
+    /// Pieces of work taken.
+    pub claimed: u64,
+    /// Pieces of work, or whole activations, that ended in an error.
+    pub failed: u64,
+    pub last_activation_at: Option<Timestamp>,
+    /// When work could last be looked for, whether there was any or not.
+    pub last_success: Option<Instant>,
+    pub last_error: Option<String>,
+}
+
+impl Status {
+    pub const fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            inner: Mutex::new(Inner {
+                activations: 0,
+                claimed: 0,
+                failed: 0,
+                last_activation_at: None,
+                last_success: None,
+                last_error: None,
+            }),
+        }
+    }
+
+    pub(crate) fn activated(&self, at: Timestamp, claimed: usize) {
+        self.with(|inner| {
+            inner.activations += 1;
+            inner.claimed += u64::try_from(claimed).unwrap_or(u64::MAX);
+            inner.last_activation_at = Some(at);
+            inner.last_success = Some(Instant::now());
+        });
+    }
+
+    pub(crate) fn failed(&self, error: String) {
+        self.with(|inner| {
+            inner.failed += 1;
+            inner.last_error = Some(error);
+        });
+    }
+
+    pub fn snapshot(&self) -> Snapshot {
+        let inner = self.with(|inner| inner.clone());
+        Snapshot {
+            name: self.name,
+            activations: inner.activations,
+            claimed: inner.claimed,
+            failed: inner.failed,
+            last_activation_at: inner.last_activation_at,
+            last_success: inner.last_success,
+            last_error: inner.last_error,
+        }
+    }
+
+    /// Counters stay usable even if a holder of the lock panicked.
+    fn with<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
+        change(
+            &mut self
+                .inner
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+        )
+    }
+}

@@ -1,0 +1,321 @@
+//! A control plane without its HTTP: a real store, the resource loop, and a
+//! simulated substrate, with the verbs that tests speak in.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use data_encoding::BASE64;
+use slipway_app::authorise::{Caller, Role};
+use slipway_app::context::{Settings, Wakes};
+use slipway_app::ports::store::{Page, PositionedEvent};
+use slipway_app::ports::{Clock, Entropy, Store};
+use slipway_app::seed::Seed;
+use slipway_app::usecases::converge::Engines;
+use slipway_app::usecases::declare::{self, Declare};
+use slipway_app::usecases::enrol::{self, Register, Registered};
+use slipway_app::usecases::{delete, explain, force, node, read};
+use slipway_app::{Context, Error};
+use slipway_controller::driver::Loop;
+use slipway_controller::resources::ResourceLoop;
+use slipway_core::blocker::{BlockerCode, Deadlines};
+use slipway_core::ids::ResourceId;
+use slipway_core::phase::Phase;
+use slipway_core::secret::Secret;
+use slipway_core::snapshot::ResourceSnapshot;
+use slipway_core::time::Timestamp;
+use slipway_core::token::TokenLifetimes;
+use slipway_durable::Lease;
+use slipway_render::cloud_init::bootstrap_token_in;
+use slipway_render::composite::injected;
+use slipway_render::local_node::NodeSettings;
+use slipway_store::StoreConfig;
+use slipway_testkit::postgres::{self, TestDatabase};
+use uuid::Uuid;
+
+use crate::simulated::{Behaviour, Simulated};
+
+const LEASE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[derive(Debug)]
+struct Machine;
+
+impl Clock for Machine {
+    fn now(&self) -> Timestamp {
+        #[expect(clippy::disallowed_methods, reason = "a test's clock adapter")]
+        let now = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap();
+        Timestamp::ZERO.plus(now)
+    }
+}
+
+impl Entropy for Machine {
+    fn uuid(&self) -> Uuid {
+        #[expect(clippy::disallowed_methods, reason = "a test's entropy adapter")]
+        Uuid::now_v7()
+    }
+
+    fn fill(&self, bytes: &mut [u8]) {
+        getrandom::fill(bytes).unwrap();
+    }
+}
+
+/// What keeps the database alive for as long as the test runs.
+enum Keeper {
+    Folder { _folder: tempfile::TempDir },
+    Database { _database: TestDatabase },
+}
+
+pub(crate) struct World {
+    pub(crate) context: Context,
+    pub(crate) substrate: Arc<Simulated>,
+    pub(crate) resources: ResourceLoop,
+    caller: Caller,
+    _keeper: Keeper,
+}
+
+impl World {
+    /// One world per database that can be had here.
+    pub(crate) async fn each(test: &str) -> Vec<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", folder.path().join("slipway.db").display());
+        let mut worlds = vec![Self::on(&url, Keeper::Folder { _folder: folder }).await];
+        if let Some(server) = postgres::shared(test).await {
+            let database = server.database("reconcile").await;
+            let url = database.url().to_owned();
+            worlds.push(
+                Self::on(
+                    &url,
+                    Keeper::Database {
+                        _database: database,
+                    },
+                )
+                .await,
+            );
+        }
+        worlds
+    }
+
+    async fn on(url: &str, keeper: Keeper) -> Self {
+        let store: Arc<dyn Store> = slipway_store::open(StoreConfig::new(url)).await.unwrap();
+        let context = Context {
+            store: Arc::clone(&store),
+            clock: Arc::new(Machine),
+            entropy: Arc::new(Machine),
+            wakes: Wakes::default(),
+            settings: Settings {
+                deadlines: Deadlines {
+                    deregistering: Duration::from_millis(200),
+                    ..Deadlines::default()
+                },
+                token_lifetimes: TokenLifetimes::default(),
+                token_environment: "test".to_owned(),
+            },
+        };
+        let seed = Seed::local(
+            &Machine,
+            "simulated".to_owned(),
+            "slipway-project-".to_owned(),
+        );
+        store.seed(&seed.unwrap()).await.unwrap();
+        let substrate = Arc::new(Simulated::default());
+        substrate.behave(Behaviour {
+            comes_up: true,
+            ..Behaviour::default()
+        });
+        let settings = NodeSettings {
+            installation: store.installation().await.unwrap(),
+            public_url: "http://127.0.0.1:1".to_owned(),
+            heartbeat_interval_ms: 1_000,
+            orphan_after_ms: 1_000,
+        };
+        let engines = Engines::new(vec![Arc::clone(&substrate) as _], settings);
+        let resources = ResourceLoop::new(
+            context.clone(),
+            engines,
+            "test".to_owned(),
+            LEASE,
+            Duration::from_millis(300),
+        );
+        let caller = Caller {
+            name: "test".to_owned(),
+            role: Role::Admin,
+            correlation_id: "c".to_owned(),
+        };
+        Self {
+            context,
+            substrate,
+            resources,
+            caller,
+            _keeper: keeper,
+        }
+    }
+
+    pub(crate) async fn declare(&self, handle: &str) -> ResourceId {
+        let input = Declare {
+            handle: handle.to_owned(),
+            blueprint: "local-node".to_owned(),
+            parameters: BTreeMap::new(),
+            ..Declare::default()
+        };
+        declare::declare(&self.context, &self.caller, input)
+            .await
+            .unwrap()
+    }
+
+    pub(crate) async fn delete(&self, id: ResourceId) {
+        delete::delete(&self.context, &self.caller, id, Some("test"))
+            .await
+            .unwrap();
+    }
+
+    pub(crate) async fn force(&self, id: ResourceId, reason: &str) {
+        force::force_drain(&self.context, &self.caller, id, reason)
+            .await
+            .unwrap();
+    }
+
+    pub(crate) async fn get(&self, id: ResourceId) -> ResourceSnapshot {
+        read::resource(&self.context, &self.caller, id)
+            .await
+            .unwrap()
+    }
+
+    pub(crate) async fn name(&self, id: ResourceId) -> String {
+        self.get(id).await.attempt.xr_name().to_owned()
+    }
+
+    /// Runs ticks until the resource satisfies the condition.
+    pub(crate) async fn run_until(
+        &self,
+        id: ResourceId,
+        what: &str,
+        wanted: impl Fn(&ResourceSnapshot) -> bool,
+    ) -> ResourceSnapshot {
+        let started = Instant::now();
+        loop {
+            let seen = self.get(id).await;
+            if wanted(&seen) {
+                return seen;
+            }
+            assert!(
+                started.elapsed() < PATIENCE,
+                "waited for {what}, but it is {} with {:?}",
+                seen.attempt.phase(),
+                seen.blockers
+            );
+            if self.round().await == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+    }
+
+    pub(crate) async fn run_until_phase(&self, id: ResourceId, phase: Phase) -> ResourceSnapshot {
+        self.run_until(id, phase.as_str(), |seen| seen.attempt.phase() == phase)
+            .await
+    }
+
+    pub(crate) async fn run_until_blocked(
+        &self,
+        id: ResourceId,
+        code: BlockerCode,
+    ) -> ResourceSnapshot {
+        self.run_until(id, code.as_str(), |seen| {
+            seen.blockers.iter().any(|b| b.code == code)
+        })
+        .await
+    }
+
+    /// Claims once and works on it; how many were claimed.
+    pub(crate) async fn round(&self) -> usize {
+        let asked_at = Instant::now();
+        let claimed = self.resources.claim(50).await.unwrap();
+        let count = claimed.len();
+        if count > 0 {
+            let errors = self
+                .resources
+                .work(claimed, Lease::new(asked_at, LEASE))
+                .await;
+            assert_eq!(errors, Vec::<String>::new());
+        }
+        count
+    }
+
+    /// The token that the live object carries.
+    pub(crate) fn token(&self, name: &str) -> Secret {
+        let object = self
+            .substrate
+            .object(name)
+            .expect("the object exists")
+            .object;
+        bootstrap_token_in(&injected(&object).unwrap()).unwrap()
+    }
+
+    /// What the node agent inside the object would do.
+    pub(crate) async fn enrol(&self, token: &Secret, key: u8) -> Result<Registered, Error> {
+        let register = Register {
+            token: token.clone(),
+            public_key: BASE64.encode(&[key; 32]),
+            hostname: Some("sim".to_owned()),
+            capabilities: vec!["drain".to_owned()],
+            nonce: None,
+            project_id: None,
+            resource_handle: None,
+        };
+        enrol::enrol(&self.context, register).await
+    }
+
+    /// Brings a resource to Ready.
+    pub(crate) async fn ready(&self, handle: &str) -> ResourceId {
+        let id = self.declare(handle).await;
+        self.run_until_phase(id, Phase::Enrolling).await;
+        let token = self.token(&self.name(id).await);
+        self.enrol(&token, 1).await.unwrap();
+        self.run_until_phase(id, Phase::Ready).await;
+        id
+    }
+
+    /// Lets the node of a draining resource acknowledge.
+    pub(crate) async fn acknowledge(&self, id: ResourceId) {
+        let draining =
+            |seen: &ResourceSnapshot| seen.node.as_ref().is_some_and(|node| node.drain.is_some());
+        let seen = self.run_until(id, "a drain request", draining).await;
+        let found = seen.node.unwrap();
+        node::acknowledge_drain(&self.context, found.id, found.drain.unwrap().id)
+            .await
+            .unwrap();
+    }
+
+    /// All events of a resource, by type, in order of position; positions are dense.
+    pub(crate) async fn events(&self, id: ResourceId) -> Vec<String> {
+        while self.context.store.outbox_relay(100).await.unwrap() > 0 {}
+        let page = Page {
+            after: None,
+            limit: 500,
+        };
+        let events: Vec<PositionedEvent> = self.context.store.event_list(page).await.unwrap();
+        for (index, event) in events.iter().enumerate() {
+            assert_eq!(
+                event.position,
+                i64::try_from(index).unwrap() + 1,
+                "positions are dense"
+            );
+        }
+        let attempt = self.get(id).await.attempt.id().as_uuid();
+        let mine = events
+            .into_iter()
+            .filter(|event| event.aggregate_id == attempt);
+        mine.map(|event| event.event_type.replace("broker.ProvisionedResource", ""))
+            .collect()
+    }
+
+    /// The phases it walked through.
+    pub(crate) async fn walk(&self, id: ResourceId) -> Vec<String> {
+        let explained = explain::explain(&self.context, &self.caller, id)
+            .await
+            .unwrap();
+        explained.history.into_iter().map(|line| line.to).collect()
+    }
+}

@@ -1,0 +1,257 @@
+//! Blockers: structured reasons why something does not advance, and the
+//! deadlines that turn a wait into one. Passing a deadline raises a blocker
+//! and never changes a phase.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::closed_set::closed_set;
+use crate::phase::Phase;
+use crate::time::Timestamp;
+
+closed_set!(
+    /// Every reason that can be shown. Each has a remedy.
+    BlockerCode {
+        NamespaceNotReady => "namespace_not_ready",
+        SubstrateUnknown => "substrate_unknown",
+        SubstrateTerminating => "substrate_terminating",
+        ApplyFailed => "apply_failed",
+        DeleteFailed => "delete_failed",
+        ParameterValuesInvalid => "parameter_values_invalid",
+        NodeLeft => "node_left",
+        TokenCapReached => "token_cap_reached",
+        PendingOverdue => "pending_overdue",
+        ProvisioningOverdue => "provisioning_overdue",
+        EnrollingOverdue => "enrolling_overdue",
+        NodeNotDraining => "node_not_draining",
+        DeprovisioningOverdue => "deprovisioning_overdue",
+        RowInvalid => "row_invalid",
+    }
+);
+
+/// A way out, for the person who reads the blocker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Remedy {
+    pub action: &'static str,
+    /// `{id}` stands for the id of the resource.
+    pub command: Option<&'static str>,
+    /// The least role that may use it.
+    pub role: &'static str,
+}
+
+const DELETE: Remedy = Remedy {
+    action: "give up and take the resource down",
+    command: Some("slipway resource delete {id} --yes --reason <why>"),
+    role: "operator",
+};
+const LOOK: Remedy = Remedy {
+    action: "look at the evidence and repair the substrate; the loop goes on by itself",
+    command: Some("slipway resource explain {id}"),
+    role: "operator",
+};
+
+impl BlockerCode {
+    /// Who can do something about it.
+    pub const fn owner(self) -> &'static str {
+        match self {
+            Self::NamespaceNotReady
+            | Self::SubstrateUnknown
+            | Self::SubstrateTerminating
+            | Self::ApplyFailed
+            | Self::DeleteFailed
+            | Self::ProvisioningOverdue
+            | Self::DeprovisioningOverdue
+            | Self::RowInvalid => "platform",
+            Self::ParameterValuesInvalid
+            | Self::NodeLeft
+            | Self::TokenCapReached
+            | Self::PendingOverdue
+            | Self::EnrollingOverdue
+            | Self::NodeNotDraining => "operator",
+        }
+    }
+
+    pub const fn remedies(self) -> &'static [Remedy] {
+        match self {
+            Self::NamespaceNotReady => &[Remedy {
+                action: "bring the project's namespace to Ready; the loop goes on by itself",
+                command: None,
+                role: "admin",
+            }],
+            Self::SubstrateUnknown => &[Remedy {
+                action: "make the substrate readable again (reachable, same identity, same installation)",
+                command: Some("slipway resource explain {id}"),
+                role: "admin",
+            }],
+            Self::SubstrateTerminating => &[Remedy {
+                action: "nothing: somebody deleted the substrate; it is made anew once it is gone",
+                command: None,
+                role: "operator",
+            }],
+            Self::ApplyFailed | Self::ProvisioningOverdue | Self::PendingOverdue => &[LOOK, DELETE],
+            Self::DeleteFailed | Self::DeprovisioningOverdue => &[LOOK],
+            Self::ParameterValuesInvalid
+            | Self::NodeLeft
+            | Self::TokenCapReached
+            | Self::EnrollingOverdue => &[LOOK, DELETE],
+            Self::NodeNotDraining => &[
+                Remedy {
+                    action: "let the node finish, or bring its agent back",
+                    command: Some("slipway resource explain {id}"),
+                    role: "operator",
+                },
+                Remedy {
+                    action: "do not wait for the node: revoke its key and deregister it",
+                    command: Some("slipway resource force-drain {id} --reason <why>"),
+                    role: "admin",
+                },
+            ],
+            Self::RowInvalid => &[Remedy {
+                action: "repair the row named in the evidence, or run a version that knows it",
+                command: None,
+                role: "admin",
+            }],
+        }
+    }
+
+    /// The blocker that a missed deadline of this phase raises.
+    pub const fn of_overdue(phase: Phase) -> Option<Self> {
+        match phase {
+            Phase::Pending => Some(Self::PendingOverdue),
+            Phase::Provisioning => Some(Self::ProvisioningOverdue),
+            Phase::Enrolling => Some(Self::EnrollingOverdue),
+            Phase::Deregistering => Some(Self::NodeNotDraining),
+            Phase::Deprovisioning => Some(Self::DeprovisioningOverdue),
+            Phase::Ready | Phase::Failed | Phase::Deleted => None,
+        }
+    }
+}
+
+/// One blocker on one thing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Blocker {
+    pub code: BlockerCode,
+    pub message: String,
+    pub since: Timestamp,
+    pub evidence: Value,
+    pub next_retry_at: Option<Timestamp>,
+}
+
+/// How long each waiting phase may last before it becomes a blocker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deadlines {
+    pub pending: Duration,
+    pub provisioning: Duration,
+    /// As long as the token can be prolonged.
+    pub enrolling: Duration,
+    pub deregistering: Duration,
+    pub deprovisioning: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        let minutes = |count: u64| Duration::from_secs(count * 60);
+        Self {
+            pending: minutes(5),
+            provisioning: minutes(30),
+            enrolling: minutes(24 * 60),
+            deregistering: minutes(10),
+            deprovisioning: minutes(30),
+        }
+    }
+}
+
+impl Deadlines {
+    /// `None` for the phases that wait for nothing.
+    pub const fn of(&self, phase: Phase) -> Option<Duration> {
+        match phase {
+            Phase::Pending => Some(self.pending),
+            Phase::Provisioning => Some(self.provisioning),
+            Phase::Enrolling => Some(self.enrolling),
+            Phase::Deregistering => Some(self.deregistering),
+            Phase::Deprovisioning => Some(self.deprovisioning),
+            Phase::Ready | Phase::Failed | Phase::Deleted => None,
+        }
+    }
+}
+
+/// Keeps the `since` of blockers that stay and drops those that are over.
+pub fn merge(before: &[Blocker], mut now: Vec<Blocker>) -> Vec<Blocker> {
+    now.sort_by_key(|blocker| blocker.code);
+    now.dedup_by_key(|blocker| blocker.code);
+    for blocker in &mut now {
+        if let Some(earlier) = before.iter().find(|earlier| earlier.code == blocker.code) {
+            blocker.since = earlier.since;
+        }
+    }
+    now
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::at;
+
+    fn blocker(code: BlockerCode, since: i64) -> Blocker {
+        Blocker {
+            code,
+            message: String::new(),
+            since: at(since),
+            evidence: Value::Null,
+            next_retry_at: None,
+        }
+    }
+
+    /// Invariant 15: each waiting phase has a deadline and a blocker for it.
+    #[test]
+    fn every_waiting_phase_has_a_deadline_and_a_blocker() {
+        let deadlines = Deadlines::default();
+        for phase in Phase::ALL {
+            let waits = !phase.is_terminal() && phase != Phase::Ready;
+            assert_eq!(deadlines.of(phase).is_some(), waits, "{phase}");
+            assert_eq!(BlockerCode::of_overdue(phase).is_some(), waits, "{phase}");
+        }
+    }
+
+    #[test]
+    fn every_code_has_a_remedy_and_an_owner() {
+        for code in BlockerCode::ALL {
+            assert!(!code.remedies().is_empty(), "{code}");
+            assert!(["platform", "operator"].contains(&code.owner()), "{code}");
+        }
+    }
+
+    #[test]
+    fn every_code_is_documented() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/blockers.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        let documented: Vec<_> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `").and_then(|rest| rest.split('`').next()))
+            .collect();
+        let codes: Vec<_> = BlockerCode::ALL.iter().map(|code| code.as_str()).collect();
+        assert_eq!(documented, codes, "docs/blockers.md has the codes in this order");
+    }
+
+    #[test]
+    fn a_blocker_that_stays_keeps_its_age() {
+        let before = [
+            blocker(BlockerCode::ApplyFailed, 10),
+            blocker(BlockerCode::NodeLeft, 11),
+        ];
+        let now = vec![
+            blocker(BlockerCode::ApplyFailed, 50),
+            blocker(BlockerCode::SubstrateUnknown, 50),
+        ];
+        let merged = merge(&before, now);
+        let ages: Vec<_> = merged.iter().map(|b| (b.code, b.since)).collect();
+        assert_eq!(
+            ages,
+            [
+                (BlockerCode::SubstrateUnknown, at(50)),
+                (BlockerCode::ApplyFailed, at(10))
+            ]
+        );
+    }
+}

@@ -1,0 +1,148 @@
+//! The error kinds: the closed set of reasons why Slipway says no, each with a
+//! stable code. A [`Refusal`] is one of them with its text; the HTTP status
+//! is chosen in the server, at the last step.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::ids::InvalidId;
+use crate::text::InvalidText;
+
+macro_rules! error_kinds {
+    ($($(#[$doc:meta])* $name:ident => $code:literal,)*) => {
+        /// Why something was refused. Clients branch on [`ErrorKind::code`].
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum ErrorKind { $($(#[$doc])* $name,)* }
+
+        impl ErrorKind {
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            pub const fn code(self) -> &'static str {
+                match self { $(Self::$name => $code,)* }
+            }
+        }
+    };
+}
+
+error_kinds! {
+    InvalidInput => "invalid_input",
+    ProvisionedResourceNotFound => "provisioned_resource_not_found",
+    BlueprintNotFound => "blueprint_not_found",
+    CloudNotFound => "cloud_not_found",
+    CredentialNotFound => "credential_not_found",
+    AssignmentNotFound => "assignment_not_found",
+    ParameterValuesInvalid => "parameter_values_invalid",
+    NamespaceNotReady => "namespace_not_ready",
+    NodeDeregistrationFailed => "node_deregistration_failed",
+
+    ProjectNotFound => "project_not_found",
+    CredentialNotAssigned => "credential_not_assigned",
+    ProviderKindMismatch => "provider_kind_mismatch",
+    ResourceNotFound => "resource_not_found",
+    NodeNotFound => "node_not_found",
+    DeletionNotFound => "deletion_not_found",
+    RouteNotFound => "route_not_found",
+    MethodNotAllowed => "method_not_allowed",
+    HandleTaken => "handle_taken",
+    /// The row was written since it was read.
+    RevisionStale => "revision_stale",
+    /// Another worker claimed the row since.
+    ClaimLost => "claim_lost",
+    NothingToForce => "nothing_to_force",
+    DrainNotRequested => "drain_not_requested",
+
+    PublicKeyInvalid => "public_key_invalid",
+    TokenInvalid => "token_invalid",
+    TokenConsumed => "token_consumed",
+    TokenExpired => "token_expired",
+    TokenRevoked => "token_revoked",
+    ProjectMismatch => "project_mismatch",
+    KindMismatch => "kind_mismatch",
+    /// Failed, or on its way out: no node may enrol for it.
+    NotEnrolling => "not_enrolling",
+
+    Unauthenticated => "unauthenticated",
+    Forbidden => "forbidden",
+    PayloadTooLarge => "payload_too_large",
+    /// The row breaks an invariant and is held until a person looks.
+    RowInvalid => "row_invalid",
+    /// A database or a queue cannot be used now; the same call may work later.
+    Unavailable => "unavailable",
+    Internal => "internal",
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+/// A decision not to do something: what happened, to what, and what to do.
+/// Nothing was written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    pub kind: ErrorKind,
+    pub message: String,
+    /// The input field at fault, where there is one.
+    pub field: Option<String>,
+    pub details: Option<Value>,
+}
+
+impl Refusal {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            field: None,
+            details: None,
+        }
+    }
+
+    pub fn at(mut self, field: impl Into<String>) -> Self {
+        self.field = Some(field.into());
+        self
+    }
+
+    pub fn with(mut self, details: Value) -> Self {
+        self.details = Some(details);
+        self
+    }
+
+    pub fn invalid(field: impl Into<String>, problem: impl fmt::Display) -> Self {
+        let field = field.into();
+        Self::new(ErrorKind::InvalidInput, format!("`{field}` {problem}")).at(field)
+    }
+}
+
+impl From<InvalidText> for Refusal {
+    fn from(error: InvalidText) -> Self {
+        Self::new(ErrorKind::InvalidInput, error.to_string()).at(error.field)
+    }
+}
+
+impl From<InvalidId> for Refusal {
+    fn from(error: InvalidId) -> Self {
+        Self::new(ErrorKind::InvalidInput, error.to_string()).at(error.kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_snake_case() {
+        let codes: BTreeSet<_> = ErrorKind::ALL.iter().map(|kind| kind.code()).collect();
+        assert_eq!(codes.len(), ErrorKind::ALL.len());
+        for code in codes {
+            assert!(
+                code.chars().all(|c| c.is_ascii_lowercase() || c == '_'),
+                "{code}"
+            );
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Builders for tests: one valid thing of each kind, to be varied by the test.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::audit::Actor;
+use crate::blueprint::{BlueprintVersion, Engine, InjectionStrategy, MeshRole};
+use crate::deletion::{Deletion, DeletionState};
+use crate::ids::{
+    BlueprintId, BlueprintVersionId, BootstrapTokenId, ClaimToken, CloudCredentialId, CloudId,
+    ClusterId, DeletionId, NodeId, ProjectId, ProvisionedResourceId, ResourceId, Revision,
+};
+use crate::node::{CAPABILITY_DRAIN, Node};
+use crate::observation::{CompositeReport, LiveComposite};
+use crate::parameters::{Parameter, ParameterSchema, ParameterType, ParameterValues};
+use crate::phase::Phase;
+use crate::placement::{NamespacePhase, Placement};
+use crate::provisioned_resource::{ProvisionedResource, StoredAttempt, derive_xr_name};
+use crate::resource::Resource;
+use crate::rules::declare::Declaration;
+use crate::rules::enrol::Enrolment;
+use crate::snapshot::{CredentialView, DeclareSnapshot, ResourceSnapshot};
+use crate::text::{Handle, Labels};
+use crate::time::Timestamp;
+use crate::token::{BootstrapToken, Carried, SecretHash, TokenKind};
+
+/// Seconds since the epoch.
+pub const fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_micros(seconds * 1_000_000)
+}
+
+const fn uuid(number: u128) -> Uuid {
+    Uuid::from_u128(number)
+}
+
+pub fn mk_actor() -> Actor {
+    Actor::new("key:test")
+}
+
+pub fn mk_stored_attempt(phase: Phase) -> StoredAttempt {
+    let id = ProvisionedResourceId::new(uuid(10));
+    StoredAttempt {
+        id,
+        resource_id: ResourceId::new(uuid(11)),
+        project_id: ProjectId::new(uuid(12)),
+        blueprint_version_id: BlueprintVersionId::new(uuid(13)),
+        cloud_credential_id: CloudCredentialId::new(uuid(14)),
+        attempt: 1,
+        phase: phase.as_str().to_owned(),
+        phase_since: at(900),
+        failure_reason: None,
+        xr_name: derive_xr_name(id),
+        bootstrap_token_id: None,
+        parameter_values: ParameterValues::default(),
+        deletion_requested_at: phase.is_deletion().then_some(at(900)),
+        revision: Revision(5),
+        created_at: at(800),
+        updated_at: at(900),
+    }
+}
+
+pub fn mk_attempt(phase: Phase) -> ProvisionedResource {
+    ProvisionedResource::hydrate(mk_stored_attempt(phase)).expect("a fixture is valid")
+}
+
+pub fn mk_blueprint() -> BlueprintVersion {
+    BlueprintVersion {
+        id: BlueprintVersionId::new(uuid(13)),
+        blueprint_id: BlueprintId::new(uuid(15)),
+        slug: "local-node".to_owned(),
+        version: "v1".to_owned(),
+        engine: Engine::Local,
+        parameter_schema: ParameterSchema::new(vec![Parameter {
+            name: "busy_seconds".to_owned(),
+            kind: ParameterType::Integer,
+            required: false,
+            default: Some(json!(0)),
+        }])
+        .expect("a fixture is valid"),
+        injection_strategy: InjectionStrategy::CloudInitUserData,
+        mesh_role: MeshRole::Node,
+        provider_kinds: vec!["local".to_owned()],
+    }
+}
+
+pub fn mk_placement() -> Placement {
+    Placement {
+        cluster_id: ClusterId::new(uuid(16)),
+        cluster: "local".to_owned(),
+        namespace: "slipway-project-x".to_owned(),
+        namespace_phase: NamespacePhase::Ready,
+        substrate_uid: None,
+    }
+}
+
+pub fn mk_snapshot(phase: Phase) -> ResourceSnapshot {
+    let attempt = mk_attempt(phase);
+    ResourceSnapshot {
+        now: at(1_000),
+        resource: Resource {
+            id: attempt.resource_id(),
+            project_id: attempt.project_id(),
+            handle: Handle::parse("web-1").expect("a fixture is valid"),
+            labels: Labels::default(),
+            revision: Revision(2),
+            deletion_id: None,
+            deleted_at: None,
+            created_at: at(800),
+            updated_at: at(800),
+        },
+        attempt,
+        blueprint: mk_blueprint(),
+        placement: Some(mk_placement()),
+        token: None,
+        node: None,
+        deletion: None,
+        blockers: Vec::new(),
+        claim_token: ClaimToken(3),
+        failures: 0,
+        observed: None,
+        due_at: None,
+    }
+}
+
+pub fn mk_token(issued: i64, expires: i64, cap: i64) -> BootstrapToken {
+    BootstrapToken {
+        id: BootstrapTokenId::new(uuid(20)),
+        project_id: ProjectId::new(uuid(12)),
+        provisioned_resource_id: ProvisionedResourceId::new(uuid(10)),
+        kind: TokenKind::Node,
+        hash: SecretHash::of(b"token"),
+        issued_at: at(issued),
+        expires_at: at(expires),
+        hard_expires_at: at(cap),
+        consumed: None,
+        revoked_at: None,
+    }
+}
+
+pub fn mk_node() -> Node {
+    Node {
+        id: NodeId::new(uuid(30)),
+        project_id: ProjectId::new(uuid(12)),
+        resource_id: ResourceId::new(uuid(11)),
+        provisioned_resource_id: ProvisionedResourceId::new(uuid(10)),
+        bootstrap_token_id: BootstrapTokenId::new(uuid(20)),
+        hostname: "web-1".to_owned(),
+        public_key: [1; 32],
+        key_hash: Some(SecretHash::of(b"key")),
+        capabilities: vec![CAPABILITY_DRAIN.to_owned()],
+        revision: Revision::FIRST,
+        registered_at: at(950),
+        last_heartbeat_at: None,
+        drain: None,
+        deregistration: None,
+    }
+}
+
+pub fn mk_enrolment() -> Enrolment {
+    Enrolment {
+        token_hash: SecretHash::of(b"token"),
+        kind: TokenKind::Node,
+        public_key: [1; 32],
+        hostname: "web-1".to_owned(),
+        capabilities: vec![CAPABILITY_DRAIN.to_owned()],
+        nonce: Some("n".to_owned()),
+        project_id: None,
+        resource_handle: None,
+        node_id: NodeId::new(uuid(30)),
+        key_hash: SecretHash::of(b"key"),
+    }
+}
+
+pub fn mk_report(ready: bool) -> CompositeReport {
+    CompositeReport::Present(Box::new(LiveComposite {
+        uid: "uid-1".to_owned(),
+        ready,
+        failure: None,
+        terminating: false,
+        owned_hash: "hash".to_owned(),
+        carried: Carried::Nothing,
+        injected: None,
+        evidence: Value::Null,
+    }))
+}
+
+pub fn mk_deletion(snapshot: &ResourceSnapshot) -> Deletion {
+    Deletion {
+        id: DeletionId::new(uuid(40)),
+        kind: ResourceId::KIND.to_owned(),
+        target_id: snapshot.resource.id.as_uuid(),
+        state: DeletionState::Running,
+        requested_by: "key:test".to_owned(),
+        reason: "test".to_owned(),
+        members: Vec::new(),
+        revision: Revision::FIRST,
+        requested_at: at(900),
+        done_at: None,
+        restorable_until: None,
+    }
+}
+
+pub fn mk_declare_snapshot() -> DeclareSnapshot {
+    DeclareSnapshot {
+        now: at(1_000),
+        project: Some(ProjectId::new(uuid(12))),
+        blueprint: Some(mk_blueprint()),
+        credential: Some(CredentialView {
+            id: CloudCredentialId::new(uuid(14)),
+            name: "local".to_owned(),
+            cloud_id: CloudId::new(uuid(17)),
+            provider: Some("local".to_owned()),
+            assigned: true,
+            kv_mount: "secret".to_owned(),
+            kv_path: "clouds/local".to_owned(),
+        }),
+        assigned_credentials: vec!["local".to_owned()],
+        placement: Some(mk_placement()),
+        holder: None,
+    }
+}
+
+pub fn mk_declaration() -> Declaration {
+    Declaration {
+        resource_id: ResourceId::new(uuid(11)),
+        provisioned_resource_id: ProvisionedResourceId::new(uuid(10)),
+        handle: Handle::parse("web-1").expect("a fixture is valid"),
+        labels: Labels::default(),
+        project: "default".to_owned(),
+        blueprint: "local-node".to_owned(),
+        version: None,
+        credential: None,
+        parameters: BTreeMap::new(),
+    }
+}

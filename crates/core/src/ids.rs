@@ -1,0 +1,144 @@
+//! Typed identities: one newtype per entity, so that a node id cannot be
+//! passed where a resource id is meant. The nil UUID is never a valid id; it
+//! is refused where an id is parsed and again where an aggregate is built.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// A text that is not the identity it was meant to be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{text}` is not a valid {kind} id: expected a UUID such as 0192f0c1-2b3c-7d4e-8f50-123456789abc"
+)]
+pub struct InvalidId {
+    pub kind: &'static str,
+    pub text: String,
+}
+
+macro_rules! typed_id {
+    ($(#[$doc:meta])* $name:ident, $kind:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Uuid);
+
+        impl $name {
+            /// What this identifies, as error texts and audit entries call it.
+            pub const KIND: &'static str = $kind;
+
+            pub const fn new(uuid: Uuid) -> Self {
+                Self(uuid)
+            }
+
+            pub const fn as_uuid(self) -> Uuid {
+                self.0
+            }
+
+            /// The "not assigned" value, which no entity may carry.
+            pub const fn is_nil(self) -> bool {
+                self.0.is_nil()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&self.0, f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({})", stringify!($name), self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidId;
+
+            fn from_str(text: &str) -> Result<Self, InvalidId> {
+                // Only the canonical hyphenated form: one entity, one spelling.
+                let parsed = (text.len() == 36).then(|| Uuid::try_parse(text).ok()).flatten();
+                match parsed {
+                    Some(uuid) if !uuid.is_nil() => Ok(Self(uuid)),
+                    _ => Err(InvalidId { kind: $kind, text: clip(text) }),
+                }
+            }
+        }
+    };
+}
+
+/// Bounds what an error text repeats of somebody's input.
+fn clip(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(64).collect()
+}
+
+typed_id!(/// This installation of Slipway; stamped on every outside object.
+    InstallationId, "installation");
+typed_id!(ProjectId, "project");
+typed_id!(CloudId, "cloud");
+typed_id!(CloudCredentialId, "credential");
+typed_id!(ClusterId, "cluster");
+typed_id!(BlueprintId, "blueprint");
+typed_id!(BlueprintVersionId, "blueprint_version");
+typed_id!(/// The named slot that an operator declared.
+    ResourceId, "resource");
+typed_id!(/// One filling of a slot (one attempt).
+    ProvisionedResourceId, "provisioned_resource");
+typed_id!(BootstrapTokenId, "bootstrap_token");
+typed_id!(NodeId, "node");
+typed_id!(/// One request to drain one node.
+    DrainId, "drain");
+typed_id!(DeletionId, "deletion");
+typed_id!(EventId, "event");
+typed_id!(AuditEntryId, "audit_entry");
+typed_id!(LeakRecordId, "leak_record");
+typed_id!(ApiKeyId, "api_key");
+
+/// Counts the writes of a row: +1 with each. A write names the revision it read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Revision(pub i64);
+
+impl Revision {
+    /// The revision of a row that was just inserted.
+    pub const FIRST: Self = Self(1);
+
+    /// The revision that the write in hand will give the row.
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// Counts the claims of a row by a loop: +1 with each. Every write of a loop
+/// names the one it holds, so a worker that lost its claim cannot write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ClaimToken(pub i64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_round_trips_through_its_canonical_text() {
+        let id = ResourceId::new(Uuid::from_u128(0x0192_f0c1_2b3c_7d4e_8f50_1234_5678_9abc));
+        assert_eq!(id.to_string().parse::<ResourceId>(), Ok(id));
+    }
+
+    #[test]
+    fn what_is_not_a_canonical_uuid_is_refused_by_kind() {
+        for text in [
+            "",
+            "x",
+            "00000000-0000-0000-0000-000000000000",
+            "0192f0c12b3c7d4e8f50123456789abc",
+        ] {
+            let error = text.parse::<NodeId>().unwrap_err();
+            assert_eq!(error.kind, "node");
+            assert!(error.to_string().contains("valid node id"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The domain, pure and synchronous: what the things are, which rules they
+//! obey, what a decision writes. It reads no clock, draws no random number and
+//! does no I/O; time, identity and randomness come in as values. Whoever wants
+//! to know *why* Slipway does something reads this crate and nothing else.
+//!
+//! Reading order: the vocabulary ([`ids`], [`time`], [`text`], [`secret`]), the
+//! state machine ([`phase`]), the aggregates ([`resource`],
+//! [`provisioned_resource`], [`blueprint`], [`token`], [`node`], [`deletion`]),
+//! what is said about them ([`event`], [`blocker`], [`audit`]), and the
+//! [`rules`]: pure functions from a [`snapshot`] to a [`commit`] or a
+//! [`error::Refusal`].
+
+mod closed_set;
+pub mod ids;
+pub mod secret;
+pub mod text;
+pub mod time;
+
+pub mod observation;
+pub mod phase;
+
+pub mod blueprint;
+pub mod deletion;
+pub mod keys;
+pub mod node;
+pub mod parameters;
+pub mod placement;
+pub mod provisioned_resource;
+pub mod resource;
+pub mod token;
+
+pub mod audit;
+pub mod blocker;
+pub mod error;
+pub mod event;
+
+pub mod commit;
+pub mod rules;
+pub mod snapshot;
+
+#[cfg(any(test, feature = "testing"))]
+pub mod fixtures;
+
+pub use error::{ErrorKind, Refusal};
+pub use phase::{Action, Phase, next};
+pub use time::Timestamp;

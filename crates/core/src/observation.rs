@@ -1,0 +1,72 @@
+//! What an engine reports about one composite, before it is folded into the
+//! [`Composite`] that decisions are made from.
+
+use serde_json::Value;
+
+use crate::phase::Composite;
+use crate::secret::Secret;
+use crate::token::Carried;
+
+/// One composite as it was seen.
+#[derive(Debug, Clone)]
+pub enum CompositeReport {
+    /// Could not be read, or could not be proven to be ours; says why.
+    Unknown {
+        reason: String,
+    },
+    /// Proven absent: same cluster or root, same kind, and the object is not there.
+    Absent,
+    Present(Box<LiveComposite>),
+}
+
+/// The facts about a composite that exists.
+#[derive(Debug, Clone)]
+pub struct LiveComposite {
+    /// Assigned by the substrate when the object was made; deletes name it.
+    pub uid: String,
+    pub ready: bool,
+    /// The message of the deliberate failure marker.
+    pub failure: Option<String>,
+    pub terminating: bool,
+    /// Hash over the fields that we own, as they are now.
+    pub owned_hash: String,
+    pub carried: Carried,
+    /// The injected document, to be taken over verbatim by a re-apply.
+    pub injected: Option<Secret>,
+    /// Shown to people; never decided on.
+    pub evidence: Value,
+}
+
+impl CompositeReport {
+    /// The fact for [`crate::phase::next`]. `desired_hash` is that of what we
+    /// would render; without it (it could not be rendered) nothing drifts.
+    pub fn composite(&self, desired_hash: Option<&str>) -> Composite {
+        match self {
+            Self::Unknown { .. } => Composite::Unknown,
+            Self::Absent => Composite::Absent,
+            Self::Present(live) => Composite::Present {
+                ready: live.ready,
+                failed: live.failure.is_some(),
+                terminating: live.terminating,
+                drifted: desired_hash.is_some_and(|hash| hash != live.owned_hash),
+            },
+        }
+    }
+
+    pub fn carried(&self) -> Carried {
+        match self {
+            // Not knowing is not carrying: nothing is minted on a guess,
+            // because an unknown composite is never applied.
+            Self::Unknown { .. } => Carried::Nothing,
+            Self::Absent => Carried::NoObject,
+            Self::Present(live) => live.carried,
+        }
+    }
+
+    pub fn live(&self) -> Option<&LiveComposite> {
+        match self {
+            Self::Present(live) => Some(live),
+            Self::Unknown { .. } | Self::Absent => None,
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The decisions: one file per use-case, each a pure function from a snapshot
+//! and a command to a [`crate::commit::Commit`] or a [`crate::Refusal`]. They
+//! run inside the store's transaction and may run twice (a deadlock is
+//! retried), so they must not do anything but compute.
+
+pub mod declare;
+pub mod delete;
+pub mod drain;
+pub mod enrol;
+pub mod explain;
+pub mod prepare;
+pub mod record;

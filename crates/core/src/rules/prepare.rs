@@ -1,0 +1,227 @@
+//! Before an apply: the intent is recorded first. A token is minted or
+//! prolonged, the one it replaces revoked, and a node whose substrate is gone
+//! deregistered, so that a crash after this leaves nothing usable behind.
+
+use serde_json::json;
+
+use crate::audit::{Actor, AuditEntry, Subject};
+use crate::commit::{Commit, Write};
+use crate::error::{ErrorKind, Refusal};
+use crate::ids::{BootstrapTokenId, ClaimToken, Revision};
+use crate::node::DeregisteredHow;
+use crate::rules::drain;
+use crate::snapshot::ResourceSnapshot;
+use crate::token::{BootstrapToken, Carried, SecretHash, TokenKind, TokenPlan};
+
+/// What a loop read before it acted; its writes hold only if that still stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Read {
+    pub revision: Revision,
+    pub claim_token: ClaimToken,
+}
+
+/// Refuses a write of a worker whose claim or whose knowledge is outdated.
+pub fn fence(snapshot: &ResourceSnapshot, read: Read) -> Result<(), Refusal> {
+    let attempt = &snapshot.attempt;
+    if snapshot.claim_token != read.claim_token {
+        return Err(Refusal::new(
+            ErrorKind::ClaimLost,
+            format!(
+                "another worker claimed {} meanwhile; this one lets go",
+                attempt.id()
+            ),
+        ));
+    }
+    if attempt.revision() != read.revision {
+        return Err(Refusal::new(
+            ErrorKind::RevisionStale,
+            format!(
+                "{} was written since it was read; it is read again",
+                attempt.id()
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// The identity of a token about to be minted.
+#[derive(Debug, Clone, Copy)]
+pub struct FreshToken {
+    pub id: BootstrapTokenId,
+    pub hash: SecretHash,
+}
+
+/// Writes what `plan` says. Empty for plans that need no record; `fresh` is
+/// there for those that mint.
+pub fn prepare(
+    snapshot: &ResourceSnapshot,
+    read: Read,
+    plan: TokenPlan,
+    carried: Carried,
+    fresh: Option<FreshToken>,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    fence(snapshot, read)?;
+    let mut commit = Commit::default();
+    if let (Carried::NoObject, Some(node)) = (
+        carried,
+        snapshot.node.as_ref().filter(|node| node.is_registered()),
+    ) {
+        // Its substrate is proven absent; a second node will enrol in its place.
+        let (node, audit) = drain::deregister(
+            node,
+            DeregisteredHow::SubstrateAbsent,
+            None,
+            actor,
+            snapshot,
+        );
+        commit.writes.push(Write::NodeUpdate(node));
+        commit.audit.push(audit);
+    }
+    match plan {
+        TokenPlan::Keep | TokenPlan::Hold(_) => {}
+        TokenPlan::Slide { expires_at } => {
+            if let Some(token) = &snapshot.token {
+                commit.writes.push(Write::TokenUpdate(BootstrapToken {
+                    expires_at,
+                    ..token.clone()
+                }));
+            }
+        }
+        TokenPlan::Mint {
+            expires_at,
+            hard_expires_at,
+        } => {
+            let Some(fresh) = fresh else {
+                return Err(Refusal::new(
+                    ErrorKind::Internal,
+                    "a token was to be minted, and none was drawn",
+                ));
+            };
+            let unused = |t: &&BootstrapToken| t.consumed.is_none() && t.revoked_at.is_none();
+            if let Some(old) = snapshot.token.as_ref().filter(unused) {
+                commit.writes.push(Write::TokenUpdate(BootstrapToken {
+                    revoked_at: Some(snapshot.now),
+                    ..old.clone()
+                }));
+            }
+            let attempt = snapshot.attempt.with_bootstrap_token(fresh.id);
+            commit.writes.push(Write::TokenInsert(BootstrapToken {
+                id: fresh.id,
+                project_id: attempt.project_id(),
+                provisioned_resource_id: attempt.id(),
+                kind: TokenKind::Node,
+                hash: fresh.hash,
+                issued_at: snapshot.now,
+                expires_at,
+                hard_expires_at,
+                consumed: None,
+                revoked_at: None,
+            }));
+            let subject = Subject {
+                kind: BootstrapTokenId::KIND,
+                id: fresh.id.as_uuid(),
+                project_id: attempt.project_id(),
+                revision: Revision::FIRST,
+            };
+            commit.audit.push(
+                AuditEntry::new("token.mint", actor, subject, snapshot.now).with(json!({
+                    "provisioned_resource_id": attempt.id(),
+                    "expires_at": expires_at,
+                })),
+            );
+            commit.writes.push(Write::AttemptUpdate(attempt));
+        }
+    }
+    Ok(commit)
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::fixtures::{at, mk_actor, mk_node, mk_snapshot, mk_token};
+    use crate::phase::Phase;
+
+    const FRESH: BootstrapTokenId = BootstrapTokenId::new(Uuid::from_u128(700));
+
+    fn read(snapshot: &ResourceSnapshot) -> Read {
+        Read {
+            revision: snapshot.attempt.revision(),
+            claim_token: snapshot.claim_token,
+        }
+    }
+
+    fn run(snapshot: &ResourceSnapshot, plan: TokenPlan, carried: Carried) -> Commit {
+        let fresh = FreshToken {
+            id: FRESH,
+            hash: SecretHash::of(b"fresh"),
+        };
+        prepare(
+            snapshot,
+            read(snapshot),
+            plan,
+            carried,
+            Some(fresh),
+            &mk_actor(),
+        )
+        .unwrap()
+    }
+
+    const MINT: TokenPlan = TokenPlan::Mint {
+        expires_at: at(2_000),
+        hard_expires_at: at(9_000),
+    };
+
+    /// Invariant 10: the old token is revoked in the transaction that mints.
+    #[test]
+    fn minting_revokes_the_unused_token_and_records_the_new_one() {
+        let mut snapshot = mk_snapshot(Phase::Pending);
+        snapshot.token = Some(mk_token(1_000, 1_100, 2_000));
+        let commit = run(&snapshot, MINT, Carried::NoObject);
+        let [
+            Write::TokenUpdate(old),
+            Write::TokenInsert(new),
+            Write::AttemptUpdate(attempt),
+        ] = &commit.writes[..]
+        else {
+            panic!("{commit:?}")
+        };
+        assert_eq!(old.revoked_at, Some(snapshot.now));
+        assert_eq!(new.id, FRESH);
+        assert_eq!(attempt.bootstrap_token_id(), Some(FRESH));
+    }
+
+    #[test]
+    fn a_node_without_substrate_is_deregistered_before_a_second_can_enrol() {
+        let mut snapshot = mk_snapshot(Phase::Ready);
+        snapshot.node = Some(mk_node());
+        let commit = run(&snapshot, MINT, Carried::NoObject);
+        assert!(matches!(&commit.writes[0], Write::NodeUpdate(node) if !node.is_registered()));
+    }
+
+    /// Invariant 6: a worker that lost its claim writes nothing.
+    #[test]
+    fn an_outdated_worker_is_fenced_off() {
+        let snapshot = mk_snapshot(Phase::Pending);
+        let current = read(&snapshot);
+        let lost = Read {
+            claim_token: ClaimToken(current.claim_token.0 - 1),
+            ..current
+        };
+        assert_eq!(
+            fence(&snapshot, lost).unwrap_err().kind,
+            ErrorKind::ClaimLost
+        );
+        let stale = Read {
+            revision: Revision(current.revision.0 - 1),
+            ..current
+        };
+        assert_eq!(
+            fence(&snapshot, stale).unwrap_err().kind,
+            ErrorKind::RevisionStale
+        );
+        assert_eq!(fence(&snapshot, current), Ok(()));
+    }
+}

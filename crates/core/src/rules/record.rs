@@ -1,0 +1,403 @@
+//! The end of a tick: what was observed, decided and done becomes a phase, an
+//! event, history, blockers and the moment of the next look, in one commit
+//! that also gives the claim back.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::audit::{Actor, AuditEntry, Subject};
+use crate::blocker::{self, Blocker, BlockerCode, Deadlines};
+use crate::commit::{Commit, LeakRecord, Recheck, Release, Write};
+use crate::deletion::{Deletion, DeletionState};
+use crate::error::Refusal;
+use crate::event::{Event, EventType, derive_id};
+use crate::ids::{DrainId, LeakRecordId, ProvisionedResourceId};
+use crate::observation::CompositeReport;
+use crate::phase::{Action, Composite, NodeFact, Observed, Phase};
+use crate::provisioned_resource::ProvisionedResource;
+use crate::resource::Resource;
+use crate::rules::drain;
+use crate::rules::explain::deadline_of;
+use crate::rules::prepare::{Read, fence};
+use crate::snapshot::ResourceSnapshot;
+use crate::time::Timestamp;
+
+/// What came of the action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    Done,
+    /// It was not attempted, for a reason that is nobody's error.
+    Held {
+        code: BlockerCode,
+        message: String,
+    },
+    /// It was attempted and failed; the loop backs off.
+    Failed {
+        code: BlockerCode,
+        message: String,
+    },
+}
+
+/// How patient the loop is.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    pub deadlines: Deadlines,
+    /// How often a settled resource is looked at.
+    pub sweep: Duration,
+}
+
+/// One tick, up to its record.
+#[derive(Debug, Clone)]
+pub struct Tick<'a> {
+    pub read: Read,
+    pub report: &'a CompositeReport,
+    pub observed: Observed,
+    pub action: Action,
+    pub after: Phase,
+    pub outcome: Outcome,
+    /// Used if this tick asks the node to drain.
+    pub drain_id: DrainId,
+    pub pace: Pace,
+    /// In 0..1; spreads the next look.
+    pub jitter: f64,
+}
+
+/// Writes the tick down.
+pub fn record(
+    snapshot: &ResourceSnapshot,
+    tick: &Tick<'_>,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    fence(snapshot, tick.read)?;
+    let mut commit = Commit::default();
+    let now = snapshot.now;
+
+    let node_moved = if tick.action == Action::DeregisterNode {
+        let absent = tick.observed.composite == Composite::Absent;
+        drain::advance(snapshot, absent, tick.drain_id, actor)
+    } else {
+        None
+    };
+    let deregistered = node_moved
+        .as_ref()
+        .is_some_and(|(node, _)| !node.is_registered());
+    if let Some((node, audit)) = node_moved {
+        commit.writes.push(Write::NodeUpdate(node));
+        commit.audit.push(audit);
+    }
+
+    let attempt = advance(snapshot, tick);
+    if attempt.phase() != snapshot.attempt.phase() {
+        cross(&mut commit, snapshot, &attempt, tick, actor);
+    }
+    if snapshot.attempt.phase() == Phase::Deleted {
+        commit.writes.extend(leak(snapshot, tick));
+    }
+
+    let failures = match tick.outcome {
+        Outcome::Failed { .. } => snapshot.failures.saturating_add(1),
+        Outcome::Done | Outcome::Held { .. } => 0,
+    };
+    let recheck = if deregistered {
+        Recheck::Now
+    } else {
+        recheck(snapshot.attempt.phase(), &attempt, failures, tick, now)
+    };
+    let blockers = assess(snapshot, &attempt, tick, recheck);
+    if !same_blockers(&blockers, &snapshot.blockers) {
+        commit
+            .writes
+            .push(Write::BlockersReplace(attempt.id(), blockers));
+    }
+    let seen = describe(tick);
+    if snapshot.observed.as_ref() != Some(&seen) {
+        commit
+            .writes
+            .push(Write::ObservedReplace(attempt.id(), seen));
+    }
+    commit.writes.push(Write::Release(Release {
+        attempt: attempt.id(),
+        claim_token: tick.read.claim_token,
+        recheck,
+        failures,
+    }));
+    Ok(commit)
+}
+
+fn advance(snapshot: &ResourceSnapshot, tick: &Tick<'_>) -> ProvisionedResource {
+    let attempt = snapshot.attempt.advanced(tick.after, snapshot.now);
+    if tick.after == Phase::Failed && snapshot.attempt.phase() != Phase::Failed {
+        let reason = tick.report.live().and_then(|live| live.failure.clone());
+        attempt.failed_because(reason)
+    } else {
+        attempt
+    }
+}
+
+/// A change of phase: the row, its history, its event, and the end of the
+/// deletion if this is it.
+fn cross(
+    commit: &mut Commit,
+    snapshot: &ResourceSnapshot,
+    attempt: &ProvisionedResource,
+    tick: &Tick<'_>,
+    actor: &Actor,
+) {
+    let now = snapshot.now;
+    let revision = attempt.revision().next();
+    commit.writes.push(Write::AttemptUpdate(attempt.clone()));
+    commit.writes.push(Write::HistoryAppend {
+        attempt: attempt.id(),
+        at: now,
+        from: Some(snapshot.attempt.phase()),
+        to: attempt.phase(),
+        why: why(tick),
+    });
+    if let Some(event_type) = EventType::of_crossing(attempt.phase()) {
+        commit
+            .events
+            .push(Event::announce(event_type, attempt, revision, now));
+    }
+    let subject = Subject {
+        kind: ProvisionedResourceId::KIND,
+        id: attempt.id().as_uuid(),
+        project_id: attempt.project_id(),
+        revision,
+    };
+    commit.audit.push(
+        AuditEntry::new("provisioned_resource.phase", actor, subject, now)
+            .with(json!({ "from": snapshot.attempt.phase(), "to": attempt.phase() })),
+    );
+    if attempt.phase() == Phase::Deleted {
+        commit.writes.push(Write::ResourceUpdate(Resource {
+            deleted_at: Some(now),
+            ..snapshot.resource.clone()
+        }));
+        if let Some(deletion) = &snapshot.deletion {
+            commit.writes.push(Write::DeletionUpdate(Deletion {
+                state: DeletionState::Done,
+                done_at: Some(now),
+                ..deletion.clone()
+            }));
+        }
+    }
+}
+
+/// The evidence for a change, in words.
+fn why(tick: &Tick<'_>) -> String {
+    let composite = match tick.observed.composite {
+        Composite::Unknown => "substrate unknown",
+        Composite::Absent => "substrate absent",
+        Composite::Present { failed: true, .. } => "substrate failed for good",
+        Composite::Present {
+            terminating: true, ..
+        } => "substrate terminating",
+        Composite::Present { ready: true, .. } => "substrate ready",
+        Composite::Present { ready: false, .. } => "substrate present, not ready",
+    };
+    let node = match tick.observed.node {
+        NodeFact::NotExpected => "no node expected",
+        NodeFact::Absent => "node not registered",
+        NodeFact::Registered => "node registered",
+    };
+    format!("{composite}, {node}")
+}
+
+/// Nothing may be seen of what is Deleted; whatever is, is a leak.
+fn leak(snapshot: &ResourceSnapshot, tick: &Tick<'_>) -> Option<Write> {
+    let kind = match (tick.observed.composite, tick.observed.node) {
+        (Composite::Present { .. }, _) => "composite",
+        (_, NodeFact::Registered) => "node",
+        _ => return None,
+    };
+    let id = snapshot.attempt.id();
+    // The same finding has the same id, so that it is recorded once.
+    let leak_id = derive_id(
+        snapshot.attempt.phase_since(),
+        &[kind.as_bytes(), id.as_uuid().as_bytes()],
+    );
+    Some(Write::LeakInsert(LeakRecord {
+        id: LeakRecordId::new(leak_id),
+        kind,
+        subject_id: id,
+        found_at: snapshot.now,
+        evidence: describe(tick),
+    }))
+}
+
+/// When to look again. A wait is polled at an eighth of its age: soon at
+/// first, rarely later, without a counter to keep.
+fn recheck(
+    before: Phase,
+    attempt: &ProvisionedResource,
+    failures: i32,
+    tick: &Tick<'_>,
+    now: Timestamp,
+) -> Recheck {
+    const SOONEST: Duration = Duration::from_millis(50);
+    const FIRST_RETRY: Duration = Duration::from_millis(250);
+    if attempt.phase().is_terminal() {
+        return Recheck::Never;
+    }
+    if attempt.phase() != before {
+        return Recheck::Now;
+    }
+    // Spread over ±25 %, so that what was declared together is not swept together.
+    let spread = |duration: Duration| duration.mul_f64(0.75 + tick.jitter.clamp(0.0, 1.0) / 2.0);
+    if failures > 0 {
+        let doublings = u32::try_from(failures - 1).unwrap_or(0).min(16);
+        return Recheck::After(spread(
+            (FIRST_RETRY * 2_u32.pow(doublings)).min(tick.pace.sweep),
+        ));
+    }
+    if attempt.phase() == Phase::Ready && tick.observed.composite != Composite::Unknown {
+        return Recheck::After(spread(tick.pace.sweep));
+    }
+    let waited = now.since(attempt.phase_since());
+    Recheck::After(spread(
+        (waited / 8).clamp(SOONEST, tick.pace.sweep.max(SOONEST)),
+    ))
+}
+
+/// Everything that keeps this resource from advancing, as seen in this tick.
+fn assess(
+    snapshot: &ResourceSnapshot,
+    attempt: &ProvisionedResource,
+    tick: &Tick<'_>,
+    recheck: Recheck,
+) -> Vec<Blocker> {
+    let now = snapshot.now;
+    let next_retry_at = match recheck {
+        Recheck::Now => Some(now),
+        Recheck::After(delay) => Some(now.plus(delay)),
+        Recheck::Never => None,
+    };
+    let raise = |code, message: String, evidence: Value| Blocker {
+        code,
+        message,
+        since: now,
+        evidence,
+        next_retry_at,
+    };
+    let mut blockers = Vec::new();
+    if attempt.phase().is_terminal() {
+        return blockers;
+    }
+    if let CompositeReport::Unknown { reason } = tick.report {
+        blockers.push(raise(
+            BlockerCode::SubstrateUnknown,
+            format!("the substrate could not be read, so nothing is concluded from it: {reason}"),
+            json!({ "reason": reason }),
+        ));
+    }
+    if let Composite::Present {
+        terminating: true,
+        failed: false,
+        ..
+    } = tick.observed.composite
+        && !attempt.phase().is_deletion()
+    {
+        blockers.push(raise(
+            BlockerCode::SubstrateTerminating,
+            "the substrate is being deleted by somebody else; it is made anew once it is gone"
+                .to_owned(),
+            evidence(tick),
+        ));
+    }
+    if let Outcome::Held { code, message } | Outcome::Failed { code, message } = &tick.outcome {
+        blockers.push(raise(*code, message.clone(), evidence(tick)));
+    }
+    if let (Some(deadline), Some(code)) = (
+        deadline_of(attempt, &tick.pace.deadlines).filter(|deadline| now >= *deadline),
+        BlockerCode::of_overdue(attempt.phase()),
+    ) {
+        blockers.push(overdue(
+            snapshot,
+            attempt,
+            tick,
+            code,
+            deadline,
+            next_retry_at,
+        ));
+    }
+    blocker::merge(&snapshot.blockers, blockers)
+}
+
+fn overdue(
+    snapshot: &ResourceSnapshot,
+    attempt: &ProvisionedResource,
+    tick: &Tick<'_>,
+    code: BlockerCode,
+    deadline: Timestamp,
+    next_retry_at: Option<Timestamp>,
+) -> Blocker {
+    let node = snapshot.node.as_ref().filter(|node| node.is_registered());
+    let (message, evidence) = match (code, node) {
+        (BlockerCode::NodeNotDraining, Some(node)) => (
+            format!(
+                "node {} (`{}`) has not acknowledged its drain; the deadline was {deadline}",
+                node.id, node.hostname
+            ),
+            json!({
+                "node_id": node.id,
+                "hostname": node.hostname,
+                "deadline": deadline,
+                "drain_requested_at": node.drain.map(|drain| drain.requested_at),
+                "last_heartbeat_at": node.last_heartbeat_at,
+                "reachability": node.reachability(snapshot.now),
+            }),
+        ),
+        _ => (
+            format!("still {} after its deadline {deadline}", attempt.phase()),
+            json!({ "deadline": deadline, "since": attempt.phase_since(), "substrate": evidence(tick) }),
+        ),
+    };
+    Blocker {
+        code,
+        message,
+        since: snapshot.now,
+        evidence,
+        next_retry_at,
+    }
+}
+
+fn evidence(tick: &Tick<'_>) -> Value {
+    tick.report
+        .live()
+        .map_or(Value::Null, |live| live.evidence.clone())
+}
+
+/// The observation for people and for the row. Carries no time, so that an
+/// unchanged world is an unchanged text.
+fn describe(tick: &Tick<'_>) -> Value {
+    let mut seen = json!({ "composite": tick.observed.composite, "node": tick.observed.node });
+    match tick.report {
+        CompositeReport::Unknown { reason } => seen["reason"] = json!(reason),
+        CompositeReport::Absent => {}
+        CompositeReport::Present(live) => {
+            seen["uid"] = json!(live.uid);
+            seen["evidence"] = live.evidence.clone();
+            if let Some(failure) = &live.failure {
+                seen["failure"] = json!(failure);
+            }
+        }
+    }
+    seen
+}
+
+/// Equal but for the time of the next retry, which moves with every tick.
+fn same_blockers(left: &[Blocker], right: &[Blocker]) -> bool {
+    let timeless = |blocker: &Blocker| Blocker {
+        next_retry_at: None,
+        ..blocker.clone()
+    };
+    left.len() == right.len()
+        && left
+            .iter()
+            .zip(right)
+            .all(|(a, b)| timeless(a) == timeless(b))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,257 @@
+//! Tests of the record of a tick.
+
+use uuid::Uuid;
+
+use super::*;
+use crate::fixtures::{at, mk_actor, mk_node, mk_report, mk_snapshot};
+use crate::ids::{ClaimToken, DeletionId};
+use crate::phase::next;
+
+fn tick<'a>(snapshot: &ResourceSnapshot, report: &'a CompositeReport) -> Tick<'a> {
+    let observed = Observed {
+        composite: report.composite(None),
+        node: snapshot.node_fact(),
+    };
+    let (action, after) = next(observed, snapshot.attempt.phase());
+    Tick {
+        read: Read {
+            revision: snapshot.attempt.revision(),
+            claim_token: snapshot.claim_token,
+        },
+        report,
+        observed,
+        action,
+        after,
+        outcome: Outcome::Done,
+        drain_id: DrainId::new(Uuid::from_u128(600)),
+        pace: Pace {
+            deadlines: Deadlines::default(),
+            sweep: Duration::from_secs(30),
+        },
+        jitter: 0.5,
+    }
+}
+
+fn run(snapshot: &ResourceSnapshot, report: &CompositeReport) -> Commit {
+    record(snapshot, &tick(snapshot, report), &mk_actor()).unwrap()
+}
+
+fn release(commit: &Commit) -> Release {
+    commit
+        .writes
+        .iter()
+        .find_map(|write| match write {
+            Write::Release(release) => Some(*release),
+            _ => None,
+        })
+        .unwrap()
+}
+
+fn blockers(commit: &Commit) -> Vec<Blocker> {
+    commit
+        .writes
+        .iter()
+        .find_map(|write| match write {
+            Write::BlockersReplace(_, blockers) => Some(blockers.clone()),
+            _ => None,
+        })
+        .unwrap_or_default()
+}
+
+#[test]
+fn crossing_into_ready_announces_it_once() {
+    let mut snapshot = mk_snapshot(Phase::Enrolling);
+    snapshot.node = Some(mk_node());
+    let commit = run(&snapshot, &mk_report(true));
+    assert_eq!(commit.events.len(), 1);
+    assert_eq!(commit.events[0].event_type, EventType::Ready);
+    assert_eq!(
+        commit.events[0].revision,
+        snapshot.attempt.revision().next()
+    );
+    assert_eq!(release(&commit).recheck, Recheck::Now);
+
+    let mut ready = mk_snapshot(Phase::Ready);
+    ready.node = Some(mk_node());
+    let commit = run(&ready, &mk_report(true));
+    assert!(
+        commit.events.is_empty(),
+        "an unchanged phase announces nothing"
+    );
+}
+
+#[test]
+fn an_unchanged_world_only_gives_the_claim_back() {
+    let mut snapshot = mk_snapshot(Phase::Ready);
+    snapshot.node = Some(mk_node());
+    let report = mk_report(true);
+    for write in run(&snapshot, &report).writes {
+        if let Write::ObservedReplace(_, seen) = write {
+            snapshot.observed = Some(seen);
+        }
+    }
+    let commit = run(&snapshot, &report);
+    let release = commit.only_release().expect("nothing else to write");
+    assert_eq!(release.recheck, Recheck::After(Duration::from_secs(30)));
+}
+
+#[test]
+fn the_reason_of_a_failure_is_kept_and_announced() {
+    let snapshot = mk_snapshot(Phase::Provisioning);
+    let mut report = mk_report(false);
+    if let CompositeReport::Present(live) = &mut report {
+        live.failure = Some("quota exceeded".to_owned());
+    }
+    let commit = run(&snapshot, &report);
+    assert_eq!(commit.events[0].event_type, EventType::Failed);
+    assert_eq!(commit.events[0].payload["Reason"], "quota exceeded");
+    assert_eq!(release(&commit).recheck, Recheck::Never);
+}
+
+#[test]
+fn reaching_deleted_ends_the_deletion_and_frees_the_handle() {
+    let mut snapshot = mk_snapshot(Phase::Deprovisioning);
+    let deletion = crate::fixtures::mk_deletion(&snapshot);
+    snapshot.resource.deletion_id = Some(deletion.id);
+    snapshot.deletion = Some(deletion);
+    let commit = run(&snapshot, &CompositeReport::Absent);
+    assert_eq!(commit.events[0].event_type, EventType::Deleted);
+    assert!(commit.writes.iter().any(
+        |write| matches!(write, Write::ResourceUpdate(resource) if resource.deleted_at.is_some())
+    ));
+    assert!(commit.writes.iter().any(|write| matches!(write, Write::DeletionUpdate(deletion) if deletion.state == DeletionState::Done)));
+    assert_ne!(
+        snapshot.resource.deletion_id,
+        Some(DeletionId::new(Uuid::nil()))
+    );
+}
+
+/// Invariant 2: whatever is seen at Deleted is a leak, recorded once.
+#[test]
+fn what_is_observed_at_deleted_is_a_leak_record() {
+    let snapshot = mk_snapshot(Phase::Deleted);
+    let leaks = |report: &CompositeReport| -> Vec<LeakRecordId> {
+        run(&snapshot, report)
+            .writes
+            .into_iter()
+            .filter_map(|write| match write {
+                Write::LeakInsert(leak) => Some(leak.id),
+                _ => None,
+            })
+            .collect()
+    };
+    let first = leaks(&mk_report(true));
+    assert_eq!(first.len(), 1);
+    assert_eq!(
+        first,
+        leaks(&mk_report(false)),
+        "the same leak has the same id"
+    );
+    assert!(leaks(&CompositeReport::Absent).is_empty());
+}
+
+/// Invariant 15: the deadline raises a blocker that names node and deadline,
+/// and the phase stays.
+#[test]
+fn a_missed_deadline_raises_a_blocker_and_never_changes_the_phase() {
+    let mut snapshot = mk_snapshot(Phase::Deregistering);
+    snapshot.node = Some(mk_node());
+    let deadline = snapshot
+        .attempt
+        .phase_since()
+        .plus(Duration::from_secs(600));
+    snapshot.now = Timestamp::from_micros(deadline.as_micros() - 1);
+    assert!(blockers(&run(&snapshot, &mk_report(true))).is_empty());
+
+    snapshot.now = deadline;
+    let commit = run(&snapshot, &mk_report(true));
+    let raised = blockers(&commit);
+    assert_eq!(raised[0].code, BlockerCode::NodeNotDraining);
+    assert!(
+        raised[0]
+            .message
+            .contains(&snapshot.node.as_ref().unwrap().id.to_string())
+    );
+    assert!(raised[0].message.contains(&deadline.to_string()));
+    assert!(
+        !commit
+            .writes
+            .iter()
+            .any(|write| matches!(write, Write::AttemptUpdate(_)))
+    );
+}
+
+/// Invariant 3.
+#[test]
+fn an_unknown_substrate_is_a_blocker_and_not_an_absence() {
+    for phase in [Phase::Provisioning, Phase::Ready, Phase::Deprovisioning] {
+        let snapshot = mk_snapshot(phase);
+        let report = CompositeReport::Unknown {
+            reason: "connection refused".to_owned(),
+        };
+        let commit = run(&snapshot, &report);
+        assert_eq!(blockers(&commit)[0].code, BlockerCode::SubstrateUnknown);
+        assert!(commit.events.is_empty());
+        assert!(
+            !commit
+                .writes
+                .iter()
+                .any(|write| matches!(write, Write::AttemptUpdate(_)))
+        );
+    }
+}
+
+#[test]
+fn a_failed_action_backs_off_and_is_shown() {
+    let mut snapshot = mk_snapshot(Phase::Provisioning);
+    let report = mk_report(false);
+    let mut delays = Vec::new();
+    for failures in [0, 1, 2, 20] {
+        snapshot.failures = failures;
+        let failed = Tick {
+            outcome: Outcome::Failed {
+                code: BlockerCode::ApplyFailed,
+                message: "disk full".to_owned(),
+            },
+            ..tick(&snapshot, &report)
+        };
+        let commit = record(&snapshot, &failed, &mk_actor()).unwrap();
+        assert_eq!(blockers(&commit)[0].code, BlockerCode::ApplyFailed);
+        delays.push(release(&commit).recheck);
+    }
+    let after = |millis| Recheck::After(Duration::from_millis(millis));
+    assert_eq!(
+        delays,
+        [after(250), after(500), after(1_000), after(30_000)]
+    );
+}
+
+/// Invariant 6.
+#[test]
+fn a_tick_whose_claim_was_lost_writes_nothing() {
+    let snapshot = mk_snapshot(Phase::Pending);
+    let mut late = tick(&snapshot, &CompositeReport::Absent);
+    late.read.claim_token = ClaimToken(late.read.claim_token.0 - 1);
+    assert!(record(&snapshot, &late, &mk_actor()).is_err());
+}
+
+#[test]
+fn a_wait_is_polled_soon_at_first_and_rarely_later() {
+    let mut snapshot = mk_snapshot(Phase::Provisioning);
+    let report = mk_report(false);
+    let since = snapshot.attempt.phase_since();
+    let mut previous = Duration::ZERO;
+    for waited in [0, 1, 10, 60, 3_600] {
+        snapshot.now = since.plus(Duration::from_secs(waited));
+        let Recheck::After(delay) = release(&run(&snapshot, &report)).recheck else {
+            panic!()
+        };
+        assert!(
+            delay >= previous && delay <= Duration::from_secs(30),
+            "{waited}s: {delay:?}"
+        );
+        previous = delay;
+    }
+    assert_eq!(previous, Duration::from_secs(30));
+    assert!(at(1) > Timestamp::ZERO);
+}

@@ -1,0 +1,82 @@
+//! Snapshots: all that a decision may know, loaded under lock in the
+//! transaction that will write it. `now` is the database's clock, read after
+//! the lock was had.
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::blocker::Blocker;
+use crate::blueprint::{BlueprintVersion, MeshRole};
+use crate::deletion::Deletion;
+use crate::ids::{ClaimToken, CloudCredentialId, CloudId, ProjectId};
+use crate::node::Node;
+use crate::phase::NodeFact;
+use crate::placement::Placement;
+use crate::provisioned_resource::ProvisionedResource;
+use crate::resource::Resource;
+use crate::time::Timestamp;
+use crate::token::BootstrapToken;
+
+/// A resource with its current attempt and everything that hangs on it.
+#[derive(Debug, Clone)]
+pub struct ResourceSnapshot {
+    pub now: Timestamp,
+    pub resource: Resource,
+    pub attempt: ProvisionedResource,
+    pub blueprint: BlueprintVersion,
+    /// `None` if the project is not (or no longer) assigned to a cluster.
+    pub placement: Option<Placement>,
+    /// The token that the attempt records.
+    pub token: Option<BootstrapToken>,
+    /// The node that enrolled last for this attempt.
+    pub node: Option<Node>,
+    pub deletion: Option<Deletion>,
+    pub blockers: Vec<Blocker>,
+    pub claim_token: ClaimToken,
+    /// Ticks in a row whose action failed.
+    pub failures: i32,
+    /// What the last recorded observation was, for people.
+    pub observed: Option<Value>,
+    /// When the loop looks again at the latest.
+    pub due_at: Option<Timestamp>,
+}
+
+impl ResourceSnapshot {
+    /// The registry's word on the node that this attempt expects.
+    pub fn node_fact(&self) -> NodeFact {
+        match (self.blueprint.mesh_role, &self.node) {
+            (MeshRole::Standalone, _) => NodeFact::NotExpected,
+            (MeshRole::Node, Some(node)) if node.is_registered() => NodeFact::Registered,
+            (MeshRole::Node, _) => NodeFact::Absent,
+        }
+    }
+}
+
+/// What a declaration is checked against, with the project row locked. Each
+/// part is `None` where the store has no such row.
+#[derive(Debug, Clone)]
+pub struct DeclareSnapshot {
+    pub now: Timestamp,
+    pub project: Option<ProjectId>,
+    pub blueprint: Option<BlueprintVersion>,
+    pub credential: Option<CredentialView>,
+    /// How many credentials the project may use; tells "none named and none to
+    /// be had" from "name one of these".
+    pub assigned_credentials: Vec<String>,
+    pub placement: Option<Placement>,
+    /// The not deleted resource that holds the handle.
+    pub holder: Option<Uuid>,
+}
+
+/// A credential as far as the broker sees it: coordinates, never a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CredentialView {
+    pub id: CloudCredentialId,
+    pub name: String,
+    pub cloud_id: CloudId,
+    /// `None` if the credential's cloud is gone.
+    pub provider: Option<String>,
+    pub assigned: bool,
+    pub kv_mount: String,
+    pub kv_path: String,
+}

@@ -1,0 +1,179 @@
+//! Texts that people give us, checked once where they enter: handles, labels,
+//! reasons. Lengths are checked here because the two databases would not
+//! agree on them; U+0000 is refused because PostgreSQL cannot store it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A text that breaks a rule, with the field it was given for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{field}` {problem}")]
+pub struct InvalidText {
+    pub field: String,
+    pub problem: String,
+}
+
+impl InvalidText {
+    pub(crate) fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self {
+            field: field.into(),
+            problem: problem.into(),
+        }
+    }
+}
+
+/// The name of a resource slot: a DNS-1123 label, so that it can become part
+/// of host names and object names without translation.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Handle(String);
+
+impl Handle {
+    pub const MAX_LENGTH: usize = 63;
+
+    pub fn parse(text: &str) -> Result<Self, InvalidText> {
+        let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        let valid = (1..=Self::MAX_LENGTH).contains(&text.len())
+            && text.chars().all(|c| alphanumeric(c) || c == '-')
+            && text.starts_with(alphanumeric)
+            && text.ends_with(alphanumeric);
+        if valid {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidText::new(
+                "handle",
+                "must be 1 to 63 lowercase letters, digits or hyphens, starting and ending with a letter or digit",
+            ))
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Handle({})", self.0)
+    }
+}
+
+/// Why somebody did something irreversible or forceful; kept in the audit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Reason(String);
+
+impl Reason {
+    pub const MAX_LENGTH: usize = 500;
+
+    pub fn parse(text: &str) -> Result<Self, InvalidText> {
+        let trimmed = text.trim();
+        if trimmed.is_empty() {
+            return Err(InvalidText::new(
+                "reason",
+                "must say why, in at least one character",
+            ));
+        }
+        if trimmed.chars().count() > Self::MAX_LENGTH {
+            return Err(InvalidText::new("reason", "must be at most 500 characters"));
+        }
+        if trimmed.contains('\0') {
+            return Err(InvalidText::new("reason", "must not contain U+0000"));
+        }
+        Ok(Self(trimmed.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Labels of a resource. Keys sort, so two equal sets render equally.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Labels(BTreeMap<String, String>);
+
+impl Labels {
+    pub const MAX_COUNT: usize = 64;
+    const MAX_KEY: usize = 63;
+    const MAX_VALUE: usize = 256;
+
+    pub fn parse(labels: BTreeMap<String, String>) -> Result<Self, InvalidText> {
+        if labels.len() > Self::MAX_COUNT {
+            return Err(InvalidText::new("labels", "must be at most 64"));
+        }
+        for (key, value) in &labels {
+            let key_valid = (1..=Self::MAX_KEY).contains(&key.len())
+                && key
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/'));
+            if !key_valid {
+                let shown: String = key.chars().filter(|c| !c.is_control()).take(63).collect();
+                return Err(InvalidText::new(
+                    format!("labels.{shown}"),
+                    "must have a key of 1 to 63 letters, digits or - _ . /",
+                ));
+            }
+            if value.chars().count() > Self::MAX_VALUE || value.contains('\0') {
+                return Err(InvalidText::new(
+                    format!("labels.{key}"),
+                    "must have a value of at most 256 characters without U+0000",
+                ));
+            }
+        }
+        Ok(Self(labels))
+    }
+
+    pub fn as_map(&self) -> &BTreeMap<String, String> {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_is_a_dns_label() {
+        for good in ["a", "web-1", "0x", &"a".repeat(63)] {
+            assert!(Handle::parse(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            "-a",
+            "a-",
+            "A",
+            "a_b",
+            "a.b",
+            "é",
+            "a\0",
+            &"a".repeat(64),
+        ] {
+            assert_eq!(Handle::parse(bad).unwrap_err().field, "handle", "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_reason_says_something() {
+        assert_eq!(Reason::parse("  why  ").unwrap().as_str(), "why");
+        for bad in ["", "   ", "a\0b", &"x".repeat(501)] {
+            assert!(Reason::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_bad_label_is_named() {
+        let labels = BTreeMap::from([("a b".to_owned(), "x".to_owned())]);
+        assert_eq!(Labels::parse(labels).unwrap_err().field, "labels.a b");
+        let labels = BTreeMap::from([("a".to_owned(), "x\0".to_owned())]);
+        assert_eq!(Labels::parse(labels).unwrap_err().field, "labels.a");
+    }
+}

@@ -1,0 +1,121 @@
+//! The places where SQLite and PostgreSQL spell the same thing differently.
+//!
+//! [`fragment!`](crate::fragment) gives string literals, so that a statement is
+//! put together at compile time by `concat!` and stays a `&'static str`. A
+//! store writes each statement once and compiles it for both databases.
+//!
+//! Times are `timestamptz` in PostgreSQL and whole microseconds since the Unix
+//! epoch in SQLite.
+
+/// One piece of SQL in a dialect: `fragment!(postgres, now)`. A string literal
+/// stands for itself.
+///
+/// | fragment | meaning |
+/// |---|---|
+/// | `now` | the database's clock; not `now()`, which is stale after a lock wait |
+/// | `(plus_micros "$2")` | adds a parameter of microseconds to a time |
+/// | `greatest`, `least` | functions of several values |
+/// | `for_update`, `for_share` | row locks; SQLite has one writer and needs none |
+/// | `skip_locked` | a row lock for update that passes over locked rows |
+/// | `(one_of "$1")` | membership in a list parameter |
+/// | `picked_from`, `picked_end` | membership in a subquery that runs exactly once |
+///
+/// The locks for update are PostgreSQL's NO KEY kind: they exclude one another
+/// and FOR SHARE, and let the foreign key checks of other transactions pass,
+/// which look at the same parent rows all the time.
+///
+/// `picked_from` exists because PostgreSQL may run an `IN (SELECT … LIMIT …
+/// FOR UPDATE SKIP LOCKED)` more than once, locking and updating more rows than
+/// the limit says; `= ANY(ARRAY(…))` is evaluated once.
+#[macro_export]
+macro_rules! fragment {
+    (postgres, now) => {
+        "clock_timestamp()"
+    };
+    (sqlite, now) => {
+        "CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)"
+    };
+    (postgres, (plus_micros $parameter:literal)) => {
+        concat!(" + ", $parameter, "::bigint * interval '1 microsecond'")
+    };
+    (sqlite, (plus_micros $parameter:literal)) => {
+        concat!(" + ", $parameter)
+    };
+    (postgres, greatest) => {
+        "greatest"
+    };
+    (sqlite, greatest) => {
+        "max"
+    };
+    (postgres, least) => {
+        "least"
+    };
+    (sqlite, least) => {
+        "min"
+    };
+    (postgres, for_update) => {
+        " FOR NO KEY UPDATE"
+    };
+    (sqlite, for_update) => {
+        ""
+    };
+    (postgres, for_share) => {
+        " FOR SHARE"
+    };
+    (sqlite, for_share) => {
+        ""
+    };
+    (postgres, skip_locked) => {
+        " FOR NO KEY UPDATE SKIP LOCKED"
+    };
+    (sqlite, skip_locked) => {
+        ""
+    };
+    (postgres, (one_of $parameter:literal)) => {
+        concat!("= ANY(", $parameter, ")")
+    };
+    (sqlite, (one_of $parameter:literal)) => {
+        concat!("IN (SELECT unhex(value) FROM json_each(", $parameter, "))")
+    };
+    (postgres, picked_from) => {
+        "= ANY(ARRAY("
+    };
+    (sqlite, picked_from) => {
+        "IN ("
+    };
+    (postgres, picked_end) => {
+        "))"
+    };
+    (sqlite, picked_end) => {
+        ")"
+    };
+    ($dialect:ident, $literal:literal) => {
+        $literal
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn fragments_join_into_one_literal() {
+        const STATEMENT: &str = concat!(
+            "SELECT id FROM jobs WHERE id ",
+            fragment!(sqlite, (one_of "$1")),
+            fragment!(sqlite, for_update),
+            fragment!(sqlite, " -- end"),
+        );
+        assert_eq!(
+            STATEMENT,
+            "SELECT id FROM jobs WHERE id IN (SELECT unhex(value) FROM json_each($1)) -- end"
+        );
+    }
+
+    #[test]
+    fn postgres_reads_the_clock_and_not_the_start_of_the_transaction() {
+        assert_eq!(fragment!(postgres, now), "clock_timestamp()");
+        assert_eq!(
+            fragment!(postgres, (plus_micros "$2")),
+            " + $2::bigint * interval '1 microsecond'"
+        );
+    }
+}

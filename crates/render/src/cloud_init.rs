@@ -1,0 +1,116 @@
+//! The cloud-init document through which a node learns where to enrol and with
+//! which token: plexd's two files and a command that starts the agent.
+
+use serde::{Deserialize, Serialize};
+use slipway_core::secret::Secret;
+
+/// Where the agent finds its configuration.
+pub const CONFIG_PATH: &str = "/etc/plexd/config.yaml";
+/// Where the agent finds its token; removed by the agent once it enrolled.
+pub const TOKEN_PATH: &str = "/etc/plexd/bootstrap-token";
+
+const HEADER: &str = "#cloud-config\n";
+
+/// What a node agent is told, apart from the token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeConfig {
+    pub api_url: String,
+    pub project_id: String,
+    pub resource_handle: String,
+    pub hostname: String,
+    pub heartbeat_interval_ms: u64,
+    pub orphan_after_ms: u64,
+    pub busy_seconds: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Document {
+    write_files: Vec<File>,
+    #[serde(default)]
+    runcmd: Vec<Vec<String>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct File {
+    path: String,
+    permissions: String,
+    content: String,
+}
+
+/// A document that could not be written; names no content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the cloud-init document could not be rendered")]
+pub struct RenderFailed;
+
+/// Writes the document. It carries the token in the clear, as it must.
+pub fn enrolment_document(config: &NodeConfig, token: &Secret) -> Result<Secret, RenderFailed> {
+    let file = |path: &str, permissions: &str, content: String| File {
+        path: path.to_owned(),
+        permissions: permissions.to_owned(),
+        content,
+    };
+    let config = serde_yaml_ng::to_string(config).map_err(|_| RenderFailed)?;
+    let document = Document {
+        write_files: vec![
+            file(CONFIG_PATH, "0644", config),
+            file(TOKEN_PATH, "0600", format!("{}\n", token.expose())),
+        ],
+        runcmd: vec![vec!["plexd".to_owned(), "up".to_owned()]],
+    };
+    let text = serde_yaml_ng::to_string(&document).map_err(|_| RenderFailed)?;
+    Ok(Secret::new(format!("{HEADER}{text}")))
+}
+
+/// Reads the token back out of a document that some object carries.
+pub fn bootstrap_token_in(document: &Secret) -> Option<Secret> {
+    let body = document.expose().strip_prefix(HEADER)?;
+    let document: Document = serde_yaml_ng::from_str(body).ok()?;
+    let file = document
+        .write_files
+        .into_iter()
+        .find(|file| file.path == TOKEN_PATH)?;
+    Some(Secret::new(file.content.trim()))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn mk_config() -> NodeConfig {
+        NodeConfig {
+            api_url: "http://127.0.0.1:7700".to_owned(),
+            project_id: "00000000-0000-0000-0000-00000000000c".to_owned(),
+            resource_handle: "web-1".to_owned(),
+            hostname: "web-1".to_owned(),
+            heartbeat_interval_ms: 1_000,
+            orphan_after_ms: 600_000,
+            busy_seconds: 3,
+        }
+    }
+
+    #[test]
+    fn the_document_is_what_a_node_agent_reads() {
+        let document = enrolment_document(&mk_config(), &Secret::new("psb_live_x_node_y")).unwrap();
+        insta::assert_snapshot!(document.expose());
+    }
+
+    #[test]
+    fn the_token_can_be_read_back() {
+        let document = enrolment_document(&mk_config(), &Secret::new("psb_live_x_node_y")).unwrap();
+        assert_eq!(
+            bootstrap_token_in(&document).unwrap().expose(),
+            "psb_live_x_node_y"
+        );
+        for other in [
+            "",
+            "#cloud-config\n",
+            "#cloud-config\nwrite_files: 3\n",
+            "plain text",
+        ] {
+            assert!(
+                bootstrap_token_in(&Secret::new(other)).is_none(),
+                "{other:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! From the domain to documents. Pure; adds nothing that the domain does not
+//! know and leaves out hashes, keys and claims, which are nobody's business.
+
+use serde_json::Value;
+use slipway_app::ports::store::{HistoryLine, PositionedEvent};
+use slipway_app::usecases::explain;
+use slipway_core::snapshot::ResourceSnapshot;
+use slipway_core::time::Timestamp;
+use slipway_core::{blocker, deletion as domain, node as registry};
+use slipway_wire::api::{
+    Attempt, Blocker, Deletion, DeletionMember, Event, Explanation, HistoryEntry, Node, Remedy,
+    Resource,
+};
+
+pub(super) fn resource(snapshot: &ResourceSnapshot, now: Timestamp) -> Resource {
+    let (resource, attempt) = (&snapshot.resource, &snapshot.attempt);
+    let id = resource.id.to_string();
+    Resource {
+        project_id: resource.project_id.to_string(),
+        handle: resource.handle.to_string(),
+        labels: resource.labels.as_map().clone(),
+        blueprint: snapshot.blueprint.slug.clone(),
+        blueprint_version: snapshot.blueprint.version.clone(),
+        engine: snapshot.blueprint.engine.to_string(),
+        phase: attempt.phase().to_string(),
+        phase_since: attempt.phase_since().to_string(),
+        revision: resource.revision.0,
+        created_at: resource.created_at.to_string(),
+        // The document is as young as the younger of its two rows.
+        updated_at: resource.updated_at.max(attempt.updated_at()).to_string(),
+        deleted_at: text(resource.deleted_at),
+        deletion_id: resource.deletion_id.map(|id| id.to_string()),
+        attempt: Attempt {
+            id: attempt.id().to_string(),
+            number: attempt.attempt(),
+            revision: attempt.revision().0,
+            phase: attempt.phase().to_string(),
+            xr_name: attempt.xr_name().to_owned(),
+            parameters: attempt.parameter_values().as_map().clone(),
+            deletion_requested_at: text(attempt.deletion_requested_at()),
+            failure_reason: attempt.failure_reason().map(str::to_owned),
+            created_at: attempt.created_at().to_string(),
+            updated_at: attempt.updated_at().to_string(),
+        },
+        node: snapshot.node.as_ref().map(|found| node(found, now)),
+        blockers: snapshot
+            .blockers
+            .iter()
+            .map(|found| blocker(found, &id))
+            .collect(),
+        id,
+    }
+}
+
+pub(super) fn node(node: &registry::Node, now: Timestamp) -> Node {
+    let gone = node.deregistration.as_ref();
+    Node {
+        id: node.id.to_string(),
+        project_id: node.project_id.to_string(),
+        resource_id: node.resource_id.to_string(),
+        provisioned_resource_id: node.provisioned_resource_id.to_string(),
+        hostname: node.hostname.clone(),
+        capabilities: node.capabilities.clone(),
+        registered: node.is_registered(),
+        reachability: node.reachability(now).to_string(),
+        registered_at: node.registered_at.to_string(),
+        last_heartbeat_at: text(node.last_heartbeat_at),
+        drain_requested_at: text(node.drain.map(|drain| drain.requested_at)),
+        deregistered_at: text(gone.map(|gone| gone.at)),
+        deregistered_how: gone.map(|gone| gone.how.to_string()),
+        deregistered_by: gone.map(|gone| gone.by.clone()),
+        deregistered_reason: gone.and_then(|gone| gone.reason.clone()),
+    }
+}
+
+pub(super) fn deletion(deletion: &domain::Deletion) -> Deletion {
+    let members = deletion.members.iter();
+    Deletion {
+        id: deletion.id.to_string(),
+        kind: deletion.kind.clone(),
+        target_id: deletion.target_id.to_string(),
+        state: deletion.state.to_string(),
+        requested_by: deletion.requested_by.clone(),
+        reason: deletion.reason.clone(),
+        members: members
+            .map(|member| DeletionMember {
+                kind: member.kind.clone(),
+                id: member.id.to_string(),
+            })
+            .collect(),
+        requested_at: deletion.requested_at.to_string(),
+        done_at: text(deletion.done_at),
+        restorable_until: text(deletion.restorable_until),
+    }
+}
+
+pub(super) fn event(event: PositionedEvent) -> Event {
+    Event {
+        id: event.id.to_string(),
+        position: event.position,
+        event_type: event.event_type,
+        aggregate_id: event.aggregate_id.to_string(),
+        revision: event.revision.0,
+        occurred_at: event.occurred_at.to_string(),
+        payload: event.payload,
+    }
+}
+
+pub(super) fn explanation(found: &explain::Explanation, now: Timestamp) -> Explanation {
+    let snapshot = &found.snapshot;
+    let id = snapshot.resource.id.to_string();
+    Explanation {
+        handle: snapshot.resource.handle.to_string(),
+        phase: snapshot.attempt.phase().to_string(),
+        phase_since: snapshot.attempt.phase_since().to_string(),
+        waiting_for: found.waiting_for.clone(),
+        deadline: text(found.deadline),
+        next_check_at: text(snapshot.due_at),
+        observed: snapshot.observed.clone().unwrap_or(Value::Null),
+        node: snapshot.node.as_ref().map(|found| node(found, now)),
+        blockers: snapshot
+            .blockers
+            .iter()
+            .map(|found| blocker(found, &id))
+            .collect(),
+        history: found.history.iter().map(history).collect(),
+        resource_id: id,
+    }
+}
+
+fn history(line: &HistoryLine) -> HistoryEntry {
+    HistoryEntry {
+        at: line.at.to_string(),
+        from: line.from.clone(),
+        to: line.to.clone(),
+        why: line.why.clone(),
+    }
+}
+
+/// Remedies are said once per code; here their commands get the id.
+fn blocker(blocker: &blocker::Blocker, resource_id: &str) -> Blocker {
+    let remedies = blocker.code.remedies().iter();
+    Blocker {
+        code: blocker.code.to_string(),
+        message: blocker.message.clone(),
+        since: blocker.since.to_string(),
+        owner: blocker.code.owner().to_owned(),
+        evidence: blocker.evidence.clone(),
+        next_retry_at: text(blocker.next_retry_at),
+        remedies: remedies
+            .map(|remedy| Remedy {
+                action: remedy.action.to_owned(),
+                command: remedy
+                    .command
+                    .map(|command| command.replace("{id}", resource_id)),
+                role: remedy.role.to_owned(),
+            })
+            .collect(),
+    }
+}
+
+fn text(time: Option<Timestamp>) -> Option<String> {
+    time.map(|time| time.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use slipway_core::blocker::BlockerCode;
+
+    use super::*;
+
+    #[test]
+    fn the_commands_of_a_blocker_name_the_resource() {
+        let found = blocker::Blocker {
+            code: BlockerCode::NodeNotDraining,
+            message: "node n has not acknowledged its drain".to_owned(),
+            since: Timestamp::from_micros(1_000_000),
+            evidence: json!({ "node_id": "n" }),
+            next_retry_at: None,
+        };
+        let shown = blocker(&found, "r-1");
+        assert_eq!(shown.code, "node_not_draining");
+        assert_eq!(shown.since, "1970-01-01T00:00:01.000000Z");
+        let commands: Vec<_> = shown
+            .remedies
+            .iter()
+            .flat_map(|remedy| &remedy.command)
+            .collect();
+        assert!(
+            commands
+                .iter()
+                .any(|command| command.contains("force-drain r-1")),
+            "{commands:?}"
+        );
+        assert!(
+            commands.iter().all(|command| !command.contains("{id}")),
+            "{commands:?}"
+        );
+    }
+}

@@ -1,0 +1,16 @@
+//! Our own API, `/api/v1`: one file per kind of thing, JSON in and out, an API
+//! key on every route. [`convert`] is where the domain becomes documents; no
+//! other file here builds one. Refusals are written by [`crate::error`].
+
+mod routes;
+
+mod deletions;
+mod events;
+mod loops;
+mod nodes;
+mod resources;
+
+mod convert;
+mod list;
+
+pub(crate) use routes::routes;

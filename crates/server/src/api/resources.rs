@@ -1,0 +1,172 @@
+//! Resources: declare, read, explain, delete, and not waiting for a node.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::{ETAG, LOCATION};
+use axum::http::{HeaderName, StatusCode};
+use axum::response::{IntoResponse, Response};
+use slipway_app::ports::store::{Page, ResourceFilter};
+use slipway_app::usecases::declare::Declare;
+use slipway_app::usecases::{declare, delete, explain, force, read};
+use slipway_core::error::Refusal;
+use slipway_core::ids::ResourceId;
+use slipway_core::phase::Phase;
+use slipway_core::snapshot::ResourceSnapshot;
+use slipway_wire::api::{DeclareResource, Explanation, ForceDrain, HELD_ROWS};
+
+use super::convert;
+use super::list::page;
+use crate::error::Rejection;
+use crate::extract::{Authenticated, Body, Id};
+use crate::query::Parameters;
+use crate::state::ServerState;
+
+const PATH: &str = "/api/v1/resources";
+
+pub(super) async fn declare(
+    State(state): State<ServerState>,
+    Authenticated(caller): Authenticated,
+    parameters: Parameters,
+    Body(body): Body<DeclareResource>,
+) -> Result<Response, Rejection> {
+    parameters.finish()?;
+    let input = Declare {
+        project: body.project,
+        handle: body.handle,
+        blueprint: body.blueprint,
+        version: body.version,
+        credential: body.credential,
+        parameters: body.parameters,
+        labels: body.labels,
+    };
+    let id = declare::declare(&state.context, &caller, input).await?;
+    let snapshot = read::resource(&state.context, &caller, id).await?;
+    let location = [(LOCATION, format!("{PATH}/{id}"))];
+    Ok((StatusCode::ACCEPTED, location, answer(&state, &snapshot)).into_response())
+}
+
+pub(super) async fn list(
+    State(state): State<ServerState>,
+    Authenticated(caller): Authenticated,
+    mut parameters: Parameters,
+) -> Result<Response, Rejection> {
+    let wanted: Page<ResourceId> = parameters.take_page()?;
+    let filter = ResourceFilter {
+        project: parameters.take("project"),
+        handle: parameters.take("handle"),
+        phase: parameters.take("phase"),
+        show_deleted: parameters.take_flag("show_deleted")?,
+    };
+    parameters.finish()?;
+    if let Some(phase) = &filter.phase
+        && Phase::parse(phase).is_none()
+    {
+        let phases = Phase::ALL.map(Phase::as_str).join(", ");
+        return Err(Refusal::invalid("phase", format!("must be one of {phases}")).into());
+    }
+    let rows = read::resources(&state.context, &caller, &filter, wanted).await?;
+    let full = rows.len() >= usize::try_from(wanted.limit).unwrap_or(usize::MAX);
+    let mut snapshots = Vec::with_capacity(rows.len());
+    let mut held = Vec::new();
+    for row in rows {
+        match row {
+            Ok(snapshot) => snapshots.push(snapshot),
+            Err(row) => {
+                tracing::warn!(id = %row.id, reason = row.reason, "left a held row out of a list");
+                held.push(row.id.to_string());
+            }
+        }
+    }
+    snapshots.sort_by_key(|snapshot| snapshot.resource.id);
+    // A held row has no resource to point behind, so the cursor is that of the
+    // last good one; the next page may name the same held row again.
+    let next = snapshots
+        .last()
+        .filter(|_| full)
+        .map(|last| last.resource.id.to_string());
+    let now = state.context.clock.now();
+    let items: Vec<_> = snapshots
+        .iter()
+        .map(|row| convert::resource(row, now))
+        .collect();
+    let filters = [
+        ("project", filter.project.as_deref()),
+        ("handle", filter.handle.as_deref()),
+        ("phase", filter.phase.as_deref()),
+        ("show_deleted", filter.show_deleted.then_some("true")),
+    ];
+    let response = page(items, PATH, wanted.limit, &filters, next);
+    if held.is_empty() {
+        return Ok(response);
+    }
+    // A list cannot show what it cannot read, but it says so.
+    let header = [(HeaderName::from_static(HELD_ROWS), held.join(","))];
+    Ok((header, response).into_response())
+}
+
+pub(super) async fn get(
+    State(state): State<ServerState>,
+    Authenticated(caller): Authenticated,
+    Id(id): Id<ResourceId>,
+    parameters: Parameters,
+) -> Result<Response, Rejection> {
+    parameters.finish()?;
+    let snapshot = read::resource(&state.context, &caller, id).await?;
+    Ok(answer(&state, &snapshot))
+}
+
+pub(super) async fn explain(
+    State(state): State<ServerState>,
+    Authenticated(caller): Authenticated,
+    Id(id): Id<ResourceId>,
+    parameters: Parameters,
+) -> Result<Json<Explanation>, Rejection> {
+    parameters.finish()?;
+    let explanation = explain::explain(&state.context, &caller, id).await?;
+    Ok(Json(convert::explanation(
+        &explanation,
+        state.context.clock.now(),
+    )))
+}
+
+/// A second request is answered with the deletion of the first.
+pub(super) async fn delete(
+    State(state): State<ServerState>,
+    Authenticated(caller): Authenticated,
+    Id(id): Id<ResourceId>,
+    mut parameters: Parameters,
+) -> Result<Response, Rejection> {
+    let reason = parameters.take("reason");
+    parameters.finish()?;
+    let deletion_id = delete::delete(&state.context, &caller, id, reason.as_deref()).await?;
+    let deletion = read::deletion(&state.context, &caller, deletion_id).await?;
+    let location = [(LOCATION, format!("/api/v1/deletions/{deletion_id}"))];
+    Ok((
+        StatusCode::ACCEPTED,
+        location,
+        Json(convert::deletion(&deletion)),
+    )
+        .into_response())
+}
+
+pub(super) async fn force_drain(
+    State(state): State<ServerState>,
+    Authenticated(caller): Authenticated,
+    Id(id): Id<ResourceId>,
+    parameters: Parameters,
+    Body(body): Body<ForceDrain>,
+) -> Result<Response, Rejection> {
+    parameters.finish()?;
+    force::force_drain(&state.context, &caller, id, &body.reason).await?;
+    let snapshot = read::resource(&state.context, &caller, id).await?;
+    let location = [(LOCATION, format!("{PATH}/{id}"))];
+    Ok((StatusCode::ACCEPTED, location, answer(&state, &snapshot)).into_response())
+}
+
+/// The document with its ETag: the revision of the declared slot, which the
+/// loops' writes to the attempt do not move, so `If-Match` stays usable.
+fn answer(state: &ServerState, snapshot: &ResourceSnapshot) -> Response {
+    let document = convert::resource(snapshot, state.context.clock.now());
+    let etag = [(ETAG, format!("\"{}\"", document.revision))];
+    (etag, Json(document)).into_response()
+}

@@ -1,0 +1,24 @@
+//! The table of our own routes.
+
+use axum::Router;
+use axum::routing::{get, post};
+
+use super::{deletions, events, loops, nodes, resources};
+use crate::state::ServerState;
+
+pub(crate) fn routes() -> Router<ServerState> {
+    Router::new()
+        .route("/resources", post(resources::declare).get(resources::list))
+        .route(
+            "/resources/{id}",
+            get(resources::get).delete(resources::delete),
+        )
+        .route("/resources/{id}/explain", get(resources::explain))
+        .route("/resources/{id}/force-drain", post(resources::force_drain))
+        .route("/nodes", get(nodes::list))
+        .route("/nodes/{id}", get(nodes::get))
+        .route("/deletions", get(deletions::list))
+        .route("/deletions/{id}", get(deletions::get))
+        .route("/events", get(events::list))
+        .route("/loops", get(loops::list))
+}

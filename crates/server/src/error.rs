@@ -1,0 +1,226 @@
+//! From a refusal to HTTP: the only place that knows which kind has which
+//! status. Handlers and extractors answer a [`Rejection`]; a layer of each
+//! protocol's router writes its body, because only the layer knows the path
+//! and the correlation id. What the log may know and the caller may not
+//! (statements, paths, host names) stops here.
+
+use std::any::Any;
+
+use axum::extract::Request;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value};
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_wire::problem::{MEDIA_TYPE, Problem};
+
+use crate::correlation::CorrelationId;
+
+/// Why a request was not served, without a body yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Rejection {
+    pub(crate) refusal: Refusal,
+    /// For the log only.
+    internal: Option<String>,
+}
+
+/// The status of each kind. Without a wildcard on purpose: a new kind does not
+/// compile until somebody has thought about it.
+pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
+    match kind {
+        ErrorKind::InvalidInput | ErrorKind::PublicKeyInvalid => StatusCode::BAD_REQUEST,
+        ErrorKind::Unauthenticated | ErrorKind::TokenInvalid => StatusCode::UNAUTHORIZED,
+        ErrorKind::Forbidden
+        | ErrorKind::TokenConsumed
+        | ErrorKind::TokenExpired
+        | ErrorKind::TokenRevoked
+        | ErrorKind::ProjectMismatch
+        | ErrorKind::KindMismatch => StatusCode::FORBIDDEN,
+        ErrorKind::ResourceNotFound
+        | ErrorKind::ProvisionedResourceNotFound
+        | ErrorKind::NodeNotFound
+        | ErrorKind::DeletionNotFound
+        | ErrorKind::RouteNotFound => StatusCode::NOT_FOUND,
+        ErrorKind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        // What a request refers to, as opposed to what it addresses.
+        ErrorKind::BlueprintNotFound
+        | ErrorKind::CloudNotFound
+        | ErrorKind::CredentialNotFound
+        | ErrorKind::AssignmentNotFound
+        | ErrorKind::ProjectNotFound
+        | ErrorKind::CredentialNotAssigned
+        | ErrorKind::ProviderKindMismatch
+        | ErrorKind::ParameterValuesInvalid => StatusCode::UNPROCESSABLE_ENTITY,
+        ErrorKind::HandleTaken
+        | ErrorKind::RevisionStale
+        | ErrorKind::ClaimLost
+        | ErrorKind::NothingToForce
+        | ErrorKind::DrainNotRequested
+        | ErrorKind::NotEnrolling
+        | ErrorKind::NamespaceNotReady
+        | ErrorKind::NodeDeregistrationFailed
+        | ErrorKind::RowInvalid => StatusCode::CONFLICT,
+        ErrorKind::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+impl Rejection {
+    pub(crate) fn status(&self) -> StatusCode {
+        status(self.refusal.kind)
+    }
+
+    /// Writes a line for what a person must look at.
+    pub(crate) fn log(&self) {
+        let status = self.status();
+        if status.is_server_error() {
+            let internal = self.internal.as_deref().unwrap_or("no further text");
+            tracing::error!(
+                code = self.refusal.kind.code(),
+                internal,
+                "a request failed"
+            );
+        } else if let Some(internal) = &self.internal {
+            tracing::warn!(
+                code = self.refusal.kind.code(),
+                internal,
+                "a request was refused"
+            );
+        }
+    }
+}
+
+impl From<Refusal> for Rejection {
+    fn from(refusal: Refusal) -> Self {
+        Self {
+            refusal,
+            internal: None,
+        }
+    }
+}
+
+impl From<slipway_app::Error> for Rejection {
+    fn from(error: slipway_app::Error) -> Self {
+        Self {
+            refusal: error.refusal,
+            internal: error.internal,
+        }
+    }
+}
+
+/// Status and headers; the body is written by the layer of the protocol.
+impl IntoResponse for Rejection {
+    fn into_response(self) -> Response {
+        let status = self.status();
+        let mut response = status.into_response();
+        let headers = response.headers_mut();
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// The error writer of our own API.
+pub(crate) async fn write_problem(request: Request, next: Next) -> Response {
+    let instance = request.uri().path().to_owned();
+    let correlation_id = request
+        .extensions()
+        .get::<CorrelationId>()
+        .map(|id| id.0.clone());
+    let mut response = next.run(request).await;
+    let Some(rejection) = response.extensions_mut().remove::<Rejection>() else {
+        return response;
+    };
+    rejection.log();
+    let problem = problem(&rejection, instance, correlation_id.unwrap_or_default());
+    write_json(&mut response, MEDIA_TYPE, &problem);
+    response
+}
+
+fn problem(rejection: &Rejection, instance: String, correlation_id: String) -> Problem {
+    let refusal = &rejection.refusal;
+    let code = refusal.kind.code();
+    Problem {
+        kind: format!("/docs/problems/{code}"),
+        title: title(code),
+        status: rejection.status().as_u16(),
+        detail: refusal.message.clone(),
+        instance,
+        code: code.to_owned(),
+        message: refusal.message.clone(),
+        details: details(refusal),
+        correlation_id,
+    }
+}
+
+/// The field at fault beside whatever else the refusal says.
+fn details(refusal: &Refusal) -> Option<Value> {
+    let mut details = match &refusal.details {
+        Some(Value::Object(details)) => details.clone(),
+        Some(other) => Map::from_iter([("details".to_owned(), other.clone())]),
+        None => Map::new(),
+    };
+    if let Some(field) = &refusal.field {
+        details.insert("field".to_owned(), Value::String(field.clone()));
+    }
+    (!details.is_empty()).then_some(Value::Object(details))
+}
+
+/// `handle_taken` → `Handle taken`: a title is the same for every problem of
+/// its kind, so it is made from the code.
+fn title(code: &str) -> String {
+    let mut words = code.replace('_', " ");
+    if let Some(first) = words.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    words
+}
+
+/// Puts a document into an answer that has none.
+pub(crate) fn write_json(
+    response: &mut Response,
+    media_type: &'static str,
+    document: &impl serde::Serialize,
+) {
+    // These documents have text keys only, which is all that can fail.
+    let body = serde_json::to_vec(document).unwrap_or_default();
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    *response.body_mut() = body.into();
+}
+
+/// A handler that panicked is a fault of ours like any other.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the layer hands the panic over by value"
+)]
+pub(crate) fn on_panic(panic: Box<dyn Any + Send>) -> Response {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no text");
+    let rejection = Rejection {
+        refusal: Refusal::new(
+            ErrorKind::Internal,
+            "something went wrong here; the correlation id finds it in the log",
+        ),
+        internal: Some(format!("a handler panicked: {text}")),
+    };
+    rejection.into_response()
+}
+
+/// Bounds what an error text repeats of somebody's input.
+pub(crate) fn clip(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(128).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! Every kind, one by one, through the real layer.
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::middleware::from_fn;
+use axum::routing::get;
+use serde_json::json;
+use tower::ServiceExt;
+
+use super::*;
+
+async fn answer_of(rejection: Rejection) -> (Response, Problem) {
+    let router = Router::new()
+        .route("/thing", get(move || async move { rejection }))
+        .layer(from_fn(write_problem));
+    let mut request = Request::new(Body::empty());
+    *request.uri_mut() = "/thing".parse().unwrap();
+    request
+        .extensions_mut()
+        .insert(CorrelationId("c-1".to_owned()));
+    let response = router.oneshot(request).await.unwrap();
+    let (parts, body) = response.into_parts();
+    let bytes = to_bytes(body, 1 << 20).await.unwrap();
+    let problem = serde_json::from_slice(&bytes).unwrap();
+    (Response::from_parts(parts, Body::empty()), problem)
+}
+
+#[tokio::test]
+async fn every_kind_has_a_status_a_code_and_the_media_type() {
+    for kind in ErrorKind::ALL {
+        let (response, problem) = answer_of(Refusal::new(*kind, "what happened").into()).await;
+        assert!(response.status().as_u16() >= 400, "{kind}");
+        assert_eq!(response.status(), status(*kind), "{kind}");
+        assert_eq!(response.headers()[CONTENT_TYPE], MEDIA_TYPE, "{kind}");
+        assert_eq!(problem.status, response.status().as_u16(), "{kind}");
+        assert_eq!(problem.code, kind.code());
+        assert_eq!(problem.kind, format!("/docs/problems/{}", kind.code()));
+        assert_eq!(
+            (problem.detail.as_str(), problem.message.as_str()),
+            ("what happened", "what happened")
+        );
+        assert_eq!(
+            (problem.instance.as_str(), problem.correlation_id.as_str()),
+            ("/thing", "c-1")
+        );
+        let retries = response.headers().contains_key(RETRY_AFTER);
+        assert_eq!(retries, *kind == ErrorKind::Unavailable, "{kind}");
+        let challenges = response.headers().contains_key(WWW_AUTHENTICATE);
+        assert_eq!(
+            challenges,
+            response.status() == StatusCode::UNAUTHORIZED,
+            "{kind}"
+        );
+    }
+}
+
+#[test]
+fn the_published_statuses_stay() {
+    let table = [
+        (ErrorKind::InvalidInput, 400),
+        (ErrorKind::Unauthenticated, 401),
+        (ErrorKind::TokenConsumed, 403),
+        (ErrorKind::ResourceNotFound, 404),
+        (ErrorKind::MethodNotAllowed, 405),
+        (ErrorKind::HandleTaken, 409),
+        (ErrorKind::PayloadTooLarge, 413),
+        (ErrorKind::BlueprintNotFound, 422),
+        (ErrorKind::Internal, 500),
+        (ErrorKind::Unavailable, 503),
+    ];
+    for (kind, expected) in table {
+        assert_eq!(status(kind).as_u16(), expected, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn the_field_stands_beside_the_details() {
+    let refusal = Refusal::invalid("handle", "is too long").with(json!({ "most": 63 }));
+    let (_, problem) = answer_of(refusal.into()).await;
+    assert_eq!(problem.title, "Invalid input");
+    assert_eq!(
+        problem.details,
+        Some(json!({ "field": "handle", "most": 63 }))
+    );
+    let (_, bare) = answer_of(Refusal::new(ErrorKind::Forbidden, "no").into()).await;
+    assert_eq!(bare.details, None);
+}
+
+#[tokio::test]
+async fn the_caller_does_not_see_the_internal_text() {
+    let error = slipway_app::Error {
+        refusal: Refusal::new(ErrorKind::Internal, "something went wrong here"),
+        internal: Some("SELECT secret FROM t".to_owned()),
+    };
+    let (_, problem) = answer_of(error.into()).await;
+    assert!(!serde_json::to_string(&problem).unwrap().contains("SELECT"));
+}
+
+#[tokio::test]
+async fn a_panic_is_an_internal_error() {
+    let response = on_panic(Box::new("boom"));
+    assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    assert_eq!(
+        response
+            .extensions()
+            .get::<Rejection>()
+            .unwrap()
+            .refusal
+            .kind,
+        ErrorKind::Internal
+    );
+}

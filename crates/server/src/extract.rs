@@ -1,0 +1,288 @@
+//! What handlers ask for instead of raw requests. An extractor that refuses
+//! names the field and, in a body, the place. [`Authenticated`] stands before
+//! the body in every handler, so nobody without a key makes us read one.
+
+use std::str::FromStr;
+
+use axum::body::to_bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::HeaderMap;
+use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use slipway_app::authorise::Caller;
+use slipway_app::usecases::authenticate;
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::ids::InvalidId;
+
+use crate::correlation::CorrelationId;
+use crate::error::{Rejection, clip};
+use crate::state::ServerState;
+
+/// Most that is read of a body. A declaration with the most labels (64 of 63
+/// and 256 characters) is under 100 KiB; parameters may be long texts.
+pub(crate) const BODY_LIMIT: usize = 1 << 20;
+
+/// The holder of the API key in the request.
+#[derive(Debug)]
+pub(crate) struct Authenticated(pub(crate) Caller);
+
+impl FromRequestParts<ServerState> for Authenticated {
+    type Rejection = Rejection;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ServerState) -> Result<Self, Rejection> {
+        let correlation_id = parts
+            .extensions
+            .get::<CorrelationId>()
+            .map(|id| id.0.clone());
+        // Without a key the look-up is asked with an empty one, so that the
+        // answer is the same as for a wrong one.
+        let key = bearer(&parts.headers).unwrap_or_default();
+        let caller =
+            authenticate::api_key(&state.context, key, &correlation_id.unwrap_or_default()).await?;
+        Ok(Self(caller))
+    }
+}
+
+/// The value of `Authorization: Bearer …`.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let text = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, value) = text.split_once(' ')?;
+    scheme
+        .eq_ignore_ascii_case("bearer")
+        .then_some(value.trim())
+}
+
+/// The `{id}` of the path.
+#[derive(Debug)]
+pub(crate) struct Id<T>(pub(crate) T);
+
+impl<T, S> FromRequestParts<S> for Id<T>
+where
+    T: FromStr<Err = InvalidId>,
+    S: Send + Sync,
+{
+    type Rejection = Rejection;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Rejection> {
+        let Path(text) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Refusal::invalid("id", "is not readable text"))?;
+        let id = text
+            .parse()
+            .map_err(|error: InvalidId| Refusal::from(error).at("id"))?;
+        Ok(Self(id))
+    }
+}
+
+/// A JSON body.
+#[derive(Debug)]
+pub(crate) struct Body<T>(pub(crate) T);
+
+impl<T, S> FromRequest<S> for Body<T>
+where
+    T: DeserializeOwned,
+    S: Send + Sync,
+{
+    type Rejection = Rejection;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Rejection> {
+        check_media_type(request.headers())?;
+        let bytes = read_body(request).await?;
+        Ok(Self(parse_json(&bytes)?))
+    }
+}
+
+fn check_media_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    let Some(given) = headers.get(CONTENT_TYPE) else {
+        return Ok(());
+    };
+    let given = given.to_str().unwrap_or_default();
+    let essence = given
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    if essence == "application/json" || essence.ends_with("+json") {
+        return Ok(());
+    }
+    Err(Refusal::invalid(
+        "content-type",
+        format!("is `{}`; send the body as application/json", clip(&essence)),
+    ))
+}
+
+/// The whole body, or a refusal once it is known to be too long.
+pub(crate) async fn read_body(request: Request) -> Result<Vec<u8>, Refusal> {
+    let too_large = || {
+        Refusal::new(
+            ErrorKind::PayloadTooLarge,
+            format!("the body is longer than {BODY_LIMIT} bytes; send less"),
+        )
+    };
+    let announced = request.headers().get(CONTENT_LENGTH);
+    let announced = announced.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > BODY_LIMIT as u64) {
+        return Err(too_large());
+    }
+    match to_bytes(request.into_body(), BODY_LIMIT).await {
+        Ok(bytes) => Ok(bytes.into()),
+        Err(error) if is_length_limit(&error) => Err(too_large()),
+        Err(_) => Err(Refusal::new(
+            ErrorKind::InvalidInput,
+            "the body broke off; send it again",
+        )),
+    }
+}
+
+/// The type of this cause is private to a crate below axum, its text is not.
+fn is_length_limit(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.to_string() == "length limit exceeded" {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// Reads a document; a fault is told with its place and its field.
+pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let parsed = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        refuse_json(&path, error.inner())
+    })?;
+    deserializer
+        .end()
+        .map_err(|error| refuse_json(".", &error))?;
+    Ok(parsed)
+}
+
+fn refuse_json(path: &str, error: &serde_json::Error) -> Refusal {
+    let (line, column) = (error.line(), error.column());
+    let text = error.to_string();
+    // serde_json ends its text with the place, which is told apart here.
+    let place = format!(" at line {line} column {column}");
+    let problem = clip_long(text.strip_suffix(&place).unwrap_or(&text));
+    let refusal = Refusal::new(
+        ErrorKind::InvalidInput,
+        format!(
+            "the body is not what is expected here: {problem}, at line {line}, column {column}"
+        ),
+    )
+    .with(json!({ "line": line, "column": column }));
+    let named = unknown_or_missing_field(&problem);
+    match (path, named) {
+        ("." | "", None) => refusal,
+        ("." | "", Some(name)) => refusal.at(name),
+        (path, Some(name)) if !path.ends_with(&name) => refusal.at(format!("{path}.{name}")),
+        (path, _) => refusal.at(path),
+    }
+}
+
+/// serde names these fields in its text only.
+fn unknown_or_missing_field(problem: &str) -> Option<String> {
+    let rest = ["unknown field `", "missing field `", "duplicate field `"]
+        .iter()
+        .find_map(|prefix| problem.strip_prefix(prefix))?;
+    rest.split_once('`').map(|(name, _)| clip(name))
+}
+
+fn clip_long(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(400).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use slipway_wire::api::DeclareResource;
+
+    use super::*;
+
+    fn refused(text: &str) -> Refusal {
+        parse_json::<DeclareResource>(text.as_bytes()).unwrap_err()
+    }
+
+    #[test]
+    fn malformed_json_names_line_and_column() {
+        let refusal = refused("{\n  \"handle\": \"a\",\n  oops\n}");
+        assert_eq!(refusal.kind, ErrorKind::InvalidInput);
+        assert_eq!(refusal.details, Some(json!({ "line": 3, "column": 3 })));
+        assert!(
+            refusal.message.contains("line 3, column 3"),
+            "{}",
+            refusal.message
+        );
+    }
+
+    #[test]
+    fn the_field_at_fault_is_named() {
+        let table = [
+            (r#"{"handle":"a","blueprint":"b","colour":"red"}"#, "colour"),
+            (r#"{"handle":"a"}"#, "blueprint"),
+            (r#"{"handle":7,"blueprint":"b"}"#, "handle"),
+            (r#"{"handle":"a","handle":"b","blueprint":"b"}"#, "handle"),
+            (
+                r#"{"handle":"a","blueprint":"b","labels":{"k":1}}"#,
+                "labels.k",
+            ),
+        ];
+        for (text, field) in table {
+            assert_eq!(refused(text).field.as_deref(), Some(field), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_follows_the_document_is_refused() {
+        let refusal = refused(r#"{"handle":"a","blueprint":"b"} {}"#);
+        assert!(
+            refusal.message.contains("trailing characters"),
+            "{}",
+            refusal.message
+        );
+        assert!(refused("").message.contains("line 1, column 0"));
+    }
+
+    #[test]
+    fn a_bearer_is_found_whatever_the_case_of_its_scheme() {
+        let headers = |text: &str| HeaderMap::from_iter([(AUTHORIZATION, text.parse().unwrap())]);
+        assert_eq!(bearer(&headers("Bearer abc")), Some("abc"));
+        assert_eq!(bearer(&headers("bearer  abc ")), Some("abc"));
+        assert_eq!(bearer(&headers("Basic abc")), None);
+        assert_eq!(bearer(&headers("abc")), None);
+        assert_eq!(bearer(&HeaderMap::new()), None);
+    }
+
+    #[tokio::test]
+    async fn a_long_body_is_refused_announced_or_not() {
+        for announced in [true, false] {
+            let body = vec![b' '; BODY_LIMIT + 1];
+            let mut request = Request::post("/x");
+            if announced {
+                request = request.header(CONTENT_LENGTH, body.len());
+            }
+            let request = request.body(body.into()).unwrap();
+            let refusal = read_body(request).await.unwrap_err();
+            assert_eq!(
+                refusal.kind,
+                ErrorKind::PayloadTooLarge,
+                "announced: {announced}"
+            );
+        }
+        let request = Request::post("/x")
+            .body(vec![b' '; BODY_LIMIT].into())
+            .unwrap();
+        assert_eq!(read_body(request).await.unwrap().len(), BODY_LIMIT);
+    }
+
+    #[test]
+    fn another_media_type_is_refused() {
+        let headers = |text: &str| HeaderMap::from_iter([(CONTENT_TYPE, text.parse().unwrap())]);
+        assert!(check_media_type(&HeaderMap::new()).is_ok());
+        assert!(check_media_type(&headers("application/json; charset=utf-8")).is_ok());
+        assert!(check_media_type(&headers("text/plain")).is_err());
+    }
+}

@@ -1,0 +1,57 @@
+//! Whether this process lives, and whether it should get traffic. Asked
+//! without a key, so the answers tell no more than that.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use slipway_wire::api::{Probe, Readiness};
+
+use crate::state::ServerState;
+
+/// Probes are asked every few seconds; one that takes longer has failed.
+const PROBE_LIMIT: Duration = Duration::from_secs(2);
+
+pub(crate) async fn alive() -> &'static str {
+    "ok"
+}
+
+pub(crate) async fn ready(State(state): State<ServerState>) -> Response {
+    let mut probes = vec![database(&state).await];
+    probes.extend(
+        match tokio::time::timeout(PROBE_LIMIT, state.loops.probes()).await {
+            Ok(probes) => probes,
+            Err(_) => vec![probe("loops", Err("they did not answer in time"))],
+        },
+    );
+    let ready = probes.iter().all(|probe| probe.ok);
+    let status = if ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    (status, Json(Readiness { ready, probes })).into_response()
+}
+
+async fn database(state: &ServerState) -> Probe {
+    let outcome = match tokio::time::timeout(PROBE_LIMIT, state.context.store.ping()).await {
+        Ok(Ok(())) => Ok("it answers"),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "the database does not answer the probe");
+            Err("it does not answer; the log says why")
+        }
+        Err(_) => Err("it did not answer in time"),
+    };
+    probe("database", outcome)
+}
+
+fn probe(name: &str, outcome: Result<&str, &str>) -> Probe {
+    let (Ok(detail) | Err(detail)) = outcome;
+    Probe {
+        name: name.to_owned(),
+        ok: outcome.is_ok(),
+        detail: detail.to_owned(),
+    }
+}

@@ -1,0 +1,31 @@
+//! HTTP. Three protocols, three routers, each with its own error writer: ours
+//! under `/api/v1` ([`api`]), the nodes' under `/v1` ([`plexd`]), and the
+//! probes and metrics that machines ask for.
+//!
+//! This crate translates: a request into the call of one use-case, its answer
+//! into a document, a refusal into a status. It decides nothing, keeps nothing
+//! between two requests, and knows neither the database nor the loops.
+//!
+//! Way of a request: [`correlation`] names it, [`metrics`] counts it, the
+//! extractors in [`extract`] authenticate and check it, a handler calls the
+//! application, and [`error`] writes what was refused.
+
+mod router;
+mod serve;
+mod state;
+
+mod correlation;
+mod error;
+mod extract;
+mod query;
+
+mod api;
+mod plexd;
+
+mod health;
+mod metrics;
+
+pub use metrics::Metrics;
+pub use router::router;
+pub use serve::serve;
+pub use state::{LoopsView, NodeSettings, ServerState};

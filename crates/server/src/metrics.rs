@@ -1,0 +1,155 @@
+//! Counting requests, and `/metrics`. Labels are bounded: the route is the
+//! pattern that matched, never the path, and unknown methods are one.
+
+use std::fmt;
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::Method;
+use axum::http::header::CONTENT_TYPE;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use slipway_core::error::{ErrorKind, Refusal};
+
+use crate::error::Rejection;
+use crate::state::ServerState;
+
+const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// From half a millisecond, a read from memory, to eight seconds, past which
+/// nobody waits: 0.5 ms · 2^0 … 2^14.
+const BUCKETS: (f64, f64, u16) = (0.0005, 2.0, 15);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    method: &'static str,
+    route: String,
+    status: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    method: &'static str,
+    route: String,
+}
+
+type Seconds = Family<RouteLabels, Histogram, fn() -> Histogram>;
+
+/// The metrics of this process.
+pub struct Metrics {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter>,
+    seconds: Seconds,
+}
+
+impl Metrics {
+    /// Adds the server's metrics to a registry that others have filled.
+    pub fn new(mut registry: Registry) -> Self {
+        let requests = Family::default();
+        let seconds = Seconds::new_with_constructor(histogram);
+        registry.register(
+            "slipway_http_requests",
+            "Requests answered, by method, route and class of status",
+            requests.clone(),
+        );
+        registry.register(
+            "slipway_http_request_seconds",
+            "Time from the request line to the answer, by method and route",
+            seconds.clone(),
+        );
+        Self {
+            registry,
+            requests,
+            seconds,
+        }
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new(Registry::default())
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+fn histogram() -> Histogram {
+    let (start, factor, length) = BUCKETS;
+    Histogram::new(prometheus_client::metrics::histogram::exponential_buckets(
+        start, factor, length,
+    ))
+}
+
+/// Counts a request and how long it took.
+pub(crate) async fn count(
+    State(state): State<ServerState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let begun = Instant::now();
+    let method = method_label(request.method());
+    let route = request.extensions().get::<MatchedPath>();
+    let route = route.map_or_else(|| "unmatched".to_owned(), |path| path.as_str().to_owned());
+    let response = next.run(request).await;
+    let status = status_label(response.status().as_u16());
+    let seconds = begun.elapsed().as_secs_f64();
+    let labels = RouteLabels {
+        method,
+        route: route.clone(),
+    };
+    state
+        .metrics
+        .seconds
+        .get_or_create(&labels)
+        .observe(seconds);
+    state
+        .metrics
+        .requests
+        .get_or_create(&RequestLabels {
+            method,
+            route,
+            status,
+        })
+        .inc();
+    response
+}
+
+pub(crate) async fn show(State(state): State<ServerState>) -> Result<Response, Rejection> {
+    let mut text = String::new();
+    encode(&mut text, &state.metrics.registry)
+        .map_err(|_| Refusal::new(ErrorKind::Internal, "the metrics could not be written"))?;
+    Ok(([(CONTENT_TYPE, MEDIA_TYPE)], text).into_response())
+}
+
+fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+const fn status_label(status: u16) -> &'static str {
+    match status {
+        100..=199 => "1xx",
+        200..=299 => "2xx",
+        300..=399 => "3xx",
+        400..=499 => "4xx",
+        _ => "5xx",
+    }
+}

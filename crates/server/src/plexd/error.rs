@@ -1,0 +1,81 @@
+//! The error writer of the node protocol. Statuses are those of
+//! [`crate::error`]; only the document differs.
+
+use axum::Json;
+use axum::extract::Request;
+use axum::http::{StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use slipway_wire::plexd::NodeError;
+
+use crate::error::{Rejection, write_json};
+
+pub(super) async fn write(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    if let Some(rejection) = response.extensions_mut().remove::<Rejection>() {
+        rejection.log();
+        let document = NodeError {
+            code: rejection.refusal.kind.code().to_owned(),
+            message: rejection.refusal.message,
+        };
+        write_json(&mut response, "application/json", &document);
+    }
+    response
+}
+
+/// Whatever else an agent asks for. It goes on without it.
+pub(super) async fn not_provisioned(uri: Uri) -> Response {
+    let feature = feature(uri.path());
+    let document = NodeError {
+        message: format!("this server does not offer `{feature}`; go on without it"),
+        code: format!("{feature}_not_provisioned"),
+    };
+    (StatusCode::NOT_IMPLEMENTED, Json(document)).into_response()
+}
+
+/// The last segment of the path as a code: snake_case, bounded.
+fn feature(path: &str) -> String {
+    let last = path
+        .rsplit('/')
+        .find(|segment| !segment.is_empty())
+        .unwrap_or_default();
+    // The stream of events has a name of its own, by which agents know that
+    // they have to pull.
+    if last == "events" {
+        return "signed_event_bus".to_owned();
+    }
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() {
+            c.to_ascii_lowercase()
+        } else {
+            '_'
+        }
+    };
+    let name: String = last.chars().take(40).map(plain).collect();
+    let name = name.trim_matches('_');
+    if name.is_empty() {
+        "feature".to_owned()
+    } else {
+        name.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_feature_is_named_after_the_last_segment() {
+        let table = [
+            ("/nodes/1/state", "state"),
+            ("/nodes/1/events", "signed_event_bus"),
+            ("/Artifacts/Latest-Version/", "latest_version"),
+            ("/", "feature"),
+            ("/%22%00", "22_00"),
+        ];
+        for (path, expected) in table {
+            assert_eq!(feature(path), expected, "{path}");
+        }
+        assert_eq!(feature(&format!("/{}", "x".repeat(99))).len(), 40);
+    }
+}

@@ -1,0 +1,90 @@
+//! A node registers. Two generations of bodies are read as one, and the reply
+//! is the union of both, so each finds what it looks for.
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use data_encoding::BASE64;
+use slipway_app::usecases::enrol::{self, Register};
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::secret::Secret;
+use slipway_wire::plexd::{RegisterReply, RegisterRequest};
+
+use crate::error::Rejection;
+use crate::extract::{bearer, parse_json, read_body};
+use crate::state::ServerState;
+
+pub(super) async fn register(
+    State(state): State<ServerState>,
+    request: Request,
+) -> Result<(StatusCode, Json<RegisterReply>), Rejection> {
+    let in_header = bearer(request.headers()).map(str::to_owned);
+    let body: RegisterRequest = parse_json(&read_body(request).await?)?;
+    let token = choose_token(&body, in_header)?;
+    let input = Register {
+        token: Secret::new(token),
+        public_key: body.public_key,
+        hostname: body.hostname,
+        capabilities: body.capabilities,
+        nonce: body.nonce,
+        project_id: body.project_id,
+        resource_handle: body.resource_handle,
+    };
+    let registered = enrol::enrol(&state.context, input).await?;
+    let reply = RegisterReply {
+        node_id: registered.node_id.to_string(),
+        mesh_ip: String::new(),
+        signing_public_key: state.node_settings.signing_public_key.clone(),
+        signing_key_id: state.node_settings.signing_key_id.clone(),
+        node_secret_key: registered.key.expose().to_owned(),
+        nsk: BASE64.encode(&registered.key_bytes),
+        peers: Vec::new(),
+        peer_snapshot: Vec::new(),
+        domain_mesh_cidr: String::new(),
+    };
+    Ok((StatusCode::CREATED, Json(reply)))
+}
+
+/// The newer generation's field first. The bearer comes last: a proxy may have
+/// put something of its own there.
+fn choose_token(body: &RegisterRequest, in_header: Option<String>) -> Result<String, Refusal> {
+    let in_body = body.bootstrap_token.clone().or_else(|| body.token.clone());
+    in_body
+        .or(in_header)
+        .filter(|token| !token.is_empty())
+        .ok_or_else(|| {
+            Refusal::new(
+                ErrorKind::TokenInvalid,
+                "no bootstrap token was sent; put it into `bootstrap_token`, `token` or the bearer",
+            )
+            .at("bootstrap_token")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_token_is_found_wherever_a_generation_puts_it() {
+        let text = |value: &str| Some(value.to_owned());
+        let newer = RegisterRequest {
+            bootstrap_token: text("b"),
+            ..RegisterRequest::default()
+        };
+        let older = RegisterRequest {
+            token: text("a"),
+            ..RegisterRequest::default()
+        };
+        let none = RegisterRequest::default();
+        assert_eq!(choose_token(&newer, text("h")).unwrap(), "b");
+        assert_eq!(choose_token(&older, text("h")).unwrap(), "a");
+        assert_eq!(choose_token(&none, text("h")).unwrap(), "h");
+        for header in [None, text("")] {
+            assert_eq!(
+                choose_token(&none, header).unwrap_err().kind,
+                ErrorKind::TokenInvalid
+            );
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The table of the node protocol's routes.
+
+use axum::Router;
+use axum::middleware::from_fn;
+use axum::routing::post;
+
+use super::{error, nodes, register};
+use crate::router::wrong_method;
+use crate::state::ServerState;
+
+pub(crate) fn routes() -> Router<ServerState> {
+    Router::new()
+        .route("/register", post(register::register))
+        .route("/nodes/{id}/heartbeat", post(nodes::heartbeat))
+        .route("/nodes/{id}/drain", post(nodes::drain))
+        .route("/nodes/{id}/deregister", post(nodes::deregister))
+        .fallback(error::not_provisioned)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn(error::write))
+}

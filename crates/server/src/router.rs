@@ -1,0 +1,50 @@
+//! The whole surface in one place. Layers run from the last to the first:
+//! a request is named, counted, and what it is refused with written, before
+//! any route sees it.
+
+use axum::Router;
+use axum::http::Method;
+use axum::http::Uri;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::get;
+use slipway_core::error::{ErrorKind, Refusal};
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::error::{self, Rejection};
+use crate::state::ServerState;
+use crate::{api, correlation, health, metrics, plexd};
+
+/// Everything that this server answers.
+pub fn router(state: ServerState) -> Router {
+    Router::new()
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .route("/metrics", get(metrics::show))
+        .nest("/api/v1", api::routes())
+        .nest("/v1", plexd::routes())
+        .fallback(unknown_route)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(CatchPanicLayer::custom(error::on_panic))
+        .layer(from_fn(error::write_problem))
+        .layer(from_fn_with_state(state.clone(), metrics::count))
+        .layer(from_fn_with_state(state.clone(), correlation::name))
+        .with_state(state)
+}
+
+async fn unknown_route(uri: Uri) -> Rejection {
+    let path = error::clip(uri.path());
+    Refusal::new(
+        ErrorKind::RouteNotFound,
+        format!("nothing is served at `{path}`; the API begins at /api/v1"),
+    )
+    .into()
+}
+
+pub(crate) async fn wrong_method(method: Method, uri: Uri) -> Rejection {
+    let path = error::clip(uri.path());
+    Refusal::new(
+        ErrorKind::MethodNotAllowed,
+        format!("`{path}` does not take {method}; the Allow header names what it takes"),
+    )
+    .into()
+}

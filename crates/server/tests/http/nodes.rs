@@ -1,0 +1,236 @@
+//! The node protocol: both generations register, live, drain and leave.
+
+use data_encoding::BASE64;
+use serde_json::json;
+use slipway_core::keys::NodeKeyText;
+
+use crate::world::{KEY, World};
+
+fn public_key() -> String {
+    BASE64.encode(&[9; 32])
+}
+
+/// A resource with an enrolled node: resource id, node id, node key.
+async fn enrolled(world: &World, handle: &str) -> (String, String, String) {
+    let resource = world.declare(handle).await;
+    let token = world.mint_token(&resource).await;
+    let body = json!({
+        "bootstrap_token": token, "public_key": public_key(), "nonce": "n-1",
+        "resource_handle": handle, "capabilities": ["drain"], "from_the_future": { "a": 1 },
+    });
+    let answer = world
+        .ask("POST", "/v1/register", "", &body.to_string())
+        .await;
+    assert_eq!(answer.status.as_u16(), 201, "{answer:?}");
+    let reply = answer.json();
+    let text = |name: &str| reply[name].as_str().unwrap().to_owned();
+    (resource, text("node_id"), text("node_secret_key"))
+}
+
+#[tokio::test]
+async fn the_older_generation_registers_with_token_and_bearer() {
+    let world = World::new().await;
+    let resource = world.declare("web-1").await;
+    let token = world.mint_token(&resource).await;
+    let body = json!({ "token": token, "public_key": public_key(), "hostname": "h-1" });
+    let answer = world
+        .ask("POST", "/v1/register", &token, &body.to_string())
+        .await;
+    assert_eq!(answer.status.as_u16(), 201, "{answer:?}");
+    let reply = answer.json();
+    assert_eq!(reply["signing_public_key"], "c2lnbmluZw==");
+    assert_eq!(reply["signing_key_id"], "key-1");
+    assert_eq!(
+        (&reply["peers"], &reply["peer_snapshot"]),
+        (&json!([]), &json!([]))
+    );
+    // Both spellings of the key are the same key.
+    let bare = BASE64
+        .decode(reply["nsk"].as_str().unwrap().as_bytes())
+        .unwrap();
+    let node = reply["node_id"].as_str().unwrap().parse().unwrap();
+    let bearer = NodeKeyText::mint("live", node, &bare.try_into().unwrap());
+    assert_eq!(reply["node_secret_key"], bearer.expose());
+    let shown = world.get(&format!("/api/v1/nodes/{node}")).await.json();
+    assert_eq!(
+        (&shown["hostname"], &shown["registered"]),
+        (&"h-1".into(), &true.into())
+    );
+}
+
+#[tokio::test]
+async fn a_register_that_cannot_be_is_refused_in_the_protocols_words() {
+    let world = World::new().await;
+    let unknown = "psb_live_abcdefgh_node_abcdefghijklmnopqrstuvwxyz";
+    let key = public_key();
+    let table = [
+        ("{".to_owned(), 400, "invalid_input"),
+        (
+            json!({ "public_key": key }).to_string(),
+            401,
+            "token_invalid",
+        ),
+        (
+            json!({ "token": "x", "public_key": key }).to_string(),
+            401,
+            "token_invalid",
+        ),
+        (
+            json!({ "token": unknown, "public_key": key }).to_string(),
+            401,
+            "token_invalid",
+        ),
+        (
+            json!({ "token": unknown, "public_key": "AAAA" }).to_string(),
+            400,
+            "public_key_invalid",
+        ),
+    ];
+    for (body, status, code) in table {
+        let answer = world.ask("POST", "/v1/register", "", &body).await;
+        assert_eq!(answer.status.as_u16(), status, "{body}: {answer:?}");
+        let error = answer.json();
+        assert_eq!(error["code"], code, "{body}");
+        assert_eq!(
+            error.as_object().unwrap().len(),
+            2,
+            "code and message, no more: {error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_token_serves_one_node() {
+    let world = World::new().await;
+    let resource = world.declare("web-1").await;
+    let token = world.mint_token(&resource).await;
+    let body =
+        |key: u8| json!({ "token": token, "public_key": BASE64.encode(&[key; 32]) }).to_string();
+    let first = world.ask("POST", "/v1/register", "", &body(1)).await;
+    assert_eq!(first.status.as_u16(), 201);
+    let second = world.ask("POST", "/v1/register", "", &body(2)).await;
+    assert_eq!(
+        (second.status.as_u16(), &second.json()["code"]),
+        (403, &"token_consumed".into())
+    );
+}
+
+#[tokio::test]
+async fn a_node_lives_drains_and_is_gone() {
+    let world = World::new().await;
+    let (resource, node, key) = enrolled(&world, "web-1").await;
+    let path = |verb: &str| format!("/v1/nodes/{node}/{verb}");
+    let beat = world
+        .ask("POST", &path("heartbeat"), &key, r#"{"uptime":"odd"}"#)
+        .await;
+    assert_eq!(beat.status.as_u16(), 200, "{beat:?}");
+    assert_eq!(
+        (&beat.json()["reconcile"], &beat.json()["drain"]),
+        (&false.into(), &json!(null))
+    );
+
+    let early = json!({ "drain_id": "0192f0c1-0000-7000-8000-123456789abc" }).to_string();
+    let refused = world.ask("POST", &path("drain"), &key, &early).await;
+    assert_eq!(
+        (refused.status.as_u16(), &refused.json()["code"]),
+        (409, &"drain_not_requested".into())
+    );
+
+    world
+        .ask("DELETE", &format!("/api/v1/resources/{resource}"), KEY, "")
+        .await;
+    let drain_id = world.request_drain(&resource).await;
+    let beat = world.ask("POST", &path("heartbeat"), &key, "").await;
+    assert_eq!(beat.json()["drain"]["drain_id"], drain_id.as_str());
+    let done = json!({ "drain_id": drain_id }).to_string();
+    let answer = world.ask("POST", &path("drain"), &key, &done).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.text.as_str()),
+        (204, ""),
+        "{answer:?}"
+    );
+
+    for verb in ["heartbeat", "drain", "deregister"] {
+        let answer = world.ask("POST", &path(verb), &key, &done).await;
+        assert_eq!(answer.status.as_u16(), 401, "the key is revoked: {verb}");
+    }
+    let shown = world.get(&format!("/api/v1/nodes/{node}")).await.json();
+    assert_eq!(shown["deregistered_how"], "acknowledged");
+}
+
+#[tokio::test]
+async fn a_node_leaves_by_itself() {
+    let world = World::new().await;
+    let (_, node, key) = enrolled(&world, "web-1").await;
+    let answer = world
+        .ask("POST", &format!("/v1/nodes/{node}/deregister"), &key, "")
+        .await;
+    assert_eq!(answer.status.as_u16(), 204, "{answer:?}");
+    let shown = world.get(&format!("/api/v1/nodes/{node}")).await.json();
+    assert_eq!(shown["deregistered_how"], "left");
+}
+
+#[tokio::test]
+async fn a_drain_can_be_forced_with_a_reason() {
+    let world = World::new().await;
+    let (resource, node, key) = enrolled(&world, "web-1").await;
+    world
+        .ask("DELETE", &format!("/api/v1/resources/{resource}"), KEY, "")
+        .await;
+    let path = format!("/api/v1/resources/{resource}/force-drain");
+    let answer = world.post(&path, r#"{"reason":"the host burned"}"#).await;
+    assert_eq!(answer.status.as_u16(), 202, "{answer:?}");
+    let shown = answer.json();
+    assert_eq!(shown["node"]["deregistered_how"], "forced");
+    assert_eq!(shown["node"]["deregistered_reason"], "the host burned");
+    let beat = world
+        .ask("POST", &format!("/v1/nodes/{node}/heartbeat"), &key, "")
+        .await;
+    assert_eq!(beat.status.as_u16(), 401);
+    world
+        .post(&path, r#"{"reason":"again"}"#)
+        .await
+        .refused(409, "nothing_to_force");
+}
+
+#[tokio::test]
+async fn the_key_of_another_node_is_no_key() {
+    let world = World::new().await;
+    let (_, one, _) = enrolled(&world, "web-1").await;
+    let (_, _, key_of_two) = enrolled(&world, "web-2").await;
+    for (path, key) in [
+        (format!("/v1/nodes/{one}/heartbeat"), key_of_two.clone()),
+        ("/v1/nodes/x/heartbeat".to_owned(), key_of_two),
+        (format!("/v1/nodes/{one}/heartbeat"), KEY.to_owned()),
+        (format!("/v1/nodes/{one}/heartbeat"), String::new()),
+    ] {
+        let answer = world.ask("POST", &path, &key, "").await;
+        assert_eq!(
+            (answer.status.as_u16(), &answer.json()["code"]),
+            (401, &"unauthenticated".into())
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_offered_is_501_by_name() {
+    let world = World::new().await;
+    for (path, code) in [
+        ("/v1/nodes/1/state", "state_not_provisioned"),
+        ("/v1/nodes/1/events", "signed_event_bus_not_provisioned"),
+        ("/v1/keys/rotate", "rotate_not_provisioned"),
+    ] {
+        let answer = world.ask("GET", path, "", "").await;
+        assert_eq!(
+            (answer.status.as_u16(), &answer.json()["code"]),
+            (501, &code.into()),
+            "{path}"
+        );
+    }
+    let answer = world.ask("GET", "/v1/register", "", "").await;
+    assert_eq!(
+        (answer.status.as_u16(), &answer.json()["code"]),
+        (405, &"method_not_allowed".into())
+    );
+    assert_eq!(answer.header("allow"), "POST");
+}

@@ -1,0 +1,189 @@
+//! What holds for every route: keys, unknown routes, request ids, probes,
+//! metrics, stopping.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use axum::routing::get;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::world::{KEY, World};
+
+const ID: &str = "0192f0c1-2b3c-7d4e-8f50-123456789abc";
+
+#[tokio::test]
+async fn every_route_of_ours_wants_a_key_before_anything_else() {
+    let world = World::new().await;
+    let id = format!("/api/v1/resources/{ID}");
+    let routes = [
+        ("POST", "/api/v1/resources".to_owned()),
+        ("GET", "/api/v1/resources".to_owned()),
+        ("GET", id.clone()),
+        ("DELETE", id.clone()),
+        ("GET", format!("{id}/explain")),
+        ("POST", format!("{id}/force-drain")),
+        ("GET", "/api/v1/resources/not-an-id?nonsense=1".to_owned()),
+        ("GET", "/api/v1/nodes".to_owned()),
+        ("GET", format!("/api/v1/nodes/{ID}")),
+        ("GET", "/api/v1/deletions".to_owned()),
+        ("GET", format!("/api/v1/deletions/{ID}")),
+        ("GET", "/api/v1/events".to_owned()),
+        ("GET", "/api/v1/loops".to_owned()),
+    ];
+    let wrong_secret = "slipway_12345678_zzzzzzzzzzzzzzzzzzzzzzzzz";
+    for (method, path) in routes {
+        for key in ["", "nonsense", wrong_secret] {
+            // A body that nobody could parse: it must not be looked at.
+            let answer = world.ask(method, &path, key, "{").await;
+            answer.refused(401, "unauthenticated");
+            assert_eq!(answer.header("content-type"), "application/problem+json");
+            assert_eq!(answer.header("www-authenticate"), "Bearer");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_route_and_a_wrong_method_are_problems() {
+    let world = World::new().await;
+    for path in ["/", "/api/v1/nothing", "/api/v2/resources", "/elsewhere"] {
+        let answer = world.get(path).await;
+        answer.refused(404, "route_not_found");
+        assert_eq!(answer.json()["instance"], path);
+    }
+    let answer = world.ask("PUT", "/api/v1/resources", KEY, "").await;
+    answer.refused(405, "method_not_allowed");
+    assert_eq!(answer.header("content-type"), "application/problem+json");
+    let allowed = answer.header("allow");
+    assert!(
+        allowed.contains("POST") && allowed.contains("GET"),
+        "{allowed}"
+    );
+    let answer = world.ask("POST", "/healthz", "", "").await;
+    answer.refused(405, "method_not_allowed");
+}
+
+#[tokio::test]
+async fn a_request_id_is_kept_if_it_is_harmless_and_made_otherwise() {
+    let world = World::new().await;
+    let ask = async |id: Option<&str>| {
+        let mut request = Request::get("/api/v1/nothing");
+        if let Some(id) = id {
+            request = request.header("x-request-id", id);
+        }
+        let answer = world.send(request.body(Body::empty()).unwrap()).await;
+        assert_eq!(
+            answer.json()["correlation_id"],
+            answer.header("x-request-id")
+        );
+        answer.header("x-request-id").to_owned()
+    };
+    assert_eq!(ask(Some("trace-7")).await, "trace-7");
+    assert_eq!(ask(None).await.len(), 36);
+    assert_eq!(ask(Some("two words")).await.len(), 36);
+}
+
+#[tokio::test]
+async fn probes_need_no_key_and_follow_what_they_ask() {
+    let world = World::new().await;
+    let alive = world.ask("GET", "/healthz", "", "").await;
+    assert_eq!((alive.status.as_u16(), alive.text.as_str()), (200, "ok"));
+
+    let ready = world.ask("GET", "/readyz", "", "").await;
+    assert_eq!(ready.status.as_u16(), 200, "{ready:?}");
+    let names: Vec<_> = ready.json()["probes"].as_array().unwrap().clone();
+    assert_eq!(
+        (&names[0]["name"], &names[1]["name"]),
+        (&"database".into(), &"sweep".into())
+    );
+
+    world.loops_ok.store(false, Ordering::Relaxed);
+    let unready = world.ask("GET", "/readyz", "", "").await;
+    assert_eq!(unready.status.as_u16(), 503);
+    assert_eq!(unready.json()["ready"], false);
+}
+
+#[tokio::test]
+async fn metrics_count_by_the_pattern_of_the_route() {
+    let world = World::new().await;
+    world
+        .get(&format!("/api/v1/nodes/{ID}"))
+        .await
+        .refused(404, "node_not_found");
+    world.get("/nowhere/at/all").await;
+    let metrics = world.ask("GET", "/metrics", "", "").await;
+    let line = |start: &str| metrics.text.lines().any(|line| line.starts_with(start));
+    assert!(
+        line(
+            r#"slipway_http_requests_total{method="GET",route="/api/v1/nodes/{id}",status="4xx"} 1"#
+        ),
+        "{}",
+        metrics.text
+    );
+    assert!(
+        line(r#"slipway_http_requests_total{method="GET",route="unmatched",status="4xx"} 1"#),
+        "{}",
+        metrics.text
+    );
+    assert!(!metrics.text.contains(ID), "a path must not become a label");
+    assert!(
+        line("slipway_http_request_seconds_bucket"),
+        "{}",
+        metrics.text
+    );
+}
+
+#[tokio::test]
+async fn the_loops_are_shown() {
+    let world = World::new().await;
+    let loops = world.get("/api/v1/loops").await.json();
+    assert_eq!(
+        (&loops[0]["name"], &loops[0]["activations"]),
+        (&"resources".into(), &3.into())
+    );
+}
+
+/// What is under way when the stop comes is answered; then serving ends.
+#[tokio::test]
+async fn a_stop_lets_requests_finish() {
+    let (entered, mut inside) = tokio::sync::mpsc::channel::<()>(1);
+    let release = std::sync::Arc::new(tokio::sync::Notify::new());
+    let waiting = std::sync::Arc::clone(&release);
+    let router = Router::new().route(
+        "/slow",
+        get(move || async move {
+            entered.send(()).await.unwrap();
+            waiting.notified().await;
+            "done"
+        }),
+    );
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(slipway_server::serve(listener, router, async {
+        let _ = stopped.await;
+    }));
+    let mut connection = TcpStream::connect(address).await.unwrap();
+    connection
+        .write_all(b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n")
+        .await
+        .unwrap();
+    inside.recv().await.unwrap();
+    stop.send(()).unwrap();
+    release.notify_one();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.ends_with("done"), "{answer}");
+    tokio::time::timeout(Duration::from_secs(20), serving)
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
+    assert!(
+        TcpStream::connect(address).await.is_err(),
+        "nobody listens any more"
+    );
+}

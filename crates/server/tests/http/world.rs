@@ -1,0 +1,279 @@
+//! A server on a fresh database, and how to ask it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request, StatusCode};
+use serde_json::Value;
+use slipway_app::Context;
+use slipway_app::context::{Settings, Wakes};
+use slipway_app::ports::store::ResourceKey;
+use slipway_app::ports::{Clock, Entropy};
+use slipway_app::seed::Seed;
+use slipway_app::usecases::authenticate;
+use slipway_core::audit::Actor;
+use slipway_core::blocker::Deadlines;
+use slipway_core::commit::{Commit, Write};
+use slipway_core::ids::{BootstrapTokenId, DrainId, ResourceId};
+use slipway_core::node::{Drain, Node};
+use slipway_core::rules::prepare::{FreshToken, Read, prepare};
+use slipway_core::secret::Secret;
+use slipway_core::snapshot::ResourceSnapshot;
+use slipway_core::time::Timestamp;
+use slipway_core::token::{Carried, TokenKind, TokenLifetimes, TokenPlan, TokenText};
+use slipway_server::{LoopsView, Metrics, NodeSettings, ServerState, router};
+use slipway_store::StoreConfig;
+use slipway_wire::api::{LoopStatus, Probe};
+use tower::ServiceExt;
+use uuid::Uuid;
+
+pub(crate) const KEY: &str = "slipway_12345678_abcdefghijkmnopqrstuvwxyz";
+
+pub(crate) struct World {
+    pub(crate) context: Context,
+    pub(crate) loops_ok: Arc<AtomicBool>,
+    router: Router,
+    _directory: tempfile::TempDir,
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        let value = self
+            .headers
+            .get(name)
+            .unwrap_or_else(|| panic!("no {name}: {self:?}"));
+        value.to_str().unwrap()
+    }
+
+    /// Checks status and code of a problem; answers the field it names.
+    pub(crate) fn refused(&self, status: u16, code: &str) -> Option<String> {
+        assert_eq!(self.status.as_u16(), status, "{self:?}");
+        let problem = self.json();
+        assert_eq!(problem["code"], code, "{self:?}");
+        problem["details"]["field"].as_str().map(str::to_owned)
+    }
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("slipway.db");
+        let store = slipway_store::open(StoreConfig::new(format!("sqlite:{}", file.display())));
+        let context = Context {
+            store: store.await.unwrap(),
+            clock: Arc::new(StandingClock),
+            entropy: Arc::new(Counting::default()),
+            wakes: Wakes::default(),
+            settings: Settings {
+                deadlines: Deadlines::default(),
+                token_lifetimes: TokenLifetimes::default(),
+                token_environment: "live".to_owned(),
+            },
+        };
+        let seed = Seed::local(&*context.entropy, "root-1".to_owned(), "p-".to_owned()).unwrap();
+        context.store.seed(&seed).await.unwrap();
+        authenticate::put_admin_key(&context, "admin", Some(Secret::new(KEY)))
+            .await
+            .unwrap();
+        let loops_ok = Arc::new(AtomicBool::new(true));
+        let state = ServerState {
+            context: context.clone(),
+            node_settings: NodeSettings {
+                signing_public_key: "c2lnbmluZw==".to_owned(),
+                signing_key_id: "key-1".to_owned(),
+            },
+            loops: Arc::new(FixedLoops {
+                ok: Arc::clone(&loops_ok),
+            }),
+            metrics: Arc::new(Metrics::default()),
+        };
+        Self {
+            context,
+            loops_ok,
+            router: router(state),
+            _directory: directory,
+        }
+    }
+
+    pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = to_bytes(body, 1 << 24).await.unwrap();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            text,
+        }
+    }
+
+    pub(crate) async fn ask(&self, method: &str, path: &str, key: &str, body: &str) -> Answer {
+        let mut request = Request::builder().method(method).uri(path);
+        if !key.is_empty() {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        if !body.is_empty() {
+            request = request.header("content-type", "application/json");
+        }
+        self.send(request.body(Body::from(body.to_owned())).unwrap())
+            .await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, KEY, "").await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &str) -> Answer {
+        self.ask("POST", path, KEY, body).await
+    }
+
+    pub(crate) async fn declare(&self, handle: &str) -> String {
+        let body = format!(r#"{{"handle":"{handle}","blueprint":"local-node"}}"#);
+        let answer = self.post("/api/v1/resources", &body).await;
+        assert_eq!(answer.status, StatusCode::ACCEPTED, "{answer:?}");
+        answer.json()["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Issues a bootstrap token for a resource, as the loop does before it applies.
+    pub(crate) async fn mint_token(&self, resource: &str) -> String {
+        let id: ResourceId = resource.parse().unwrap();
+        let found = self
+            .context
+            .store
+            .resource_fetch(id)
+            .await
+            .unwrap()
+            .unwrap();
+        let mut random = [0; 32];
+        self.context.entropy.fill(&mut random);
+        let token = TokenText::mint("live", found.resource.project_id, TokenKind::Node, &random);
+        let fresh = FreshToken {
+            id: BootstrapTokenId::new(self.context.entropy.uuid()),
+            hash: TokenText::parse(token.expose()).unwrap().hash,
+        };
+        self.decide(id, |snapshot| {
+            let read = Read {
+                revision: snapshot.attempt.revision(),
+                claim_token: snapshot.claim_token,
+            };
+            let plan = TokenPlan::Mint {
+                expires_at: snapshot.now.plus(Duration::from_secs(3_600)),
+                hard_expires_at: snapshot.now.plus(Duration::from_secs(86_400)),
+            };
+            prepare(
+                snapshot,
+                read,
+                plan,
+                Carried::Nothing,
+                Some(fresh),
+                &Actor::new("test"),
+            )
+            .unwrap()
+        })
+        .await;
+        token.expose().to_owned()
+    }
+
+    /// Asks the node of a resource to drain, as the loop does in Deregistering.
+    pub(crate) async fn request_drain(&self, resource: &str) -> String {
+        let drain_id = DrainId::new(self.context.entropy.uuid());
+        self.decide(resource.parse().unwrap(), |snapshot| {
+            let drain = Drain {
+                id: drain_id,
+                requested_at: snapshot.now,
+            };
+            let node = snapshot.node.clone().unwrap();
+            Commit {
+                writes: vec![Write::NodeUpdate(Node {
+                    drain: Some(drain),
+                    ..node
+                })],
+                ..Commit::default()
+            }
+        })
+        .await;
+        drain_id.to_string()
+    }
+
+    async fn decide(
+        &self,
+        id: ResourceId,
+        rule: impl Fn(&ResourceSnapshot) -> Commit + Send + Sync,
+    ) {
+        let key = ResourceKey::Resource(id);
+        self.context
+            .store
+            .decide(key, &mut |snapshot| Ok(rule(snapshot)))
+            .await
+            .unwrap();
+    }
+}
+
+/// It is always the same moment: only what is shown depends on this clock.
+#[derive(Debug)]
+struct StandingClock;
+
+impl Clock for StandingClock {
+    fn now(&self) -> Timestamp {
+        "2026-01-31T12:00:00Z".parse().unwrap()
+    }
+}
+
+/// Identities in ascending order, so that lists come in the order of making.
+#[derive(Debug, Default)]
+struct Counting(AtomicU64);
+
+impl Entropy for Counting {
+    fn uuid(&self) -> Uuid {
+        let count = self.0.fetch_add(1, Ordering::Relaxed);
+        Uuid::from_u128((0x0192_f0c1_2b3c_7d4e_8f50 << 48) + 1 + u128::from(count))
+    }
+
+    fn fill(&self, bytes: &mut [u8]) {
+        getrandom::fill(bytes).unwrap();
+    }
+}
+
+#[derive(Debug)]
+struct FixedLoops {
+    ok: Arc<AtomicBool>,
+}
+
+#[async_trait]
+impl LoopsView for FixedLoops {
+    fn statuses(&self) -> Vec<LoopStatus> {
+        vec![LoopStatus {
+            name: "resources".to_owned(),
+            activations: 3,
+            last_activation_at: None,
+            last_error: None,
+            claimed: 2,
+            failed: 0,
+        }]
+    }
+
+    async fn probes(&self) -> Vec<Probe> {
+        let ok = self.ok.load(Ordering::Relaxed);
+        vec![Probe {
+            name: "sweep".to_owned(),
+            ok,
+            detail: "fixed".to_owned(),
+        }]
+    }
+}

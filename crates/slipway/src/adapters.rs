@@ -1,0 +1,54 @@
+//! The adapters that are too small for a crate: the system's clock, its random
+//! source, and the log.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use slipway_app::ports::{Clock, Entropy};
+use slipway_core::time::Timestamp;
+use tracing_subscriber::EnvFilter;
+use uuid::Uuid;
+
+use crate::config::LogFormat;
+
+/// The machine's wall clock.
+#[derive(Debug)]
+pub(crate) struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        #[expect(clippy::disallowed_methods, reason = "this is the clock adapter")]
+        let elapsed = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        Timestamp::ZERO.plus(elapsed)
+    }
+}
+
+/// The operating system's random source.
+#[derive(Debug)]
+pub(crate) struct SystemEntropy;
+
+impl Entropy for SystemEntropy {
+    fn uuid(&self) -> Uuid {
+        #[expect(clippy::disallowed_methods, reason = "this is the entropy adapter")]
+        Uuid::now_v7()
+    }
+
+    fn fill(&self, bytes: &mut [u8]) {
+        // Without randomness there are no secrets, so there is nothing to go
+        // on with; on Linux this can only fail before the pool is seeded.
+        getrandom::fill(bytes).expect("the operating system gives random bytes");
+    }
+}
+
+/// Logs go to stderr, filtered by `RUST_LOG` (default: info).
+pub(crate) fn log_to_stderr(format: LogFormat) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    match format {
+        LogFormat::Text => log.with_ansi(false).init(),
+        LogFormat::Json => log.json().init(),
+    }
+}

@@ -1,0 +1,554 @@
+//! Configuration: flags over `SLIPWAY_*` over a TOML file over defaults,
+//! checked at boot with the key named. One struct, [`Layer`], is both the
+//! flags and the file, so that the two cannot drift apart.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde::Deserialize;
+use slipway_core::blocker::Deadlines;
+use slipway_core::secret::Secret;
+use slipway_core::token::TokenLifetimes;
+
+/// One source of settings; what it does not say is `None`.
+#[derive(Debug, Clone, Default, Args, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Layer {
+    /// A TOML file with the same keys as these flags (with _ for -).
+    #[arg(long, value_name = "FILE", env = "SLIPWAY_CONFIG")]
+    #[serde(skip)]
+    config: Option<PathBuf>,
+
+    /// Where to listen [default: 127.0.0.1:7700].
+    #[arg(long, value_name = "ADDR:PORT", env = "SLIPWAY_LISTEN")]
+    listen: Option<String>,
+
+    /// Where state is kept [default: the user's data folder].
+    #[arg(long, value_name = "DIR", env = "SLIPWAY_DATA_DIR")]
+    data_dir: Option<PathBuf>,
+
+    /// postgres://… or sqlite:PATH [default: SQLite in the data directory].
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "SLIPWAY_DATABASE_URL",
+        hide_env_values = true
+    )]
+    #[arg(value_parser = secret)]
+    #[serde(deserialize_with = "secret_in_file")]
+    database_url: Option<Secret>,
+
+    /// How many connections to PostgreSQL [default: 16].
+    #[arg(long, value_name = "N", env = "SLIPWAY_DATABASE_CONNECTIONS")]
+    database_connections: Option<u32>,
+
+    /// How long to wait for the database at the start [default: 30s].
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_DATABASE_TIMEOUT")]
+    database_timeout: Option<String>,
+
+    /// How nodes reach this server [default: http://<listen>].
+    #[arg(long, value_name = "URL", env = "SLIPWAY_PUBLIC_URL")]
+    public_url: Option<String>,
+
+    /// Where the local engine keeps its nodes [default: in the data directory].
+    #[arg(long, value_name = "DIR", env = "SLIPWAY_SUBSTRATE_ROOT")]
+    substrate_root: Option<PathBuf>,
+
+    /// How often a settled resource is looked at [default: 30s].
+    #[arg(
+        long,
+        alias = "sweep-interval",
+        value_name = "TIME",
+        env = "SLIPWAY_RECONCILE_INTERVAL"
+    )]
+    reconcile_interval: Option<String>,
+
+    /// How long a bootstrap token lives, 5m to 24h [default: 1h].
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_TOKEN_TTL")]
+    token_ttl: Option<String>,
+
+    /// The environment written into tokens and keys [default: live].
+    #[arg(long, value_name = "NAME", env = "SLIPWAY_TOKEN_ENV")]
+    token_env: Option<String>,
+
+    /// The prefix of a project's namespace [default: slipway-project-].
+    #[arg(long, value_name = "TEXT", env = "SLIPWAY_NAMESPACE_PREFIX")]
+    namespace_prefix: Option<String>,
+
+    /// How often a local node sends a heartbeat [default: 1s].
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_HEARTBEAT_INTERVAL")]
+    heartbeat_interval: Option<String>,
+
+    /// When a local node without its server ends by itself [default: 10m].
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_ORPHAN_AFTER")]
+    orphan_after: Option<String>,
+
+    /// How long a local node may take to stop before it is killed [default: 5s].
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_STOP_GRACE")]
+    stop_grace: Option<String>,
+
+    /// How long each phase may wait before a blocker is shown
+    /// [defaults: 5m, 30m, 24h, 10m, 30m].
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_PENDING_DEADLINE")]
+    pending_deadline: Option<String>,
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_PROVISIONING_DEADLINE")]
+    provisioning_deadline: Option<String>,
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_ENROLLING_DEADLINE")]
+    enrolling_deadline: Option<String>,
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_DEREGISTERING_DEADLINE")]
+    deregistering_deadline: Option<String>,
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_DEPROVISIONING_DEADLINE")]
+    deprovisioning_deadline: Option<String>,
+
+    /// The admin key to install, instead of one that is drawn and shown once.
+    #[arg(
+        long,
+        value_name = "KEY",
+        env = "SLIPWAY_ADMIN_KEY",
+        hide_env_values = true
+    )]
+    #[arg(value_parser = secret)]
+    #[serde(skip)]
+    admin_key: Option<Secret>,
+
+    /// How log lines look [default: text].
+    #[arg(long, value_name = "FORMAT", env = "SLIPWAY_LOG_FORMAT")]
+    log_format: Option<LogFormat>,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+/// A setting that cannot be used, by its key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{key}` {problem}")]
+pub(crate) struct InvalidConfig {
+    key: String,
+    problem: String,
+}
+
+impl InvalidConfig {
+    fn new(key: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self {
+            key: key.into(),
+            problem: problem.into(),
+        }
+    }
+}
+
+/// Everything, checked.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    pub(crate) listen: SocketAddr,
+    pub(crate) data_dir: PathBuf,
+    pub(crate) database_url: Secret,
+    pub(crate) database_connections: u32,
+    pub(crate) database_timeout: Duration,
+    pub(crate) public_url: Option<String>,
+    pub(crate) substrate_root: PathBuf,
+    pub(crate) reconcile_interval: Duration,
+    pub(crate) token_lifetimes: TokenLifetimes,
+    pub(crate) token_environment: String,
+    pub(crate) namespace_prefix: String,
+    pub(crate) heartbeat_interval: Duration,
+    pub(crate) orphan_after: Duration,
+    pub(crate) stop_grace: Duration,
+    pub(crate) deadlines: Deadlines,
+    pub(crate) admin_key: Option<Secret>,
+    pub(crate) log_format: LogFormat,
+}
+
+/// Reads an environment variable; a parameter, so that tests need not set any.
+pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+impl Layer {
+    /// Puts the layers on top of each other and checks the result.
+    pub(crate) fn resolve(self, environment: Environment<'_>) -> Result<Config, InvalidConfig> {
+        let file = match &self.config {
+            Some(path) => read(path)?,
+            None => Self::default(),
+        };
+        let layer = self.or(file).or(aliases(environment));
+        let data_dir = match layer.data_dir {
+            Some(directory) => absolute("data_dir", &directory)?,
+            None => default_data_dir(environment)?,
+        };
+        let listen = layer.listen.unwrap_or_else(|| "127.0.0.1:7700".to_owned());
+        let listen = listen.parse().map_err(|_| {
+            InvalidConfig::new(
+                "listen",
+                "must be an address with a port, such as 127.0.0.1:7700",
+            )
+        })?;
+        let token_ttl = duration("token_ttl", layer.token_ttl, Duration::from_secs(3_600))?;
+        let lifetimes = TokenLifetimes::default();
+        if !(Duration::from_secs(300)..=lifetimes.cap).contains(&token_ttl) {
+            return Err(InvalidConfig::new(
+                "token_ttl",
+                "must be between 5m and 24h",
+            ));
+        }
+        let token_environment = layer.token_env.unwrap_or_else(|| "live".to_owned());
+        if token_environment.is_empty()
+            || !token_environment.chars().all(|c| c.is_ascii_lowercase())
+        {
+            return Err(InvalidConfig::new("token_env", "must be lowercase letters"));
+        }
+        let namespace_prefix = layer
+            .namespace_prefix
+            .unwrap_or_else(|| "slipway-project-".to_owned());
+        // A namespace is a DNS label of 63 characters, 36 of them the project's id.
+        let prefix_valid = (1..=27).contains(&namespace_prefix.len())
+            && namespace_prefix.starts_with(|c: char| c.is_ascii_lowercase())
+            && namespace_prefix
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+        if !prefix_valid {
+            return Err(InvalidConfig::new(
+                "namespace_prefix",
+                "must be 1 to 27 lowercase letters, digits or hyphens, starting with a letter",
+            ));
+        }
+        let usual = Deadlines::default();
+        Ok(Config {
+            listen,
+            database_url: layer.database_url.unwrap_or_else(|| {
+                Secret::new(format!("sqlite:{}", data_dir.join("slipway.db").display()))
+            }),
+            database_connections: at_least_one(
+                "database_connections",
+                layer.database_connections,
+                16,
+            )?,
+            database_timeout: duration(
+                "database_timeout",
+                layer.database_timeout,
+                Duration::from_secs(30),
+            )?,
+            public_url: layer.public_url.map(checked_url).transpose()?,
+            substrate_root: match layer.substrate_root {
+                Some(root) => absolute("substrate_root", &root)?,
+                None => data_dir.join("substrate"),
+            },
+            data_dir,
+            reconcile_interval: duration(
+                "reconcile_interval",
+                layer.reconcile_interval,
+                Duration::from_secs(30),
+            )?,
+            token_lifetimes: TokenLifetimes {
+                ttl: token_ttl,
+                ..lifetimes
+            },
+            token_environment,
+            namespace_prefix,
+            heartbeat_interval: duration(
+                "heartbeat_interval",
+                layer.heartbeat_interval,
+                Duration::from_secs(1),
+            )?,
+            orphan_after: duration("orphan_after", layer.orphan_after, Duration::from_secs(600))?,
+            stop_grace: duration("stop_grace", layer.stop_grace, Duration::from_secs(5))?,
+            deadlines: Deadlines {
+                pending: duration("pending_deadline", layer.pending_deadline, usual.pending)?,
+                provisioning: duration(
+                    "provisioning_deadline",
+                    layer.provisioning_deadline,
+                    usual.provisioning,
+                )?,
+                enrolling: duration(
+                    "enrolling_deadline",
+                    layer.enrolling_deadline,
+                    usual.enrolling,
+                )?,
+                deregistering: duration(
+                    "deregistering_deadline",
+                    layer.deregistering_deadline,
+                    usual.deregistering,
+                )?,
+                deprovisioning: duration(
+                    "deprovisioning_deadline",
+                    layer.deprovisioning_deadline,
+                    usual.deprovisioning,
+                )?,
+            },
+            admin_key: layer.admin_key,
+            log_format: layer.log_format.unwrap_or(LogFormat::Text),
+        })
+    }
+
+    /// Fills what this layer leaves open from the one below.
+    fn or(self, below: Self) -> Self {
+        Self {
+            config: self.config.or(below.config),
+            listen: self.listen.or(below.listen),
+            data_dir: self.data_dir.or(below.data_dir),
+            database_url: self.database_url.or(below.database_url),
+            database_connections: self.database_connections.or(below.database_connections),
+            database_timeout: self.database_timeout.or(below.database_timeout),
+            public_url: self.public_url.or(below.public_url),
+            substrate_root: self.substrate_root.or(below.substrate_root),
+            reconcile_interval: self.reconcile_interval.or(below.reconcile_interval),
+            token_ttl: self.token_ttl.or(below.token_ttl),
+            token_env: self.token_env.or(below.token_env),
+            namespace_prefix: self.namespace_prefix.or(below.namespace_prefix),
+            heartbeat_interval: self.heartbeat_interval.or(below.heartbeat_interval),
+            orphan_after: self.orphan_after.or(below.orphan_after),
+            stop_grace: self.stop_grace.or(below.stop_grace),
+            pending_deadline: self.pending_deadline.or(below.pending_deadline),
+            provisioning_deadline: self.provisioning_deadline.or(below.provisioning_deadline),
+            enrolling_deadline: self.enrolling_deadline.or(below.enrolling_deadline),
+            deregistering_deadline: self.deregistering_deadline.or(below.deregistering_deadline),
+            deprovisioning_deadline: self
+                .deprovisioning_deadline
+                .or(below.deprovisioning_deadline),
+            admin_key: self.admin_key.or(below.admin_key),
+            log_format: self.log_format.or(below.log_format),
+        }
+    }
+}
+
+/// The names that the broker documents use for three of the settings.
+fn aliases(environment: Environment<'_>) -> Layer {
+    let given = |name: &str| environment(name).filter(|value| !value.is_empty());
+    Layer {
+        database_url: given("PLEXSPHERE_DSN").map(Secret::new),
+        reconcile_interval: given("PLEXSPHERE_PROVISIONING_BROKER_RECONCILE_INTERVAL"),
+        token_ttl: given("PLEXSPHERE_PROVISIONING_BROKER_TOKEN_TTL"),
+        ..Layer::default()
+    }
+}
+
+/// A URL may carry a password, so it is kept out of every `Debug`.
+fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
+    Ok(Secret::new(text))
+}
+
+fn secret_in_file<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Secret>, D::Error> {
+    Ok(Option::<String>::deserialize(deserializer)?.map(Secret::new))
+}
+
+fn read(path: &Path) -> Result<Layer, InvalidConfig> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| InvalidConfig::new("config", format!("{}: {error}", path.display())))?;
+    toml::from_str(&text)
+        .map_err(|error| InvalidConfig::new("config", format!("{}: {error}", path.display())))
+}
+
+fn default_data_dir(environment: Environment<'_>) -> Result<PathBuf, InvalidConfig> {
+    let folder = |name: &str| {
+        environment(name)
+            .filter(|value| value.starts_with('/'))
+            .map(PathBuf::from)
+    };
+    folder("XDG_DATA_HOME")
+        .or_else(|| folder("HOME").map(|home| home.join(".local/share")))
+        .map(|base| base.join("slipway"))
+        .ok_or_else(|| {
+            InvalidConfig::new(
+                "data_dir",
+                "must be given, since neither XDG_DATA_HOME nor HOME is set",
+            )
+        })
+}
+
+fn absolute(key: &str, path: &Path) -> Result<PathBuf, InvalidConfig> {
+    std::path::absolute(path).map_err(|error| InvalidConfig::new(key, error.to_string()))
+}
+
+fn at_least_one(key: &str, value: Option<u32>, default: u32) -> Result<u32, InvalidConfig> {
+    match value {
+        Some(0) => Err(InvalidConfig::new(key, "must be at least 1")),
+        other => Ok(other.unwrap_or(default)),
+    }
+}
+
+fn checked_url(url: String) -> Result<String, InvalidConfig> {
+    let host = url
+        .strip_prefix("http://")
+        .or_else(|| url.strip_prefix("https://"));
+    match host {
+        Some(host) if !host.is_empty() && !host.starts_with('/') => {
+            Ok(url.trim_end_matches('/').to_owned())
+        }
+        _ => Err(InvalidConfig::new(
+            "public_url",
+            "must start with http:// or https:// and name a host",
+        )),
+    }
+}
+
+/// Reads `30s`, `200ms`, `1h 30m`. Zero and less is refused: every one of
+/// these settings is a pause or a limit.
+fn duration(key: &str, text: Option<String>, default: Duration) -> Result<Duration, InvalidConfig> {
+    let Some(text) = text else { return Ok(default) };
+    let parsed = text
+        .parse::<jiff::SignedDuration>()
+        .ok()
+        .and_then(|d| Duration::try_from(d).ok());
+    parsed
+        .filter(|duration| !duration.is_zero())
+        .ok_or_else(|| {
+            InvalidConfig::new(
+                key,
+                format!("is `{text}`, which is not a time above zero such as 30s, 5m or 1h"),
+            )
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(layer: Layer) -> Result<Config, InvalidConfig> {
+        layer.resolve(&|name| (name == "HOME").then(|| "/somewhere".to_owned()))
+    }
+
+    #[test]
+    fn the_defaults_are_the_documented_ones() {
+        let config = resolve(Layer::default()).unwrap();
+        assert_eq!(config.listen.to_string(), "127.0.0.1:7700");
+        assert_eq!(
+            config.data_dir,
+            Path::new("/somewhere/.local/share/slipway")
+        );
+        assert_eq!(
+            config.database_url.expose(),
+            "sqlite:/somewhere/.local/share/slipway/slipway.db"
+        );
+        assert_eq!(config.reconcile_interval, Duration::from_secs(30));
+        assert_eq!(config.token_lifetimes, TokenLifetimes::default());
+        assert_eq!(config.deadlines, Deadlines::default());
+    }
+
+    #[test]
+    fn each_wrong_setting_is_named() {
+        let some = |text: &str| Some(text.to_owned());
+        let table = [
+            (
+                "listen",
+                Layer {
+                    listen: some("nowhere"),
+                    ..Layer::default()
+                },
+            ),
+            (
+                "reconcile_interval",
+                Layer {
+                    reconcile_interval: some("0s"),
+                    ..Layer::default()
+                },
+            ),
+            (
+                "reconcile_interval",
+                Layer {
+                    reconcile_interval: some("-5s"),
+                    ..Layer::default()
+                },
+            ),
+            (
+                "reconcile_interval",
+                Layer {
+                    reconcile_interval: some("soon"),
+                    ..Layer::default()
+                },
+            ),
+            (
+                "token_ttl",
+                Layer {
+                    token_ttl: some("1m"),
+                    ..Layer::default()
+                },
+            ),
+            (
+                "token_ttl",
+                Layer {
+                    token_ttl: some("25h"),
+                    ..Layer::default()
+                },
+            ),
+            (
+                "token_env",
+                Layer {
+                    token_env: some("Live!"),
+                    ..Layer::default()
+                },
+            ),
+            (
+                "public_url",
+                Layer {
+                    public_url: some("ftp://x"),
+                    ..Layer::default()
+                },
+            ),
+            (
+                "namespace_prefix",
+                Layer {
+                    namespace_prefix: some("A"),
+                    ..Layer::default()
+                },
+            ),
+            (
+                "database_connections",
+                Layer {
+                    database_connections: Some(0),
+                    ..Layer::default()
+                },
+            ),
+            (
+                "stop_grace",
+                Layer {
+                    stop_grace: some("x"),
+                    ..Layer::default()
+                },
+            ),
+        ];
+        for (key, layer) in table {
+            assert_eq!(resolve(layer).unwrap_err().key, key);
+        }
+    }
+
+    #[test]
+    fn flags_win_over_the_file_and_the_file_over_the_documents_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("slipway.toml");
+        std::fs::write(&file, "token_ttl = \"2h\"\nreconcile_interval = \"10s\"\n").unwrap();
+        let flags = Layer {
+            config: Some(file),
+            reconcile_interval: Some("5s".to_owned()),
+            ..Layer::default()
+        };
+        let environment = |name: &str| match name {
+            "HOME" => Some("/somewhere".to_owned()),
+            "PLEXSPHERE_PROVISIONING_BROKER_TOKEN_TTL" => Some("3h".to_owned()),
+            "PLEXSPHERE_DSN" => Some("postgres://db/slipway".to_owned()),
+            _ => None,
+        };
+        let config = flags.resolve(&environment).unwrap();
+        assert_eq!(config.reconcile_interval, Duration::from_secs(5));
+        assert_eq!(config.token_lifetimes.ttl, Duration::from_secs(7_200));
+        assert_eq!(config.database_url.expose(), "postgres://db/slipway");
+    }
+
+    #[test]
+    fn a_typo_in_the_file_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("slipway.toml");
+        std::fs::write(&file, "tokenttl = \"2h\"\n").unwrap();
+        let error = resolve(Layer {
+            config: Some(file),
+            ..Layer::default()
+        })
+        .unwrap_err();
+        assert!(error.to_string().contains("tokenttl"), "{error}");
+    }
+}

@@ -1,0 +1,51 @@
+//! What a fresh installation starts with, and the admin's first key.
+
+use slipway_app::seed::Seed;
+use slipway_app::usecases::authenticate;
+use slipway_app::usecases::converge::Engines;
+use slipway_app::{Context, Error as AppError};
+use slipway_core::blueprint::Engine;
+
+use super::Error;
+use crate::config::Config;
+
+const ADMIN: &str = "admin";
+
+/// Makes sure that project, cloud, credential, cluster, assignments and the
+/// built-in blueprint are there.
+pub(super) async fn seed(
+    context: &Context,
+    engines: &Engines,
+    config: &Config,
+) -> Result<(), Error> {
+    let Some(local) = engines.get(Engine::Local) else {
+        return Ok(());
+    };
+    let uid = local.identity().await?;
+    let seed = Seed::local(
+        context.entropy.as_ref(),
+        uid,
+        config.namespace_prefix.clone(),
+    )?;
+    Ok(context.store.seed(&seed).await.map_err(AppError::from)?)
+}
+
+/// Installs the configured admin key, or draws one if there is no key at all.
+/// Answers the text only if it was drawn: it is shown once and not kept.
+pub(super) async fn admin_key(context: &Context, config: &Config) -> Result<Option<String>, Error> {
+    if let Some(key) = &config.admin_key {
+        authenticate::put_admin_key(context, ADMIN, Some(key.clone())).await?;
+        return Ok(None);
+    }
+    if context
+        .store
+        .api_key_count()
+        .await
+        .map_err(AppError::from)?
+        > 0
+    {
+        return Ok(None);
+    }
+    let drawn = authenticate::put_admin_key(context, ADMIN, None).await?;
+    Ok(Some(drawn.expose().to_owned()))
+}

@@ -1,0 +1,85 @@
+//! The name under which this process claims work. It is kept in the data
+//! directory and held by a lock, so that there is one process of that name at
+//! a time: a process that starts knows that whoever had the name is dead, and
+//! can take its claims over at once instead of waiting for the leases to end.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+use slipway_app::ports::Entropy;
+
+use super::Error;
+use crate::adapters::SystemEntropy;
+
+/// The name, held for as long as this lives.
+#[derive(Debug)]
+pub(super) struct Worker {
+    name: String,
+    _lock: File,
+}
+
+impl Worker {
+    /// Takes the name of this data directory, making both at the first start.
+    pub(super) fn take(data_dir: &Path) -> Result<Self, Error> {
+        let shown = data_dir.display().to_string();
+        let failed = || Error::io(format!("use the data directory {shown}"));
+        let mut builder = DirBuilder::new();
+        builder
+            .recursive(true)
+            .mode(0o700)
+            .create(data_dir)
+            .map_err(failed())?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(data_dir.join("worker"))
+            .map_err(failed())?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(Error::DataDirectoryInUse { directory: shown });
+            }
+            Err(errno) => return Err(failed()(errno.into())),
+        }
+        let mut name = String::new();
+        file.read_to_string(&mut name).map_err(failed())?;
+        // Empty at the first start, or after a crash in the middle of it.
+        if name.len() != 36 {
+            name = SystemEntropy.uuid().to_string();
+            file.set_len(0).map_err(failed())?;
+            std::io::Seek::rewind(&mut file).map_err(failed())?;
+            file.write_all(name.as_bytes()).map_err(failed())?;
+            file.sync_all().map_err(failed())?;
+        }
+        Ok(Self { name, _lock: file })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_process_has_the_name_and_the_next_one_gets_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let data_dir = folder.path().join("data");
+        let first = Worker::take(&data_dir).unwrap();
+        assert_eq!(
+            Worker::take(&data_dir).unwrap_err().code(),
+            "data_directory_in_use"
+        );
+        let name = first.name().to_owned();
+        drop(first);
+        assert_eq!(Worker::take(&data_dir).unwrap().name(), name);
+    }
+}

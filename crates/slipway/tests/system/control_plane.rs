@@ -1,0 +1,310 @@
+//! A `slipway up` process under test, and a client for it. It can be killed
+//! and started again on the same data; its agents are found in the process
+//! table by the folder they were started for.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use slipway_testkit::ports::free_loopback_port;
+use slipway_testkit::postgres::{self, TestDatabase};
+use slipway_testkit::process::{Process, Signal, Spawned, processes_with_argument, send_signal};
+use slipway_testkit::wait;
+
+pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
+pub(crate) const KEY: &str = "slipway_testtest_abcdefghijkmnopqrstuvwxyz";
+
+pub(crate) fn binary() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_slipway"));
+    // Nothing of whoever runs the tests.
+    command
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("RUST_BACKTRACE", "1")
+        .stdin(Stdio::null());
+    command
+}
+
+/// A client that speaks plain HTTP to loopback and asks no proxy.
+pub(crate) fn client() -> reqwest::Client {
+    // The second test of a process finds it installed, which is as good.
+    let _installed = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy().build().unwrap()
+}
+
+/// One control plane, running or killed.
+pub(crate) struct ControlPlane {
+    folder: tempfile::TempDir,
+    database: Option<TestDatabase>,
+    port: u16,
+    process: Option<Spawned>,
+    client: reqwest::Client,
+}
+
+impl ControlPlane {
+    /// One on each database that can be had here, not yet started.
+    pub(crate) async fn each(test: &str) -> Vec<Self> {
+        let mut planes = vec![Self::new(None)];
+        if let Some(server) = postgres::shared(test).await {
+            planes.push(Self::new(Some(server.database("system").await)));
+        }
+        planes
+    }
+
+    pub(crate) fn new(database: Option<TestDatabase>) -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            database,
+            port: free_loopback_port().unwrap(),
+            process: None,
+            client: client(),
+        }
+    }
+
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// `slipway up` with settings that make waits short.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = binary();
+        command
+            .env("SLIPWAY_ADMIN_KEY", KEY)
+            .args([
+                "up",
+                "--heartbeat-interval",
+                "100ms",
+                "--orphan-after",
+                "30s",
+            ])
+            .args(["--reconcile-interval", "2s", "--stop-grace", "1s"])
+            .args(["--deregistering-deadline", "1s"])
+            .arg("--data-dir")
+            .arg(self.data_dir())
+            .args(["--listen", &format!("127.0.0.1:{}", self.port)]);
+        if let Some(database) = &self.database {
+            command.args(["--database-url", database.url()]);
+        }
+        command
+    }
+
+    pub(crate) async fn start(&mut self) {
+        // What an earlier run left would be taken for this one's.
+        let server_file = self.data_dir().join("server.json");
+        if server_file.exists() {
+            std::fs::remove_file(&server_file).unwrap();
+        }
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.log())
+            .unwrap();
+        let mut command = self.command();
+        command.stdout(Stdio::null()).stderr(log);
+        self.process = Some(Spawned::start(&mut command).unwrap());
+        wait::until(PATIENCE, "the control plane to come up", async || {
+            if server_file.exists() {
+                Ok(())
+            } else {
+                Err(self.log_tail())
+            }
+        })
+        .await;
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("control-plane.log")
+    }
+
+    pub(crate) fn log_tail(&self) -> String {
+        let text = std::fs::read_to_string(self.log()).unwrap_or_default();
+        let lines: Vec<_> = text.lines().rev().take(15).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
+
+    /// SIGKILL: no goodbye.
+    pub(crate) fn kill(&mut self) {
+        drop(self.process.take());
+    }
+
+    /// SIGTERM, and it must end by itself.
+    pub(crate) async fn stop(&mut self) {
+        let mut process = self.process.take().expect("it runs");
+        process.signal(Signal::Terminate).unwrap();
+        let status = process.exit(PATIENCE).await.unwrap();
+        assert!(
+            status.success(),
+            "it ended with {status}: {}",
+            self.log_tail()
+        );
+        assert!(!self.data_dir().join("server.json").exists());
+    }
+
+    pub(crate) async fn call(
+        &self,
+        method: reqwest::Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> (u16, Value) {
+        let mut request = self
+            .client
+            .request(method, format!("{}{path}", self.url()))
+            .bearer_auth(KEY);
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
+        (
+            status,
+            serde_json::from_str(&response.text().await.unwrap()).unwrap_or(Value::Null),
+        )
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        let (status, body) = self.call(reqwest::Method::GET, path, None).await;
+        assert_eq!(status, 200, "GET {path}: {body}");
+        body
+    }
+
+    /// Declares a `local-node`; its id.
+    pub(crate) async fn declare(&self, handle: &str, busy_seconds: u64) -> String {
+        let body = json!({
+            "handle": handle,
+            "blueprint": "local-node",
+            "parameters": { "busy_seconds": busy_seconds },
+        });
+        let (status, body) = self
+            .call(reqwest::Method::POST, "/api/v1/resources", Some(body))
+            .await;
+        assert_eq!(status, 202, "{body}");
+        body["id"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) async fn delete(&self, id: &str) {
+        let path = format!("/api/v1/resources/{id}?reason=test");
+        let (status, body) = self.call(reqwest::Method::DELETE, &path, None).await;
+        assert_eq!(status, 202, "{body}");
+    }
+
+    pub(crate) async fn resource(&self, id: &str) -> Value {
+        self.get(&format!("/api/v1/resources/{id}")).await
+    }
+
+    pub(crate) async fn wait_for_phase(&self, id: &str, phase: &str) -> Value {
+        self.wait_for(id, phase, |resource| resource["phase"] == phase)
+            .await
+    }
+
+    pub(crate) async fn wait_for(
+        &self,
+        id: &str,
+        what: &str,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Value {
+        wait::until(PATIENCE, &format!("{id} to be {what}"), async || {
+            let resource = self.resource(id).await;
+            if wanted(&resource) {
+                Ok(resource)
+            } else {
+                Err(format!("{resource}\n{}", self.log_tail()))
+            }
+        })
+        .await
+    }
+
+    /// The agents of this control plane's substrate that are alive.
+    pub(crate) fn agents(&self) -> Vec<Process> {
+        self.agents_of("")
+    }
+
+    /// Those of one composite.
+    pub(crate) fn agents_of(&self, xr_name: &str) -> Vec<Process> {
+        let root = self.data_dir().join("substrate");
+        let mut found = processes_with_argument(&root.display().to_string()).unwrap();
+        found.retain(|process| process.command_line.contains(xr_name));
+        found
+    }
+
+    /// The one agent of a resource.
+    pub(crate) async fn agent(&self, id: &str) -> Process {
+        let resource = self.resource(id).await;
+        let xr_name = resource["attempt"]["xr_name"].as_str().unwrap();
+        let agents = self.agents_of(xr_name);
+        assert_eq!(agents.len(), 1, "{agents:?}");
+        agents.into_iter().next().unwrap()
+    }
+
+    /// The directory of the one agent of a resource, its last argument.
+    pub(crate) async fn node_directory(&self, id: &str) -> PathBuf {
+        let agent = self.agent(id).await;
+        PathBuf::from(agent.command_line.split_whitespace().last().unwrap())
+    }
+
+    /// Every event as (aggregate, type), in order of position.
+    pub(crate) async fn events(&self) -> Vec<(String, String)> {
+        let events = self.get("/api/v1/events?limit=500").await;
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let events = events.as_array().unwrap();
+        for (index, event) in events.iter().enumerate() {
+            assert_eq!(event["position"], json!(index + 1), "positions are dense");
+        }
+        events
+            .iter()
+            .map(|event| (text(&event["aggregate_id"]), text(&event["type"])))
+            .collect()
+    }
+
+    /// Waits until every event has its position, then checks that each of
+    /// these happened exactly once to the attempt.
+    pub(crate) async fn assert_each_event_once(&self, id: &str, expected: &[&str]) {
+        let attempt = self.resource(id).await["attempt"]["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let of_attempt = async || {
+            let events = self
+                .events()
+                .await
+                .into_iter()
+                .filter(|(aggregate, _)| *aggregate == attempt);
+            events
+                .map(|(_, kind)| kind.replace("broker.ProvisionedResource", ""))
+                .collect::<Vec<_>>()
+        };
+        wait::until(PATIENCE, "the events to be relayed", async || {
+            of_attempt().await.len() >= expected.len()
+        })
+        .await;
+        assert_eq!(of_attempt().await, expected);
+    }
+
+    pub(crate) fn read(&self, path: impl AsRef<Path>) -> String {
+        std::fs::read_to_string(self.data_dir().join(path)).unwrap()
+    }
+}
+
+impl Drop for ControlPlane {
+    /// Ends what this control plane started: itself first, so that it cannot
+    /// start an agent again, then its agents, by its own folder.
+    fn drop(&mut self) {
+        self.kill();
+        for agent in self.agents() {
+            // It may end by itself between the look and the signal.
+            if let Err(error) = send_signal(agent.pid, Signal::Kill) {
+                assert_eq!(
+                    error.raw_os_error(),
+                    Some(3),
+                    "kill agent {}: {error}",
+                    agent.pid
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! A life: declared, Ready, drained, Deleted, seen through the API and in the
+//! process table.
+
+use reqwest::Method;
+use serde_json::json;
+use slipway_testkit::process::{Signal, is_alive, send_signal};
+use slipway_testkit::wait;
+
+use crate::control_plane::{ControlPlane, PATIENCE};
+
+const ALL: [&str; 4] = ["Requested", "Ready", "Deleting", "Deleted"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_comes_up_as_a_process_and_leaves_in_order() {
+    for mut plane in ControlPlane::each("a_node_comes_up_as_a_process").await {
+        plane.start().await;
+        let id = plane.declare("web-1", 0).await;
+        let ready = plane.wait_for_phase(&id, "Ready").await;
+        assert_eq!(ready["node"]["registered"], true);
+        let agent = plane.agent(&id).await;
+
+        plane.delete(&id).await;
+        let gone = plane.wait_for_phase(&id, "Deleted").await;
+        assert_eq!(gone["node"]["deregistered_how"], "acknowledged");
+        assert!(!is_alive(agent.pid));
+        assert!(plane.agents().is_empty());
+        plane.assert_each_event_once(&id, &ALL).await;
+        let deletion = plane
+            .get(&format!(
+                "/api/v1/deletions/{}",
+                gone["deletion_id"].as_str().unwrap()
+            ))
+            .await;
+        assert_eq!(deletion["state"], "done");
+        plane.stop().await;
+    }
+}
+
+/// The agent process dies: it is started again with the identity it had.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_agent_comes_back_as_the_same_node() {
+    let mut plane = ControlPlane::new(None);
+    plane.start().await;
+    let id = plane.declare("web-1", 0).await;
+    let ready = plane.wait_for_phase(&id, "Ready").await;
+    let agent = plane.agent(&id).await;
+    send_signal(agent.pid, Signal::Kill).unwrap();
+    let xr_name = ready["attempt"]["xr_name"].as_str().unwrap().to_owned();
+    let back = wait::until(PATIENCE, "another agent process", async || {
+        plane
+            .agents_of(&xr_name)
+            .into_iter()
+            .find(|process| process.pid != agent.pid)
+    })
+    .await;
+    assert!(is_alive(back.pid));
+    let again = plane.wait_for_phase(&id, "Ready").await;
+    assert_eq!(again["node"]["id"], ready["node"]["id"]);
+    assert_eq!(plane.agents().len(), 1);
+}
+
+/// The node directory is removed by hand: the agent ends by itself, the node
+/// is replaced, the resource is Ready again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_substrate_removed_by_hand_is_made_anew() {
+    let mut plane = ControlPlane::new(None);
+    plane.start().await;
+    let id = plane.declare("web-1", 0).await;
+    let ready = plane.wait_for_phase(&id, "Ready").await;
+    let agent = plane.agent(&id).await;
+    let directory = plane.node_directory(&id).await;
+    std::fs::remove_dir_all(&directory).unwrap();
+    let again = plane
+        .wait_for(&id, "Ready with another node", |resource| {
+            resource["phase"] == "Ready" && resource["node"]["id"] != ready["node"]["id"]
+        })
+        .await;
+    assert_eq!(again["node"]["registered"], true);
+    wait::until(PATIENCE, "the first agent to end by itself", async || {
+        !is_alive(agent.pid)
+    })
+    .await;
+    assert_eq!(plane.agents().len(), 1);
+    let old = plane
+        .get(&format!(
+            "/api/v1/nodes/{}",
+            ready["node"]["id"].as_str().unwrap()
+        ))
+        .await;
+    assert_eq!(old["deregistered_how"], "substrate_absent");
+}
+
+/// Invariants 9 and 15 on the real thing: a frozen agent holds the drain with
+/// a blocker that names it, `explain` says so, and force leads out.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frozen_agent_holds_the_drain_until_forced() {
+    let mut plane = ControlPlane::new(None);
+    plane.start().await;
+    let id = plane.declare("web-1", 0).await;
+    let ready = plane.wait_for_phase(&id, "Ready").await;
+    let force = format!("/api/v1/resources/{id}/force-drain");
+    let reason = json!({ "reason": "the agent is frozen" });
+    let (status, refused) = plane.call(Method::POST, &force, Some(reason.clone())).await;
+    assert_eq!(
+        (status, refused["code"].as_str()),
+        (409, Some("nothing_to_force"))
+    );
+
+    let agent = plane.agent(&id).await;
+    send_signal(agent.pid, Signal::Stop).unwrap();
+    plane.delete(&id).await;
+    let blocked =
+        |resource: &serde_json::Value| resource["blockers"][0]["code"] == "node_not_draining";
+    let held = plane.wait_for(&id, "blocked", blocked).await;
+    assert_eq!(held["phase"], "Deregistering");
+    let node = ready["node"]["id"].as_str().unwrap();
+    assert!(
+        held["blockers"][0]["message"]
+            .as_str()
+            .unwrap()
+            .contains(node)
+    );
+    assert!(held["blockers"][0]["evidence"]["deadline"].is_string());
+    let explained = plane.get(&format!("/api/v1/resources/{id}/explain")).await;
+    assert!(explained["waiting_for"].as_str().unwrap().contains(node));
+    assert!(
+        is_alive(agent.pid),
+        "the substrate stands while the node is registered"
+    );
+
+    let (status, body) = plane.call(Method::POST, &force, Some(reason)).await;
+    assert_eq!(status, 202, "{body}");
+    let gone = plane.wait_for_phase(&id, "Deleted").await;
+    assert_eq!(gone["node"]["deregistered_how"], "forced");
+    assert_eq!(gone["node"]["deregistered_reason"], "the agent is frozen");
+    assert!(!is_alive(agent.pid));
+    plane.assert_each_event_once(&id, &ALL).await;
+}
+
+/// No secret in the log, in rows shown by the API, or in the agent's files
+/// after it enrolled.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_secret_is_left_lying_about() {
+    let mut plane = ControlPlane::new(None);
+    plane.start().await;
+    let id = plane.declare("web-1", 0).await;
+    plane.wait_for_phase(&id, "Ready").await;
+    let directory = plane.node_directory(&id).await;
+    let token_file = directory.join("rootfs/etc/plexd/bootstrap-token");
+    wait::until(PATIENCE, "the token file to be removed", async || {
+        !token_file.exists()
+    })
+    .await;
+    let user_data = std::fs::read_to_string(directory.join("user-data")).unwrap();
+    let token = user_data
+        .split_whitespace()
+        .find(|word| word.starts_with("psb_"))
+        .unwrap();
+    let shown = [
+        plane.log_tail(),
+        plane
+            .get(&format!("/api/v1/resources/{id}"))
+            .await
+            .to_string(),
+        plane
+            .get(&format!("/api/v1/resources/{id}/explain"))
+            .await
+            .to_string(),
+        plane.get("/api/v1/nodes").await.to_string(),
+        plane.get("/api/v1/events").await.to_string(),
+        std::fs::read_to_string(directory.join("agent.log")).unwrap(),
+        std::fs::read_to_string(directory.join("status.json")).unwrap(),
+    ];
+    for text in shown {
+        assert!(
+            !text.contains(token) && !text.contains("psb_") && !text.contains("nsk_"),
+            "{text}"
+        );
+    }
+    let database = std::fs::read(plane.data_dir().join("slipway.db")).unwrap();
+    let contains = |needle: &[u8]| {
+        database
+            .windows(needle.len())
+            .any(|window| window == needle)
+    };
+    assert!(!contains(token.as_bytes()) && !contains(b"psb_live") && !contains(b"nsk_live"));
+}

@@ -1,0 +1,12 @@
+//! Whole-system tests: the real binary, real agents, real databases.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod control_plane;
+
+mod bad_input;
+mod boot;
+mod crash;
+mod demo;
+mod life;
+mod readme;

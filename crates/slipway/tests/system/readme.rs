@@ -1,0 +1,71 @@
+//! Every command of the README is run: the reader's first minutes must not
+//! depend on somebody's memory.
+
+use std::process::Stdio;
+
+use crate::control_plane::{ControlPlane, KEY, binary};
+
+fn readme() -> String {
+    std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap()
+}
+
+/// The lines of all `sh` blocks.
+fn commands() -> Vec<String> {
+    let mut commands = Vec::new();
+    let mut inside = false;
+    for line in readme().lines() {
+        match line {
+            "```sh" => inside = true,
+            "```" => inside = false,
+            command if inside && !command.is_empty() => commands.push(command.to_owned()),
+            _ => {}
+        }
+    }
+    commands
+}
+
+/// Those that are not commands of the binary, or start it for good: the demo
+/// is run by its own tests, `cargo xtask test` is what runs this test, and the
+/// two ways of `slipway up` are what every control plane here is started with.
+const RUN_ELSEWHERE: [&str; 4] = [
+    "cargo run --release -- demo",
+    "cargo xtask test",
+    "slipway up",
+    "slipway up --database-url postgres://user:password@host/slipway",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_command_of_the_readme_works() {
+    for mut plane in ControlPlane::each("every_command_of_the_readme_works").await {
+        plane.start().await;
+        let mut run = 0;
+        for command in commands() {
+            if RUN_ELSEWHERE.contains(&command.as_str()) {
+                continue;
+            }
+            let arguments = command
+                .strip_prefix("slipway ")
+                .expect("a command of the binary");
+            let output = binary()
+                .args(arguments.split_whitespace())
+                .env("SLIPWAY_SERVER", plane.url())
+                .env("SLIPWAY_KEY", KEY)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "`{command}` failed: {said}");
+            run += 1;
+        }
+        assert!(
+            run >= 5,
+            "the README has a tour of at least five commands, {run} were run"
+        );
+    }
+}
+
+#[test]
+fn the_two_commands_are_the_first_two() {
+    assert_eq!(commands()[..2], RUN_ELSEWHERE[..2]);
+}

@@ -1,0 +1,23 @@
+-- Referencing tables go before the ones they refer to.
+DROP TABLE api_keys;
+DROP TABLE leak_records;
+DROP TABLE phase_history;
+DROP TABLE audit_entries;
+DROP TABLE outbox_head;
+DROP TABLE outbox_events;
+DROP TABLE blockers;
+DROP TABLE deletions;
+DROP TABLE nodes;
+DROP TABLE bootstrap_tokens;
+DROP TABLE provisioned_resources;
+DROP TABLE resources;
+DROP TABLE blueprint_versions;
+DROP TABLE blueprints;
+DROP TABLE cluster_assignments;
+DROP TABLE clusters;
+DROP TABLE credential_assignments;
+DROP TABLE cloud_credentials;
+DROP TABLE clouds;
+DROP TABLE projects;
+DROP TABLE event_types;
+DROP TABLE installation;

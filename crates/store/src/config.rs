@@ -1,0 +1,154 @@
+//! How a store is opened: by URL, with limits.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sqlx::postgres::PgConnectOptions;
+
+use crate::directory::DirectoryError;
+use crate::migration::MigrationError;
+
+/// Where the database is and how much of it to use.
+#[derive(Clone)]
+pub struct StoreConfig {
+    /// `postgres://…` or `sqlite:PATH`, PATH being the file. The directory of
+    /// the file is locked by this process.
+    pub url: String,
+    /// The size of the pool on PostgreSQL; without meaning on SQLite.
+    pub max_connections: u32,
+    /// How long to try to reach a PostgreSQL server at boot.
+    pub connect_limit: Duration,
+}
+
+impl StoreConfig {
+    /// The given database with the usual limits.
+    #[must_use]
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            max_connections: 16,
+            connect_limit: Duration::from_secs(30),
+        }
+    }
+}
+
+/// The URL may carry a password, so only its scheme is shown.
+impl fmt::Debug for StoreConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = self.url.split(':').next().unwrap_or_default();
+        formatter
+            .debug_struct("StoreConfig")
+            .field("url", &format_args!("{scheme}:…"))
+            .field("max_connections", &self.max_connections)
+            .field("connect_limit", &self.connect_limit)
+            .finish()
+    }
+}
+
+/// What a URL names.
+pub(crate) enum Target {
+    Sqlite(PathBuf),
+    Postgres(Box<PgConnectOptions>),
+}
+
+impl StoreConfig {
+    pub(crate) fn target(&self) -> Result<Target, OpenError> {
+        if let Some(path) = self.url.strip_prefix("sqlite:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            if path.is_empty() || path == ":memory:" {
+                return Err(OpenError::InvalidUrl);
+            }
+            return Ok(Target::Sqlite(PathBuf::from(path)));
+        }
+        if self.url.starts_with("postgres://") || self.url.starts_with("postgresql://") {
+            let options = self.url.parse().map_err(|_| OpenError::InvalidUrl)?;
+            return Ok(Target::Postgres(Box::new(options)));
+        }
+        Err(OpenError::InvalidUrl)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    // Without the URL on purpose: it may hold a password.
+    #[error(
+        "the database URL is not understood; use postgres://USER:PASSWORD@HOST:PORT/DATABASE or \
+         sqlite:PATH with the path of a file"
+    )]
+    InvalidUrl,
+    #[error(
+        "the database {server} did not answer within {limit:?}: {source}; check that the server \
+         runs and can be reached from here"
+    )]
+    DatabaseUnreachable {
+        server: String,
+        limit: Duration,
+        source: Box<sqlx::Error>,
+    },
+    #[error(
+        "the database {server} refused the connection: {source}; check user, password and name"
+    )]
+    DatabaseRefused {
+        server: String,
+        source: Box<sqlx::Error>,
+    },
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    #[error("the SQLite file cannot be opened: {0}; check the path and its permissions")]
+    Sqlite(#[source] sqlx::Error),
+    #[error(transparent)]
+    Migration(#[from] MigrationError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_names_one_of_two_databases() {
+        let sqlite = StoreConfig::new("sqlite:/data/slipway.db").target();
+        assert!(
+            matches!(sqlite, Ok(Target::Sqlite(path)) if path == std::path::Path::new("/data/slipway.db"))
+        );
+        let postgres = StoreConfig::new("postgres://me:secret@db.example:6543/slipway").target();
+        assert!(matches!(postgres, Ok(Target::Postgres(options)) if options.get_port() == 6543));
+        for url in [
+            "",
+            "mysql://x",
+            "sqlite:",
+            "sqlite::memory:",
+            "postgres://me:pw@host:port/x",
+        ] {
+            assert!(
+                matches!(StoreConfig::new(url).target(), Err(OpenError::InvalidUrl)),
+                "{url}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_password_is_not_shown() {
+        let config = StoreConfig::new("postgres://me:secret@db.example/slipway");
+        assert!(!format!("{config:?}").contains("secret"));
+    }
+
+    #[tokio::test]
+    async fn an_unreachable_server_is_named_without_the_password() {
+        // Port 1 on loopback: nothing listens there.
+        let mut config = StoreConfig::new("postgres://me:secret@127.0.0.1:1/slipway");
+        config.connect_limit = Duration::from_millis(300);
+        let Ok(Target::Postgres(options)) = config.target() else {
+            panic!("a PostgreSQL URL")
+        };
+        let error = crate::postgres::Backend::open(*options, 2, config.connect_limit)
+            .await
+            .unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("me@127.0.0.1:1/slipway"), "{text}");
+        assert!(
+            !text.contains("secret") && !format!("{error:?}").contains("secret"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! The data directory of an embedded installation, held by one process.
+//!
+//! SQLite itself would let several processes in. Two control planes on one file
+//! would both be sure to be alone, so the directory is locked as a whole, with
+//! a lock that the kernel drops when the process ends, however it ends.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// Held for as long as the store is open.
+#[derive(Debug)]
+pub(crate) struct DirectoryLock {
+    _file: File,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum DirectoryError {
+    #[error(
+        "the data directory {} is in use by another slipway process; stop that one, or give this \
+         one a directory of its own",
+        directory.display()
+    )]
+    DataDirectoryInUse { directory: PathBuf },
+    #[error(
+        "the data directory {} cannot be used: {source}; check that it may be created and written \
+         by this user",
+        directory.display()
+    )]
+    Unusable {
+        directory: PathBuf,
+        source: io::Error,
+    },
+}
+
+impl DirectoryLock {
+    /// Creates the directory (for this user alone) if need be and locks it.
+    /// Does not wait: whoever holds it will hold it for long.
+    pub(crate) fn acquire(directory: &Path) -> Result<Self, DirectoryError> {
+        let unusable = |source| DirectoryError::Unusable {
+            directory: directory.to_path_buf(),
+            source,
+        };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)
+            .map_err(unusable)?;
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(directory.join("slipway.lock"))
+            .map_err(unusable)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(DirectoryError::DataDirectoryInUse {
+                directory: directory.to_path_buf(),
+            }),
+            Err(errno) => Err(unusable(errno.into())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_held_once_and_free_after_it_was_dropped() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = parent.path().join("data");
+        let held = DirectoryLock::acquire(&directory).unwrap();
+        let refused = DirectoryLock::acquire(&directory).unwrap_err();
+        assert!(
+            refused
+                .to_string()
+                .contains(&directory.display().to_string()),
+            "{refused}"
+        );
+        assert!(matches!(refused, DirectoryError::DataDirectoryInUse { .. }));
+        drop(held);
+        DirectoryLock::acquire(&directory).unwrap();
+    }
+}

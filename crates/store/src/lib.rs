@@ -1,0 +1,35 @@
+//! The store port on SQLite and PostgreSQL: migrations, aggregates, outbox,
+//! audit.
+//!
+//! Every statement is written once, in `shared/`, and compiled for each
+//! database; `sqlite/` and `postgres/` hold what is peculiar to one. This crate
+//! decides nothing: it loads snapshots under lock, calls the rule it was given,
+//! and writes what the rule answered, in one transaction.
+
+#![expect(
+    clippy::duplicate_mod,
+    reason = "shared/ is compiled once for each database, on purpose"
+)]
+
+mod config;
+mod open;
+
+mod directory;
+mod migration;
+
+mod failure;
+mod fault;
+mod id_list;
+mod micros;
+mod retry;
+
+mod postgres;
+mod sqlite;
+
+#[cfg(test)]
+mod migration_tests;
+
+pub use config::{OpenError, StoreConfig};
+pub use directory::DirectoryError;
+pub use migration::MigrationError;
+pub use open::{migrate_down_to, open};

@@ -1,0 +1,108 @@
+//! The list of migrations, what the runner may refuse, and how a script is
+//! recognised. Running them is `shared/migrate.rs`, once per database.
+
+use data_encoding::HEXLOWER;
+use sha2::{Digest, Sha256};
+
+/// One step of the schema, up and down, for both databases.
+#[derive(Debug)]
+pub(crate) struct Migration {
+    pub(crate) version: i64,
+    pub(crate) name: &'static str,
+    /// The lowest schema version whose binaries can still work with the
+    /// database once this is applied. A migration that only adds keeps the
+    /// number of an older one; one that takes away names itself.
+    pub(crate) min_reader: i64,
+    pub(crate) sqlite: Scripts,
+    pub(crate) postgres: Scripts,
+}
+
+#[derive(Debug)]
+pub(crate) struct Scripts {
+    pub(crate) up: &'static str,
+    pub(crate) down: &'static str,
+}
+
+impl Scripts {
+    /// Identifies what was applied; a database that recorded another one was
+    /// made by a different script of the same number.
+    pub(crate) fn checksum(&self) -> String {
+        HEXLOWER.encode(&Sha256::digest(self.up.as_bytes()))
+    }
+}
+
+macro_rules! scripts {
+    ($database:literal, $file:literal) => {
+        Scripts {
+            up: include_str!(concat!("../migrations/", $database, "/", $file, ".up.sql")),
+            down: include_str!(concat!(
+                "../migrations/",
+                $database,
+                "/",
+                $file,
+                ".down.sql"
+            )),
+        }
+    };
+}
+
+/// In ascending order of version. A shipped migration is never edited.
+pub(crate) const MIGRATIONS: &[Migration] = &[Migration {
+    version: 1,
+    name: "walking_skeleton",
+    min_reader: 1,
+    sqlite: scripts!("sqlite", "0001_walking_skeleton"),
+    postgres: scripts!("postgres", "0001_walking_skeleton"),
+}];
+
+/// The schema that this binary was written for.
+pub(crate) fn latest_version() -> i64 {
+    MIGRATIONS.last().map_or(0, |migration| migration.version)
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum MigrationError {
+    #[error(
+        "the database needs a binary that reads schema version {needed}, and this one reads up to \
+         {supported}; upgrade this replica"
+    )]
+    DatabaseNeedsNewerReader { needed: i64, supported: i64 },
+    #[error(
+        "migration {version} ({name}) was applied to this database from a different script; a \
+         released migration must not change: run the binary that belongs to this database"
+    )]
+    ChecksumChanged { version: i64, name: String },
+    #[error(
+        "migration {version} ({name}) is applied but unknown to this binary, so it cannot be taken \
+         back; run the binary that brought it"
+    )]
+    UnknownMigration { version: i64, name: String },
+    #[error("migrating the database failed: {0}")]
+    Database(#[from] sqlx::Error),
+}
+
+impl crate::retry::MaybeTransient for MigrationError {
+    fn database_error(&self) -> Option<&sqlx::Error> {
+        match self {
+            Self::Database(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_dense_and_readers_are_not_from_the_future() {
+        for (index, migration) in MIGRATIONS.iter().enumerate() {
+            assert_eq!(migration.version, i64::try_from(index).unwrap() + 1);
+            assert!(
+                migration.min_reader <= migration.version,
+                "{}",
+                migration.name
+            );
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Migrations on real databases: twice, up and down and up, many starts at
+//! once, refusals, and the same schema on both sides.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use sqlx::{ConnectOptions as _, Row as _};
+use tokio::sync::Barrier;
+
+use crate::migration::{MIGRATIONS, MigrationError, latest_version};
+use crate::{postgres, sqlite};
+
+/// What a database says of itself, one fact a line, in words that both share.
+type Schema = BTreeSet<String>;
+
+const STARTS: usize = 16;
+
+fn mk_sqlite() -> (tempfile::TempDir, sqlx::sqlite::SqliteConnectOptions) {
+    let directory = tempfile::tempdir().unwrap();
+    let options = sqlite::connect::options(&directory.path().join("slipway.db"));
+    (directory, options)
+}
+
+async fn sqlite_connection(options: &sqlx::sqlite::SqliteConnectOptions) -> sqlx::SqliteConnection {
+    sqlite::connect::connect(options).await.unwrap()
+}
+
+async fn postgres_connection(options: &sqlx::postgres::PgConnectOptions) -> sqlx::PgConnection {
+    options.connect().await.unwrap()
+}
+
+/// Gives a PostgreSQL database of its own, or returns from the test.
+macro_rules! postgres_or_return {
+    ($name:literal) => {{
+        let Some(server) = slipway_testkit::postgres::shared($name).await else {
+            return;
+        };
+        let database = server.database($name).await;
+        let options: sqlx::postgres::PgConnectOptions = database.url().parse().unwrap();
+        (database, options)
+    }};
+}
+
+macro_rules! up_down_and_up_again {
+    ($backend:ident, $connection:ident, $schema:path) => {{
+        use $backend::migrate::{migrate_down_to, migrate_up};
+        let all = MIGRATIONS.len();
+        assert_eq!(migrate_up(&mut $connection).await.unwrap(), all);
+        assert_eq!(
+            migrate_up(&mut $connection).await.unwrap(),
+            0,
+            "the second time does nothing"
+        );
+        let schema = $schema(&mut $connection).await;
+        assert_eq!(migrate_down_to(&mut $connection, 0).await.unwrap(), all);
+        let empty = $schema(&mut $connection).await;
+        assert!(empty.is_empty(), "left behind by the way down: {empty:#?}");
+        assert_eq!(migrate_up(&mut $connection).await.unwrap(), all);
+        assert_eq!($schema(&mut $connection).await, schema);
+        schema
+    }};
+}
+
+macro_rules! many_starts_at_once {
+    ($backend:ident, $options:ident, $connect:ident) => {{
+        let barrier = Arc::new(Barrier::new(STARTS));
+        let starts = (0..STARTS).map(|_| {
+            let (options, barrier) = ($options.clone(), Arc::clone(&barrier));
+            tokio::spawn(async move {
+                barrier.wait().await;
+                let mut connection = $connect(&options).await;
+                $backend::migrate::migrate_up(&mut connection).await
+            })
+        });
+        let mut applied = 0;
+        for start in futures::future::join_all(starts).await {
+            applied += start.unwrap().unwrap();
+        }
+        assert_eq!(applied, MIGRATIONS.len(), "each migration ran exactly once");
+    }};
+}
+
+macro_rules! refusals {
+    ($backend:ident, $connection:ident) => {{
+        use $backend::migrate::{migrate_down_to, migrate_up};
+        migrate_up(&mut $connection).await.unwrap();
+        let newer = latest_version() + 1;
+
+        // Expanded by a newer binary that left us able to read.
+        insert_migration!($connection, newer, latest_version());
+        assert_eq!(migrate_up(&mut $connection).await.unwrap(), 0);
+        let refused = migrate_down_to(&mut $connection, 0).await.unwrap_err();
+        assert!(
+            matches!(refused, MigrationError::UnknownMigration { version, .. } if version == newer)
+        );
+
+        // Contracted by one that did not.
+        insert_migration!($connection, newer + 1, newer + 1);
+        let refused = migrate_up(&mut $connection).await.unwrap_err();
+        assert!(matches!(
+            refused,
+            MigrationError::DatabaseNeedsNewerReader { needed, .. } if needed == newer + 1
+        ));
+        assert!(refused.to_string().contains(&(newer + 1).to_string()), "{refused}");
+
+        sqlx::query("DELETE FROM schema_migrations WHERE version >= $1")
+            .bind(newer)
+            .execute(&mut $connection)
+            .await
+            .unwrap();
+        sqlx::query("UPDATE schema_migrations SET checksum = 'other' WHERE version = 1")
+            .execute(&mut $connection)
+            .await
+            .unwrap();
+        let refused = migrate_up(&mut $connection).await.unwrap_err();
+        assert!(matches!(refused, MigrationError::ChecksumChanged { version: 1, .. }));
+    }};
+}
+
+macro_rules! insert_migration {
+    ($connection:ident, $version:expr, $min_reader:expr) => {
+        sqlx::query(
+            "INSERT INTO schema_migrations (version, name, checksum, min_reader) \
+             VALUES ($1, 'from_the_future', 'x', $2)",
+        )
+        .bind($version)
+        .bind($min_reader)
+        .execute(&mut $connection)
+        .await
+        .unwrap()
+    };
+}
+
+#[tokio::test]
+async fn sqlite_goes_up_down_and_up_again() {
+    let (_directory, options) = mk_sqlite();
+    let mut connection = sqlite_connection(&options).await;
+    let schema = up_down_and_up_again!(sqlite, connection, sqlite_schema);
+    assert!(!schema.is_empty());
+}
+
+#[tokio::test]
+async fn postgres_goes_up_down_and_up_again() {
+    let (_database, options) = postgres_or_return!("migrate_up_down_up");
+    let mut connection = postgres_connection(&options).await;
+    let schema = up_down_and_up_again!(postgres, connection, postgres_schema);
+    assert!(!schema.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sqlite_bears_many_starts_at_once() {
+    let (_directory, options) = mk_sqlite();
+    many_starts_at_once!(sqlite, options, sqlite_connection);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn postgres_bears_many_starts_at_once() {
+    let (_database, options) = postgres_or_return!("migrate_many_starts");
+    many_starts_at_once!(postgres, options, postgres_connection);
+}
+
+#[tokio::test]
+async fn sqlite_refuses_what_it_cannot_read() {
+    let (_directory, options) = mk_sqlite();
+    let mut connection = sqlite_connection(&options).await;
+    refusals!(sqlite, connection);
+}
+
+#[tokio::test]
+async fn postgres_refuses_what_it_cannot_read() {
+    let (_database, options) = postgres_or_return!("migrate_refusals");
+    let mut connection = postgres_connection(&options).await;
+    refusals!(postgres, connection);
+}
+
+/// A session that hangs ends by itself, and the isolation is ours.
+#[tokio::test]
+async fn postgres_sessions_have_limits() {
+    let (_database, options) = postgres_or_return!("session_limits");
+    let limit = std::time::Duration::from_secs(30);
+    let backend = postgres::Backend::open(options, 2, limit).await.unwrap();
+    let mut connection = backend.reader().await.unwrap();
+    for (setting, expected) in [
+        ("statement_timeout", "30s"),
+        ("lock_timeout", "10s"),
+        ("idle_in_transaction_session_timeout", "1min"),
+        ("transaction_isolation", "read committed"),
+    ] {
+        let row = sqlx::query("SELECT current_setting($1) AS value")
+            .bind(setting)
+            .fetch_one(&mut *connection)
+            .await
+            .unwrap();
+        assert_eq!(row.get::<String, _>("value"), expected, "{setting}");
+    }
+}
+
+/// Design 8.8: tables, columns and indexes are the same on both backends.
+#[tokio::test]
+async fn both_databases_have_the_same_schema() {
+    let (_database, options) = postgres_or_return!("migrate_same_schema");
+    let mut postgres = postgres_connection(&options).await;
+    postgres::migrate::migrate_up(&mut postgres).await.unwrap();
+    let (_directory, options) = mk_sqlite();
+    let mut sqlite = sqlite_connection(&options).await;
+    sqlite::migrate::migrate_up(&mut sqlite).await.unwrap();
+
+    let (postgres, sqlite) = (
+        postgres_schema(&mut postgres).await,
+        sqlite_schema(&mut sqlite).await,
+    );
+    let only_postgres: Vec<_> = postgres.difference(&sqlite).collect();
+    let only_sqlite: Vec<_> = sqlite.difference(&postgres).collect();
+    assert!(
+        only_postgres.is_empty() && only_sqlite.is_empty(),
+        "only in PostgreSQL: {only_postgres:#?}\nonly in SQLite: {only_sqlite:#?}"
+    );
+}
+
+/// Each set that is closed for good is the same in core and in both scripts,
+/// and so are the event types that are seeded.
+#[test]
+fn closed_sets_are_the_same_in_core_and_in_the_schema() {
+    use slipway_core::deletion::DeletionState;
+    use slipway_core::event::EventType;
+    use slipway_core::placement::NamespacePhase;
+
+    let sets: [(&str, Vec<&str>); 4] = [
+        (
+            "provisioned_resources_status_check CHECK (status IN (",
+            slipway_core::Phase::ALL
+                .iter()
+                .map(|item| item.as_str())
+                .collect(),
+        ),
+        (
+            "cluster_assignments_namespace_phase_check CHECK (namespace_phase IN (",
+            NamespacePhase::ALL
+                .iter()
+                .map(|item| item.as_str())
+                .collect(),
+        ),
+        (
+            "deletions_state_check CHECK (state IN (",
+            DeletionState::ALL
+                .iter()
+                .map(|item| item.as_str())
+                .collect(),
+        ),
+        (
+            "INSERT INTO event_types (name) VALUES",
+            EventType::ALL.iter().map(|item| item.as_str()).collect(),
+        ),
+    ];
+    for script in [MIGRATIONS[0].sqlite.up, MIGRATIONS[0].postgres.up] {
+        for (start, expected) in &sets {
+            let (_, rest) = script.split_once(start).expect(start);
+            let (list, _) = rest.split_once(';').unwrap();
+            let quoted: Vec<_> = list.split('\'').skip(1).step_by(2).collect();
+            assert_eq!(&quoted, expected, "{start}");
+        }
+    }
+}
+
+/// Columns with the storage class that SQLite gives them, indexes with their
+/// columns, uniqueness and whether they are partial.
+async fn sqlite_schema(connection: &mut sqlx::SqliteConnection) -> Schema {
+    let columns = "SELECT 'column ' || m.name || '.' || c.name || ' ' || lower(c.type) \
+            || CASE WHEN c.\"notnull\" THEN ' not null' ELSE '' END AS fact \
+         FROM sqlite_schema m JOIN pragma_table_info(m.name) c \
+         WHERE m.type = 'table' AND m.name <> 'schema_migrations'";
+    let indexes = "SELECT 'index ' || m.name || ' ' \
+            || CASE WHEN i.origin = 'pk' THEN 'primary key' ELSE i.name END \
+            || CASE WHEN i.\"unique\" THEN ' unique' ELSE '' END \
+            || CASE WHEN i.partial THEN ' partial' ELSE '' END \
+            || ' (' || (SELECT group_concat(x.name, ', ') FROM pragma_index_info(i.name) x) \
+            || ')' AS fact \
+         FROM sqlite_schema m JOIN pragma_index_list(m.name) i \
+         WHERE m.type = 'table' AND m.name <> 'schema_migrations'";
+    // An INTEGER PRIMARY KEY is the row id and has no index of its own.
+    let row_ids = "SELECT 'index ' || m.name || ' primary key unique (' || c.name || ')' AS fact \
+         FROM sqlite_schema m JOIN pragma_table_info(m.name) c \
+         WHERE m.type = 'table' AND m.name <> 'schema_migrations' AND c.pk = 1 \
+            AND c.type = 'INTEGER'";
+    let mut schema = Schema::new();
+    for query in [columns, indexes, row_ids] {
+        let rows = sqlx::query(query)
+            .fetch_all(&mut *connection)
+            .await
+            .unwrap();
+        schema.extend(rows.iter().map(|row| row.get::<String, _>("fact")));
+    }
+    schema
+}
+
+async fn postgres_schema(connection: &mut sqlx::PgConnection) -> Schema {
+    let columns = "SELECT 'column ' || table_name || '.' || column_name || ' ' \
+            || CASE data_type \
+                WHEN 'uuid' THEN 'blob' WHEN 'bytea' THEN 'blob' \
+                WHEN 'text' THEN 'text' WHEN 'jsonb' THEN 'text' \
+                WHEN 'bigint' THEN 'integer' WHEN 'integer' THEN 'integer' \
+                WHEN 'timestamp with time zone' THEN 'integer' ELSE data_type END \
+            || CASE WHEN is_nullable = 'NO' THEN ' not null' ELSE '' END AS fact \
+         FROM information_schema.columns \
+         WHERE table_schema = 'public' AND table_name <> 'schema_migrations'";
+    let indexes = "SELECT 'index ' || t.relname || ' ' \
+            || CASE WHEN i.indisprimary THEN 'primary key' ELSE x.relname END \
+            || CASE WHEN i.indisunique THEN ' unique' ELSE '' END \
+            || CASE WHEN i.indpred IS NOT NULL THEN ' partial' ELSE '' END \
+            || ' (' || (SELECT string_agg(a.attname::text, ', ' ORDER BY k.position) \
+                FROM unnest(i.indkey) WITH ORDINALITY AS k (attribute, position) \
+                JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.attribute) \
+            || ')' AS fact \
+         FROM pg_index i JOIN pg_class t ON t.oid = i.indrelid \
+         JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_namespace n ON n.oid = t.relnamespace \
+         WHERE n.nspname = 'public' AND t.relname <> 'schema_migrations'";
+    let mut schema = Schema::new();
+    for query in [columns, indexes] {
+        let rows = sqlx::query(query)
+            .fetch_all(&mut *connection)
+            .await
+            .unwrap();
+        schema.extend(rows.iter().map(|row| row.get::<String, _>("fact")));
+    }
+    schema
+}

@@ -1,0 +1,40 @@
+//! Opening a store by its URL, and taking its schema back.
+
+use std::sync::Arc;
+
+use slipway_app::ports::Store;
+use sqlx::Connection as _;
+
+use crate::config::{OpenError, StoreConfig, Target};
+use crate::{postgres, sqlite};
+
+/// Connects, migrates to the newest schema and answers the store.
+pub async fn open(config: StoreConfig) -> Result<Arc<dyn Store>, OpenError> {
+    match config.target()? {
+        Target::Sqlite(file) => Ok(Arc::new(sqlite::Backend::open(&file).await?)),
+        Target::Postgres(options) => {
+            let backend =
+                postgres::Backend::open(*options, config.max_connections, config.connect_limit);
+            Ok(Arc::new(backend.await?))
+        }
+    }
+}
+
+/// Takes every migration above `version` back, with the data in it; answers how
+/// many. Nothing else may use the database meanwhile.
+pub async fn migrate_down_to(config: StoreConfig, version: i64) -> Result<usize, OpenError> {
+    match config.target()? {
+        Target::Sqlite(file) => {
+            let _lock = sqlite::connect::lock_directory(&file)?;
+            let options = sqlite::connect::options(&file);
+            let mut connection = sqlite::connect::connect(&options).await?;
+            let steps = sqlite::migrate::migrate_down_to(&mut connection, version).await?;
+            connection.close().await.map_err(OpenError::Sqlite)?;
+            Ok(steps)
+        }
+        Target::Postgres(options) => {
+            let mut connection = postgres::connect::connect(&options, config.connect_limit).await?;
+            Ok(postgres::migrate::migrate_down_to(&mut connection, version).await?)
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Connecting to the server, with limits on everything that may hang.
+
+use std::time::Duration;
+
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::{ConnectOptions as _, Connection as _, Transaction};
+use tokio::time::{Instant, timeout_at};
+
+use super::{Connection, Db, transaction};
+use crate::config::OpenError;
+use crate::migration::{Migration, MigrationError, Scripts};
+use crate::retry::retried;
+
+/// Serialises migrations among everything that shares this database. The number
+/// is arbitrary and must never change.
+const MIGRATION_LOCK: i64 = 0x736c_6970_7761_7901;
+
+/// Between two tries to reach a server that is still starting.
+const CONNECT_PAUSE: Duration = Duration::from_millis(250);
+
+pub(crate) const SCHEMA_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
+    version bigint NOT NULL PRIMARY KEY,
+    name text COLLATE \"C\" NOT NULL,
+    checksum text COLLATE \"C\" NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    min_reader bigint NOT NULL
+)";
+
+#[derive(Debug)]
+pub(crate) struct Backend {
+    pool: PgPool,
+}
+
+impl Backend {
+    /// Connects within `limit`, migrates, and opens the pool.
+    pub(crate) async fn open(
+        options: PgConnectOptions,
+        max_connections: u32,
+        limit: Duration,
+    ) -> Result<Self, OpenError> {
+        let options = with_limits(options);
+        let mut connection = connect(&options, limit).await?;
+        retried!(super::migrate::migrate_up(&mut connection))?;
+        super::installation::ensure(&mut connection)
+            .await
+            .map_err(MigrationError::from)?;
+        let _ = connection.close().await;
+        let pool = PgPoolOptions::new()
+            .max_connections(max_connections)
+            .connect_with(options.clone())
+            .await
+            .map_err(|source| unreachable(&options, limit, Some(source)))?;
+        Ok(Self { pool })
+    }
+
+    /// A write transaction.
+    pub(crate) async fn begin(&self) -> Result<Transaction<'static, Db>, sqlx::Error> {
+        transaction::begin(&self.pool, "BEGIN").await
+    }
+
+    /// A transaction that sees one state of the database and writes nothing.
+    pub(crate) async fn begin_read(&self) -> Result<Transaction<'static, Db>, sqlx::Error> {
+        transaction::begin(
+            &self.pool,
+            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        )
+        .await
+    }
+
+    /// The connection for one writing statement, which is its own transaction.
+    pub(crate) async fn writer(&self) -> Result<PoolConnection<Db>, sqlx::Error> {
+        self.pool.acquire().await
+    }
+
+    /// A connection for one reading statement.
+    pub(crate) async fn reader(&self) -> Result<PoolConnection<Db>, sqlx::Error> {
+        self.pool.acquire().await
+    }
+}
+
+/// Limits of each session. No statement of ours takes seconds, so 30 s means
+/// that something is wrong; a lock is held for the length of one decision, so
+/// 10 s of waiting for one means the same. The isolation is pinned because a
+/// server-wide default of another level would break the locking rules.
+fn with_limits(options: PgConnectOptions) -> PgConnectOptions {
+    options.application_name("slipway").options([
+        ("statement_timeout", "30s"),
+        ("lock_timeout", "10s"),
+        ("idle_in_transaction_session_timeout", "60s"),
+        ("default_transaction_isolation", "read committed"),
+    ])
+}
+
+/// Tries until the limit: at boot the server may be starting too. A server that
+/// answers and refuses (password, role, database) will not change its mind.
+pub(crate) async fn connect(
+    options: &PgConnectOptions,
+    limit: Duration,
+) -> Result<Connection, OpenError> {
+    let deadline = Instant::now() + limit;
+    let mut last = None;
+    loop {
+        match timeout_at(deadline, options.connect()).await {
+            Ok(Ok(connection)) => return Ok(connection),
+            Ok(Err(error)) if is_final(&error) => {
+                return Err(OpenError::DatabaseRefused {
+                    server: describe(options),
+                    source: Box::new(error),
+                });
+            }
+            Ok(Err(error)) => last = Some(error),
+            Err(_) => return Err(unreachable(options, limit, last)),
+        }
+        if timeout_at(deadline, tokio::time::sleep(CONNECT_PAUSE))
+            .await
+            .is_err()
+        {
+            return Err(unreachable(options, limit, last));
+        }
+    }
+}
+
+/// A server that answers says no for good, unless it is starting, stopping
+/// (57) or full (53).
+fn is_final(error: &sqlx::Error) -> bool {
+    error
+        .as_database_error()
+        .and_then(|error| error.code())
+        .is_some_and(|code| !code.starts_with("57") && !code.starts_with("53"))
+}
+
+fn unreachable(
+    options: &PgConnectOptions,
+    limit: Duration,
+    source: Option<sqlx::Error>,
+) -> OpenError {
+    OpenError::DatabaseUnreachable {
+        server: describe(options),
+        limit,
+        source: Box::new(source.unwrap_or(sqlx::Error::PoolTimedOut)),
+    }
+}
+
+/// Who was asked, never with what password.
+fn describe(options: &PgConnectOptions) -> String {
+    format!(
+        "{}@{}:{}/{}",
+        options.get_username(),
+        options.get_host(),
+        options.get_port(),
+        options.get_database().unwrap_or(options.get_username())
+    )
+}
+
+/// An advisory lock of the transaction rather than of the session: it cannot
+/// outlive a failed migration. The session's limits do not apply; the replica
+/// that migrates may need minutes, and the others wait for it.
+pub(crate) async fn begin_migration(
+    connection: &mut Connection,
+) -> Result<Transaction<'_, Db>, sqlx::Error> {
+    let mut transaction = connection.begin().await?;
+    sqlx::raw_sql("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0")
+        .execute(&mut *transaction)
+        .await?;
+    sqlx::query("SELECT pg_advisory_xact_lock($1)")
+        .bind(MIGRATION_LOCK)
+        .execute(&mut *transaction)
+        .await?;
+    Ok(transaction)
+}
+
+pub(crate) fn scripts(migration: &'static Migration) -> &'static Scripts {
+    &migration.postgres
+}

@@ -1,0 +1,44 @@
+//! The store on PostgreSQL: a pool, READ COMMITTED and explicit row locks.
+//!
+//! What is peculiar to PostgreSQL is here; the statements are in `shared/`.
+
+#[macro_use]
+mod dialect;
+pub(crate) mod connect;
+
+#[path = "../shared/claims.rs"]
+mod claims;
+#[path = "../shared/commit.rs"]
+mod commit;
+#[path = "../shared/decide.rs"]
+mod decide;
+#[path = "../shared/declare.rs"]
+mod declare;
+#[path = "../shared/installation.rs"]
+mod installation;
+#[path = "../shared/keys.rs"]
+mod keys;
+#[path = "../shared/migrate.rs"]
+pub(crate) mod migrate;
+#[path = "../shared/outbox.rs"]
+mod outbox;
+#[path = "../shared/port.rs"]
+mod port;
+#[path = "../shared/reads.rs"]
+mod reads;
+#[path = "../shared/rows.rs"]
+mod rows;
+#[path = "../shared/seed.rs"]
+mod seed;
+#[path = "../shared/snapshot.rs"]
+mod snapshot;
+#[path = "../shared/transaction.rs"]
+mod transaction;
+#[path = "../shared/writes.rs"]
+mod writes;
+
+pub(crate) use connect::{Backend, SCHEMA_MIGRATIONS, begin_migration, scripts};
+
+pub(crate) type Db = sqlx::Postgres;
+pub(crate) type Connection = sqlx::PgConnection;
+pub(crate) type Row = <Db as sqlx::Database>::Row;

@@ -1,0 +1,168 @@
+//! The loop's side: claiming, giving back, holding and waking attempts.
+//!
+//! These statements touch the loop's columns only and take no lock but that of
+//! the row they write. A release that names an old claim token changes nothing.
+
+use std::time::Duration;
+
+use serde_json::json;
+use slipway_app::ports::store::Claimed;
+use slipway_core::blocker::{Blocker, BlockerCode};
+use slipway_core::commit::{Recheck, Release};
+use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
+use slipway_core::{Phase, Timestamp};
+use sqlx::Row as _;
+use sqlx::types::Json;
+
+use super::{Backend, commit, rows, writes};
+use crate::failure::Failure;
+
+pub(super) async fn claim(
+    backend: &Backend,
+    worker: &str,
+    limit: u32,
+    lease: Duration,
+) -> Result<Vec<Claimed>, Failure> {
+    let mut connection = backend.writer().await?;
+    let claimed = sqlx::query(claim_sql!())
+        .bind(worker)
+        .bind(commit::recheck_micros(Recheck::After(lease)))
+        .bind(i64::from(limit))
+        .fetch_all(&mut *connection)
+        .await?;
+    claimed
+        .iter()
+        .map(|row| {
+            Ok(Claimed {
+                id: ProvisionedResourceId::new(row.try_get("id")?),
+                claim_token: ClaimToken(row.try_get("claim_token")?),
+            })
+        })
+        .collect()
+}
+
+/// Gives many back by one statement.
+pub(super) async fn release(backend: &Backend, releases: &[Release]) -> Result<(), Failure> {
+    if releases.is_empty() {
+        return Ok(());
+    }
+    let given: Vec<_> = releases
+        .iter()
+        .map(|release| {
+            json!({
+                "id": release.attempt.as_uuid().simple().to_string(),
+                "claim_token": release.claim_token.0,
+                "micros": commit::recheck_micros(release.recheck),
+                "failures": release.failures,
+            })
+        })
+        .collect();
+    let mut connection = backend.writer().await?;
+    sqlx::query(concat!(
+        "UPDATE provisioned_resources SET claimed_by = NULL, lease_until = NULL, \
+         failures = given.failures, due_at = CASE WHEN wake <> claimed_wake THEN ",
+        sql!(now, " ELSE ", now),
+        " + ",
+        given_micros!(),
+        " END FROM ",
+        given_releases!(),
+        " WHERE provisioned_resources.id = given.id \
+         AND provisioned_resources.claim_token = given.claim_token",
+    ))
+    .bind(Json(given))
+    .execute(&mut *connection)
+    .await?;
+    Ok(())
+}
+
+/// Puts a blocker on a row that cannot be hydrated and gives its claim back.
+/// Without the claim nothing is said: somebody else is looking at the row.
+pub(super) async fn hold(
+    backend: &Backend,
+    claimed: Claimed,
+    reason: &str,
+    recheck: Duration,
+) -> Result<(), Failure> {
+    let mut transaction = backend.begin().await?;
+    let row = sqlx::query(sql!(
+        "SELECT ",
+        now,
+        " AS now, failures FROM provisioned_resources WHERE id = $1 AND claim_token = $2",
+        for_update
+    ))
+    .bind(claimed.id.as_uuid())
+    .bind(claimed.claim_token.0)
+    .fetch_optional(&mut *transaction)
+    .await?;
+    let Some(row) = row else {
+        transaction.rollback().await?;
+        return Ok(());
+    };
+    let now = rows::time(&row, "now").map_err(|fault| Failure::Corrupt {
+        id: claimed.id.as_uuid(),
+        fault,
+    })?;
+    let blocker = Blocker {
+        code: BlockerCode::RowInvalid,
+        message: format!("the row breaks an invariant and is left alone: {reason}"),
+        since: now,
+        evidence: json!({ "provisioned_resource_id": claimed.id, "reason": reason }),
+        next_retry_at: Some(now.plus(recheck)),
+    };
+    writes::blocker_put(&mut transaction, claimed.id, &blocker).await?;
+    let release = Release {
+        attempt: claimed.id,
+        claim_token: claimed.claim_token,
+        recheck: Recheck::After(recheck),
+        failures: row.try_get("failures")?,
+    };
+    commit::release_one(&mut transaction, release).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+/// Ends the claims of a worker that is known to be dead.
+pub(super) async fn reclaim(backend: &Backend, worker: &str) -> Result<u64, Failure> {
+    let mut connection = backend.writer().await?;
+    let ended = sqlx::query(sql!(
+        "UPDATE provisioned_resources SET claim_token = claim_token + 1, claimed_by = NULL, \
+         lease_until = NULL, due_at = ",
+        now,
+        " WHERE claimed_by = $1"
+    ))
+    .bind(worker)
+    .execute(&mut *connection)
+    .await?;
+    Ok(ended.rows_affected())
+}
+
+/// Wakes everything but what is settled for good.
+pub(super) async fn wake_all(backend: &Backend) -> Result<u64, Failure> {
+    let mut connection = backend.writer().await?;
+    let woken = sqlx::query(concat!(
+        "UPDATE provisioned_resources SET ",
+        wake_assignments!(),
+        " WHERE status NOT IN ($1, $2)"
+    ))
+    .bind(Phase::Failed.as_str())
+    .bind(Phase::Deleted.as_str())
+    .execute(&mut *connection)
+    .await?;
+    Ok(woken.rows_affected())
+}
+
+pub(super) async fn overdue(backend: &Backend) -> Result<Option<Duration>, Failure> {
+    let mut connection = backend.reader().await?;
+    let row = sqlx::query(sql!(
+        "SELECT ",
+        now,
+        " AS now, min(due_at) AS oldest FROM provisioned_resources \
+         WHERE due_at IS NOT NULL AND due_at <= ",
+        now
+    ))
+    .fetch_one(&mut *connection)
+    .await?;
+    let now: Timestamp = row.try_get::<crate::micros::Micros, _>("now")?.into();
+    let oldest: Option<crate::micros::Micros> = row.try_get("oldest")?;
+    Ok(oldest.map(|oldest| now.since(oldest.into())))
+}

@@ -1,0 +1,202 @@
+//! Writing what a decision answered, in the transaction that loaded what it
+//! decided on.
+//!
+//! Every update names the revision (or the claim token) that was read. Under
+//! the lock of the resource row it cannot have moved; if it did all the same,
+//! the whole commit is refused and nothing of it stays.
+
+use slipway_core::audit::AuditEntry;
+use slipway_core::commit::{Commit, LeakRecord, Recheck, Release, Write};
+use slipway_core::event::Event;
+use slipway_core::ids::ProvisionedResourceId;
+use slipway_core::{ErrorKind, Refusal};
+use sqlx::types::Json;
+
+use super::{Connection, writes};
+use crate::failure::Failure;
+use crate::id_list::IdList;
+
+/// Writes all of it. The caller commits.
+pub(super) async fn apply(connection: &mut Connection, commit: &Commit) -> Result<(), Failure> {
+    for write in &commit.writes {
+        apply_write(connection, write).await?;
+    }
+    for event in &commit.events {
+        event_insert(connection, event).await?;
+    }
+    for entry in &commit.audit {
+        audit_insert(connection, entry).await?;
+    }
+    wake(connection, &commit.wakes).await?;
+    Ok(())
+}
+
+async fn apply_write(connection: &mut Connection, write: &Write) -> Result<(), Failure> {
+    match write {
+        Write::ResourceInsert(resource) => writes::resource_insert(connection, resource).await,
+        Write::ResourceUpdate(resource) => writes::resource_update(connection, resource).await,
+        Write::AttemptInsert(attempt) => writes::attempt_insert(connection, attempt).await,
+        Write::AttemptUpdate(attempt) => writes::attempt_update(connection, attempt).await,
+        Write::TokenInsert(token) => writes::token_insert(connection, token).await,
+        Write::TokenUpdate(token) => writes::token_update(connection, token).await,
+        Write::NodeInsert(node) => writes::node_insert(connection, node).await,
+        Write::NodeUpdate(node) => writes::node_update(connection, node).await,
+        Write::DeletionInsert(deletion) => writes::deletion_insert(connection, deletion).await,
+        Write::DeletionUpdate(deletion) => writes::deletion_update(connection, deletion).await,
+        Write::BlockersReplace(attempt, blockers) => {
+            writes::blockers_replace(connection, *attempt, blockers).await
+        }
+        Write::HistoryAppend {
+            attempt,
+            at,
+            from,
+            to,
+            why,
+        } => writes::history_append(connection, *attempt, *at, *from, *to, why).await,
+        Write::ObservedReplace(attempt, observed) => {
+            sqlx::query("UPDATE provisioned_resources SET observed = $2 WHERE id = $1")
+                .bind(attempt.as_uuid())
+                .bind(Json(observed))
+                .execute(connection)
+                .await?;
+            Ok(())
+        }
+        Write::LeakInsert(leak) => leak_insert(connection, leak).await,
+        Write::Release(release) => release_one(connection, *release).await,
+    }
+}
+
+/// The event is unique on (aggregate, revision, type); the insert says so in
+/// its own words, since going on after a violation is not the same on both
+/// databases. A second one means that a decision announced twice.
+async fn event_insert(connection: &mut Connection, event: &Event) -> Result<(), Failure> {
+    let inserted = sqlx::query(
+        "INSERT INTO outbox_events (id, aggregate_kind, aggregate_id, revision, event_type, \
+         project_id, payload, occurred_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
+         ON CONFLICT DO NOTHING",
+    )
+    .bind(event.id.as_uuid())
+    .bind(ProvisionedResourceId::KIND)
+    .bind(event.aggregate_id.as_uuid())
+    .bind(event.revision.0)
+    .bind(event.event_type.as_str())
+    .bind(event.project_id.as_uuid())
+    .bind(Json(&event.payload))
+    .bind(crate::micros::Micros::from(event.occurred_at))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(inserted, || {
+        Refusal::new(
+            ErrorKind::RevisionStale,
+            format!(
+                "{} of {} was announced already at revision {}; read it again",
+                event.event_type.as_str(),
+                event.aggregate_id,
+                event.revision.0
+            ),
+        )
+    })
+}
+
+async fn audit_insert(connection: &mut Connection, entry: &AuditEntry) -> Result<(), Failure> {
+    sqlx::query(
+        "INSERT INTO audit_entries (id, at, actor, verb, subject_kind, subject_id, project_id, \
+         reason, details, correlation_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+    )
+    .bind(entry.id.as_uuid())
+    .bind(crate::micros::Micros::from(entry.at))
+    .bind(&entry.actor)
+    .bind(entry.verb)
+    .bind(entry.subject_kind)
+    .bind(entry.subject_id)
+    .bind(entry.project_id.map(|id| id.as_uuid()))
+    .bind(entry.reason.as_deref())
+    .bind(Json(&entry.details))
+    .bind(entry.correlation_id.as_deref())
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// The same finding has the same id, and is recorded once.
+async fn leak_insert(connection: &mut Connection, leak: &LeakRecord) -> Result<(), Failure> {
+    sqlx::query(
+        "INSERT INTO leak_records (id, kind, subject_id, found_at, evidence) \
+         VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
+    )
+    .bind(leak.id.as_uuid())
+    .bind(leak.kind)
+    .bind(leak.subject_id.as_uuid())
+    .bind(crate::micros::Micros::from(leak.found_at))
+    .bind(Json(&leak.evidence))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Wakes attempts. In the order of their ids, so that two decisions that wake
+/// the same ones take the row locks in the same order.
+pub(super) async fn wake(
+    connection: &mut Connection,
+    attempts: &[ProvisionedResourceId],
+) -> Result<(), sqlx::Error> {
+    if attempts.is_empty() {
+        return Ok(());
+    }
+    let list = IdList(attempts.iter().map(|id| id.as_uuid()).collect());
+    sqlx::query(concat!(
+        "UPDATE provisioned_resources SET ",
+        wake_assignments!(),
+        " WHERE id ",
+        sql!(
+            picked_from,
+            "SELECT id FROM provisioned_resources WHERE id ",
+            (one_of "$1"),
+            " ORDER BY id",
+            for_update,
+            picked_end
+        ),
+    ))
+    .bind(list)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+pub(super) async fn release_one(
+    connection: &mut Connection,
+    release: Release,
+) -> Result<(), Failure> {
+    let released = sqlx::query(release_sql!())
+        .bind(release.attempt.as_uuid())
+        .bind(release.claim_token.0)
+        .bind(recheck_micros(release.recheck))
+        .bind(release.failures)
+        .execute(connection)
+        .await?
+        .rows_affected();
+    writes::one_row(released, || {
+        Refusal::new(
+            ErrorKind::ClaimLost,
+            format!(
+                "claim {} of {} is no longer held; another worker has it",
+                release.claim_token.0, release.attempt
+            ),
+        )
+    })
+}
+
+/// After how many microseconds the row is due again; none is "when woken".
+pub(super) fn recheck_micros(recheck: Recheck) -> Option<i64> {
+    match recheck {
+        Recheck::Now => Some(0),
+        // A century is as good as for ever, and fits both databases' times.
+        Recheck::After(delay) => Some(
+            i64::try_from(delay.as_micros())
+                .unwrap_or(i64::MAX)
+                .min(100 * 365 * 24 * 3_600 * 1_000_000),
+        ),
+        Recheck::Never => None,
+    }
+}

@@ -1,0 +1,142 @@
+//! The two decisions: open a transaction, lock, load, ask the rule, write,
+//! commit. A refusal rolls back.
+//!
+//! Locks are taken in one order: the project (when declaring), or the resource,
+//! then its nodes, then rows of attempts. Whatever a decision about a resource
+//! reads or writes is written by decisions only, so the lock of the resource
+//! row is all that keeps two of them apart. Claims, wakes and releases touch the
+//! loop's columns without it; heartbeats touch a node, whose row is therefore
+//! locked too.
+
+use slipway_app::ports::store::{DeclareKey, DeclareRule, ResourceKey, ResourceRule};
+use slipway_core::ids::{NodeId, ProvisionedResourceId, ResourceId};
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use super::{Backend, Connection, commit, declare, snapshot};
+use crate::failure::Failure;
+
+pub(super) async fn decide(
+    backend: &Backend,
+    key: ResourceKey,
+    rule: &mut ResourceRule<'_>,
+) -> Result<(), Failure> {
+    let mut transaction = backend.begin().await?;
+    let attempt = lock(&mut transaction, key).await?;
+    let loaded = snapshot::load(&mut transaction, &[attempt]).await?;
+    let Some((id, loaded)) = loaded.into_iter().next() else {
+        return Err(Failure::NotFound {
+            kind: ProvisionedResourceId::KIND,
+        });
+    };
+    let snapshot = loaded.map_err(|fault| Failure::Corrupt {
+        id: id.as_uuid(),
+        fault,
+    })?;
+    let decided = rule(&snapshot)?;
+    if decided.is_empty() {
+        transaction.rollback().await?;
+        return Ok(());
+    }
+    commit::apply(&mut transaction, &decided).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+pub(super) async fn decide_declaration(
+    backend: &Backend,
+    key: &DeclareKey,
+    rule: &mut DeclareRule<'_>,
+) -> Result<(), Failure> {
+    let mut transaction = backend.begin().await?;
+    let snapshot = declare::load(&mut transaction, key).await?;
+    let decided = rule(&snapshot)?;
+    commit::apply(&mut transaction, &decided).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+/// Locks the resource that the key leads to and answers the attempt that is
+/// decided on. What leads from a key to its resource never changes, so it is
+/// read before the lock; which attempt is the current one is read after it.
+async fn lock(
+    connection: &mut Connection,
+    key: ResourceKey,
+) -> Result<ProvisionedResourceId, Failure> {
+    let (resource, attempt) = resolve(connection, key).await?;
+    let locked = sqlx::query(sql!("SELECT id FROM resources WHERE id = $1", for_update))
+        .bind(resource)
+        .fetch_optional(&mut *connection)
+        .await?;
+    if locked.is_none() {
+        return Err(Failure::NotFound {
+            kind: ResourceId::KIND,
+        });
+    }
+    let attempt = match attempt {
+        Some(attempt) => attempt,
+        None => current_attempt(connection, resource).await?,
+    };
+    sqlx::query(sql!(
+        "SELECT id FROM nodes WHERE provisioned_resource_id = $1 ORDER BY id",
+        for_update
+    ))
+    .bind(attempt)
+    .fetch_all(connection)
+    .await?;
+    Ok(ProvisionedResourceId::new(attempt))
+}
+
+async fn resolve(
+    connection: &mut Connection,
+    key: ResourceKey,
+) -> Result<(Uuid, Option<Uuid>), Failure> {
+    let (kind, row) = match key {
+        ResourceKey::Resource(id) => return Ok((id.as_uuid(), None)),
+        ResourceKey::Attempt(id) => (
+            ProvisionedResourceId::KIND,
+            sqlx::query(
+                "SELECT resource_id, id AS attempt FROM provisioned_resources WHERE id = $1",
+            )
+            .bind(id.as_uuid())
+            .fetch_optional(connection)
+            .await?,
+        ),
+        ResourceKey::Token(hash) => (
+            "bootstrap_token",
+            sqlx::query(
+                "SELECT a.resource_id, a.id AS attempt FROM bootstrap_tokens t \
+                 JOIN provisioned_resources a ON a.id = t.provisioned_resource_id \
+                 WHERE t.hash = $1",
+            )
+            .bind(&hash.as_bytes()[..])
+            .fetch_optional(connection)
+            .await?,
+        ),
+        ResourceKey::Node(id) => (
+            NodeId::KIND,
+            sqlx::query(
+                "SELECT resource_id, provisioned_resource_id AS attempt FROM nodes WHERE id = $1",
+            )
+            .bind(id.as_uuid())
+            .fetch_optional(connection)
+            .await?,
+        ),
+    };
+    let row = row.ok_or(Failure::NotFound { kind })?;
+    Ok((row.try_get("resource_id")?, Some(row.try_get("attempt")?)))
+}
+
+async fn current_attempt(connection: &mut Connection, resource: Uuid) -> Result<Uuid, Failure> {
+    let row = sqlx::query(
+        "SELECT id FROM provisioned_resources WHERE resource_id = $1 \
+         ORDER BY attempt DESC LIMIT 1",
+    )
+    .bind(resource)
+    .fetch_optional(connection)
+    .await?
+    .ok_or(Failure::NotFound {
+        kind: ProvisionedResourceId::KIND,
+    })?;
+    Ok(row.try_get("id")?)
+}

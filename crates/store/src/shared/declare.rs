@@ -1,0 +1,206 @@
+//! What a declaration is checked against, resolved with the project row locked.
+//!
+//! The lock makes declarations of one project take turns, so that the handle
+//! that was seen free still is when it is taken.
+
+use slipway_app::ports::store::DeclareKey;
+use slipway_core::blueprint::BlueprintVersion;
+use slipway_core::ids::{CloudCredentialId, CloudId, ProjectId};
+use slipway_core::placement::Placement;
+use slipway_core::snapshot::{CredentialView, DeclareSnapshot};
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use super::{Connection, Row, rows};
+use crate::failure::Failure;
+use crate::fault::Fault;
+
+pub(super) async fn load(
+    connection: &mut Connection,
+    key: &DeclareKey,
+) -> Result<DeclareSnapshot, Failure> {
+    let project = project_lock(connection, &key.project).await?;
+    let blueprint = blueprint_version(connection, &key.blueprint, key.version.as_deref()).await?;
+    let assigned_credentials = match project {
+        Some(project) => assigned_credentials(connection, project).await?,
+        None => Vec::new(),
+    };
+    let credential = match (&key.credential, &assigned_credentials[..]) {
+        (Some(name), _) => credential(connection, project, name).await?,
+        (None, [(id, _)]) => credential(connection, project, &id.to_string()).await?,
+        (None, _) => None,
+    };
+    let (placement, holder) = match project {
+        Some(project) => (
+            placement(connection, project).await?,
+            holder(connection, project, &key.handle).await?,
+        ),
+        None => (None, None),
+    };
+    let now = sqlx::query(sql!("SELECT ", now, " AS now"))
+        .fetch_one(connection)
+        .await?;
+    Ok(DeclareSnapshot {
+        now: now.try_get::<crate::micros::Micros, _>("now")?.into(),
+        project: project.map(ProjectId::new),
+        blueprint,
+        credential,
+        assigned_credentials: assigned_credentials
+            .into_iter()
+            .map(|(_, name)| name)
+            .collect(),
+        placement,
+        holder,
+    })
+}
+
+/// A text that may be a name or an id. The id is null where it is no UUID.
+pub(super) fn as_id(text: &str) -> Option<Uuid> {
+    Uuid::try_parse(text).ok()
+}
+
+async fn project_lock(
+    connection: &mut Connection,
+    project: &str,
+) -> Result<Option<Uuid>, sqlx::Error> {
+    let row = sqlx::query(sql!(
+        "SELECT id FROM projects WHERE name = $1 OR id = $2 ORDER BY id LIMIT 1",
+        for_update
+    ))
+    .bind(project)
+    .bind(as_id(project))
+    .fetch_optional(connection)
+    .await?;
+    row.map(|row| row.try_get("id")).transpose()
+}
+
+/// The named version, or the one that was published last.
+async fn blueprint_version(
+    connection: &mut Connection,
+    slug: &str,
+    version: Option<&str>,
+) -> Result<Option<BlueprintVersion>, Failure> {
+    let row = sqlx::query(
+        "SELECT v.id AS v_id, v.blueprint_id AS v_blueprint_id, b.slug AS v_slug, \
+         v.version AS v_version, b.engine AS v_engine, \
+         v.parameter_schema AS v_parameter_schema, \
+         v.injection_strategy AS v_injection_strategy, v.mesh_role AS v_mesh_role, \
+         v.provider_kinds AS v_provider_kinds \
+         FROM blueprints b JOIN blueprint_versions v ON v.blueprint_id = b.id \
+         WHERE b.slug = $1 AND ($2 IS NULL OR v.version = $2) \
+         ORDER BY v.published_at DESC, v.id DESC LIMIT 1",
+    )
+    .bind(slug)
+    .bind(version)
+    .fetch_optional(connection)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let id: Uuid = row.try_get("v_id")?;
+    rows::blueprint_version(&row)
+        .map(Some)
+        .map_err(|fault| Failure::Corrupt { id, fault })
+}
+
+/// The credentials that the project may use; the rows are kept from being
+/// withdrawn until this transaction is over.
+async fn assigned_credentials(
+    connection: &mut Connection,
+    project: Uuid,
+) -> Result<Vec<(Uuid, String)>, sqlx::Error> {
+    let ids: Vec<Uuid> = sqlx::query(sql!(
+        "SELECT cloud_credential_id AS id FROM credential_assignments WHERE project_id = $1",
+        for_share
+    ))
+    .bind(project)
+    .fetch_all(&mut *connection)
+    .await?
+    .iter()
+    .map(|row| row.try_get("id"))
+    .collect::<Result<_, _>>()?;
+    let found = sqlx::query(sql!(
+        "SELECT id, name FROM cloud_credentials WHERE id ",
+        (one_of "$1"),
+        " ORDER BY name, id"
+    ))
+    .bind(crate::id_list::IdList(ids))
+    .fetch_all(connection)
+    .await?;
+    found
+        .iter()
+        .map(|row| Ok((row.try_get("id")?, row.try_get("name")?)))
+        .collect()
+}
+
+/// By name or id. A name is unique within its cloud only; one that the project
+/// may use comes before one that it may not.
+async fn credential(
+    connection: &mut Connection,
+    project: Option<Uuid>,
+    name_or_id: &str,
+) -> Result<Option<CredentialView>, Failure> {
+    let row = sqlx::query(
+        "SELECT k.id, k.name, k.cloud_id, k.kv_mount, k.kv_path, c.provider, \
+         CASE WHEN g.project_id IS NULL THEN 0 ELSE 1 END AS assigned \
+         FROM cloud_credentials k LEFT JOIN clouds c ON c.id = k.cloud_id \
+         LEFT JOIN credential_assignments g \
+            ON g.cloud_credential_id = k.id AND g.project_id = $3 \
+         WHERE k.name = $1 OR k.id = $2 ORDER BY assigned DESC, k.id LIMIT 1",
+    )
+    .bind(name_or_id)
+    .bind(as_id(name_or_id))
+    .bind(project)
+    .fetch_optional(connection)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let id: Uuid = row.try_get("id")?;
+    credential_view(&row, id)
+        .map(Some)
+        .map_err(|fault| Failure::Corrupt { id, fault })
+}
+
+fn credential_view(row: &Row, id: Uuid) -> Result<CredentialView, Fault> {
+    Ok(CredentialView {
+        id: CloudCredentialId::new(id),
+        name: rows::get(row, "name")?,
+        cloud_id: CloudId::new(rows::get(row, "cloud_id")?),
+        provider: rows::get(row, "provider")?,
+        assigned: rows::get::<i32>(row, "assigned")? == 1,
+        kv_mount: rows::get(row, "kv_mount")?,
+        kv_path: rows::get(row, "kv_path")?,
+    })
+}
+
+async fn placement(
+    connection: &mut Connection,
+    project: Uuid,
+) -> Result<Option<Placement>, Failure> {
+    let row = sqlx::query(
+        "SELECT s.cluster_id AS p_cluster_id, c.name AS p_cluster, s.namespace AS p_namespace, \
+         s.namespace_phase AS p_namespace_phase, c.substrate_uid AS p_substrate_uid \
+         FROM cluster_assignments s JOIN clusters c ON c.id = s.cluster_id \
+         WHERE s.project_id = $1",
+    )
+    .bind(project)
+    .fetch_optional(connection)
+    .await?;
+    match row {
+        None => Ok(None),
+        Some(row) => rows::placement(&row).map_err(|fault| Failure::Corrupt { id: project, fault }),
+    }
+}
+
+async fn holder(
+    connection: &mut Connection,
+    project: Uuid,
+    handle: &str,
+) -> Result<Option<Uuid>, sqlx::Error> {
+    let row = sqlx::query(
+        "SELECT id FROM resources \
+         WHERE project_id = $1 AND handle = $2 AND deleted_at IS NULL",
+    )
+    .bind(project)
+    .bind(handle)
+    .fetch_optional(connection)
+    .await?;
+    row.map(|row| row.try_get("id")).transpose()
+}

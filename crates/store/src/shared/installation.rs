@@ -1,0 +1,28 @@
+//! The identity of this installation: drawn once, when the database was made.
+//! Every object that Slipway makes outside carries it.
+
+use slipway_core::ids::InstallationId;
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use super::Connection;
+
+/// Draws the id if there is none. Several replicas may start at once; one of
+/// them inserts, the others find it.
+pub(super) async fn ensure(connection: &mut Connection) -> Result<(), sqlx::Error> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|error| sqlx::Error::Configuration(Box::new(error)))?;
+    let id: Uuid = uuid::Builder::from_random_bytes(random).into_uuid();
+    sqlx::query("INSERT INTO installation (singleton, id) VALUES (1, $1) ON CONFLICT DO NOTHING")
+        .bind(id)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+pub(super) async fn fetch(connection: &mut Connection) -> Result<InstallationId, sqlx::Error> {
+    let row = sqlx::query("SELECT id FROM installation")
+        .fetch_one(connection)
+        .await?;
+    Ok(InstallationId::new(row.try_get("id")?))
+}

@@ -1,0 +1,77 @@
+//! API keys: found by their short part, replaced by their name.
+
+use slipway_app::ports::store::ApiKey;
+use slipway_core::ids::ApiKeyId;
+use slipway_core::token::SecretHash;
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use super::{Backend, Row, rows};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::micros::Micros;
+
+pub(super) async fn find(backend: &Backend, short: &str) -> Result<Option<ApiKey>, Failure> {
+    let mut connection = backend.reader().await?;
+    let row = sqlx::query(
+        "SELECT id, name, short, hash, role, expires_at, revoked_at FROM api_keys \
+         WHERE short = $1",
+    )
+    .bind(short)
+    .fetch_optional(&mut *connection)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let id: Uuid = row.try_get("id")?;
+    api_key(&row, id)
+        .map(Some)
+        .map_err(|fault| Failure::Corrupt { id, fault })
+}
+
+fn api_key(row: &Row, id: Uuid) -> Result<ApiKey, Fault> {
+    let hash: Vec<u8> = rows::get(row, "hash")?;
+    Ok(ApiKey {
+        id: ApiKeyId::new(id),
+        name: rows::get(row, "name")?,
+        short: rows::get(row, "short")?,
+        hash: SecretHash::from_slice(&hash)
+            .ok_or_else(|| Fault::new("hash", "must have 32 bytes"))?,
+        role: rows::get(row, "role")?,
+        expires_at: rows::time_or_null(row, "expires_at")?,
+        revoked_at: rows::time_or_null(row, "revoked_at")?,
+    })
+}
+
+pub(super) async fn put(backend: &Backend, key: &ApiKey) -> Result<(), Failure> {
+    let mut connection = backend.writer().await?;
+    sqlx::query(sql!(
+        "INSERT INTO api_keys (id, name, short, hash, role, expires_at, revoked_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7) \
+         ON CONFLICT (name) DO UPDATE SET id = excluded.id, short = excluded.short, \
+         hash = excluded.hash, role = excluded.role, expires_at = excluded.expires_at, \
+         revoked_at = excluded.revoked_at, created_at = ",
+        now
+    ))
+    .bind(key.id.as_uuid())
+    .bind(&key.name)
+    .bind(&key.short)
+    .bind(&key.hash.as_bytes()[..])
+    .bind(&key.role)
+    .bind(key.expires_at.map(Micros::from))
+    .bind(key.revoked_at.map(Micros::from))
+    .execute(&mut *connection)
+    .await?;
+    Ok(())
+}
+
+pub(super) async fn count(backend: &Backend) -> Result<u64, Failure> {
+    let mut connection = backend.reader().await?;
+    let row = sqlx::query(sql!(
+        "SELECT count(*) AS usable FROM api_keys WHERE revoked_at IS NULL \
+         AND (expires_at IS NULL OR expires_at > ",
+        now,
+        ")"
+    ))
+    .fetch_one(&mut *connection)
+    .await?;
+    Ok(u64::try_from(row.try_get::<i64, _>("usable")?).unwrap_or(0))
+}

@@ -1,0 +1,83 @@
+//! The outbox: events get their positions here, and are read by them.
+//!
+//! A position is given after the event was committed, under the lock of the one
+//! row that holds the last position. Positions are therefore dense and in the
+//! order of commits: an event that becomes visible later gets a later one, and
+//! a reader that has seen position n has seen all before it. Hot transactions
+//! never touch that row.
+
+use slipway_app::ports::store::{Page, PositionedEvent};
+use slipway_core::ids::{EventId, Revision};
+use sqlx::Row as _;
+use sqlx::types::Json;
+
+use super::{Backend, Row};
+use crate::failure::Failure;
+use crate::micros::Micros;
+
+pub(super) async fn relay(backend: &Backend, limit: u32) -> Result<u64, Failure> {
+    if !has_unpublished(backend).await? {
+        return Ok(0);
+    }
+    let mut transaction = backend.begin().await?;
+    let last: i64 = sqlx::query(sql!("SELECT last_position FROM outbox_head", for_update))
+        .fetch_one(&mut *transaction)
+        .await?
+        .try_get("last_position")?;
+    let given = sqlx::query(
+        "UPDATE outbox_events SET position = numbered.position FROM \
+         (SELECT seq, $1 + row_number() OVER (ORDER BY seq) AS position FROM \
+            (SELECT seq FROM outbox_events WHERE position IS NULL ORDER BY seq LIMIT $2) \
+            AS unpublished) \
+         AS numbered WHERE outbox_events.seq = numbered.seq",
+    )
+    .bind(last)
+    .bind(i64::from(limit))
+    .execute(&mut *transaction)
+    .await?
+    .rows_affected();
+    sqlx::query("UPDATE outbox_head SET last_position = last_position + $1")
+        .bind(i64::try_from(given).unwrap_or(i64::MAX))
+        .execute(&mut *transaction)
+        .await?;
+    transaction.commit().await?;
+    Ok(given)
+}
+
+/// A relay with nothing to do must not take the write lock several times a
+/// second.
+async fn has_unpublished(backend: &Backend) -> Result<bool, sqlx::Error> {
+    let mut connection = backend.reader().await?;
+    let row = sqlx::query("SELECT seq FROM outbox_events WHERE position IS NULL LIMIT 1")
+        .fetch_optional(&mut *connection)
+        .await?;
+    Ok(row.is_some())
+}
+
+pub(super) async fn list(
+    backend: &Backend,
+    page: Page<i64>,
+) -> Result<Vec<PositionedEvent>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found = sqlx::query(
+        "SELECT id, position, event_type, aggregate_id, revision, occurred_at, payload \
+         FROM outbox_events WHERE position > $1 ORDER BY position LIMIT $2",
+    )
+    .bind(page.after.unwrap_or(0))
+    .bind(i64::from(page.limit))
+    .fetch_all(&mut *connection)
+    .await?;
+    Ok(found.iter().map(event).collect::<Result<_, _>>()?)
+}
+
+fn event(row: &Row) -> Result<PositionedEvent, sqlx::Error> {
+    Ok(PositionedEvent {
+        id: EventId::new(row.try_get("id")?),
+        position: row.try_get("position")?,
+        event_type: row.try_get("event_type")?,
+        aggregate_id: row.try_get("aggregate_id")?,
+        revision: Revision(row.try_get("revision")?),
+        occurred_at: row.try_get::<Micros, _>("occurred_at")?.into(),
+        payload: row.try_get::<Json<serde_json::Value>, _>("payload")?.0,
+    })
+}

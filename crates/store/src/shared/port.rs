@@ -1,0 +1,152 @@
+//! The port, method by method. Each calls the function that does it, runs it
+//! again where the database asks for that, and translates the failure.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use slipway_app::ports::store::{
+    ApiKey, Claimed, CorruptRow, DeclareKey, DeclareRule, Error, Heartbeat, HistoryLine, Page,
+    PositionedEvent, ResourceFilter, ResourceKey, ResourceRule, Store,
+};
+use slipway_app::seed::Seed;
+use slipway_core::commit::Release;
+use slipway_core::deletion::Deletion;
+use slipway_core::ids::{DeletionId, InstallationId, NodeId, ProvisionedResourceId, ResourceId};
+use slipway_core::node::Node;
+use slipway_core::snapshot::ResourceSnapshot;
+
+use super::{Backend, claims, decide, installation, keys, outbox, reads, seed};
+use crate::failure::Failure;
+use crate::retry::retried;
+
+#[async_trait]
+impl Store for Backend {
+    async fn ping(&self) -> Result<(), Error> {
+        let mut connection = self.reader().await.map_err(Failure::from)?;
+        sqlx::query("SELECT 1")
+            .execute(&mut *connection)
+            .await
+            .map_err(Failure::from)?;
+        Ok(())
+    }
+
+    async fn installation(&self) -> Result<InstallationId, Error> {
+        let mut connection = self.reader().await.map_err(Failure::from)?;
+        Ok(installation::fetch(&mut connection)
+            .await
+            .map_err(Failure::from)?)
+    }
+
+    async fn seed(&self, seed: &Seed) -> Result<(), Error> {
+        Ok(retried!(seed::seed(self, seed))?)
+    }
+
+    async fn decide_declaration(
+        &self,
+        key: &DeclareKey,
+        rule: &mut DeclareRule<'_>,
+    ) -> Result<(), Error> {
+        Ok(retried!(decide::decide_declaration(self, key, &mut *rule))?)
+    }
+
+    async fn decide(&self, key: ResourceKey, rule: &mut ResourceRule<'_>) -> Result<(), Error> {
+        Ok(retried!(decide::decide(self, key, &mut *rule))?)
+    }
+
+    async fn attempt_claim(
+        &self,
+        worker: &str,
+        limit: u32,
+        lease: Duration,
+    ) -> Result<Vec<Claimed>, Error> {
+        Ok(retried!(claims::claim(self, worker, limit, lease))?)
+    }
+
+    async fn attempt_load(
+        &self,
+        ids: &[ProvisionedResourceId],
+    ) -> Result<Vec<Result<ResourceSnapshot, CorruptRow>>, Error> {
+        Ok(retried!(reads::attempt_load(self, ids))?)
+    }
+
+    async fn attempt_release(&self, releases: &[Release]) -> Result<(), Error> {
+        Ok(retried!(claims::release(self, releases))?)
+    }
+
+    async fn attempt_hold(
+        &self,
+        claimed: Claimed,
+        reason: &str,
+        recheck: Duration,
+    ) -> Result<(), Error> {
+        Ok(retried!(claims::hold(self, claimed, reason, recheck))?)
+    }
+
+    async fn attempt_reclaim(&self, worker: &str) -> Result<u64, Error> {
+        Ok(retried!(claims::reclaim(self, worker))?)
+    }
+
+    async fn attempt_wake_all(&self) -> Result<u64, Error> {
+        Ok(retried!(claims::wake_all(self))?)
+    }
+
+    async fn attempt_overdue(&self) -> Result<Option<Duration>, Error> {
+        Ok(claims::overdue(self).await?)
+    }
+
+    async fn outbox_relay(&self, limit: u32) -> Result<u64, Error> {
+        Ok(retried!(outbox::relay(self, limit))?)
+    }
+
+    async fn node_heartbeat(&self, id: NodeId) -> Result<Option<Heartbeat>, Error> {
+        Ok(retried!(reads::node_heartbeat(self, id))?)
+    }
+
+    async fn node_fetch(&self, id: NodeId) -> Result<Option<Node>, Error> {
+        Ok(reads::node_fetch(self, id).await?)
+    }
+
+    async fn node_list(&self, page: Page<NodeId>) -> Result<Vec<Node>, Error> {
+        Ok(reads::node_list(self, page).await?)
+    }
+
+    async fn resource_fetch(&self, id: ResourceId) -> Result<Option<ResourceSnapshot>, Error> {
+        Ok(reads::resource_fetch(self, id).await?)
+    }
+
+    async fn resource_list(
+        &self,
+        filter: &ResourceFilter,
+        page: Page<ResourceId>,
+    ) -> Result<Vec<Result<ResourceSnapshot, CorruptRow>>, Error> {
+        Ok(reads::resource_list(self, filter, page).await?)
+    }
+
+    async fn history_list(&self, id: ProvisionedResourceId) -> Result<Vec<HistoryLine>, Error> {
+        Ok(reads::history_list(self, id).await?)
+    }
+
+    async fn deletion_fetch(&self, id: DeletionId) -> Result<Option<Deletion>, Error> {
+        Ok(reads::deletion_fetch(self, id).await?)
+    }
+
+    async fn deletion_list(&self, page: Page<DeletionId>) -> Result<Vec<Deletion>, Error> {
+        Ok(reads::deletion_list(self, page).await?)
+    }
+
+    async fn event_list(&self, page: Page<i64>) -> Result<Vec<PositionedEvent>, Error> {
+        Ok(outbox::list(self, page).await?)
+    }
+
+    async fn api_key_find(&self, short: &str) -> Result<Option<ApiKey>, Error> {
+        Ok(keys::find(self, short).await?)
+    }
+
+    async fn api_key_put(&self, key: &ApiKey) -> Result<(), Error> {
+        Ok(retried!(keys::put(self, key))?)
+    }
+
+    async fn api_key_count(&self) -> Result<u64, Error> {
+        Ok(keys::count(self).await?)
+    }
+}

@@ -1,0 +1,273 @@
+//! Reads without a decision: resources, nodes, deletions, history.
+//!
+//! Lists go by id after a cursor, which is stable however the set changes
+//! meanwhile. What belongs to a page is loaded for the whole page at once.
+
+use slipway_app::ports::store::{CorruptRow, Heartbeat, HistoryLine, Page, ResourceFilter};
+use slipway_core::deletion::Deletion;
+use slipway_core::ids::{DeletionId, DrainId, NodeId, ProvisionedResourceId, ResourceId};
+use slipway_core::node::{Drain, Node};
+use slipway_core::snapshot::ResourceSnapshot;
+use sqlx::{QueryBuilder, Row as _};
+use uuid::Uuid;
+
+use super::declare::as_id;
+use super::{Backend, Db, Row, rows, snapshot};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::micros::Micros;
+
+/// A page of attempts, each a snapshot or a row that cannot be used.
+type Snapshots = Vec<Result<ResourceSnapshot, CorruptRow>>;
+
+pub(super) async fn attempt_load(
+    backend: &Backend,
+    ids: &[ProvisionedResourceId],
+) -> Result<Snapshots, Failure> {
+    let mut transaction = backend.begin_read().await?;
+    let loaded = snapshot::load(&mut transaction, ids).await?;
+    transaction.rollback().await?;
+    Ok(loaded
+        .into_iter()
+        .map(|(id, loaded)| {
+            loaded.map_err(|fault| CorruptRow {
+                id: id.as_uuid(),
+                reason: fault.to_string(),
+            })
+        })
+        .collect())
+}
+
+pub(super) async fn resource_fetch(
+    backend: &Backend,
+    id: ResourceId,
+) -> Result<Option<ResourceSnapshot>, Failure> {
+    let mut transaction = backend.begin_read().await?;
+    let current = sqlx::query(
+        "SELECT id FROM provisioned_resources WHERE resource_id = $1 \
+         ORDER BY attempt DESC LIMIT 1",
+    )
+    .bind(id.as_uuid())
+    .fetch_optional(&mut *transaction)
+    .await?;
+    let Some(current) = current else {
+        return Ok(None);
+    };
+    let attempt = ProvisionedResourceId::new(current.try_get("id")?);
+    let loaded = snapshot::load(&mut transaction, &[attempt]).await?;
+    transaction.rollback().await?;
+    loaded
+        .into_iter()
+        .next()
+        .map(|(id, loaded)| {
+            loaded.map_err(|fault| Failure::Corrupt {
+                id: id.as_uuid(),
+                fault,
+            })
+        })
+        .transpose()
+}
+
+pub(super) async fn resource_list(
+    backend: &Backend,
+    filter: &ResourceFilter,
+    page: Page<ResourceId>,
+) -> Result<Snapshots, Failure> {
+    let mut query: QueryBuilder<Db> = QueryBuilder::new(
+        "SELECT a.id FROM resources r JOIN provisioned_resources a ON a.resource_id = r.id \
+         WHERE a.attempt = (SELECT max(latest.attempt) FROM provisioned_resources latest \
+            WHERE latest.resource_id = r.id)",
+    );
+    if let Some(after) = page.after {
+        query.push(" AND r.id > ").push_bind(after.as_uuid());
+    }
+    if let Some(project) = &filter.project {
+        query
+            .push(" AND r.project_id IN (SELECT id FROM projects WHERE name = ")
+            .push_bind(project)
+            .push(" OR id = ")
+            .push_bind(as_id(project))
+            .push(")");
+    }
+    if let Some(handle) = &filter.handle {
+        query.push(" AND r.handle = ").push_bind(handle);
+    }
+    if let Some(phase) = &filter.phase {
+        query.push(" AND a.status = ").push_bind(phase);
+    }
+    if !filter.show_deleted {
+        query.push(" AND r.deleted_at IS NULL");
+    }
+    query
+        .push(" ORDER BY r.id LIMIT ")
+        .push_bind(i64::from(page.limit));
+
+    let mut transaction = backend.begin_read().await?;
+    let ids: Vec<ProvisionedResourceId> = query
+        .build()
+        .fetch_all(&mut *transaction)
+        .await?
+        .iter()
+        .map(|row| row.try_get("id").map(ProvisionedResourceId::new))
+        .collect::<Result<_, _>>()?;
+    let loaded = snapshot::load(&mut transaction, &ids).await?;
+    transaction.rollback().await?;
+    Ok(loaded
+        .into_iter()
+        .map(|(id, loaded)| {
+            loaded.map_err(|fault| CorruptRow {
+                id: id.as_uuid(),
+                reason: fault.to_string(),
+            })
+        })
+        .collect())
+}
+
+pub(super) async fn history_list(
+    backend: &Backend,
+    id: ProvisionedResourceId,
+) -> Result<Vec<HistoryLine>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found = sqlx::query(
+        "SELECT at, from_phase, to_phase, why FROM phase_history \
+         WHERE provisioned_resource_id = $1 ORDER BY seq",
+    )
+    .bind(id.as_uuid())
+    .fetch_all(&mut *connection)
+    .await?;
+    let lines = found.iter().map(|row| {
+        Ok(HistoryLine {
+            at: row.try_get::<Micros, _>("at")?.into(),
+            from: row.try_get("from_phase")?,
+            to: row.try_get("to_phase")?,
+            why: row.try_get("why")?,
+        })
+    });
+    Ok(lines.collect::<Result<_, sqlx::Error>>()?)
+}
+
+macro_rules! deletion_columns {
+    () => {
+        "SELECT id AS d_id, kind AS d_kind, target_id AS d_target_id, state AS d_state, \
+         requested_by AS d_requested_by, reason AS d_reason, members AS d_members, \
+         revision AS d_revision, requested_at AS d_requested_at, done_at AS d_done_at, \
+         restorable_until AS d_restorable_until FROM deletions "
+    };
+}
+
+pub(super) async fn deletion_fetch(
+    backend: &Backend,
+    id: DeletionId,
+) -> Result<Option<Deletion>, Failure> {
+    let mut connection = backend.reader().await?;
+    let row = sqlx::query(concat!(deletion_columns!(), "WHERE id = $1"))
+        .bind(id.as_uuid())
+        .fetch_optional(&mut *connection)
+        .await?;
+    match row {
+        None => Ok(None),
+        Some(row) => rows::deletion(&row).map_err(|fault| Failure::Corrupt {
+            id: id.as_uuid(),
+            fault,
+        }),
+    }
+}
+
+/// Rows that cannot be read are logged and left out: a list has no place for
+/// them, and one bad row must not hide the others.
+pub(super) async fn deletion_list(
+    backend: &Backend,
+    page: Page<DeletionId>,
+) -> Result<Vec<Deletion>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found = sqlx::query(concat!(
+        deletion_columns!(),
+        "WHERE ($1 IS NULL OR id > $1) ORDER BY id LIMIT $2"
+    ))
+    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(i64::from(page.limit))
+    .fetch_all(&mut *connection)
+    .await?;
+    Ok(readable(DeletionId::KIND, "d_id", &found, rows::deletion)
+        .flatten()
+        .collect())
+}
+
+pub(super) async fn node_fetch(backend: &Backend, id: NodeId) -> Result<Option<Node>, Failure> {
+    let mut connection = backend.reader().await?;
+    let row = sqlx::query("SELECT * FROM nodes WHERE id = $1")
+        .bind(id.as_uuid())
+        .fetch_optional(&mut *connection)
+        .await?;
+    row.map(|row| {
+        rows::node(&row).map_err(|fault| Failure::Corrupt {
+            id: id.as_uuid(),
+            fault,
+        })
+    })
+    .transpose()
+}
+
+pub(super) async fn node_list(backend: &Backend, page: Page<NodeId>) -> Result<Vec<Node>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found =
+        sqlx::query("SELECT * FROM nodes WHERE ($1 IS NULL OR id > $1) ORDER BY id LIMIT $2")
+            .bind(page.after.map(|id| id.as_uuid()))
+            .bind(i64::from(page.limit))
+            .fetch_all(&mut *connection)
+            .await?;
+    Ok(readable(NodeId::KIND, "id", &found, rows::node).collect())
+}
+
+/// Does not count as a write of the node: its revision guards decisions, and a
+/// heartbeat has no part in any.
+pub(super) async fn node_heartbeat(
+    backend: &Backend,
+    id: NodeId,
+) -> Result<Option<Heartbeat>, Failure> {
+    let mut connection = backend.writer().await?;
+    let row = sqlx::query(sql!(
+        "UPDATE nodes SET last_heartbeat_at = ",
+        now,
+        " WHERE id = $1 AND deregistered_at IS NULL \
+         RETURNING last_heartbeat_at, drain_id, drain_requested_at"
+    ))
+    .bind(id.as_uuid())
+    .fetch_optional(&mut *connection)
+    .await?;
+    row.map(|row| {
+        heartbeat(&row).map_err(|fault| Failure::Corrupt {
+            id: id.as_uuid(),
+            fault,
+        })
+    })
+    .transpose()
+}
+
+fn heartbeat(row: &Row) -> Result<Heartbeat, Fault> {
+    let drain_id: Option<Uuid> = rows::get(row, "drain_id")?;
+    let requested_at = rows::time_or_null(row, "drain_requested_at")?;
+    Ok(Heartbeat {
+        accepted_at: rows::time(row, "last_heartbeat_at")?,
+        drain: drain_id.zip(requested_at).map(|(id, requested_at)| Drain {
+            id: DrainId::new(id),
+            requested_at,
+        }),
+    })
+}
+
+fn readable<'r, T>(
+    kind: &'static str,
+    id_column: &'static str,
+    found: &'r [Row],
+    read: impl Fn(&Row) -> Result<T, Fault> + 'r,
+) -> impl Iterator<Item = T> + 'r {
+    found.iter().filter_map(move |row| {
+        read(row)
+            .inspect_err(|fault| {
+                let id = row.try_get::<Uuid, _>(id_column).unwrap_or_default();
+                tracing::error!(kind, %id, %fault, "a row cannot be read and is left out of a list");
+            })
+            .ok()
+    })
+}

@@ -1,0 +1,171 @@
+//! Writing the seed: what is missing is inserted, what is there stays as it is.
+
+use serde_json::json;
+use slipway_app::seed::Seed;
+use slipway_core::placement::NamespacePhase;
+use sqlx::Row as _;
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use super::{Backend, Connection};
+use crate::failure::Failure;
+
+pub(super) async fn seed(backend: &Backend, seed: &Seed) -> Result<(), Failure> {
+    let mut transaction = backend.begin().await?;
+    let project = named(
+        &mut transaction,
+        "INSERT INTO projects (id, name) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+        "SELECT id FROM projects WHERE name = $1",
+        seed.project_id.as_uuid(),
+        &seed.project,
+    )
+    .await?;
+    let cloud = cloud(&mut transaction, seed).await?;
+    let credential = credential(&mut transaction, seed, cloud).await?;
+    sqlx::query(
+        "INSERT INTO credential_assignments (project_id, cloud_credential_id) \
+         VALUES ($1, $2) ON CONFLICT DO NOTHING",
+    )
+    .bind(project)
+    .bind(credential)
+    .execute(&mut *transaction)
+    .await?;
+    placement(&mut transaction, seed, project).await?;
+    blueprint(&mut transaction, seed).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+/// Inserts a row by its name and answers the id that the name has then.
+async fn named(
+    connection: &mut Connection,
+    insert: &'static str,
+    select: &'static str,
+    id: Uuid,
+    name: &str,
+) -> Result<Uuid, sqlx::Error> {
+    sqlx::query(insert)
+        .bind(id)
+        .bind(name)
+        .execute(&mut *connection)
+        .await?;
+    sqlx::query(select)
+        .bind(name)
+        .fetch_one(connection)
+        .await?
+        .try_get("id")
+}
+
+async fn cloud(connection: &mut Connection, seed: &Seed) -> Result<Uuid, sqlx::Error> {
+    sqlx::query(
+        "INSERT INTO clouds (id, name, provider, endpoint) VALUES ($1, $2, $3, $4) \
+         ON CONFLICT DO NOTHING",
+    )
+    .bind(seed.cloud_id.as_uuid())
+    .bind(&seed.cloud)
+    .bind(&seed.provider)
+    .bind(Json(json!({})))
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query("SELECT id FROM clouds WHERE name = $1")
+        .bind(&seed.cloud)
+        .fetch_one(connection)
+        .await?
+        .try_get("id")
+}
+
+async fn credential(
+    connection: &mut Connection,
+    seed: &Seed,
+    cloud: Uuid,
+) -> Result<Uuid, sqlx::Error> {
+    sqlx::query(
+        "INSERT INTO cloud_credentials (id, cloud_id, name, kv_mount, kv_path) \
+         VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
+    )
+    .bind(seed.credential_id.as_uuid())
+    .bind(cloud)
+    .bind(&seed.credential)
+    .bind(&seed.kv_mount)
+    .bind(&seed.kv_path)
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query("SELECT id FROM cloud_credentials WHERE cloud_id = $1 AND name = $2")
+        .bind(cloud)
+        .bind(&seed.credential)
+        .fetch_one(connection)
+        .await?
+        .try_get("id")
+}
+
+/// A seeded namespace is Ready from the start: the engines that are seeded make
+/// it themselves when they first need it.
+async fn placement(
+    connection: &mut Connection,
+    seed: &Seed,
+    project: Uuid,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "INSERT INTO clusters (id, name, engine, substrate_uid) VALUES ($1, $2, $3, $4) \
+         ON CONFLICT DO NOTHING",
+    )
+    .bind(seed.cluster_id.as_uuid())
+    .bind(&seed.cluster)
+    .bind(seed.engine.as_str())
+    .bind(&seed.substrate_uid)
+    .execute(&mut *connection)
+    .await?;
+    let cluster: Uuid = sqlx::query("SELECT id FROM clusters WHERE name = $1")
+        .bind(&seed.cluster)
+        .fetch_one(&mut *connection)
+        .await?
+        .try_get("id")?;
+    sqlx::query(
+        "INSERT INTO cluster_assignments (project_id, cluster_id, namespace, namespace_phase) \
+         VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+    )
+    .bind(project)
+    .bind(cluster)
+    .bind(format!("{}{project}", seed.namespace_prefix))
+    .bind(NamespacePhase::Ready.as_str())
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn blueprint(connection: &mut Connection, seed: &Seed) -> Result<(), sqlx::Error> {
+    let version = &seed.blueprint;
+    sqlx::query(
+        "INSERT INTO blueprints (id, slug, display_name, description, engine) \
+         VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
+    )
+    .bind(version.blueprint_id.as_uuid())
+    .bind(&version.slug)
+    .bind(&seed.blueprint_name)
+    .bind(&seed.blueprint_description)
+    .bind(version.engine.as_str())
+    .execute(&mut *connection)
+    .await?;
+    let blueprint: Uuid = sqlx::query("SELECT id FROM blueprints WHERE slug = $1")
+        .bind(&version.slug)
+        .fetch_one(&mut *connection)
+        .await?
+        .try_get("id")?;
+    // The engines that are seeded know their blueprints; these two texts are
+    // for engines that hand them to a cluster.
+    sqlx::query(
+        "INSERT INTO blueprint_versions (id, blueprint_id, version, xrd, composition, \
+         parameter_schema, injection_strategy, mesh_role, provider_kinds) \
+         VALUES ($1, $2, $3, '', '', $4, $5, $6, $7) ON CONFLICT DO NOTHING",
+    )
+    .bind(version.id.as_uuid())
+    .bind(blueprint)
+    .bind(&version.version)
+    .bind(Json(&version.parameter_schema))
+    .bind(version.injection_strategy.as_str())
+    .bind(version.mesh_role.as_str())
+    .bind(Json(&version.provider_kinds))
+    .execute(connection)
+    .await?;
+    Ok(())
+}

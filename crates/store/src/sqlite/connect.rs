@@ -1,0 +1,136 @@
+//! Opening the file, its connections and its transactions.
+//!
+//! Writes go through one connection and start with BEGIN IMMEDIATE: a deferred
+//! transaction that reads first and writes later fails at once with
+//! BUSY_SNAPSHOT when another writer came in between, and no timeout helps.
+//! Readers have a pool of their own and see the last committed state (WAL).
+
+use std::path::Path;
+use std::time::Duration;
+
+use sqlx::pool::PoolConnection;
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
+use sqlx::{ConnectOptions as _, Connection as _, Transaction};
+
+use super::{Connection, Db, transaction};
+use crate::config::OpenError;
+use crate::directory::{DirectoryError, DirectoryLock};
+use crate::migration::{Migration, Scripts};
+use crate::retry::retried;
+
+/// Longer than the longest write transaction; only the migrations of several
+/// processes at once ever wait for it.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
+
+const READERS: u32 = 8;
+
+pub(crate) const SCHEMA_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
+    version INTEGER NOT NULL PRIMARY KEY,
+    name TEXT NOT NULL,
+    checksum TEXT NOT NULL,
+    applied_at INTEGER NOT NULL
+        DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)),
+    min_reader INTEGER NOT NULL
+) STRICT";
+
+#[derive(Debug)]
+pub(crate) struct Backend {
+    writer: SqlitePool,
+    readers: SqlitePool,
+    _lock: DirectoryLock,
+}
+
+impl Backend {
+    /// Locks the directory of `file`, migrates, and opens both pools.
+    pub(crate) async fn open(file: &Path) -> Result<Self, OpenError> {
+        let lock = lock_directory(file)?;
+        let options = options(file);
+        let mut connection = connect(&options).await?;
+        retried!(super::migrate::migrate_up(&mut connection))?;
+        super::installation::ensure(&mut connection)
+            .await
+            .map_err(OpenError::Sqlite)?;
+        connection.close().await.map_err(OpenError::Sqlite)?;
+        let writer = pool(1)
+            .connect_with(options.clone())
+            .await
+            .map_err(OpenError::Sqlite)?;
+        let readers = pool(READERS)
+            .connect_with(options.pragma("query_only", "on"))
+            .await
+            .map_err(OpenError::Sqlite)?;
+        Ok(Self {
+            writer,
+            readers,
+            _lock: lock,
+        })
+    }
+
+    /// A write transaction, alone in the database from its first statement.
+    pub(crate) async fn begin(&self) -> Result<Transaction<'static, Db>, sqlx::Error> {
+        transaction::begin(&self.writer, "BEGIN IMMEDIATE").await
+    }
+
+    /// A transaction that sees one state of the database and writes nothing.
+    pub(crate) async fn begin_read(&self) -> Result<Transaction<'static, Db>, sqlx::Error> {
+        transaction::begin(&self.readers, "BEGIN").await
+    }
+
+    /// The connection for one writing statement, which is its own transaction.
+    pub(crate) async fn writer(&self) -> Result<PoolConnection<Db>, sqlx::Error> {
+        self.writer.acquire().await
+    }
+
+    /// A connection for one reading statement.
+    pub(crate) async fn reader(&self) -> Result<PoolConnection<Db>, sqlx::Error> {
+        self.readers.acquire().await
+    }
+}
+
+/// Takes the directory that holds the file for this process.
+pub(crate) fn lock_directory(file: &Path) -> Result<DirectoryLock, DirectoryError> {
+    let directory = file
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    DirectoryLock::acquire(directory.unwrap_or_else(|| Path::new(".")))
+}
+
+pub(crate) fn options(file: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(file)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        // FULL, not NORMAL: in WAL mode NORMAL may lose the last commits with
+        // the power, and a decision that was answered must not be lost.
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(BUSY_TIMEOUT)
+}
+
+fn pool(size: u32) -> SqlitePoolOptions {
+    // A connection to a file does not go stale, so none is tested or retired.
+    SqlitePoolOptions::new()
+        .max_connections(size)
+        .test_before_acquire(false)
+        .idle_timeout(None)
+        .max_lifetime(None)
+}
+
+/// Switching a new file to WAL takes an exclusive lock for which SQLite does
+/// not wait by itself.
+pub(crate) async fn connect(options: &SqliteConnectOptions) -> Result<Connection, OpenError> {
+    retried!(options.connect()).map_err(OpenError::Sqlite)
+}
+
+/// The write lock of the file is the migration lock.
+pub(crate) async fn begin_migration(
+    connection: &mut Connection,
+) -> Result<Transaction<'_, Db>, sqlx::Error> {
+    connection.begin_with("BEGIN IMMEDIATE").await
+}
+
+pub(crate) fn scripts(migration: &'static Migration) -> &'static Scripts {
+    &migration.sqlite
+}

@@ -1,0 +1,182 @@
+//! The store on both databases: the conformance suite, and what only an adapter
+//! can be asked: bad rows, reopening, one process per directory.
+
+use std::sync::Arc;
+
+use slipway_app::ports::Store;
+use slipway_app::testing;
+use slipway_store::{DirectoryError, OpenError, StoreConfig, migrate_down_to, open};
+use slipway_testkit::postgres::TestDatabase;
+use sqlx::Connection as _;
+
+/// Of each named race; the pairs add 135 rounds to 13 times this.
+const ROUNDS: u32 = 12;
+
+struct Sqlite {
+    directory: tempfile::TempDir,
+}
+
+impl Sqlite {
+    fn new() -> Self {
+        Self {
+            directory: tempfile::tempdir().expect("a folder"),
+        }
+    }
+
+    fn config(&self) -> StoreConfig {
+        StoreConfig::new(format!(
+            "sqlite:{}",
+            self.directory.path().join("slipway.db").display()
+        ))
+    }
+
+    async fn open(&self) -> Arc<dyn Store> {
+        open(self.config()).await.expect("the store opens")
+    }
+}
+
+/// A database of its own, or nothing where there is no PostgreSQL.
+async fn postgres(test: &str) -> Option<TestDatabase> {
+    let server = slipway_testkit::postgres::shared(test).await?;
+    Some(server.database(test).await)
+}
+
+async fn open_postgres(database: &TestDatabase) -> Arc<dyn Store> {
+    open(StoreConfig::new(database.url()))
+        .await
+        .expect("the store opens")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sqlite_conforms() {
+    let sqlite = Sqlite::new();
+    testing::conformance(sqlite.open().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn postgres_conforms() {
+    let Some(database) = postgres("conforms").await else {
+        return;
+    };
+    testing::conformance(open_postgres(&database).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sqlite_bears_races() {
+    let sqlite = Sqlite::new();
+    testing::races(sqlite.open().await, ROUNDS).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn postgres_bears_races() {
+    let Some(database) = postgres("races").await else {
+        return;
+    };
+    testing::races(open_postgres(&database).await, ROUNDS).await;
+}
+
+/// Asked to be deleted while Pending: a contradiction that no rule writes.
+const SPOIL: &str =
+    "UPDATE provisioned_resources SET deletion_requested_at = created_at WHERE id = $1";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_isolates_a_bad_row() {
+    let sqlite = Sqlite::new();
+    let store = sqlite.open().await;
+    testing::bad_row(store, async |attempt| {
+        let file = sqlite.directory.path().join("slipway.db");
+        let url = format!("sqlite:{}", file.display());
+        let mut connection = sqlx::SqliteConnection::connect(&url)
+            .await
+            .expect("a connection");
+        let query = sqlx::query(SPOIL).bind(attempt.as_uuid());
+        query
+            .execute(&mut connection)
+            .await
+            .expect("the row is spoiled");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_isolates_a_bad_row() {
+    let Some(database) = postgres("bad_row").await else {
+        return;
+    };
+    testing::bad_row(open_postgres(&database).await, async |attempt| {
+        let mut connection = sqlx::PgConnection::connect(database.url())
+            .await
+            .expect("a connection");
+        let query = sqlx::query(SPOIL).bind(attempt.as_uuid());
+        query
+            .execute(&mut connection)
+            .await
+            .expect("the row is spoiled");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn sqlite_keeps_what_it_was_given_and_its_directory_to_itself() {
+    let sqlite = Sqlite::new();
+    let store = sqlite.open().await;
+    let installation = store.installation().await.expect("an installation");
+
+    let second = open(sqlite.config())
+        .await
+        .expect_err("the directory is taken");
+    let OpenError::Directory(DirectoryError::DataDirectoryInUse { directory }) = &second else {
+        panic!("{second:?}");
+    };
+    assert_eq!(directory, sqlite.directory.path());
+    let down = migrate_down_to(sqlite.config(), 0)
+        .await
+        .expect_err("somebody uses it");
+    assert!(matches!(down, OpenError::Directory(_)), "{down}");
+
+    drop(store);
+    let store = sqlite.open().await;
+    assert_eq!(
+        store.installation().await.expect("an installation"),
+        installation
+    );
+    drop(store);
+    assert_eq!(
+        migrate_down_to(sqlite.config(), 0)
+            .await
+            .expect("a way back"),
+        1
+    );
+}
+
+#[tokio::test]
+async fn postgres_keeps_what_it_was_given_and_serves_many() {
+    let Some(database) = postgres("reopen").await else {
+        return;
+    };
+    let (first, second) = (
+        open_postgres(&database).await,
+        open_postgres(&database).await,
+    );
+    let installation = first.installation().await.expect("an installation");
+    assert_eq!(
+        second.installation().await.expect("an installation"),
+        installation
+    );
+}
+
+#[tokio::test]
+async fn a_database_that_does_not_exist_is_refused_at_once() {
+    let Some(database) = postgres("missing").await else {
+        return;
+    };
+    let url = database.url().replace(database.name(), "no_such_database");
+    let error = open(StoreConfig::new(url))
+        .await
+        .expect_err("there is none");
+    assert!(
+        matches!(error, OpenError::DatabaseRefused { .. }),
+        "{error}"
+    );
+    assert!(error.to_string().contains("no_such_database"), "{error}");
+}

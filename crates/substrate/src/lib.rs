@@ -1,0 +1,7 @@
+//! The engines: how a composite becomes something real. Each implements the
+//! substrate port of the application and knows nothing of the others, of
+//! phases, or of the database.
+//!
+//! * [`local`]: a node is a process of this machine in a directory of its own.
+
+pub mod local;

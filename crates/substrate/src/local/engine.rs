@@ -1,0 +1,359 @@
+//! The substrate port on a root folder. Every action is a short run of file
+//! operations on a blocking thread; none waits for a process to do something.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rustix::process::Signal;
+use serde_json::json;
+use slipway_app::ports::substrate::{Address, Error, Substrate};
+use slipway_core::blueprint::Engine;
+use slipway_core::ids::InstallationId;
+use slipway_core::observation::{CompositeReport, LiveComposite};
+use slipway_render::RenderedComposite;
+use slipway_render::composite;
+
+use super::node::{self, Locked, Object};
+use super::process::{self, Holder, Starter};
+use super::root::{Root, random_uid, unfinished};
+
+/// How long a delete waits for an agent that ends promptly, which most do: it
+/// saves the caller a second round. Longer would hold its slot.
+const PROMPT: Duration = Duration::from_millis(200);
+const PROMPT_LOOK: Duration = Duration::from_millis(10);
+
+/// How often an apply looks again at a directory that came or went meanwhile.
+const LOOKS: usize = 5;
+
+#[derive(Debug, Clone)]
+pub struct LocalConfig {
+    /// The substrate root. Made on the first start.
+    pub root: PathBuf,
+    /// What is started for a node: the program with these arguments and the
+    /// node directory as the last one.
+    pub agent_program: PathBuf,
+    pub agent_arguments: Vec<String>,
+    /// From the first SIGTERM to SIGKILL.
+    pub stop_grace: Duration,
+    /// Whose objects these are; others' are not touched.
+    pub installation: InstallationId,
+}
+
+impl LocalConfig {
+    pub const DEFAULT_STOP_GRACE: Duration = Duration::from_secs(5);
+}
+
+/// The engine. Cheap to clone, nothing is lost when it is dropped: the agents
+/// run on, and another engine on the same root finds them.
+#[derive(Debug, Clone)]
+pub struct LocalSubstrate {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    root: Root,
+    starter: Starter,
+    stop_grace: Duration,
+    installation: String,
+}
+
+impl LocalSubstrate {
+    /// Opens the root and finishes what a crashed process left half done.
+    pub fn open(config: LocalConfig) -> Result<Self, Error> {
+        let shown = config.root.display().to_string();
+        let root = Root::open(&config.root)
+            .and_then(|root| root.tidy().map(|()| root))
+            .map_err(|error| failed("open the substrate root", &shown, &error))?;
+        let arguments = config
+            .agent_arguments
+            .into_iter()
+            .map(OsString::from)
+            .collect();
+        Ok(Self {
+            inner: Arc::new(Inner {
+                root,
+                starter: Starter::new(config.agent_program, arguments),
+                stop_grace: config.stop_grace,
+                installation: config.installation.to_string(),
+            }),
+        })
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        action: impl FnOnce(&Inner) -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let inner = self.inner.clone();
+        let done = tokio::task::spawn_blocking(move || action(&inner)).await;
+        done.map_err(|error| Error::Failed(format!("the file work was interrupted: {error}")))
+    }
+}
+
+#[async_trait]
+impl Substrate for LocalSubstrate {
+    fn engine(&self) -> Engine {
+        Engine::Local
+    }
+
+    async fn identity(&self) -> Result<String, Error> {
+        self.blocking(|inner| match inner.root.look().doubt(None) {
+            None => Ok(inner.root.uid().to_owned()),
+            Some(doubt) => Err(Error::Failed(doubt)),
+        })
+        .await?
+    }
+
+    async fn observe(&self, addresses: &[Address]) -> Vec<CompositeReport> {
+        let batch = addresses.to_vec();
+        let reports = self.blocking(move |inner| inner.observe(&batch)).await;
+        reports.unwrap_or_else(|error| {
+            let unknown = CompositeReport::Unknown {
+                reason: error.to_string(),
+            };
+            vec![unknown; addresses.len()]
+        })
+    }
+
+    async fn apply(&self, composite: &RenderedComposite) -> Result<(), Error> {
+        let composite = composite.clone();
+        self.blocking(move |inner| inner.apply(&composite)).await?
+    }
+
+    async fn delete(&self, address: &Address, uid: &str) -> Result<(), Error> {
+        let mut tell = Tell::Agent;
+        let looks = PROMPT.as_millis() / PROMPT_LOOK.as_millis();
+        for _ in 0..looks {
+            let (address, uid) = (address.clone(), uid.to_owned());
+            match self
+                .blocking(move |inner| inner.delete(&address, &uid, tell))
+                .await??
+            {
+                Deletion::Done => return Ok(()),
+                Deletion::Waiting => tokio::time::sleep(PROMPT_LOOK).await,
+            }
+            tell = Tell::Nobody;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tell {
+    Agent,
+    Nobody,
+}
+
+enum Deletion {
+    Done,
+    /// The agent was told and has not ended yet.
+    Waiting,
+}
+
+impl Inner {
+    fn observe(&self, addresses: &[Address]) -> Vec<CompositeReport> {
+        if let Err(error) = self.root.retired_remove() {
+            tracing::warn!(%error, "a retired node directory cannot be removed yet");
+        }
+        let before = self.root.look();
+        let reports: Vec<_> = addresses
+            .iter()
+            .map(
+                |address| match before.doubt(address.substrate_uid.as_deref()) {
+                    Some(reason) => CompositeReport::Unknown { reason },
+                    None => self.report(address),
+                },
+            )
+            .collect();
+        // A root that went away in between made everything look absent.
+        let after = self.root.look();
+        let confirm = |(report, address): (CompositeReport, &Address)| match report {
+            CompositeReport::Absent => match after.doubt(address.substrate_uid.as_deref()) {
+                Some(reason) => CompositeReport::Unknown { reason },
+                None => CompositeReport::Absent,
+            },
+            report => report,
+        };
+        reports.into_iter().zip(addresses).map(confirm).collect()
+    }
+
+    fn report(&self, address: &Address) -> CompositeReport {
+        let unknown = |reason| CompositeReport::Unknown { reason };
+        let directory = match self.directory(&address.namespace, &address.name) {
+            Ok(directory) => directory,
+            Err(error) => return unknown(error.to_string()),
+        };
+        let shown = format!("{}/{}", address.namespace, address.name);
+        match Object::read(&directory) {
+            Ok(None) => CompositeReport::Absent,
+            Err(error) => unknown(format!(
+                "the node directory {shown} cannot be read: {error}"
+            )),
+            Ok(Some(object)) => {
+                let owner = address.provisioned_resource_id.to_string();
+                if let Err(error) = self.must_be_ours(&object, &shown, Some(&owner)) {
+                    return unknown(error.to_string());
+                }
+                match live(&directory, &object) {
+                    Ok(live) => CompositeReport::Present(Box::new(live)),
+                    Err(error) => unknown(format!(
+                        "the node directory {shown} cannot be read: {error}"
+                    )),
+                }
+            }
+        }
+    }
+
+    /// *Expected flow:* look up → create beside and move into place if absent →
+    /// lock → check whose it is and who wrote it last → write what differs →
+    /// start the agent unless it runs.
+    /// *Guarantees:* an object of somebody else, or one written under a newer
+    /// claim, is not touched; two applies never leave two agents.
+    /// *Caveat:* returns before the agent holds its lock.
+    fn apply(&self, composite: &RenderedComposite) -> Result<(), Error> {
+        if let Some(doubt) = self.root.look().doubt(None) {
+            return Err(Error::Failed(doubt));
+        }
+        let shown = format!("{}/{}", composite.namespace(), composite.name());
+        let fail = |error: io::Error| failed("apply", &shown, &error);
+        let directory = self.directory(composite.namespace(), composite.name())?;
+        let rendered = composite.expose_object();
+        for _ in 0..LOOKS {
+            let Some(locked) = Locked::lock(&directory).map_err(fail)? else {
+                let uid = random_uid().map_err(fail)?;
+                let unfinished = unfinished(&directory, &uid);
+                node::create(&directory, rendered, &uid, &unfinished).map_err(fail)?;
+                continue;
+            };
+            let Some(live) = locked.object().map_err(fail)? else {
+                continue;
+            };
+            let owner =
+                rendered["metadata"]["labels"][composite::LABEL_PROVISIONED_RESOURCE].as_str();
+            self.must_be_ours(&live, &shown, owner)?;
+            let ours = composite.claim_token();
+            if let Some(found) = composite::claim_token(live.value()).filter(|found| *found > ours)
+            {
+                return Err(Error::Superseded { ours, found });
+            }
+            if node::is_terminating(&directory).map_err(fail)? {
+                return Err(Error::Conflict(format!(
+                    "the node {shown} is being taken down; apply again when it is gone"
+                )));
+            }
+            locked.update(&live, rendered).map_err(fail)?;
+            return self
+                .starter
+                .ensure_running(&directory)
+                .map_err(|error| failed("start the agent of", &shown, &error));
+        }
+        Err(Error::Failed(format!(
+            "the node directory {shown} keeps coming and going; try again"
+        )))
+    }
+
+    /// *Expected flow:* check the uid → mark as terminating → SIGTERM, or
+    /// SIGKILL once the grace has passed → when nobody holds the agent's lock:
+    /// move the directory out of sight → remove it.
+    /// *Guarantees:* the directory disappears only while no agent can run in
+    /// it, and in one step; whatever a crash leaves is removed by the next
+    /// delete, observation or start.
+    fn delete(&self, address: &Address, uid: &str, tell: Tell) -> Result<Deletion, Error> {
+        if let Some(doubt) = self.root.look().doubt(address.substrate_uid.as_deref()) {
+            return Err(Error::Failed(doubt));
+        }
+        let shown = format!("{}/{}", address.namespace, address.name);
+        let fail = |error: io::Error| failed("delete", &shown, &error);
+        let directory = self.directory(&address.namespace, &address.name)?;
+        let done = || {
+            self.root
+                .retired_remove()
+                .map(|()| Deletion::Done)
+                .map_err(fail)
+        };
+
+        let Some(locked) = Locked::lock(&directory).map_err(fail)? else {
+            return done();
+        };
+        let Some(live) = locked.object().map_err(fail)? else {
+            return done();
+        };
+        let owner = address.provisioned_resource_id.to_string();
+        self.must_be_ours(&live, &shown, Some(&owner))?;
+        if live.uid() != uid {
+            return Err(Error::Conflict(format!(
+                "the node {shown} has the uid {} and not {uid}: it was made anew since it was read",
+                live.uid()
+            )));
+        }
+        let age = locked.terminate().map_err(fail)?;
+        if tell == Tell::Agent {
+            let signal = if age >= self.stop_grace {
+                Signal::KILL
+            } else {
+                Signal::TERM
+            };
+            process::signal(&directory, signal).map_err(fail)?;
+        }
+        let retired = process::without_agent(&directory, || self.root.node_retire(&directory, uid));
+        if retired.map_err(fail)?.is_none() {
+            return Ok(Deletion::Waiting);
+        }
+        self.starter.forget(&directory);
+        drop(locked);
+        done()
+    }
+
+    fn directory(&self, namespace: &str, name: &str) -> Result<PathBuf, Error> {
+        self.root.node(namespace, name).ok_or_else(|| {
+            Error::Failed(format!(
+                "`{namespace}/{name}` is no name for a node directory; names are plain and do not begin with a dot"
+            ))
+        })
+    }
+
+    fn must_be_ours(&self, object: &Object, shown: &str, owner: Option<&str>) -> Result<(), Error> {
+        let installation = composite::installation(object.value());
+        if installation != Some(&self.installation) {
+            return Err(Error::Conflict(format!(
+                "the node {shown} belongs to the installation {} and not to {}; it is left alone",
+                installation.unwrap_or("(none)"),
+                self.installation,
+            )));
+        }
+        if object.provisioned_resource() != owner {
+            return Err(Error::Conflict(format!(
+                "the node {shown} belongs to the provisioned resource {} and not to {}; it is left alone",
+                object.provisioned_resource().unwrap_or("(none)"),
+                owner.unwrap_or("(none)"),
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn live(directory: &Path, object: &Object) -> io::Result<LiveComposite> {
+    let holder = process::holder(directory)?;
+    Ok(LiveComposite {
+        uid: object.uid().to_owned(),
+        ready: holder != Holder::Nobody,
+        failure: node::failure(directory)?,
+        terminating: node::is_terminating(directory)?,
+        owned_hash: composite::owned_hash(object.value()),
+        carried: composite::carried(object.value()),
+        injected: composite::injected(object.value()),
+        evidence: json!({
+            "directory": directory.display().to_string(),
+            "pid": holder.pid().map(|pid| pid.as_raw_nonzero().get()),
+            "agent": node::status(directory),
+        }),
+    })
+}
+
+fn failed(action: &str, what: &str, error: &io::Error) -> Error {
+    Error::Failed(format!("could not {action} {what}: {error}"))
+}

@@ -1,0 +1,230 @@
+//! The substrate root: a folder with an identity, shared by the replicas of
+//! one host.
+//!
+//! `substrate.uid` tells one root from another. A root that is not mounted, or
+//! a fresh one in the place of a lost one, looks just like a root whose nodes
+//! are all gone; only the uid tells them apart, and without it nothing in here
+//! is ever called absent.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::files;
+
+const UID: &str = "substrate.uid";
+/// Directories that were taken down and only have to be removed.
+const GONE: &str = ".gone";
+/// Directories that are still being laid out.
+const UNFINISHED: &str = ".new-";
+
+#[derive(Debug)]
+pub(super) struct Root {
+    path: PathBuf,
+    uid: String,
+}
+
+impl Root {
+    /// Opens the root, making it on the first start. Of several processes that
+    /// make it at once, one gives the uid.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        files::create_folder(path)?;
+        // Agents are started with another working directory.
+        let path = path.canonicalize()?;
+        let file = path.join(UID);
+        if files::read_if_there(&file)?.is_none() {
+            let temporary = path.join(format!("{UNFINISHED}{}", random_uid()?));
+            files::create(&temporary, random_uid()?.as_bytes())?;
+            // A link fails where a rename would replace the winner's file.
+            let linked = fs::hard_link(&temporary, &file);
+            files::remove_if_there(&temporary)?;
+            match linked {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => files::sync_folder(&path)?,
+            }
+        }
+        let uid = fs::read_to_string(&file)?.trim().to_owned();
+        if uid.is_empty() {
+            return Err(io::Error::other(format!("{} is empty", file.display())));
+        }
+        Ok(Self { path, uid })
+    }
+
+    pub(super) fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    /// Reads which root is there now.
+    pub(super) fn look(&self) -> Look<'_> {
+        Look {
+            root: self,
+            found: files::read_if_there(&self.path.join(UID)),
+        }
+    }
+
+    /// Where the node of this name lives. `None` for names that could leave
+    /// the root or collide with its own entries.
+    pub(super) fn node(&self, namespace: &str, name: &str) -> Option<PathBuf> {
+        let plain =
+            |text: &str| !text.is_empty() && !text.starts_with('.') && !text.contains(['/', '\0']);
+        (plain(namespace) && plain(name) && namespace != UID)
+            .then(|| self.path.join(namespace).join(name))
+    }
+
+    /// Removes what crashed processes left: unfinished and retired directories.
+    /// A creator in another replica that is at work right now finds its
+    /// unfinished directory gone and starts over.
+    pub(super) fn tidy(&self) -> io::Result<()> {
+        for namespace in fs::read_dir(&self.path)? {
+            let namespace = namespace?;
+            if !namespace.file_type()?.is_dir() {
+                continue;
+            }
+            for entry in fs::read_dir(namespace.path())? {
+                let entry = entry?;
+                if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+                    files::remove_tree_if_there(&entry.path())?;
+                }
+            }
+        }
+        self.retired_remove()
+    }
+
+    /// Takes a node directory out of sight in one step.
+    pub(super) fn node_retire(&self, node: &Path, uid: &str) -> io::Result<()> {
+        files::create_folder(&self.path.join(GONE))?;
+        fs::rename(node, self.path.join(GONE).join(uid))?;
+        if let Some(folder) = node.parent() {
+            files::sync_folder(folder)?;
+        }
+        Ok(())
+    }
+
+    /// Removes every retired directory, also those of a crashed process.
+    pub(super) fn retired_remove(&self) -> io::Result<()> {
+        let entries = match fs::read_dir(self.path.join(GONE)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        for entry in entries {
+            files::remove_tree_if_there(&entry?.path())?;
+        }
+        Ok(())
+    }
+}
+
+/// One look at the identity of a root, good for a batch of questions.
+#[derive(Debug)]
+pub(super) struct Look<'a> {
+    root: &'a Root,
+    found: io::Result<Option<Vec<u8>>>,
+}
+
+impl Look<'_> {
+    /// The reason why nothing can be said about what is below the root.
+    /// `recorded` is the uid that somebody remembers of it; without one it has
+    /// to be the root that was opened.
+    pub(super) fn doubt(&self, recorded: Option<&str>) -> Option<String> {
+        let shown = self.root.path.display();
+        let expected = recorded.unwrap_or(&self.root.uid);
+        match &self.found {
+            Ok(Some(found)) if found.trim_ascii() == expected.as_bytes() => None,
+            Ok(Some(found)) => Some(format!(
+                "the substrate root {shown} has the uid {} and not {expected}: another one is in its place",
+                String::from_utf8_lossy(found.trim_ascii()),
+            )),
+            Ok(None) => Some(format!(
+                "the substrate root {shown} is not there, or has lost its {UID}"
+            )),
+            Err(error) => Some(format!(
+                "the substrate root {shown} cannot be read: {error}"
+            )),
+        }
+    }
+}
+
+/// A name beside the node's for a directory that is not finished.
+pub(super) fn unfinished(node: &Path, uid: &str) -> PathBuf {
+    node.with_file_name(format!("{UNFINISHED}{uid}"))
+}
+
+/// 128 random bits as text, for identities that outlive this process.
+pub(super) fn random_uid() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(uuid::Builder::from_random_bytes(bytes)
+        .into_uuid()
+        .to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_keeps_its_uid_and_notices_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("root");
+        let root = Root::open(&path).unwrap();
+        assert_eq!(Root::open(&path).unwrap().uid(), root.uid());
+        assert_eq!(root.look().doubt(None), None);
+        assert_eq!(root.look().doubt(Some(root.uid())), None);
+        assert!(
+            root.look()
+                .doubt(Some("recorded long ago"))
+                .unwrap()
+                .contains("recorded long ago")
+        );
+
+        fs::write(path.join(UID), "another").unwrap();
+        assert!(
+            root.look()
+                .doubt(None)
+                .unwrap()
+                .contains("another one is in its place")
+        );
+        fs::remove_dir_all(&path).unwrap();
+        assert!(root.look().doubt(None).unwrap().contains("not there"));
+    }
+
+    #[test]
+    fn concurrent_first_starts_agree_on_one_uid() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("root");
+        let uids: Vec<String> = std::thread::scope(|scope| {
+            let starts: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| Root::open(&path).unwrap().uid().to_owned()))
+                .collect();
+            starts
+                .into_iter()
+                .map(|start| start.join().unwrap())
+                .collect()
+        });
+        assert!(uids.windows(2).all(|pair| pair[0] == pair[1]), "{uids:?}");
+        assert_eq!(
+            fs::read_dir(&path).unwrap().count(),
+            1,
+            "only the uid file stays"
+        );
+    }
+
+    #[test]
+    fn a_name_never_leads_out_of_the_root() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        for (namespace, name) in [
+            ("", "a"),
+            ("a", ""),
+            ("..", "a"),
+            ("a", ".."),
+            ("a/b", "c"),
+            ("a", "b/c"),
+            (".gone", "a"),
+            (UID, "a"),
+        ] {
+            assert_eq!(root.node(namespace, name), None, "{namespace} {name}");
+        }
+        assert!(root.node("project-1", "edge-1").is_some());
+    }
+}

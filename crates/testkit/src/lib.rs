@@ -1,0 +1,12 @@
+//! Starts the outside parts that tests need, and helps tests to wait and look.
+//!
+//! Owns: the life of every process it starts. Nothing that a test starts
+//! through this crate is left behind, not even when the test process is killed.
+//!
+//! Must not: depend on another crate of ours, so that every crate can use it
+//! in its tests, nor know anything of the domain.
+
+pub mod ports;
+pub mod postgres;
+pub mod process;
+pub mod wait;

@@ -1,0 +1,173 @@
+//! A database for one test.
+//!
+//! Statements go through `psql`. A pool of connections would be bound to the
+//! runtime of whichever test came first and die with it, and a destructor
+//! cannot await; a short-lived process has neither problem, and keeps a
+//! database driver out of the build of `cargo xtask`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anyhow::{Context as _, bail};
+
+use super::server::Postgres;
+
+/// PostgreSQL cuts names at 63 bytes; what is left of a hint then still leaves
+/// room for a process id (at most 7 digits) and a counter.
+const LONGEST_HINT: usize = 40;
+
+/// A fresh database. Dropped with this value, along with whatever is still
+/// connected to it.
+#[derive(Debug)]
+pub struct TestDatabase {
+    url: String,
+    name: String,
+    server_url: String,
+    psql: PathBuf,
+}
+
+impl TestDatabase {
+    /// Where to connect.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Its name on the server, for [`Postgres::database_from_template`].
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Drop for TestDatabase {
+    fn drop(&mut self) {
+        let statement = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
+        // The server may be gone already, and the database with it.
+        let _dropped = run(&self.psql, &self.server_url, &[&statement]);
+    }
+}
+
+impl Postgres {
+    /// A fresh, empty database. `hint`, best the test's name, becomes part of
+    /// its name.
+    ///
+    /// # Panics
+    /// When the server does not make one.
+    pub async fn database(&self, hint: &str) -> TestDatabase {
+        self.create(hint, None).await
+    }
+
+    /// A fresh copy of the database named `template`: much faster than
+    /// migrating an empty one again.
+    ///
+    /// # Panics
+    /// When the server does not make one, for instance because somebody is
+    /// still connected to the template. PostgreSQL waits five seconds for such
+    /// connections to end.
+    pub async fn database_from_template(&self, hint: &str, template: &str) -> TestDatabase {
+        self.create(hint, Some(template)).await
+    }
+
+    async fn create(&self, hint: &str, template: Option<&str>) -> TestDatabase {
+        let name = unique_name(hint);
+        // Left there by a process that was killed and whose id is used again.
+        let make_room = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
+        let create = match template {
+            Some(template) => format!("CREATE DATABASE {name} TEMPLATE {}", quoted(template)),
+            None => format!("CREATE DATABASE {name}"),
+        };
+        let (psql, server_url) = (self.psql().to_owned(), self.url().to_owned());
+        let created =
+            tokio::task::spawn_blocking(move || run(&psql, &server_url, &[&make_room, &create]))
+                .await
+                .context("the thread that runs psql panicked")
+                .flatten();
+        if let Err(error) = created {
+            panic!("cannot make the database {name}: {error:#}");
+        }
+        TestDatabase {
+            url: self.url_of_database(&name),
+            name,
+            server_url: self.url().to_owned(),
+            psql: self.psql().to_owned(),
+        }
+    }
+}
+
+/// Runs statements one after the other, each in a transaction of its own.
+fn run(psql: &Path, url: &str, statements: &[&str]) -> anyhow::Result<()> {
+    let mut command = Command::new(psql);
+    command
+        .args([
+            "--no-psqlrc",
+            "--quiet",
+            "--no-password",
+            "--set=ON_ERROR_STOP=1",
+        ])
+        .arg(format!("--dbname={url}"))
+        .env("PGCONNECT_TIMEOUT", "10")
+        // "does not exist, skipping" is a notice nobody needs.
+        .env("PGOPTIONS", "-c client_min_messages=warning")
+        .stdin(Stdio::null());
+    for statement in statements {
+        command.arg(format!("--command={statement}"));
+    }
+    let answer = command.output().with_context(|| {
+        format!(
+            "cannot run {} (apt-get install postgresql-client)",
+            psql.display()
+        )
+    })?;
+    if !answer.status.success() {
+        bail!("{}", String::from_utf8_lossy(&answer.stderr).trim());
+    }
+    Ok(())
+}
+
+/// A name that no other test uses at the same time, of letters, digits and
+/// underscores only, so that it needs no quoting.
+fn unique_name(hint: &str) -> String {
+    static COUNTER: AtomicU32 = AtomicU32::new(0);
+    let hint: String = hint
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_lowercase()
+            } else {
+                '_'
+            }
+        })
+        .take(LONGEST_HINT)
+        .collect();
+    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+    format!("test_{hint}_{}_{number}", std::process::id())
+}
+
+fn quoted(identifier: &str) -> String {
+    format!("\"{}\"", identifier.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{quoted, unique_name};
+
+    #[test]
+    fn names_are_unique_plain_and_short_enough() {
+        let hint = "Store::Shared tests; DROP".repeat(5);
+        let (first, second) = (unique_name(&hint), unique_name(&hint));
+        assert_ne!(first, second);
+        for name in [first, second] {
+            assert!(name.len() <= 63, "{name} would be cut by the server");
+            assert!(
+                name.chars()
+                    .all(|c| matches!(c, 'a'..='z' | '0'..='9' | '_')),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_template_name_cannot_end_its_quotes() {
+        assert_eq!(quoted("a\"b"), "\"a\"\"b\"");
+    }
+}

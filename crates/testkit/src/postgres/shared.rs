@@ -1,0 +1,62 @@
+//! The server that all tests of a run, or at least of a process, share.
+
+use std::env;
+use std::io::Write as _;
+use std::sync::{Once, OnceLock};
+
+use super::server::{Options, Postgres};
+
+/// Names a server that is there already.
+pub const DATABASE_URL_VARIABLE: &str = "SLIPWAY_TEST_DATABASE_URL";
+/// Set to `1`, a test that needs PostgreSQL fails where there is none.
+pub const REQUIRE_VARIABLE: &str = "SLIPWAY_REQUIRE_POSTGRES";
+
+/// The server for `test`, or `None` where PostgreSQL is not installed; then
+/// the first test of the process to ask has said so on standard error, and a
+/// test that gets `None` returns.
+///
+/// # Panics
+/// When there should be a server but it cannot be had, and where PostgreSQL is
+/// not installed although [`REQUIRE_VARIABLE`] is `1`.
+pub async fn shared(test: &str) -> Option<&'static Postgres> {
+    // A static is never dropped: the keeper takes a server that we started
+    // down when this process ends.
+    static SERVER: OnceLock<Result<Option<Postgres>, String>> = OnceLock::new();
+    let ready = tokio::task::spawn_blocking(|| {
+        SERVER.get_or_init(|| obtain().map_err(|error| format!("{error:#}")))
+    });
+    match ready.await {
+        Ok(Ok(Some(server))) => Some(server),
+        Ok(Ok(None)) => {
+            report_absence(test);
+            None
+        }
+        Ok(Err(error)) => panic!("{test}: no PostgreSQL for tests: {error}"),
+        Err(error) => panic!("{test}: no PostgreSQL for tests: {error}"),
+    }
+}
+
+fn obtain() -> anyhow::Result<Option<Postgres>> {
+    match env::var(DATABASE_URL_VARIABLE) {
+        Ok(url) if !url.is_empty() => Postgres::at(&url).map(Some),
+        _ => Postgres::start(Options::default()),
+    }
+}
+
+fn report_absence(test: &str) {
+    assert!(
+        env::var(REQUIRE_VARIABLE).as_deref() != Ok("1"),
+        "{test}: PostgreSQL is not installed (apt-get install postgresql), \
+         and {REQUIRE_VARIABLE}=1 forbids going on without it"
+    );
+    static SAID: Once = Once::new();
+    SAID.call_once(|| {
+        // Not `eprintln!`: the test harness captures that and shows it only
+        // for tests that fail. Where standard error is closed nobody reads.
+        let _written = writeln!(
+            std::io::stderr(),
+            "not run: {test}: PostgreSQL is not installed (apt-get install postgresql); \
+             nor any other test of this process that needs it"
+        );
+    });
+}

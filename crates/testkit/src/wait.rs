@@ -1,0 +1,134 @@
+//! Waiting on a condition, with a message that says what was seen instead.
+//!
+//! Must not: wait for time to pass. A test that needs "long enough" names the
+//! condition that it means.
+
+use std::fmt::Display;
+use std::panic::Location;
+use std::time::Duration;
+
+/// Short enough not to be noticed in a test, long enough that a thousand
+/// waiting tests do not keep two cores busy with looking.
+const STEP: Duration = Duration::from_millis(10);
+
+/// What a condition may answer: `bool`, `Option`, or `Result`, whose error is
+/// then the "last seen" of the message and therefore the most telling.
+pub trait Observation {
+    /// What [`until`] returns once the condition holds.
+    type Value;
+
+    /// The value, or a description of what was seen instead.
+    fn into_outcome(self) -> Result<Self::Value, String>;
+}
+
+impl Observation for bool {
+    type Value = ();
+
+    fn into_outcome(self) -> Result<(), String> {
+        if self {
+            Ok(())
+        } else {
+            Err("false".to_owned())
+        }
+    }
+}
+
+impl<T> Observation for Option<T> {
+    type Value = T;
+
+    fn into_outcome(self) -> Result<T, String> {
+        self.ok_or_else(|| "None".to_owned())
+    }
+}
+
+impl<T, E: Display> Observation for Result<T, E> {
+    type Value = T;
+
+    fn into_outcome(self) -> Result<T, String> {
+        // The alternate form prints the causes of an `anyhow::Error` too.
+        self.map_err(|seen| format!("{seen:#}"))
+    }
+}
+
+/// Asks `condition` every 10 ms until it holds, and returns its value.
+///
+/// # Panics
+/// When it does not hold within `timeout`, or one asking takes longer than
+/// that: naming `what`, the caller, the number of askings and what the last
+/// one saw.
+#[track_caller]
+pub fn until<C, O>(
+    timeout: Duration,
+    what: &str,
+    mut condition: C,
+) -> impl Future<Output = O::Value>
+where
+    C: AsyncFnMut() -> O,
+    O: Observation,
+{
+    let caller = Location::caller();
+    async move {
+        let mut asked = 0_u32;
+        let mut last_seen = None;
+        let asking = async {
+            loop {
+                asked += 1;
+                match condition().await.into_outcome() {
+                    Ok(value) => break value,
+                    Err(seen) => last_seen = Some(seen),
+                }
+                tokio::time::sleep(STEP).await;
+            }
+        };
+        if let Ok(value) = tokio::time::timeout(timeout, asking).await {
+            return value;
+        }
+        let last_seen = last_seen.unwrap_or_else(|| "nothing, no asking came to an end".to_owned());
+        panic!(
+            "waited {timeout:?} in vain for {what} (at {caller}); asked {asked} times, \
+             last seen: {last_seen}"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::until;
+
+    const SHORT: Duration = Duration::from_millis(50);
+
+    #[tokio::test]
+    async fn returns_the_value_as_soon_as_the_condition_holds() {
+        let mut asked = 0;
+        let value = until(Duration::from_secs(5), "the third asking", async || {
+            asked += 1;
+            (asked == 3).then_some(asked)
+        })
+        .await;
+        assert_eq!((value, asked), (3, 3));
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "in vain for the moon (at ")]
+    async fn a_timeout_names_what_was_waited_for() {
+        until(SHORT, "the moon", async || false).await;
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "last seen: phase is Pending")]
+    async fn a_timeout_tells_the_last_observation() {
+        until(SHORT, "Ready", async || Err::<(), _>("phase is Pending")).await;
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "no asking came to an end")]
+    async fn a_condition_that_hangs_is_cut_off() {
+        until(SHORT, "an answer", async || {
+            std::future::pending::<()>().await;
+            true
+        })
+        .await;
+    }
+}

@@ -1,0 +1,232 @@
+//! Our own API (`/api/v1`). Requests refuse unknown fields, answers may gain
+//! some. Ids are UUIDs in canonical text, times RFC 3339 in UTC.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Header of a list: ids of rows that were left out because they break an
+/// invariant and are held, separated by commas.
+pub const HELD_ROWS: &str = "slipway-held-rows";
+
+/// `POST /api/v1/resources`. What is not named takes the installation's
+/// default (`default` project, the project's only credential, the newest
+/// version of the blueprint).
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeclareResource {
+    /// Project name or id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// The name of the slot, unique in the project among the not deleted.
+    pub handle: String,
+    /// Blueprint slug.
+    pub blueprint: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Credential name or id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, Value>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+}
+
+/// One declared resource with its current attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resource {
+    pub id: String,
+    pub project_id: String,
+    pub handle: String,
+    pub labels: BTreeMap<String, String>,
+    pub blueprint: String,
+    pub blueprint_version: String,
+    pub engine: String,
+    pub phase: String,
+    pub phase_since: String,
+    pub revision: i64,
+    pub created_at: String,
+    pub updated_at: String,
+    pub deleted_at: Option<String>,
+    /// The deletion that takes it down, if one was asked for.
+    pub deletion_id: Option<String>,
+    pub attempt: Attempt,
+    pub node: Option<Node>,
+    pub blockers: Vec<Blocker>,
+}
+
+/// One filling of the slot: the ProvisionedResource.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    pub id: String,
+    pub number: i32,
+    /// Moves with every change of phase; events carry it.
+    pub revision: i64,
+    pub phase: String,
+    pub xr_name: String,
+    pub parameters: BTreeMap<String, Value>,
+    pub deletion_requested_at: Option<String>,
+    pub failure_reason: Option<String>,
+    pub created_at: String,
+    pub updated_at: String,
+}
+
+/// An enrolled node agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    pub id: String,
+    pub project_id: String,
+    pub resource_id: String,
+    pub provisioned_resource_id: String,
+    pub hostname: String,
+    pub capabilities: Vec<String>,
+    pub registered: bool,
+    /// `unknown`, `healthy`, `stale` or `unreachable`.
+    pub reachability: String,
+    pub registered_at: String,
+    pub last_heartbeat_at: Option<String>,
+    pub drain_requested_at: Option<String>,
+    pub deregistered_at: Option<String>,
+    /// `acknowledged`, `immediate`, `substrate_absent`, `forced`, `replaced` or `left`.
+    pub deregistered_how: Option<String>,
+    pub deregistered_by: Option<String>,
+    pub deregistered_reason: Option<String>,
+}
+
+/// Why something does not advance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blocker {
+    pub code: String,
+    pub message: String,
+    pub since: String,
+    /// Who can do something about it: `operator`, `platform`, `slipway`.
+    pub owner: String,
+    pub evidence: Value,
+    pub next_retry_at: Option<String>,
+    pub remedies: Vec<Remedy>,
+}
+
+/// A way out of a blocker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remedy {
+    pub action: String,
+    pub command: Option<String>,
+    /// Least role that may use it.
+    pub role: String,
+}
+
+/// `GET /api/v1/resources/{id}/explain`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explanation {
+    pub resource_id: String,
+    pub handle: String,
+    pub phase: String,
+    pub phase_since: String,
+    /// One sentence: what has to happen for the phase to change.
+    pub waiting_for: Option<String>,
+    /// When the wait becomes a blocker.
+    pub deadline: Option<String>,
+    /// When the loop looks again at the latest.
+    pub next_check_at: Option<String>,
+    pub observed: Value,
+    pub node: Option<Node>,
+    pub blockers: Vec<Blocker>,
+    pub history: Vec<HistoryEntry>,
+}
+
+/// One change of phase.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryEntry {
+    pub at: String,
+    pub from: Option<String>,
+    pub to: String,
+    pub why: String,
+}
+
+/// `DELETE /api/v1/resources/{id}` takes a reason as `?reason=`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeleteQuery {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// `POST /api/v1/resources/{id}/force-drain`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ForceDrain {
+    pub reason: String,
+}
+
+/// One deletion.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deletion {
+    pub id: String,
+    pub kind: String,
+    pub target_id: String,
+    /// `scheduled`, `running`, `done`, `purging`, `purged`, `cancelled`, `restored`.
+    pub state: String,
+    pub requested_by: String,
+    pub reason: String,
+    pub members: Vec<DeletionMember>,
+    pub requested_at: String,
+    pub done_at: Option<String>,
+    pub restorable_until: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeletionMember {
+    pub kind: String,
+    pub id: String,
+}
+
+/// One lifecycle event, in the order of its position.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// The stable message id.
+    pub id: String,
+    pub position: i64,
+    #[serde(rename = "type")]
+    pub event_type: String,
+    pub aggregate_id: String,
+    pub revision: i64,
+    pub occurred_at: String,
+    pub payload: Value,
+}
+
+/// Paging of every list.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Page {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// `GET /api/v1/loops`: the status of every loop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoopStatus {
+    pub name: String,
+    pub activations: u64,
+    pub last_activation_at: Option<String>,
+    pub last_error: Option<String>,
+    pub claimed: u64,
+    pub failed: u64,
+}
+
+/// `GET /readyz`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Readiness {
+    pub ready: bool,
+    pub probes: Vec<Probe>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probe {
+    pub name: String,
+    pub ok: bool,
+    pub detail: String,
+}

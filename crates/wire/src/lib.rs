@@ -1,0 +1,11 @@
+//! Serde types of the protocols that Slipway speaks. No behaviour and no
+//! dependency on the domain: both ends of a wire may use this crate, and a
+//! change here is a change of a published contract.
+//!
+//! * [`api`]: our own JSON API under `/api/v1`.
+//! * [`plexd`]: the node protocol under `/v1`, both generations of it.
+//! * [`problem`]: the error document of our own API.
+
+pub mod api;
+pub mod plexd;
+pub mod problem;

@@ -1,0 +1,137 @@
+//! What was asked for, and the exit code that answers it.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::bail;
+
+use crate::{test, tidy};
+
+const USAGE: &str = "\
+The chores of a contributor.
+
+  cargo xtask test [FILTER...]   everything that has to be green: format, lints,
+                                 tidy, build, tests. What stands after `test` goes
+                                 to the test binaries: names, or their options
+  cargo xtask tidy               only the rules of the tree
+
+Exit codes: 0 all is well, 1 something failed, 2 the call cannot be carried out
+as it is (unknown command, something to install first).
+";
+
+/// Carries out a command line; `arguments` are without the program's name.
+pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
+    let arguments: Vec<String> = arguments.collect();
+    let outcome = match Request::parse(&arguments) {
+        Request::Help => {
+            print!("{USAGE}");
+            Ok(Verdict::Fine)
+        }
+        Request::Test { filters } => workspace_root().and_then(|root| test::run(&root, filters)),
+        Request::Tidy => workspace_root().and_then(|root| tidy::run(&root)),
+        Request::Unknown(command) => {
+            eprint!("there is no command `{command}`\n\n{USAGE}");
+            Ok(Verdict::NotCarriedOut)
+        }
+    };
+    match outcome {
+        Ok(verdict) => verdict.into(),
+        Err(error) => {
+            eprintln!("{error:#}");
+            Verdict::Failed.into()
+        }
+    }
+}
+
+/// How a chore ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Everything is as it should be.
+    Fine,
+    /// Something is not, and was named.
+    Failed,
+    /// It could not begin; what to do about that was said.
+    NotCarriedOut,
+}
+
+impl From<Verdict> for ExitCode {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Fine => Self::SUCCESS,
+            Verdict::Failed => Self::from(1),
+            Verdict::NotCarriedOut => Self::from(2),
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Request<'a> {
+    Help,
+    Test { filters: &'a [String] },
+    Tidy,
+    Unknown(String),
+}
+
+impl<'a> Request<'a> {
+    fn parse(arguments: &'a [String]) -> Self {
+        let Some((command, rest)) = arguments.split_first() else {
+            return Self::Unknown(String::new());
+        };
+        match (command.as_str(), rest) {
+            ("help" | "-h" | "--help", []) => Self::Help,
+            ("test" | "tidy", [only]) if matches!(only.as_str(), "-h" | "--help") => Self::Help,
+            ("test", filters) => Self::Test { filters },
+            ("tidy", []) => Self::Tidy,
+            _ => Self::Unknown(arguments.join(" ")),
+        }
+    }
+}
+
+/// The folder of the workspace. Cargo tells a program that it runs where its
+/// package is; run without cargo, it is looked for from here upwards.
+pub fn workspace_root() -> anyhow::Result<PathBuf> {
+    let start = match env::var_os("CARGO_MANIFEST_DIR") {
+        Some(folder) => PathBuf::from(folder),
+        None => env::current_dir()?,
+    };
+    let is_root =
+        |folder: &&Path| folder.join("Cargo.lock").exists() && folder.join("crates").is_dir();
+    match start.ancestors().find(is_root) {
+        Some(root) => Ok(root.to_owned()),
+        None => bail!(
+            "{} is not inside the workspace: call this as `cargo xtask`",
+            start.display()
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Request;
+
+    fn parse(line: &str) -> String {
+        let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        format!("{:?}", Request::parse(&arguments))
+    }
+
+    #[test]
+    fn commands_are_told_apart() {
+        assert_eq!(parse("test"), "Test { filters: [] }");
+        assert_eq!(
+            parse("test drain --nocapture"),
+            r#"Test { filters: ["drain", "--nocapture"] }"#
+        );
+        assert_eq!(parse("tidy"), "Tidy");
+        assert_eq!(parse("--help"), "Help");
+        assert_eq!(parse("test --help"), "Help");
+        assert_eq!(parse("test help"), r#"Test { filters: ["help"] }"#);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_not_guessed() {
+        assert_eq!(parse(""), r#"Unknown("")"#);
+        assert_eq!(parse("tset"), r#"Unknown("tset")"#);
+        assert_eq!(parse("tidy everything"), r#"Unknown("tidy everything")"#);
+    }
+}

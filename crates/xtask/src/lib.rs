@@ -1,0 +1,17 @@
+//! The chores of a contributor, behind `cargo xtask`.
+//!
+//! Owns: what a complete test run is (`test`), what is installed for it
+//! (`debian`), and the rules of the tree that no compiler checks (`tidy`).
+//!
+//! Must not: be needed to build, test or run anything; `cargo test` alone works.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line tool talks to its user"
+)]
+
+pub mod command_line;
+pub mod debian;
+pub mod steps;
+pub mod test;
+pub mod tidy;

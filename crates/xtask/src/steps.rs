@@ -1,0 +1,90 @@
+//! Steps of a run, timed, and the table of where the time went.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+/// The steps taken so far. A run stops at the first that fails, and the table
+/// is printed all the same.
+#[derive(Debug, Default)]
+pub struct Steps {
+    taken: Vec<Taken>,
+}
+
+#[derive(Debug)]
+struct Taken {
+    name: String,
+    time: Duration,
+    succeeded: bool,
+}
+
+impl Steps {
+    /// Takes one step. `None` when it failed; the reason was printed.
+    pub fn take<T>(&mut self, name: &str, step: impl FnOnce() -> anyhow::Result<T>) -> Option<T> {
+        println!("\n== {name}");
+        let started = Instant::now();
+        let outcome = step();
+        let time = started.elapsed();
+        let succeeded = outcome.is_ok();
+        self.taken.push(Taken {
+            name: name.to_owned(),
+            time,
+            succeeded,
+        });
+        outcome
+            .inspect_err(|error| eprintln!("{name}: {error:#}"))
+            .ok()
+    }
+
+    /// Whether every step taken succeeded.
+    pub fn all_succeeded(&self) -> bool {
+        self.taken.iter().all(|step| step.succeeded)
+    }
+
+    /// "Where the time went".
+    pub fn table(&self) -> String {
+        let total = self.taken.iter().map(|step| step.time).sum::<Duration>();
+        let verdict = |succeeded| if succeeded { "ok" } else { "failed" };
+        let rows = self
+            .taken
+            .iter()
+            .map(|step| (&*step.name, step.time, verdict(step.succeeded)));
+        let total_row = ("total", total, verdict(self.all_succeeded()));
+        let width = self
+            .taken
+            .iter()
+            .map(|step| step.name.len())
+            .max()
+            .unwrap_or(0)
+            .max(5);
+        let mut table = String::from("\nWhere the time went\n");
+        for (name, time, verdict) in rows.chain([total_row]) {
+            let seconds = time.as_secs_f64();
+            let _infallible = writeln!(table, "  {name:width$}  {seconds:8.1} s  {verdict}");
+        }
+        table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Steps;
+
+    #[test]
+    fn a_failed_step_is_in_the_table_and_fails_the_run() {
+        let mut steps = Steps::default();
+        assert_eq!(steps.take("first", || Ok(1)), Some(1));
+        assert!(steps.all_succeeded());
+        assert_eq!(steps.take::<()>("the second", || anyhow::bail!("no")), None);
+        assert!(!steps.all_succeeded());
+
+        let table = steps.table();
+        let rows: Vec<Vec<&str>> = table
+            .lines()
+            .skip(2)
+            .map(|row| row.split_whitespace().collect())
+            .collect();
+        assert_eq!(rows[0], ["first", "0.0", "s", "ok"]);
+        assert_eq!(rows[1], ["the", "second", "0.0", "s", "failed"]);
+        assert_eq!(rows[2], ["total", "0.0", "s", "failed"]);
+    }
+}
