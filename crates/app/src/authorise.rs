@@ -51,10 +51,7 @@ pub fn authorise(caller: &Caller, verb: Verb) -> Result<Actor, Refusal> {
     if !permitted {
         return Err(Refusal::new(
             ErrorKind::Forbidden,
-            format!(
-                "key `{}` may not do {verb:?}; ask for another role",
-                caller.name
-            ),
+            format!("key `{}` may not do {verb:?}; ask for another role", caller.name),
         ));
     }
     Ok(Actor {

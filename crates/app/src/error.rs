@@ -23,10 +23,7 @@ impl Error {
 
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
-        Self {
-            refusal,
-            internal: None,
-        }
+        Self { refusal, internal: None }
     }
 }
 

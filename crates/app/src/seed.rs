@@ -35,18 +35,23 @@ pub struct Seed {
     pub blueprint_description: String,
 }
 
+/// What the local engine of one machine is called, and which root it stands on.
+#[derive(Debug, Clone)]
+pub struct LocalNames {
+    pub project: String,
+    pub cluster: String,
+    pub substrate_uid: String,
+    pub namespace_prefix: String,
+}
+
 impl Seed {
-    /// The embedded default: everything is called `local`, the project `default`.
-    pub fn local(
-        entropy: &dyn Entropy,
-        substrate_uid: String,
-        namespace_prefix: String,
-    ) -> Result<Self, InvalidSchema> {
+    /// The embedded default: one project, placed on this machine as a cluster.
+    pub fn local(entropy: &dyn Entropy, names: LocalNames) -> Result<Self, InvalidSchema> {
         let cloud_id = CloudId::new(entropy.uuid());
         let credential_id = CloudCredentialId::new(entropy.uuid());
         Ok(Self {
             project_id: ProjectId::new(entropy.uuid()),
-            project: "default".to_owned(),
+            project: names.project,
             cloud_id,
             cloud: "local".to_owned(),
             provider: "local".to_owned(),
@@ -55,10 +60,10 @@ impl Seed {
             kv_mount: "secret".to_owned(),
             kv_path: format!("clouds/{cloud_id}/credentials/{credential_id}"),
             cluster_id: ClusterId::new(entropy.uuid()),
-            cluster: "local".to_owned(),
+            cluster: names.cluster,
             engine: Engine::Local,
-            substrate_uid,
-            namespace_prefix,
+            substrate_uid: names.substrate_uid,
+            namespace_prefix: names.namespace_prefix,
             blueprint: BlueprintVersion {
                 id: BlueprintVersionId::new(entropy.uuid()),
                 blueprint_id: BlueprintId::new(entropy.uuid()),

@@ -245,9 +245,7 @@ fn parse_parameter(text: &str) -> Result<(String, Value), String> {
 
 /// A number with a unit, as `200ms`, `90s`, `5m`, `1h`.
 fn parse_duration(text: &str) -> Result<Duration, String> {
-    let unit = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
+    let unit = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(unit);
     let milliseconds = match unit {
         "ms" => 1,
@@ -256,12 +254,9 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
         "h" => 3_600_000,
         _ => return Err("expected a number with ms, s, m or h, for instance 90s".to_owned()),
     };
-    let number: u64 = number
-        .parse()
-        .map_err(|_| "expected a number, for instance 90s".to_owned())?;
-    let total = number
-        .checked_mul(milliseconds)
-        .ok_or("is too long".to_owned())?;
+    let number: u64 =
+        number.parse().map_err(|_| "expected a number, for instance 90s".to_owned())?;
+    let total = number.checked_mul(milliseconds).ok_or("is too long".to_owned())?;
     Ok(Duration::from_millis(total))
 }
 
@@ -335,27 +330,12 @@ mod tests {
 
     #[test]
     fn times_have_a_unit() {
-        for (text, milliseconds) in [
-            ("200ms", 200),
-            ("90s", 90_000),
-            ("5m", 300_000),
-            ("1h", 3_600_000),
-        ] {
-            assert_eq!(
-                parse_duration(text),
-                Ok(Duration::from_millis(milliseconds)),
-                "{text}"
-            );
+        for (text, milliseconds) in
+            [("200ms", 200), ("90s", 90_000), ("5m", 300_000), ("1h", 3_600_000)]
+        {
+            assert_eq!(parse_duration(text), Ok(Duration::from_millis(milliseconds)), "{text}");
         }
-        for bad in [
-            "",
-            "5",
-            "m",
-            "-5s",
-            "5 m",
-            "99999999999999999999s",
-            "18446744073709551615h",
-        ] {
+        for bad in ["", "5", "m", "-5s", "5 m", "99999999999999999999s", "18446744073709551615h"] {
             assert!(parse_duration(bad).is_err(), "{bad}");
         }
     }
@@ -365,15 +345,10 @@ mod tests {
         let wrong = parse("resource delete web-1 --timeout 5s");
         assert!(wrong.unwrap_err().to_string().contains("--wait"));
         let Command::Resource(ResourceCommand::Delete(delete)) =
-            parse("resource delete web-1 --wait --timeout 5s --yes")
-                .unwrap()
-                .command
+            parse("resource delete web-1 --wait --timeout 5s --yes").unwrap().command
         else {
             panic!("another command");
         };
-        assert_eq!(
-            (delete.wait.wait, delete.wait.timeout),
-            (true, Duration::from_secs(5))
-        );
+        assert_eq!((delete.wait.wait, delete.wait.timeout), (true, Duration::from_secs(5)));
     }
 }

@@ -63,10 +63,7 @@ impl Client {
             // HTTP, and a machine that has none gets an error.
             builder = builder.tls_certs_only([]);
         }
-        if server
-            .host_str()
-            .is_some_and(|host| host == "localhost" || host.starts_with("127."))
-        {
+        if server.host_str().is_some_and(|host| host == "localhost" || host.starts_with("127.")) {
             builder = builder.no_proxy();
         }
         let http = builder.build().map_err(|error| Error::Unreachable {
@@ -77,8 +74,7 @@ impl Client {
     }
 
     pub(crate) async fn resource_declare(&self, body: &DeclareResource) -> Result<Resource, Error> {
-        self.decode(self.request(Method::POST, &["resources"]).json(body))
-            .await
+        self.decode(self.request(Method::POST, &["resources"]).json(body)).await
     }
 
     pub(crate) async fn resource_list(
@@ -87,11 +83,9 @@ impl Client {
         limit: Option<u32>,
     ) -> Result<Listed<Resource>, Error> {
         let mut pairs = Vec::new();
-        for (name, value) in [
-            ("project", &query.project),
-            ("handle", &query.handle),
-            ("phase", &query.phase),
-        ] {
+        for (name, value) in
+            [("project", &query.project), ("handle", &query.handle), ("phase", &query.phase)]
+        {
             if let Some(value) = value {
                 pairs.push((name, value.clone()));
             }
@@ -103,13 +97,11 @@ impl Client {
     }
 
     pub(crate) async fn resource_get(&self, id: &str) -> Result<Resource, Error> {
-        self.decode(self.request(Method::GET, &["resources", id]))
-            .await
+        self.decode(self.request(Method::GET, &["resources", id])).await
     }
 
     pub(crate) async fn resource_explain(&self, id: &str) -> Result<Explanation, Error> {
-        self.decode(self.request(Method::GET, &["resources", id, "explain"]))
-            .await
+        self.decode(self.request(Method::GET, &["resources", id, "explain"])).await
     }
 
     pub(crate) async fn resource_delete(
@@ -129,14 +121,8 @@ impl Client {
         id: &str,
         reason: &str,
     ) -> Result<Resource, Error> {
-        let body = ForceDrain {
-            reason: reason.to_owned(),
-        };
-        self.decode(
-            self.request(Method::POST, &["resources", id, "force-drain"])
-                .json(&body),
-        )
-        .await
+        let body = ForceDrain { reason: reason.to_owned() };
+        self.decode(self.request(Method::POST, &["resources", id, "force-drain"]).json(&body)).await
     }
 
     pub(crate) async fn node_list(&self, limit: Option<u32>) -> Result<Listed<Node>, Error> {
@@ -155,8 +141,7 @@ impl Client {
     }
 
     pub(crate) async fn deletion_get(&self, id: &str) -> Result<Deletion, Error> {
-        self.decode(self.request(Method::GET, &["deletions", id]))
-            .await
+        self.decode(self.request(Method::GET, &["deletions", id])).await
     }
 
     pub(crate) async fn event_list(
@@ -165,8 +150,7 @@ impl Client {
         limit: Option<u32>,
     ) -> Result<Listed<Event>, Error> {
         let pairs = after.map(|position| ("cursor", position.to_string()));
-        self.list("events", pairs.into_iter().collect(), limit)
-            .await
+        self.list("events", pairs.into_iter().collect(), limit).await
     }
 
     async fn list<T: DeserializeOwned>(
@@ -175,27 +159,17 @@ impl Client {
         mut query: Vec<(&str, String)>,
         limit: Option<u32>,
     ) -> Result<Listed<T>, Error> {
-        let most = limit.map_or(usize::MAX, |limit| {
-            usize::try_from(limit).unwrap_or(usize::MAX)
-        });
+        let most = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         query.push(("limit", limit.unwrap_or(PAGE).min(PAGE).to_string()));
         let mut request = self.request(Method::GET, &[path]).query(&query);
-        let mut listed = Listed {
-            items: Vec::new(),
-            held: Vec::new(),
-        };
+        let mut listed = Listed { items: Vec::new(), held: Vec::new() };
         loop {
             let response = self.send(request).await?;
             let next = next_link(&self.server, response.headers());
-            let held = response
-                .headers()
-                .get(HELD_ROWS)
-                .and_then(|value| value.to_str().ok());
-            listed.held.extend(
-                held.into_iter()
-                    .flat_map(|held| held.split(','))
-                    .map(str::to_owned),
-            );
+            let held = response.headers().get(HELD_ROWS).and_then(|value| value.to_str().ok());
+            listed
+                .held
+                .extend(held.into_iter().flat_map(|held| held.split(',')).map(str::to_owned));
             let page: Vec<T> = self.read(response).await?;
             let empty = page.is_empty();
             listed.items.extend(page);
@@ -235,47 +209,31 @@ impl Client {
 
     /// Sends; an answer that is no success is an error.
     async fn send(&self, request: RequestBuilder) -> Result<Response, Error> {
-        let response = request
-            .send()
-            .await
-            .map_err(|error| self.unreachable(error))?;
+        let response = request.send().await.map_err(|error| self.unreachable(error))?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
         }
-        let body = response
-            .bytes()
-            .await
-            .map_err(|error| self.unreachable(error))?;
+        let body = response.bytes().await.map_err(|error| self.unreachable(error))?;
         Err(match serde_json::from_slice::<Problem>(&body) {
             Ok(problem) => Error::Problem(Box::new(problem)),
-            Err(_) => self.unreadable(format!(
-                "status {} without a problem document",
-                status.as_u16()
-            )),
+            Err(_) => {
+                self.unreadable(format!("status {} without a problem document", status.as_u16()))
+            }
         })
     }
 
     async fn read<T: DeserializeOwned>(&self, response: Response) -> Result<T, Error> {
-        let body = response
-            .bytes()
-            .await
-            .map_err(|error| self.unreachable(error))?;
+        let body = response.bytes().await.map_err(|error| self.unreachable(error))?;
         serde_json::from_slice(&body).map_err(|error| self.unreadable(error.to_string()))
     }
 
     fn unreachable(&self, error: reqwest::Error) -> Error {
-        Error::Unreachable {
-            server: self.shown(),
-            reason: with_causes(&error.without_url()),
-        }
+        Error::Unreachable { server: self.shown(), reason: with_causes(&error.without_url()) }
     }
 
     fn unreadable(&self, reason: String) -> Error {
-        Error::Unreadable {
-            server: self.shown(),
-            reason,
-        }
+        Error::Unreadable { server: self.shown(), reason }
     }
 
     /// Without what may be secret in a URL.
@@ -289,9 +247,7 @@ impl Client {
 fn next_link(server: &Url, headers: &HeaderMap) -> Option<Url> {
     let value = headers.get(LINK)?.to_str().ok()?;
     let (target, relation) = value.strip_prefix('<')?.split_once('>')?;
-    let next = relation
-        .contains("rel=\"next\"")
-        .then(|| server.join(target).ok())??;
+    let next = relation.contains("rel=\"next\"").then(|| server.join(target).ok())??;
     (next.origin() == server.origin()).then_some(next)
 }
 
@@ -336,10 +292,7 @@ mod tests {
     #[test]
     fn a_server_that_is_no_url_is_wrong_usage() {
         for bad in ["nonsense", "ftp://x", "127.0.0.1:7700"] {
-            assert!(
-                matches!(Client::new(bad, None), Err(Error::Usage(_))),
-                "{bad}"
-            );
+            assert!(matches!(Client::new(bad, None), Err(Error::Usage(_))), "{bad}");
         }
     }
 }

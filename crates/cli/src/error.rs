@@ -25,11 +25,7 @@ pub enum Error {
     #[error("nothing was done")]
     Declined,
     #[error("`{handle}` is still {phase} after {waited:?}; the server goes on with it")]
-    TimedOut {
-        handle: String,
-        phase: String,
-        waited: Duration,
-    },
+    TimedOut { handle: String, phase: String, waited: Duration },
     #[error("`{handle}` ended in Failed: {reason}")]
     EndedInFailed { handle: String, reason: String },
     #[error("`{handle}` is being deleted and will not become Ready")]
@@ -107,26 +103,15 @@ impl Error {
 
     /// The text for the error output, without a line end.
     pub fn render(&self) -> String {
-        let mut text = format!(
-            "error[{}]: {}",
-            clean(self.code()),
-            clean(&self.to_string())
-        );
+        let mut text = format!("error[{}]: {}", clean(self.code()), clean(&self.to_string()));
         if let Self::Problem(problem) = self {
-            let field = problem
-                .details
-                .as_ref()
-                .and_then(|details| details["field"].as_str());
+            let field = problem.details.as_ref().and_then(|details| details["field"].as_str());
             if let Some(field) = field {
                 // Writing to a text does not fail.
                 let _ = write!(text, "\n  field: {}", clean(field));
             }
             if !problem.correlation_id.is_empty() {
-                let _ = write!(
-                    text,
-                    "\n  correlation id: {}",
-                    clean(&problem.correlation_id)
-                );
+                let _ = write!(text, "\n  correlation id: {}", clean(&problem.correlation_id));
             }
         }
         if let Some(hint) = self.hint() {
@@ -168,15 +153,10 @@ mod tests {
 
     #[test]
     fn what_a_server_says_cannot_drive_the_terminal() {
-        let hostile = Problem {
-            message: "a\u{1b}[2Jb\nc".to_owned(),
-            ..problem(400, "invalid_input")
-        };
+        let hostile =
+            Problem { message: "a\u{1b}[2Jb\nc".to_owned(), ..problem(400, "invalid_input") };
         let text = Error::Problem(Box::new(hostile)).render();
-        assert!(
-            text.starts_with("error[invalid_input]: a [2Jb c\n"),
-            "{text:?}"
-        );
+        assert!(text.starts_with("error[invalid_input]: a [2Jb c\n"), "{text:?}");
     }
 
     #[test]
@@ -189,11 +169,7 @@ mod tests {
             (409, Exit::Refused),
             (503, Exit::Refused),
         ] {
-            assert_eq!(
-                Error::Problem(Box::new(problem(status, "x"))).exit(),
-                exit,
-                "{status}"
-            );
+            assert_eq!(Error::Problem(Box::new(problem(status, "x"))).exit(), exit, "{status}");
         }
     }
 }

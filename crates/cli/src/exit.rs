@@ -72,10 +72,7 @@ mod tests {
             Exit::EndedInFailed,
         ];
         let documented: Vec<_> = EXIT_CODES.lines().skip(1).map(|line| &line[..5]).collect();
-        let expected: Vec<_> = all
-            .iter()
-            .map(|exit| format!("  {}  ", exit.code()))
-            .collect();
+        let expected: Vec<_> = all.iter().map(|exit| format!("  {}  ", exit.code())).collect();
         assert_eq!(documented, expected);
     }
 }

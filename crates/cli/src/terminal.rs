@@ -39,16 +39,9 @@ impl Terminal {
             asks: io::stdin().is_terminal() && errors.is_terminal(),
             redraws: errors.is_terminal() && !plain,
             colours: shown && !plain,
-            width: size
-                .filter(|size| shown && size.ws_col > 0)
-                .map(|size| size.ws_col),
+            width: size.filter(|size| shown && size.ws_col > 0).map(|size| size.ws_col),
         };
-        Self::new(
-            Box::new(output),
-            Box::new(errors),
-            Box::new(BufReader::new(io::stdin())),
-            traits,
-        )
+        Self::new(Box::new(output), Box::new(errors), Box::new(BufReader::new(io::stdin())), traits)
     }
 
     pub fn new(
@@ -57,13 +50,7 @@ impl Terminal {
         input: Box<dyn BufRead + Send>,
         traits: Traits,
     ) -> Self {
-        Self {
-            output,
-            errors,
-            input,
-            traits,
-            live: false,
-        }
+        Self { output, errors, input, traits, live: false }
     }
 
     pub fn traits(&self) -> Traits {
@@ -114,16 +101,12 @@ impl Terminal {
 
 impl fmt::Debug for Terminal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Terminal")
-            .field("traits", &self.traits)
-            .finish_non_exhaustive()
+        f.debug_struct("Terminal").field("traits", &self.traits).finish_non_exhaustive()
     }
 }
 
 /// Text of others, made harmless: a control character could move the cursor,
 /// and a line end could forge a line of ours.
 pub(crate) fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

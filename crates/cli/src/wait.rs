@@ -51,11 +51,7 @@ pub(crate) async fn wait_for(
         if terminal.traits().redraws {
             terminal.redraw(&format!("{} {state}  {}s", last.handle, waited.as_secs()));
         } else if state != shown {
-            terminal.say(&format!(
-                "{:>6.1}s  {} {state}",
-                waited.as_secs_f64(),
-                last.handle
-            ));
+            terminal.say(&format!("{:>6.1}s  {} {state}", waited.as_secs_f64(), last.handle));
             shown = state;
         }
         if trouble.is_none()
@@ -107,11 +103,7 @@ fn is_passing(error: &Error) -> bool {
 fn describe(resource: &Resource, trouble: Option<&str>) -> String {
     let mut text = clean(&resource.phase);
     if let Some(blocker) = resource.blockers.first() {
-        text = format!(
-            "{text} · {}: {}",
-            clean(&blocker.code),
-            clean(&blocker.message)
-        );
+        text = format!("{text} · {}: {}", clean(&blocker.code), clean(&blocker.message));
     }
     if let Some(trouble) = trouble {
         text = format!("{text} · {trouble}");

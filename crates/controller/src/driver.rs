@@ -89,10 +89,8 @@ pub struct Surroundings {
 }
 
 /// How long a failing claim waits before it is tried again.
-const CLAIM_BACKOFF: Backoff = Backoff {
-    base: Duration::from_millis(100),
-    max: Duration::from_secs(5),
-};
+const CLAIM_BACKOFF: Backoff =
+    Backoff { base: Duration::from_millis(100), max: Duration::from_secs(5) };
 
 /// Runs the loop until shutdown, then waits for what is under way.
 pub async fn drive<L: Loop>(

@@ -58,19 +58,9 @@ impl ResourceLoop {
         lease: Duration,
         sweep: Duration,
     ) -> Self {
-        let pace = Pace {
-            deadlines: context.settings.deadlines,
-            sweep,
-        };
+        let pace = Pace { deadlines: context.settings.deadlines, sweep };
         let actor = Actor::new(format!("loop:{}", Self::NAME));
-        Self {
-            context,
-            engines,
-            worker,
-            lease,
-            pace,
-            actor,
-        }
+        Self { context, engines, worker, lease, pace, actor }
     }
 
     /// Takes back what an earlier life of this worker held, and makes
@@ -98,14 +88,10 @@ impl ResourceLoop {
             Some(_) => {}
         }
         match self.context.store.attempt_overdue().await {
-            Ok(Some(overdue)) if overdue > limit => fail(format!(
-                "a resource has been due for {} s",
-                overdue.as_secs()
-            )),
-            Ok(_) => Probe {
-                ok: true,
-                detail: "sweeping".to_owned(),
-            },
+            Ok(Some(overdue)) if overdue > limit => {
+                fail(format!("a resource has been due for {} s", overdue.as_secs()))
+            }
+            Ok(_) => Probe { ok: true, detail: "sweeping".to_owned() },
             Err(error) => fail(error.to_string()),
         }
     }
@@ -138,11 +124,7 @@ impl Loop for ResourceLoop {
     type Item = Claimed;
 
     async fn claim(&self, limit: u32) -> Result<Vec<Claimed>, String> {
-        let claimed = self
-            .context
-            .store
-            .attempt_claim(&self.worker, limit, self.lease)
-            .await;
+        let claimed = self.context.store.attempt_claim(&self.worker, limit, self.lease).await;
         claimed.map_err(|error| error.to_string())
     }
 
@@ -153,10 +135,8 @@ impl Loop for ResourceLoop {
             // The claims run out by themselves; there is nothing to hold them for.
             Err(error) => return vec![error.to_string()],
         };
-        let claims: HashMap<_, _> = items
-            .iter()
-            .map(|claimed| (claimed.id.as_uuid(), *claimed))
-            .collect();
+        let claims: HashMap<_, _> =
+            items.iter().map(|claimed| (claimed.id.as_uuid(), *claimed)).collect();
         let mut errors = Vec::new();
         let mut snapshots = Vec::with_capacity(loaded.len());
         for row in loaded {
@@ -203,10 +183,7 @@ impl Loop for ResourceLoop {
         for (snapshot, result) in ticked {
             let id = snapshot.attempt.id();
             match result {
-                Ok(Ticked::Recorded {
-                    action,
-                    changed_phase,
-                }) => {
+                Ok(Ticked::Recorded { action, changed_phase }) => {
                     tracing::debug!(%id, ?action, changed_phase, "ticked");
                     if changed_phase {
                         self.context.wakes.wake();

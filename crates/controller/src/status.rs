@@ -83,11 +83,6 @@ impl Status {
 
     /// Counters stay usable even if a holder of the lock panicked.
     fn with<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
-        change(
-            &mut self
-                .inner
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner),
-        )
+        change(&mut self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 }

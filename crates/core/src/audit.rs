@@ -19,10 +19,7 @@ pub struct Actor {
 
 impl Actor {
     pub fn new(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            correlation_id: None,
-        }
+        Self { name: name.into(), correlation_id: None }
     }
 }
 

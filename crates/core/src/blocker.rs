@@ -236,22 +236,14 @@ mod tests {
 
     #[test]
     fn a_blocker_that_stays_keeps_its_age() {
-        let before = [
-            blocker(BlockerCode::ApplyFailed, 10),
-            blocker(BlockerCode::NodeLeft, 11),
-        ];
-        let now = vec![
-            blocker(BlockerCode::ApplyFailed, 50),
-            blocker(BlockerCode::SubstrateUnknown, 50),
-        ];
+        let before = [blocker(BlockerCode::ApplyFailed, 10), blocker(BlockerCode::NodeLeft, 11)];
+        let now =
+            vec![blocker(BlockerCode::ApplyFailed, 50), blocker(BlockerCode::SubstrateUnknown, 50)];
         let merged = merge(&before, now);
         let ages: Vec<_> = merged.iter().map(|b| (b.code, b.since)).collect();
         assert_eq!(
             ages,
-            [
-                (BlockerCode::SubstrateUnknown, at(50)),
-                (BlockerCode::ApplyFailed, at(10))
-            ]
+            [(BlockerCode::SubstrateUnknown, at(50)), (BlockerCode::ApplyFailed, at(10))]
         );
     }
 }

@@ -92,12 +92,7 @@ pub struct Refusal {
 
 impl Refusal {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-            field: None,
-            details: None,
-        }
+        Self { kind, message: message.into(), field: None, details: None }
     }
 
     pub fn at(mut self, field: impl Into<String>) -> Self {
@@ -139,10 +134,7 @@ mod tests {
         let codes: BTreeSet<_> = ErrorKind::ALL.iter().map(|kind| kind.code()).collect();
         assert_eq!(codes.len(), ErrorKind::ALL.len());
         for code in codes {
-            assert!(
-                code.chars().all(|c| c.is_ascii_lowercase() || c == '_'),
-                "{code}"
-            );
+            assert!(code.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{code}");
         }
     }
 }

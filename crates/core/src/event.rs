@@ -26,13 +26,8 @@ pub enum EventType {
 }
 
 impl EventType {
-    pub const ALL: [Self; 5] = [
-        Self::Requested,
-        Self::Ready,
-        Self::Failed,
-        Self::Deleting,
-        Self::Deleted,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Requested, Self::Ready, Self::Failed, Self::Deleting, Self::Deleted];
 
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -180,10 +175,7 @@ mod tests {
             |kind, revision| Event::announce(kind, &attempt, Revision(revision), at(1_000)).id;
         assert_eq!(announce(EventType::Ready, 3), announce(EventType::Ready, 3));
         assert_ne!(announce(EventType::Ready, 3), announce(EventType::Ready, 4));
-        assert_ne!(
-            announce(EventType::Ready, 3),
-            announce(EventType::Failed, 3)
-        );
+        assert_ne!(announce(EventType::Ready, 3), announce(EventType::Failed, 3));
         assert_eq!(announce(EventType::Ready, 3).as_uuid().get_version_num(), 7);
     }
 }

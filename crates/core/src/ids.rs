@@ -130,12 +130,9 @@ mod tests {
 
     #[test]
     fn what_is_not_a_canonical_uuid_is_refused_by_kind() {
-        for text in [
-            "",
-            "x",
-            "00000000-0000-0000-0000-000000000000",
-            "0192f0c12b3c7d4e8f50123456789abc",
-        ] {
+        for text in
+            ["", "x", "00000000-0000-0000-0000-000000000000", "0192f0c12b3c7d4e8f50123456789abc"]
+        {
             let error = text.parse::<NodeId>().unwrap_err();
             assert_eq!(error.kind, "node");
             assert!(error.to_string().contains("valid node id"), "{error}");

@@ -27,11 +27,7 @@ impl ApiKeyText {
             short.insert(0, '1');
         }
         short.truncate(Self::SHORT);
-        Secret::new(format!(
-            "{}_{short}_{}",
-            Self::PREFIX,
-            bs58::encode(long).into_string()
-        ))
+        Secret::new(format!("{}_{short}_{}", Self::PREFIX, bs58::encode(long).into_string()))
     }
 
     pub fn parse(text: &str) -> Option<Self> {
@@ -43,10 +39,7 @@ impl ApiKeyText {
             && (20..=64).contains(&long.len())
             && base58(short)
             && base58(long);
-        valid.then(|| Self {
-            short: short.to_owned(),
-            hash: SecretHash::of(long.as_bytes()),
-        })
+        valid.then(|| Self { short: short.to_owned(), hash: SecretHash::of(long.as_bytes()) })
     }
 }
 
@@ -62,10 +55,7 @@ impl NodeKeyText {
     pub fn mint(environment: &str, node_id: NodeId, key: &[u8; 32]) -> Secret {
         let mut bytes = node_id.as_uuid().as_bytes().to_vec();
         bytes.extend_from_slice(key);
-        Secret::new(format!(
-            "nsk_{environment}_{}",
-            BASE64URL_NOPAD.encode(&bytes)
-        ))
+        Secret::new(format!("nsk_{environment}_{}", BASE64URL_NOPAD.encode(&bytes)))
     }
 
     pub fn parse(text: &str) -> Option<Self> {
@@ -77,10 +67,7 @@ impl NodeKeyText {
         let bytes = BASE64URL_NOPAD.decode(encoded.as_bytes()).ok()?;
         let (node, key) = bytes.split_at_checked(16)?;
         let node = Uuid::from_slice(node).ok().filter(|uuid| !uuid.is_nil())?;
-        (key.len() == 32).then(|| Self {
-            node_id: NodeId::new(node),
-            hash: SecretHash::of(key),
-        })
+        (key.len() == 32).then(|| Self { node_id: NodeId::new(node), hash: SecretHash::of(key) })
     }
 }
 
@@ -101,12 +88,7 @@ mod tests {
             let parsed = ApiKeyText::parse(key.expose()).unwrap();
             assert_eq!(parsed.short.len(), 8);
         }
-        for bad in [
-            "",
-            "slipway",
-            "slipway_a_b",
-            "brokkr_12345678_aaaaaaaaaaaaaaaaaaaaaaaa",
-        ] {
+        for bad in ["", "slipway", "slipway_a_b", "brokkr_12345678_aaaaaaaaaaaaaaaaaaaaaaaa"] {
             assert!(ApiKeyText::parse(bad).is_none(), "{bad}");
         }
     }

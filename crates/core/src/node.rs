@@ -83,18 +83,12 @@ impl Node {
     }
 
     pub fn can_drain(&self) -> bool {
-        self.capabilities
-            .iter()
-            .any(|capability| capability == CAPABILITY_DRAIN)
+        self.capabilities.iter().any(|capability| capability == CAPABILITY_DRAIN)
     }
 
     /// Takes the node out of the registry and revokes its key.
     pub(crate) fn deregistered(&self, deregistration: Deregistration) -> Self {
-        Self {
-            key_hash: None,
-            deregistration: Some(deregistration),
-            ..self.clone()
-        }
+        Self { key_hash: None, deregistration: Some(deregistration), ..self.clone() }
     }
 
     pub fn reachability(&self, now: Timestamp) -> Reachability {

@@ -74,31 +74,18 @@ impl ParameterSchema {
 
     pub fn new(parameters: Vec<Parameter>) -> Result<Self, InvalidSchema> {
         for (index, parameter) in parameters.iter().enumerate() {
-            let refuse = |problem| {
-                Err(InvalidSchema {
-                    name: parameter.name.clone(),
-                    problem,
-                })
-            };
-            let starts_well = parameter
-                .name
-                .starts_with(|c: char| c.is_ascii_alphabetic());
+            let refuse = |problem| Err(InvalidSchema { name: parameter.name.clone(), problem });
+            let starts_well = parameter.name.starts_with(|c: char| c.is_ascii_alphabetic());
             if !starts_well
                 || parameter.name.len() > 63
-                || !parameter
-                    .name
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || c == '_')
+                || !parameter.name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
             {
                 return refuse("must be 1 to 63 letters, digits or _, starting with a letter");
             }
             if Self::INJECTION_SITES.contains(&parameter.name.as_str()) {
                 return refuse("has the name of an injection site; choose another");
             }
-            if parameters[..index]
-                .iter()
-                .any(|earlier| earlier.name == parameter.name)
-            {
+            if parameters[..index].iter().any(|earlier| earlier.name == parameter.name) {
                 return refuse("is declared twice");
             }
             match &parameter.default {
@@ -131,11 +118,7 @@ impl ParameterSchema {
         for (name, value) in &values {
             let Some(parameter) = self.parameters.iter().find(|p| &p.name == name) else {
                 let known: Vec<_> = self.parameters.iter().map(|p| p.name.as_str()).collect();
-                let known = if known.is_empty() {
-                    "none".to_owned()
-                } else {
-                    known.join(", ")
-                };
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                 let shown: String = name.chars().filter(|c| !c.is_control()).take(63).collect();
                 return refuse(
                     &shown,
@@ -145,21 +128,11 @@ impl ParameterSchema {
             if !parameter.kind.accepts(value) {
                 return refuse(name, format!("must be of type {}", parameter.kind));
             }
-            if value
-                .as_str()
-                .is_some_and(|text| text.contains('\0') || text.len() > 65_536)
-            {
-                return refuse(
-                    name,
-                    "must be at most 65536 bytes without U+0000".to_owned(),
-                );
+            if value.as_str().is_some_and(|text| text.contains('\0') || text.len() > 65_536) {
+                return refuse(name, "must be at most 65536 bytes without U+0000".to_owned());
             }
         }
-        for parameter in self
-            .parameters
-            .iter()
-            .filter(|parameter| parameter.required)
-        {
+        for parameter in self.parameters.iter().filter(|parameter| parameter.required) {
             if !values.contains_key(&parameter.name) {
                 return refuse(&parameter.name, format!("is required ({})", parameter.kind));
             }
@@ -196,12 +169,7 @@ mod tests {
         required: bool,
         default: Option<Value>,
     ) -> Parameter {
-        Parameter {
-            name: name.to_owned(),
-            kind,
-            required,
-            default,
-        }
+        Parameter { name: name.to_owned(), kind, required, default }
     }
 
     fn schema() -> ParameterSchema {
@@ -247,18 +215,12 @@ mod tests {
         let table = [
             vec![parameter("a", integer, true, Some(json!(1)))],
             vec![parameter("a", integer, false, Some(json!("1")))],
-            vec![
-                parameter("a", integer, false, None),
-                parameter("a", integer, false, None),
-            ],
+            vec![parameter("a", integer, false, None), parameter("a", integer, false, None)],
             vec![parameter("", integer, false, None)],
             vec![parameter("helmValues", integer, false, None)],
         ];
         for parameters in table {
-            assert!(
-                ParameterSchema::new(parameters.clone()).is_err(),
-                "{parameters:?}"
-            );
+            assert!(ParameterSchema::new(parameters.clone()).is_err(), "{parameters:?}");
         }
     }
 }

@@ -57,10 +57,7 @@ impl Phase {
 
     /// The three phases that are sticky as a group.
     pub const fn is_deletion(self) -> bool {
-        matches!(
-            self,
-            Self::Deregistering | Self::Deprovisioning | Self::Deleted
-        )
+        matches!(self, Self::Deregistering | Self::Deprovisioning | Self::Deleted)
     }
 
     /// Sinks: no observation leads out of them.
@@ -149,20 +146,13 @@ const fn converge(observed: Observed, phase: Phase) -> (Action, Phase) {
         // Before readiness: a failed composite may still claim to be ready.
         Composite::Present { failed: true, .. } => (Action::Noop, Phase::Failed),
         // What is being deleted cannot be kept; wait until it can be made anew.
-        Composite::Present {
-            terminating: true, ..
-        } => (Action::Noop, phase),
+        Composite::Present { terminating: true, .. } => (Action::Noop, phase),
         Composite::Present { ready: false, .. } => (Action::Apply, Phase::Provisioning),
-        Composite::Present {
-            ready: true,
-            drifted,
-            ..
-        } => match observed.node {
+        Composite::Present { ready: true, drifted, .. } => match observed.node {
             NodeFact::Absent => (Action::Apply, Phase::Enrolling),
-            NodeFact::Registered | NodeFact::NotExpected => (
-                if drifted { Action::Apply } else { Action::Noop },
-                Phase::Ready,
-            ),
+            NodeFact::Registered | NodeFact::NotExpected => {
+                (if drifted { Action::Apply } else { Action::Noop }, Phase::Ready)
+            }
         },
     }
 }
@@ -190,12 +180,7 @@ mod tests {
             for failed in flags {
                 for terminating in flags {
                     for drifted in flags {
-                        all.push(Composite::Present {
-                            ready,
-                            failed,
-                            terminating,
-                            drifted,
-                        });
+                        all.push(Composite::Present { ready, failed, terminating, drifted });
                     }
                 }
             }
@@ -204,11 +189,7 @@ mod tests {
     }
 
     fn every_observation() -> Vec<Observed> {
-        let nodes = [
-            NodeFact::NotExpected,
-            NodeFact::Absent,
-            NodeFact::Registered,
-        ];
+        let nodes = [NodeFact::NotExpected, NodeFact::Absent, NodeFact::Registered];
         every_composite()
             .into_iter()
             .flat_map(|composite| nodes.map(|node| Observed { composite, node }))
@@ -224,12 +205,7 @@ mod tests {
     }
 
     const fn present(ready: bool) -> Composite {
-        Composite::Present {
-            ready,
-            failed: false,
-            terminating: false,
-            drifted: false,
-        }
+        Composite::Present { ready, failed: false, terminating: false, drifted: false }
     }
 
     /// Invariant 1: 18 composites × 3 node facts × 8 phases, the whole domain.
@@ -251,67 +227,17 @@ mod tests {
         let absent = NodeFact::Absent;
         let registered = NodeFact::Registered;
         let table = [
-            (
-                Composite::Absent,
-                absent,
-                Phase::Pending,
-                (Apply, Phase::Pending),
-            ),
-            (
-                present(false),
-                absent,
-                Phase::Pending,
-                (Apply, Phase::Provisioning),
-            ),
-            (
-                present(true),
-                absent,
-                Phase::Provisioning,
-                (Apply, Phase::Enrolling),
-            ),
-            (
-                present(true),
-                registered,
-                Phase::Enrolling,
-                (Noop, Phase::Ready),
-            ),
-            (
-                present(true),
-                NodeFact::NotExpected,
-                Phase::Provisioning,
-                (Noop, Phase::Ready),
-            ),
-            (
-                present(true),
-                registered,
-                Phase::Ready,
-                (Noop, Phase::Ready),
-            ),
+            (Composite::Absent, absent, Phase::Pending, (Apply, Phase::Pending)),
+            (present(false), absent, Phase::Pending, (Apply, Phase::Provisioning)),
+            (present(true), absent, Phase::Provisioning, (Apply, Phase::Enrolling)),
+            (present(true), registered, Phase::Enrolling, (Noop, Phase::Ready)),
+            (present(true), NodeFact::NotExpected, Phase::Provisioning, (Noop, Phase::Ready)),
+            (present(true), registered, Phase::Ready, (Noop, Phase::Ready)),
             // Lost substrate or a node that left: the phase follows the facts.
-            (
-                Composite::Absent,
-                registered,
-                Phase::Ready,
-                (Apply, Phase::Pending),
-            ),
-            (
-                present(false),
-                registered,
-                Phase::Ready,
-                (Apply, Phase::Provisioning),
-            ),
-            (
-                present(true),
-                absent,
-                Phase::Ready,
-                (Apply, Phase::Enrolling),
-            ),
-            (
-                Composite::Unknown,
-                absent,
-                Phase::Enrolling,
-                (Noop, Phase::Enrolling),
-            ),
+            (Composite::Absent, registered, Phase::Ready, (Apply, Phase::Pending)),
+            (present(false), registered, Phase::Ready, (Apply, Phase::Provisioning)),
+            (present(true), absent, Phase::Ready, (Apply, Phase::Enrolling)),
+            (Composite::Unknown, absent, Phase::Enrolling, (Noop, Phase::Enrolling)),
         ];
         for (composite, node, phase, expected) in table {
             let observed = Observed { composite, node };
@@ -321,47 +247,25 @@ mod tests {
 
     #[test]
     fn drift_in_ready_is_applied_and_stays_ready() {
-        let composite = Composite::Present {
-            ready: true,
-            failed: false,
-            terminating: false,
-            drifted: true,
-        };
-        let observed = Observed {
-            composite,
-            node: NodeFact::Registered,
-        };
+        let composite =
+            Composite::Present { ready: true, failed: false, terminating: false, drifted: true };
+        let observed = Observed { composite, node: NodeFact::Registered };
         assert_eq!(next(observed, Phase::Ready), (Action::Apply, Phase::Ready));
     }
 
     #[test]
     fn a_terminating_composite_holds_converging_until_absent() {
-        let composite = Composite::Present {
-            ready: true,
-            failed: false,
-            terminating: true,
-            drifted: false,
-        };
-        for phase in [
-            Phase::Pending,
-            Phase::Provisioning,
-            Phase::Enrolling,
-            Phase::Ready,
-        ] {
-            let observed = Observed {
-                composite,
-                node: NodeFact::Registered,
-            };
+        let composite =
+            Composite::Present { ready: true, failed: false, terminating: true, drifted: false };
+        for phase in [Phase::Pending, Phase::Provisioning, Phase::Enrolling, Phase::Ready] {
+            let observed = Observed { composite, node: NodeFact::Registered };
             assert_eq!(next(observed, phase), (Action::Noop, phase));
         }
     }
 
     #[test]
     fn an_unknown_composite_does_not_stop_a_drain() {
-        let observed = Observed {
-            composite: Composite::Unknown,
-            node: NodeFact::Registered,
-        };
+        let observed = Observed { composite: Composite::Unknown, node: NodeFact::Registered };
         assert_eq!(
             next(observed, Phase::Deprovisioning),
             (Action::DeregisterNode, Phase::Deregistering)

@@ -22,10 +22,7 @@ pub struct InvalidAggregate {
 
 impl InvalidAggregate {
     fn new(field: &'static str, problem: impl Into<String>) -> Self {
-        Self {
-            field,
-            problem: problem.into(),
-        }
+        Self { field, problem: problem.into() }
     }
 }
 
@@ -129,23 +126,13 @@ impl ProvisionedResource {
             ("project_id", stored.project_id.is_nil()),
             ("blueprint_version_id", stored.blueprint_version_id.is_nil()),
             ("cloud_credential_id", stored.cloud_credential_id.is_nil()),
-            (
-                "bootstrap_token_id",
-                stored
-                    .bootstrap_token_id
-                    .is_some_and(BootstrapTokenId::is_nil),
-            ),
+            ("bootstrap_token_id", stored.bootstrap_token_id.is_some_and(BootstrapTokenId::is_nil)),
         ];
         if let Some((field, _)) = nil.into_iter().find(|(_, is_nil)| *is_nil) {
             return Err(InvalidAggregate::new(field, "must not be the nil id"));
         }
         let Some(phase) = Phase::parse(&stored.phase) else {
-            let shown: String = stored
-                .phase
-                .chars()
-                .filter(|c| !c.is_control())
-                .take(64)
-                .collect();
+            let shown: String = stored.phase.chars().filter(|c| !c.is_control()).take(64).collect();
             return Err(InvalidAggregate::new(
                 "status",
                 format!("is `{shown}`, which is none of the eight phases this version knows"),
@@ -161,16 +148,10 @@ impl ProvisionedResource {
             || stored.updated_at.is_zero()
             || stored.phase_since.is_zero()
         {
-            return Err(InvalidAggregate::new(
-                "created_at",
-                "and the other times must be set",
-            ));
+            return Err(InvalidAggregate::new("created_at", "and the other times must be set"));
         }
         if stored.created_at > stored.updated_at {
-            return Err(InvalidAggregate::new(
-                "updated_at",
-                "must not be before created_at",
-            ));
+            return Err(InvalidAggregate::new("updated_at", "must not be before created_at"));
         }
         if stored.deletion_requested_at.is_some() != phase.is_deletion() {
             return Err(InvalidAggregate::new(
@@ -228,10 +209,7 @@ impl ProvisionedResource {
     }
 
     pub(crate) fn with_bootstrap_token(&self, token: BootstrapTokenId) -> Self {
-        Self {
-            bootstrap_token_id: Some(token),
-            ..self.clone()
-        }
+        Self { bootstrap_token_id: Some(token), ..self.clone() }
     }
 
     pub const fn id(&self) -> ProvisionedResourceId {
@@ -322,96 +300,30 @@ mod tests {
         let good = || mk_stored_attempt(Phase::Ready);
         let nil = Uuid::nil();
         let table: Vec<(&str, StoredAttempt)> = vec![
-            (
-                "id",
-                StoredAttempt {
-                    id: ProvisionedResourceId::new(nil),
-                    ..good()
-                },
-            ),
-            (
-                "resource_id",
-                StoredAttempt {
-                    resource_id: ResourceId::new(nil),
-                    ..good()
-                },
-            ),
-            (
-                "project_id",
-                StoredAttempt {
-                    project_id: ProjectId::new(nil),
-                    ..good()
-                },
-            ),
+            ("id", StoredAttempt { id: ProvisionedResourceId::new(nil), ..good() }),
+            ("resource_id", StoredAttempt { resource_id: ResourceId::new(nil), ..good() }),
+            ("project_id", StoredAttempt { project_id: ProjectId::new(nil), ..good() }),
             (
                 "blueprint_version_id",
-                StoredAttempt {
-                    blueprint_version_id: BlueprintVersionId::new(nil),
-                    ..good()
-                },
+                StoredAttempt { blueprint_version_id: BlueprintVersionId::new(nil), ..good() },
             ),
             (
                 "cloud_credential_id",
-                StoredAttempt {
-                    cloud_credential_id: CloudCredentialId::new(nil),
-                    ..good()
-                },
+                StoredAttempt { cloud_credential_id: CloudCredentialId::new(nil), ..good() },
             ),
             (
                 "bootstrap_token_id",
-                StoredAttempt {
-                    bootstrap_token_id: Some(BootstrapTokenId::new(nil)),
-                    ..good()
-                },
+                StoredAttempt { bootstrap_token_id: Some(BootstrapTokenId::new(nil)), ..good() },
             ),
-            (
-                "status",
-                StoredAttempt {
-                    phase: "Archived".to_owned(),
-                    ..good()
-                },
-            ),
-            (
-                "attempt",
-                StoredAttempt {
-                    attempt: 0,
-                    ..good()
-                },
-            ),
-            (
-                "xr_name",
-                StoredAttempt {
-                    xr_name: "  ".to_owned(),
-                    ..good()
-                },
-            ),
-            (
-                "created_at",
-                StoredAttempt {
-                    created_at: Timestamp::ZERO,
-                    ..good()
-                },
-            ),
-            (
-                "created_at",
-                StoredAttempt {
-                    updated_at: Timestamp::ZERO,
-                    ..good()
-                },
-            ),
-            (
-                "updated_at",
-                StoredAttempt {
-                    created_at: at(9_999),
-                    ..good()
-                },
-            ),
+            ("status", StoredAttempt { phase: "Archived".to_owned(), ..good() }),
+            ("attempt", StoredAttempt { attempt: 0, ..good() }),
+            ("xr_name", StoredAttempt { xr_name: "  ".to_owned(), ..good() }),
+            ("created_at", StoredAttempt { created_at: Timestamp::ZERO, ..good() }),
+            ("created_at", StoredAttempt { updated_at: Timestamp::ZERO, ..good() }),
+            ("updated_at", StoredAttempt { created_at: at(9_999), ..good() }),
             (
                 "deletion_requested_at",
-                StoredAttempt {
-                    deletion_requested_at: Some(at(5)),
-                    ..good()
-                },
+                StoredAttempt { deletion_requested_at: Some(at(5)), ..good() },
             ),
             (
                 "deletion_requested_at",
@@ -420,13 +332,7 @@ mod tests {
                     ..mk_stored_attempt(Phase::Deregistering)
                 },
             ),
-            (
-                "revision",
-                StoredAttempt {
-                    revision: Revision(0),
-                    ..good()
-                },
-            ),
+            ("revision", StoredAttempt { revision: Revision(0), ..good() }),
         ];
         for (field, stored) in table {
             let error = ProvisionedResource::hydrate(stored).unwrap_err();
@@ -443,10 +349,7 @@ mod tests {
                     assert!(!phase.is_deletion());
                     assert_eq!(leaving.phase(), Phase::Deregistering);
                     assert_eq!(leaving.deletion_requested_at(), Some(at(100)));
-                    assert_eq!(
-                        leaving.request_deletion(at(200)),
-                        DeletionRequest::AlreadyLeaving
-                    );
+                    assert_eq!(leaving.request_deletion(at(200)), DeletionRequest::AlreadyLeaving);
                 }
                 DeletionRequest::AlreadyLeaving => assert!(phase.is_deletion()),
             }

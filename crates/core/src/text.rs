@@ -17,10 +17,7 @@ pub struct InvalidText {
 
 impl InvalidText {
     pub(crate) fn new(field: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self {
-            field: field.into(),
-            problem: problem.into(),
-        }
+        Self { field: field.into(), problem: problem.into() }
     }
 }
 
@@ -77,10 +74,7 @@ impl Reason {
     pub fn parse(text: &str) -> Result<Self, InvalidText> {
         let trimmed = text.trim();
         if trimmed.is_empty() {
-            return Err(InvalidText::new(
-                "reason",
-                "must say why, in at least one character",
-            ));
+            return Err(InvalidText::new("reason", "must say why, in at least one character"));
         }
         if trimmed.chars().count() > Self::MAX_LENGTH {
             return Err(InvalidText::new("reason", "must be at most 500 characters"));
@@ -146,17 +140,7 @@ mod tests {
         for good in ["a", "web-1", "0x", &"a".repeat(63)] {
             assert!(Handle::parse(good).is_ok(), "{good}");
         }
-        for bad in [
-            "",
-            "-a",
-            "a-",
-            "A",
-            "a_b",
-            "a.b",
-            "é",
-            "a\0",
-            &"a".repeat(64),
-        ] {
+        for bad in ["", "-a", "a-", "A", "a_b", "a.b", "é", "a\0", &"a".repeat(64)] {
             assert_eq!(Handle::parse(bad).unwrap_err().field, "handle", "{bad:?}");
         }
     }

@@ -187,10 +187,7 @@ pub struct TokenLifetimes {
 
 impl Default for TokenLifetimes {
     fn default() -> Self {
-        Self {
-            ttl: Duration::from_secs(3_600),
-            cap: Duration::from_secs(24 * 3_600),
-        }
+        Self { ttl: Duration::from_secs(3_600), cap: Duration::from_secs(24 * 3_600) }
     }
 }
 
@@ -202,10 +199,7 @@ pub enum TokenPlan {
     /// In place and past half of its life: prolong the record.
     Slide { expires_at: Timestamp },
     /// Issue a new one, revoke the old one in the same transaction.
-    Mint {
-        expires_at: Timestamp,
-        hard_expires_at: Timestamp,
-    },
+    Mint { expires_at: Timestamp, hard_expires_at: Timestamp },
     /// No token would help; a person must decide.
     Hold(BlockerCode),
 }
@@ -243,17 +237,8 @@ pub fn plan(
         return TokenPlan::Hold(BlockerCode::TokenCapReached);
     }
     let reach = now.plus(lifetimes.ttl).min(token.hard_expires_at);
-    if !token.is_usable(now)
-        || carried
-            != (Carried::Token {
-                id: token.id,
-                hash: token.hash,
-            })
-    {
-        return TokenPlan::Mint {
-            expires_at: reach,
-            hard_expires_at: token.hard_expires_at,
-        };
+    if !token.is_usable(now) || carried != (Carried::Token { id: token.id, hash: token.hash }) {
+        return TokenPlan::Mint { expires_at: reach, hard_expires_at: token.hard_expires_at };
     }
     if token.expires_at.since(now) < lifetimes.ttl / 2 && reach > token.expires_at {
         TokenPlan::Slide { expires_at: reach }
@@ -269,10 +254,8 @@ mod tests {
     use super::*;
     use crate::fixtures::{at, mk_token};
 
-    const LIFETIMES: TokenLifetimes = TokenLifetimes {
-        ttl: Duration::from_secs(100),
-        cap: Duration::from_secs(1_000),
-    };
+    const LIFETIMES: TokenLifetimes =
+        TokenLifetimes { ttl: Duration::from_secs(100), cap: Duration::from_secs(1_000) };
 
     #[test]
     fn a_minted_text_parses_back_and_has_the_published_shape() {
@@ -286,12 +269,8 @@ mod tests {
 
     #[test]
     fn malformed_texts_are_refused() {
-        let good = TokenText::mint(
-            "live",
-            ProjectId::new(Uuid::from_u128(7)),
-            TokenKind::Node,
-            &[1; 32],
-        );
+        let good =
+            TokenText::mint("live", ProjectId::new(Uuid::from_u128(7)), TokenKind::Node, &[1; 32]);
         let good = good.expose();
         let bad = [
             String::new(),
@@ -306,11 +285,7 @@ mod tests {
             format!("{good}{}", "a".repeat(300)),
         ];
         for text in bad {
-            assert_eq!(
-                TokenText::parse(&text).unwrap_err(),
-                MalformedToken,
-                "{text}"
-            );
+            assert_eq!(TokenText::parse(&text).unwrap_err(), MalformedToken, "{text}");
         }
     }
 
@@ -328,73 +303,25 @@ mod tests {
             }),
             ..token.clone()
         };
-        let revoked = BootstrapToken {
-            revoked_at: Some(at(1_010)),
-            ..token.clone()
-        };
-        let carries = Carried::Token {
-            id: token.id,
-            hash: token.hash,
-        };
-        let other_value = Carried::Token {
-            id: token.id,
-            hash: SecretHash::of(b"other"),
-        };
-        let other_id = Carried::Token {
-            id: BootstrapTokenId::new(Uuid::from_u128(99)),
-            hash: token.hash,
-        };
+        let revoked = BootstrapToken { revoked_at: Some(at(1_010)), ..token.clone() };
+        let carries = Carried::Token { id: token.id, hash: token.hash };
+        let other_value = Carried::Token { id: token.id, hash: SecretHash::of(b"other") };
+        let other_id =
+            Carried::Token { id: BootstrapTokenId::new(Uuid::from_u128(99)), hash: token.hash };
         let fresh = |now: i64| TokenPlan::Mint {
             expires_at: at(now + 100),
             hard_expires_at: at(now + 1_000),
         };
-        let again = |now: i64| TokenPlan::Mint {
-            expires_at: at(now + 100),
-            hard_expires_at: at(2_000),
-        };
+        let again =
+            |now: i64| TokenPlan::Mint { expires_at: at(now + 100), hard_expires_at: at(2_000) };
         let absent = NodeFact::Absent;
 
         let table = [
-            (
-                "standalone",
-                None,
-                Carried::NoObject,
-                NodeFact::NotExpected,
-                1_020,
-                TokenPlan::Keep,
-            ),
-            (
-                "first apply",
-                None,
-                Carried::NoObject,
-                absent,
-                1_020,
-                fresh(1_020),
-            ),
-            (
-                "object without record",
-                None,
-                Carried::Nothing,
-                absent,
-                1_020,
-                fresh(1_020),
-            ),
-            (
-                "crash after mint",
-                Some(&token),
-                Carried::NoObject,
-                absent,
-                1_020,
-                fresh(1_020),
-            ),
-            (
-                "object lost later",
-                Some(&consumed),
-                Carried::NoObject,
-                absent,
-                1_500,
-                fresh(1_500),
-            ),
+            ("standalone", None, Carried::NoObject, NodeFact::NotExpected, 1_020, TokenPlan::Keep),
+            ("first apply", None, Carried::NoObject, absent, 1_020, fresh(1_020)),
+            ("object without record", None, Carried::Nothing, absent, 1_020, fresh(1_020)),
+            ("crash after mint", Some(&token), Carried::NoObject, absent, 1_020, fresh(1_020)),
+            ("object lost later", Some(&consumed), Carried::NoObject, absent, 1_500, fresh(1_500)),
             (
                 "object lost, node up",
                 Some(&consumed),
@@ -403,64 +330,20 @@ mod tests {
                 1_500,
                 fresh(1_500),
             ),
-            (
-                "in place, young",
-                Some(&token),
-                carries,
-                absent,
-                1_020,
-                TokenPlan::Keep,
-            ),
+            ("in place, young", Some(&token), carries, absent, 1_020, TokenPlan::Keep),
             (
                 "in place, half gone",
                 Some(&token),
                 carries,
                 absent,
                 1_060,
-                TokenPlan::Slide {
-                    expires_at: at(1_160),
-                },
+                TokenPlan::Slide { expires_at: at(1_160) },
             ),
-            (
-                "expired below the cap",
-                Some(&token),
-                carries,
-                absent,
-                1_200,
-                again(1_200),
-            ),
-            (
-                "revoked",
-                Some(&revoked),
-                carries,
-                absent,
-                1_020,
-                again(1_020),
-            ),
-            (
-                "not carried",
-                Some(&token),
-                Carried::Nothing,
-                absent,
-                1_020,
-                again(1_020),
-            ),
-            (
-                "another value",
-                Some(&token),
-                other_value,
-                absent,
-                1_020,
-                again(1_020),
-            ),
-            (
-                "another id",
-                Some(&token),
-                other_id,
-                absent,
-                1_020,
-                again(1_020),
-            ),
+            ("expired below the cap", Some(&token), carries, absent, 1_200, again(1_200)),
+            ("revoked", Some(&revoked), carries, absent, 1_020, again(1_020)),
+            ("not carried", Some(&token), Carried::Nothing, absent, 1_020, again(1_020)),
+            ("another value", Some(&token), other_value, absent, 1_020, again(1_020)),
+            ("another id", Some(&token), other_id, absent, 1_020, again(1_020)),
             (
                 "cap reached",
                 Some(&token),
@@ -487,27 +370,15 @@ mod tests {
             ),
         ];
         for (name, token, carried, node, now, expected) in table {
-            assert_eq!(
-                plan(token, carried, node, LIFETIMES, at(now)),
-                expected,
-                "{name}"
-            );
+            assert_eq!(plan(token, carried, node, LIFETIMES, at(now)), expected, "{name}");
         }
     }
 
     #[test]
     fn sliding_stops_at_the_cap() {
         let token = mk_token(1_000, 1_950, 2_000);
-        let carries = Carried::Token {
-            id: token.id,
-            hash: token.hash,
-        };
+        let carries = Carried::Token { id: token.id, hash: token.hash };
         let plan_at = |now| plan(Some(&token), carries, NodeFact::Absent, LIFETIMES, at(now));
-        assert_eq!(
-            plan_at(1_940),
-            TokenPlan::Slide {
-                expires_at: at(2_000)
-            }
-        );
+        assert_eq!(plan_at(1_940), TokenPlan::Slide { expires_at: at(2_000) });
     }
 }

@@ -27,20 +27,9 @@ impl Backoff {
         // 2^31 times a millisecond is 24 days, beyond any sensible maximum, and
         // a shift of at most 31 cannot overflow.
         let factor = 1_u32 << attempt.saturating_sub(1).min(31);
-        let ceiling = self
-            .base
-            .max(SMALLEST)
-            .checked_mul(factor)
-            .unwrap_or(max)
-            .min(max);
-        let share = if jitter.is_finite() {
-            jitter.clamp(0.0, 1.0)
-        } else {
-            1.0
-        };
-        ceiling
-            .mul_f64(0.5 + share / 2.0)
-            .clamp(SMALLEST.min(max), max)
+        let ceiling = self.base.max(SMALLEST).checked_mul(factor).unwrap_or(max).min(max);
+        let share = if jitter.is_finite() { jitter.clamp(0.0, 1.0) } else { 1.0 };
+        ceiling.mul_f64(0.5 + share / 2.0).clamp(SMALLEST.min(max), max)
     }
 }
 
@@ -49,18 +38,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const USUAL: Backoff = Backoff {
-        base: Duration::from_secs(1),
-        max: Duration::from_secs(300),
-    };
+    const USUAL: Backoff = Backoff { base: Duration::from_secs(1), max: Duration::from_secs(300) };
 
     #[test]
     fn it_doubles_and_stops_at_the_maximum() {
         let full = |attempt| USUAL.delay(attempt, 1.0).as_secs();
-        assert_eq!(
-            [full(0), full(1), full(2), full(3), full(9)],
-            [1, 1, 2, 4, 256]
-        );
+        assert_eq!([full(0), full(1), full(2), full(3), full(9)], [1, 1, 2, 4, 256]);
         assert_eq!(full(10), 300);
         assert_eq!(full(u32::MAX), 300);
     }

@@ -1,4 +1,4 @@
-//! Claiming rows of a table, and the fencing token that keeps late workers out.
+//! Claiming rows of a table, with the fencing token that keeps late workers out.
 //!
 //! A table whose rows are worked on by a loop carries these columns:
 //!
@@ -15,18 +15,6 @@
 //! head of the due index while it is worked on, and comes back by itself when
 //! its holder dies. A release looks at `wake`: if it moved since the claim, the
 //! worker decided on something old, and the row is due again at once.
-
-use std::fmt;
-
-/// The number of a claim. A write that names an older one changes nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClaimToken(pub i64);
-
-impl fmt::Display for ClaimToken {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(formatter)
-    }
-}
 
 /// The statement that claims a batch of due rows.
 ///
@@ -110,14 +98,6 @@ macro_rules! wake_assignments {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    #[test]
-    fn tokens_are_ordered_by_age() {
-        assert!(ClaimToken(1) < ClaimToken(2));
-        assert_eq!(ClaimToken(7).to_string(), "7");
-    }
-
     #[test]
     fn the_postgres_claim_locks_a_fixed_set_and_skips_what_others_hold() {
         let sql = claim_sql!(postgres, "jobs", "id");

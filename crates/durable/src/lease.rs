@@ -21,10 +21,7 @@ impl Lease {
     /// trip, and two workers could act at once.
     #[must_use]
     pub fn new(claimed_before: Instant, length: Duration) -> Self {
-        Self {
-            claimed_before,
-            length,
-        }
+        Self { claimed_before, length }
     }
 
     /// What is left, zero once the lease is over.
@@ -46,19 +43,14 @@ mod tests {
     use super::*;
 
     fn ago(seconds: u64) -> Instant {
-        Instant::now()
-            .checked_sub(Duration::from_secs(seconds))
-            .unwrap()
+        Instant::now().checked_sub(Duration::from_secs(seconds)).unwrap()
     }
 
     #[test]
     fn a_fresh_lease_allows_what_fits_into_it() {
         let lease = Lease::new(Instant::now(), Duration::from_secs(60));
         assert!(lease.allows(Duration::from_secs(30)));
-        assert!(
-            !lease.allows(Duration::from_secs(60)),
-            "an equal deadline leaves no room"
-        );
+        assert!(!lease.allows(Duration::from_secs(60)), "an equal deadline leaves no room");
         assert!(lease.remaining() <= Duration::from_secs(60));
     }
 

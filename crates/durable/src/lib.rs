@@ -12,5 +12,4 @@ mod dialect;
 mod lease;
 
 pub use backoff::Backoff;
-pub use claim::ClaimToken;
 pub use lease::Lease;

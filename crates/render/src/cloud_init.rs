@@ -65,10 +65,7 @@ pub fn enrolment_document(config: &NodeConfig, token: &Secret) -> Result<Secret,
 pub fn bootstrap_token_in(document: &Secret) -> Option<Secret> {
     let body = document.expose().strip_prefix(HEADER)?;
     let document: Document = serde_yaml_ng::from_str(body).ok()?;
-    let file = document
-        .write_files
-        .into_iter()
-        .find(|file| file.path == TOKEN_PATH)?;
+    let file = document.write_files.into_iter().find(|file| file.path == TOKEN_PATH)?;
     Some(Secret::new(file.content.trim()))
 }
 
@@ -97,20 +94,9 @@ pub(crate) mod tests {
     #[test]
     fn the_token_can_be_read_back() {
         let document = enrolment_document(&mk_config(), &Secret::new("psb_live_x_node_y")).unwrap();
-        assert_eq!(
-            bootstrap_token_in(&document).unwrap().expose(),
-            "psb_live_x_node_y"
-        );
-        for other in [
-            "",
-            "#cloud-config\n",
-            "#cloud-config\nwrite_files: 3\n",
-            "plain text",
-        ] {
-            assert!(
-                bootstrap_token_in(&Secret::new(other)).is_none(),
-                "{other:?}"
-            );
+        assert_eq!(bootstrap_token_in(&document).unwrap().expose(), "psb_live_x_node_y");
+        for other in ["", "#cloud-config\n", "#cloud-config\nwrite_files: 3\n", "plain text"] {
+            assert!(bootstrap_token_in(&Secret::new(other)).is_none(), "{other:?}");
         }
     }
 }

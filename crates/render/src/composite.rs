@@ -42,10 +42,7 @@ impl RenderedComposite {
     ) -> Self {
         let owned_hash = owned_hash(&object);
         let mut annotations = Map::new();
-        annotations.insert(
-            ANNOTATION_CLAIM_TOKEN.to_owned(),
-            json!(claim_token.0.to_string()),
-        );
+        annotations.insert(ANNOTATION_CLAIM_TOKEN.to_owned(), json!(claim_token.0.to_string()));
         if let Some(token) = token {
             annotations.insert(ANNOTATION_BOOTSTRAP_TOKEN.to_owned(), json!(token));
         }
@@ -121,10 +118,9 @@ pub fn carried(object: &Value) -> Carried {
         .and_then(|text| text.parse::<BootstrapTokenId>().ok());
     let value = injected(object).and_then(|document| cloud_init::bootstrap_token_in(&document));
     match (id, value) {
-        (Some(id), Some(value)) => Carried::Token {
-            id,
-            hash: SecretHash::of(value.expose().as_bytes()),
-        },
+        (Some(id), Some(value)) => {
+            Carried::Token { id, hash: SecretHash::of(value.expose().as_bytes()) }
+        }
         _ => Carried::Nothing,
     }
 }

@@ -37,10 +37,7 @@ pub enum Injection {
     /// A token that was just minted.
     Fresh { id: BootstrapTokenId, token: Secret },
     /// What the live object carries, taken over to the letter.
-    Verbatim {
-        id: Option<BootstrapTokenId>,
-        document: Secret,
-    },
+    Verbatim { id: Option<BootstrapTokenId>, document: Secret },
 }
 
 /// Why a composite could not be rendered. Tells nothing of the token.
@@ -90,29 +87,15 @@ pub fn render(
         Injection::Verbatim { id, document } => (*id, Some(document.clone())),
         Injection::Fresh { id, token } => {
             let config = node_config(snapshot, settings);
-            (
-                Some(*id),
-                Some(cloud_init::enrolment_document(&config, token)?),
-            )
+            (Some(*id), Some(cloud_init::enrolment_document(&config, token)?))
         }
     };
     let name = snapshot.attempt.xr_name();
-    Ok(RenderedComposite::assemble(
-        namespace,
-        name,
-        owned,
-        claim_token,
-        id,
-        document.as_ref(),
-    ))
+    Ok(RenderedComposite::assemble(namespace, name, owned, claim_token, id, document.as_ref()))
 }
 
 fn node_config(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> NodeConfig {
-    let busy = snapshot
-        .attempt
-        .parameter_values()
-        .as_map()
-        .get(PARAMETER_BUSY_SECONDS);
+    let busy = snapshot.attempt.parameter_values().as_map().get(PARAMETER_BUSY_SECONDS);
     NodeConfig {
         api_url: settings.public_url.clone(),
         project_id: snapshot.resource.project_id.to_string(),

@@ -24,10 +24,7 @@ pub(crate) async fn name(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let given = request
-        .headers()
-        .get(HEADER)
-        .and_then(|value| value.to_str().ok());
+    let given = request.headers().get(HEADER).and_then(|value| value.to_str().ok());
     let id = match given.filter(|text| is_sane(text)) {
         Some(text) => text.to_owned(),
         None => state.context.entropy.uuid().to_string(),
@@ -50,9 +47,7 @@ pub(crate) async fn name(
 /// It is written to logs and headers, so only what cannot be mistaken there.
 fn is_sane(text: &str) -> bool {
     (1..=MAX_LENGTH).contains(&text.len())
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte))
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte))
 }
 
 #[cfg(test)]
@@ -61,12 +56,7 @@ mod tests {
 
     #[test]
     fn only_harmless_names_are_taken_over() {
-        for good in [
-            "a",
-            "0192f0c1-2b3c-7d4e-8f50-123456789abc",
-            "trace:1_2.3",
-            &"x".repeat(64),
-        ] {
+        for good in ["a", "0192f0c1-2b3c-7d4e-8f50-123456789abc", "trace:1_2.3", &"x".repeat(64)] {
             assert!(is_sane(good), "{good}");
         }
         for bad in ["", "a b", "a\"b", "a\u{1b}[31m", "é", &"x".repeat(65)] {

@@ -77,36 +77,22 @@ impl Rejection {
         let status = self.status();
         if status.is_server_error() {
             let internal = self.internal.as_deref().unwrap_or("no further text");
-            tracing::error!(
-                code = self.refusal.kind.code(),
-                internal,
-                "a request failed"
-            );
+            tracing::error!(code = self.refusal.kind.code(), internal, "a request failed");
         } else if let Some(internal) = &self.internal {
-            tracing::warn!(
-                code = self.refusal.kind.code(),
-                internal,
-                "a request was refused"
-            );
+            tracing::warn!(code = self.refusal.kind.code(), internal, "a request was refused");
         }
     }
 }
 
 impl From<Refusal> for Rejection {
     fn from(refusal: Refusal) -> Self {
-        Self {
-            refusal,
-            internal: None,
-        }
+        Self { refusal, internal: None }
     }
 }
 
 impl From<slipway_app::Error> for Rejection {
     fn from(error: slipway_app::Error) -> Self {
-        Self {
-            refusal: error.refusal,
-            internal: error.internal,
-        }
+        Self { refusal: error.refusal, internal: error.internal }
     }
 }
 
@@ -130,10 +116,7 @@ impl IntoResponse for Rejection {
 /// The error writer of our own API.
 pub(crate) async fn write_problem(request: Request, next: Next) -> Response {
     let instance = request.uri().path().to_owned();
-    let correlation_id = request
-        .extensions()
-        .get::<CorrelationId>()
-        .map(|id| id.0.clone());
+    let correlation_id = request.extensions().get::<CorrelationId>().map(|id| id.0.clone());
     let mut response = next.run(request).await;
     let Some(rejection) = response.extensions_mut().remove::<Rejection>() else {
         return response;
@@ -191,22 +174,15 @@ pub(crate) fn write_json(
 ) {
     // These documents have text keys only, which is all that can fail.
     let body = serde_json::to_vec(document).unwrap_or_default();
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     *response.body_mut() = body.into();
 }
 
 /// A handler that panicked is a fault of ours like any other.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the layer hands the panic over by value"
-)]
+#[expect(clippy::needless_pass_by_value, reason = "the layer hands the panic over by value")]
 pub(crate) fn on_panic(panic: Box<dyn Any + Send>) -> Response {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text
-        .or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("no text");
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no text");
     let rejection = Rejection {
         refusal: Refusal::new(
             ErrorKind::Internal,

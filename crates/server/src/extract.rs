@@ -32,10 +32,7 @@ impl FromRequestParts<ServerState> for Authenticated {
     type Rejection = Rejection;
 
     async fn from_request_parts(parts: &mut Parts, state: &ServerState) -> Result<Self, Rejection> {
-        let correlation_id = parts
-            .extensions
-            .get::<CorrelationId>()
-            .map(|id| id.0.clone());
+        let correlation_id = parts.extensions.get::<CorrelationId>().map(|id| id.0.clone());
         // Without a key the look-up is asked with an empty one, so that the
         // answer is the same as for a wrong one.
         let key = bearer(&parts.headers).unwrap_or_default();
@@ -49,9 +46,7 @@ impl FromRequestParts<ServerState> for Authenticated {
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let text = headers.get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, value) = text.split_once(' ')?;
-    scheme
-        .eq_ignore_ascii_case("bearer")
-        .then_some(value.trim())
+    scheme.eq_ignore_ascii_case("bearer").then_some(value.trim())
 }
 
 /// The `{id}` of the path.
@@ -69,9 +64,7 @@ where
         let Path(text) = Path::<String>::from_request_parts(parts, state)
             .await
             .map_err(|_| Refusal::invalid("id", "is not readable text"))?;
-        let id = text
-            .parse()
-            .map_err(|error: InvalidId| Refusal::from(error).at("id"))?;
+        let id = text.parse().map_err(|error: InvalidId| Refusal::from(error).at("id"))?;
         Ok(Self(id))
     }
 }
@@ -99,12 +92,7 @@ fn check_media_type(headers: &HeaderMap) -> Result<(), Refusal> {
         return Ok(());
     };
     let given = given.to_str().unwrap_or_default();
-    let essence = given
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
+    let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if essence == "application/json" || essence.ends_with("+json") {
         return Ok(());
     }
@@ -130,10 +118,7 @@ pub(crate) async fn read_body(request: Request) -> Result<Vec<u8>, Refusal> {
     match to_bytes(request.into_body(), BODY_LIMIT).await {
         Ok(bytes) => Ok(bytes.into()),
         Err(error) if is_length_limit(&error) => Err(too_large()),
-        Err(_) => Err(Refusal::new(
-            ErrorKind::InvalidInput,
-            "the body broke off; send it again",
-        )),
+        Err(_) => Err(Refusal::new(ErrorKind::InvalidInput, "the body broke off; send it again")),
     }
 }
 
@@ -156,9 +141,7 @@ pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal
         let path = error.path().to_string();
         refuse_json(&path, error.inner())
     })?;
-    deserializer
-        .end()
-        .map_err(|error| refuse_json(".", &error))?;
+    deserializer.end().map_err(|error| refuse_json(".", &error))?;
     Ok(parsed)
 }
 
@@ -168,19 +151,21 @@ fn refuse_json(path: &str, error: &serde_json::Error) -> Refusal {
     // serde_json ends its text with the place, which is told apart here.
     let place = format!(" at line {line} column {column}");
     let problem = clip_long(text.strip_suffix(&place).unwrap_or(&text));
-    let refusal = Refusal::new(
-        ErrorKind::InvalidInput,
-        format!(
-            "the body is not what is expected here: {problem}, at line {line}, column {column}"
-        ),
-    )
-    .with(json!({ "line": line, "column": column }));
     let named = unknown_or_missing_field(&problem);
-    match (path, named) {
-        ("." | "", None) => refusal,
-        ("." | "", Some(name)) => refusal.at(name),
-        (path, Some(name)) if !path.ends_with(&name) => refusal.at(format!("{path}.{name}")),
-        (path, _) => refusal.at(path),
+    let field = match (path, named) {
+        ("." | "", named) => named,
+        (path, Some(name)) if !path.ends_with(&name) => Some(format!("{path}.{name}")),
+        (path, _) => Some(path.to_owned()),
+    };
+    let subject = field.as_ref().map_or("the body".to_owned(), |field| format!("`{field}`"));
+    let message = format!(
+        "{subject} is not what is expected here: {problem}, at line {line}, column {column}"
+    );
+    let refusal = Refusal::new(ErrorKind::InvalidInput, message)
+        .with(json!({ "line": line, "column": column }));
+    match field {
+        Some(field) => refusal.at(field),
+        None => refusal,
     }
 }
 
@@ -211,11 +196,7 @@ mod tests {
         let refusal = refused("{\n  \"handle\": \"a\",\n  oops\n}");
         assert_eq!(refusal.kind, ErrorKind::InvalidInput);
         assert_eq!(refusal.details, Some(json!({ "line": 3, "column": 3 })));
-        assert!(
-            refusal.message.contains("line 3, column 3"),
-            "{}",
-            refusal.message
-        );
+        assert!(refusal.message.contains("line 3, column 3"), "{}", refusal.message);
     }
 
     #[test]
@@ -225,10 +206,7 @@ mod tests {
             (r#"{"handle":"a"}"#, "blueprint"),
             (r#"{"handle":7,"blueprint":"b"}"#, "handle"),
             (r#"{"handle":"a","handle":"b","blueprint":"b"}"#, "handle"),
-            (
-                r#"{"handle":"a","blueprint":"b","labels":{"k":1}}"#,
-                "labels.k",
-            ),
+            (r#"{"handle":"a","blueprint":"b","labels":{"k":1}}"#, "labels.k"),
         ];
         for (text, field) in table {
             assert_eq!(refused(text).field.as_deref(), Some(field), "{text}");
@@ -238,11 +216,7 @@ mod tests {
     #[test]
     fn what_follows_the_document_is_refused() {
         let refusal = refused(r#"{"handle":"a","blueprint":"b"} {}"#);
-        assert!(
-            refusal.message.contains("trailing characters"),
-            "{}",
-            refusal.message
-        );
+        assert!(refusal.message.contains("trailing characters"), "{}", refusal.message);
         assert!(refused("").message.contains("line 1, column 0"));
     }
 
@@ -266,15 +240,9 @@ mod tests {
             }
             let request = request.body(body.into()).unwrap();
             let refusal = read_body(request).await.unwrap_err();
-            assert_eq!(
-                refusal.kind,
-                ErrorKind::PayloadTooLarge,
-                "announced: {announced}"
-            );
+            assert_eq!(refusal.kind, ErrorKind::PayloadTooLarge, "announced: {announced}");
         }
-        let request = Request::post("/x")
-            .body(vec![b' '; BODY_LIMIT].into())
-            .unwrap();
+        let request = Request::post("/x").body(vec![b' '; BODY_LIMIT].into()).unwrap();
         assert_eq!(read_body(request).await.unwrap().len(), BODY_LIMIT);
     }
 

@@ -20,18 +20,12 @@ pub(crate) async fn alive() -> &'static str {
 
 pub(crate) async fn ready(State(state): State<ServerState>) -> Response {
     let mut probes = vec![database(&state).await];
-    probes.extend(
-        match tokio::time::timeout(PROBE_LIMIT, state.loops.probes()).await {
-            Ok(probes) => probes,
-            Err(_) => vec![probe("loops", Err("they did not answer in time"))],
-        },
-    );
+    probes.extend(match tokio::time::timeout(PROBE_LIMIT, state.loops.probes()).await {
+        Ok(probes) => probes,
+        Err(_) => vec![probe("loops", Err("they did not answer in time"))],
+    });
     let ready = probes.iter().all(|probe| probe.ok);
-    let status = if ready {
-        StatusCode::OK
-    } else {
-        StatusCode::SERVICE_UNAVAILABLE
-    };
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, Json(Readiness { ready, probes })).into_response()
 }
 
@@ -49,9 +43,5 @@ async fn database(state: &ServerState) -> Probe {
 
 fn probe(name: &str, outcome: Result<&str, &str>) -> Probe {
     let (Ok(detail) | Err(detail)) = outcome;
-    Probe {
-        name: name.to_owned(),
-        ok: outcome.is_ok(),
-        detail: detail.to_owned(),
-    }
+    Probe { name: name.to_owned(), ok: outcome.is_ok(), detail: detail.to_owned() }
 }

@@ -63,11 +63,7 @@ impl Metrics {
             "Time from the request line to the answer, by method and route",
             seconds.clone(),
         );
-        Self {
-            registry,
-            requests,
-            seconds,
-        }
+        Self { registry, requests, seconds }
     }
 }
 
@@ -103,24 +99,9 @@ pub(crate) async fn count(
     let response = next.run(request).await;
     let status = status_label(response.status().as_u16());
     let seconds = begun.elapsed().as_secs_f64();
-    let labels = RouteLabels {
-        method,
-        route: route.clone(),
-    };
-    state
-        .metrics
-        .seconds
-        .get_or_create(&labels)
-        .observe(seconds);
-    state
-        .metrics
-        .requests
-        .get_or_create(&RequestLabels {
-            method,
-            route,
-            status,
-        })
-        .inc();
+    let labels = RouteLabels { method, route: route.clone() };
+    state.metrics.seconds.get_or_create(&labels).observe(seconds);
+    state.metrics.requests.get_or_create(&RequestLabels { method, route, status }).inc();
     response
 }
 

@@ -34,13 +34,11 @@ impl Parameters {
     pub(crate) fn take_page<C: FromStr>(&mut self) -> Result<Page<C>, Refusal> {
         let limit = match self.take("limit") {
             None => PAGE_DEFAULT,
-            Some(text) => text
-                .parse()
-                .ok()
-                .filter(|limit| (1..=PAGE_MAX).contains(limit))
-                .ok_or_else(|| {
-                    Refusal::invalid("limit", format!("must be a number from 1 to {PAGE_MAX}"))
-                })?,
+            Some(text) => {
+                text.parse().ok().filter(|limit| (1..=PAGE_MAX).contains(limit)).ok_or_else(
+                    || Refusal::invalid("limit", format!("must be a number from 1 to {PAGE_MAX}")),
+                )?
+            }
         };
         let after = self
             .take("cursor")
@@ -91,13 +89,9 @@ mod tests {
     use super::*;
 
     async fn of(query: &str) -> Result<Parameters, Refusal> {
-        let request = Request::get(format!("/x?{query}"))
-            .body(Body::empty())
-            .unwrap();
+        let request = Request::get(format!("/x?{query}")).body(Body::empty()).unwrap();
         let (mut parts, _) = request.into_parts();
-        Parameters::from_request_parts(&mut parts, &())
-            .await
-            .map_err(|rejection| rejection.refusal)
+        Parameters::from_request_parts(&mut parts, &()).await.map_err(|rejection| rejection.refusal)
     }
 
     fn field<T: std::fmt::Debug>(refused: Result<T, Refusal>) -> String {
@@ -108,23 +102,12 @@ mod tests {
     async fn a_page_has_bounds() {
         let page = of("").await.unwrap().take_page::<i64>().unwrap();
         assert_eq!((page.after, page.limit), (None, PAGE_DEFAULT));
-        let page = of("limit=3&cursor=17")
-            .await
-            .unwrap()
-            .take_page::<i64>()
-            .unwrap();
+        let page = of("limit=3&cursor=17").await.unwrap().take_page::<i64>().unwrap();
         assert_eq!((page.after, page.limit), (Some(17), 3));
         for bad in ["limit=0", "limit=501", "limit=x", "limit=-1"] {
-            assert_eq!(
-                field(of(bad).await.unwrap().take_page::<i64>()),
-                "limit",
-                "{bad}"
-            );
+            assert_eq!(field(of(bad).await.unwrap().take_page::<i64>()), "limit", "{bad}");
         }
-        assert_eq!(
-            field(of("cursor=x").await.unwrap().take_page::<i64>()),
-            "cursor"
-        );
+        assert_eq!(field(of("cursor=x").await.unwrap().take_page::<i64>()), "cursor");
     }
 
     #[tokio::test]

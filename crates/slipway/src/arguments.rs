@@ -14,7 +14,7 @@ use crate::config::Layer;
     name = "slipway",
     version,
     propagate_version = true,
-    arg_required_else_help = true
+    arg_required_else_help = true, after_help = slipway_cli::EXIT_CODES
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]

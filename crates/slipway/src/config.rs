@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use slipway_core::blocker::Deadlines;
 use slipway_core::secret::Secret;
+use slipway_core::text::Handle;
 use slipway_core::token::TokenLifetimes;
 
 /// One source of settings; what it does not say is `None`.
@@ -30,12 +31,7 @@ pub(crate) struct Layer {
     data_dir: Option<PathBuf>,
 
     /// postgres://… or sqlite:PATH [default: SQLite in the data directory].
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "SLIPWAY_DATABASE_URL",
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "URL", env = "SLIPWAY_DATABASE_URL", hide_env_values = true)]
     #[arg(value_parser = secret)]
     #[serde(deserialize_with = "secret_in_file")]
     database_url: Option<Secret>,
@@ -57,12 +53,7 @@ pub(crate) struct Layer {
     substrate_root: Option<PathBuf>,
 
     /// How often a settled resource is looked at [default: 30s].
-    #[arg(
-        long,
-        alias = "sweep-interval",
-        value_name = "TIME",
-        env = "SLIPWAY_RECONCILE_INTERVAL"
-    )]
+    #[arg(long, alias = "sweep-interval", value_name = "TIME", env = "SLIPWAY_RECONCILE_INTERVAL")]
     reconcile_interval: Option<String>,
 
     /// How long a bootstrap token lives, 5m to 24h [default: 1h].
@@ -102,13 +93,21 @@ pub(crate) struct Layer {
     #[arg(long, value_name = "TIME", env = "SLIPWAY_DEPROVISIONING_DEADLINE")]
     deprovisioning_deadline: Option<String>,
 
+    /// The project that a fresh database starts with [default: default].
+    #[arg(long, value_name = "NAME", env = "SLIPWAY_LOCAL_PROJECT")]
+    local_project: Option<String>,
+
+    /// The name under which this machine's local engine is a cluster; its
+    /// project is placed there [default: local].
+    #[arg(long, value_name = "NAME", env = "SLIPWAY_LOCAL_CLUSTER")]
+    local_cluster: Option<String>,
+
+    /// The name of the admin key [default: admin].
+    #[arg(long, value_name = "NAME", env = "SLIPWAY_ADMIN_KEY_NAME")]
+    admin_key_name: Option<String>,
+
     /// The admin key to install, instead of one that is drawn and shown once.
-    #[arg(
-        long,
-        value_name = "KEY",
-        env = "SLIPWAY_ADMIN_KEY",
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "KEY", env = "SLIPWAY_ADMIN_KEY", hide_env_values = true)]
     #[arg(value_parser = secret)]
     #[serde(skip)]
     admin_key: Option<Secret>,
@@ -136,10 +135,7 @@ pub(crate) struct InvalidConfig {
 
 impl InvalidConfig {
     fn new(key: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self {
-            key: key.into(),
-            problem: problem.into(),
-        }
+        Self { key: key.into(), problem: problem.into() }
     }
 }
 
@@ -161,6 +157,9 @@ pub(crate) struct Config {
     pub(crate) orphan_after: Duration,
     pub(crate) stop_grace: Duration,
     pub(crate) deadlines: Deadlines,
+    pub(crate) local_project: String,
+    pub(crate) local_cluster: String,
+    pub(crate) admin_key_name: String,
     pub(crate) admin_key: Option<Secret>,
     pub(crate) log_format: LogFormat,
 }
@@ -182,18 +181,12 @@ impl Layer {
         };
         let listen = layer.listen.unwrap_or_else(|| "127.0.0.1:7700".to_owned());
         let listen = listen.parse().map_err(|_| {
-            InvalidConfig::new(
-                "listen",
-                "must be an address with a port, such as 127.0.0.1:7700",
-            )
+            InvalidConfig::new("listen", "must be an address with a port, such as 127.0.0.1:7700")
         })?;
         let token_ttl = duration("token_ttl", layer.token_ttl, Duration::from_secs(3_600))?;
         let lifetimes = TokenLifetimes::default();
         if !(Duration::from_secs(300)..=lifetimes.cap).contains(&token_ttl) {
-            return Err(InvalidConfig::new(
-                "token_ttl",
-                "must be between 5m and 24h",
-            ));
+            return Err(InvalidConfig::new("token_ttl", "must be between 5m and 24h"));
         }
         let token_environment = layer.token_env.unwrap_or_else(|| "live".to_owned());
         if token_environment.is_empty()
@@ -201,9 +194,8 @@ impl Layer {
         {
             return Err(InvalidConfig::new("token_env", "must be lowercase letters"));
         }
-        let namespace_prefix = layer
-            .namespace_prefix
-            .unwrap_or_else(|| "slipway-project-".to_owned());
+        let namespace_prefix =
+            layer.namespace_prefix.unwrap_or_else(|| "slipway-project-".to_owned());
         // A namespace is a DNS label of 63 characters, 36 of them the project's id.
         let prefix_valid = (1..=27).contains(&namespace_prefix.len())
             && namespace_prefix.starts_with(|c: char| c.is_ascii_lowercase())
@@ -232,7 +224,7 @@ impl Layer {
                 layer.database_timeout,
                 Duration::from_secs(30),
             )?,
-            public_url: layer.public_url.map(checked_url).transpose()?,
+            public_url: layer.public_url.as_deref().map(checked_url).transpose()?,
             substrate_root: match layer.substrate_root {
                 Some(root) => absolute("substrate_root", &root)?,
                 None => data_dir.join("substrate"),
@@ -243,10 +235,7 @@ impl Layer {
                 layer.reconcile_interval,
                 Duration::from_secs(30),
             )?,
-            token_lifetimes: TokenLifetimes {
-                ttl: token_ttl,
-                ..lifetimes
-            },
+            token_lifetimes: TokenLifetimes { ttl: token_ttl, ..lifetimes },
             token_environment,
             namespace_prefix,
             heartbeat_interval: duration(
@@ -279,6 +268,9 @@ impl Layer {
                     usual.deprovisioning,
                 )?,
             },
+            local_project: name("local_project", layer.local_project, "default")?,
+            local_cluster: name("local_cluster", layer.local_cluster, "local")?,
+            admin_key_name: name("admin_key_name", layer.admin_key_name, "admin")?,
             admin_key: layer.admin_key,
             log_format: layer.log_format.unwrap_or(LogFormat::Text),
         })
@@ -306,9 +298,10 @@ impl Layer {
             provisioning_deadline: self.provisioning_deadline.or(below.provisioning_deadline),
             enrolling_deadline: self.enrolling_deadline.or(below.enrolling_deadline),
             deregistering_deadline: self.deregistering_deadline.or(below.deregistering_deadline),
-            deprovisioning_deadline: self
-                .deprovisioning_deadline
-                .or(below.deprovisioning_deadline),
+            deprovisioning_deadline: self.deprovisioning_deadline.or(below.deprovisioning_deadline),
+            local_project: self.local_project.or(below.local_project),
+            local_cluster: self.local_cluster.or(below.local_cluster),
+            admin_key_name: self.admin_key_name.or(below.admin_key_name),
             admin_key: self.admin_key.or(below.admin_key),
             log_format: self.log_format.or(below.log_format),
         }
@@ -345,11 +338,8 @@ fn read(path: &Path) -> Result<Layer, InvalidConfig> {
 }
 
 fn default_data_dir(environment: Environment<'_>) -> Result<PathBuf, InvalidConfig> {
-    let folder = |name: &str| {
-        environment(name)
-            .filter(|value| value.starts_with('/'))
-            .map(PathBuf::from)
-    };
+    let folder =
+        |name: &str| environment(name).filter(|value| value.starts_with('/')).map(PathBuf::from);
     folder("XDG_DATA_HOME")
         .or_else(|| folder("HOME").map(|home| home.join(".local/share")))
         .map(|base| base.join("slipway"))
@@ -365,6 +355,12 @@ fn absolute(key: &str, path: &Path) -> Result<PathBuf, InvalidConfig> {
     std::path::absolute(path).map_err(|error| InvalidConfig::new(key, error.to_string()))
 }
 
+fn name(key: &str, given: Option<String>, default: &str) -> Result<String, InvalidConfig> {
+    let name = given.unwrap_or_else(|| default.to_owned());
+    Handle::parse(&name).map_err(|error| InvalidConfig::new(key, error.problem))?;
+    Ok(name)
+}
+
 fn at_least_one(key: &str, value: Option<u32>, default: u32) -> Result<u32, InvalidConfig> {
     match value {
         Some(0) => Err(InvalidConfig::new(key, "must be at least 1")),
@@ -372,10 +368,8 @@ fn at_least_one(key: &str, value: Option<u32>, default: u32) -> Result<u32, Inva
     }
 }
 
-fn checked_url(url: String) -> Result<String, InvalidConfig> {
-    let host = url
-        .strip_prefix("http://")
-        .or_else(|| url.strip_prefix("https://"));
+fn checked_url(url: &str) -> Result<String, InvalidConfig> {
+    let host = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
     match host {
         Some(host) if !host.is_empty() && !host.starts_with('/') => {
             Ok(url.trim_end_matches('/').to_owned())
@@ -391,18 +385,13 @@ fn checked_url(url: String) -> Result<String, InvalidConfig> {
 /// these settings is a pause or a limit.
 fn duration(key: &str, text: Option<String>, default: Duration) -> Result<Duration, InvalidConfig> {
     let Some(text) = text else { return Ok(default) };
-    let parsed = text
-        .parse::<jiff::SignedDuration>()
-        .ok()
-        .and_then(|d| Duration::try_from(d).ok());
-    parsed
-        .filter(|duration| !duration.is_zero())
-        .ok_or_else(|| {
-            InvalidConfig::new(
-                key,
-                format!("is `{text}`, which is not a time above zero such as 30s, 5m or 1h"),
-            )
-        })
+    let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|d| Duration::try_from(d).ok());
+    parsed.filter(|duration| !duration.is_zero()).ok_or_else(|| {
+        InvalidConfig::new(
+            key,
+            format!("is `{text}`, which is not a time above zero such as 30s, 5m or 1h"),
+        )
+    })
 }
 
 #[cfg(test)]
@@ -417,10 +406,7 @@ mod tests {
     fn the_defaults_are_the_documented_ones() {
         let config = resolve(Layer::default()).unwrap();
         assert_eq!(config.listen.to_string(), "127.0.0.1:7700");
-        assert_eq!(
-            config.data_dir,
-            Path::new("/somewhere/.local/share/slipway")
-        );
+        assert_eq!(config.data_dir, Path::new("/somewhere/.local/share/slipway"));
         assert_eq!(
             config.database_url.expose(),
             "sqlite:/somewhere/.local/share/slipway/slipway.db"
@@ -434,83 +420,18 @@ mod tests {
     fn each_wrong_setting_is_named() {
         let some = |text: &str| Some(text.to_owned());
         let table = [
-            (
-                "listen",
-                Layer {
-                    listen: some("nowhere"),
-                    ..Layer::default()
-                },
-            ),
-            (
-                "reconcile_interval",
-                Layer {
-                    reconcile_interval: some("0s"),
-                    ..Layer::default()
-                },
-            ),
-            (
-                "reconcile_interval",
-                Layer {
-                    reconcile_interval: some("-5s"),
-                    ..Layer::default()
-                },
-            ),
-            (
-                "reconcile_interval",
-                Layer {
-                    reconcile_interval: some("soon"),
-                    ..Layer::default()
-                },
-            ),
-            (
-                "token_ttl",
-                Layer {
-                    token_ttl: some("1m"),
-                    ..Layer::default()
-                },
-            ),
-            (
-                "token_ttl",
-                Layer {
-                    token_ttl: some("25h"),
-                    ..Layer::default()
-                },
-            ),
-            (
-                "token_env",
-                Layer {
-                    token_env: some("Live!"),
-                    ..Layer::default()
-                },
-            ),
-            (
-                "public_url",
-                Layer {
-                    public_url: some("ftp://x"),
-                    ..Layer::default()
-                },
-            ),
-            (
-                "namespace_prefix",
-                Layer {
-                    namespace_prefix: some("A"),
-                    ..Layer::default()
-                },
-            ),
-            (
-                "database_connections",
-                Layer {
-                    database_connections: Some(0),
-                    ..Layer::default()
-                },
-            ),
-            (
-                "stop_grace",
-                Layer {
-                    stop_grace: some("x"),
-                    ..Layer::default()
-                },
-            ),
+            ("listen", Layer { listen: some("nowhere"), ..Layer::default() }),
+            ("reconcile_interval", Layer { reconcile_interval: some("0s"), ..Layer::default() }),
+            ("reconcile_interval", Layer { reconcile_interval: some("-5s"), ..Layer::default() }),
+            ("reconcile_interval", Layer { reconcile_interval: some("soon"), ..Layer::default() }),
+            ("token_ttl", Layer { token_ttl: some("1m"), ..Layer::default() }),
+            ("token_ttl", Layer { token_ttl: some("25h"), ..Layer::default() }),
+            ("token_env", Layer { token_env: some("Live!"), ..Layer::default() }),
+            ("public_url", Layer { public_url: some("ftp://x"), ..Layer::default() }),
+            ("namespace_prefix", Layer { namespace_prefix: some("A"), ..Layer::default() }),
+            ("database_connections", Layer { database_connections: Some(0), ..Layer::default() }),
+            ("local_cluster", Layer { local_cluster: some("Not A Name"), ..Layer::default() }),
+            ("stop_grace", Layer { stop_grace: some("x"), ..Layer::default() }),
         ];
         for (key, layer) in table {
             assert_eq!(resolve(layer).unwrap_err().key, key);
@@ -544,11 +465,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("slipway.toml");
         std::fs::write(&file, "tokenttl = \"2h\"\n").unwrap();
-        let error = resolve(Layer {
-            config: Some(file),
-            ..Layer::default()
-        })
-        .unwrap_err();
+        let error = resolve(Layer { config: Some(file), ..Layer::default() }).unwrap_err();
         assert!(error.to_string().contains("tokenttl"), "{error}");
     }
 }

@@ -17,12 +17,10 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let runtime = match &arguments.command {
         // A node agent idles for months beside the work of its machine.
-        Command::Agent(_) => tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build(),
-        Command::Up(_) | Command::Client(_) => tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build(),
+        Command::Agent(_) => tokio::runtime::Builder::new_current_thread().enable_all().build(),
+        Command::Up(_) | Command::Client(_) => {
+            tokio::runtime::Builder::new_multi_thread().enable_all().build()
+        }
     };
     match runtime {
         Ok(runtime) => runtime.block_on(run(arguments)),
@@ -47,10 +45,7 @@ async fn run(arguments: Arguments) -> ExitCode {
     }
 }
 
-#[expect(
-    clippy::print_stderr,
-    reason = "the last word of a command that failed"
-)]
+#[expect(clippy::print_stderr, reason = "the last word of a command that failed")]
 fn report(code: &str, message: &str) -> ExitCode {
     eprintln!("error[{code}]: {message}");
     ExitCode::FAILURE

@@ -43,10 +43,7 @@ pub(crate) enum Error {
     #[error("{address} is in use; stop what listens there, or choose another with --listen")]
     PortInUse { address: String },
     #[error("cannot listen on {address}: {source}")]
-    Listen {
-        address: String,
-        source: std::io::Error,
-    },
+    Listen { address: String, source: std::io::Error },
     #[error(transparent)]
     Store(#[from] OpenError),
     #[error(transparent)]
@@ -54,10 +51,7 @@ pub(crate) enum Error {
     #[error("the local engine cannot start: {0}")]
     Substrate(#[from] slipway_app::ports::substrate::Error),
     #[error("{what}: {source}")]
-    Io {
-        what: String,
-        source: std::io::Error,
-    },
+    Io { what: String, source: std::io::Error },
     #[error("the signing key in {path} cannot be used; restore it, or remove it to get a new one")]
     SigningKey { path: String },
     #[error("the built-in blueprint is invalid: {0}")]
@@ -112,13 +106,8 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
 
     // The port before the database: the cheaper refusal first.
     let listener = listen(&config).await?;
-    let address = listener
-        .local_addr()
-        .map_err(Error::io("read the address"))?;
-    let url = config
-        .public_url
-        .clone()
-        .unwrap_or_else(|| format!("http://{address}"));
+    let address = listener.local_addr().map_err(Error::io("read the address"))?;
+    let url = config.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
 
     let worker = worker::Worker::take(&config.data_dir)?;
     let store = slipway_store::open(StoreConfig {
@@ -146,11 +135,10 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     greet(&url, admin_key.as_deref());
 
     let mut stopping = shutdown;
-    let serving = tokio::spawn(slipway_server::serve(
-        listener,
-        slipway_server::router(state),
-        async move { stopping.requested().await },
-    ));
+    let serving =
+        tokio::spawn(slipway_server::serve(listener, slipway_server::router(state), async move {
+            stopping.requested().await;
+        }));
     wait_for_signal().await?;
     tracing::info!("stopping: no new work is taken, what is under way is finished");
     // Nobody listening any more is no reason not to stop.
@@ -170,12 +158,10 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
 
 async fn listen(config: &Config) -> Result<TcpListener, Error> {
     let address = config.listen.to_string();
-    TcpListener::bind(config.listen)
-        .await
-        .map_err(|source| match source.kind() {
-            IoErrorKind::AddrInUse => Error::PortInUse { address },
-            _ => Error::Listen { address, source },
-        })
+    TcpListener::bind(config.listen).await.map_err(|source| match source.kind() {
+        IoErrorKind::AddrInUse => Error::PortInUse { address },
+        _ => Error::Listen { address, source },
+    })
 }
 
 fn context(config: &Config, store: Arc<dyn Store>) -> Context {
@@ -219,9 +205,7 @@ async fn write_server_file(path: &Path, url: &str) -> Result<(), Error> {
     tokio::fs::write(&fresh, text)
         .await
         .map_err(Error::io(format!("write {}", fresh.display())))?;
-    tokio::fs::rename(&fresh, path)
-        .await
-        .map_err(Error::io(format!("write {}", path.display())))
+    tokio::fs::rename(&fresh, path).await.map_err(Error::io(format!("write {}", path.display())))
 }
 
 async fn remove_server_file(path: &Path) {
@@ -230,10 +214,7 @@ async fn remove_server_file(path: &Path) {
     }
 }
 
-#[expect(
-    clippy::print_stdout,
-    reason = "the first words of `slipway up` to its operator"
-)]
+#[expect(clippy::print_stdout, reason = "the first words of `slipway up` to its operator")]
 fn greet(url: &str, admin_key: Option<&str>) {
     println!("slipway is up at {url}");
     if let Some(key) = admin_key {

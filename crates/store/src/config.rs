@@ -25,11 +25,7 @@ impl StoreConfig {
     /// The given database with the usual limits.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
-        Self {
-            url: url.into(),
-            max_connections: 16,
-            connect_limit: Duration::from_secs(30),
-        }
+        Self { url: url.into(), max_connections: 16, connect_limit: Duration::from_secs(30) }
     }
 }
 
@@ -81,18 +77,11 @@ pub enum OpenError {
         "the database {server} did not answer within {limit:?}: {source}; check that the server \
          runs and can be reached from here"
     )]
-    DatabaseUnreachable {
-        server: String,
-        limit: Duration,
-        source: Box<sqlx::Error>,
-    },
+    DatabaseUnreachable { server: String, limit: Duration, source: Box<sqlx::Error> },
     #[error(
         "the database {server} refused the connection: {source}; check user, password and name"
     )]
-    DatabaseRefused {
-        server: String,
-        source: Box<sqlx::Error>,
-    },
+    DatabaseRefused { server: String, source: Box<sqlx::Error> },
     #[error(transparent)]
     Directory(#[from] DirectoryError),
     #[error("the SQLite file cannot be opened: {0}; check the path and its permissions")]
@@ -113,17 +102,8 @@ mod tests {
         );
         let postgres = StoreConfig::new("postgres://me:secret@db.example:6543/slipway").target();
         assert!(matches!(postgres, Ok(Target::Postgres(options)) if options.get_port() == 6543));
-        for url in [
-            "",
-            "mysql://x",
-            "sqlite:",
-            "sqlite::memory:",
-            "postgres://me:pw@host:port/x",
-        ] {
-            assert!(
-                matches!(StoreConfig::new(url).target(), Err(OpenError::InvalidUrl)),
-                "{url}"
-            );
+        for url in ["", "mysql://x", "sqlite:", "sqlite::memory:", "postgres://me:pw@host:port/x"] {
+            assert!(matches!(StoreConfig::new(url).target(), Err(OpenError::InvalidUrl)), "{url}");
         }
     }
 
@@ -138,17 +118,11 @@ mod tests {
         // Port 1 on loopback: nothing listens there.
         let mut config = StoreConfig::new("postgres://me:secret@127.0.0.1:1/slipway");
         config.connect_limit = Duration::from_millis(300);
-        let Ok(Target::Postgres(options)) = config.target() else {
-            panic!("a PostgreSQL URL")
-        };
-        let error = crate::postgres::Backend::open(*options, 2, config.connect_limit)
-            .await
-            .unwrap_err();
+        let Ok(Target::Postgres(options)) = config.target() else { panic!("a PostgreSQL URL") };
+        let error =
+            crate::postgres::Backend::open(*options, 2, config.connect_limit).await.unwrap_err();
         let text = error.to_string();
         assert!(text.contains("me@127.0.0.1:1/slipway"), "{text}");
-        assert!(
-            !text.contains("secret") && !format!("{error:?}").contains("secret"),
-            "{text}"
-        );
+        assert!(!text.contains("secret") && !format!("{error:?}").contains("secret"), "{text}");
     }
 }

@@ -30,25 +30,16 @@ pub enum DirectoryError {
          by this user",
         directory.display()
     )]
-    Unusable {
-        directory: PathBuf,
-        source: io::Error,
-    },
+    Unusable { directory: PathBuf, source: io::Error },
 }
 
 impl DirectoryLock {
     /// Creates the directory (for this user alone) if need be and locks it.
     /// Does not wait: whoever holds it will hold it for long.
     pub(crate) fn acquire(directory: &Path) -> Result<Self, DirectoryError> {
-        let unusable = |source| DirectoryError::Unusable {
-            directory: directory.to_path_buf(),
-            source,
-        };
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory)
-            .map_err(unusable)?;
+        let unusable =
+            |source| DirectoryError::Unusable { directory: directory.to_path_buf(), source };
+        DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(unusable)?;
         let file = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -58,9 +49,9 @@ impl DirectoryLock {
             .map_err(unusable)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Self { _file: file }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(DirectoryError::DataDirectoryInUse {
-                directory: directory.to_path_buf(),
-            }),
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                Err(DirectoryError::DataDirectoryInUse { directory: directory.to_path_buf() })
+            }
             Err(errno) => Err(unusable(errno.into())),
         }
     }
@@ -76,12 +67,7 @@ mod tests {
         let directory = parent.path().join("data");
         let held = DirectoryLock::acquire(&directory).unwrap();
         let refused = DirectoryLock::acquire(&directory).unwrap_err();
-        assert!(
-            refused
-                .to_string()
-                .contains(&directory.display().to_string()),
-            "{refused}"
-        );
+        assert!(refused.to_string().contains(&directory.display().to_string()), "{refused}");
         assert!(matches!(refused, DirectoryError::DataDirectoryInUse { .. }));
         drop(held);
         DirectoryLock::acquire(&directory).unwrap();

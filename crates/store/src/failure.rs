@@ -52,10 +52,7 @@ impl From<Failure> for Error {
             Failure::Database(error) => Self::Internal(error.to_string()),
             Failure::Refused(refusal) => Self::Refused(refusal),
             Failure::NotFound { kind } => Self::NotFound { kind },
-            Failure::Corrupt { id, fault } => Self::Corrupt {
-                id,
-                reason: fault.to_string(),
-            },
+            Failure::Corrupt { id, fault } => Self::Corrupt { id, reason: fault.to_string() },
         }
     }
 }

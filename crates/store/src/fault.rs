@@ -10,9 +10,6 @@ pub(crate) struct Fault {
 
 impl Fault {
     pub(crate) fn new(column: &str, problem: impl Into<String>) -> Self {
-        Self {
-            column: column.to_owned(),
-            problem: problem.into(),
-        }
+        Self { column: column.to_owned(), problem: problem.into() }
     }
 }

@@ -43,11 +43,7 @@ impl Encode<'_, Sqlite> for IdList {
 
 impl IdList {
     fn as_json(&self) -> String {
-        let ids: Vec<String> = self
-            .0
-            .iter()
-            .map(|id| format!("\"{}\"", id.simple()))
-            .collect();
+        let ids: Vec<String> = self.0.iter().map(|id| format!("\"{}\"", id.simple())).collect();
         format!("[{}]", ids.join(","))
     }
 }

@@ -6,10 +6,7 @@
 //! decides nothing: it loads snapshots under lock, calls the rule it was given,
 //! and writes what the rule answered, in one transaction.
 
-#![expect(
-    clippy::duplicate_mod,
-    reason = "shared/ is compiled once for each database, on purpose"
-)]
+#![expect(clippy::duplicate_mod, reason = "shared/ is compiled once for each database, on purpose")]
 
 mod config;
 mod open;

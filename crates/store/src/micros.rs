@@ -39,10 +39,7 @@ impl Encode<'_, Postgres> for Micros {
         &self,
         buffer: &mut <Postgres as Database>::ArgumentBuffer,
     ) -> Result<IsNull, BoxDynError> {
-        let since_2000 = self
-            .0
-            .checked_sub(POSTGRES_EPOCH)
-            .ok_or("the time is out of range")?;
+        let since_2000 = self.0.checked_sub(POSTGRES_EPOCH).ok_or("the time is out of range")?;
         buffer.extend_from_slice(&since_2000.to_be_bytes());
         Ok(IsNull::No)
     }
@@ -56,9 +53,7 @@ impl Decode<'_, Postgres> for Micros {
             return Err("a time arrived as text; read it through a prepared statement".into());
         }
         let since_2000 = i64::from_be_bytes(value.as_bytes()?.try_into()?);
-        let micros = since_2000
-            .checked_add(POSTGRES_EPOCH)
-            .ok_or("the time is out of range")?;
+        let micros = since_2000.checked_add(POSTGRES_EPOCH).ok_or("the time is out of range")?;
         Ok(Self(micros))
     }
 }

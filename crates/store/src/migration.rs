@@ -35,13 +35,7 @@ macro_rules! scripts {
     ($database:literal, $file:literal) => {
         Scripts {
             up: include_str!(concat!("../migrations/", $database, "/", $file, ".up.sql")),
-            down: include_str!(concat!(
-                "../migrations/",
-                $database,
-                "/",
-                $file,
-                ".down.sql"
-            )),
+            down: include_str!(concat!("../migrations/", $database, "/", $file, ".down.sql")),
         }
     };
 }
@@ -98,11 +92,7 @@ mod tests {
     fn versions_are_dense_and_readers_are_not_from_the_future() {
         for (index, migration) in MIGRATIONS.iter().enumerate() {
             assert_eq!(migration.version, i64::try_from(index).unwrap() + 1);
-            assert!(
-                migration.min_reader <= migration.version,
-                "{}",
-                migration.name
-            );
+            assert!(migration.min_reader <= migration.version, "{}", migration.name);
         }
     }
 }

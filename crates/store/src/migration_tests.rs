@@ -46,11 +46,7 @@ macro_rules! up_down_and_up_again {
         use $backend::migrate::{migrate_down_to, migrate_up};
         let all = MIGRATIONS.len();
         assert_eq!(migrate_up(&mut $connection).await.unwrap(), all);
-        assert_eq!(
-            migrate_up(&mut $connection).await.unwrap(),
-            0,
-            "the second time does nothing"
-        );
+        assert_eq!(migrate_up(&mut $connection).await.unwrap(), 0, "the second time does nothing");
         let schema = $schema(&mut $connection).await;
         assert_eq!(migrate_down_to(&mut $connection, 0).await.unwrap(), all);
         let empty = $schema(&mut $connection).await;
@@ -205,10 +201,8 @@ async fn both_databases_have_the_same_schema() {
     let mut sqlite = sqlite_connection(&options).await;
     sqlite::migrate::migrate_up(&mut sqlite).await.unwrap();
 
-    let (postgres, sqlite) = (
-        postgres_schema(&mut postgres).await,
-        sqlite_schema(&mut sqlite).await,
-    );
+    let (postgres, sqlite) =
+        (postgres_schema(&mut postgres).await, sqlite_schema(&mut sqlite).await);
     let only_postgres: Vec<_> = postgres.difference(&sqlite).collect();
     let only_sqlite: Vec<_> = sqlite.difference(&postgres).collect();
     assert!(
@@ -228,24 +222,15 @@ fn closed_sets_are_the_same_in_core_and_in_the_schema() {
     let sets: [(&str, Vec<&str>); 4] = [
         (
             "provisioned_resources_status_check CHECK (status IN (",
-            slipway_core::Phase::ALL
-                .iter()
-                .map(|item| item.as_str())
-                .collect(),
+            slipway_core::Phase::ALL.iter().map(|item| item.as_str()).collect(),
         ),
         (
             "cluster_assignments_namespace_phase_check CHECK (namespace_phase IN (",
-            NamespacePhase::ALL
-                .iter()
-                .map(|item| item.as_str())
-                .collect(),
+            NamespacePhase::ALL.iter().map(|item| item.as_str()).collect(),
         ),
         (
             "deletions_state_check CHECK (state IN (",
-            DeletionState::ALL
-                .iter()
-                .map(|item| item.as_str())
-                .collect(),
+            DeletionState::ALL.iter().map(|item| item.as_str()).collect(),
         ),
         (
             "INSERT INTO event_types (name) VALUES",
@@ -284,10 +269,7 @@ async fn sqlite_schema(connection: &mut sqlx::SqliteConnection) -> Schema {
             AND c.type = 'INTEGER'";
     let mut schema = Schema::new();
     for query in [columns, indexes, row_ids] {
-        let rows = sqlx::query(query)
-            .fetch_all(&mut *connection)
-            .await
-            .unwrap();
+        let rows = sqlx::query(query).fetch_all(&mut *connection).await.unwrap();
         schema.extend(rows.iter().map(|row| row.get::<String, _>("fact")));
     }
     schema
@@ -316,10 +298,7 @@ async fn postgres_schema(connection: &mut sqlx::PgConnection) -> Schema {
          WHERE n.nspname = 'public' AND t.relname <> 'schema_migrations'";
     let mut schema = Schema::new();
     for query in [columns, indexes] {
-        let rows = sqlx::query(query)
-            .fetch_all(&mut *connection)
-            .await
-            .unwrap();
+        let rows = sqlx::query(query).fetch_all(&mut *connection).await.unwrap();
         schema.extend(rows.iter().map(|row| row.get::<String, _>("fact")));
     }
     schema

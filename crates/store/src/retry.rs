@@ -13,10 +13,8 @@ use slipway_durable::Backoff;
 /// 5, 10, 20, 40 ms at most between five runs: a deadlock is over as soon as
 /// one of the two has been sent away, so waiting longer helps nobody.
 const ATTEMPTS: u32 = 5;
-const BACKOFF: Backoff = Backoff {
-    base: Duration::from_millis(5),
-    max: Duration::from_millis(100),
-};
+const BACKOFF: Backoff =
+    Backoff { base: Duration::from_millis(5), max: Duration::from_millis(100) };
 
 /// An error that may carry the database's refusal.
 pub(crate) trait MaybeTransient {
@@ -45,10 +43,7 @@ impl Retries {
         if self.runs >= ATTEMPTS || !error.database_error().is_some_and(is_transient) {
             return false;
         }
-        tracing::debug!(
-            run = self.runs,
-            "the database asked to run a transaction again"
-        );
+        tracing::debug!(run = self.runs, "the database asked to run a transaction again");
         tokio::time::sleep(BACKOFF.delay(self.runs, jitter())).await;
         self.runs += 1;
         true
@@ -80,9 +75,9 @@ pub(crate) fn is_transient(error: &sqlx::Error) -> bool {
     match code.as_ref() {
         "40001" | "40P01" => true,
         // A five digit code is PostgreSQL's, whose classes never are SQLite's.
-        code if code.len() < 5 => code
-            .parse::<i32>()
-            .is_ok_and(|code| matches!(code & 0xff, 5 | 6)),
+        code if code.len() < 5 => {
+            code.parse::<i32>().is_ok_and(|code| matches!(code & 0xff, 5 | 6))
+        }
         _ => false,
     }
 }
@@ -149,11 +144,7 @@ mod tests {
 
     async fn run_failing(runs: &Cell<u32>, until: u32) -> Result<u32, sqlx::Error> {
         runs.set(runs.get() + 1);
-        if runs.get() < until {
-            Err(refusal("40P01"))
-        } else {
-            Ok(runs.get())
-        }
+        if runs.get() < until { Err(refusal("40P01")) } else { Ok(runs.get()) }
     }
 
     #[tokio::test(start_paused = true)]

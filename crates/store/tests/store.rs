@@ -18,16 +18,11 @@ struct Sqlite {
 
 impl Sqlite {
     fn new() -> Self {
-        Self {
-            directory: tempfile::tempdir().expect("a folder"),
-        }
+        Self { directory: tempfile::tempdir().expect("a folder") }
     }
 
     fn config(&self) -> StoreConfig {
-        StoreConfig::new(format!(
-            "sqlite:{}",
-            self.directory.path().join("slipway.db").display()
-        ))
+        StoreConfig::new(format!("sqlite:{}", self.directory.path().join("slipway.db").display()))
     }
 
     async fn open(&self) -> Arc<dyn Store> {
@@ -42,9 +37,7 @@ async fn postgres(test: &str) -> Option<TestDatabase> {
 }
 
 async fn open_postgres(database: &TestDatabase) -> Arc<dyn Store> {
-    open(StoreConfig::new(database.url()))
-        .await
-        .expect("the store opens")
+    open(StoreConfig::new(database.url())).await.expect("the store opens")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -86,14 +79,9 @@ async fn sqlite_isolates_a_bad_row() {
     testing::bad_row(store, async |attempt| {
         let file = sqlite.directory.path().join("slipway.db");
         let url = format!("sqlite:{}", file.display());
-        let mut connection = sqlx::SqliteConnection::connect(&url)
-            .await
-            .expect("a connection");
+        let mut connection = sqlx::SqliteConnection::connect(&url).await.expect("a connection");
         let query = sqlx::query(SPOIL).bind(attempt.as_uuid());
-        query
-            .execute(&mut connection)
-            .await
-            .expect("the row is spoiled");
+        query.execute(&mut connection).await.expect("the row is spoiled");
     })
     .await;
 }
@@ -104,14 +92,10 @@ async fn postgres_isolates_a_bad_row() {
         return;
     };
     testing::bad_row(open_postgres(&database).await, async |attempt| {
-        let mut connection = sqlx::PgConnection::connect(database.url())
-            .await
-            .expect("a connection");
+        let mut connection =
+            sqlx::PgConnection::connect(database.url()).await.expect("a connection");
         let query = sqlx::query(SPOIL).bind(attempt.as_uuid());
-        query
-            .execute(&mut connection)
-            .await
-            .expect("the row is spoiled");
+        query.execute(&mut connection).await.expect("the row is spoiled");
     })
     .await;
 }
@@ -122,31 +106,19 @@ async fn sqlite_keeps_what_it_was_given_and_its_directory_to_itself() {
     let store = sqlite.open().await;
     let installation = store.installation().await.expect("an installation");
 
-    let second = open(sqlite.config())
-        .await
-        .expect_err("the directory is taken");
+    let second = open(sqlite.config()).await.expect_err("the directory is taken");
     let OpenError::Directory(DirectoryError::DataDirectoryInUse { directory }) = &second else {
         panic!("{second:?}");
     };
     assert_eq!(directory, sqlite.directory.path());
-    let down = migrate_down_to(sqlite.config(), 0)
-        .await
-        .expect_err("somebody uses it");
+    let down = migrate_down_to(sqlite.config(), 0).await.expect_err("somebody uses it");
     assert!(matches!(down, OpenError::Directory(_)), "{down}");
 
     drop(store);
     let store = sqlite.open().await;
-    assert_eq!(
-        store.installation().await.expect("an installation"),
-        installation
-    );
+    assert_eq!(store.installation().await.expect("an installation"), installation);
     drop(store);
-    assert_eq!(
-        migrate_down_to(sqlite.config(), 0)
-            .await
-            .expect("a way back"),
-        1
-    );
+    assert_eq!(migrate_down_to(sqlite.config(), 0).await.expect("a way back"), 1);
 }
 
 #[tokio::test]
@@ -154,15 +126,9 @@ async fn postgres_keeps_what_it_was_given_and_serves_many() {
     let Some(database) = postgres("reopen").await else {
         return;
     };
-    let (first, second) = (
-        open_postgres(&database).await,
-        open_postgres(&database).await,
-    );
+    let (first, second) = (open_postgres(&database).await, open_postgres(&database).await);
     let installation = first.installation().await.expect("an installation");
-    assert_eq!(
-        second.installation().await.expect("an installation"),
-        installation
-    );
+    assert_eq!(second.installation().await.expect("an installation"), installation);
 }
 
 #[tokio::test]
@@ -171,12 +137,7 @@ async fn a_database_that_does_not_exist_is_refused_at_once() {
         return;
     };
     let url = database.url().replace(database.name(), "no_such_database");
-    let error = open(StoreConfig::new(url))
-        .await
-        .expect_err("there is none");
-    assert!(
-        matches!(error, OpenError::DatabaseRefused { .. }),
-        "{error}"
-    );
+    let error = open(StoreConfig::new(url)).await.expect_err("there is none");
+    assert!(matches!(error, OpenError::DatabaseRefused { .. }), "{error}");
     assert!(error.to_string().contains("no_such_database"), "{error}");
 }

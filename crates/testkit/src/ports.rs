@@ -31,10 +31,7 @@ mod tests {
             assert_ne!(port, 0);
             TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
         });
-        assert!(
-            listened,
-            "none of five ports called free could be listened on"
-        );
+        assert!(listened, "none of five ports called free could be listened on");
     }
 
     #[test]

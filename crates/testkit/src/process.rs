@@ -75,15 +75,8 @@ pub fn process(pid: u32) -> Option<Process> {
         return None;
     }
     let arguments = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    let command_line = String::from_utf8_lossy(&arguments)
-        .replace('\0', " ")
-        .trim_end()
-        .to_owned();
-    Some(Process {
-        pid,
-        state,
-        command_line,
-    })
+    let command_line = String::from_utf8_lossy(&arguments).replace('\0', " ").trim_end().to_owned();
+    Some(Process { pid, state, command_line })
 }
 
 /// The state letter of a `stat` line. The program's name stands before it in
@@ -111,10 +104,8 @@ pub fn send_signal(pid: u32, signal: Signal) -> io::Result<()> {
     if pid <= 1 {
         return Err(refused());
     }
-    let target = i32::try_from(pid)
-        .ok()
-        .and_then(rustix::process::Pid::from_raw)
-        .ok_or_else(refused)?;
+    let target =
+        i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).ok_or_else(refused)?;
     let signal = match signal {
         Signal::Kill => rustix::process::Signal::KILL,
         Signal::Terminate => rustix::process::Signal::TERM,
@@ -165,10 +156,7 @@ impl Spawned {
         let pid = self.pid();
         wait::until(timeout, &format!("the end of process {pid}"), async || {
             self.child.try_wait().transpose().ok_or_else(|| {
-                format!(
-                    "still there: {:?}",
-                    process(pid).map(|process| process.command_line)
-                )
+                format!("still there: {:?}", process(pid).map(|process| process.command_line))
             })
         })
         .await
@@ -201,9 +189,7 @@ mod tests {
     /// A shell that waits for its input to end, recognisable by `mark`.
     fn mk_waiting(mark: &str) -> Spawned {
         let mut command = Command::new("sh");
-        command
-            .args(["-c", "read -r _; exit 7", mark])
-            .stdin(Stdio::piped());
+        command.args(["-c", "read -r _; exit 7", mark]).stdin(Stdio::piped());
         Spawned::start(&mut command).unwrap()
     }
 
@@ -217,10 +203,7 @@ mod tests {
         let spawned = mk_waiting(&mark);
         let pid = spawned.pid();
         let found = processes_with_argument(&mark).unwrap();
-        assert_eq!(
-            found.iter().map(|process| process.pid).collect::<Vec<_>>(),
-            [pid]
-        );
+        assert_eq!(found.iter().map(|process| process.pid).collect::<Vec<_>>(), [pid]);
         assert!(found[0].command_line.ends_with(&mark), "{found:?}");
         assert!(is_alive(pid));
 
@@ -236,10 +219,7 @@ mod tests {
         let pid = spawned.pid();
         spawned.signal(Signal::Kill).unwrap();
         // Nobody has reaped it: `/proc` still has an entry, as a zombie.
-        until(PATIENCE, "the killed process to be dead", async || {
-            !is_alive(pid)
-        })
-        .await;
+        until(PATIENCE, "the killed process to be dead", async || !is_alive(pid)).await;
         assert!(std::path::Path::new(&format!("/proc/{pid}")).exists());
         assert_eq!(processes_with_argument(&mark).unwrap(), []);
     }
@@ -249,15 +229,9 @@ mod tests {
         let spawned = mk_waiting(&mk_mark("frozen"));
         let state = || process(spawned.pid()).map(|process| process.state);
         spawned.signal(Signal::Stop).unwrap();
-        until(PATIENCE, "the process to freeze", async || {
-            state() == Some('T')
-        })
-        .await;
+        until(PATIENCE, "the process to freeze", async || state() == Some('T')).await;
         spawned.signal(Signal::Continue).unwrap();
-        until(PATIENCE, "the process to resume", async || {
-            state() != Some('T')
-        })
-        .await;
+        until(PATIENCE, "the process to resume", async || state() != Some('T')).await;
         assert!(is_alive(spawned.pid()));
     }
 

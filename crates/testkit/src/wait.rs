@@ -25,11 +25,7 @@ impl Observation for bool {
     type Value = ();
 
     fn into_outcome(self) -> Result<(), String> {
-        if self {
-            Ok(())
-        } else {
-            Err("false".to_owned())
-        }
+        if self { Ok(()) } else { Err("false".to_owned()) }
     }
 }
 

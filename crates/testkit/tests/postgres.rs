@@ -22,10 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// This binary again, running only `test` in its other role.
 fn mk_other_role(test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("the path of this binary"));
-    command
-        .args(["--exact", test, "--nocapture"])
-        .env(ROLE, "other")
-        .stdin(Stdio::null());
+    command.args(["--exact", test, "--nocapture"]).env(ROLE, "other").stdin(Stdio::null());
     command
 }
 
@@ -40,30 +37,20 @@ fn ask(url: &str, query: &str) -> Result<String, String> {
         .output()
         .map_err(|error| error.to_string())?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    if answer.status.success() {
-        Ok(text(&answer.stdout))
-    } else {
-        Err(text(&answer.stderr))
-    }
+    if answer.status.success() { Ok(text(&answer.stdout)) } else { Err(text(&answer.stderr)) }
 }
 
 /// Everything of a server in `folder` is gone: its processes and its files.
 async fn until_gone(folder: &str) {
-    until(
-        PATIENCE,
-        "the end of the server and its folder",
-        async || {
-            let processes = processes_with_argument(folder).map_err(|error| error.to_string())?;
-            let folder_exists = PathBuf::from(folder).exists();
-            if processes.is_empty() && !folder_exists {
-                Ok(())
-            } else {
-                Err(format!(
-                    "folder exists: {folder_exists}, processes: {processes:?}"
-                ))
-            }
-        },
-    )
+    until(PATIENCE, "the end of the server and its folder", async || {
+        let processes = processes_with_argument(folder).map_err(|error| error.to_string())?;
+        let folder_exists = PathBuf::from(folder).exists();
+        if processes.is_empty() && !folder_exists {
+            Ok(())
+        } else {
+            Err(format!("folder exists: {folder_exists}, processes: {processes:?}"))
+        }
+    })
     .await;
 }
 
@@ -75,19 +62,11 @@ async fn each_database_is_fresh_and_ends_with_its_value() {
     let (one, two) = tokio::join!(postgres.database("fresh"), postgres.database("fresh"));
     assert_ne!(one.url(), two.url());
     ask(one.url(), "CREATE TABLE only_in_one (id int)").unwrap();
-    assert!(
-        ask(two.url(), "TABLE only_in_one")
-            .unwrap_err()
-            .contains("does not exist")
-    );
+    assert!(ask(two.url(), "TABLE only_in_one").unwrap_err().contains("does not exist"));
 
     let url = one.url().to_owned();
     drop(one);
-    assert!(
-        ask(&url, "SELECT 1")
-            .unwrap_err()
-            .contains("does not exist")
-    );
+    assert!(ask(&url, "SELECT 1").unwrap_err().contains("does not exist"));
     assert_eq!(ask(two.url(), "SELECT 1").unwrap(), "1");
 }
 
@@ -104,10 +83,7 @@ async fn a_database_is_copied_from_its_template() {
     );
     ask(one.url(), "UPDATE copied SET answer = 43").unwrap();
     for (database, answer) in [(&one, "43"), (&two, "42"), (&template, "42")] {
-        assert_eq!(
-            ask(database.url(), "SELECT answer FROM copied").unwrap(),
-            answer
-        );
+        assert_eq!(ask(database.url(), "SELECT answer FROM copied").unwrap(), answer);
     }
 }
 
@@ -126,17 +102,12 @@ async fn a_connected_database_is_dropped_all_the_same() {
     )
     .unwrap();
     let mut line = String::new();
-    BufReader::new(connected.child().stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
+    BufReader::new(connected.child().stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line.trim(), "connected");
 
     drop(database);
     let status = connected.exit(PATIENCE).await.unwrap();
-    assert!(
-        !status.success(),
-        "its session was not ended by the drop: {status}"
-    );
+    assert!(!status.success(), "its session was not ended by the drop: {status}");
 }
 
 #[tokio::test]
@@ -179,10 +150,7 @@ async fn a_server_ends_when_its_starter_is_killed() {
         return;
     }
     let mut starter = Spawned::start(
-        mk_other_role(NAME)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null()),
+        mk_other_role(NAME).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()),
     )
     .unwrap();
     let folder = BufReader::new(starter.child().stdout.take().unwrap())
@@ -199,10 +167,7 @@ async fn a_server_ends_when_its_starter_is_killed() {
 
 #[tokio::test]
 async fn a_server_ends_when_its_keeper_is_terminated() {
-    if shared("a_server_ends_when_its_keeper_is_terminated")
-        .await
-        .is_none()
-    {
+    if shared("a_server_ends_when_its_keeper_is_terminated").await.is_none() {
         return;
     }
     let postgres = Postgres::start(Options::default()).unwrap().unwrap();

@@ -99,10 +99,9 @@ pub fn workspace_root() -> anyhow::Result<PathBuf> {
         |folder: &&Path| folder.join("Cargo.lock").exists() && folder.join("crates").is_dir();
     match start.ancestors().find(is_root) {
         Some(root) => Ok(root.to_owned()),
-        None => bail!(
-            "{} is not inside the workspace: call this as `cargo xtask`",
-            start.display()
-        ),
+        None => {
+            bail!("{} is not inside the workspace: call this as `cargo xtask`", start.display())
+        }
     }
 }
 

@@ -16,11 +16,8 @@ struct Part {
     is_there: fn() -> bool,
 }
 
-const PARTS: [Part; 1] = [Part {
-    name: "PostgreSQL",
-    packages: &["postgresql"],
-    is_there: postgres::installed,
-}];
+const PARTS: [Part; 1] =
+    [Part { name: "PostgreSQL", packages: &["postgresql"], is_there: postgres::installed }];
 
 /// What [`provide`] found or did.
 #[derive(Debug, PartialEq, Eq)]
@@ -61,12 +58,8 @@ pub fn provide() -> anyhow::Result<Provision> {
 fn request(missing: &[&Part]) -> String {
     let mut text = String::from("the tests need what is not installed here:\n");
     for part in missing {
-        let _infallible = writeln!(
-            text,
-            "  {}: apt-get install {}",
-            part.name,
-            part.packages.join(" ")
-        );
+        let _infallible =
+            writeln!(text, "  {}: apt-get install {}", part.name, part.packages.join(" "));
     }
     text.push_str("install it and call again, or run `cargo test`, which goes on without it\n");
     text
@@ -91,11 +84,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named_with_its_packages() {
-        let part = Part {
-            name: "A part",
-            packages: &["one", "two"],
-            is_there: || false,
-        };
+        let part = Part { name: "A part", packages: &["one", "two"], is_there: || false };
         let text = request(&[&part]);
         assert!(text.contains("A part: apt-get install one two"), "{text}");
     }

@@ -25,14 +25,8 @@ impl Steps {
         let outcome = step();
         let time = started.elapsed();
         let succeeded = outcome.is_ok();
-        self.taken.push(Taken {
-            name: name.to_owned(),
-            time,
-            succeeded,
-        });
-        outcome
-            .inspect_err(|error| eprintln!("{name}: {error:#}"))
-            .ok()
+        self.taken.push(Taken { name: name.to_owned(), time, succeeded });
+        outcome.inspect_err(|error| eprintln!("{name}: {error:#}")).ok()
     }
 
     /// Whether every step taken succeeded.
@@ -44,18 +38,9 @@ impl Steps {
     pub fn table(&self) -> String {
         let total = self.taken.iter().map(|step| step.time).sum::<Duration>();
         let verdict = |succeeded| if succeeded { "ok" } else { "failed" };
-        let rows = self
-            .taken
-            .iter()
-            .map(|step| (&*step.name, step.time, verdict(step.succeeded)));
+        let rows = self.taken.iter().map(|step| (&*step.name, step.time, verdict(step.succeeded)));
         let total_row = ("total", total, verdict(self.all_succeeded()));
-        let width = self
-            .taken
-            .iter()
-            .map(|step| step.name.len())
-            .max()
-            .unwrap_or(0)
-            .max(5);
+        let width = self.taken.iter().map(|step| step.name.len()).max().unwrap_or(0).max(5);
         let mut table = String::from("\nWhere the time went\n");
         for (name, time, verdict) in rows.chain([total_row]) {
             let seconds = time.as_secs_f64();
@@ -78,11 +63,8 @@ mod tests {
         assert!(!steps.all_succeeded());
 
         let table = steps.table();
-        let rows: Vec<Vec<&str>> = table
-            .lines()
-            .skip(2)
-            .map(|row| row.split_whitespace().collect())
-            .collect();
+        let rows: Vec<Vec<&str>> =
+            table.lines().skip(2).map(|row| row.split_whitespace().collect()).collect();
         assert_eq!(rows[0], ["first", "0.0", "s", "ok"]);
         assert_eq!(rows[1], ["the", "second", "0.0", "s", "failed"]);
         assert_eq!(rows[2], ["total", "0.0", "s", "failed"]);

@@ -21,9 +21,8 @@ use crate::tidy;
 /// binaries.
 pub fn run(root: &Path, filters: &[String]) -> anyhow::Result<Verdict> {
     let mut steps = Steps::default();
-    let provided_server = env::var(postgres::DATABASE_URL_VARIABLE)
-        .ok()
-        .filter(|url| !url.is_empty());
+    let provided_server =
+        env::var(postgres::DATABASE_URL_VARIABLE).ok().filter(|url| !url.is_empty());
     if provided_server.is_none() {
         match steps.take("install what is missing", debian::provide) {
             Some(Provision::Missing(request)) => {
@@ -36,11 +35,7 @@ pub fn run(root: &Path, filters: &[String]) -> anyhow::Result<Verdict> {
     let went_through =
         steps.all_succeeded() && check_and_test(&mut steps, root, provided_server, filters);
     println!("{}", steps.table());
-    Ok(if went_through {
-        Verdict::Fine
-    } else {
-        Verdict::Failed
-    })
+    Ok(if went_through { Verdict::Fine } else { Verdict::Failed })
 }
 
 fn check_and_test(
@@ -55,19 +50,8 @@ fn check_and_test(
         steps.take(&name, || cargo.run(arguments, &[])).is_some()
     };
     let checked = step(&["fmt", "--all", "--check"])
-        && step(&[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ]);
-    if !checked
-        || steps
-            .take("tidy", || tidy::check_and_report(root))
-            .is_none()
-    {
+        && step(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
+    if !checked || steps.take("tidy", || tidy::check_and_report(root)).is_none() {
         return false;
     }
     // Exactly what the tests need, so that the next step times the tests alone.
@@ -80,24 +64,17 @@ fn check_and_test(
     let Some(server) = steps.take("start PostgreSQL", || start_server(provided_server)) else {
         return false;
     };
-    let environment = [
-        (postgres::DATABASE_URL_VARIABLE, server.url()),
-        (postgres::REQUIRE_VARIABLE, "1"),
-    ];
+    let environment =
+        [(postgres::DATABASE_URL_VARIABLE, server.url()), (postgres::REQUIRE_VARIABLE, "1")];
     // One failing binary must not hide what the others find.
     let mut arguments = vec!["test", "--workspace", "--no-fail-fast"];
     if !filters.is_empty() {
         arguments.push("--");
         arguments.extend(filters.iter().map(String::as_str));
     }
-    let tested = steps
-        .take("cargo test --workspace", || {
-            cargo.run(&arguments, &environment)
-        })
-        .is_some();
-    let stopped = steps
-        .take("stop PostgreSQL", || stop_server(server))
-        .is_some();
+    let tested =
+        steps.take("cargo test --workspace", || cargo.run(&arguments, &environment)).is_some();
+    let stopped = steps.take("stop PostgreSQL", || stop_server(server)).is_some();
     tested && stopped
 }
 
@@ -133,19 +110,12 @@ struct Cargo<'a> {
 impl<'a> Cargo<'a> {
     fn new(root: &'a Path) -> Self {
         let program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        Self {
-            program,
-            root,
-            target: target_folder(|name| env::var_os(name), root),
-        }
+        Self { program, root, target: target_folder(|name| env::var_os(name), root) }
     }
 
     fn run(&self, arguments: &[&str], environment: &[(&str, &str)]) -> anyhow::Result<()> {
         let mut command = Command::new(&self.program);
-        command
-            .args(arguments)
-            .current_dir(self.root)
-            .stdin(Stdio::null());
+        command.args(arguments).current_dir(self.root).stdin(Stdio::null());
         // `cargo run` describes the package it runs. Build scripts that look at
         // these would believe to be run for another package and run again.
         for (name, _) in env::vars_os() {
@@ -164,25 +134,15 @@ impl<'a> Cargo<'a> {
 }
 
 fn describes_a_package(variable: &str) -> bool {
-    [
-        "CARGO_PKG_",
-        "CARGO_MANIFEST_",
-        "CARGO_BIN_",
-        "CARGO_CRATE_NAME",
-        "CARGO_PRIMARY_PACKAGE",
-    ]
-    .iter()
-    .any(|prefix| variable.starts_with(prefix))
+    ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE"]
+        .iter()
+        .any(|prefix| variable.starts_with(prefix))
 }
 
 /// Where to build: what the user says, else the user's cache, so that several
 /// checkouts share it and none grows by gigabytes.
 fn target_folder(variable: impl Fn(&str) -> Option<OsString>, root: &Path) -> PathBuf {
-    let set = |name| {
-        variable(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
+    let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = || set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
     set("CARGO_TARGET_DIR")
         .or_else(|| Some(cache()?.join("slipway/target")))
@@ -197,27 +157,18 @@ mod tests {
 
     fn folder(variables: &[(&str, &str)]) -> PathBuf {
         let variable = |name: &str| {
-            variables
-                .iter()
-                .find(|(other, _)| *other == name)
-                .map(|(_, value)| value.into())
+            variables.iter().find(|(other, _)| *other == name).map(|(_, value)| value.into())
         };
         target_folder(variable, Path::new("checkout"))
     }
 
     #[test]
     fn the_target_folder_is_the_users_choice_then_the_cache() {
-        let (home, cache, target) = (
-            ("HOME", "h"),
-            ("XDG_CACHE_HOME", "c"),
-            ("CARGO_TARGET_DIR", "t"),
-        );
+        let (home, cache, target) =
+            (("HOME", "h"), ("XDG_CACHE_HOME", "c"), ("CARGO_TARGET_DIR", "t"));
         assert_eq!(folder(&[home, cache, target]), Path::new("t"));
         assert_eq!(folder(&[home, cache]), Path::new("c/slipway/target"));
-        assert_eq!(
-            folder(&[home, ("XDG_CACHE_HOME", "")]),
-            Path::new("h/.cache/slipway/target")
-        );
+        assert_eq!(folder(&[home, ("XDG_CACHE_HOME", "")]), Path::new("h/.cache/slipway/target"));
         assert_eq!(folder(&[]), Path::new("checkout/target"));
     }
 

@@ -54,10 +54,7 @@ mod tests {
         for whole in [100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000] {
             let delay = backoff.next(None).unwrap();
             let whole = Duration::from_millis(whole);
-            assert!(
-                whole / 2 <= delay && delay <= whole,
-                "{delay:?} is not within {whole:?}"
-            );
+            assert!(whole / 2 <= delay && delay <= whole, "{delay:?} is not within {whole:?}");
         }
         backoff.reset();
         assert!(backoff.next(None).unwrap() <= FIRST);
@@ -66,13 +63,7 @@ mod tests {
     #[test]
     fn the_server_may_ask_for_more_within_reason() {
         let mut backoff = Backoff::default();
-        assert_eq!(
-            backoff.next(Some(Duration::from_secs(7))).unwrap(),
-            Duration::from_secs(7)
-        );
-        assert_eq!(
-            backoff.next(Some(Duration::from_secs(86_400))).unwrap(),
-            LONGEST_ASKED
-        );
+        assert_eq!(backoff.next(Some(Duration::from_secs(7))).unwrap(), Duration::from_secs(7));
+        assert_eq!(backoff.next(Some(Duration::from_secs(86_400))).unwrap(), LONGEST_ASKED);
     }
 }

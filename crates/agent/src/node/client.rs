@@ -34,16 +34,9 @@ pub(crate) enum Failure {
     /// is not known.
     NoAnswer { reason: String },
     /// The server asks to try later (408, 429, 5xx).
-    Later {
-        status: StatusCode,
-        explanation: String,
-        retry_after: Option<Duration>,
-    },
+    Later { status: StatusCode, explanation: String, retry_after: Option<Duration> },
     /// The same call would be answered the same way.
-    Refused {
-        status: StatusCode,
-        explanation: String,
-    },
+    Refused { status: StatusCode, explanation: String },
 }
 
 impl Failure {
@@ -59,15 +52,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoAnswer { reason } => write!(f, "no usable answer from the server: {reason}"),
-            Self::Later {
-                status,
-                explanation,
-                ..
-            }
-            | Self::Refused {
-                status,
-                explanation,
-            } => {
+            Self::Later { status, explanation, .. } | Self::Refused { status, explanation } => {
                 write!(f, "the server answered {}: {explanation}", status.as_u16())
             }
         }
@@ -102,10 +87,7 @@ impl Client {
             api_url: api_url.to_string(),
             reason: with_causes(&error),
         })?;
-        Ok(Self {
-            http,
-            api_url: api_url.clone(),
-        })
+        Ok(Self { http, api_url: api_url.clone() })
     }
 
     pub(crate) async fn register(
@@ -133,9 +115,7 @@ impl Client {
         request: &DrainAcknowledgement,
     ) -> Result<(), Failure> {
         let path = ["nodes", &identity.node_id, "drain"];
-        self.post(&path, &identity.node_secret_key, request)
-            .await
-            .map(|_| ())
+        self.post(&path, &identity.node_secret_key, request).await.map(|_| ())
     }
 
     async fn post<T: Serialize + Sync>(
@@ -148,13 +128,7 @@ impl Client {
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().push("v1").extend(path);
         }
-        let sent = self
-            .http
-            .post(url)
-            .bearer_auth(bearer.expose())
-            .json(body)
-            .send()
-            .await;
+        let sent = self.http.post(url).bearer_auth(bearer.expose()).json(body).send().await;
         let response = sent.map_err(no_answer)?;
         let status = response.status();
         if status.is_success() {
@@ -163,28 +137,17 @@ impl Client {
         let retry_after = retry_after(response.headers());
         let explanation = bearer.redact(&explanation(response).await);
         Err(match status {
-            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Failure::Later {
-                status,
-                explanation,
-                retry_after,
-            },
-            _ if status.is_server_error() => Failure::Later {
-                status,
-                explanation,
-                retry_after,
-            },
-            _ => Failure::Refused {
-                status,
-                explanation,
-            },
+            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => {
+                Failure::Later { status, explanation, retry_after }
+            }
+            _ if status.is_server_error() => Failure::Later { status, explanation, retry_after },
+            _ => Failure::Refused { status, explanation },
         })
     }
 }
 
 fn no_answer(error: reqwest::Error) -> Failure {
-    Failure::NoAnswer {
-        reason: with_causes(&error.without_url()),
-    }
+    Failure::NoAnswer { reason: with_causes(&error.without_url()) }
 }
 
 /// reqwest's own text says "error sending request"; what a person needs, such
@@ -202,13 +165,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 /// Seconds only. A date would need the wall clock, and no server of this
 /// protocol sends one.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers
-        .get(RETRY_AFTER)?
-        .to_str()
-        .ok()?
-        .trim()
-        .parse()
-        .ok()?;
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
 }
 

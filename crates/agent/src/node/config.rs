@@ -47,10 +47,7 @@ pub(crate) struct Config {
 impl Config {
     pub(crate) fn read(directory: &Directory) -> Result<Self, Error> {
         let path = directory.rootfs(Path::new(CONFIG_PATH));
-        let unusable = |reason| Error::Configuration {
-            path: path.clone(),
-            reason,
-        };
+        let unusable = |reason| Error::Configuration { path: path.clone(), reason };
         let content = read_if_there(&path)?
             .ok_or_else(|| unusable("the user-data document does not write it".to_owned()))?;
         parse(&content).map_err(unusable)
@@ -64,10 +61,7 @@ fn parse(content: &[u8]) -> Result<Config, String> {
     };
     let api_url = Url::parse(&api_url).map_err(|error| format!("api_url is no URL: {error}"))?;
     if !matches!(api_url.scheme(), "http" | "https") {
-        return Err(format!(
-            "api_url has the scheme {}, not http or https",
-            api_url.scheme()
-        ));
+        return Err(format!("api_url has the scheme {}, not http or https", api_url.scheme()));
     }
     // The address is shown in logs and in the status, and no server of this
     // protocol asks for a password.
@@ -107,10 +101,7 @@ mod tests {
             ("api_url: ftp://a", "scheme ftp"),
             ("api_url: http://a:b@c", "user or a password"),
             ("api_url: here", "api_url is no URL"),
-            (
-                "api_url: http://a\nheartbeat_interval_ms: 0",
-                "heartbeat_interval_ms",
-            ),
+            ("api_url: http://a\nheartbeat_interval_ms: 0", "heartbeat_interval_ms"),
             ("api_url: http://a\nbusy_seconds: soon", "busy_seconds"),
         ] {
             let reason = parse(content.as_bytes()).unwrap_err();

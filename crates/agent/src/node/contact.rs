@@ -22,21 +22,14 @@ struct State {
 
 impl State {
     fn deadline(&self) -> Instant {
-        self.last
-            .checked_add(self.allowed)
-            .unwrap_or(self.last + FAR)
+        self.last.checked_add(self.allowed).unwrap_or(self.last + FAR)
     }
 }
 
 impl Contact {
     /// The start counts as contact: whoever started the agent was there.
     pub(crate) fn new() -> Self {
-        Self {
-            state: watch::Sender::new(State {
-                last: Instant::now(),
-                allowed: FAR,
-            }),
-        }
+        Self { state: watch::Sender::new(State { last: Instant::now(), allowed: FAR }) }
     }
 
     pub(crate) fn made(&self) {
@@ -72,19 +65,12 @@ mod tests {
         contact.made();
         let before = Instant::now();
         contact.lost().await;
-        assert!(
-            before.elapsed() >= Duration::from_millis(29),
-            "{:?}",
-            before.elapsed()
-        );
+        assert!(before.elapsed() >= Duration::from_millis(29), "{:?}", before.elapsed());
     }
 
     #[test]
     fn an_endless_allowance_does_not_overflow() {
-        let state = State {
-            last: Instant::now(),
-            allowed: Duration::MAX,
-        };
+        let state = State { last: Instant::now(), allowed: Duration::MAX };
         assert!(state.deadline() > Instant::now());
     }
 }

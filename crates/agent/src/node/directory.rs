@@ -26,9 +26,7 @@ pub(crate) struct Directory {
 
 impl Directory {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        let path = path
-            .canonicalize()
-            .map_err(Error::file("find the node directory", path))?;
+        let path = path.canonicalize().map_err(Error::file("find the node directory", path))?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = rustix::fs::open(&path, flags, Mode::empty())
             .map_err(io::Error::from)
@@ -36,12 +34,7 @@ impl Directory {
         let stat = rustix::fs::fstat(&handle)
             .map_err(io::Error::from)
             .map_err(Error::file("look at the node directory", &path))?;
-        Ok(Self {
-            path,
-            device: stat.st_dev,
-            inode: stat.st_ino,
-            _handle: handle,
-        })
+        Ok(Self { path, device: stat.st_dev, inode: stat.st_ino, _handle: handle })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -114,11 +107,7 @@ fn write_file(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     // at no moment readable for others, whatever the umask and whatever mode a
     // left-over of a crash had.
     let _ = fs::remove_file(&temporary);
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&temporary)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
     file.set_permissions(fs::Permissions::from_mode(mode))?;
     file.write_all(content)?;
     file.sync_all()?;
@@ -168,9 +157,9 @@ impl LifeLock {
             .map_err(Error::file("open", &path))?;
         match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Self { _file: file }),
-            Err(Errno::AGAIN | Errno::ACCESS) => Err(Error::AlreadyRunning {
-                directory: directory.path().to_owned(),
-            }),
+            Err(Errno::AGAIN | Errno::ACCESS) => {
+                Err(Error::AlreadyRunning { directory: directory.path().to_owned() })
+            }
             Err(error) => Err(Error::file("lock", &path)(error.into())),
         }
     }
@@ -206,10 +195,6 @@ mod tests {
         assert!(!directory.is_there());
         let refused = directory.write_atomically(&directory.status(), b"{}", 0o644);
         assert!(refused.is_err());
-        assert_eq!(
-            fs::read_dir(&path).unwrap().count(),
-            0,
-            "the new directory was written to"
-        );
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 0, "the new directory was written to");
     }
 }

@@ -33,18 +33,12 @@ pub(crate) async fn enrol(
     status: &mut StatusFile<'_>,
 ) -> Result<Option<Identity>, Error> {
     let Some(token) = token_read(directory)? else {
-        status.publish(
-            State::Refused,
-            "the user-data document carries no bootstrap token",
-        );
+        status.publish(State::Refused, "the user-data document carries no bootstrap token");
         document.changed(directory).await;
         return Ok(None);
     };
     let public_key = public_key(directory)?;
-    status.publish(
-        State::Enrolling,
-        format!("registering with {}", config.api_url),
-    );
+    status.publish(State::Enrolling, format!("registering with {}", config.api_url));
     let mut backoff = Backoff::default();
     loop {
         let request = request(config, &token, &public_key)?;

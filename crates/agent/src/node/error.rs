@@ -13,11 +13,7 @@ pub enum Error {
     AlreadyRunning { directory: PathBuf },
 
     #[error("cannot {action} {path}: {source}")]
-    File {
-        action: &'static str,
-        path: PathBuf,
-        source: io::Error,
-    },
+    File { action: &'static str, path: PathBuf, source: io::Error },
 
     /// The reason never quotes the document, because it carries the token.
     #[error("the user-data in {directory} cannot be used: {reason}; apply a corrected document")]
@@ -44,10 +40,6 @@ pub enum Error {
 impl Error {
     pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self::File {
-            action,
-            path,
-            source,
-        }
+        move |source| Self::File { action, path, source }
     }
 }

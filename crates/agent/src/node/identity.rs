@@ -34,10 +34,8 @@ pub(crate) fn public_key(directory: &Directory) -> Result<String, Error> {
         directory.write_atomically(&path, document.as_ref(), 0o600)?;
         document.as_ref().to_vec()
     };
-    let pair = Ed25519KeyPair::from_pkcs8(&document).map_err(|error| Error::State {
-        path,
-        reason: error.to_string(),
-    })?;
+    let pair = Ed25519KeyPair::from_pkcs8(&document)
+        .map_err(|error| Error::State { path, reason: error.to_string() })?;
     Ok(BASE64.encode(pair.public_key().as_ref()))
 }
 
@@ -82,21 +80,15 @@ fn load<T: for<'a> Deserialize<'a>>(directory: &Directory, name: &str) -> Result
     };
     serde_json::from_slice(&content).map(Some).map_err(|error| {
         // Only the place: the parser's message may quote the key.
-        let reason = format!(
-            "not understood at line {}, column {}",
-            error.line(),
-            error.column()
-        );
+        let reason = format!("not understood at line {}, column {}", error.line(), error.column());
         Error::State { path, reason }
     })
 }
 
 fn store<T: Serialize>(directory: &Directory, name: &str, value: &T) -> Result<(), Error> {
     let path = directory.state(name);
-    let content = serde_json::to_vec_pretty(value).map_err(|error| Error::State {
-        path: path.clone(),
-        reason: error.to_string(),
-    })?;
+    let content = serde_json::to_vec_pretty(value)
+        .map_err(|error| Error::State { path: path.clone(), reason: error.to_string() })?;
     state_folder(directory)?;
     directory.write_atomically(&path, &content, 0o600)
 }

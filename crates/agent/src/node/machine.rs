@@ -33,11 +33,7 @@ impl Evidence {
         // A kernel that writes this file differently costs the evidence, not
         // the node.
         let start_time = start_time(&stat).unwrap_or_default();
-        Ok(Self {
-            pid: std::process::id(),
-            start_time,
-            boot_id: boot_id()?,
-        })
+        Ok(Self { pid: std::process::id(), start_time, boot_id: boot_id()? })
     }
 }
 
@@ -52,10 +48,7 @@ pub(crate) struct BootMoment {
 
 impl BootMoment {
     pub(crate) fn now() -> Result<Self, Error> {
-        Ok(Self {
-            boot_id: boot_id()?,
-            since_boot_ms: since_boot_ms(),
-        })
+        Ok(Self { boot_id: boot_id()?, since_boot_ms: since_boot_ms() })
     }
 
     /// `None` if the machine was booted since.
@@ -80,11 +73,7 @@ fn since_boot_ms() -> u64 {
 
 fn start_time(stat: &str) -> Option<u64> {
     let (_, after_name) = stat.rsplit_once(')')?;
-    after_name
-        .split_whitespace()
-        .nth(START_TIME_AFTER_NAME)?
-        .parse()
-        .ok()
+    after_name.split_whitespace().nth(START_TIME_AFTER_NAME)?.parse().ok()
 }
 
 #[cfg(test)]

@@ -95,10 +95,7 @@ async fn live(directory: &Directory, contact: &Contact) -> Result<Infallible, Er
         let (document, config, enrolled) = match boot(directory) {
             Ok(Some(booted)) => booted,
             Ok(None) => {
-                status.publish(
-                    State::Refused,
-                    "there is no user-data document to enrol with",
-                );
+                status.publish(State::Refused, "there is no user-data document to enrol with");
                 UserData::appeared(directory).await;
                 continue;
             }

@@ -21,11 +21,7 @@ impl Secret {
     /// Takes this value out of a text that somebody else wrote, for instance
     /// a server that quotes the token in its refusal.
     pub(crate) fn redact(&self, text: &str) -> String {
-        if self.0.is_empty() {
-            text.to_owned()
-        } else {
-            text.replace(&self.0, "[secret]")
-        }
+        if self.0.is_empty() { text.to_owned() } else { text.replace(&self.0, "[secret]") }
     }
 }
 
@@ -43,10 +39,7 @@ mod tests {
     fn a_secret_is_not_in_its_debug_output_and_is_taken_out_of_texts() {
         let secret = Secret::new("psb_live_abc");
         assert_eq!(format!("{secret:?}"), "[secret]");
-        assert_eq!(
-            secret.redact("token psb_live_abc is spent"),
-            "token [secret] is spent"
-        );
+        assert_eq!(secret.redact("token psb_live_abc is spent"), "token [secret] is spent");
         assert_eq!(Secret::new("").redact("unchanged"), "unchanged");
     }
 }

@@ -109,9 +109,7 @@ impl Node<'_, '_> {
                 if let Some(drain) = reply.drain
                     && self.progress.is_news(&drain.drain_id)
                 {
-                    self.progress = Progress::Draining {
-                        drain_id: drain.drain_id,
-                    };
+                    self.progress = Progress::Draining { drain_id: drain.drain_id };
                 }
                 None
             }
@@ -146,19 +144,11 @@ impl Node<'_, '_> {
         if Instant::now() < self.work_ends {
             return Ok(Acknowledged::NotDue);
         }
-        let acknowledgement = DrainAcknowledgement {
-            drain_id: drain_id.clone(),
-        };
-        match self
-            .client
-            .drain_acknowledge(&self.identity, &acknowledgement)
-            .await
-        {
+        let acknowledgement = DrainAcknowledgement { drain_id: drain_id.clone() };
+        match self.client.drain_acknowledge(&self.identity, &acknowledgement).await {
             Ok(()) => {
                 self.contact.made();
-                let drained = Drained {
-                    drain_id: acknowledgement.drain_id,
-                };
+                let drained = Drained { drain_id: acknowledgement.drain_id };
                 drained.store(self.directory)?;
                 self.progress = Progress::Drained(drained);
                 self.show(None);
@@ -251,9 +241,6 @@ mod tests {
         let mut other_boot = earlier.clone();
         other_boot["boot_id"] = json!("another");
         assert!(left(serde_json::from_value(earlier).unwrap()) < Duration::from_secs(3_600));
-        assert_eq!(
-            left(serde_json::from_value(other_boot).unwrap()),
-            Duration::from_secs(3_600)
-        );
+        assert_eq!(left(serde_json::from_value(other_boot).unwrap()), Duration::from_secs(3_600));
     }
 }

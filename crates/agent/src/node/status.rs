@@ -46,11 +46,7 @@ pub(crate) struct StatusFile<'a> {
 
 impl<'a> StatusFile<'a> {
     pub(crate) fn new(directory: &'a Directory) -> Self {
-        Self {
-            directory,
-            node_id: None,
-            written: None,
-        }
+        Self { directory, node_id: None, written: None }
     }
 
     pub(crate) fn name_node(&mut self, node_id: &str) {
@@ -60,20 +56,11 @@ impl<'a> StatusFile<'a> {
     /// Writes only what changed, so that a quiet node does not touch the disk.
     /// A disk that is full does not end the node.
     pub(crate) fn publish(&mut self, state: State, message: impl Into<String>) {
-        let status = Status {
-            state,
-            message: message.into(),
-            node_id: self.node_id.clone(),
-        };
+        let status = Status { state, message: message.into(), node_id: self.node_id.clone() };
         if self.written.as_ref() == Some(&status) {
             return;
         }
-        tracing::info!(
-            state = state.as_str(),
-            node_id = self.node_id,
-            "{}",
-            status.message
-        );
+        tracing::info!(state = state.as_str(), node_id = self.node_id, "{}", status.message);
         let written = serde_json::to_vec_pretty(&status)
             .map_err(|error| error.to_string())
             .and_then(|text| {

@@ -56,10 +56,7 @@ impl UserData {
             return Ok(None);
         };
         let files = parse(&content).map_err(|reason| unusable(directory, reason))?;
-        Ok(Some(Self {
-            fingerprint: fingerprint(&content),
-            files,
-        }))
+        Ok(Some(Self { fingerprint: fingerprint(&content), files }))
     }
 
     /// Ends once there is a document.
@@ -110,10 +107,7 @@ pub(crate) fn token_forget(directory: &Directory) -> Result<(), Error> {
 }
 
 fn unusable(directory: &Directory, reason: String) -> Error {
-    Error::UserData {
-        directory: directory.path().to_owned(),
-        reason,
-    }
+    Error::UserData { directory: directory.path().to_owned(), reason }
 }
 
 fn fingerprint(content: &[u8]) -> Vec<u8> {
@@ -151,16 +145,12 @@ fn check(file: &WriteFile) -> Result<(), String> {
         || !components.all(|part| matches!(part, Component::Normal(_)))
         || file.path == Path::new("/")
     {
-        return Err(format!(
-            "the path {shown} in write_files is not absolute and plain"
-        ));
+        return Err(format!("the path {shown} in write_files is not absolute and plain"));
     }
     match file.encoding.as_deref() {
         None | Some("text/plain") => {}
         Some(encoding) => {
-            return Err(format!(
-                "{shown} has the encoding {encoding}, only text/plain is known"
-            ));
+            return Err(format!("{shown} has the encoding {encoding}, only text/plain is known"));
         }
     }
     mode(file).map(|_| ())
@@ -204,10 +194,7 @@ mod tests {
     fn a_path_that_leaves_the_root_is_refused() {
         for path in ["etc/a", "/etc/../../a", "/"] {
             let reason = refused(&format!("#cloud-config\nwrite_files:\n- path: {path}\n"));
-            assert!(
-                reason.contains("not absolute and plain"),
-                "{path}: {reason}"
-            );
+            assert!(reason.contains("not absolute and plain"), "{path}: {reason}");
         }
     }
 

@@ -18,9 +18,7 @@ async fn a_restarted_node_does_not_register_again() {
     let before = server.calls().heartbeats.len();
     // Whoever laid out the directory may have written the document again.
     let agent = Agent::start(&directory.path);
-    let calls = server
-        .until("a new heartbeat", |calls| calls.heartbeats.len() > before)
-        .await;
+    let calls = server.until("a new heartbeat", |calls| calls.heartbeats.len() > before).await;
     assert_eq!(calls.registers.len(), 1);
     assert!(!directory.file("rootfs/etc/plexd/bootstrap-token").exists());
     agent.stop().await;
@@ -34,32 +32,22 @@ async fn a_drain_waits_for_the_work_and_heartbeats_go_on() {
     let agent = Agent::start(&directory.path);
     let draining = directory.until_state("draining").await;
     assert_eq!(draining["node_id"], NODE_ID);
-    assert!(
-        server.calls().drains.is_empty(),
-        "acknowledged before the work was done"
-    );
+    assert!(server.calls().drains.is_empty(), "acknowledged before the work was done");
     let seen = server.calls().heartbeats.len();
     server
         .until("a heartbeat that says draining", |calls| {
             let later = &calls.heartbeats[seen..];
-            later
-                .iter()
-                .any(|call| call.status.as_deref() == Some("draining"))
+            later.iter().any(|call| call.status.as_deref() == Some("draining"))
         })
         .await;
 
     directory.until_state("drained").await;
     let calls = server.calls();
-    let [(acknowledged, at)] = &calls.drains[..] else {
-        panic!("{:?}", calls.drains)
-    };
+    let [(acknowledged, at)] = &calls.drains[..] else { panic!("{:?}", calls.drains) };
     assert_eq!(acknowledged.drain_id, "d-1");
     // The agent counts in whole milliseconds of another clock.
     let worked = *at - calls.enrolled.unwrap();
-    assert!(
-        worked >= Duration::from_millis(990),
-        "acknowledged after {worked:?}"
-    );
+    assert!(worked >= Duration::from_millis(990), "acknowledged after {worked:?}");
     agent.stop().await;
 }
 
@@ -80,16 +68,9 @@ async fn an_acknowledgement_is_repeated_until_it_is_accepted() {
     let before = server.calls().heartbeats.len();
     agent.stop().await;
     let agent = Agent::start(&directory.path);
-    server
-        .until("a heartbeat after the drain", |calls| {
-            calls.heartbeats.len() > before
-        })
-        .await;
+    server.until("a heartbeat after the drain", |calls| calls.heartbeats.len() > before).await;
     let status = directory.until_state("drained").await;
-    assert!(
-        !status["message"].as_str().unwrap().contains("401"),
-        "{status}"
-    );
+    assert!(!status["message"].as_str().unwrap().contains("401"), "{status}");
     agent.stop().await;
     assert_eq!(server.calls().drains.len(), 3);
 }
@@ -102,9 +83,7 @@ async fn a_revoked_key_is_shown() {
     directory.until_state("active").await;
     server.script(|calls| calls.revoked = true);
     eventually("the status names 401", || {
-        directory.status()["message"]
-            .as_str()
-            .is_some_and(|text| text.contains("401"))
+        directory.status()["message"].as_str().is_some_and(|text| text.contains("401"))
     })
     .await;
     assert_eq!(directory.status()["state"], "active");
@@ -119,10 +98,7 @@ async fn the_agent_ends_when_its_directory_is_removed() {
     directory.until_state("active").await;
     fs::remove_dir_all(&directory.path).unwrap();
     assert_eq!(agent.ending().await.unwrap(), Ending::DirectoryGone);
-    assert!(
-        !directory.path.exists(),
-        "the agent wrote into its removed directory"
-    );
+    assert!(!directory.path.exists(), "the agent wrote into its removed directory");
 }
 
 #[tokio::test]
@@ -143,9 +119,7 @@ async fn the_agent_ends_without_its_server() {
     let directory = NodeDirectory::new(&server, &["orphan_after_ms: 400"]);
     let agent = Agent::start(&directory.path);
     // Longer than the orphan time: contact renews it.
-    server
-        .until("many heartbeats", |calls| calls.heartbeats.len() > 30)
-        .await;
+    server.until("many heartbeats", |calls| calls.heartbeats.len() > 30).await;
     drop(server);
     assert_eq!(agent.ending().await.unwrap(), Ending::Orphaned);
 }

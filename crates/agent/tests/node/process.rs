@@ -25,13 +25,8 @@ fn agent_process() {
         .with_ansi(false)
         .with_writer(std::io::stderr)
         .init();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let result = runtime.block_on(run(NodeOptions {
-        directory: directory.into(),
-    }));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let result = runtime.block_on(run(NodeOptions { directory: directory.into() }));
     assert!(result.is_ok(), "{}", result.unwrap_err());
 }
 
@@ -41,12 +36,7 @@ impl Process {
     fn start(directory: &NodeDirectory) -> Self {
         let program = std::env::current_exe().unwrap();
         let child = Command::new(program)
-            .args([
-                "--exact",
-                "process::agent_process",
-                "--ignored",
-                "--nocapture",
-            ])
+            .args(["--exact", "process::agent_process", "--ignored", "--nocapture"])
             .env(DIRECTORY, &directory.path)
             // A machine without certificates: plain HTTP must not need them.
             .env("SSL_CERT_FILE", directory.file("no-certificates"))
@@ -82,14 +72,8 @@ impl Drop for Process {
 }
 
 fn holder(directory: &NodeDirectory) -> Option<Pid> {
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .open(directory.file("agent.lock"))
-        .ok()?;
-    fcntl_getlk(&file, &Flock::from(FlockType::WriteLock))
-        .unwrap()?
-        .pid
+    let file = File::options().read(true).write(true).open(directory.file("agent.lock")).ok()?;
+    fcntl_getlk(&file, &Flock::from(FlockType::WriteLock)).unwrap()?.pid
 }
 
 #[tokio::test]
@@ -99,19 +83,12 @@ async fn one_directory_has_one_agent_and_sigterm_ends_it() {
     let mut first = Process::start(&directory);
     directory.until_state("active").await;
     assert_eq!(holder(&directory), Some(first.pid()));
-    assert_eq!(
-        getsid(Some(first.pid())).unwrap(),
-        first.pid(),
-        "not in a session of its own"
-    );
+    assert_eq!(getsid(Some(first.pid())).unwrap(), first.pid(), "not in a session of its own");
 
     let mut second = Process::start(&directory);
     assert!(!second.exit().await.success());
     let message = std::fs::read_to_string(directory.file("stderr")).unwrap();
-    assert!(
-        message.contains("another agent holds the lock"),
-        "{message}"
-    );
+    assert!(message.contains("another agent holds the lock"), "{message}");
     assert_eq!(holder(&directory), Some(first.pid()));
     assert_eq!(server.calls().registers.len(), 1);
 
@@ -132,14 +109,9 @@ async fn a_killed_process_leaves_a_free_lock_and_its_identity() {
     assert_eq!(holder(&directory), None);
 
     let second = Process::start(&directory);
-    eventually("the second one holds the lock", || {
-        holder(&directory) == Some(second.pid())
-    })
-    .await;
+    eventually("the second one holds the lock", || holder(&directory) == Some(second.pid())).await;
     let before = server.calls().heartbeats.len();
-    server
-        .until("a heartbeat", |calls| calls.heartbeats.len() > before)
-        .await;
+    server.until("a heartbeat", |calls| calls.heartbeats.len() > before).await;
     assert_eq!(server.calls().registers.len(), 1);
 }
 
@@ -150,9 +122,7 @@ async fn no_secret_is_in_the_log_or_in_the_status() {
     let server = StandIn::start().await;
     // The stand-in quotes the token in its refusal.
     server.script(|calls| {
-        calls
-            .register_script
-            .push_back(RegisterAnswer::Refuse(403, "token_expired"));
+        calls.register_script.push_back(RegisterAnswer::Refuse(403, "token_expired"));
     });
     let directory = NodeDirectory::new(&server, &[]);
     let mut process = Process::start(&directory);
@@ -166,10 +136,7 @@ async fn no_secret_is_in_the_log_or_in_the_status() {
     process.exit().await;
 
     let log = std::fs::read_to_string(directory.file("stderr")).unwrap();
-    assert!(
-        log.contains("the agent ends"),
-        "nothing was captured:\n{log}"
-    );
+    assert!(log.contains("the agent ends"), "nothing was captured:\n{log}");
     for text in [&refused, &active, &drained, &log] {
         assert!(!text.contains(TOKEN), "the token is in: {text}");
         assert!(!text.contains(NODE_KEY), "the node key is in: {text}");

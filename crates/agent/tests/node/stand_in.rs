@@ -103,10 +103,7 @@ impl StandIn {
         let waited = tokio::time::timeout(PATIENCE, receiver.wait_for(condition)).await;
         match waited {
             Ok(calls) => calls.unwrap().clone(),
-            Err(_) => panic!(
-                "not within {PATIENCE:?}: {what}; calls so far: {:?}",
-                self.calls()
-            ),
+            Err(_) => panic!("not within {PATIENCE:?}: {what}; calls so far: {:?}", self.calls()),
         }
     }
 }
@@ -179,10 +176,7 @@ async fn drain(
     headers: HeaderMap,
     Json(request): Json<DrainAcknowledgement>,
 ) -> Response {
-    assert_eq!(
-        (id.as_str(), bearer(&headers)),
-        (NODE_ID, format!("Bearer {NODE_KEY}"))
-    );
+    assert_eq!((id.as_str(), bearer(&headers)), (NODE_ID, format!("Bearer {NODE_KEY}")));
     let mut accepted = false;
     calls.send_modify(|calls| {
         calls.drains.push((request, Instant::now()));
@@ -198,9 +192,7 @@ async fn drain(
 
 fn bearer(headers: &HeaderMap) -> String {
     let value = headers.get(header::AUTHORIZATION);
-    value
-        .map(|value| value.to_str().unwrap().to_owned())
-        .unwrap_or_default()
+    value.map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default()
 }
 
 fn error(status: StatusCode, code: &str, message: &str) -> Response {
@@ -233,10 +225,7 @@ impl NodeDirectory {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("node");
         fs::create_dir(&path).unwrap();
-        let directory = Self {
-            _folder: folder,
-            path,
-        };
+        let directory = Self { _folder: folder, path };
         server.script(|calls| calls.directory.clone_from(&directory.path));
         directory.user_data(&server.url, TOKEN, settings);
         directory
@@ -300,19 +289,14 @@ pub(crate) struct Agent {
 impl Agent {
     pub(crate) fn start(directory: &Path) -> Self {
         let (tell, told) = oneshot::channel();
-        let options = NodeOptions {
-            directory: directory.to_owned(),
-        };
+        let options = NodeOptions { directory: directory.to_owned() };
         let task = tokio::spawn(async move {
             run_until(options, async {
                 let _ = told.await;
             })
             .await
         });
-        Self {
-            tell: Some(tell),
-            task,
-        }
+        Self { tell: Some(tell), task }
     }
 
     /// Waits for the agent to end by itself.
@@ -334,10 +318,7 @@ pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) 
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    assert!(
-        tokio::time::timeout(PATIENCE, look).await.is_ok(),
-        "not within {PATIENCE:?}: {what}"
-    );
+    assert!(tokio::time::timeout(PATIENCE, look).await.is_ok(), "not within {PATIENCE:?}: {what}");
 }
 
 pub(crate) fn mode(path: &Path) -> u32 {

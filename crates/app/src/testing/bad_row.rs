@@ -23,32 +23,19 @@ pub async fn bad_row(store: Arc<dyn Store>, spoil: impl AsyncFnOnce(ProvisionedR
     spoil(bad.attempt).await;
 
     let ids: Vec<_> = declared.iter().map(|declared| declared.attempt).collect();
-    let loaded = world
-        .store
-        .attempt_load(&ids)
-        .await
-        .expect("a bad row stops no load");
+    let loaded = world.store.attempt_load(&ids).await.expect("a bad row stops no load");
     let corrupt: Vec<_> = loaded.iter().filter_map(|row| row.as_ref().err()).collect();
     assert_eq!((loaded.len(), corrupt.len()), (3, 1), "{loaded:?}");
     assert_eq!(corrupt[0].id, bad.attempt.as_uuid());
     assert!(!corrupt[0].reason.is_empty());
 
-    let page = Page {
-        after: None,
-        limit: 100,
-    };
-    let listed = world
-        .store
-        .resource_list(&ResourceFilter::default(), page)
-        .await;
+    let page = Page { after: None, limit: 100 };
+    let listed = world.store.resource_list(&ResourceFilter::default(), page).await;
     let listed = listed.expect("a bad row stops no list");
     assert_eq!(listed.iter().filter(|row| row.is_ok()).count(), 2);
 
     let key = ResourceKey::Resource(bad.resource);
-    let outcome = world
-        .store
-        .decide(key, &mut |_| panic!("nothing is decided on a bad row"))
-        .await;
+    let outcome = world.store.decide(key, &mut |_| panic!("nothing is decided on a bad row")).await;
     assert!(
         matches!(&outcome, Err(Error::Corrupt { id, .. }) if *id == bad.attempt.as_uuid()),
         "{outcome:?}"
@@ -56,19 +43,11 @@ pub async fn bad_row(store: Arc<dyn Store>, spoil: impl AsyncFnOnce(ProvisionedR
     let fetched = world.store.resource_fetch(bad.resource).await;
     assert!(matches!(fetched, Err(Error::Corrupt { .. })), "{fetched:?}");
 
-    let claimed = world
-        .store
-        .attempt_claim("suite", 100, LEASE)
-        .await
-        .expect("a claim");
+    let claimed = world.store.attempt_claim("suite", 100, LEASE).await.expect("a claim");
     assert_eq!(claimed.len(), 3, "a bad row is claimed like any other");
     for claimed in claimed {
         if claimed.id == bad.attempt {
-            world
-                .store
-                .attempt_hold(claimed, "it was spoiled", LEASE)
-                .await
-                .expect("a hold");
+            world.store.attempt_hold(claimed, "it was spoiled", LEASE).await.expect("a hold");
         } else {
             world
                 .store
@@ -79,10 +58,7 @@ pub async fn bad_row(store: Arc<dyn Store>, spoil: impl AsyncFnOnce(ProvisionedR
     }
     for good in good {
         let key = ResourceKey::Resource(good.resource);
-        let outcome = world
-            .store
-            .decide(key, &mut |_| Ok(Commit::default()))
-            .await;
+        let outcome = world.store.decide(key, &mut |_| Ok(Commit::default())).await;
         outcome.expect("the rows beside it are decided about");
     }
 }

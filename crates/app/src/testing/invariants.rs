@@ -21,28 +21,17 @@ impl World {
     /// Events that have no position yet get theirs first.
     pub(super) async fn mark(&self) -> Mark {
         let seen = self.seen_position.load(Ordering::Relaxed);
-        let position = self
-            .relay_all(seen)
-            .await
-            .last()
-            .map_or(seen, |event| event.position);
+        let position = self.relay_all(seen).await.last().map_or(seen, |event| event.position);
         self.seen_position.store(position, Ordering::Relaxed);
         let now = self.uuid();
-        Mark {
-            node: NodeId::new(now),
-            deletion: DeletionId::new(now),
-            position,
-        }
+        Mark { node: NodeId::new(now), deletion: DeletionId::new(now), position }
     }
 
     /// Gives positions to all events and lists those after `position`, checking
     /// that positions are dense.
     pub(super) async fn relay_all(&self, position: i64) -> Vec<PositionedEvent> {
         while self.store.outbox_relay(100).await.expect("a relay") > 0 {}
-        let page = Page {
-            after: Some(position),
-            limit: 100_000,
-        };
+        let page = Page { after: Some(position), limit: 100_000 };
         let events = self.store.event_list(page).await.expect("a list of events");
         for (event, expected) in events.iter().zip(position + 1..) {
             assert_eq!(event.position, expected, "positions are dense");
@@ -57,24 +46,15 @@ impl World {
 
         let nodes = self
             .store
-            .node_list(Page {
-                after: Some(mark.node),
-                limit: 1_000,
-            })
+            .node_list(Page { after: Some(mark.node), limit: 1_000 })
             .await
             .expect("a list of nodes");
-        let nodes: Vec<_> = nodes
-            .iter()
-            .filter(|node| node.provisioned_resource_id == declared.attempt)
-            .collect();
+        let nodes: Vec<_> =
+            nodes.iter().filter(|node| node.provisioned_resource_id == declared.attempt).collect();
         let registered = nodes.iter().filter(|node| node.is_registered()).count();
         let tokens: BTreeSet<_> = nodes.iter().map(|node| node.bootstrap_token_id).collect();
         assert!(registered <= 1, "{context}: {registered} registered nodes");
-        assert_eq!(
-            tokens.len(),
-            nodes.len(),
-            "{context}: a token was consumed twice: {nodes:?}"
-        );
+        assert_eq!(tokens.len(), nodes.len(), "{context}: a token was consumed twice: {nodes:?}");
         assert!(
             phase != Phase::Deleted || registered == 0,
             "{context}: a node is registered on a Deleted attempt"
@@ -82,64 +62,37 @@ impl World {
 
         let deletions = self
             .store
-            .deletion_list(Page {
-                after: Some(mark.deletion),
-                limit: 1_000,
-            })
+            .deletion_list(Page { after: Some(mark.deletion), limit: 1_000 })
             .await
             .expect("a list of deletions");
         let of_resource = deletions
             .iter()
             .filter(|deletion| deletion.target_id == declared.resource.as_uuid())
             .count();
-        assert_eq!(
-            of_resource,
-            usize::from(phase.is_deletion()),
-            "{context}: deletions"
-        );
-        assert_eq!(
-            snapshot.resource.deletion_id.is_some(),
-            phase.is_deletion(),
-            "{context}"
-        );
-        assert_eq!(
-            snapshot.resource.deleted_at.is_some(),
-            phase == Phase::Deleted,
-            "{context}"
-        );
+        assert_eq!(of_resource, usize::from(phase.is_deletion()), "{context}: deletions");
+        assert_eq!(snapshot.resource.deletion_id.is_some(), phase.is_deletion(), "{context}");
+        assert_eq!(snapshot.resource.deleted_at.is_some(), phase == Phase::Deleted, "{context}");
         let token_open = snapshot
             .token
             .as_ref()
             .is_some_and(|token| token.consumed.is_none() && token.revoked_at.is_none());
-        assert!(
-            !(phase.is_deletion() && token_open),
-            "{context}: a usable token while leaving"
-        );
+        assert!(!(phase.is_deletion() && token_open), "{context}: a usable token while leaving");
 
         self.check_history(declared, phase, context).await;
         self.check_events(mark, declared, phase, context).await;
-        self.check_handle(snapshot.resource.handle.as_str(), context)
-            .await;
+        self.check_handle(snapshot.resource.handle.as_str(), context).await;
     }
 
     /// Each line begins where the one before ended: no two workers both moved
     /// the phase from the same place.
     async fn check_history(&self, declared: Declared, phase: Phase, context: &str) {
-        let history = self
-            .store
-            .history_list(declared.attempt)
-            .await
-            .expect("a history");
+        let history = self.store.history_list(declared.attempt).await.expect("a history");
         let mut before = None;
         for line in &history {
             assert_eq!(line.from, before, "{context}: {history:?}");
             before = Some(line.to.clone());
         }
-        assert_eq!(
-            before.as_deref(),
-            Some(phase.as_str()),
-            "{context}: {history:?}"
-        );
+        assert_eq!(before.as_deref(), Some(phase.as_str()), "{context}: {history:?}");
     }
 
     /// No event twice, and none about something that did not happen.
@@ -149,58 +102,23 @@ impl World {
             .iter()
             .filter(|event| event.aggregate_id == declared.attempt.as_uuid())
             .collect();
-        let unique: BTreeSet<_> = own
-            .iter()
-            .map(|event| (event.revision, event.event_type.clone()))
-            .collect();
-        assert_eq!(
-            unique.len(),
-            own.len(),
-            "{context}: an event twice: {own:?}"
-        );
-        let count = |name: &str| {
-            own.iter()
-                .filter(|event| event.event_type.ends_with(name))
-                .count()
-        };
+        let unique: BTreeSet<_> =
+            own.iter().map(|event| (event.revision, event.event_type.clone())).collect();
+        assert_eq!(unique.len(), own.len(), "{context}: an event twice: {own:?}");
+        let count =
+            |name: &str| own.iter().filter(|event| event.event_type.ends_with(name)).count();
         assert_eq!(count("Requested"), 1, "{context}");
-        assert_eq!(
-            count("Deleting"),
-            usize::from(phase.is_deletion()),
-            "{context}: {own:?}"
-        );
-        assert_eq!(
-            count("Deleted"),
-            usize::from(phase == Phase::Deleted),
-            "{context}: {own:?}"
-        );
+        assert_eq!(count("Deleting"), usize::from(phase.is_deletion()), "{context}: {own:?}");
+        assert_eq!(count("Deleted"), usize::from(phase == Phase::Deleted), "{context}: {own:?}");
         let revisions: Vec<_> = own.iter().map(|event| event.revision).collect();
-        assert!(
-            revisions.is_sorted(),
-            "{context}: positions are in commit order: {own:?}"
-        );
+        assert!(revisions.is_sorted(), "{context}: positions are in commit order: {own:?}");
     }
 
     async fn check_handle(&self, handle: &str, context: &str) {
-        let filter = ResourceFilter {
-            handle: Some(handle.to_owned()),
-            ..ResourceFilter::default()
-        };
-        let live = self
-            .store
-            .resource_list(
-                &filter,
-                Page {
-                    after: None,
-                    limit: 10,
-                },
-            )
-            .await;
+        let filter =
+            ResourceFilter { handle: Some(handle.to_owned()), ..ResourceFilter::default() };
+        let live = self.store.resource_list(&filter, Page { after: None, limit: 10 }).await;
         let live = live.expect("a list of resources");
-        assert!(
-            live.len() <= 1,
-            "{context}: {} live resources have one handle",
-            live.len()
-        );
+        assert!(live.len() <= 1, "{context}: {} live resources have one handle", live.len());
     }
 }

@@ -90,11 +90,9 @@ async fn one_pair(world: &Arc<World>, stage: Stage, first: Operation, second: Op
 
 async fn mk_round(world: &World, stage: Stage) -> Round {
     let (declared, node, drain) = match stage {
-        Stage::Enrolling => (
-            world.enrolling().await,
-            NodeId::new(world.uuid()),
-            DrainId::new(world.uuid()),
-        ),
+        Stage::Enrolling => {
+            (world.enrolling().await, NodeId::new(world.uuid()), DrainId::new(world.uuid()))
+        }
         Stage::Ready => {
             let (declared, node) = world.ready().await;
             (declared, node, DrainId::new(world.uuid()))
@@ -103,21 +101,12 @@ async fn mk_round(world: &World, stage: Stage) -> Round {
     };
     let token = world.token(declared.attempt).await;
     let claimed = world.claim_now(declared.attempt).await;
-    Round {
-        declared,
-        token,
-        node,
-        drain,
-        claimed,
-    }
+    Round { declared, token, node, drain, claimed }
 }
 
 async fn run(world: &World, operation: Operation, round: Round) -> Result<(), Error> {
     match operation {
-        Operation::Enrol => world
-            .enrol(round.token, world.public_key())
-            .await
-            .map(|_| ()),
+        Operation::Enrol => world.enrol(round.token, world.public_key()).await.map(|_| ()),
         Operation::Delete => world.delete(round.declared.resource).await.map(|_| ()),
         Operation::Acknowledge => world.acknowledge(round.node, round.drain).await,
         Operation::Leave => world.leave(round.node).await,

@@ -57,10 +57,7 @@ where
         other.wait().await;
         second.await
     });
-    (
-        first.await.expect("no panic"),
-        second.await.expect("no panic"),
-    )
+    (first.await.expect("no panic"), second.await.expect("no panic"))
 }
 
 /// Sorts two outcomes of which exactly one must be good.
@@ -75,10 +72,9 @@ fn one_winner<T: std::fmt::Debug>(
 
 async fn seed_with_seed(world: &Arc<World>) {
     let (a, b) = (Arc::clone(world), Arc::clone(world));
-    let outcome = at_once(
-        async move { a.store.seed(&a.mk_seed()).await },
-        async move { b.store.seed(&b.mk_seed()).await },
-    )
+    let outcome = at_once(async move { a.store.seed(&a.mk_seed()).await }, async move {
+        b.store.seed(&b.mk_seed()).await
+    })
     .await;
     assert!(matches!(outcome, (Ok(()), Ok(()))), "{outcome:?}");
 }
@@ -88,10 +84,8 @@ async fn declare_with_declare(world: &Arc<World>) {
     let handle = world.handle();
     let (a, b) = (Arc::clone(world), Arc::clone(world));
     let (of_a, of_b) = (handle.clone(), handle.clone());
-    let outcome = at_once(async move { a.declare(&of_a).await }, async move {
-        b.declare(&of_b).await
-    })
-    .await;
+    let outcome =
+        at_once(async move { a.declare(&of_a).await }, async move { b.declare(&of_b).await }).await;
     let (declared, lost) = one_winner(outcome);
     assert_eq!(lost, ErrorKind::HandleTaken);
     world.check(mark, declared, "declare with declare").await;
@@ -102,23 +96,17 @@ async fn enrol_with_enrol_by_another_key(world: &Arc<World>) {
     let declared = world.enrolling().await;
     let token = world.token(declared.attempt).await;
     let (a, b) = (Arc::clone(world), Arc::clone(world));
-    let outcome = at_once(
-        async move { a.enrol(token, a.public_key()).await },
-        async move { b.enrol(token, b.public_key()).await },
-    )
+    let outcome = at_once(async move { a.enrol(token, a.public_key()).await }, async move {
+        b.enrol(token, b.public_key()).await
+    })
     .await;
     let (node, lost) = one_winner(outcome);
     assert_eq!(lost, ErrorKind::TokenConsumed);
     let snapshot = world.snapshot(declared.attempt).await;
     assert_eq!(snapshot.node.map(|node| node.id), Some(node));
-    let consumed = snapshot
-        .token
-        .and_then(|token| token.consumed)
-        .map(|consumed| consumed.node_id);
+    let consumed = snapshot.token.and_then(|token| token.consumed).map(|consumed| consumed.node_id);
     assert_eq!(consumed, Some(node));
-    world
-        .check(mark, declared, "enrol with enrol by another key")
-        .await;
+    world.check(mark, declared, "enrol with enrol by another key").await;
 }
 
 async fn enrol_with_enrol_by_the_same_key(world: &Arc<World>) {
@@ -127,17 +115,12 @@ async fn enrol_with_enrol_by_the_same_key(world: &Arc<World>) {
     let token = world.token(declared.attempt).await;
     let key = world.public_key();
     let (a, b) = (Arc::clone(world), Arc::clone(world));
-    let outcome = at_once(async move { a.enrol(token, key).await }, async move {
-        b.enrol(token, key).await
-    })
-    .await;
-    let (Ok(first), Ok(second)) = outcome else {
-        panic!("both are answered: {outcome:?}")
-    };
+    let outcome =
+        at_once(async move { a.enrol(token, key).await }, async move { b.enrol(token, key).await })
+            .await;
+    let (Ok(first), Ok(second)) = outcome else { panic!("both are answered: {outcome:?}") };
     assert_eq!(first, second, "the same node is answered again");
-    world
-        .check(mark, declared, "enrol with enrol by the same key")
-        .await;
+    world.check(mark, declared, "enrol with enrol by the same key").await;
 }
 
 async fn enrol_with_delete(world: &Arc<World>) {
@@ -145,11 +128,11 @@ async fn enrol_with_delete(world: &Arc<World>) {
     let declared = world.enrolling().await;
     let token = world.token(declared.attempt).await;
     let (a, b) = (Arc::clone(world), Arc::clone(world));
-    let (enrolled, deleted) = at_once(
-        async move { a.enrol(token, a.public_key()).await },
-        async move { b.delete(declared.resource).await },
-    )
-    .await;
+    let (enrolled, deleted) =
+        at_once(async move { a.enrol(token, a.public_key()).await }, async move {
+            b.delete(declared.resource).await
+        })
+        .await;
     deleted.expect("a deletion is always accepted");
     let snapshot = world.snapshot(declared.attempt).await;
     let token = snapshot.token.expect("the token is still recorded");
@@ -171,14 +154,11 @@ async fn delete_with_delete(world: &Arc<World>) {
     let mark = world.mark().await;
     let (declared, _) = world.ready().await;
     let (a, b) = (Arc::clone(world), Arc::clone(world));
-    let outcome = at_once(
-        async move { a.delete(declared.resource).await },
-        async move { b.delete(declared.resource).await },
-    )
+    let outcome = at_once(async move { a.delete(declared.resource).await }, async move {
+        b.delete(declared.resource).await
+    })
     .await;
-    let (Ok(first), Ok(second)) = outcome else {
-        panic!("both are accepted: {outcome:?}")
-    };
+    let (Ok(first), Ok(second)) = outcome else { panic!("both are accepted: {outcome:?}") };
     assert_eq!(first, second, "the second gets the deletion of the first");
     world.check(mark, declared, "delete with delete").await;
 }
@@ -187,11 +167,11 @@ async fn acknowledge_with_force(world: &Arc<World>) {
     let mark = world.mark().await;
     let (declared, node, drain) = world.draining().await;
     let (a, b) = (Arc::clone(world), Arc::clone(world));
-    let (acknowledged, forced) = at_once(
-        async move { a.acknowledge(node, drain).await },
-        async move { b.force(declared.resource).await },
-    )
-    .await;
+    let (acknowledged, forced) =
+        at_once(async move { a.acknowledge(node, drain).await }, async move {
+            b.force(declared.resource).await
+        })
+        .await;
     let snapshot = world.snapshot(declared.attempt).await;
     let node = snapshot.node.expect("the node is on record");
     assert!(node.key_hash.is_none(), "its key is revoked");
@@ -215,16 +195,15 @@ async fn tick_with_delete(world: &Arc<World>) {
     let mark = world.mark().await;
     let declared = world.enrolling().await;
     let token = world.token(declared.attempt).await;
-    world
-        .enrol(token, world.public_key())
-        .await
-        .expect("an enrolment");
+    world.enrol(token, world.public_key()).await.expect("an enrolment");
     let claimed = world.claim_now(declared.attempt).await;
     let (a, b) = (Arc::clone(world), Arc::clone(world));
-    let (ticked, deleted) = at_once(async move { a.tick(claimed).await }, async move {
-        b.delete(declared.resource).await
-    })
-    .await;
+    let (ticked, deleted) =
+        at_once(
+            async move { a.tick(claimed).await },
+            async move { b.delete(declared.resource).await },
+        )
+        .await;
     deleted.expect("a deletion is always accepted");
     if ticked.is_err() {
         assert_eq!(refused(ticked), ErrorKind::RevisionStale);
@@ -243,29 +222,17 @@ async fn tick_with_tick_of_the_next_claim(world: &Arc<World>) {
     let mark = world.mark().await;
     let declared = world.enrolling().await;
     let token = world.token(declared.attempt).await;
-    world
-        .enrol(token, world.public_key())
-        .await
-        .expect("an enrolment");
-    let late = world
-        .claim_with_lease(declared.attempt, Duration::ZERO)
-        .await;
+    world.enrol(token, world.public_key()).await.expect("an enrolment");
+    let late = world.claim_with_lease(declared.attempt, Duration::ZERO).await;
     let current = world.claim_with_lease(declared.attempt, LEASE).await;
     assert!(current.claim_token > late.claim_token);
     let (a, b) = (Arc::clone(world), Arc::clone(world));
-    let (late, current) = at_once(async move { a.tick(late).await }, async move {
-        b.tick(current).await
-    })
-    .await;
+    let (late, current) =
+        at_once(async move { a.tick(late).await }, async move { b.tick(current).await }).await;
     current.expect("the holder of the claim commits");
     assert_eq!(refused(late), ErrorKind::ClaimLost);
-    assert_eq!(
-        world.snapshot(declared.attempt).await.attempt.phase(),
-        Phase::Ready
-    );
-    world
-        .check(mark, declared, "tick with tick of the next claim")
-        .await;
+    assert_eq!(world.snapshot(declared.attempt).await.attempt.phase(), Phase::Ready);
+    world.check(mark, declared, "tick with tick of the next claim").await;
 }
 
 async fn claim_with_claim(world: &Arc<World>) {
@@ -275,60 +242,37 @@ async fn claim_with_claim(world: &Arc<World>) {
         expected.push(world.declare(&handle).await.expect("a declaration").attempt);
     }
     let (a, b) = (Arc::clone(world), Arc::clone(world));
-    let (first, second) = at_once(
-        async move { a.store.attempt_claim("a", 100, LEASE).await },
-        async move { b.store.attempt_claim("b", 100, LEASE).await },
-    )
-    .await;
+    let (first, second) =
+        at_once(async move { a.store.attempt_claim("a", 100, LEASE).await }, async move {
+            b.store.attempt_claim("b", 100, LEASE).await
+        })
+        .await;
     let mut claimed = first.expect("a claim");
     claimed.extend(second.expect("a claim"));
     // One of the two may have skipped a row that the other had locked and then
     // did not take; whoever comes next gets it.
-    claimed.extend(
-        world
-            .store
-            .attempt_claim("c", 100, LEASE)
-            .await
-            .expect("a claim"),
-    );
+    claimed.extend(world.store.attempt_claim("c", 100, LEASE).await.expect("a claim"));
     for attempt in expected {
-        let times = claimed
-            .iter()
-            .filter(|claimed| claimed.id == attempt)
-            .count();
+        let times = claimed.iter().filter(|claimed| claimed.id == attempt).count();
         assert_eq!(times, 1, "{attempt} was claimed {times} times");
     }
-    let parked: Vec<_> = claimed
-        .into_iter()
-        .map(|claimed| released(claimed, Recheck::Never))
-        .collect();
-    world
-        .store
-        .attempt_release(&parked)
-        .await
-        .expect("a release");
+    let parked: Vec<_> =
+        claimed.into_iter().map(|claimed| released(claimed, Recheck::Never)).collect();
+    world.store.attempt_release(&parked).await.expect("a release");
 }
 
 /// A release cannot lose a wake, whichever comes first.
 async fn wake_with_release(world: &Arc<World>) {
     let declared = world.declare(&world.handle()).await.expect("a declaration");
-    let claimed = world
-        .claim(declared.attempt)
-        .await
-        .expect("a fresh attempt is due");
+    let claimed = world.claim(declared.attempt).await.expect("a fresh attempt is due");
     let (a, b) = (Arc::clone(world), Arc::clone(world));
     let (woken, released) = at_once(async move { a.wake(declared.attempt).await }, async move {
-        b.store
-            .attempt_release(&[released(claimed, Recheck::Never)])
-            .await
+        b.store.attempt_release(&[released(claimed, Recheck::Never)]).await
     })
     .await;
     woken.expect("a wake");
     released.expect("a release");
-    assert!(
-        world.claim(declared.attempt).await.is_some(),
-        "the wake was lost"
-    );
+    assert!(world.claim(declared.attempt).await.is_some(), "the wake was lost");
 }
 
 /// The end of a deletion frees the handle; a declaration at that moment gets it
@@ -341,20 +285,13 @@ async fn last_tick_with_declare_of_the_handle(world: &Arc<World>) {
     let claimed = world.claim_now(old.attempt).await;
     let (a, b) = (Arc::clone(world), Arc::clone(world));
     let of_b = handle.clone();
-    let (ticked, declared) = at_once(async move { a.tick(claimed).await }, async move {
-        b.declare(&of_b).await
-    })
-    .await;
+    let (ticked, declared) =
+        at_once(async move { a.tick(claimed).await }, async move { b.declare(&of_b).await }).await;
     ticked.expect("nothing disturbs the tick");
-    assert_eq!(
-        world.snapshot(old.attempt).await.attempt.phase(),
-        Phase::Deleted
-    );
+    assert_eq!(world.snapshot(old.attempt).await.attempt.phase(), Phase::Deleted);
     match declared {
         Ok(declared) => {
-            world
-                .check(mark, declared, "declare with the last tick")
-                .await;
+            world.check(mark, declared, "declare with the last tick").await;
         }
         Err(_) => assert_eq!(refused(declared), ErrorKind::HandleTaken),
     }
@@ -379,23 +316,13 @@ async fn relay_with_relay(world: &Arc<World>) {
     )
     .await;
     let given = first.expect("a relay") + second.expect("a relay");
-    assert!(
-        (3..=4).contains(&given),
-        "{given} positions for three or four events"
-    );
+    assert!((3..=4).contains(&given), "{given} positions for three or four events");
     declared.push(third.expect("a declaration"));
     for declared in declared {
         world.check(before, declared, "relay with relay").await;
     }
-    let page = Page {
-        after: None,
-        limit: 100_000,
-    };
-    let events = world
-        .store
-        .event_list(page)
-        .await
-        .expect("a list of events");
+    let page = Page { after: None, limit: 100_000 };
+    let events = world.store.event_list(page).await.expect("a list of events");
     let mut ids: Vec<_> = events.iter().map(|event| event.id).collect();
     ids.sort_unstable();
     ids.dedup();

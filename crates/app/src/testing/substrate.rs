@@ -16,10 +16,7 @@ pub(super) struct Substrate {
 
 impl Substrate {
     pub(super) fn observe(&self, id: ProvisionedResourceId) -> CompositeReport {
-        let composites = self
-            .composites
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let composites = self.composites.lock().unwrap_or_else(PoisonError::into_inner);
         match composites.get(&id) {
             None => CompositeReport::Absent,
             Some(carried) => CompositeReport::Present(Box::new(LiveComposite {
@@ -36,16 +33,10 @@ impl Substrate {
     }
 
     pub(super) fn apply(&self, id: ProvisionedResourceId, carried: Carried) {
-        self.composites
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(id, carried);
+        self.composites.lock().unwrap_or_else(PoisonError::into_inner).insert(id, carried);
     }
 
     pub(super) fn remove(&self, id: ProvisionedResourceId) {
-        self.composites
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&id);
+        self.composites.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 }

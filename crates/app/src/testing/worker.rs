@@ -25,14 +25,9 @@ impl World {
     /// Makes one attempt due, as a watch would.
     pub(super) async fn wake(&self, attempt: ProvisionedResourceId) -> Result<(), Error> {
         let mut rule = |_: &ResourceSnapshot| -> Result<Commit, Refusal> {
-            Ok(Commit {
-                wakes: vec![attempt],
-                ..Commit::default()
-            })
+            Ok(Commit { wakes: vec![attempt], ..Commit::default() })
         };
-        self.store
-            .decide(ResourceKey::Attempt(attempt), &mut rule)
-            .await
+        self.store.decide(ResourceKey::Attempt(attempt), &mut rule).await
     }
 
     /// Claims this attempt if it is due. Others that are due belong to rounds
@@ -40,26 +35,16 @@ impl World {
     pub(super) async fn claim(&self, attempt: ProvisionedResourceId) -> Option<Claimed> {
         let mut mine = None;
         loop {
-            let claimed = self
-                .store
-                .attempt_claim("suite", 200, LEASE)
-                .await
-                .expect("a claim");
-            let (own, others): (Vec<_>, Vec<_>) = claimed
-                .into_iter()
-                .partition(|claimed| claimed.id == attempt);
+            let claimed = self.store.attempt_claim("suite", 200, LEASE).await.expect("a claim");
+            let (own, others): (Vec<_>, Vec<_>) =
+                claimed.into_iter().partition(|claimed| claimed.id == attempt);
             mine = mine.or(own.first().copied());
             if others.is_empty() {
                 return mine;
             }
-            let parked: Vec<_> = others
-                .iter()
-                .map(|other| released(*other, Recheck::Never))
-                .collect();
-            self.store
-                .attempt_release(&parked)
-                .await
-                .expect("a release");
+            let parked: Vec<_> =
+                others.iter().map(|other| released(*other, Recheck::Never)).collect();
+            self.store.attempt_release(&parked).await.expect("a release");
         }
     }
 
@@ -67,19 +52,10 @@ impl World {
     /// tests left behind is claimed and given back for good.
     pub(super) async fn park_all(&self) {
         self.store.attempt_wake_all().await.expect("a wake");
-        let claimed = self
-            .store
-            .attempt_claim("suite", 10_000, LEASE)
-            .await
-            .expect("a claim");
-        let parked: Vec<_> = claimed
-            .into_iter()
-            .map(|claimed| released(claimed, Recheck::Never))
-            .collect();
-        self.store
-            .attempt_release(&parked)
-            .await
-            .expect("a release");
+        let claimed = self.store.attempt_claim("suite", 10_000, LEASE).await.expect("a claim");
+        let parked: Vec<_> =
+            claimed.into_iter().map(|claimed| released(claimed, Recheck::Never)).collect();
+        self.store.attempt_release(&parked).await.expect("a release");
     }
 
     /// Claims this attempt, once it is due, for a lease of this length.
@@ -89,33 +65,18 @@ impl World {
         lease: Duration,
     ) -> Claimed {
         self.wake(attempt).await.expect("a wake");
-        let claimed = self
-            .store
-            .attempt_claim("suite", 200, lease)
-            .await
-            .expect("a claim");
-        let (own, others): (Vec<_>, Vec<_>) = claimed
-            .into_iter()
-            .partition(|claimed| claimed.id == attempt);
-        let parked: Vec<_> = others
-            .iter()
-            .map(|other| released(*other, Recheck::Never))
-            .collect();
-        self.store
-            .attempt_release(&parked)
-            .await
-            .expect("a release");
-        own.first()
-            .copied()
-            .expect("a woken attempt that nobody holds can be claimed")
+        let claimed = self.store.attempt_claim("suite", 200, lease).await.expect("a claim");
+        let (own, others): (Vec<_>, Vec<_>) =
+            claimed.into_iter().partition(|claimed| claimed.id == attempt);
+        let parked: Vec<_> = others.iter().map(|other| released(*other, Recheck::Never)).collect();
+        self.store.attempt_release(&parked).await.expect("a release");
+        own.first().copied().expect("a woken attempt that nobody holds can be claimed")
     }
 
     /// Wakes and claims.
     pub(super) async fn claim_now(&self, attempt: ProvisionedResourceId) -> Claimed {
         self.wake(attempt).await.expect("a wake");
-        self.claim(attempt)
-            .await
-            .expect("a woken attempt that nobody holds can be claimed")
+        self.claim(attempt).await.expect("a woken attempt that nobody holds can be claimed")
     }
 
     pub(super) async fn snapshot(&self, attempt: ProvisionedResourceId) -> ResourceSnapshot {
@@ -141,24 +102,17 @@ impl World {
         if let Err(Error::Refused(refusal)) = &outcome
             && refusal.kind == ErrorKind::RevisionStale
         {
-            self.store
-                .attempt_release(&[released(claimed, Recheck::Now)])
-                .await?;
+            self.store.attempt_release(&[released(claimed, Recheck::Now)]).await?;
         }
         outcome
     }
 
     async fn tick_inner(&self, claimed: Claimed, report: &CompositeReport) -> Result<(), Error> {
         let snapshot = self.snapshot(claimed.id).await;
-        let observed = Observed {
-            composite: report.composite(None),
-            node: snapshot.node_fact(),
-        };
+        let observed = Observed { composite: report.composite(None), node: snapshot.node_fact() };
         let (action, after) = next(observed, snapshot.attempt.phase());
-        let mut read = Read {
-            revision: snapshot.attempt.revision(),
-            claim_token: claimed.claim_token,
-        };
+        let mut read =
+            Read { revision: snapshot.attempt.revision(), claim_token: claimed.claim_token };
         match action {
             Action::Apply => read = self.apply(&snapshot, read, report).await?,
             Action::DeleteSubstrate => self.substrate.remove(claimed.id),
@@ -172,16 +126,11 @@ impl World {
             after,
             outcome: Outcome::Done,
             drain_id: DrainId::new(self.uuid()),
-            pace: Pace {
-                deadlines: Deadlines::default(),
-                sweep: Duration::from_secs(30),
-            },
+            pace: Pace { deadlines: Deadlines::default(), sweep: Duration::from_secs(30) },
             jitter: 0.5,
         };
         let mut rule = |snapshot: &ResourceSnapshot| record(snapshot, &tick, &worker());
-        self.store
-            .decide(ResourceKey::Attempt(claimed.id), &mut rule)
-            .await
+        self.store.decide(ResourceKey::Attempt(claimed.id), &mut rule).await
     }
 
     /// Records the intent, then applies; answers what the record must name.
@@ -200,18 +149,12 @@ impl World {
             TokenLifetimes::default(),
             snapshot.now,
         );
-        let fresh = FreshToken {
-            id: BootstrapTokenId::new(self.uuid()),
-            hash: self.hash(),
-        };
+        let fresh = FreshToken { id: BootstrapTokenId::new(self.uuid()), hash: self.hash() };
         let mut moved = false;
         self.store
             .decide(ResourceKey::Attempt(id), &mut |snapshot| {
                 let commit = prepare(snapshot, read, token_plan, carried, Some(fresh), &worker())?;
-                moved = commit
-                    .writes
-                    .iter()
-                    .any(|write| matches!(write, Write::AttemptUpdate(_)));
+                moved = commit.writes.iter().any(|write| matches!(write, Write::AttemptUpdate(_)));
                 Ok(commit)
             })
             .await?;
@@ -219,13 +162,7 @@ impl World {
             read.revision = read.revision.next();
         }
         if let TokenPlan::Mint { .. } = token_plan {
-            self.substrate.apply(
-                id,
-                Carried::Token {
-                    id: fresh.id,
-                    hash: fresh.hash,
-                },
-            );
+            self.substrate.apply(id, Carried::Token { id: fresh.id, hash: fresh.hash });
         }
         Ok(read)
     }
@@ -238,15 +175,10 @@ impl World {
                 return;
             }
             let claimed = self.claim_now(attempt).await;
-            self.tick(claimed)
-                .await
-                .expect("an undisturbed tick succeeds");
+            self.tick(claimed).await.expect("an undisturbed tick succeeds");
         }
         let stuck = self.snapshot(attempt).await;
-        panic!(
-            "{attempt} is {} and does not become {phase}",
-            stuck.attempt.phase()
-        );
+        panic!("{attempt} is {} and does not become {phase}", stuck.attempt.phase());
     }
 }
 
@@ -255,10 +187,5 @@ fn worker() -> Actor {
 }
 
 pub(super) fn released(claimed: Claimed, recheck: Recheck) -> Release {
-    Release {
-        attempt: claimed.id,
-        claim_token: claimed.claim_token,
-        recheck,
-        failures: 0,
-    }
+    Release { attempt: claimed.id, claim_token: claimed.claim_token, recheck, failures: 0 }
 }

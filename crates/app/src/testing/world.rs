@@ -56,11 +56,7 @@ impl World {
             counter: AtomicU64::new(1),
             seen_position: AtomicI64::new(0),
         };
-        world
-            .store
-            .seed(&world.mk_seed())
-            .await
-            .expect("the seed is written");
+        world.store.seed(&world.mk_seed()).await.expect("the seed is written");
         world
     }
 
@@ -148,9 +144,7 @@ impl World {
             parameters: BTreeMap::from([("size".to_owned(), serde_json::json!(3))]),
         };
         self.store
-            .decide_declaration(key, &mut |snapshot| {
-                declare(snapshot, &declaration, &operator())
-            })
+            .decide_declaration(key, &mut |snapshot| declare(snapshot, &declaration, &operator()))
             .await?;
         Ok(Declared {
             resource: declaration.resource_id,
@@ -213,18 +207,12 @@ impl World {
     pub(super) async fn force(&self, resource: ResourceId) -> Result<(), Error> {
         let reason = Reason::parse("the node is lost").expect("a valid reason");
         let mut rule = |snapshot: &ResourceSnapshot| drain::force(snapshot, &reason, &operator());
-        self.store
-            .decide(ResourceKey::Resource(resource), &mut rule)
-            .await
+        self.store.decide(ResourceKey::Resource(resource), &mut rule).await
     }
 
     /// The token that the attempt waits with.
     pub(super) async fn token(&self, attempt: ProvisionedResourceId) -> SecretHash {
-        self.snapshot(attempt)
-            .await
-            .token
-            .expect("the attempt has a token")
-            .hash
+        self.snapshot(attempt).await.token.expect("the attempt has a token").hash
     }
 
     /// A fresh resource that waits for its node.
@@ -238,10 +226,7 @@ impl World {
     pub(super) async fn ready(&self) -> (Declared, NodeId) {
         let declared = self.enrolling().await;
         let token = self.token(declared.attempt).await;
-        let node = self
-            .enrol(token, self.public_key())
-            .await
-            .expect("an enrolment");
+        let node = self.enrol(token, self.public_key()).await.expect("an enrolment");
         self.drive(declared.attempt, Phase::Ready).await;
         (declared, node)
     }
@@ -251,23 +236,15 @@ impl World {
         let (declared, node) = self.ready().await;
         self.delete(declared.resource).await.expect("a deletion");
         let claimed = self.claim_now(declared.attempt).await;
-        self.tick(claimed)
-            .await
-            .expect("the tick that asks for the drain");
+        self.tick(claimed).await.expect("the tick that asks for the drain");
         let snapshot = self.snapshot(declared.attempt).await;
-        let drain = snapshot
-            .node
-            .and_then(|node| node.drain)
-            .expect("the node was asked to drain");
+        let drain = snapshot.node.and_then(|node| node.drain).expect("the node was asked to drain");
         (declared, node, drain.id)
     }
 }
 
 pub(super) fn operator() -> Actor {
-    Actor {
-        name: "key:suite".to_owned(),
-        correlation_id: Some("suite".to_owned()),
-    }
+    Actor { name: "key:suite".to_owned(), correlation_id: Some("suite".to_owned()) }
 }
 
 /// The kind of a refusal; panics on any other outcome.

@@ -13,31 +13,19 @@ use crate::{Context, Error};
 /// The holder of an API key.
 pub async fn api_key(context: &Context, text: &str, correlation_id: &str) -> Result<Caller, Error> {
     let parsed = ApiKeyText::parse(text).ok_or_else(unknown_key)?;
-    let key = context
-        .store
-        .api_key_find(&parsed.short)
-        .await?
-        .ok_or_else(unknown_key)?;
+    let key = context.store.api_key_find(&parsed.short).await?.ok_or_else(unknown_key)?;
     let expired = key.expires_at.is_some_and(|at| context.clock.now() >= at);
     if key.hash != parsed.hash || key.revoked_at.is_some() || expired {
         return Err(unknown_key());
     }
     let role = Role::parse(&key.role).ok_or_else(unknown_key)?;
-    Ok(Caller {
-        name: key.name,
-        role,
-        correlation_id: correlation_id.to_owned(),
-    })
+    Ok(Caller { name: key.name, role, correlation_id: correlation_id.to_owned() })
 }
 
 /// The registered node that a node key belongs to.
 pub async fn node_key(context: &Context, text: &str) -> Result<NodeId, Error> {
     let parsed = NodeKeyText::parse(text).ok_or_else(unknown_key)?;
-    let node = context
-        .store
-        .node_fetch(parsed.node_id)
-        .await?
-        .ok_or_else(unknown_key)?;
+    let node = context.store.node_fetch(parsed.node_id).await?.ok_or_else(unknown_key)?;
     if !node.is_registered() || node.key_hash != Some(parsed.hash) {
         return Err(unknown_key());
     }
@@ -58,10 +46,7 @@ pub async fn put_admin_key(
         ApiKeyText::mint(short, long)
     });
     let parsed = ApiKeyText::parse(text.expose()).ok_or_else(|| {
-        Refusal::invalid(
-            "admin_key",
-            "must look like slipway_<8 characters>_<20 to 64 characters>",
-        )
+        Refusal::invalid("admin_key", "must look like slipway_<8 characters>_<20 to 64 characters>")
     })?;
     let key = ApiKey {
         id: ApiKeyId::new(context.entropy.uuid()),

@@ -39,14 +39,8 @@ pub struct Engines {
 
 impl Engines {
     pub fn new(engines: Vec<Arc<dyn Substrate>>, node_settings: NodeSettings) -> Self {
-        let engines = engines
-            .into_iter()
-            .map(|engine| (engine.engine(), engine))
-            .collect();
-        Self {
-            engines,
-            node_settings,
-        }
+        let engines = engines.into_iter().map(|engine| (engine.engine(), engine)).collect();
+        Self { engines, node_settings }
     }
 
     pub fn get(&self, engine: Engine) -> Option<&Arc<dyn Substrate>> {
@@ -83,13 +77,9 @@ pub fn address(snapshot: &ResourceSnapshot) -> Option<Address> {
 
 /// Observes a batch: one call per engine, whatever the number of resources.
 pub async fn observe(engines: &Engines, snapshots: &[ResourceSnapshot]) -> Vec<CompositeReport> {
-    let unknown = |reason: &str| CompositeReport::Unknown {
-        reason: reason.to_owned(),
-    };
-    let mut reports: Vec<_> = snapshots
-        .iter()
-        .map(|_| unknown("the project is not placed on a cluster"))
-        .collect();
+    let unknown = |reason: &str| CompositeReport::Unknown { reason: reason.to_owned() };
+    let mut reports: Vec<_> =
+        snapshots.iter().map(|_| unknown("the project is not placed on a cluster")).collect();
     let mut groups: HashMap<Engine, (Vec<usize>, Vec<Address>)> = HashMap::new();
     for (index, snapshot) in snapshots.iter().enumerate() {
         if let Some(address) = address(snapshot) {
@@ -132,9 +122,7 @@ pub struct Step<'a> {
 
 impl fmt::Debug for Step<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Step")
-            .field("attempt", &self.snapshot.attempt.id())
-            .finish_non_exhaustive()
+        f.debug_struct("Step").field("attempt", &self.snapshot.attempt.id()).finish_non_exhaustive()
     }
 }
 
@@ -149,10 +137,8 @@ impl Step<'_> {
             node: snapshot.node_fact(),
         };
         let (action, after) = next(observed, snapshot.attempt.phase());
-        let mut read = Read {
-            revision: snapshot.attempt.revision(),
-            claim_token: snapshot.claim_token,
-        };
+        let mut read =
+            Read { revision: snapshot.attempt.revision(), claim_token: snapshot.claim_token };
 
         let outcome = match action {
             // The drain is a write to our own registry; it happens in the record.
@@ -192,10 +178,9 @@ impl Step<'_> {
         match recorded {
             Err(error) if overtaken(&error) => Ok(Ticked::Overtaken),
             Err(error) => Err(error),
-            Ok(()) => Ok(Ticked::Recorded {
-                action,
-                changed_phase: after != snapshot.attempt.phase(),
-            }),
+            Ok(()) => {
+                Ok(Ticked::Recorded { action, changed_phase: after != snapshot.attempt.phase() })
+            }
         }
     }
 
@@ -236,14 +221,7 @@ impl Step<'_> {
         );
         // Nothing would change: the object is up, ours to the letter, and its
         // token is in place.
-        let settled = matches!(
-            seen,
-            Composite::Present {
-                ready: true,
-                drifted: false,
-                ..
-            }
-        );
+        let settled = matches!(seen, Composite::Present { ready: true, drifted: false, .. });
         if plan == TokenPlan::Keep && settled {
             return Ok(Outcome::Done);
         }
@@ -257,10 +235,7 @@ impl Step<'_> {
             TokenPlan::Mint { .. } => {
                 let (fresh, token) = self.fresh_token();
                 self.prepare(plan, Some(fresh), read).await?;
-                Injection::Fresh {
-                    id: fresh.id,
-                    token,
-                }
+                Injection::Fresh { id: fresh.id, token }
             }
         };
         let rendered = local_node::render(
@@ -291,13 +266,7 @@ impl Step<'_> {
             &random,
         );
         let hash = SecretHash::of(text.expose().as_bytes());
-        (
-            FreshToken {
-                id: BootstrapTokenId::new(entropy.uuid()),
-                hash,
-            },
-            text,
-        )
+        (FreshToken { id: BootstrapTokenId::new(entropy.uuid()), hash }, text)
     }
 
     /// Records the token intent, and keeps `read` in step with the row.
@@ -339,11 +308,7 @@ impl Step<'_> {
                 message: LEASE_TOO_SHORT.to_owned(),
             };
         }
-        act(
-            BlockerCode::DeleteFailed,
-            substrate.delete(&address, &live.uid),
-        )
-        .await
+        act(BlockerCode::DeleteFailed, substrate.delete(&address, &live.uid)).await
     }
 }
 
@@ -357,10 +322,7 @@ const LEASE_TOO_SHORT: &str = "the claim is about to end; the next tick acts";
 
 /// What the live object carries, to be applied again to the letter.
 fn verbatim(report: &CompositeReport) -> Injection {
-    match report
-        .live()
-        .and_then(|live| live.injected.clone().map(|document| (live, document)))
-    {
+    match report.live().and_then(|live| live.injected.clone().map(|document| (live, document))) {
         Some((live, document)) => {
             let id = match live.carried {
                 Carried::Token { id, .. } => Some(id),
@@ -388,16 +350,10 @@ async fn act(
 ) -> Outcome {
     match tokio::time::timeout(ACTION_DEADLINE, action).await {
         Ok(Ok(())) => Outcome::Done,
-        Ok(Err(error)) => Outcome::Failed {
-            code,
-            message: error.to_string(),
-        },
+        Ok(Err(error)) => Outcome::Failed { code, message: error.to_string() },
         Err(_) => Outcome::Failed {
             code,
-            message: format!(
-                "the substrate did not answer within {} s",
-                ACTION_DEADLINE.as_secs()
-            ),
+            message: format!("the substrate did not answer within {} s", ACTION_DEADLINE.as_secs()),
         },
     }
 }

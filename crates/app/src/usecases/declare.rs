@@ -55,9 +55,7 @@ pub async fn declare(
     };
     context
         .store
-        .decide_declaration(&key, &mut |snapshot| {
-            declare::declare(snapshot, &declaration, &actor)
-        })
+        .decide_declaration(&key, &mut |snapshot| declare::declare(snapshot, &declaration, &actor))
         .await?;
     context.wakes.wake();
     Ok(declaration.resource_id)

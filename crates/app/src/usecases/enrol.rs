@@ -50,10 +50,7 @@ pub async fn enrol(context: &Context, input: Register) -> Result<Registered, Err
         .map(|text| text.parse::<ProjectId>())
         .transpose()
         .map_err(|error| Refusal::from(error).at("project_id"))?;
-    let hostname = bounded(
-        "hostname",
-        input.hostname.unwrap_or_else(|| "node".to_owned()),
-    )?;
+    let hostname = bounded("hostname", input.hostname.unwrap_or_else(|| "node".to_owned()))?;
     if input.capabilities.len() > MAX_CAPABILITIES {
         return Err(Refusal::invalid("capabilities", "must be at most 32").into());
     }
@@ -62,10 +59,7 @@ pub async fn enrol(context: &Context, input: Register) -> Result<Registered, Err
         .into_iter()
         .map(|capability| bounded("capabilities", capability))
         .collect::<Result<Vec<_>, _>>()?;
-    let nonce = input
-        .nonce
-        .map(|nonce| bounded("nonce", nonce))
-        .transpose()?;
+    let nonce = input.nonce.map(|nonce| bounded("nonce", nonce)).transpose()?;
 
     let mut key_bytes = [0; 32];
     context.entropy.fill(&mut key_bytes);
@@ -103,19 +97,12 @@ pub async fn enrol(context: &Context, input: Register) -> Result<Registered, Err
     }
     context.wakes.wake();
     let key = NodeKeyText::mint(&context.settings.token_environment, node_id, &key_bytes);
-    Ok(Registered {
-        node_id,
-        key,
-        key_bytes,
-    })
+    Ok(Registered { node_id, key, key_bytes })
 }
 
 fn bounded(field: &str, text: String) -> Result<String, Refusal> {
     if text.is_empty() || text.len() > 253 || text.chars().any(char::is_control) {
-        return Err(Refusal::invalid(
-            field,
-            "must be 1 to 253 bytes without control characters",
-        ));
+        return Err(Refusal::invalid(field, "must be 1 to 253 bytes without control characters"));
     }
     Ok(text)
 }

@@ -19,9 +19,7 @@ pub async fn force_drain(
     let reason = Reason::parse(reason).map_err(slipway_core::Refusal::from)?;
     context
         .store
-        .decide(ResourceKey::Resource(id), &mut |snapshot| {
-            drain::force(snapshot, &reason, &actor)
-        })
+        .decide(ResourceKey::Resource(id), &mut |snapshot| drain::force(snapshot, &reason, &actor))
         .await?;
     context.wakes.wake();
     Ok(())

@@ -13,11 +13,7 @@ pub async fn heartbeat(context: &Context, id: NodeId) -> Result<Heartbeat, Error
     let answer = context.store.node_heartbeat(id).await?;
     answer.ok_or_else(|| {
         // It was deregistered between authentication and here.
-        Refusal::new(
-            ErrorKind::Unauthenticated,
-            "this node is no longer registered",
-        )
-        .into()
+        Refusal::new(ErrorKind::Unauthenticated, "this node is no longer registered").into()
     })
 }
 
@@ -29,9 +25,7 @@ pub async fn acknowledge_drain(
 ) -> Result<(), Error> {
     context
         .store
-        .decide(ResourceKey::Node(id), &mut |snapshot| {
-            drain::acknowledge(snapshot, id, drain_id)
-        })
+        .decide(ResourceKey::Node(id), &mut |snapshot| drain::acknowledge(snapshot, id, drain_id))
         .await?;
     context.wakes.wake();
     Ok(())
@@ -39,12 +33,7 @@ pub async fn acknowledge_drain(
 
 /// The node leaves by itself.
 pub async fn leave(context: &Context, id: NodeId) -> Result<(), Error> {
-    context
-        .store
-        .decide(ResourceKey::Node(id), &mut |snapshot| {
-            drain::leave(snapshot, id)
-        })
-        .await?;
+    context.store.decide(ResourceKey::Node(id), &mut |snapshot| drain::leave(snapshot, id)).await?;
     context.wakes.wake();
     Ok(())
 }

@@ -21,10 +21,7 @@ pub(super) async fn nodes(session: &mut Session<'_>, command: NodeCommand) -> Re
 
 pub(super) async fn events(session: &mut Session<'_>, command: EventCommand) -> Result<(), Error> {
     let EventCommand::List(arguments) = command;
-    let listed = session
-        .client
-        .event_list(arguments.after, arguments.page.limit)
-        .await?;
+    let listed = session.client.event_list(arguments.after, arguments.page.limit).await?;
     session.show_list(&listed, render::events);
     Ok(())
 }

@@ -26,9 +26,7 @@ pub(super) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
         ResourceCommand::Explain(target) => {
             let resource = find(&session.client, &target, Gone::Allowed).await?;
             let explanation = session.client.resource_explain(&resource.id).await?;
-            session.show(&explanation, |explanation, _| {
-                render::explanation(explanation)
-            });
+            session.show(&explanation, |explanation, _| render::explanation(explanation));
             Ok(())
         }
         ResourceCommand::Delete(arguments) => delete(session, arguments).await,
@@ -49,13 +47,7 @@ async fn create(session: &mut Session<'_>, arguments: CreateArguments) -> Result
     let mut resource = session.client.resource_declare(&body).await?;
     if arguments.wait.wait {
         let timeout = arguments.wait.timeout;
-        let waited = wait_for(
-            &session.client,
-            &resource,
-            Goal::Ready,
-            timeout,
-            session.terminal,
-        );
+        let waited = wait_for(&session.client, &resource, Goal::Ready, timeout, session.terminal);
         resource = waited.await?.unwrap_or(resource);
     }
     session.show(&resource, render::resource);
@@ -69,10 +61,7 @@ async fn list(session: &mut Session<'_>, arguments: ListArguments) -> Result<(),
         phase: arguments.phase,
         show_deleted: arguments.show_deleted,
     };
-    let listed = session
-        .client
-        .resource_list(&query, arguments.page.limit)
-        .await?;
+    let listed = session.client.resource_list(&query, arguments.page.limit).await?;
     session.show_list(&listed, render::resources);
     Ok(())
 }
@@ -92,20 +81,11 @@ async fn delete(session: &mut Session<'_>, arguments: DeleteArguments) -> Result
             return Err(Error::Declined);
         }
     }
-    let mut deletion = session
-        .client
-        .resource_delete(&resource.id, arguments.reason.as_deref())
-        .await?;
+    let mut deletion =
+        session.client.resource_delete(&resource.id, arguments.reason.as_deref()).await?;
     if arguments.wait.wait {
         let timeout = arguments.wait.timeout;
-        wait_for(
-            &session.client,
-            &resource,
-            Goal::Deleted,
-            timeout,
-            session.terminal,
-        )
-        .await?;
+        wait_for(&session.client, &resource, Goal::Deleted, timeout, session.terminal).await?;
         deletion = session.client.deletion_get(&deletion.id).await?;
     }
     session.show(&deletion, render::deletion);
@@ -117,10 +97,7 @@ async fn force_drain(
     arguments: ForceDrainArguments,
 ) -> Result<(), Error> {
     let resource = find(&session.client, &arguments.target, Gone::Refused).await?;
-    let forced = session
-        .client
-        .resource_force_drain(&resource.id, &arguments.reason)
-        .await?;
+    let forced = session.client.resource_force_drain(&resource.id, &arguments.reason).await?;
     session.show(&forced, render::resource);
     Ok(())
 }

@@ -14,9 +14,7 @@ use crate::terminal::Terminal;
 
 /// Runs one command on the streams of this process.
 pub async fn run(command: Command, options: ClientOptions) -> ExitCode {
-    run_on(command, options, &mut Terminal::of_process())
-        .await
-        .into()
+    run_on(command, options, &mut Terminal::of_process()).await.into()
 }
 
 /// Runs one command to its end. Errors are shown here; the caller only has to
@@ -41,11 +39,7 @@ async fn connected(
     terminal: &mut Terminal,
 ) -> Result<(), Error> {
     let client = Client::new(&options.server, options.key)?;
-    let mut session = Session {
-        client,
-        output: options.output,
-        terminal,
-    };
+    let mut session = Session { client, output: options.output, terminal };
     match command {
         Command::Resource(command) => resources::run(&mut session, command).await,
         Command::Node(command) => records::nodes(&mut session, command).await,

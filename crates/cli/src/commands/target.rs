@@ -37,10 +37,7 @@ pub(super) async fn find(
         found = found.pop().into_iter().collect();
     }
     if found.len() > 1 {
-        let projects: Vec<_> = found
-            .iter()
-            .map(|resource| resource.project_id.as_str())
-            .collect();
+        let projects: Vec<_> = found.iter().map(|resource| resource.project_id.as_str()).collect();
         return Err(Error::Usage(format!(
             "`{}` names a resource in each of the projects {}; choose with --project",
             target.target,
@@ -48,10 +45,7 @@ pub(super) async fn find(
         )));
     }
     found.pop().ok_or_else(|| {
-        let place = target
-            .project
-            .as_ref()
-            .map(|project| format!(" in project `{project}`"));
+        let place = target.project.as_ref().map(|project| format!(" in project `{project}`"));
         Error::NotFound(format!(
             "there is no resource with the handle `{}`{}",
             target.target,

@@ -54,11 +54,7 @@ impl Agents {
         let status = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The name of the program stands in brackets and may hold anything.
         let state = status.rsplit(')').next()?.trim_start().chars().next()?;
-        Some(AgentProcess {
-            pid,
-            directory,
-            stopped: state == 'T',
-        })
+        Some(AgentProcess { pid, directory, stopped: state == 'T' })
     }
 
     /// Signals an agent. The pid is pinned before it is looked at again, so
@@ -69,10 +65,7 @@ impl Agents {
             Err(Errno::SRCH) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        if self
-            .look(agent.pid)
-            .is_none_or(|now| now.directory != agent.directory)
-        {
+        if self.look(agent.pid).is_none_or(|now| now.directory != agent.directory) {
             return Ok(());
         }
         match pidfd_send_signal(&process, signal) {
@@ -113,10 +106,7 @@ mod tests {
         let root = Path::new("/tmp/demo/data/substrate");
         let find = |text: &str| directory_argument(text.as_bytes(), root);
         let node = "/tmp/demo/data/substrate/p-1/pr-1";
-        assert_eq!(
-            find(&format!("slipway\0agent\0node\0{node}\0")),
-            Some(PathBuf::from(node))
-        );
+        assert_eq!(find(&format!("slipway\0agent\0node\0{node}\0")), Some(PathBuf::from(node)));
         assert_eq!(find("slipway\0up\0--data-dir\0/tmp/demo/data\0"), None);
         assert_eq!(find("x\0/tmp/demo/data/substrate\0"), None);
         assert_eq!(find("x\0/tmp/demo/data/substrate-2/p-1/pr-1\0"), None);

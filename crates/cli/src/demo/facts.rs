@@ -11,12 +11,8 @@ use slipway_wire::api::{Deletion, Event, Explanation, Node};
 use super::screen::Fact;
 
 /// What each attempt announces on a way that ends well.
-pub(super) const ANNOUNCED: [EventType; 4] = [
-    EventType::Requested,
-    EventType::Ready,
-    EventType::Deleting,
-    EventType::Deleted,
-];
+pub(super) const ANNOUNCED: [EventType; 4] =
+    [EventType::Requested, EventType::Ready, EventType::Deleting, EventType::Deleted];
 
 /// Each of the four once, nothing else, in that order.
 pub(super) fn events(name: &str, attempt_id: &str, events: &[Event]) -> Fact {
@@ -34,9 +30,7 @@ pub(super) fn events(name: &str, attempt_id: &str, events: &[Event]) -> Fact {
 
 /// Positions have no gap and no double.
 pub(super) fn dense(events: &[Event]) -> Fact {
-    let gap = events
-        .windows(2)
-        .find(|pair| pair[1].position != pair[0].position + 1);
+    let gap = events.windows(2).find(|pair| pair[1].position != pair[0].position + 1);
     let seen = match gap {
         Some(pair) => format!("{} after {}", pair[1].position, pair[0].position),
         None => "no gap".to_owned(),
@@ -49,17 +43,9 @@ pub(super) fn deregistered(name: &str, resource_id: &str, how: &str, nodes: &[No
     let seen: Vec<_> = nodes
         .iter()
         .filter(|node| node.resource_id == resource_id)
-        .map(|node| {
-            node.deregistered_how
-                .as_deref()
-                .unwrap_or("still registered")
-        })
+        .map(|node| node.deregistered_how.as_deref().unwrap_or("still registered"))
         .collect();
-    Fact::equal(
-        format!("the node of {name} was deregistered: {how}"),
-        how,
-        seen.join(", "),
-    )
+    Fact::equal(format!("the node of {name} was deregistered: {how}"), how, seen.join(", "))
 }
 
 /// One deletion for the resource, done.
@@ -72,11 +58,7 @@ pub(super) fn deletion_done(name: &str, resource_id: &str, deletions: &[Deletion
             None => format!("{} without a time", deletion.state),
         })
         .collect();
-    Fact::equal(
-        format!("the deletion of {name} is done"),
-        "done",
-        seen.join(", "),
-    )
+    Fact::equal(format!("the deletion of {name} is done"), "done", seen.join(", "))
 }
 
 /// The phases in the order they were walked.
@@ -94,9 +76,7 @@ pub(super) fn walked(name: &str, seen: &Explanation) -> Fact {
     // be skipped; none may be walked twice or out of order.
     let mut rest = expected.iter();
     let walked: Vec<_> = seen.history.iter().map(|entry| entry.to.as_str()).collect();
-    let in_order = walked
-        .iter()
-        .all(|step| rest.any(|phase| phase.as_str() == *step));
+    let in_order = walked.iter().all(|step| rest.any(|phase| phase.as_str() == *step));
     let ends = walked.last() == Some(&Phase::Deleted.as_str());
     Fact::new(
         format!("{name} walked its phases in order, to the end"),
@@ -113,23 +93,12 @@ pub(super) fn finished_its_work(name: &str, node: Option<&Node>, work: Duration)
         let begun = time(Some(&node.registered_at))?;
         Some(time(node.deregistered_at.as_deref())?.since(begun))
     });
-    let fact = format!(
-        "{name} was drained only after its {} s of work",
-        work.as_secs()
-    );
+    let fact = format!("{name} was drained only after its {} s of work", work.as_secs());
     match lived {
-        Some(lived) => Fact::new(
-            fact,
-            lived >= work,
-            format!("at least {work:?}"),
-            format!("{lived:?}"),
-        ),
-        None => Fact::new(
-            fact,
-            false,
-            format!("at least {work:?}"),
-            "no node that left",
-        ),
+        Some(lived) => {
+            Fact::new(fact, lived >= work, format!("at least {work:?}"), format!("{lived:?}"))
+        }
+        None => Fact::new(fact, false, format!("at least {work:?}"), "no node that left"),
     }
 }
 
@@ -140,46 +109,23 @@ pub(super) fn blocker(
     seen: &Explanation,
     limit: Duration,
 ) -> Vec<Fact> {
-    let Some(blocker) = seen
-        .blockers
-        .iter()
-        .find(|blocker| blocker.code == "node_not_draining")
+    let Some(blocker) = seen.blockers.iter().find(|blocker| blocker.code == "node_not_draining")
     else {
-        let codes: Vec<_> = seen
-            .blockers
-            .iter()
-            .map(|blocker| blocker.code.as_str())
-            .collect();
+        let codes: Vec<_> = seen.blockers.iter().map(|blocker| blocker.code.as_str()).collect();
         return vec![Fact::equal(
             format!("{name} is blocked"),
             "node_not_draining",
             codes.join(", "),
         )];
     };
-    let text = |key: &str| {
-        blocker.evidence[key]
-            .as_str()
-            .unwrap_or("nothing")
-            .to_owned()
-    };
-    let node = seen
-        .node
-        .as_ref()
-        .map_or("no node", |node| node.id.as_str());
+    let text = |key: &str| blocker.evidence[key].as_str().unwrap_or("nothing").to_owned();
+    let node = seen.node.as_ref().map_or("no node", |node| node.id.as_str());
     let since: Option<Timestamp> = seen.phase_since.parse().ok();
     let deadline = since.map_or("no time".to_owned(), |since| since.plus(limit).to_string());
-    let commands: Vec<_> = blocker
-        .remedies
-        .iter()
-        .filter_map(|r| r.command.as_deref())
-        .collect();
+    let commands: Vec<_> = blocker.remedies.iter().filter_map(|r| r.command.as_deref()).collect();
     let wanted = format!("slipway resource force-drain {resource_id}");
     vec![
-        Fact::equal(
-            format!("the blocker of {name} names the node"),
-            node,
-            text("node_id"),
-        ),
+        Fact::equal(format!("the blocker of {name} names the node"), node, text("node_id")),
         Fact::equal(
             format!("the blocker of {name} names the deadline"),
             deadline,

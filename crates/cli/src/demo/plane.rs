@@ -56,7 +56,11 @@ struct ServerFile {
 
 impl Plane {
     /// Starts it. It serves when [`Plane::connect`] answers.
-    pub(super) fn start(database_url: Option<&Secret>, key: &Secret) -> Result<Self, Error> {
+    pub(super) fn start(
+        database_url: Option<&Secret>,
+        key: &Secret,
+        name: &str,
+    ) -> Result<Self, Error> {
         let failed = |what: &str, error: &dyn std::fmt::Display| {
             Error::Demo(format!("{what}: {error}; nothing was started"))
         };
@@ -71,9 +75,8 @@ impl Plane {
             .map_err(|error| failed("cannot read the temporary directory", &error))?;
         let log = fs::File::create(path.join(LOG))
             .map_err(|error| failed("cannot write the log of the control plane", &error))?;
-        let errors = log
-            .try_clone()
-            .map_err(|error| failed("cannot write the log twice", &error))?;
+        let errors =
+            log.try_clone().map_err(|error| failed("cannot write the log twice", &error))?;
         let program = std::env::current_exe()
             .map_err(|error| failed("cannot find the path of this program", &error))?;
         let mut command = Command::new(program);
@@ -89,6 +92,7 @@ impl Plane {
             .arg(path.join("data"))
             .args(["--listen", "127.0.0.1:0"])
             .args(SETTINGS.iter().flat_map(|(flag, value)| [flag, value]))
+            .args(["--local-project", name, "--local-cluster", name, "--admin-key-name", name])
             .env("SLIPWAY_ADMIN_KEY", key.expose())
             .stdin(Stdio::null())
             .stdout(log)
@@ -97,18 +101,13 @@ impl Plane {
             .process_group(0)
             .kill_on_drop(true);
         if let Some(url) = database_url {
-            command.arg("--database-url").arg(url.expose());
+            // Not as an argument: other users see those.
+            command.env("SLIPWAY_DATABASE_URL", url.expose());
         }
-        let child = command
-            .spawn()
-            .map_err(|error| failed("cannot start the control plane", &error))?;
+        let child =
+            command.spawn().map_err(|error| failed("cannot start the control plane", &error))?;
         let agents = Agents::under(path.join("data").join("substrate"));
-        Ok(Self {
-            child,
-            directory,
-            path,
-            agents,
-        })
+        Ok(Self { child, directory, path, agents })
     }
 
     /// Waits until it serves.
@@ -139,11 +138,7 @@ impl Plane {
 
     /// Asks it to end and waits for that. `None` if it had to be killed.
     pub(super) async fn stop(&mut self) -> Option<ExitStatus> {
-        if let Some(pid) = self
-            .child
-            .id()
-            .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?))
-        {
+        if let Some(pid) = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) {
             // Not waited for yet, so the pid is still its own.
             let _ = kill_process(pid, Signal::TERM);
         }
@@ -161,10 +156,7 @@ impl Plane {
         let bytes = fs::read(self.path.join(LOG)).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<_> = text.lines().collect();
-        lines[lines.len().saturating_sub(LOG_TAIL)..]
-            .iter()
-            .map(|line| clean(line))
-            .collect()
+        lines[lines.len().saturating_sub(LOG_TAIL)..].iter().map(|line| clean(line)).collect()
     }
 
     /// Removes the directory; answers the path that is gone.
@@ -172,10 +164,7 @@ impl Plane {
         let path = self.path;
         match self.directory.close() {
             Ok(()) => Ok(path),
-            Err(error) => Err(Error::Demo(format!(
-                "cannot remove {}: {error}",
-                path.display()
-            ))),
+            Err(error) => Err(Error::Demo(format!("cannot remove {}: {error}", path.display()))),
         }
     }
 
@@ -192,11 +181,13 @@ pub(super) fn draw_key() -> Result<Secret, Error> {
     Ok(ApiKeyText::mint(short, long))
 }
 
-/// Keeps the handles of one run apart from those of another in one database.
-pub(super) fn draw_suffix() -> Result<String, Error> {
+/// The name of this run's project, cluster and key, which keeps it apart from
+/// other runs and from everybody else in one database.
+pub(super) fn draw_name() -> Result<String, Error> {
     let mut bytes = [0; 3];
     draw(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    let suffix: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("demo-{suffix}"))
 }
 
 fn draw(bytes: &mut [u8]) -> Result<(), Error> {

@@ -5,7 +5,7 @@ use std::io;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::plane::{Plane, draw_key};
+use super::plane::{Plane, draw_key, draw_name};
 use super::screen::{Fact, Screen};
 use super::story::{self, Outcome};
 use crate::arguments::{DemoArguments, Output};
@@ -19,27 +19,22 @@ pub(crate) async fn run(
 ) -> Result<(), Error> {
     let database = database_kind(arguments)?;
     let mut screen = Screen::new(terminal, output == Output::Json);
-    let key = draw_key()?;
+    let (key, name) = (draw_key()?, draw_name()?);
     // Before anything is started, so that there is no moment at which an
     // interruption would leave it behind.
     let interrupted = interruption()
         .map_err(|error| Error::Demo(format!("cannot listen for signals: {error}")))?;
-    let mut plane = Plane::start(arguments.database_url.as_ref(), &key)?;
+    let mut plane = Plane::start(arguments.database_url.as_ref(), &key, &name)?;
     screen.heading("A control plane of its own");
-    screen.now(
-        "slipway",
-        &format!(
-            "`slipway up` on {database}, in {}",
-            plane.directory().display()
-        ),
-    );
+    screen
+        .now("slipway", &format!("`slipway up` on {database}, in {}", plane.directory().display()));
 
     let agents = plane.agents.clone();
     let told = {
         let story = async {
             let client = plane.connect(&key).await?;
             screen.now("slipway", "it serves");
-            story::tell(&client, &agents, &mut screen).await
+            story::tell(&client, &agents, &name, &mut screen).await
         };
         tokio::select! {
             told = tokio::time::timeout(arguments.timeout, story) => told.unwrap_or_else(|_| {
@@ -66,9 +61,7 @@ async fn finish(
 ) -> Result<(), Error> {
     let agents = plane.agents.clone();
     let ended = plane.stop().await;
-    let seen = ended.map_or("it had to be killed".to_owned(), |status| {
-        status.to_string()
-    });
+    let seen = ended.map_or("it had to be killed".to_owned(), |status| status.to_string());
     screen.check(Fact::new(
         "the control plane ended when it was asked to (SIGTERM)",
         ended.is_some_and(|status| status.success()),
@@ -95,10 +88,7 @@ async fn finish(
     let summary = story::summary(outcome, facts, screen.begun().elapsed(), database);
     screen.result(&summary.to_string());
     if failed > 0 {
-        return Err(Error::Demo(format!(
-            "not so: {}",
-            screen.failed().join("; ")
-        )));
+        return Err(Error::Demo(format!("not so: {}", screen.failed().join("; "))));
     }
     Ok(())
 }

@@ -21,12 +21,7 @@ impl Fact {
         expected: impl Display,
         seen: impl Display,
     ) -> Self {
-        Self {
-            name: name.into(),
-            holds,
-            expected: expected.to_string(),
-            seen: seen.to_string(),
-        }
+        Self { name: name.into(), holds, expected: expected.to_string(), seen: seen.to_string() }
     }
 
     pub(super) fn equal(
@@ -35,12 +30,7 @@ impl Fact {
         seen: impl Display,
     ) -> Self {
         let (expected, seen) = (expected.to_string(), seen.to_string());
-        Self {
-            name: name.into(),
-            holds: expected == seen,
-            expected,
-            seen,
-        }
+        Self { name: name.into(), holds: expected == seen, expected, seen }
     }
 
     #[cfg(test)]
@@ -72,13 +62,7 @@ const FAINT: &str = "2";
 
 impl<'a> Screen<'a> {
     pub(super) fn new(terminal: &'a mut Terminal, beside: bool) -> Self {
-        Self {
-            terminal,
-            beside,
-            begun: Instant::now(),
-            facts: 0,
-            failed: Vec::new(),
-        }
+        Self { terminal, beside, begun: Instant::now(), facts: 0, failed: Vec::new() }
     }
 
     pub(super) fn begun(&self) -> Instant {

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use super::agents::{AgentProcess, Agents};
 use super::facts;
-use super::plane::{DRAIN_DEADLINE, draw_suffix};
+use super::plane::DRAIN_DEADLINE;
 use super::screen::{Fact, Screen};
 use super::watch::{Slot, Watch};
 use crate::client::Client;
@@ -41,10 +41,11 @@ pub(super) struct Outcome {
 pub(super) async fn tell(
     client: &Client,
     agents: &Agents,
+    project: &str,
     screen: &mut Screen<'_>,
 ) -> Result<Outcome, Error> {
     let mut watch = Watch::new(client.clone(), agents.clone());
-    declare(client, &mut watch, screen).await?;
+    declare(client, project, &mut watch, screen).await?;
     delete_while_busy_and_frozen(client, agents, &mut watch, screen).await?;
     force(client, agents, &mut watch, screen).await?;
     let all_gone = |watch: &Watch| watch.slots.iter().all(|slot| slot.is(Phase::Deleted));
@@ -56,16 +57,21 @@ pub(super) async fn tell(
     check_records(client, &watch, screen).await
 }
 
-async fn declare(client: &Client, watch: &mut Watch, screen: &mut Screen<'_>) -> Result<(), Error> {
+async fn declare(
+    client: &Client,
+    project: &str,
+    watch: &mut Watch,
+    screen: &mut Screen<'_>,
+) -> Result<(), Error> {
     screen.heading("Three nodes are declared");
-    let suffix = draw_suffix()?;
     for name in [BUSY, FROZEN, PLAIN] {
         let mut parameters = BTreeMap::new();
         if name == BUSY {
             parameters.insert("busy_seconds".to_owned(), json!(BUSY_SECONDS));
         }
         let body = DeclareResource {
-            handle: format!("{name}-{suffix}"),
+            project: Some(project.to_owned()),
+            handle: name.to_owned(),
             blueprint: "local-node".to_owned(),
             parameters,
             ..DeclareResource::default()
@@ -73,11 +79,7 @@ async fn declare(client: &Client, watch: &mut Watch, screen: &mut Screen<'_>) ->
         let resource = client.resource_declare(&body).await?;
         watch.add(name, &resource, screen).await?;
     }
-    watch
-        .until(screen, |watch| {
-            watch.slots.iter().all(|slot| slot.is(Phase::Ready))
-        })
-        .await?;
+    watch.until(screen, |watch| watch.slots.iter().all(|slot| slot.is(Phase::Ready))).await?;
     Ok(())
 }
 
@@ -88,11 +90,7 @@ async fn delete_while_busy_and_frozen(
     screen: &mut Screen<'_>,
 ) -> Result<(), Error> {
     for slot in &watch.slots {
-        screen.check(Fact::equal(
-            format!("{} is Ready", slot.name),
-            "Ready",
-            &slot.seen.phase,
-        ));
+        screen.check(Fact::equal(format!("{} is Ready", slot.name), "Ready", &slot.seen.phase));
         let running = settle(|| agents.of(&slot.xr_name), |running| running.len() == 1).await;
         screen.check(Fact::equal(
             format!("exactly one agent process runs for {}", slot.name),
@@ -109,19 +107,10 @@ async fn delete_while_busy_and_frozen(
     }
     screen.now(FROZEN, "its agent is stopped (SIGSTOP)");
     for slot in &watch.slots {
-        client
-            .resource_delete(&slot.id, Some("demo: not needed any more"))
-            .await?;
+        client.resource_delete(&slot.id, Some("demo: not needed any more")).await?;
     }
-    let blocked = |slot: &Slot| {
-        slot.seen
-            .blockers
-            .iter()
-            .any(|b| b.code == "node_not_draining")
-    };
-    watch
-        .until(screen, |watch| watch.slot(FROZEN).is_ok_and(blocked))
-        .await
+    let blocked = |slot: &Slot| slot.seen.blockers.iter().any(|b| b.code == "node_not_draining");
+    watch.until(screen, |watch| watch.slot(FROZEN).is_ok_and(blocked)).await
 }
 
 async fn force(
@@ -147,14 +136,8 @@ async fn force(
 
     screen.heading("A person decides not to wait for it");
     screen.now(FROZEN, &format!("force-drain: {FORCE_REASON}"));
-    client
-        .resource_force_drain(&frozen.id, FORCE_REASON)
-        .await?;
-    watch
-        .until(screen, |watch| {
-            watch.slot(FROZEN).is_ok_and(|slot| slot.is(Phase::Deleted))
-        })
-        .await
+    client.resource_force_drain(&frozen.id, FORCE_REASON).await?;
+    watch.until(screen, |watch| watch.slot(FROZEN).is_ok_and(|slot| slot.is(Phase::Deleted))).await
 }
 
 /// How each of them ended, and that no process is left.
@@ -165,26 +148,15 @@ async fn check_ends(watch: &Watch, agents: &Agents, screen: &mut Screen<'_>) -> 
     }
     let busy = watch.slot(BUSY)?;
     let work = Duration::from_secs(BUSY_SECONDS);
-    screen.check(facts::finished_its_work(
-        BUSY,
-        busy.seen.node.as_ref(),
-        work,
-    ));
+    screen.check(facts::finished_its_work(BUSY, busy.seen.node.as_ref(), work));
     screen.check(Fact::new(
         format!("the process of {BUSY} lived for as long as it was draining"),
         busy.drain.looks > 0 && busy.drain.looks_without_process == 0,
         "there at every look, and at least one look",
-        format!(
-            "missing at {} of {} looks",
-            busy.drain.looks_without_process, busy.drain.looks
-        ),
+        format!("missing at {} of {} looks", busy.drain.looks_without_process, busy.drain.looks),
     ));
     let left = settle(|| agents.all(), Vec::is_empty).await;
-    screen.check(Fact::equal(
-        "no agent process is left",
-        "none",
-        describe(&left),
-    ));
+    screen.check(Fact::equal("no agent process is left", "none", describe(&left)));
     Ok(())
 }
 
@@ -201,11 +173,7 @@ async fn check_records(
     }
     screen.check(facts::dense(&events));
     let nodes = client.node_list(None).await?.items;
-    for (name, how) in [
-        (BUSY, "acknowledged"),
-        (FROZEN, "forced"),
-        (PLAIN, "acknowledged"),
-    ] {
+    for (name, how) in [(BUSY, "acknowledged"), (FROZEN, "forced"), (PLAIN, "acknowledged")] {
         let slot = watch.slot(name)?;
         screen.check(facts::deregistered(name, &slot.id, how, &nodes));
     }
@@ -231,11 +199,7 @@ async fn announced(client: &Client, slots: &[Slot]) -> Result<Vec<Event>, Error>
     let begun = Instant::now();
     loop {
         let events = client.event_list(None, None).await?.items;
-        let ours = |event: &&Event| {
-            slots
-                .iter()
-                .any(|slot| slot.attempt_id == event.aggregate_id)
-        };
+        let ours = |event: &&Event| slots.iter().any(|slot| slot.attempt_id == event.aggregate_id);
         if events.iter().filter(ours).count() >= expected || begun.elapsed() > SETTLE_LIMIT {
             return Ok(events);
         }

@@ -47,10 +47,7 @@ impl Slot {
     }
 
     pub(super) fn was(&self, phase: Phase) -> bool {
-        self.seen
-            .history
-            .iter()
-            .any(|entry| entry.to == phase.as_str())
+        self.seen.history.iter().any(|entry| entry.to == phase.as_str())
     }
 }
 
@@ -67,12 +64,7 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) fn new(client: Client, agents: Agents) -> Self {
-        Self {
-            client,
-            agents,
-            slots: Vec::new(),
-            origin: None,
-        }
+        Self { client, agents, slots: Vec::new(), origin: None }
     }
 
     /// Takes a resource that was just declared under watch.
@@ -120,15 +112,8 @@ impl Watch {
                 return Ok(());
             }
             if let Some(failed) = self.slots.iter().find(|slot| slot.is(Phase::Failed)) {
-                let why = failed
-                    .seen
-                    .history
-                    .last()
-                    .map_or("", |entry| entry.why.as_str());
-                return Err(Error::Demo(format!(
-                    "{} ended in Failed: {why}",
-                    failed.name
-                )));
+                let why = failed.seen.history.last().map_or("", |entry| entry.why.as_str());
+                return Err(Error::Demo(format!("{} ended in Failed: {why}", failed.name)));
             }
             sleep(PACE).await;
         }

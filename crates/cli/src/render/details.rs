@@ -8,40 +8,21 @@ use super::table::{facts, optional_time, time};
 
 pub(crate) fn resource(resource: &Resource, width: Option<u16>) -> String {
     let attempt = &resource.attempt;
-    let blockers: Vec<_> = resource
-        .blockers
-        .iter()
-        .map(|b| format!("{}: {}", b.code, b.message))
-        .collect();
+    let blockers: Vec<_> =
+        resource.blockers.iter().map(|b| format!("{}: {}", b.code, b.message)).collect();
     facts(
         vec![
             ("handle", Some(resource.handle.clone())),
             ("id", Some(resource.id.clone())),
             ("project", Some(resource.project_id.clone())),
-            (
-                "phase",
-                Some(format!(
-                    "{} since {}",
-                    resource.phase,
-                    time(&resource.phase_since)
-                )),
-            ),
+            ("phase", Some(format!("{} since {}", resource.phase, time(&resource.phase_since)))),
             ("failure", attempt.failure_reason.clone()),
             ("blockers", Some(blockers.join("; "))),
-            (
-                "blueprint",
-                Some(format!(
-                    "{}@{}",
-                    resource.blueprint, resource.blueprint_version
-                )),
-            ),
+            ("blueprint", Some(format!("{}@{}", resource.blueprint, resource.blueprint_version))),
             ("engine", Some(resource.engine.clone())),
             ("parameters", Some(pairs(&attempt.parameters))),
             ("labels", Some(pairs(&resource.labels))),
-            (
-                "attempt",
-                Some(format!("{} ({})", attempt.number, attempt.xr_name)),
-            ),
+            ("attempt", Some(format!("{} ({})", attempt.number, attempt.xr_name))),
             ("node", resource.node.as_ref().map(node_in_short)),
             ("deletion", resource.deletion_id.clone()),
             ("created", Some(time(&resource.created_at))),
@@ -58,21 +39,12 @@ pub(crate) fn node(node: &Node, width: Option<u16>) -> String {
             ("id", Some(node.id.clone())),
             ("hostname", Some(node.hostname.clone())),
             ("resource", Some(node.resource_id.clone())),
-            (
-                "registered",
-                Some(if node.registered { "yes" } else { "no" }.to_owned()),
-            ),
+            ("registered", Some(if node.registered { "yes" } else { "no" }.to_owned())),
             ("reachability", Some(node.reachability.clone())),
             ("capabilities", Some(node.capabilities.join(", "))),
             ("enrolled", Some(time(&node.registered_at))),
-            (
-                "last heartbeat",
-                optional_time(node.last_heartbeat_at.as_ref()),
-            ),
-            (
-                "drain requested",
-                optional_time(node.drain_requested_at.as_ref()),
-            ),
+            ("last heartbeat", optional_time(node.last_heartbeat_at.as_ref())),
+            ("drain requested", optional_time(node.drain_requested_at.as_ref())),
             ("deregistered", optional_time(node.deregistered_at.as_ref())),
             ("how", node.deregistered_how.clone()),
             ("by", node.deregistered_by.clone()),
@@ -83,28 +55,19 @@ pub(crate) fn node(node: &Node, width: Option<u16>) -> String {
 }
 
 pub(crate) fn deletion(deletion: &Deletion, width: Option<u16>) -> String {
-    let members: Vec<_> = deletion
-        .members
-        .iter()
-        .map(|member| format!("{} {}", member.kind, member.id))
-        .collect();
+    let members: Vec<_> =
+        deletion.members.iter().map(|member| format!("{} {}", member.kind, member.id)).collect();
     facts(
         vec![
             ("id", Some(deletion.id.clone())),
-            (
-                "target",
-                Some(format!("{} {}", deletion.kind, deletion.target_id)),
-            ),
+            ("target", Some(format!("{} {}", deletion.kind, deletion.target_id))),
             ("state", Some(deletion.state.clone())),
             ("requested", Some(time(&deletion.requested_at))),
             ("by", Some(deletion.requested_by.clone())),
             ("reason", Some(deletion.reason.clone())),
             ("members", Some(members.join(", "))),
             ("done", optional_time(deletion.done_at.as_ref())),
-            (
-                "restorable until",
-                optional_time(deletion.restorable_until.as_ref()),
-            ),
+            ("restorable until", optional_time(deletion.restorable_until.as_ref())),
         ],
         width,
     )
@@ -119,9 +82,6 @@ pub(super) fn node_in_short(node: &Node) -> String {
 }
 
 fn pairs<'a, V: Display + 'a>(map: impl IntoIterator<Item = (&'a String, &'a V)>) -> String {
-    let pairs: Vec<_> = map
-        .into_iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    let pairs: Vec<_> = map.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
     pairs.join(" ")
 }

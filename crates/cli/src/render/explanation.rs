@@ -26,10 +26,7 @@ pub(crate) fn explanation(explanation: &Explanation) -> String {
         lines.push(format!("That is normal until {}.", time(deadline)));
     }
     if let Some(check) = &explanation.next_check_at {
-        lines.push(format!(
-            "The loop looks again at {} at the latest.",
-            time(check)
-        ));
+        lines.push(format!("The loop looks again at {} at the latest.", time(check)));
     }
     if let Some(node) = &explanation.node {
         lines.push(format!("Node: {}", clean(&node_in_short(node))));
@@ -43,11 +40,7 @@ pub(crate) fn explanation(explanation: &Explanation) -> String {
         lines.push(String::new());
         lines.push("History:".to_owned());
         for entry in &explanation.history {
-            let from = entry
-                .from
-                .as_deref()
-                .map(|from| format!("{from} → "))
-                .unwrap_or_default();
+            let from = entry.from.as_deref().map(|from| format!("{from} → ")).unwrap_or_default();
             lines.push(format!(
                 "  {}  {}{}  ({})",
                 time(&entry.at),
@@ -70,19 +63,10 @@ fn blocker(blocker: &Blocker) -> String {
     );
     if !matches!(&blocker.evidence, Value::Null) {
         // Writing to a text does not fail.
-        let _ = write!(
-            text,
-            "\n    evidence: {}",
-            clean(&blocker.evidence.to_string())
-        );
+        let _ = write!(text, "\n    evidence: {}", clean(&blocker.evidence.to_string()));
     }
     for remedy in &blocker.remedies {
-        let _ = write!(
-            text,
-            "\n    {} ({})",
-            clean(&remedy.action),
-            clean(&remedy.role)
-        );
+        let _ = write!(text, "\n    {} ({})", clean(&remedy.action), clean(&remedy.role));
         if let Some(command) = &remedy.command {
             let _ = write!(text, "\n      $ {}", clean(command));
         }

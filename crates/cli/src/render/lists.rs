@@ -12,11 +12,7 @@ pub(crate) fn resources(resources: &[Resource], width: Option<u16>) -> String {
             resource.phase.clone(),
             time(&resource.phase_since),
             format!("{}@{}", resource.blueprint, resource.blueprint_version),
-            if blockers.is_empty() {
-                "-".to_owned()
-            } else {
-                blockers.join(", ")
-            },
+            if blockers.is_empty() { "-".to_owned() } else { blockers.join(", ") },
             resource.id.clone(),
         ]
     };

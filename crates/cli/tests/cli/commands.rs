@@ -39,18 +39,8 @@ async fn a_creation_sends_what_was_typed() {
 #[tokio::test]
 async fn the_same_parameter_twice_is_wrong_usage() {
     let server = StandIn::new(Vec::new()).await;
-    let line = [
-        "resource",
-        "create",
-        "--handle",
-        "a",
-        "--blueprint",
-        "b",
-        "-p",
-        "x=1",
-        "-p",
-        "x=2",
-    ];
+    let line =
+        ["resource", "create", "--handle", "a", "--blueprint", "b", "-p", "x=1", "-p", "x=2"];
     let ended = server.run(&line).await;
     assert_eq!(ended.exit, Exit::Usage);
     assert_eq!(server.lines(), [""; 0], "nothing was sent");
@@ -74,32 +64,21 @@ async fn a_list_is_read_to_its_end() {
     let last = Reply::of(200, json!([mk_resource("Pending")]));
     let server = StandIn::new(vec![first, last]).await;
     let ended = server.run(&["resource", "list", "--project", "p q"]).await;
-    assert!(
-        ended.output.contains("Ready") && ended.output.contains("Pending"),
-        "{ended:?}"
-    );
+    assert!(ended.output.contains("Ready") && ended.output.contains("Pending"), "{ended:?}");
     assert!(!ended.output.contains('\u{1b}'), "no colours in a pipe");
-    let expected = [
-        "GET /api/v1/resources?project=p+q&limit=500",
-        "GET /api/v1/resources?limit=500&cursor=c",
-    ];
+    let expected =
+        ["GET /api/v1/resources?project=p+q&limit=500", "GET /api/v1/resources?limit=500&cursor=c"];
     assert_eq!(server.lines(), expected);
 }
 
 #[tokio::test]
 async fn a_handle_is_looked_up_also_among_the_deleted() {
-    let replies = vec![
-        Reply::of(200, json!([])),
-        Reply::of(200, json!([mk_resource("Deleted")])),
-    ];
+    let replies = vec![Reply::of(200, json!([])), Reply::of(200, json!([mk_resource("Deleted")]))];
     let server = StandIn::new(replies).await;
     let ended = server.run(&["resource", "get", "web-1"]).await;
     assert_eq!(ended.exit, Exit::Success, "{ended:?}");
     let lines = server.lines();
-    assert!(
-        lines[1].contains("handle=web-1&show_deleted=true"),
-        "{lines:?}"
-    );
+    assert!(lines[1].contains("handle=web-1&show_deleted=true"), "{lines:?}");
 }
 
 #[tokio::test]
@@ -123,51 +102,30 @@ async fn deleting_without_a_terminal_wants_yes_and_sends_nothing() {
 #[tokio::test]
 async fn deleting_on_a_terminal_asks() {
     let found = || Reply::of(200, mk_resource("Ready"));
-    for (answer, exit) in [
-        ("n\n", Exit::Refused),
-        ("", Exit::Refused),
-        ("YES\n", Exit::Success),
-    ] {
+    for (answer, exit) in [("n\n", Exit::Refused), ("", Exit::Refused), ("YES\n", Exit::Success)] {
         let server = StandIn::new(vec![found(), Reply::of(202, mk_deletion())]).await;
         let ended = server.run_asked(&["resource", "delete", ID], answer).await;
         assert_eq!(ended.exit, exit, "{answer:?}: {ended:?}");
         assert!(ended.errors.contains("Delete `web-1`"), "{ended:?}");
-        assert_eq!(
-            server.lines().len() == 2,
-            exit == Exit::Success,
-            "{answer:?}"
-        );
+        assert_eq!(server.lines().len() == 2, exit == Exit::Success, "{answer:?}");
     }
 }
 
 #[tokio::test]
 async fn a_deletion_carries_its_reason() {
-    let replies = vec![
-        Reply::of(200, mk_resource("Ready")),
-        Reply::of(202, mk_deletion()),
-    ];
+    let replies = vec![Reply::of(200, mk_resource("Ready")), Reply::of(202, mk_deletion())];
     let server = StandIn::new(replies).await;
-    let ended = server
-        .run(&["resource", "delete", ID, "--yes", "--reason", "not needed"])
-        .await;
+    let ended = server.run(&["resource", "delete", ID, "--yes", "--reason", "not needed"]).await;
     assert_eq!(ended.exit, Exit::Success, "{ended:?}");
-    assert_eq!(
-        server.lines()[1],
-        format!("DELETE /api/v1/resources/{ID}?reason=not+needed")
-    );
+    assert_eq!(server.lines()[1], format!("DELETE /api/v1/resources/{ID}?reason=not+needed"));
 }
 
 #[tokio::test]
 async fn a_forced_drain_says_why() {
     let server = StandIn::new(vec![Reply::of(200, mk_resource("Deregistering"))]).await;
-    let ended = server
-        .run(&["resource", "force-drain", ID, "--reason", "it burned"])
-        .await;
+    let ended = server.run(&["resource", "force-drain", ID, "--reason", "it burned"]).await;
     assert_eq!(ended.exit, Exit::Success, "{ended:?}");
     let asked = server.asked();
-    assert_eq!(
-        asked[1].line,
-        format!("POST /api/v1/resources/{ID}/force-drain")
-    );
+    assert_eq!(asked[1].line, format!("POST /api/v1/resources/{ID}/force-drain"));
     assert_eq!(asked[1].body, r#"{"reason":"it burned"}"#);
 }

@@ -19,17 +19,9 @@ async fn refusals_end_by_their_status() {
         let server = StandIn::new(vec![Reply::of(status, mk_problem(status, code))]).await;
         let ended = server.run(&["resource", "get", ID]).await;
         assert_eq!(ended.exit, exit, "{status}");
-        assert!(
-            ended
-                .errors
-                .starts_with(&format!("error[{code}]: it is so\n")),
-            "{ended:?}"
-        );
+        assert!(ended.errors.starts_with(&format!("error[{code}]: it is so\n")), "{ended:?}");
         assert!(ended.errors.contains("\n  field: handle\n"), "{ended:?}");
-        assert!(
-            ended.errors.contains("\n  correlation id: c-1\n"),
-            "{ended:?}"
-        );
+        assert!(ended.errors.contains("\n  correlation id: c-1\n"), "{ended:?}");
         assert_eq!(ended.output, "", "an error is no result");
     }
 }
@@ -42,10 +34,7 @@ async fn a_server_that_is_not_there_is_its_own_code() {
     drop(listener);
     let ended = run(&url, &["node", "list"], Traits::default(), "").await;
     assert_eq!(ended.exit, Exit::Unreachable);
-    assert!(
-        ended.errors.contains(&url) && ended.errors.contains("slipway up"),
-        "{ended:?}"
-    );
+    assert!(ended.errors.contains(&url) && ended.errors.contains("slipway up"), "{ended:?}");
 }
 
 #[tokio::test]
@@ -64,12 +53,7 @@ async fn what_is_no_answer_of_ours_is_said() {
 #[tokio::test]
 async fn a_handle_that_nobody_has_is_not_found() {
     let server = StandIn::new(vec![Reply::of(200, json!([]))]).await;
-    let ended = server
-        .run(&["resource", "explain", "nobody", "--project", "p"])
-        .await;
+    let ended = server.run(&["resource", "explain", "nobody", "--project", "p"]).await;
     assert_eq!(ended.exit, Exit::NotFound);
-    assert!(
-        ended.errors.contains("`nobody` in project `p`"),
-        "{ended:?}"
-    );
+    assert!(ended.errors.contains("`nobody` in project `p`"), "{ended:?}");
 }

@@ -1,10 +1,7 @@
 //! Commands against a stand-in server on loopback: what they send, what they
 //! show where, and how they end.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "what fails here fails the test, with the place named"
-)]
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test, with the place named")]
 
 mod stand_in;
 

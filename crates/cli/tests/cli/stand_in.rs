@@ -34,11 +34,7 @@ pub(crate) struct Reply {
 
 impl Reply {
     pub(crate) fn of(status: u16, body: Value) -> Self {
-        Self {
-            status,
-            body,
-            link: None,
-        }
+        Self { status, body, link: None }
     }
 }
 
@@ -65,13 +61,8 @@ pub(crate) struct Ended {
 
 impl StandIn {
     pub(crate) async fn new(replies: Vec<Reply>) -> Self {
-        let script = Arc::new(Script {
-            replies: Mutex::new(replies.into()),
-            ..Script::default()
-        });
-        let router = Router::new()
-            .fallback(answer)
-            .with_state(Arc::clone(&script));
+        let script = Arc::new(Script { replies: Mutex::new(replies.into()), ..Script::default() });
+        let router = Router::new().fallback(answer).with_state(Arc::clone(&script));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, router).await });
@@ -94,10 +85,7 @@ impl StandIn {
 
     /// Runs a command as a person who types `answers`.
     pub(crate) async fn run_asked(&self, line: &[&str], answers: &'static str) -> Ended {
-        let traits = Traits {
-            asks: true,
-            ..Traits::default()
-        };
+        let traits = Traits { asks: true, ..Traits::default() };
         run(&self.url, line, traits, answers).await
     }
 }
@@ -118,11 +106,8 @@ async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response
         },
         _ => replies.pop_front().unwrap(),
     };
-    let mut response = (
-        StatusCode::from_u16(reply.status).unwrap(),
-        axum::Json(reply.body),
-    )
-        .into_response();
+    let mut response =
+        (StatusCode::from_u16(reply.status).unwrap(), axum::Json(reply.body)).into_response();
     if let Some(link) = reply.link {
         response.headers_mut().insert("link", link.parse().unwrap());
     }
@@ -153,11 +138,7 @@ pub(crate) async fn run(
         traits,
     );
     let exit = run_on(line.command, line.options, &mut terminal).await;
-    Ended {
-        exit,
-        output: output.text(),
-        errors: errors.text(),
-    }
+    Ended { exit, output: output.text(), errors: errors.text() }
 }
 
 #[derive(Debug, Clone, Default)]

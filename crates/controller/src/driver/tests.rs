@@ -57,11 +57,7 @@ impl Loop for Queue {
             assert_ne!(*item, 13, "unlucky");
             self.done.send(*item).unwrap();
         }
-        items
-            .iter()
-            .filter(|item| **item == 4)
-            .map(|item| format!("{item} failed"))
-            .collect()
+        items.iter().filter(|item| **item == 4).map(|item| format!("{item} failed")).collect()
     }
 }
 
@@ -85,11 +81,8 @@ fn start(items: Vec<u32>, refusals: u32, pacing: Pacing) -> Running {
     let status = Arc::new(Status::new("test"));
     let wake = Arc::new(Notify::new());
     let (stop, shutdown) = Shutdown::channel();
-    let surroundings = Surroundings {
-        clock: Arc::new(Still),
-        entropy: Arc::new(Still),
-        wake: Arc::clone(&wake),
-    };
+    let surroundings =
+        Surroundings { clock: Arc::new(Still), entropy: Arc::new(Still), wake: Arc::clone(&wake) };
     let task = tokio::spawn(drive(
         Arc::clone(&queue),
         pacing,
@@ -97,14 +90,7 @@ fn start(items: Vec<u32>, refusals: u32, pacing: Pacing) -> Running {
         Arc::clone(&status),
         shutdown,
     ));
-    Running {
-        queue,
-        status,
-        wake,
-        stop,
-        done,
-        task,
-    }
+    Running { queue, status, wake, stop, done, task }
 }
 
 async fn receive(running: &mut Running, count: usize) -> Vec<u32> {
@@ -117,34 +103,18 @@ async fn receive(running: &mut Running, count: usize) -> Vec<u32> {
 }
 
 /// Polling would take an hour: only wakes and full batches make progress.
-const PATIENT: Pacing = Pacing {
-    slots: 4,
-    batch: 3,
-    poll: Duration::from_secs(3_600),
-    lease: Duration::from_secs(30),
-};
+const PATIENT: Pacing =
+    Pacing { slots: 4, batch: 3, poll: Duration::from_secs(3_600), lease: Duration::from_secs(30) };
 
 #[tokio::test]
 async fn it_claims_no_more_than_fits_and_goes_on_while_batches_are_full() {
     let mut running = start((1..=7).collect(), 0, PATIENT);
     assert_eq!(receive(&mut running, 7).await, (1..=7).collect::<Vec<_>>());
-    assert!(
-        running
-            .queue
-            .limits
-            .lock()
-            .unwrap()
-            .iter()
-            .all(|limit| *limit <= 3)
-    );
+    assert!(running.queue.limits.lock().unwrap().iter().all(|limit| *limit <= 3));
     running.stop.send(true).unwrap();
     running.task.await.unwrap();
     let status = running.status.snapshot();
-    assert_eq!(
-        (status.claimed, status.failed),
-        (7, 1),
-        "item 4 failed alone"
-    );
+    assert_eq!((status.claimed, status.failed), (7, 1), "item 4 failed alone");
 }
 
 #[tokio::test]

@@ -52,22 +52,12 @@ impl Simulated {
     }
 
     pub(crate) fn change(&self, name: &str, change: impl FnOnce(&mut Object)) {
-        change(
-            self.objects
-                .lock()
-                .unwrap()
-                .get_mut(name)
-                .expect("the object exists"),
-        );
+        change(self.objects.lock().unwrap().get_mut(name).expect("the object exists"));
     }
 
     /// Somebody deletes it behind our back.
     pub(crate) fn remove(&self, name: &str) {
-        self.objects
-            .lock()
-            .unwrap()
-            .remove(name)
-            .expect("the object existed");
+        self.objects.lock().unwrap().remove(name).expect("the object existed");
     }
 
     /// What was done, in order: `apply <name>` and `delete <name>`.
@@ -79,20 +69,15 @@ impl Simulated {
         let comes_up = self.behaviour.lock().unwrap().comes_up;
         let mut objects = self.objects.lock().unwrap();
         let count = objects.len();
-        let object = objects
-            .entry(rendered.name().to_owned())
-            .or_insert_with(|| Object {
-                uid: format!("uid-{count}"),
-                object: Value::Null,
-                ready: comes_up,
-                failure: None,
-                terminating: false,
-            });
+        let object = objects.entry(rendered.name().to_owned()).or_insert_with(|| Object {
+            uid: format!("uid-{count}"),
+            object: Value::Null,
+            ready: comes_up,
+            failure: None,
+            terminating: false,
+        });
         object.object = rendered.expose_object().clone();
-        self.journal
-            .lock()
-            .unwrap()
-            .push(format!("apply {}", rendered.name()));
+        self.journal.lock().unwrap().push(format!("apply {}", rendered.name()));
     }
 
     fn delete_once(&self, address: &Address, uid: &str) -> Result<(), Error> {
@@ -102,10 +87,7 @@ impl Simulated {
             Some(object) if object.uid != uid => Err(Error::Conflict("another object".to_owned())),
             Some(_) => {
                 objects.remove(&address.name);
-                self.journal
-                    .lock()
-                    .unwrap()
-                    .push(format!("delete {}", address.name));
+                self.journal.lock().unwrap().push(format!("delete {}", address.name));
                 Ok(())
             }
         }
@@ -127,9 +109,9 @@ impl Substrate for Simulated {
         addresses
             .iter()
             .map(|address| match self.object(&address.name) {
-                _ if unreadable => CompositeReport::Unknown {
-                    reason: "connection refused".to_owned(),
-                },
+                _ if unreadable => {
+                    CompositeReport::Unknown { reason: "connection refused".to_owned() }
+                }
                 None => CompositeReport::Absent,
                 Some(found) => CompositeReport::Present(Box::new(LiveComposite {
                     uid: found.uid,

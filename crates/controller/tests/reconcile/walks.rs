@@ -29,10 +29,7 @@ async fn declared_ready_drained_deleted_each_event_once() {
         let gone = world.run_until_phase(id, Phase::Deleted).await;
         assert!(gone.resource.deleted_at.is_some());
         assert_eq!(gone.deletion.unwrap().state.as_str(), "done");
-        assert_eq!(
-            world.events(id).await,
-            ["Requested", "Ready", "Deleting", "Deleted"]
-        );
+        assert_eq!(world.events(id).await, ["Requested", "Ready", "Deleting", "Deleted"]);
         assert_eq!(
             world.walk(id).await,
             [
@@ -49,10 +46,7 @@ async fn declared_ready_drained_deleted_each_event_once() {
             .collect::<Vec<_>>(),
             "an instant substrate is never seen unready"
         );
-        assert_eq!(
-            world.substrate.journal(),
-            [format!("apply {name}"), format!("delete {name}")]
-        );
+        assert_eq!(world.substrate.journal(), [format!("apply {name}"), format!("delete {name}")]);
         // The handle is free again.
         world.ready("web").await;
     }
@@ -62,18 +56,12 @@ async fn declared_ready_drained_deleted_each_event_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_action_may_be_done_twice() {
     for world in World::each("every_action_may_be_done_twice").await {
-        world.substrate.behave(Behaviour {
-            twice: true,
-            ..CALM
-        });
+        world.substrate.behave(Behaviour { twice: true, ..CALM });
         let id = world.ready("web").await;
         world.delete(id).await;
         world.acknowledge(id).await;
         world.run_until_phase(id, Phase::Deleted).await;
-        assert_eq!(
-            world.events(id).await,
-            ["Requested", "Ready", "Deleting", "Deleted"]
-        );
+        assert_eq!(world.events(id).await, ["Requested", "Ready", "Deleting", "Deleted"]);
     }
 }
 
@@ -86,21 +74,9 @@ async fn a_composite_deleted_by_hand_is_made_anew_and_its_node_replaced() {
         let old_node = world.get(id).await.node.unwrap().id;
         world.substrate.remove(&name);
         let seen = world.run_until_phase(id, Phase::Enrolling).await;
-        let old = world
-            .context
-            .store
-            .node_fetch(old_node)
-            .await
-            .unwrap()
-            .unwrap();
-        assert_eq!(
-            old.deregistration.unwrap().how,
-            DeregisteredHow::SubstrateAbsent
-        );
-        assert!(
-            seen.token.unwrap().consumed.is_none(),
-            "a new token was minted"
-        );
+        let old = world.context.store.node_fetch(old_node).await.unwrap().unwrap();
+        assert_eq!(old.deregistration.unwrap().how, DeregisteredHow::SubstrateAbsent);
+        assert!(seen.token.unwrap().consumed.is_none(), "a new token was minted");
         // Neither the old token nor the old key opens anything.
         assert!(world.enrol(&old_token, 1).await.is_err());
         world.enrol(&world.token(&name), 2).await.unwrap();
@@ -116,32 +92,21 @@ async fn a_deliberate_failure_is_final_until_deleted() {
         let id = world.declare("web").await;
         world.run_until_phase(id, Phase::Enrolling).await;
         let name = world.name(id).await;
-        world
-            .substrate
-            .change(&name, |object| object.failure = Some("quota".to_owned()));
+        world.substrate.change(&name, |object| object.failure = Some("quota".to_owned()));
         let failed = world.run_until_phase(id, Phase::Failed).await;
         assert_eq!(failed.attempt.failure_reason(), Some("quota"));
         // Getting well does not bring it back.
-        world
-            .substrate
-            .change(&name, |object| object.failure = None);
+        world.substrate.change(&name, |object| object.failure = None);
         world.context.store.attempt_wake_all().await.unwrap();
         world.round().await;
         assert_eq!(world.get(id).await.attempt.phase(), Phase::Failed);
         assert_eq!(
-            world
-                .enrol(&world.token(&name), 1)
-                .await
-                .unwrap_err()
-                .kind(),
+            world.enrol(&world.token(&name), 1).await.unwrap_err().kind(),
             ErrorKind::NotEnrolling
         );
         world.delete(id).await;
         world.run_until_phase(id, Phase::Deleted).await;
-        assert_eq!(
-            world.events(id).await,
-            ["Requested", "Failed", "Deleting", "Deleted"]
-        );
+        assert_eq!(world.events(id).await, ["Requested", "Failed", "Deleting", "Deleted"]);
         assert!(world.substrate.object(&name).is_none());
     }
 }
@@ -152,24 +117,16 @@ async fn what_cannot_be_read_is_not_gone() {
     for world in World::each("what_cannot_be_read_is_not_gone").await {
         let id = world.ready("web").await;
         let name = world.name(id).await;
-        world.substrate.behave(Behaviour {
-            unreadable: true,
-            ..CALM
-        });
+        world.substrate.behave(Behaviour { unreadable: true, ..CALM });
         world.context.store.attempt_wake_all().await.unwrap();
-        let held = world
-            .run_until_blocked(id, BlockerCode::SubstrateUnknown)
-            .await;
+        let held = world.run_until_blocked(id, BlockerCode::SubstrateUnknown).await;
         assert_eq!(held.attempt.phase(), Phase::Ready);
         // A drain goes on all the same; the substrate is not called gone.
         world.delete(id).await;
         world.acknowledge(id).await;
         let drained = |seen: &slipway_core::snapshot::ResourceSnapshot| {
             seen.node.as_ref().is_some_and(|node| !node.is_registered())
-                && seen
-                    .blockers
-                    .iter()
-                    .any(|b| b.code == BlockerCode::SubstrateUnknown)
+                && seen.blockers.iter().any(|b| b.code == BlockerCode::SubstrateUnknown)
         };
         let seen = world.run_until(id, "drained and held", drained).await;
         assert_eq!(seen.attempt.phase(), Phase::Deregistering);
@@ -182,10 +139,7 @@ async fn what_cannot_be_read_is_not_gone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_action_that_fails_is_shown_and_tried_again() {
     for world in World::each("an_action_that_fails_is_shown").await {
-        world.substrate.behave(Behaviour {
-            apply_fails: true,
-            ..CALM
-        });
+        world.substrate.behave(Behaviour { apply_fails: true, ..CALM });
         let id = world.declare("web").await;
         let held = world.run_until_blocked(id, BlockerCode::ApplyFailed).await;
         assert_eq!(held.attempt.phase(), Phase::Pending);
@@ -196,17 +150,11 @@ async fn an_action_that_fails_is_shown_and_tried_again() {
         let seen = world.run_until_phase(id, Phase::Enrolling).await;
         assert_ne!(seen.token.unwrap().id, first);
         assert!(seen.blockers.is_empty());
-        world
-            .enrol(&world.token(&world.name(id).await), 1)
-            .await
-            .unwrap();
+        world.enrol(&world.token(&world.name(id).await), 1).await.unwrap();
         world.run_until_phase(id, Phase::Ready).await;
 
         world.delete(id).await;
-        world.substrate.behave(Behaviour {
-            delete_fails: true,
-            ..CALM
-        });
+        world.substrate.behave(Behaviour { delete_fails: true, ..CALM });
         world.acknowledge(id).await;
         let held = world.run_until_blocked(id, BlockerCode::DeleteFailed).await;
         assert_eq!(held.attempt.phase(), Phase::Deprovisioning);
@@ -241,9 +189,7 @@ async fn drift_is_repaired_and_the_injected_document_kept() {
             let object = world.substrate.object(&name).unwrap().object;
             object["spec"]["parameters"] == before.object["spec"]["parameters"]
         };
-        let seen = world
-            .run_until(id, "the drift to be repaired", |_| repaired())
-            .await;
+        let seen = world.run_until(id, "the drift to be repaired", |_| repaired()).await;
         assert_eq!(seen.attempt.phase(), Phase::Ready);
         let after = world.substrate.object(&name).unwrap();
         assert_eq!(after.uid, before.uid, "repaired in place");
@@ -273,19 +219,10 @@ async fn a_silent_node_holds_the_drain_until_it_is_forced() {
         let id = world.ready("web").await;
         let name = world.name(id).await;
         world.delete(id).await;
-        let held = world
-            .run_until_blocked(id, BlockerCode::NodeNotDraining)
-            .await;
+        let held = world.run_until_blocked(id, BlockerCode::NodeNotDraining).await;
         assert_eq!(held.attempt.phase(), Phase::Deregistering);
-        assert!(
-            held.blockers[0]
-                .message
-                .contains(&held.node.unwrap().id.to_string())
-        );
-        assert!(
-            world.substrate.object(&name).is_some(),
-            "never the substrate before the node"
-        );
+        assert!(held.blockers[0].message.contains(&held.node.unwrap().id.to_string()));
+        assert!(world.substrate.object(&name).is_some(), "never the substrate before the node");
         world.force(id, "it is frozen").await;
         let gone = world.run_until_phase(id, Phase::Deleted).await;
         let how = gone.node.unwrap().deregistration.unwrap();
@@ -302,13 +239,9 @@ async fn a_terminating_composite_is_waited_for_and_made_anew() {
     for world in World::each("a_terminating_composite").await {
         let id = world.ready("web").await;
         let name = world.name(id).await;
-        world
-            .substrate
-            .change(&name, |object| object.terminating = true);
+        world.substrate.change(&name, |object| object.terminating = true);
         world.context.store.attempt_wake_all().await.unwrap();
-        let held = world
-            .run_until_blocked(id, BlockerCode::SubstrateTerminating)
-            .await;
+        let held = world.run_until_blocked(id, BlockerCode::SubstrateTerminating).await;
         assert_eq!(held.attempt.phase(), Phase::Ready);
         world.substrate.remove(&name);
         let seen = world.run_until_phase(id, Phase::Enrolling).await;

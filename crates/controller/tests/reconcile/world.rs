@@ -10,7 +10,7 @@ use slipway_app::authorise::{Caller, Role};
 use slipway_app::context::{Settings, Wakes};
 use slipway_app::ports::store::{Page, PositionedEvent};
 use slipway_app::ports::{Clock, Entropy, Store};
-use slipway_app::seed::Seed;
+use slipway_app::seed::{LocalNames, Seed};
 use slipway_app::usecases::converge::Engines;
 use slipway_app::usecases::declare::{self, Declare};
 use slipway_app::usecases::enrol::{self, Register, Registered};
@@ -44,9 +44,7 @@ struct Machine;
 impl Clock for Machine {
     fn now(&self) -> Timestamp {
         #[expect(clippy::disallowed_methods, reason = "a test's clock adapter")]
-        let now = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .unwrap();
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         Timestamp::ZERO.plus(now)
     }
 }
@@ -85,15 +83,7 @@ impl World {
         if let Some(server) = postgres::shared(test).await {
             let database = server.database("reconcile").await;
             let url = database.url().to_owned();
-            worlds.push(
-                Self::on(
-                    &url,
-                    Keeper::Database {
-                        _database: database,
-                    },
-                )
-                .await,
-            );
+            worlds.push(Self::on(&url, Keeper::Database { _database: database }).await);
         }
         worlds
     }
@@ -116,15 +106,16 @@ impl World {
         };
         let seed = Seed::local(
             &Machine,
-            "simulated".to_owned(),
-            "slipway-project-".to_owned(),
+            LocalNames {
+                project: "default".to_owned(),
+                cluster: "local".to_owned(),
+                substrate_uid: "simulated".to_owned(),
+                namespace_prefix: "slipway-project-".to_owned(),
+            },
         );
         store.seed(&seed.unwrap()).await.unwrap();
         let substrate = Arc::new(Simulated::default());
-        substrate.behave(Behaviour {
-            comes_up: true,
-            ..Behaviour::default()
-        });
+        substrate.behave(Behaviour { comes_up: true, ..Behaviour::default() });
         let settings = NodeSettings {
             installation: store.installation().await.unwrap(),
             public_url: "http://127.0.0.1:1".to_owned(),
@@ -139,18 +130,9 @@ impl World {
             LEASE,
             Duration::from_millis(300),
         );
-        let caller = Caller {
-            name: "test".to_owned(),
-            role: Role::Admin,
-            correlation_id: "c".to_owned(),
-        };
-        Self {
-            context,
-            substrate,
-            resources,
-            caller,
-            _keeper: keeper,
-        }
+        let caller =
+            Caller { name: "test".to_owned(), role: Role::Admin, correlation_id: "c".to_owned() };
+        Self { context, substrate, resources, caller, _keeper: keeper }
     }
 
     pub(crate) async fn declare(&self, handle: &str) -> ResourceId {
@@ -160,27 +142,19 @@ impl World {
             parameters: BTreeMap::new(),
             ..Declare::default()
         };
-        declare::declare(&self.context, &self.caller, input)
-            .await
-            .unwrap()
+        declare::declare(&self.context, &self.caller, input).await.unwrap()
     }
 
     pub(crate) async fn delete(&self, id: ResourceId) {
-        delete::delete(&self.context, &self.caller, id, Some("test"))
-            .await
-            .unwrap();
+        delete::delete(&self.context, &self.caller, id, Some("test")).await.unwrap();
     }
 
     pub(crate) async fn force(&self, id: ResourceId, reason: &str) {
-        force::force_drain(&self.context, &self.caller, id, reason)
-            .await
-            .unwrap();
+        force::force_drain(&self.context, &self.caller, id, reason).await.unwrap();
     }
 
     pub(crate) async fn get(&self, id: ResourceId) -> ResourceSnapshot {
-        read::resource(&self.context, &self.caller, id)
-            .await
-            .unwrap()
+        read::resource(&self.context, &self.caller, id).await.unwrap()
     }
 
     pub(crate) async fn name(&self, id: ResourceId) -> String {
@@ -213,8 +187,7 @@ impl World {
     }
 
     pub(crate) async fn run_until_phase(&self, id: ResourceId, phase: Phase) -> ResourceSnapshot {
-        self.run_until(id, phase.as_str(), |seen| seen.attempt.phase() == phase)
-            .await
+        self.run_until(id, phase.as_str(), |seen| seen.attempt.phase() == phase).await
     }
 
     pub(crate) async fn run_until_blocked(
@@ -222,10 +195,7 @@ impl World {
         id: ResourceId,
         code: BlockerCode,
     ) -> ResourceSnapshot {
-        self.run_until(id, code.as_str(), |seen| {
-            seen.blockers.iter().any(|b| b.code == code)
-        })
-        .await
+        self.run_until(id, code.as_str(), |seen| seen.blockers.iter().any(|b| b.code == code)).await
     }
 
     /// Claims once and works on it; how many were claimed.
@@ -234,10 +204,7 @@ impl World {
         let claimed = self.resources.claim(50).await.unwrap();
         let count = claimed.len();
         if count > 0 {
-            let errors = self
-                .resources
-                .work(claimed, Lease::new(asked_at, LEASE))
-                .await;
+            let errors = self.resources.work(claimed, Lease::new(asked_at, LEASE)).await;
             assert_eq!(errors, Vec::<String>::new());
         }
         count
@@ -245,11 +212,7 @@ impl World {
 
     /// The token that the live object carries.
     pub(crate) fn token(&self, name: &str) -> Secret {
-        let object = self
-            .substrate
-            .object(name)
-            .expect("the object exists")
-            .object;
+        let object = self.substrate.object(name).expect("the object exists").object;
         bootstrap_token_in(&injected(&object).unwrap()).unwrap()
     }
 
@@ -283,39 +246,25 @@ impl World {
             |seen: &ResourceSnapshot| seen.node.as_ref().is_some_and(|node| node.drain.is_some());
         let seen = self.run_until(id, "a drain request", draining).await;
         let found = seen.node.unwrap();
-        node::acknowledge_drain(&self.context, found.id, found.drain.unwrap().id)
-            .await
-            .unwrap();
+        node::acknowledge_drain(&self.context, found.id, found.drain.unwrap().id).await.unwrap();
     }
 
     /// All events of a resource, by type, in order of position; positions are dense.
     pub(crate) async fn events(&self, id: ResourceId) -> Vec<String> {
         while self.context.store.outbox_relay(100).await.unwrap() > 0 {}
-        let page = Page {
-            after: None,
-            limit: 500,
-        };
+        let page = Page { after: None, limit: 500 };
         let events: Vec<PositionedEvent> = self.context.store.event_list(page).await.unwrap();
         for (index, event) in events.iter().enumerate() {
-            assert_eq!(
-                event.position,
-                i64::try_from(index).unwrap() + 1,
-                "positions are dense"
-            );
+            assert_eq!(event.position, i64::try_from(index).unwrap() + 1, "positions are dense");
         }
         let attempt = self.get(id).await.attempt.id().as_uuid();
-        let mine = events
-            .into_iter()
-            .filter(|event| event.aggregate_id == attempt);
-        mine.map(|event| event.event_type.replace("broker.ProvisionedResource", ""))
-            .collect()
+        let mine = events.into_iter().filter(|event| event.aggregate_id == attempt);
+        mine.map(|event| event.event_type.replace("broker.ProvisionedResource", "")).collect()
     }
 
     /// The phases it walked through.
     pub(crate) async fn walk(&self, id: ResourceId) -> Vec<String> {
-        let explained = explain::explain(&self.context, &self.caller, id)
-            .await
-            .unwrap();
+        let explained = explain::explain(&self.context, &self.caller, id).await.unwrap();
         explained.history.into_iter().map(|line| line.to).collect()
     }
 }

@@ -39,10 +39,7 @@ pub fn declare(
     let Some(project_id) = snapshot.project else {
         return Err(Refusal::new(
             ErrorKind::ProjectNotFound,
-            format!(
-                "there is no project `{}`; name an existing one",
-                declaration.project
-            ),
+            format!("there is no project `{}`; name an existing one", declaration.project),
         )
         .at("project"));
     };
@@ -73,10 +70,7 @@ pub fn declare(
     let Some(provider) = &credential.provider else {
         return Err(Refusal::new(
             ErrorKind::CloudNotFound,
-            format!(
-                "the cloud of credential `{}` no longer exists; name another",
-                credential.name
-            ),
+            format!("the cloud of credential `{}` no longer exists; name another", credential.name),
         )
         .at("credential"));
     };
@@ -102,9 +96,7 @@ pub fn declare(
         )
         .at("project"));
     }
-    let parameter_values = blueprint
-        .parameter_schema
-        .validate(declaration.parameters.clone())?;
+    let parameter_values = blueprint.parameter_schema.validate(declaration.parameters.clone())?;
     if let Some(holder) = snapshot.holder {
         return Err(Refusal::new(
             ErrorKind::HandleTaken,
@@ -142,12 +134,7 @@ pub fn declare(
     )
     .map_err(|error| Refusal::invalid(error.field, error.problem))?;
 
-    let event = Event::announce(
-        EventType::Requested,
-        &attempt,
-        Revision::FIRST,
-        snapshot.now,
-    );
+    let event = Event::announce(EventType::Requested, &attempt, Revision::FIRST, snapshot.now);
     let subject = Subject {
         kind: ResourceId::KIND,
         id: resource.id.as_uuid(),
@@ -208,11 +195,7 @@ mod tests {
         let commit = declare(&mk_declare_snapshot(), &mk_declaration(), &mk_actor()).unwrap();
         assert!(matches!(
             commit.writes[..],
-            [
-                Write::ResourceInsert(_),
-                Write::HistoryAppend { .. },
-                Write::AttemptInsert(_)
-            ]
+            [Write::ResourceInsert(_), Write::HistoryAppend { .. }, Write::AttemptInsert(_)]
         ));
         assert_eq!(commit.events.len(), 1);
         assert_eq!(commit.events[0].event_type, EventType::Requested);
@@ -226,36 +209,20 @@ mod tests {
         let good = mk_declare_snapshot;
         let credential = good().credential.unwrap();
         let table = [
+            (DeclareSnapshot { project: None, ..good() }, ErrorKind::ProjectNotFound, "project"),
             (
-                DeclareSnapshot {
-                    project: None,
-                    ..good()
-                },
-                ErrorKind::ProjectNotFound,
-                "project",
-            ),
-            (
-                DeclareSnapshot {
-                    blueprint: None,
-                    ..good()
-                },
+                DeclareSnapshot { blueprint: None, ..good() },
                 ErrorKind::BlueprintNotFound,
                 "blueprint",
             ),
             (
-                DeclareSnapshot {
-                    credential: None,
-                    ..good()
-                },
+                DeclareSnapshot { credential: None, ..good() },
                 ErrorKind::CredentialNotFound,
                 "credential",
             ),
             (
                 DeclareSnapshot {
-                    credential: Some(CredentialView {
-                        assigned: false,
-                        ..credential.clone()
-                    }),
+                    credential: Some(CredentialView { assigned: false, ..credential.clone() }),
                     ..good()
                 },
                 ErrorKind::CredentialNotAssigned,
@@ -263,10 +230,7 @@ mod tests {
             ),
             (
                 DeclareSnapshot {
-                    credential: Some(CredentialView {
-                        provider: None,
-                        ..credential.clone()
-                    }),
+                    credential: Some(CredentialView { provider: None, ..credential.clone() }),
                     ..good()
                 },
                 ErrorKind::CloudNotFound,
@@ -284,29 +248,19 @@ mod tests {
                 "credential",
             ),
             (
-                DeclareSnapshot {
-                    placement: None,
-                    ..good()
-                },
+                DeclareSnapshot { placement: None, ..good() },
                 ErrorKind::AssignmentNotFound,
                 "project",
             ),
             (
-                DeclareSnapshot {
-                    holder: Some(Uuid::from_u128(9)),
-                    ..good()
-                },
+                DeclareSnapshot { holder: Some(Uuid::from_u128(9)), ..good() },
                 ErrorKind::HandleTaken,
                 "handle",
             ),
         ];
         for (snapshot, kind, field) in table {
             let refusal = declare(&snapshot, &mk_declaration(), &mk_actor()).unwrap_err();
-            assert_eq!(
-                (refusal.kind, refusal.field.as_deref()),
-                (kind, Some(field)),
-                "{refusal}"
-            );
+            assert_eq!((refusal.kind, refusal.field.as_deref()), (kind, Some(field)), "{refusal}");
         }
     }
 

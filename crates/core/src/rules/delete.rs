@@ -34,10 +34,7 @@ pub fn request(
         DeletionRequest::AlreadyLeaving => {
             // A leaving attempt always has its deletion: both were written at once.
             let existing = snapshot.resource.deletion_id.unwrap_or(deletion_id);
-            return Ok(Requested {
-                deletion_id: existing,
-                commit: Commit::default(),
-            });
+            return Ok(Requested { deletion_id: existing, commit: Commit::default() });
         }
     };
     let now = snapshot.now;
@@ -49,14 +46,8 @@ pub fn request(
         requested_by: actor.name.clone(),
         reason: reason.as_str().to_owned(),
         members: vec![
-            Member {
-                kind: ResourceId::KIND.to_owned(),
-                id: snapshot.resource.id.as_uuid(),
-            },
-            Member {
-                kind: ProvisionedResourceId::KIND.to_owned(),
-                id: leaving.id().as_uuid(),
-            },
+            Member { kind: ResourceId::KIND.to_owned(), id: snapshot.resource.id.as_uuid() },
+            Member { kind: ProvisionedResourceId::KIND.to_owned(), id: leaving.id().as_uuid() },
         ],
         revision: Revision::FIRST,
         requested_at: now,
@@ -72,12 +63,7 @@ pub fn request(
         revision,
     };
     let mut commit = Commit {
-        events: vec![Event::announce(
-            EventType::Deleting,
-            &leaving,
-            revision,
-            now,
-        )],
+        events: vec![Event::announce(EventType::Deleting, &leaving, revision, now)],
         audit: vec![
             AuditEntry::new("resource.delete", actor, subject, now)
                 .because(reason.as_str())
@@ -101,20 +87,14 @@ pub fn request(
         ],
     };
     // Nobody may enrol for what is going away.
-    if let Some(token) = snapshot
-        .token
-        .as_ref()
-        .filter(|t| t.consumed.is_none() && t.revoked_at.is_none())
+    if let Some(token) =
+        snapshot.token.as_ref().filter(|t| t.consumed.is_none() && t.revoked_at.is_none())
     {
-        commit.writes.push(Write::TokenUpdate(BootstrapToken {
-            revoked_at: Some(now),
-            ..token.clone()
-        }));
+        commit
+            .writes
+            .push(Write::TokenUpdate(BootstrapToken { revoked_at: Some(now), ..token.clone() }));
     }
-    Ok(Requested {
-        deletion_id,
-        commit,
-    })
+    Ok(Requested { deletion_id, commit })
 }
 
 #[cfg(test)]
@@ -127,13 +107,7 @@ mod tests {
 
     fn ask(snapshot: &ResourceSnapshot) -> Requested {
         let id = DeletionId::new(Uuid::from_u128(500));
-        request(
-            snapshot,
-            id,
-            &Reason::parse("no longer needed").unwrap(),
-            &mk_actor(),
-        )
-        .unwrap()
+        request(snapshot, id, &Reason::parse("no longer needed").unwrap(), &mk_actor()).unwrap()
     }
 
     /// Invariant 9: the unconsumed token goes with the request.

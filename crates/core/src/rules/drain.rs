@@ -24,33 +24,16 @@ pub(crate) fn advance(
 ) -> Option<(Node, AuditEntry)> {
     let node = snapshot.node.as_ref().filter(|node| node.is_registered())?;
     if substrate_absent {
-        return Some(deregister(
-            node,
-            DeregisteredHow::SubstrateAbsent,
-            None,
-            actor,
-            snapshot,
-        ));
+        return Some(deregister(node, DeregisteredHow::SubstrateAbsent, None, actor, snapshot));
     }
     if !node.can_drain() {
-        return Some(deregister(
-            node,
-            DeregisteredHow::Immediate,
-            None,
-            actor,
-            snapshot,
-        ));
+        return Some(deregister(node, DeregisteredHow::Immediate, None, actor, snapshot));
     }
     if node.drain.is_some() {
         return None;
     }
-    let draining = Node {
-        drain: Some(Drain {
-            id: drain_id,
-            requested_at: snapshot.now,
-        }),
-        ..node.clone()
-    };
+    let draining =
+        Node { drain: Some(Drain { id: drain_id, requested_at: snapshot.now }), ..node.clone() };
     let audit = AuditEntry::new("node.drain", actor, subject(node), snapshot.now)
         .with(json!({ "drain_id": drain_id }));
     Some((draining, audit))
@@ -71,20 +54,14 @@ pub fn acknowledge(
         .at("drain_id"));
     }
     let actor = Actor::new(format!("node:{node_id}"));
-    Ok(leaving(
-        snapshot,
-        deregister(node, DeregisteredHow::Acknowledged, None, &actor, snapshot),
-    ))
+    Ok(leaving(snapshot, deregister(node, DeregisteredHow::Acknowledged, None, &actor, snapshot)))
 }
 
 /// A node leaves by itself.
 pub fn leave(snapshot: &ResourceSnapshot, node_id: NodeId) -> Result<Commit, Refusal> {
     let node = registered(snapshot, node_id)?;
     let actor = Actor::new(format!("node:{node_id}"));
-    Ok(leaving(
-        snapshot,
-        deregister(node, DeregisteredHow::Left, None, &actor, snapshot),
-    ))
+    Ok(leaving(snapshot, deregister(node, DeregisteredHow::Left, None, &actor, snapshot)))
 }
 
 /// A person decides not to wait for the node. Its key is revoked; what it was
@@ -116,16 +93,14 @@ pub fn force(
 }
 
 fn registered(snapshot: &ResourceSnapshot, node_id: NodeId) -> Result<&Node, Refusal> {
-    snapshot
-        .node
-        .as_ref()
-        .filter(|node| node.id == node_id && node.is_registered())
-        .ok_or_else(|| {
+    snapshot.node.as_ref().filter(|node| node.id == node_id && node.is_registered()).ok_or_else(
+        || {
             Refusal::new(
                 ErrorKind::NodeNotFound,
                 format!("node {node_id} is not registered (any more); nothing was changed"),
             )
-        })
+        },
+    )
 }
 
 pub(crate) fn deregister(
@@ -135,12 +110,8 @@ pub(crate) fn deregister(
     actor: &Actor,
     snapshot: &ResourceSnapshot,
 ) -> (Node, AuditEntry) {
-    let gone = node.deregistered(Deregistration {
-        at: snapshot.now,
-        how,
-        by: actor.name.clone(),
-        reason,
-    });
+    let gone =
+        node.deregistered(Deregistration { at: snapshot.now, how, by: actor.name.clone(), reason });
     let audit = AuditEntry::new("node.deregister", actor, subject(node), snapshot.now)
         .with(json!({ "how": how, "resource_id": node.resource_id }));
     (gone, audit)
@@ -148,12 +119,7 @@ pub(crate) fn deregister(
 
 fn subject(node: &Node) -> Subject {
     let revision: Revision = node.revision.next();
-    Subject {
-        kind: NodeId::KIND,
-        id: node.id.as_uuid(),
-        project_id: node.project_id,
-        revision,
-    }
+    Subject { kind: NodeId::KIND, id: node.id.as_uuid(), project_id: node.project_id, revision }
 }
 
 fn leaving(snapshot: &ResourceSnapshot, (node, audit): (Node, AuditEntry)) -> Commit {
@@ -192,13 +158,7 @@ mod tests {
         assert!(asked.is_registered());
         snapshot.node = Some(asked);
         assert!(
-            advance(
-                &snapshot,
-                false,
-                DrainId::new(Uuid::from_u128(601)),
-                &mk_actor()
-            )
-            .is_none()
+            advance(&snapshot, false, DrainId::new(Uuid::from_u128(601)), &mk_actor()).is_none()
         );
     }
 
@@ -211,10 +171,7 @@ mod tests {
     #[test]
     fn proof_that_the_substrate_is_absent_ends_the_wait() {
         let (gone, _) = advance(&draining(true), true, DRAIN, &mk_actor()).unwrap();
-        assert_eq!(
-            gone.deregistration.as_ref().unwrap().how,
-            DeregisteredHow::SubstrateAbsent
-        );
+        assert_eq!(gone.deregistration.as_ref().unwrap().how, DeregisteredHow::SubstrateAbsent);
         assert_eq!(gone.key_hash, None, "its key is revoked");
     }
 
@@ -223,16 +180,10 @@ mod tests {
         let mut snapshot = draining(true);
         let node = snapshot.node.clone().unwrap();
         let kind = |result: Result<Commit, Refusal>| result.unwrap_err().kind;
-        assert_eq!(
-            kind(acknowledge(&snapshot, node.id, DRAIN)),
-            ErrorKind::DrainNotRequested
-        );
+        assert_eq!(kind(acknowledge(&snapshot, node.id, DRAIN)), ErrorKind::DrainNotRequested);
         snapshot.node = Some(advance(&snapshot, false, DRAIN, &mk_actor()).unwrap().0);
         let other = DrainId::new(Uuid::from_u128(1));
-        assert_eq!(
-            kind(acknowledge(&snapshot, node.id, other)),
-            ErrorKind::DrainNotRequested
-        );
+        assert_eq!(kind(acknowledge(&snapshot, node.id, other)), ErrorKind::DrainNotRequested);
         let commit = acknowledge(&snapshot, node.id, DRAIN).unwrap();
         assert!(matches!(&commit.writes[..], [Write::NodeUpdate(node)] if !node.is_registered()));
         assert_eq!(commit.wakes, [snapshot.attempt.id()]);
@@ -243,18 +194,13 @@ mod tests {
     fn force_is_a_registry_write_and_only_while_deregistering() {
         let reason = Reason::parse("agent is frozen").unwrap();
         let commit = force(&draining(true), &reason, &mk_actor()).unwrap();
-        let [Write::NodeUpdate(node)] = &commit.writes[..] else {
-            panic!("{commit:?}")
-        };
+        let [Write::NodeUpdate(node)] = &commit.writes[..] else { panic!("{commit:?}") };
         let deregistration = node.deregistration.as_ref().unwrap();
         assert_eq!(deregistration.how, DeregisteredHow::Forced);
         assert_eq!(deregistration.reason.as_deref(), Some("agent is frozen"));
         assert_eq!(commit.audit[0].reason.as_deref(), Some("agent is frozen"));
 
-        for phase in Phase::ALL
-            .into_iter()
-            .filter(|phase| *phase != Phase::Deregistering)
-        {
+        for phase in Phase::ALL.into_iter().filter(|phase| *phase != Phase::Deregistering) {
             let mut snapshot = mk_snapshot(phase);
             snapshot.node = Some(mk_node());
             assert_eq!(

@@ -57,10 +57,7 @@ pub fn enrol(snapshot: &ResourceSnapshot, enrolment: &Enrolment) -> Result<Enrol
             ),
         ));
     }
-    let Some(token) = snapshot
-        .token
-        .as_ref()
-        .filter(|token| token.hash == enrolment.token_hash)
+    let Some(token) = snapshot.token.as_ref().filter(|token| token.hash == enrolment.token_hash)
     else {
         // A token that was replaced: the attempt records another one.
         return Err(revoked());
@@ -126,15 +123,9 @@ fn check_binding(
     enrolment: &Enrolment,
 ) -> Result<(), Refusal> {
     if enrolment.kind != token.kind || token.kind != TokenKind::Node {
-        return Err(Refusal::new(
-            ErrorKind::KindMismatch,
-            "the bootstrap token is not for a node",
-        ));
+        return Err(Refusal::new(ErrorKind::KindMismatch, "the bootstrap token is not for a node"));
     }
-    if enrolment
-        .project_id
-        .is_some_and(|project| project != token.project_id)
-    {
+    if enrolment.project_id.is_some_and(|project| project != token.project_id) {
         return Err(Refusal::new(
             ErrorKind::ProjectMismatch,
             "the bootstrap token belongs to another project than the one named",
@@ -172,10 +163,7 @@ fn answer_again(
             "the bootstrap token was used already; a token enrols one node once",
         ));
     };
-    let rekeyed = Node {
-        key_hash: Some(enrolment.key_hash),
-        ..node.clone()
-    };
+    let rekeyed = Node { key_hash: Some(enrolment.key_hash), ..node.clone() };
     let audit = audit("node.enrol_again", &rekeyed, node.revision.next(), snapshot);
     Ok(Enrolled {
         node_id: node.id,
@@ -204,10 +192,7 @@ fn audit(
 }
 
 fn revoked() -> Refusal {
-    Refusal::new(
-        ErrorKind::TokenRevoked,
-        "the bootstrap token was revoked; it enrols nobody",
-    )
+    Refusal::new(ErrorKind::TokenRevoked, "the bootstrap token was revoked; it enrols nobody")
 }
 
 #[cfg(test)]
@@ -240,21 +225,13 @@ mod tests {
     fn a_usable_token_registers_a_node_and_wakes_the_loop() {
         let snapshot = enrolled();
         assert!(snapshot.node.as_ref().unwrap().is_registered());
-        assert_eq!(
-            snapshot.token.unwrap().consumed.unwrap().node_id,
-            mk_enrolment().node_id
-        );
+        assert_eq!(snapshot.token.unwrap().consumed.unwrap().node_id, mk_enrolment().node_id);
     }
 
     /// Invariant 9.
     #[test]
     fn enrolling_is_refused_in_failed_and_the_deletion_phases() {
-        for phase in [
-            Phase::Failed,
-            Phase::Deregistering,
-            Phase::Deprovisioning,
-            Phase::Deleted,
-        ] {
+        for phase in [Phase::Failed, Phase::Deregistering, Phase::Deprovisioning, Phase::Deleted] {
             let mut snapshot = mk_snapshot(phase);
             snapshot.token = Some(mk_token(1_000, 1_100, 2_000));
             let refusal = enrol(&snapshot, &mk_enrolment()).unwrap_err();
@@ -266,26 +243,11 @@ mod tests {
     fn a_token_that_cannot_be_used_says_why() {
         let usable = waiting();
         let token = usable.token.clone().unwrap();
-        let with = |token: BootstrapToken| ResourceSnapshot {
-            token: Some(token),
-            ..waiting()
-        };
-        let late = ResourceSnapshot {
-            now: at(1_100),
-            ..waiting()
-        };
-        let revoked = with(BootstrapToken {
-            revoked_at: Some(at(1_001)),
-            ..token.clone()
-        });
-        let bridge = with(BootstrapToken {
-            kind: TokenKind::Bridge,
-            ..token.clone()
-        });
-        let replaced = with(BootstrapToken {
-            hash: SecretHash::of(b"newer"),
-            ..token
-        });
+        let with = |token: BootstrapToken| ResourceSnapshot { token: Some(token), ..waiting() };
+        let late = ResourceSnapshot { now: at(1_100), ..waiting() };
+        let revoked = with(BootstrapToken { revoked_at: Some(at(1_001)), ..token.clone() });
+        let bridge = with(BootstrapToken { kind: TokenKind::Bridge, ..token.clone() });
+        let replaced = with(BootstrapToken { hash: SecretHash::of(b"newer"), ..token });
         let table = [
             (late, ErrorKind::TokenExpired),
             (revoked, ErrorKind::TokenRevoked),
@@ -299,18 +261,9 @@ mod tests {
             project_id: Some(ProjectId::new(uuid::Uuid::from_u128(12_345))),
             ..mk_enrolment()
         };
-        assert_eq!(
-            enrol(&usable, &foreign).unwrap_err().kind,
-            ErrorKind::ProjectMismatch
-        );
-        let elsewhere = Enrolment {
-            resource_handle: Some("other".to_owned()),
-            ..mk_enrolment()
-        };
-        assert_eq!(
-            enrol(&usable, &elsewhere).unwrap_err().kind,
-            ErrorKind::ResourceNotFound
-        );
+        assert_eq!(enrol(&usable, &foreign).unwrap_err().kind, ErrorKind::ProjectMismatch);
+        let elsewhere = Enrolment { resource_handle: Some("other".to_owned()), ..mk_enrolment() };
+        assert_eq!(enrol(&usable, &elsewhere).unwrap_err().kind, ErrorKind::ResourceNotFound);
     }
 
     /// Invariant 10: a lost answer can be asked for again, until the node was heard of.
@@ -324,29 +277,16 @@ mod tests {
             ..mk_enrolment()
         };
         let answer = enrol(&snapshot, &again).unwrap();
-        assert_eq!(
-            answer.node_id,
-            snapshot.node.as_ref().unwrap().id,
-            "not a second node"
-        );
+        assert_eq!(answer.node_id, snapshot.node.as_ref().unwrap().id, "not a second node");
         assert!(
             matches!(&answer.commit.writes[..], [Write::NodeUpdate(node)] if node.key_hash == Some(fresh_key))
         );
 
-        let other_key = Enrolment {
-            public_key: [8; 32],
-            ..again.clone()
-        };
-        assert_eq!(
-            enrol(&snapshot, &other_key).unwrap_err().kind,
-            ErrorKind::TokenConsumed
-        );
+        let other_key = Enrolment { public_key: [8; 32], ..again.clone() };
+        assert_eq!(enrol(&snapshot, &other_key).unwrap_err().kind, ErrorKind::TokenConsumed);
 
         let mut heard = snapshot;
         heard.node.as_mut().unwrap().last_heartbeat_at = Some(at(1_021));
-        assert_eq!(
-            enrol(&heard, &again).unwrap_err().kind,
-            ErrorKind::TokenConsumed
-        );
+        assert_eq!(enrol(&heard, &again).unwrap_err().kind, ErrorKind::TokenConsumed);
     }
 }

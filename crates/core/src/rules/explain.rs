@@ -8,9 +8,7 @@ use crate::time::Timestamp;
 
 /// When the current phase becomes a blocker.
 pub fn deadline_of(attempt: &ProvisionedResource, deadlines: &Deadlines) -> Option<Timestamp> {
-    deadlines
-        .of(attempt.phase())
-        .map(|duration| attempt.phase_since().plus(duration))
+    deadlines.of(attempt.phase()).map(|duration| attempt.phase_since().plus(duration))
 }
 
 /// One sentence: what has to happen for the phase to change. `None` where
@@ -30,10 +28,7 @@ pub fn waiting_for(snapshot: &ResourceSnapshot) -> Option<String> {
         Phase::Enrolling => Some("the node agent to enrol with its bootstrap token".to_owned()),
         Phase::Deregistering => Some(match node {
             Some(node) if node.can_drain() => {
-                format!(
-                    "node {} (`{}`) to acknowledge its drain",
-                    node.id, node.hostname
-                )
+                format!("node {} (`{}`) to acknowledge its drain", node.id, node.hostname)
             }
             Some(node) => format!("node {} (`{}`) to be deregistered", node.id, node.hostname),
             None => "the next look at the substrate".to_owned(),
@@ -63,10 +58,6 @@ mod tests {
         let mut snapshot = mk_snapshot(Phase::Deregistering);
         let node = mk_node();
         snapshot.node = Some(node.clone());
-        assert!(
-            waiting_for(&snapshot)
-                .unwrap()
-                .contains(&node.id.to_string())
-        );
+        assert!(waiting_for(&snapshot).unwrap().contains(&node.id.to_string()));
     }
 }

@@ -26,19 +26,13 @@ pub fn fence(snapshot: &ResourceSnapshot, read: Read) -> Result<(), Refusal> {
     if snapshot.claim_token != read.claim_token {
         return Err(Refusal::new(
             ErrorKind::ClaimLost,
-            format!(
-                "another worker claimed {} meanwhile; this one lets go",
-                attempt.id()
-            ),
+            format!("another worker claimed {} meanwhile; this one lets go", attempt.id()),
         ));
     }
     if attempt.revision() != read.revision {
         return Err(Refusal::new(
             ErrorKind::RevisionStale,
-            format!(
-                "{} was written since it was read; it is read again",
-                attempt.id()
-            ),
+            format!("{} was written since it was read; it is read again", attempt.id()),
         ));
     }
     Ok(())
@@ -63,18 +57,12 @@ pub fn prepare(
 ) -> Result<Commit, Refusal> {
     fence(snapshot, read)?;
     let mut commit = Commit::default();
-    if let (Carried::NoObject, Some(node)) = (
-        carried,
-        snapshot.node.as_ref().filter(|node| node.is_registered()),
-    ) {
+    if let (Carried::NoObject, Some(node)) =
+        (carried, snapshot.node.as_ref().filter(|node| node.is_registered()))
+    {
         // Its substrate is proven absent; a second node will enrol in its place.
-        let (node, audit) = drain::deregister(
-            node,
-            DeregisteredHow::SubstrateAbsent,
-            None,
-            actor,
-            snapshot,
-        );
+        let (node, audit) =
+            drain::deregister(node, DeregisteredHow::SubstrateAbsent, None, actor, snapshot);
         commit.writes.push(Write::NodeUpdate(node));
         commit.audit.push(audit);
     }
@@ -82,16 +70,12 @@ pub fn prepare(
         TokenPlan::Keep | TokenPlan::Hold(_) => {}
         TokenPlan::Slide { expires_at } => {
             if let Some(token) = &snapshot.token {
-                commit.writes.push(Write::TokenUpdate(BootstrapToken {
-                    expires_at,
-                    ..token.clone()
-                }));
+                commit
+                    .writes
+                    .push(Write::TokenUpdate(BootstrapToken { expires_at, ..token.clone() }));
             }
         }
-        TokenPlan::Mint {
-            expires_at,
-            hard_expires_at,
-        } => {
+        TokenPlan::Mint { expires_at, hard_expires_at } => {
             let Some(fresh) = fresh else {
                 return Err(Refusal::new(
                     ErrorKind::Internal,
@@ -124,12 +108,12 @@ pub fn prepare(
                 project_id: attempt.project_id(),
                 revision: Revision::FIRST,
             };
-            commit.audit.push(
-                AuditEntry::new("token.mint", actor, subject, snapshot.now).with(json!({
+            commit.audit.push(AuditEntry::new("token.mint", actor, subject, snapshot.now).with(
+                json!({
                     "provisioned_resource_id": attempt.id(),
                     "expires_at": expires_at,
-                })),
-            );
+                }),
+            ));
             commit.writes.push(Write::AttemptUpdate(attempt));
         }
     }
@@ -147,32 +131,15 @@ mod tests {
     const FRESH: BootstrapTokenId = BootstrapTokenId::new(Uuid::from_u128(700));
 
     fn read(snapshot: &ResourceSnapshot) -> Read {
-        Read {
-            revision: snapshot.attempt.revision(),
-            claim_token: snapshot.claim_token,
-        }
+        Read { revision: snapshot.attempt.revision(), claim_token: snapshot.claim_token }
     }
 
     fn run(snapshot: &ResourceSnapshot, plan: TokenPlan, carried: Carried) -> Commit {
-        let fresh = FreshToken {
-            id: FRESH,
-            hash: SecretHash::of(b"fresh"),
-        };
-        prepare(
-            snapshot,
-            read(snapshot),
-            plan,
-            carried,
-            Some(fresh),
-            &mk_actor(),
-        )
-        .unwrap()
+        let fresh = FreshToken { id: FRESH, hash: SecretHash::of(b"fresh") };
+        prepare(snapshot, read(snapshot), plan, carried, Some(fresh), &mk_actor()).unwrap()
     }
 
-    const MINT: TokenPlan = TokenPlan::Mint {
-        expires_at: at(2_000),
-        hard_expires_at: at(9_000),
-    };
+    const MINT: TokenPlan = TokenPlan::Mint { expires_at: at(2_000), hard_expires_at: at(9_000) };
 
     /// Invariant 10: the old token is revoked in the transaction that mints.
     #[test]
@@ -180,11 +147,8 @@ mod tests {
         let mut snapshot = mk_snapshot(Phase::Pending);
         snapshot.token = Some(mk_token(1_000, 1_100, 2_000));
         let commit = run(&snapshot, MINT, Carried::NoObject);
-        let [
-            Write::TokenUpdate(old),
-            Write::TokenInsert(new),
-            Write::AttemptUpdate(attempt),
-        ] = &commit.writes[..]
+        let [Write::TokenUpdate(old), Write::TokenInsert(new), Write::AttemptUpdate(attempt)] =
+            &commit.writes[..]
         else {
             panic!("{commit:?}")
         };
@@ -206,22 +170,10 @@ mod tests {
     fn an_outdated_worker_is_fenced_off() {
         let snapshot = mk_snapshot(Phase::Pending);
         let current = read(&snapshot);
-        let lost = Read {
-            claim_token: ClaimToken(current.claim_token.0 - 1),
-            ..current
-        };
-        assert_eq!(
-            fence(&snapshot, lost).unwrap_err().kind,
-            ErrorKind::ClaimLost
-        );
-        let stale = Read {
-            revision: Revision(current.revision.0 - 1),
-            ..current
-        };
-        assert_eq!(
-            fence(&snapshot, stale).unwrap_err().kind,
-            ErrorKind::RevisionStale
-        );
+        let lost = Read { claim_token: ClaimToken(current.claim_token.0 - 1), ..current };
+        assert_eq!(fence(&snapshot, lost).unwrap_err().kind, ErrorKind::ClaimLost);
+        let stale = Read { revision: Revision(current.revision.0 - 1), ..current };
+        assert_eq!(fence(&snapshot, stale).unwrap_err().kind, ErrorKind::RevisionStale);
         assert_eq!(fence(&snapshot, current), Ok(()));
     }
 }

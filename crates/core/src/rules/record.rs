@@ -79,9 +79,7 @@ pub fn record(
     } else {
         None
     };
-    let deregistered = node_moved
-        .as_ref()
-        .is_some_and(|(node, _)| !node.is_registered());
+    let deregistered = node_moved.as_ref().is_some_and(|(node, _)| !node.is_registered());
     if let Some((node, audit)) = node_moved {
         commit.writes.push(Write::NodeUpdate(node));
         commit.audit.push(audit);
@@ -106,15 +104,11 @@ pub fn record(
     };
     let blockers = assess(snapshot, &attempt, tick, recheck);
     if !same_blockers(&blockers, &snapshot.blockers) {
-        commit
-            .writes
-            .push(Write::BlockersReplace(attempt.id(), blockers));
+        commit.writes.push(Write::BlockersReplace(attempt.id(), blockers));
     }
     let seen = describe(tick);
     if snapshot.observed.as_ref() != Some(&seen) {
-        commit
-            .writes
-            .push(Write::ObservedReplace(attempt.id(), seen));
+        commit.writes.push(Write::ObservedReplace(attempt.id(), seen));
     }
     commit.writes.push(Write::Release(Release {
         attempt: attempt.id(),
@@ -155,9 +149,7 @@ fn cross(
         why: why(tick),
     });
     if let Some(event_type) = EventType::of_crossing(attempt.phase()) {
-        commit
-            .events
-            .push(Event::announce(event_type, attempt, revision, now));
+        commit.events.push(Event::announce(event_type, attempt, revision, now));
     }
     let subject = Subject {
         kind: ProvisionedResourceId::KIND,
@@ -190,9 +182,7 @@ fn why(tick: &Tick<'_>) -> String {
         Composite::Unknown => "substrate unknown",
         Composite::Absent => "substrate absent",
         Composite::Present { failed: true, .. } => "substrate failed for good",
-        Composite::Present {
-            terminating: true, ..
-        } => "substrate terminating",
+        Composite::Present { terminating: true, .. } => "substrate terminating",
         Composite::Present { ready: true, .. } => "substrate ready",
         Composite::Present { ready: false, .. } => "substrate present, not ready",
     };
@@ -213,10 +203,8 @@ fn leak(snapshot: &ResourceSnapshot, tick: &Tick<'_>) -> Option<Write> {
     };
     let id = snapshot.attempt.id();
     // The same finding has the same id, so that it is recorded once.
-    let leak_id = derive_id(
-        snapshot.attempt.phase_since(),
-        &[kind.as_bytes(), id.as_uuid().as_bytes()],
-    );
+    let leak_id =
+        derive_id(snapshot.attempt.phase_since(), &[kind.as_bytes(), id.as_uuid().as_bytes()]);
     Some(Write::LeakInsert(LeakRecord {
         id: LeakRecordId::new(leak_id),
         kind,
@@ -247,17 +235,13 @@ fn recheck(
     let spread = |duration: Duration| duration.mul_f64(0.75 + tick.jitter.clamp(0.0, 1.0) / 2.0);
     if failures > 0 {
         let doublings = u32::try_from(failures - 1).unwrap_or(0).min(16);
-        return Recheck::After(spread(
-            (FIRST_RETRY * 2_u32.pow(doublings)).min(tick.pace.sweep),
-        ));
+        return Recheck::After(spread((FIRST_RETRY * 2_u32.pow(doublings)).min(tick.pace.sweep)));
     }
     if attempt.phase() == Phase::Ready && tick.observed.composite != Composite::Unknown {
         return Recheck::After(spread(tick.pace.sweep));
     }
     let waited = now.since(attempt.phase_since());
-    Recheck::After(spread(
-        (waited / 8).clamp(SOONEST, tick.pace.sweep.max(SOONEST)),
-    ))
+    Recheck::After(spread((waited / 8).clamp(SOONEST, tick.pace.sweep.max(SOONEST))))
 }
 
 /// Everything that keeps this resource from advancing, as seen in this tick.
@@ -291,11 +275,7 @@ fn assess(
             json!({ "reason": reason }),
         ));
     }
-    if let Composite::Present {
-        terminating: true,
-        failed: false,
-        ..
-    } = tick.observed.composite
+    if let Composite::Present { terminating: true, failed: false, .. } = tick.observed.composite
         && !attempt.phase().is_deletion()
     {
         blockers.push(raise(
@@ -312,14 +292,7 @@ fn assess(
         deadline_of(attempt, &tick.pace.deadlines).filter(|deadline| now >= *deadline),
         BlockerCode::of_overdue(attempt.phase()),
     ) {
-        blockers.push(overdue(
-            snapshot,
-            attempt,
-            tick,
-            code,
-            deadline,
-            next_retry_at,
-        ));
+        blockers.push(overdue(snapshot, attempt, tick, code, deadline, next_retry_at));
     }
     blocker::merge(&snapshot.blockers, blockers)
 }
@@ -353,19 +326,11 @@ fn overdue(
             json!({ "deadline": deadline, "since": attempt.phase_since(), "substrate": evidence(tick) }),
         ),
     };
-    Blocker {
-        code,
-        message,
-        since: snapshot.now,
-        evidence,
-        next_retry_at,
-    }
+    Blocker { code, message, since: snapshot.now, evidence, next_retry_at }
 }
 
 fn evidence(tick: &Tick<'_>) -> Value {
-    tick.report
-        .live()
-        .map_or(Value::Null, |live| live.evidence.clone())
+    tick.report.live().map_or(Value::Null, |live| live.evidence.clone())
 }
 
 /// The observation for people and for the row. Carries no time, so that an
@@ -388,15 +353,8 @@ fn describe(tick: &Tick<'_>) -> Value {
 
 /// Equal but for the time of the next retry, which moves with every tick.
 fn same_blockers(left: &[Blocker], right: &[Blocker]) -> bool {
-    let timeless = |blocker: &Blocker| Blocker {
-        next_retry_at: None,
-        ..blocker.clone()
-    };
-    left.len() == right.len()
-        && left
-            .iter()
-            .zip(right)
-            .all(|(a, b)| timeless(a) == timeless(b))
+    let timeless = |blocker: &Blocker| Blocker { next_retry_at: None, ..blocker.clone() };
+    left.len() == right.len() && left.iter().zip(right).all(|(a, b)| timeless(a) == timeless(b))
 }
 
 #[cfg(test)]

@@ -35,21 +35,11 @@ fn busy(values: Value) -> ResourceSnapshot {
 }
 
 fn fresh() -> Injection {
-    Injection::Fresh {
-        id: BootstrapTokenId::new(Uuid::from_u128(20)),
-        token: Secret::new(TOKEN),
-    }
+    Injection::Fresh { id: BootstrapTokenId::new(Uuid::from_u128(20)), token: Secret::new(TOKEN) }
 }
 
 fn rendered(snapshot: &ResourceSnapshot, injection: &Injection) -> RenderedComposite {
-    render(
-        snapshot,
-        "slipway-project-x",
-        &settings(),
-        ClaimToken(3),
-        injection,
-    )
-    .unwrap()
+    render(snapshot, "slipway-project-x", &settings(), ClaimToken(3), injection).unwrap()
 }
 
 #[test]
@@ -62,10 +52,7 @@ fn the_composite_is_what_the_engine_applies() {
 fn what_is_stamped_can_be_read_back() {
     let object = rendered(&busy(json!({})), &fresh()).expose_object().clone();
     assert_eq!(claim_token(&object), Some(ClaimToken(3)));
-    assert_eq!(
-        installation(&object),
-        Some("00000000-0000-0000-0000-000000000001")
-    );
+    assert_eq!(installation(&object), Some("00000000-0000-0000-0000-000000000001"));
     let expected = Carried::Token {
         id: BootstrapTokenId::new(Uuid::from_u128(20)),
         hash: SecretHash::of(TOKEN.as_bytes()),
@@ -110,20 +97,10 @@ fn stored_values_are_checked_again() {
 fn no_secret_in_any_debug_or_error_text() {
     let injection = fresh();
     let good = rendered(&busy(json!({})), &injection);
-    let bad = render(
-        &busy(json!({"x": 1})),
-        "ns",
-        &settings(),
-        ClaimToken(3),
-        &injection,
-    )
-    .unwrap_err();
-    for text in [
-        format!("{injection:?}"),
-        format!("{good:?}"),
-        format!("{bad:?}"),
-        bad.to_string(),
-    ] {
+    let bad =
+        render(&busy(json!({"x": 1})), "ns", &settings(), ClaimToken(3), &injection).unwrap_err();
+    for text in [format!("{injection:?}"), format!("{good:?}"), format!("{bad:?}"), bad.to_string()]
+    {
         assert!(!text.contains("bbbbbbbb"), "{text}");
     }
 }

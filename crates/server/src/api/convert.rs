@@ -43,11 +43,7 @@ pub(super) fn resource(snapshot: &ResourceSnapshot, now: Timestamp) -> Resource 
             updated_at: attempt.updated_at().to_string(),
         },
         node: snapshot.node.as_ref().map(|found| node(found, now)),
-        blockers: snapshot
-            .blockers
-            .iter()
-            .map(|found| blocker(found, &id))
-            .collect(),
+        blockers: snapshot.blockers.iter().map(|found| blocker(found, &id)).collect(),
         id,
     }
 }
@@ -83,10 +79,7 @@ pub(super) fn deletion(deletion: &domain::Deletion) -> Deletion {
         requested_by: deletion.requested_by.clone(),
         reason: deletion.reason.clone(),
         members: members
-            .map(|member| DeletionMember {
-                kind: member.kind.clone(),
-                id: member.id.to_string(),
-            })
+            .map(|member| DeletionMember { kind: member.kind.clone(), id: member.id.to_string() })
             .collect(),
         requested_at: deletion.requested_at.to_string(),
         done_at: text(deletion.done_at),
@@ -118,11 +111,7 @@ pub(super) fn explanation(found: &explain::Explanation, now: Timestamp) -> Expla
         next_check_at: text(snapshot.due_at),
         observed: snapshot.observed.clone().unwrap_or(Value::Null),
         node: snapshot.node.as_ref().map(|found| node(found, now)),
-        blockers: snapshot
-            .blockers
-            .iter()
-            .map(|found| blocker(found, &id))
-            .collect(),
+        blockers: snapshot.blockers.iter().map(|found| blocker(found, &id)).collect(),
         history: found.history.iter().map(history).collect(),
         resource_id: id,
     }
@@ -150,9 +139,7 @@ fn blocker(blocker: &blocker::Blocker, resource_id: &str) -> Blocker {
         remedies: remedies
             .map(|remedy| Remedy {
                 action: remedy.action.to_owned(),
-                command: remedy
-                    .command
-                    .map(|command| command.replace("{id}", resource_id)),
+                command: remedy.command.map(|command| command.replace("{id}", resource_id)),
                 role: remedy.role.to_owned(),
             })
             .collect(),
@@ -182,20 +169,8 @@ mod tests {
         let shown = blocker(&found, "r-1");
         assert_eq!(shown.code, "node_not_draining");
         assert_eq!(shown.since, "1970-01-01T00:00:01.000000Z");
-        let commands: Vec<_> = shown
-            .remedies
-            .iter()
-            .flat_map(|remedy| &remedy.command)
-            .collect();
-        assert!(
-            commands
-                .iter()
-                .any(|command| command.contains("force-drain r-1")),
-            "{commands:?}"
-        );
-        assert!(
-            commands.iter().all(|command| !command.contains("{id}")),
-            "{commands:?}"
-        );
+        let commands: Vec<_> = shown.remedies.iter().flat_map(|remedy| &remedy.command).collect();
+        assert!(commands.iter().any(|command| command.contains("force-drain r-1")), "{commands:?}");
+        assert!(commands.iter().all(|command| !command.contains("{id}")), "{commands:?}");
     }
 }

@@ -25,13 +25,7 @@ pub(super) async fn list(
     let deletions = read::deletions(&state.context, &caller, wanted).await?;
     let next = cursor_after(&deletions, wanted.limit, |deletion| deletion.id.to_string());
     let items = deletions.iter().map(convert::deletion).collect();
-    Ok(page::<Deletion>(
-        items,
-        "/api/v1/deletions",
-        wanted.limit,
-        &[],
-        next,
-    ))
+    Ok(page::<Deletion>(items, "/api/v1/deletions", wanted.limit, &[], next))
 }
 
 pub(super) async fn get(

@@ -24,11 +24,5 @@ pub(super) async fn list(
     let events = read::events(&state.context, &caller, wanted).await?;
     let next = cursor_after(&events, wanted.limit, |event| event.position.to_string());
     let items = events.into_iter().map(convert::event).collect();
-    Ok(page::<Event>(
-        items,
-        "/api/v1/events",
-        wanted.limit,
-        &[],
-        next,
-    ))
+    Ok(page::<Event>(items, "/api/v1/events", wanted.limit, &[], next))
 }

@@ -65,13 +65,7 @@ mod tests {
     fn a_full_page_links_to_the_next_with_its_filters() {
         let items = vec![1, 2];
         let next = cursor_after(&items, 2, ToString::to_string);
-        let response = page(
-            items,
-            "/api/v1/x",
-            2,
-            &[("a", Some("b c&d")), ("e", None)],
-            next,
-        );
+        let response = page(items, "/api/v1/x", 2, &[("a", Some("b c&d")), ("e", None)], next);
         let expected = "</api/v1/x?limit=2&cursor=2&a=b%20c%26d>; rel=\"next\"";
         assert_eq!(response.headers()[LINK], expected);
     }

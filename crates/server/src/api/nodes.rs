@@ -26,13 +26,7 @@ pub(super) async fn list(
     let next = cursor_after(&nodes, wanted.limit, |node| node.id.to_string());
     let now = state.context.clock.now();
     let items = nodes.iter().map(|node| convert::node(node, now)).collect();
-    Ok(page::<Node>(
-        items,
-        "/api/v1/nodes",
-        wanted.limit,
-        &[],
-        next,
-    ))
+    Ok(page::<Node>(items, "/api/v1/nodes", wanted.limit, &[], next))
 }
 
 pub(super) async fn get(

@@ -80,15 +80,9 @@ pub(super) async fn list(
     snapshots.sort_by_key(|snapshot| snapshot.resource.id);
     // A held row has no resource to point behind, so the cursor is that of the
     // last good one; the next page may name the same held row again.
-    let next = snapshots
-        .last()
-        .filter(|_| full)
-        .map(|last| last.resource.id.to_string());
+    let next = snapshots.last().filter(|_| full).map(|last| last.resource.id.to_string());
     let now = state.context.clock.now();
-    let items: Vec<_> = snapshots
-        .iter()
-        .map(|row| convert::resource(row, now))
-        .collect();
+    let items: Vec<_> = snapshots.iter().map(|row| convert::resource(row, now)).collect();
     let filters = [
         ("project", filter.project.as_deref()),
         ("handle", filter.handle.as_deref()),
@@ -123,10 +117,7 @@ pub(super) async fn explain(
 ) -> Result<Json<Explanation>, Rejection> {
     parameters.finish()?;
     let explanation = explain::explain(&state.context, &caller, id).await?;
-    Ok(Json(convert::explanation(
-        &explanation,
-        state.context.clock.now(),
-    )))
+    Ok(Json(convert::explanation(&explanation, state.context.clock.now())))
 }
 
 /// A second request is answered with the deletion of the first.
@@ -141,12 +132,7 @@ pub(super) async fn delete(
     let deletion_id = delete::delete(&state.context, &caller, id, reason.as_deref()).await?;
     let deletion = read::deletion(&state.context, &caller, deletion_id).await?;
     let location = [(LOCATION, format!("/api/v1/deletions/{deletion_id}"))];
-    Ok((
-        StatusCode::ACCEPTED,
-        location,
-        Json(convert::deletion(&deletion)),
-    )
-        .into_response())
+    Ok((StatusCode::ACCEPTED, location, Json(convert::deletion(&deletion))).into_response())
 }
 
 pub(super) async fn force_drain(

@@ -9,10 +9,7 @@ use crate::state::ServerState;
 pub(crate) fn routes() -> Router<ServerState> {
     Router::new()
         .route("/resources", post(resources::declare).get(resources::list))
-        .route(
-            "/resources/{id}",
-            get(resources::get).delete(resources::delete),
-        )
+        .route("/resources/{id}", get(resources::get).delete(resources::delete))
         .route("/resources/{id}/explain", get(resources::explain))
         .route("/resources/{id}/force-drain", post(resources::force_drain))
         .route("/nodes", get(nodes::list))

@@ -15,9 +15,7 @@ async fn answer_of(rejection: Rejection) -> (Response, Problem) {
         .layer(from_fn(write_problem));
     let mut request = Request::new(Body::empty());
     *request.uri_mut() = "/thing".parse().unwrap();
-    request
-        .extensions_mut()
-        .insert(CorrelationId("c-1".to_owned()));
+    request.extensions_mut().insert(CorrelationId("c-1".to_owned()));
     let response = router.oneshot(request).await.unwrap();
     let (parts, body) = response.into_parts();
     let bytes = to_bytes(body, 1 << 20).await.unwrap();
@@ -39,18 +37,11 @@ async fn every_kind_has_a_status_a_code_and_the_media_type() {
             (problem.detail.as_str(), problem.message.as_str()),
             ("what happened", "what happened")
         );
-        assert_eq!(
-            (problem.instance.as_str(), problem.correlation_id.as_str()),
-            ("/thing", "c-1")
-        );
+        assert_eq!((problem.instance.as_str(), problem.correlation_id.as_str()), ("/thing", "c-1"));
         let retries = response.headers().contains_key(RETRY_AFTER);
         assert_eq!(retries, *kind == ErrorKind::Unavailable, "{kind}");
         let challenges = response.headers().contains_key(WWW_AUTHENTICATE);
-        assert_eq!(
-            challenges,
-            response.status() == StatusCode::UNAUTHORIZED,
-            "{kind}"
-        );
+        assert_eq!(challenges, response.status() == StatusCode::UNAUTHORIZED, "{kind}");
     }
 }
 
@@ -78,10 +69,7 @@ async fn the_field_stands_beside_the_details() {
     let refusal = Refusal::invalid("handle", "is too long").with(json!({ "most": 63 }));
     let (_, problem) = answer_of(refusal.into()).await;
     assert_eq!(problem.title, "Invalid input");
-    assert_eq!(
-        problem.details,
-        Some(json!({ "field": "handle", "most": 63 }))
-    );
+    assert_eq!(problem.details, Some(json!({ "field": "handle", "most": 63 })));
     let (_, bare) = answer_of(Refusal::new(ErrorKind::Forbidden, "no").into()).await;
     assert_eq!(bare.details, None);
 }
@@ -100,13 +88,5 @@ async fn the_caller_does_not_see_the_internal_text() {
 async fn a_panic_is_an_internal_error() {
     let response = on_panic(Box::new("boom"));
     assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
-    assert_eq!(
-        response
-            .extensions()
-            .get::<Rejection>()
-            .unwrap()
-            .refusal
-            .kind,
-        ErrorKind::Internal
-    );
+    assert_eq!(response.extensions().get::<Rejection>().unwrap().refusal.kind, ErrorKind::Internal);
 }

@@ -35,29 +35,18 @@ pub(super) async fn not_provisioned(uri: Uri) -> Response {
 
 /// The last segment of the path as a code: snake_case, bounded.
 fn feature(path: &str) -> String {
-    let last = path
-        .rsplit('/')
-        .find(|segment| !segment.is_empty())
-        .unwrap_or_default();
+    let last = path.rsplit('/').find(|segment| !segment.is_empty()).unwrap_or_default();
     // The stream of events has a name of its own, by which agents know that
     // they have to pull.
     if last == "events" {
         return "signed_event_bus".to_owned();
     }
     let plain = |c: char| {
-        if c.is_ascii_alphanumeric() {
-            c.to_ascii_lowercase()
-        } else {
-            '_'
-        }
+        if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }
     };
     let name: String = last.chars().take(40).map(plain).collect();
     let name = name.trim_matches('_');
-    if name.is_empty() {
-        "feature".to_owned()
-    } else {
-        name.to_owned()
-    }
+    if name.is_empty() { "feature".to_owned() } else { name.to_owned() }
 }
 
 #[cfg(test)]

@@ -63,10 +63,8 @@ pub(super) async fn drain(
     request: Request,
 ) -> Result<StatusCode, Rejection> {
     let body: DrainAcknowledgement = parse_json(&read_body(request).await?)?;
-    let drain_id: DrainId = body
-        .drain_id
-        .parse()
-        .map_err(|error: InvalidId| Refusal::from(error).at("drain_id"))?;
+    let drain_id: DrainId =
+        body.drain_id.parse().map_err(|error: InvalidId| Refusal::from(error).at("drain_id"))?;
     node::acknowledge_drain(&state.context, id, drain_id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -49,16 +49,13 @@ pub(super) async fn register(
 /// put something of its own there.
 fn choose_token(body: &RegisterRequest, in_header: Option<String>) -> Result<String, Refusal> {
     let in_body = body.bootstrap_token.clone().or_else(|| body.token.clone());
-    in_body
-        .or(in_header)
-        .filter(|token| !token.is_empty())
-        .ok_or_else(|| {
-            Refusal::new(
-                ErrorKind::TokenInvalid,
-                "no bootstrap token was sent; put it into `bootstrap_token`, `token` or the bearer",
-            )
-            .at("bootstrap_token")
-        })
+    in_body.or(in_header).filter(|token| !token.is_empty()).ok_or_else(|| {
+        Refusal::new(
+            ErrorKind::TokenInvalid,
+            "no bootstrap token was sent; put it into `bootstrap_token`, `token` or the bearer",
+        )
+        .at("bootstrap_token")
+    })
 }
 
 #[cfg(test)]
@@ -68,23 +65,14 @@ mod tests {
     #[test]
     fn the_token_is_found_wherever_a_generation_puts_it() {
         let text = |value: &str| Some(value.to_owned());
-        let newer = RegisterRequest {
-            bootstrap_token: text("b"),
-            ..RegisterRequest::default()
-        };
-        let older = RegisterRequest {
-            token: text("a"),
-            ..RegisterRequest::default()
-        };
+        let newer = RegisterRequest { bootstrap_token: text("b"), ..RegisterRequest::default() };
+        let older = RegisterRequest { token: text("a"), ..RegisterRequest::default() };
         let none = RegisterRequest::default();
         assert_eq!(choose_token(&newer, text("h")).unwrap(), "b");
         assert_eq!(choose_token(&older, text("h")).unwrap(), "a");
         assert_eq!(choose_token(&none, text("h")).unwrap(), "h");
         for header in [None, text("")] {
-            assert_eq!(
-                choose_token(&none, header).unwrap_err().kind,
-                ErrorKind::TokenInvalid
-            );
+            assert_eq!(choose_token(&none, header).unwrap_err().kind, ErrorKind::TokenInvalid);
         }
     }
 }

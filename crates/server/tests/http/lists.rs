@@ -5,11 +5,7 @@ use serde_json::Value;
 use crate::world::World;
 
 fn handles(list: &Value) -> Vec<&str> {
-    list.as_array()
-        .unwrap()
-        .iter()
-        .map(|item| item["handle"].as_str().unwrap())
-        .collect()
+    list.as_array().unwrap().iter().map(|item| item["handle"].as_str().unwrap()).collect()
 }
 
 #[tokio::test]
@@ -27,11 +23,7 @@ async fn pages_follow_their_links_to_the_end() {
             break;
         };
         let link = link.to_str().unwrap();
-        let target = link
-            .strip_prefix('<')
-            .unwrap()
-            .strip_suffix(">; rel=\"next\"")
-            .unwrap();
+        let target = link.strip_prefix('<').unwrap().strip_suffix(">; rel=\"next\"").unwrap();
         assert!(target.contains("project=default"), "a filter stays: {link}");
         path = target.to_owned();
     }
@@ -45,14 +37,8 @@ async fn filters_narrow_and_unknown_parameters_are_refused() {
     world.declare("b").await;
     let found = world.get("/api/v1/resources?handle=b").await.json();
     assert_eq!(handles(&found), ["b"]);
-    assert_eq!(
-        handles(&world.get("/api/v1/resources?phase=Ready").await.json()),
-        [""; 0]
-    );
-    assert_eq!(
-        handles(&world.get("/api/v1/resources?phase=Pending").await.json()),
-        ["a", "b"]
-    );
+    assert_eq!(handles(&world.get("/api/v1/resources?phase=Ready").await.json()), [""; 0]);
+    assert_eq!(handles(&world.get("/api/v1/resources?phase=Pending").await.json()), ["a", "b"]);
     for (query, field) in [
         ("phase=Sleeping", "phase"),
         ("limit=0", "limit"),
@@ -61,19 +47,11 @@ async fn filters_narrow_and_unknown_parameters_are_refused() {
         ("color=red", "color"),
     ] {
         let answer = world.get(&format!("/api/v1/resources?{query}")).await;
-        assert_eq!(
-            answer.refused(400, "invalid_input").as_deref(),
-            Some(field),
-            "{query}"
-        );
+        assert_eq!(answer.refused(400, "invalid_input").as_deref(), Some(field), "{query}");
     }
     for list in ["nodes", "deletions", "events", "loops"] {
         let answer = world.get(&format!("/api/v1/{list}?color=red")).await;
-        assert_eq!(
-            answer.refused(400, "invalid_input").as_deref(),
-            Some("color"),
-            "{list}"
-        );
+        assert_eq!(answer.refused(400, "invalid_input").as_deref(), Some("color"), "{list}");
     }
 }
 
@@ -89,9 +67,7 @@ async fn events_come_by_position() {
     let position = events[0]["position"].as_i64().unwrap();
     let next = format!("</api/v1/events?limit=1&cursor={position}>; rel=\"next\"");
     assert_eq!(first.header("link"), next);
-    let second = world
-        .get(&format!("/api/v1/events?limit=5&cursor={position}"))
-        .await;
+    let second = world.get(&format!("/api/v1/events?limit=5&cursor={position}")).await;
     assert_eq!(second.json()[0]["position"], position + 1);
     assert!(!second.headers.contains_key("link"));
 }

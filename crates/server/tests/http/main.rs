@@ -1,10 +1,7 @@
 //! The whole router over a real SQLite store, called without a socket. What a
 //! loop would do (mint a token, ask for a drain) the tests write themselves.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "what fails here fails the test, with the place named"
-)]
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test, with the place named")]
 
 mod world;
 

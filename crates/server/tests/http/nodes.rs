@@ -18,9 +18,7 @@ async fn enrolled(world: &World, handle: &str) -> (String, String, String) {
         "bootstrap_token": token, "public_key": public_key(), "nonce": "n-1",
         "resource_handle": handle, "capabilities": ["drain"], "from_the_future": { "a": 1 },
     });
-    let answer = world
-        .ask("POST", "/v1/register", "", &body.to_string())
-        .await;
+    let answer = world.ask("POST", "/v1/register", "", &body.to_string()).await;
     assert_eq!(answer.status.as_u16(), 201, "{answer:?}");
     let reply = answer.json();
     let text = |name: &str| reply[name].as_str().unwrap().to_owned();
@@ -33,29 +31,19 @@ async fn the_older_generation_registers_with_token_and_bearer() {
     let resource = world.declare("web-1").await;
     let token = world.mint_token(&resource).await;
     let body = json!({ "token": token, "public_key": public_key(), "hostname": "h-1" });
-    let answer = world
-        .ask("POST", "/v1/register", &token, &body.to_string())
-        .await;
+    let answer = world.ask("POST", "/v1/register", &token, &body.to_string()).await;
     assert_eq!(answer.status.as_u16(), 201, "{answer:?}");
     let reply = answer.json();
     assert_eq!(reply["signing_public_key"], "c2lnbmluZw==");
     assert_eq!(reply["signing_key_id"], "key-1");
-    assert_eq!(
-        (&reply["peers"], &reply["peer_snapshot"]),
-        (&json!([]), &json!([]))
-    );
+    assert_eq!((&reply["peers"], &reply["peer_snapshot"]), (&json!([]), &json!([])));
     // Both spellings of the key are the same key.
-    let bare = BASE64
-        .decode(reply["nsk"].as_str().unwrap().as_bytes())
-        .unwrap();
+    let bare = BASE64.decode(reply["nsk"].as_str().unwrap().as_bytes()).unwrap();
     let node = reply["node_id"].as_str().unwrap().parse().unwrap();
     let bearer = NodeKeyText::mint("live", node, &bare.try_into().unwrap());
     assert_eq!(reply["node_secret_key"], bearer.expose());
     let shown = world.get(&format!("/api/v1/nodes/{node}")).await.json();
-    assert_eq!(
-        (&shown["hostname"], &shown["registered"]),
-        (&"h-1".into(), &true.into())
-    );
+    assert_eq!((&shown["hostname"], &shown["registered"]), (&"h-1".into(), &true.into()));
 }
 
 #[tokio::test]
@@ -65,37 +53,17 @@ async fn a_register_that_cannot_be_is_refused_in_the_protocols_words() {
     let key = public_key();
     let table = [
         ("{".to_owned(), 400, "invalid_input"),
-        (
-            json!({ "public_key": key }).to_string(),
-            401,
-            "token_invalid",
-        ),
-        (
-            json!({ "token": "x", "public_key": key }).to_string(),
-            401,
-            "token_invalid",
-        ),
-        (
-            json!({ "token": unknown, "public_key": key }).to_string(),
-            401,
-            "token_invalid",
-        ),
-        (
-            json!({ "token": unknown, "public_key": "AAAA" }).to_string(),
-            400,
-            "public_key_invalid",
-        ),
+        (json!({ "public_key": key }).to_string(), 401, "token_invalid"),
+        (json!({ "token": "x", "public_key": key }).to_string(), 401, "token_invalid"),
+        (json!({ "token": unknown, "public_key": key }).to_string(), 401, "token_invalid"),
+        (json!({ "token": unknown, "public_key": "AAAA" }).to_string(), 400, "public_key_invalid"),
     ];
     for (body, status, code) in table {
         let answer = world.ask("POST", "/v1/register", "", &body).await;
         assert_eq!(answer.status.as_u16(), status, "{body}: {answer:?}");
         let error = answer.json();
         assert_eq!(error["code"], code, "{body}");
-        assert_eq!(
-            error.as_object().unwrap().len(),
-            2,
-            "code and message, no more: {error}"
-        );
+        assert_eq!(error.as_object().unwrap().len(), 2, "code and message, no more: {error}");
     }
 }
 
@@ -109,10 +77,7 @@ async fn a_token_serves_one_node() {
     let first = world.ask("POST", "/v1/register", "", &body(1)).await;
     assert_eq!(first.status.as_u16(), 201);
     let second = world.ask("POST", "/v1/register", "", &body(2)).await;
-    assert_eq!(
-        (second.status.as_u16(), &second.json()["code"]),
-        (403, &"token_consumed".into())
-    );
+    assert_eq!((second.status.as_u16(), &second.json()["code"]), (403, &"token_consumed".into()));
 }
 
 #[tokio::test]
@@ -120,14 +85,9 @@ async fn a_node_lives_drains_and_is_gone() {
     let world = World::new().await;
     let (resource, node, key) = enrolled(&world, "web-1").await;
     let path = |verb: &str| format!("/v1/nodes/{node}/{verb}");
-    let beat = world
-        .ask("POST", &path("heartbeat"), &key, r#"{"uptime":"odd"}"#)
-        .await;
+    let beat = world.ask("POST", &path("heartbeat"), &key, r#"{"uptime":"odd"}"#).await;
     assert_eq!(beat.status.as_u16(), 200, "{beat:?}");
-    assert_eq!(
-        (&beat.json()["reconcile"], &beat.json()["drain"]),
-        (&false.into(), &json!(null))
-    );
+    assert_eq!((&beat.json()["reconcile"], &beat.json()["drain"]), (&false.into(), &json!(null)));
 
     let early = json!({ "drain_id": "0192f0c1-0000-7000-8000-123456789abc" }).to_string();
     let refused = world.ask("POST", &path("drain"), &key, &early).await;
@@ -136,19 +96,13 @@ async fn a_node_lives_drains_and_is_gone() {
         (409, &"drain_not_requested".into())
     );
 
-    world
-        .ask("DELETE", &format!("/api/v1/resources/{resource}"), KEY, "")
-        .await;
+    world.ask("DELETE", &format!("/api/v1/resources/{resource}"), KEY, "").await;
     let drain_id = world.request_drain(&resource).await;
     let beat = world.ask("POST", &path("heartbeat"), &key, "").await;
     assert_eq!(beat.json()["drain"]["drain_id"], drain_id.as_str());
     let done = json!({ "drain_id": drain_id }).to_string();
     let answer = world.ask("POST", &path("drain"), &key, &done).await;
-    assert_eq!(
-        (answer.status.as_u16(), answer.text.as_str()),
-        (204, ""),
-        "{answer:?}"
-    );
+    assert_eq!((answer.status.as_u16(), answer.text.as_str()), (204, ""), "{answer:?}");
 
     for verb in ["heartbeat", "drain", "deregister"] {
         let answer = world.ask("POST", &path(verb), &key, &done).await;
@@ -162,9 +116,7 @@ async fn a_node_lives_drains_and_is_gone() {
 async fn a_node_leaves_by_itself() {
     let world = World::new().await;
     let (_, node, key) = enrolled(&world, "web-1").await;
-    let answer = world
-        .ask("POST", &format!("/v1/nodes/{node}/deregister"), &key, "")
-        .await;
+    let answer = world.ask("POST", &format!("/v1/nodes/{node}/deregister"), &key, "").await;
     assert_eq!(answer.status.as_u16(), 204, "{answer:?}");
     let shown = world.get(&format!("/api/v1/nodes/{node}")).await.json();
     assert_eq!(shown["deregistered_how"], "left");
@@ -174,23 +126,16 @@ async fn a_node_leaves_by_itself() {
 async fn a_drain_can_be_forced_with_a_reason() {
     let world = World::new().await;
     let (resource, node, key) = enrolled(&world, "web-1").await;
-    world
-        .ask("DELETE", &format!("/api/v1/resources/{resource}"), KEY, "")
-        .await;
+    world.ask("DELETE", &format!("/api/v1/resources/{resource}"), KEY, "").await;
     let path = format!("/api/v1/resources/{resource}/force-drain");
     let answer = world.post(&path, r#"{"reason":"the host burned"}"#).await;
     assert_eq!(answer.status.as_u16(), 202, "{answer:?}");
     let shown = answer.json();
     assert_eq!(shown["node"]["deregistered_how"], "forced");
     assert_eq!(shown["node"]["deregistered_reason"], "the host burned");
-    let beat = world
-        .ask("POST", &format!("/v1/nodes/{node}/heartbeat"), &key, "")
-        .await;
+    let beat = world.ask("POST", &format!("/v1/nodes/{node}/heartbeat"), &key, "").await;
     assert_eq!(beat.status.as_u16(), 401);
-    world
-        .post(&path, r#"{"reason":"again"}"#)
-        .await
-        .refused(409, "nothing_to_force");
+    world.post(&path, r#"{"reason":"again"}"#).await.refused(409, "nothing_to_force");
 }
 
 #[tokio::test]
@@ -221,11 +166,7 @@ async fn what_is_not_offered_is_501_by_name() {
         ("/v1/keys/rotate", "rotate_not_provisioned"),
     ] {
         let answer = world.ask("GET", path, "", "").await;
-        assert_eq!(
-            (answer.status.as_u16(), &answer.json()["code"]),
-            (501, &code.into()),
-            "{path}"
-        );
+        assert_eq!((answer.status.as_u16(), &answer.json()["code"]), (501, &code.into()), "{path}");
     }
     let answer = world.ask("GET", "/v1/register", "", "").await;
     assert_eq!(

@@ -16,15 +16,9 @@ async fn a_declaration_is_accepted_with_its_location() {
     assert_eq!(resource["phase"], "Pending");
     assert_eq!(resource["attempt"]["parameters"]["busy_seconds"], 4);
     assert_eq!(resource["labels"]["team"], "a");
-    assert_eq!(
-        answer.header("etag"),
-        format!("\"{}\"", resource["revision"])
-    );
+    assert_eq!(answer.header("etag"), format!("\"{}\"", resource["revision"]));
     let location = answer.header("location");
-    assert_eq!(
-        location,
-        format!("/api/v1/resources/{}", resource["id"].as_str().unwrap())
-    );
+    assert_eq!(location, format!("/api/v1/resources/{}", resource["id"].as_str().unwrap()));
 
     let again = world.get(location).await;
     assert_eq!(again.json()["id"], resource["id"]);
@@ -36,25 +30,10 @@ async fn a_bad_declaration_names_what_is_wrong() {
     let world = World::new().await;
     world.declare("taken").await;
     let table = [
-        (
-            r#"{"handle":"UP","blueprint":"local-node"}"#,
-            400,
-            "invalid_input",
-            Some("handle"),
-        ),
-        (
-            r#"{"handle":"a","blueprint":"local-node","x":1}"#,
-            400,
-            "invalid_input",
-            Some("x"),
-        ),
+        (r#"{"handle":"UP","blueprint":"local-node"}"#, 400, "invalid_input", Some("handle")),
+        (r#"{"handle":"a","blueprint":"local-node","x":1}"#, 400, "invalid_input", Some("x")),
         (r#"{"handle":"a"}"#, 400, "invalid_input", Some("blueprint")),
-        (
-            r#"{"handle":"a","blueprint":"none"}"#,
-            422,
-            "blueprint_not_found",
-            Some("blueprint"),
-        ),
+        (r#"{"handle":"a","blueprint":"none"}"#, 422, "blueprint_not_found", Some("blueprint")),
         (
             r#"{"handle":"a","blueprint":"local-node","parameters":{"busy_seconds":"x"}}"#,
             422,
@@ -67,12 +46,7 @@ async fn a_bad_declaration_names_what_is_wrong() {
             "project_not_found",
             Some("project"),
         ),
-        (
-            r#"{"handle":"taken","blueprint":"local-node"}"#,
-            409,
-            "handle_taken",
-            Some("handle"),
-        ),
+        (r#"{"handle":"taken","blueprint":"local-node"}"#, 409, "handle_taken", Some("handle")),
     ];
     for (body, status, code, field) in table {
         let answer = world.post("/api/v1/resources", body).await;
@@ -97,34 +71,16 @@ async fn a_body_that_is_too_long_is_413() {
 #[tokio::test]
 async fn an_id_is_a_uuid_of_something_that_exists() {
     let world = World::new().await;
-    for path in [
-        "/api/v1/resources/web-1",
-        "/api/v1/nodes/x",
-        "/api/v1/deletions/%20",
-    ] {
+    for path in ["/api/v1/resources/web-1", "/api/v1/nodes/x", "/api/v1/deletions/%20"] {
         let field = world.get(path).await.refused(400, "invalid_input");
         assert_eq!(field.as_deref(), Some("id"), "{path}");
     }
     let id = "0192f0c1-0000-7000-8000-123456789abc";
-    world
-        .get(&format!("/api/v1/resources/{id}"))
-        .await
-        .refused(404, "resource_not_found");
-    world
-        .get(&format!("/api/v1/resources/{id}/explain"))
-        .await
-        .refused(404, "resource_not_found");
-    world
-        .get(&format!("/api/v1/nodes/{id}"))
-        .await
-        .refused(404, "node_not_found");
-    world
-        .get(&format!("/api/v1/deletions/{id}"))
-        .await
-        .refused(404, "deletion_not_found");
-    let gone = world
-        .ask("DELETE", &format!("/api/v1/resources/{id}"), KEY, "")
-        .await;
+    world.get(&format!("/api/v1/resources/{id}")).await.refused(404, "resource_not_found");
+    world.get(&format!("/api/v1/resources/{id}/explain")).await.refused(404, "resource_not_found");
+    world.get(&format!("/api/v1/nodes/{id}")).await.refused(404, "node_not_found");
+    world.get(&format!("/api/v1/deletions/{id}")).await.refused(404, "deletion_not_found");
+    let gone = world.ask("DELETE", &format!("/api/v1/resources/{id}"), KEY, "").await;
     gone.refused(404, "resource_not_found");
 }
 
@@ -137,10 +93,7 @@ async fn deleting_twice_answers_the_same_deletion() {
     assert_eq!(first.status, StatusCode::ACCEPTED, "{first:?}");
     let deletion = first.json();
     assert_eq!(deletion["reason"], "not needed");
-    assert_eq!(
-        (&deletion["target_id"], &deletion["state"]),
-        (&id.into(), &"running".into())
-    );
+    assert_eq!((&deletion["target_id"], &deletion["state"]), (&id.into(), &"running".into()));
     let location = format!("/api/v1/deletions/{}", deletion["id"].as_str().unwrap());
     assert_eq!(first.header("location"), location);
     assert_eq!(world.get(&location).await.json(), deletion);
@@ -149,10 +102,7 @@ async fn deleting_twice_answers_the_same_deletion() {
     assert_eq!(second.status, StatusCode::ACCEPTED);
     assert_eq!(second.json(), deletion);
     let unknown = world.ask("DELETE", &format!("{path}&why=x"), KEY, "").await;
-    assert_eq!(
-        unknown.refused(400, "invalid_input").as_deref(),
-        Some("why")
-    );
+    assert_eq!(unknown.refused(400, "invalid_input").as_deref(), Some("why"));
 }
 
 #[tokio::test]
@@ -174,13 +124,7 @@ async fn force_is_refused_where_nothing_is_waited_for() {
     let world = World::new().await;
     let id = world.declare("web-1").await;
     let path = format!("/api/v1/resources/{id}/force-drain");
-    world
-        .post(&path, r#"{"reason":"gone"}"#)
-        .await
-        .refused(409, "nothing_to_force");
-    let field = world
-        .post(&path, r#"{"reason":" "}"#)
-        .await
-        .refused(400, "invalid_input");
+    world.post(&path, r#"{"reason":"gone"}"#).await.refused(409, "nothing_to_force");
+    let field = world.post(&path, r#"{"reason":" "}"#).await.refused(400, "invalid_input");
     assert_eq!(field.as_deref(), Some("reason"));
 }

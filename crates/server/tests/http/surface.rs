@@ -58,10 +58,7 @@ async fn an_unknown_route_and_a_wrong_method_are_problems() {
     answer.refused(405, "method_not_allowed");
     assert_eq!(answer.header("content-type"), "application/problem+json");
     let allowed = answer.header("allow");
-    assert!(
-        allowed.contains("POST") && allowed.contains("GET"),
-        "{allowed}"
-    );
+    assert!(allowed.contains("POST") && allowed.contains("GET"), "{allowed}");
     let answer = world.ask("POST", "/healthz", "", "").await;
     answer.refused(405, "method_not_allowed");
 }
@@ -75,10 +72,7 @@ async fn a_request_id_is_kept_if_it_is_harmless_and_made_otherwise() {
             request = request.header("x-request-id", id);
         }
         let answer = world.send(request.body(Body::empty()).unwrap()).await;
-        assert_eq!(
-            answer.json()["correlation_id"],
-            answer.header("x-request-id")
-        );
+        assert_eq!(answer.json()["correlation_id"], answer.header("x-request-id"));
         answer.header("x-request-id").to_owned()
     };
     assert_eq!(ask(Some("trace-7")).await, "trace-7");
@@ -95,10 +89,7 @@ async fn probes_need_no_key_and_follow_what_they_ask() {
     let ready = world.ask("GET", "/readyz", "", "").await;
     assert_eq!(ready.status.as_u16(), 200, "{ready:?}");
     let names: Vec<_> = ready.json()["probes"].as_array().unwrap().clone();
-    assert_eq!(
-        (&names[0]["name"], &names[1]["name"]),
-        (&"database".into(), &"sweep".into())
-    );
+    assert_eq!((&names[0]["name"], &names[1]["name"]), (&"database".into(), &"sweep".into()));
 
     world.loops_ok.store(false, Ordering::Relaxed);
     let unready = world.ask("GET", "/readyz", "", "").await;
@@ -109,10 +100,7 @@ async fn probes_need_no_key_and_follow_what_they_ask() {
 #[tokio::test]
 async fn metrics_count_by_the_pattern_of_the_route() {
     let world = World::new().await;
-    world
-        .get(&format!("/api/v1/nodes/{ID}"))
-        .await
-        .refused(404, "node_not_found");
+    world.get(&format!("/api/v1/nodes/{ID}")).await.refused(404, "node_not_found");
     world.get("/nowhere/at/all").await;
     let metrics = world.ask("GET", "/metrics", "", "").await;
     let line = |start: &str| metrics.text.lines().any(|line| line.starts_with(start));
@@ -129,21 +117,14 @@ async fn metrics_count_by_the_pattern_of_the_route() {
         metrics.text
     );
     assert!(!metrics.text.contains(ID), "a path must not become a label");
-    assert!(
-        line("slipway_http_request_seconds_bucket"),
-        "{}",
-        metrics.text
-    );
+    assert!(line("slipway_http_request_seconds_bucket"), "{}", metrics.text);
 }
 
 #[tokio::test]
 async fn the_loops_are_shown() {
     let world = World::new().await;
     let loops = world.get("/api/v1/loops").await.json();
-    assert_eq!(
-        (&loops[0]["name"], &loops[0]["activations"]),
-        (&"resources".into(), &3.into())
-    );
+    assert_eq!((&loops[0]["name"], &loops[0]["activations"]), (&"resources".into(), &3.into()));
 }
 
 /// What is under way when the stop comes is answered; then serving ends.
@@ -167,23 +148,13 @@ async fn a_stop_lets_requests_finish() {
         let _ = stopped.await;
     }));
     let mut connection = TcpStream::connect(address).await.unwrap();
-    connection
-        .write_all(b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n")
-        .await
-        .unwrap();
+    connection.write_all(b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
     inside.recv().await.unwrap();
     stop.send(()).unwrap();
     release.notify_one();
     let mut answer = String::new();
     connection.read_to_string(&mut answer).await.unwrap();
     assert!(answer.ends_with("done"), "{answer}");
-    tokio::time::timeout(Duration::from_secs(20), serving)
-        .await
-        .unwrap()
-        .unwrap()
-        .unwrap();
-    assert!(
-        TcpStream::connect(address).await.is_err(),
-        "nobody listens any more"
-    );
+    tokio::time::timeout(Duration::from_secs(20), serving).await.unwrap().unwrap().unwrap();
+    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
 }

@@ -13,7 +13,7 @@ use slipway_app::Context;
 use slipway_app::context::{Settings, Wakes};
 use slipway_app::ports::store::ResourceKey;
 use slipway_app::ports::{Clock, Entropy};
-use slipway_app::seed::Seed;
+use slipway_app::seed::{LocalNames, Seed};
 use slipway_app::usecases::authenticate;
 use slipway_core::audit::Actor;
 use slipway_core::blocker::Deadlines;
@@ -54,10 +54,7 @@ impl Answer {
     }
 
     pub(crate) fn header(&self, name: &str) -> &str {
-        let value = self
-            .headers
-            .get(name)
-            .unwrap_or_else(|| panic!("no {name}: {self:?}"));
+        let value = self.headers.get(name).unwrap_or_else(|| panic!("no {name}: {self:?}"));
         value.to_str().unwrap()
     }
 
@@ -86,11 +83,18 @@ impl World {
                 token_environment: "live".to_owned(),
             },
         };
-        let seed = Seed::local(&*context.entropy, "root-1".to_owned(), "p-".to_owned()).unwrap();
+        let seed = Seed::local(
+            &*context.entropy,
+            LocalNames {
+                project: "default".to_owned(),
+                cluster: "local".to_owned(),
+                substrate_uid: "root-1".to_owned(),
+                namespace_prefix: "p-".to_owned(),
+            },
+        )
+        .unwrap();
         context.store.seed(&seed).await.unwrap();
-        authenticate::put_admin_key(&context, "admin", Some(Secret::new(KEY)))
-            .await
-            .unwrap();
+        authenticate::put_admin_key(&context, "admin", Some(Secret::new(KEY))).await.unwrap();
         let loops_ok = Arc::new(AtomicBool::new(true));
         let state = ServerState {
             context: context.clone(),
@@ -98,17 +102,10 @@ impl World {
                 signing_public_key: "c2lnbmluZw==".to_owned(),
                 signing_key_id: "key-1".to_owned(),
             },
-            loops: Arc::new(FixedLoops {
-                ok: Arc::clone(&loops_ok),
-            }),
+            loops: Arc::new(FixedLoops { ok: Arc::clone(&loops_ok) }),
             metrics: Arc::new(Metrics::default()),
         };
-        Self {
-            context,
-            loops_ok,
-            router: router(state),
-            _directory: directory,
-        }
+        Self { context, loops_ok, router: router(state), _directory: directory }
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
@@ -116,11 +113,7 @@ impl World {
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, 1 << 24).await.unwrap();
         let text = String::from_utf8(bytes.to_vec()).unwrap();
-        Answer {
-            status: parts.status,
-            headers: parts.headers,
-            text,
-        }
+        Answer { status: parts.status, headers: parts.headers, text }
     }
 
     pub(crate) async fn ask(&self, method: &str, path: &str, key: &str, body: &str) -> Answer {
@@ -131,8 +124,7 @@ impl World {
         if !body.is_empty() {
             request = request.header("content-type", "application/json");
         }
-        self.send(request.body(Body::from(body.to_owned())).unwrap())
-            .await
+        self.send(request.body(Body::from(body.to_owned())).unwrap()).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -153,13 +145,7 @@ impl World {
     /// Issues a bootstrap token for a resource, as the loop does before it applies.
     pub(crate) async fn mint_token(&self, resource: &str) -> String {
         let id: ResourceId = resource.parse().unwrap();
-        let found = self
-            .context
-            .store
-            .resource_fetch(id)
-            .await
-            .unwrap()
-            .unwrap();
+        let found = self.context.store.resource_fetch(id).await.unwrap().unwrap();
         let mut random = [0; 32];
         self.context.entropy.fill(&mut random);
         let token = TokenText::mint("live", found.resource.project_id, TokenKind::Node, &random);
@@ -168,23 +154,14 @@ impl World {
             hash: TokenText::parse(token.expose()).unwrap().hash,
         };
         self.decide(id, |snapshot| {
-            let read = Read {
-                revision: snapshot.attempt.revision(),
-                claim_token: snapshot.claim_token,
-            };
+            let read =
+                Read { revision: snapshot.attempt.revision(), claim_token: snapshot.claim_token };
             let plan = TokenPlan::Mint {
                 expires_at: snapshot.now.plus(Duration::from_secs(3_600)),
                 hard_expires_at: snapshot.now.plus(Duration::from_secs(86_400)),
             };
-            prepare(
-                snapshot,
-                read,
-                plan,
-                Carried::Nothing,
-                Some(fresh),
-                &Actor::new("test"),
-            )
-            .unwrap()
+            prepare(snapshot, read, plan, Carried::Nothing, Some(fresh), &Actor::new("test"))
+                .unwrap()
         })
         .await;
         token.expose().to_owned()
@@ -194,16 +171,10 @@ impl World {
     pub(crate) async fn request_drain(&self, resource: &str) -> String {
         let drain_id = DrainId::new(self.context.entropy.uuid());
         self.decide(resource.parse().unwrap(), |snapshot| {
-            let drain = Drain {
-                id: drain_id,
-                requested_at: snapshot.now,
-            };
+            let drain = Drain { id: drain_id, requested_at: snapshot.now };
             let node = snapshot.node.clone().unwrap();
             Commit {
-                writes: vec![Write::NodeUpdate(Node {
-                    drain: Some(drain),
-                    ..node
-                })],
+                writes: vec![Write::NodeUpdate(Node { drain: Some(drain), ..node })],
                 ..Commit::default()
             }
         })
@@ -217,11 +188,7 @@ impl World {
         rule: impl Fn(&ResourceSnapshot) -> Commit + Send + Sync,
     ) {
         let key = ResourceKey::Resource(id);
-        self.context
-            .store
-            .decide(key, &mut |snapshot| Ok(rule(snapshot)))
-            .await
-            .unwrap();
+        self.context.store.decide(key, &mut |snapshot| Ok(rule(snapshot))).await.unwrap();
     }
 }
 
@@ -270,10 +237,6 @@ impl LoopsView for FixedLoops {
 
     async fn probes(&self) -> Vec<Probe> {
         let ok = self.ok.load(Ordering::Relaxed);
-        vec![Probe {
-            name: "sweep".to_owned(),
-            ok,
-            detail: "fixed".to_owned(),
-        }]
+        vec![Probe { name: "sweep".to_owned(), ok, detail: "fixed".to_owned() }]
     }
 }

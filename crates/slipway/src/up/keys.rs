@@ -15,9 +15,7 @@ use super::Error;
 
 /// Reads the key, or draws one at the first start.
 pub(super) async fn load_or_create(path: &Path) -> Result<NodeSettings, Error> {
-    let unusable = || Error::SigningKey {
-        path: path.display().to_string(),
-    };
+    let unusable = || Error::SigningKey { path: path.display().to_string() };
     let stored = match tokio::fs::read(path).await {
         Ok(stored) => stored,
         Err(error) if error.kind() == ErrorKind::NotFound => {

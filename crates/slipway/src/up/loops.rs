@@ -50,7 +50,7 @@ pub(super) async fn start(
         Ok(due) => tracing::info!(due, "boot sweep: everything not settled for good is due"),
         // The database was there a moment ago; the sweep by due time finds all of it.
         Err(error) => {
-            tracing::warn!(%error, "the boot sweep failed; resources come up as they fall due")
+            tracing::warn!(%error, "the boot sweep failed; resources come up as they fall due");
         }
     }
     let view = Arc::new(View {
@@ -66,22 +66,14 @@ pub(super) async fn start(
     let mut tasks = JoinSet::new();
     tasks.spawn(drive(
         resources,
-        Pacing {
-            lease: LEASE,
-            ..Pacing::default()
-        },
+        Pacing { lease: LEASE, ..Pacing::default() },
         surroundings(Arc::clone(&context.wakes.attempts)),
         Arc::clone(&view.resources_status),
         shutdown.clone(),
     ));
     tasks.spawn(drive(
         Arc::new(Relay::new(Arc::clone(&context.store))),
-        Pacing {
-            slots: 1,
-            batch: 1,
-            poll: Duration::from_millis(250),
-            lease: LEASE,
-        },
+        Pacing { slots: 1, batch: 1, poll: Duration::from_millis(250), lease: LEASE },
         surroundings(Arc::clone(&context.wakes.outbox)),
         Arc::clone(&view.relay_status),
         shutdown,

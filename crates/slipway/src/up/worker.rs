@@ -27,11 +27,7 @@ impl Worker {
         let shown = data_dir.display().to_string();
         let failed = || Error::io(format!("use the data directory {shown}"));
         let mut builder = DirBuilder::new();
-        builder
-            .recursive(true)
-            .mode(0o700)
-            .create(data_dir)
-            .map_err(failed())?;
+        builder.recursive(true).mode(0o700).create(data_dir).map_err(failed())?;
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -74,10 +70,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let data_dir = folder.path().join("data");
         let first = Worker::take(&data_dir).unwrap();
-        assert_eq!(
-            Worker::take(&data_dir).unwrap_err().code(),
-            "data_directory_in_use"
-        );
+        assert_eq!(Worker::take(&data_dir).unwrap_err().code(), "data_directory_in_use");
         let name = first.name().to_owned();
         drop(first);
         assert_eq!(Worker::take(&data_dir).unwrap().name(), name);

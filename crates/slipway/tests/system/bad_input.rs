@@ -20,50 +20,15 @@ async fn wrong_declarations_are_refused_with_field_and_code() {
             body
         };
         let table = [
-            (
-                with("handle", json!("Not A Handle")),
-                400,
-                "invalid_input",
-                "handle",
-            ),
-            (
-                with("handle", json!("taken")),
-                409,
-                "handle_taken",
-                "handle",
-            ),
+            (with("handle", json!("Not A Handle")), 400, "invalid_input", "handle"),
+            (with("handle", json!("taken")), 409, "handle_taken", "handle"),
             (with("handle", json!(7)), 400, "invalid_input", "handle"),
-            (
-                json!({ "blueprint": "local-node" }),
-                400,
-                "invalid_input",
-                "handle",
-            ),
+            (json!({ "blueprint": "local-node" }), 400, "invalid_input", "handle"),
             (with("colour", json!("red")), 400, "invalid_input", "colour"),
-            (
-                with("blueprint", json!("none")),
-                422,
-                "blueprint_not_found",
-                "blueprint",
-            ),
-            (
-                with("version", json!("v9")),
-                422,
-                "blueprint_not_found",
-                "blueprint",
-            ),
-            (
-                with("project", json!("none")),
-                422,
-                "project_not_found",
-                "project",
-            ),
-            (
-                with("credential", json!("none")),
-                422,
-                "credential_not_found",
-                "credential",
-            ),
+            (with("blueprint", json!("none")), 422, "blueprint_not_found", "blueprint"),
+            (with("version", json!("v9")), 422, "blueprint_not_found", "blueprint"),
+            (with("project", json!("none")), 422, "project_not_found", "project"),
+            (with("credential", json!("none")), 422, "credential_not_found", "credential"),
             (
                 with("parameters", json!({"busy_seconds": "x"})),
                 422,
@@ -76,27 +41,14 @@ async fn wrong_declarations_are_refused_with_field_and_code() {
                 "parameter_values_invalid",
                 "parameters.speed",
             ),
-            (
-                with("labels", json!({"a b": "c"})),
-                400,
-                "invalid_input",
-                "labels.a b",
-            ),
+            (with("labels", json!({"a b": "c"})), 400, "invalid_input", "labels.a b"),
         ];
         for (body, status, code, field) in table {
-            let (seen, problem) = plane
-                .call(Method::POST, "/api/v1/resources", Some(body.clone()))
-                .await;
-            assert_eq!(
-                (seen, problem["code"].as_str()),
-                (status, Some(code)),
-                "{body}: {problem}"
-            );
+            let (seen, problem) =
+                plane.call(Method::POST, "/api/v1/resources", Some(body.clone())).await;
+            assert_eq!((seen, problem["code"].as_str()), (status, Some(code)), "{body}: {problem}");
             assert!(
-                problem["detail"]
-                    .as_str()
-                    .unwrap()
-                    .contains(field.trim_start_matches("labels.")),
+                problem["detail"].as_str().unwrap().contains(field.rsplit('.').next().unwrap()),
                 "{problem}"
             );
             assert_eq!(problem["details"]["field"], field, "{problem}");
@@ -104,11 +56,7 @@ async fn wrong_declarations_are_refused_with_field_and_code() {
             assert!(problem["correlation_id"].is_string());
         }
         let resources = plane.get("/api/v1/resources").await;
-        assert_eq!(
-            resources.as_array().unwrap().len(),
-            1,
-            "nothing was half written"
-        );
+        assert_eq!(resources.as_array().unwrap().len(), 1, "nothing was half written");
         assert_eq!(plane.events().await.len(), 1);
     }
 }
@@ -118,72 +66,17 @@ async fn unknown_and_malformed_addresses_and_bodies_are_told_apart() {
     let mut plane = ControlPlane::new(None);
     plane.start().await;
     let table = [
-        (
-            Method::GET,
-            format!("/api/v1/resources/{UNKNOWN}"),
-            404,
-            "resource_not_found",
-        ),
-        (
-            Method::DELETE,
-            format!("/api/v1/resources/{UNKNOWN}"),
-            404,
-            "resource_not_found",
-        ),
-        (
-            Method::GET,
-            format!("/api/v1/resources/{UNKNOWN}/explain"),
-            404,
-            "resource_not_found",
-        ),
-        (
-            Method::GET,
-            "/api/v1/resources/nonsense".to_owned(),
-            400,
-            "invalid_input",
-        ),
-        (
-            Method::GET,
-            format!("/api/v1/nodes/{UNKNOWN}"),
-            404,
-            "node_not_found",
-        ),
-        (
-            Method::GET,
-            format!("/api/v1/deletions/{UNKNOWN}"),
-            404,
-            "deletion_not_found",
-        ),
-        (
-            Method::GET,
-            "/api/v1/resources?limit=0".to_owned(),
-            400,
-            "invalid_input",
-        ),
-        (
-            Method::GET,
-            "/api/v1/resources?cursor=%00".to_owned(),
-            400,
-            "invalid_input",
-        ),
-        (
-            Method::GET,
-            "/api/v1/resources?colour=red".to_owned(),
-            400,
-            "invalid_input",
-        ),
-        (
-            Method::GET,
-            "/api/v1/unheard-of".to_owned(),
-            404,
-            "route_not_found",
-        ),
-        (
-            Method::PATCH,
-            "/api/v1/resources".to_owned(),
-            405,
-            "method_not_allowed",
-        ),
+        (Method::GET, format!("/api/v1/resources/{UNKNOWN}"), 404, "resource_not_found"),
+        (Method::DELETE, format!("/api/v1/resources/{UNKNOWN}"), 404, "resource_not_found"),
+        (Method::GET, format!("/api/v1/resources/{UNKNOWN}/explain"), 404, "resource_not_found"),
+        (Method::GET, "/api/v1/resources/nonsense".to_owned(), 400, "invalid_input"),
+        (Method::GET, format!("/api/v1/nodes/{UNKNOWN}"), 404, "node_not_found"),
+        (Method::GET, format!("/api/v1/deletions/{UNKNOWN}"), 404, "deletion_not_found"),
+        (Method::GET, "/api/v1/resources?limit=0".to_owned(), 400, "invalid_input"),
+        (Method::GET, "/api/v1/resources?cursor=%00".to_owned(), 400, "invalid_input"),
+        (Method::GET, "/api/v1/resources?colour=red".to_owned(), 400, "invalid_input"),
+        (Method::GET, "/api/v1/unheard-of".to_owned(), 404, "route_not_found"),
+        (Method::PATCH, "/api/v1/resources".to_owned(), 405, "method_not_allowed"),
     ];
     for (method, path, status, code) in table {
         let (seen, problem) = plane.call(method.clone(), &path, None).await;
@@ -207,26 +100,12 @@ async fn unknown_and_malformed_addresses_and_bodies_are_told_apart() {
         (status, problem)
     };
     let (status, problem) = raw("{\n  \"handle\": ,", Some(KEY)).await;
-    assert_eq!(
-        (status, problem["code"].as_str()),
-        (400, Some("invalid_input"))
-    );
-    assert!(
-        problem["detail"].as_str().unwrap().contains("line 2"),
-        "{problem}"
-    );
-    for key in [
-        None,
-        Some("nonsense"),
-        Some("slipway_testtest_aaaaaaaaaaaaaaaaaaaaaaaa"),
-    ] {
+    assert_eq!((status, problem["code"].as_str()), (400, Some("invalid_input")));
+    assert!(problem["detail"].as_str().unwrap().contains("line 2"), "{problem}");
+    for key in [None, Some("nonsense"), Some("slipway_testtest_aaaaaaaaaaaaaaaaaaaaaaaa")] {
         // Not even a body that cannot be read is looked at without a key.
         let (status, problem) = raw("{", key).await;
-        assert_eq!(
-            (status, problem["code"].as_str()),
-            (401, Some("unauthenticated")),
-            "{key:?}"
-        );
+        assert_eq!((status, problem["code"].as_str()), (401, Some("unauthenticated")), "{key:?}");
     }
 }
 
@@ -237,10 +116,7 @@ async fn a_token_that_does_not_fit_enrols_nobody_and_stays_usable() {
     let key = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
     let register = async |body: Value| {
         let (status, answer) = plane.call(Method::POST, "/v1/register", Some(body)).await;
-        (
-            status,
-            answer["code"].as_str().unwrap_or_default().to_owned(),
-        )
+        (status, answer["code"].as_str().unwrap_or_default().to_owned())
     };
     let malformed = json!({ "token": "psb_live_x", "public_key": key });
     assert_eq!(register(malformed).await, (401, "token_invalid".to_owned()));
@@ -253,24 +129,16 @@ async fn a_token_that_does_not_fit_enrols_nobody_and_stays_usable() {
         register(json!({ "token": foreign, "public_key": "AAAA" })).await,
         (400, "public_key_invalid".to_owned())
     );
-    assert_eq!(
-        register(json!({ "public_key": key })).await,
-        (401, "token_invalid".to_owned())
-    );
+    assert_eq!(register(json!({ "public_key": key })).await, (401, "token_invalid".to_owned()));
 
     let id = plane.declare("web-1", 0).await;
     plane.wait_for_phase(&id, "Ready").await;
     let directory = plane.node_directory(&id).await;
     let user_data = std::fs::read_to_string(directory.join("user-data")).unwrap();
-    let token = user_data
-        .split_whitespace()
-        .find(|word| word.starts_with("psb_"))
-        .unwrap();
+    let token = user_data.split_whitespace().find(|word| word.starts_with("psb_")).unwrap();
     // Somebody else with the consumed token; the node itself is past its first heartbeat.
     plane
-        .wait_for(&id, "heard of", |resource| {
-            resource["node"]["last_heartbeat_at"].is_string()
-        })
+        .wait_for(&id, "heard of", |resource| resource["node"]["last_heartbeat_at"].is_string())
         .await;
     assert_eq!(
         register(json!({ "token": token, "public_key": key })).await,
@@ -280,14 +148,8 @@ async fn a_token_that_does_not_fit_enrols_nobody_and_stays_usable() {
     let (status, code) = register(json!({ "token": token, "public_key": key })).await;
     assert_eq!((status, code.as_str()), (409, "not_enrolling"));
     // Without a node key, or with another's, a node is not listened to.
-    let node = plane.resource(&id).await["node"]["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let node = plane.resource(&id).await["node"]["id"].as_str().unwrap().to_owned();
     let path = format!("/v1/nodes/{node}/heartbeat");
     let (status, answer) = plane.call(Method::POST, &path, Some(json!({}))).await;
-    assert_eq!(
-        (status, answer["code"].as_str()),
-        (401, Some("unauthenticated"))
-    );
+    assert_eq!((status, answer["code"].as_str()), (401, Some("unauthenticated")));
 }

@@ -6,21 +6,14 @@ use std::process::{Command, Output, Stdio};
 use crate::control_plane::{ControlPlane, binary, client};
 
 fn run(command: &mut Command) -> Output {
-    command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .output()
-        .unwrap()
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap()
 }
 
 fn refused(command: &mut Command, code: &str, names: &str) {
     let output = run(command);
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success(), "{text}");
-    assert!(
-        text.contains(&format!("error[{code}]")),
-        "expected {code}: {text}"
-    );
+    assert!(text.contains(&format!("error[{code}]")), "expected {code}: {text}");
     assert!(text.contains(names), "expected it to name {names}: {text}");
 }
 
@@ -38,14 +31,8 @@ async fn a_data_directory_in_use_is_refused() {
     let mut plane = ControlPlane::new(None);
     plane.start().await;
     let mut second = binary();
-    second
-        .args(["up", "--listen", "127.0.0.1:0", "--data-dir"])
-        .arg(plane.data_dir());
-    refused(
-        &mut second,
-        "data_directory_in_use",
-        &plane.data_dir().display().to_string(),
-    );
+    second.args(["up", "--listen", "127.0.0.1:0", "--data-dir"]).arg(plane.data_dir());
+    refused(&mut second, "data_directory_in_use", &plane.data_dir().display().to_string());
     plane.stop().await;
 }
 
@@ -54,27 +41,14 @@ fn a_database_that_cannot_be_reached_is_named_without_its_password() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = binary();
     command
-        .args([
-            "up",
-            "--listen",
-            "127.0.0.1:0",
-            "--database-timeout",
-            "1s",
-            "--data-dir",
-        ])
+        .args(["up", "--listen", "127.0.0.1:0", "--database-timeout", "1s", "--data-dir"])
         .arg(folder.path().join("data"));
     // Port 1 on loopback: nothing listens there.
-    command.env(
-        "SLIPWAY_DATABASE_URL",
-        "postgres://me:hunter2@127.0.0.1:1/slipway",
-    );
+    command.env("SLIPWAY_DATABASE_URL", "postgres://me:hunter2@127.0.0.1:1/slipway");
     let output = run(&mut command);
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("error[database_unreachable]"), "{text}");
-    assert!(
-        text.contains("me@127.0.0.1:1/slipway") && !text.contains("hunter2"),
-        "{text}"
-    );
+    assert!(text.contains("me@127.0.0.1:1/slipway") && !text.contains("hunter2"), "{text}");
 }
 
 #[test]
@@ -82,33 +56,13 @@ fn a_wrong_setting_is_named() {
     let up = |arguments: &[&str]| {
         let folder = tempfile::tempdir().unwrap();
         let mut command = binary();
-        command
-            .arg("up")
-            .args(arguments)
-            .arg("--data-dir")
-            .arg(folder.path().join("data"));
+        command.arg("up").args(arguments).arg("--data-dir").arg(folder.path().join("data"));
         command
     };
-    refused(
-        &mut up(&["--reconcile-interval", "0s"]),
-        "config_invalid",
-        "reconcile_interval",
-    );
-    refused(
-        &mut up(&["--token-ttl", "1m"]),
-        "config_invalid",
-        "token_ttl",
-    );
-    refused(
-        &mut up(&["--database-url", "mysql://x"]),
-        "database_url_invalid",
-        "postgres://",
-    );
-    refused(
-        &mut up(&["--config", "/nonexistent.toml"]),
-        "config_invalid",
-        "/nonexistent.toml",
-    );
+    refused(&mut up(&["--reconcile-interval", "0s"]), "config_invalid", "reconcile_interval");
+    refused(&mut up(&["--token-ttl", "1m"]), "config_invalid", "token_ttl");
+    refused(&mut up(&["--database-url", "mysql://x"]), "database_url_invalid", "postgres://");
+    refused(&mut up(&["--config", "/nonexistent.toml"]), "config_invalid", "/nonexistent.toml");
     let mut key = up(&["--listen", "127.0.0.1:0"]);
     key.env("SLIPWAY_ADMIN_KEY", "short");
     refused(&mut key, "invalid_input", "admin_key");
@@ -119,11 +73,7 @@ async fn probes_and_metrics_answer_without_a_key() {
     let mut plane = ControlPlane::new(None);
     plane.start().await;
     let text = async |path: &str| {
-        let response = client()
-            .get(format!("{}{path}", plane.url()))
-            .send()
-            .await
-            .unwrap();
+        let response = client().get(format!("{}{path}", plane.url())).send().await.unwrap();
         (response.status().as_u16(), response.text().await.unwrap())
     };
     assert_eq!(text("/healthz").await.0, 200);
@@ -136,11 +86,7 @@ async fn probes_and_metrics_answer_without_a_key() {
     // Loopback, own key file, nobody else's to read.
     use std::os::unix::fs::PermissionsExt;
     let mode = |file: &str| {
-        std::fs::metadata(plane.data_dir().join(file))
-            .unwrap()
-            .permissions()
-            .mode()
-            & 0o777
+        std::fs::metadata(plane.data_dir().join(file)).unwrap().permissions().mode() & 0o777
     };
     assert_eq!(mode("signing.pk8"), 0o600);
     assert!(plane.read("server.json").contains(&plane.url()));

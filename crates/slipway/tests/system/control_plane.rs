@@ -76,13 +76,7 @@ impl ControlPlane {
         let mut command = binary();
         command
             .env("SLIPWAY_ADMIN_KEY", KEY)
-            .args([
-                "up",
-                "--heartbeat-interval",
-                "100ms",
-                "--orphan-after",
-                "30s",
-            ])
+            .args(["up", "--heartbeat-interval", "100ms", "--orphan-after", "30s"])
             .args(["--reconcile-interval", "2s", "--stop-grace", "1s"])
             .args(["--deregistering-deadline", "1s"])
             .arg("--data-dir")
@@ -100,20 +94,12 @@ impl ControlPlane {
         if server_file.exists() {
             std::fs::remove_file(&server_file).unwrap();
         }
-        let log = File::options()
-            .create(true)
-            .append(true)
-            .open(self.log())
-            .unwrap();
+        let log = File::options().create(true).append(true).open(self.log()).unwrap();
         let mut command = self.command();
         command.stdout(Stdio::null()).stderr(log);
         self.process = Some(Spawned::start(&mut command).unwrap());
         wait::until(PATIENCE, "the control plane to come up", async || {
-            if server_file.exists() {
-                Ok(())
-            } else {
-                Err(self.log_tail())
-            }
+            if server_file.exists() { Ok(()) } else { Err(self.log_tail()) }
         })
         .await;
     }
@@ -138,11 +124,7 @@ impl ControlPlane {
         let mut process = self.process.take().expect("it runs");
         process.signal(Signal::Terminate).unwrap();
         let status = process.exit(PATIENCE).await.unwrap();
-        assert!(
-            status.success(),
-            "it ended with {status}: {}",
-            self.log_tail()
-        );
+        assert!(status.success(), "it ended with {status}: {}", self.log_tail());
         assert!(!self.data_dir().join("server.json").exists());
     }
 
@@ -152,19 +134,14 @@ impl ControlPlane {
         path: &str,
         body: Option<Value>,
     ) -> (u16, Value) {
-        let mut request = self
-            .client
-            .request(method, format!("{}{path}", self.url()))
-            .bearer_auth(KEY);
+        let mut request =
+            self.client.request(method, format!("{}{path}", self.url())).bearer_auth(KEY);
         if let Some(body) = body {
             request = request.json(&body);
         }
         let response = request.send().await.unwrap();
         let status = response.status().as_u16();
-        (
-            status,
-            serde_json::from_str(&response.text().await.unwrap()).unwrap_or(Value::Null),
-        )
+        (status, serde_json::from_str(&response.text().await.unwrap()).unwrap_or(Value::Null))
     }
 
     pub(crate) async fn get(&self, path: &str) -> Value {
@@ -180,9 +157,8 @@ impl ControlPlane {
             "blueprint": "local-node",
             "parameters": { "busy_seconds": busy_seconds },
         });
-        let (status, body) = self
-            .call(reqwest::Method::POST, "/api/v1/resources", Some(body))
-            .await;
+        let (status, body) =
+            self.call(reqwest::Method::POST, "/api/v1/resources", Some(body)).await;
         assert_eq!(status, 202, "{body}");
         body["id"].as_str().unwrap().to_owned()
     }
@@ -198,8 +174,7 @@ impl ControlPlane {
     }
 
     pub(crate) async fn wait_for_phase(&self, id: &str, phase: &str) -> Value {
-        self.wait_for(id, phase, |resource| resource["phase"] == phase)
-            .await
+        self.wait_for(id, phase, |resource| resource["phase"] == phase).await
     }
 
     pub(crate) async fn wait_for(
@@ -255,25 +230,16 @@ impl ControlPlane {
         for (index, event) in events.iter().enumerate() {
             assert_eq!(event["position"], json!(index + 1), "positions are dense");
         }
-        events
-            .iter()
-            .map(|event| (text(&event["aggregate_id"]), text(&event["type"])))
-            .collect()
+        events.iter().map(|event| (text(&event["aggregate_id"]), text(&event["type"]))).collect()
     }
 
     /// Waits until every event has its position, then checks that each of
     /// these happened exactly once to the attempt.
     pub(crate) async fn assert_each_event_once(&self, id: &str, expected: &[&str]) {
-        let attempt = self.resource(id).await["attempt"]["id"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+        let attempt = self.resource(id).await["attempt"]["id"].as_str().unwrap().to_owned();
         let of_attempt = async || {
-            let events = self
-                .events()
-                .await
-                .into_iter()
-                .filter(|(aggregate, _)| *aggregate == attempt);
+            let events =
+                self.events().await.into_iter().filter(|(aggregate, _)| *aggregate == attempt);
             events
                 .map(|(_, kind)| kind.replace("broker.ProvisionedResource", ""))
                 .collect::<Vec<_>>()
@@ -298,12 +264,7 @@ impl Drop for ControlPlane {
         for agent in self.agents() {
             // It may end by itself between the look and the signal.
             if let Err(error) = send_signal(agent.pid, Signal::Kill) {
-                assert_eq!(
-                    error.raw_os_error(),
-                    Some(3),
-                    "kill agent {}: {error}",
-                    agent.pid
-                );
+                assert_eq!(error.raw_os_error(), Some(3), "kill agent {}: {error}", agent.pid);
             }
         }
     }

@@ -20,10 +20,7 @@ async fn killed_while_provisioning_it_converges_with_one_process_each() {
 
         // Killed as soon as an agent process shows up, before it is Ready.
         ids.push(plane.declare("at-first-process", 0).await);
-        wait::until(PATIENCE, "an agent process", async || {
-            !plane.agents().is_empty()
-        })
-        .await;
+        wait::until(PATIENCE, "an agent process", async || !plane.agents().is_empty()).await;
         plane.kill();
         plane.start().await;
 
@@ -31,10 +28,7 @@ async fn killed_while_provisioning_it_converges_with_one_process_each() {
         for number in 0..4 {
             ids.push(plane.declare(&format!("many-{number}"), 0).await);
         }
-        wait::until(PATIENCE, "some more processes", async || {
-            plane.agents().len() >= 4
-        })
-        .await;
+        wait::until(PATIENCE, "some more processes", async || plane.agents().len() >= 4).await;
         plane.kill();
         plane.start().await;
 
@@ -102,10 +96,7 @@ async fn started_again_it_finds_its_agents_and_doubles_none() {
         plane.wait_for_phase(&id, "Ready").await;
         let before = plane.agent(&id).await;
         plane.stop().await;
-        assert!(
-            is_alive(before.pid),
-            "stopping the control plane stops no node"
-        );
+        assert!(is_alive(before.pid), "stopping the control plane stops no node");
         plane.start().await;
         let beats = plane.resource(&id).await["node"]["last_heartbeat_at"].clone();
         plane

@@ -12,22 +12,11 @@ fn demo(arguments: &[&str]) -> (Output, Value) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = binary();
     // Its temporary folder is put here, so that what it leaves can be seen.
-    command
-        .arg("demo")
-        .args(arguments)
-        .env("TMPDIR", folder.path());
-    let output = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .output()
-        .unwrap();
+    command.arg("demo").args(arguments).env("TMPDIR", folder.path());
+    let output = command.stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap();
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        output.status.success(),
-        "{text}\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
     assert!(left.is_empty(), "it left {left:?}");
     let processes = processes_with_argument(&folder.path().display().to_string()).unwrap();
     assert!(processes.is_empty(), "it left {processes:?}");
@@ -40,10 +29,7 @@ fn check(summary: &Value, database: &str) {
     assert_eq!(summary["ready"], 3, "{summary}");
     assert_eq!(summary["deleted"], 3, "{summary}");
     assert_eq!(summary["database"], database, "{summary}");
-    assert!(
-        summary["duration_ms"].as_u64().unwrap() < 60_000,
-        "{summary}"
-    );
+    assert!(summary["duration_ms"].as_u64().unwrap() < 60_000, "{summary}");
 }
 
 #[test]

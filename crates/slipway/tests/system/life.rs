@@ -26,10 +26,7 @@ async fn a_node_comes_up_as_a_process_and_leaves_in_order() {
         assert!(plane.agents().is_empty());
         plane.assert_each_event_once(&id, &ALL).await;
         let deletion = plane
-            .get(&format!(
-                "/api/v1/deletions/{}",
-                gone["deletion_id"].as_str().unwrap()
-            ))
+            .get(&format!("/api/v1/deletions/{}", gone["deletion_id"].as_str().unwrap()))
             .await;
         assert_eq!(deletion["state"], "done");
         plane.stop().await;
@@ -47,10 +44,7 @@ async fn a_killed_agent_comes_back_as_the_same_node() {
     send_signal(agent.pid, Signal::Kill).unwrap();
     let xr_name = ready["attempt"]["xr_name"].as_str().unwrap().to_owned();
     let back = wait::until(PATIENCE, "another agent process", async || {
-        plane
-            .agents_of(&xr_name)
-            .into_iter()
-            .find(|process| process.pid != agent.pid)
+        plane.agents_of(&xr_name).into_iter().find(|process| process.pid != agent.pid)
     })
     .await;
     assert!(is_alive(back.pid));
@@ -76,17 +70,9 @@ async fn a_substrate_removed_by_hand_is_made_anew() {
         })
         .await;
     assert_eq!(again["node"]["registered"], true);
-    wait::until(PATIENCE, "the first agent to end by itself", async || {
-        !is_alive(agent.pid)
-    })
-    .await;
+    wait::until(PATIENCE, "the first agent to end by itself", async || !is_alive(agent.pid)).await;
     assert_eq!(plane.agents().len(), 1);
-    let old = plane
-        .get(&format!(
-            "/api/v1/nodes/{}",
-            ready["node"]["id"].as_str().unwrap()
-        ))
-        .await;
+    let old = plane.get(&format!("/api/v1/nodes/{}", ready["node"]["id"].as_str().unwrap())).await;
     assert_eq!(old["deregistered_how"], "substrate_absent");
 }
 
@@ -101,10 +87,7 @@ async fn a_frozen_agent_holds_the_drain_until_forced() {
     let force = format!("/api/v1/resources/{id}/force-drain");
     let reason = json!({ "reason": "the agent is frozen" });
     let (status, refused) = plane.call(Method::POST, &force, Some(reason.clone())).await;
-    assert_eq!(
-        (status, refused["code"].as_str()),
-        (409, Some("nothing_to_force"))
-    );
+    assert_eq!((status, refused["code"].as_str()), (409, Some("nothing_to_force")));
 
     let agent = plane.agent(&id).await;
     send_signal(agent.pid, Signal::Stop).unwrap();
@@ -114,19 +97,11 @@ async fn a_frozen_agent_holds_the_drain_until_forced() {
     let held = plane.wait_for(&id, "blocked", blocked).await;
     assert_eq!(held["phase"], "Deregistering");
     let node = ready["node"]["id"].as_str().unwrap();
-    assert!(
-        held["blockers"][0]["message"]
-            .as_str()
-            .unwrap()
-            .contains(node)
-    );
+    assert!(held["blockers"][0]["message"].as_str().unwrap().contains(node));
     assert!(held["blockers"][0]["evidence"]["deadline"].is_string());
     let explained = plane.get(&format!("/api/v1/resources/{id}/explain")).await;
     assert!(explained["waiting_for"].as_str().unwrap().contains(node));
-    assert!(
-        is_alive(agent.pid),
-        "the substrate stands while the node is registered"
-    );
+    assert!(is_alive(agent.pid), "the substrate stands while the node is registered");
 
     let (status, body) = plane.call(Method::POST, &force, Some(reason)).await;
     assert_eq!(status, 202, "{body}");
@@ -147,25 +122,13 @@ async fn no_secret_is_left_lying_about() {
     plane.wait_for_phase(&id, "Ready").await;
     let directory = plane.node_directory(&id).await;
     let token_file = directory.join("rootfs/etc/plexd/bootstrap-token");
-    wait::until(PATIENCE, "the token file to be removed", async || {
-        !token_file.exists()
-    })
-    .await;
+    wait::until(PATIENCE, "the token file to be removed", async || !token_file.exists()).await;
     let user_data = std::fs::read_to_string(directory.join("user-data")).unwrap();
-    let token = user_data
-        .split_whitespace()
-        .find(|word| word.starts_with("psb_"))
-        .unwrap();
+    let token = user_data.split_whitespace().find(|word| word.starts_with("psb_")).unwrap();
     let shown = [
         plane.log_tail(),
-        plane
-            .get(&format!("/api/v1/resources/{id}"))
-            .await
-            .to_string(),
-        plane
-            .get(&format!("/api/v1/resources/{id}/explain"))
-            .await
-            .to_string(),
+        plane.get(&format!("/api/v1/resources/{id}")).await.to_string(),
+        plane.get(&format!("/api/v1/resources/{id}/explain")).await.to_string(),
         plane.get("/api/v1/nodes").await.to_string(),
         plane.get("/api/v1/events").await.to_string(),
         std::fs::read_to_string(directory.join("agent.log")).unwrap(),
@@ -178,10 +141,6 @@ async fn no_secret_is_left_lying_about() {
         );
     }
     let database = std::fs::read(plane.data_dir().join("slipway.db")).unwrap();
-    let contains = |needle: &[u8]| {
-        database
-            .windows(needle.len())
-            .any(|window| window == needle)
-    };
+    let contains = |needle: &[u8]| database.windows(needle.len()).any(|window| window == needle);
     assert!(!contains(token.as_bytes()) && !contains(b"psb_live") && !contains(b"nsk_live"));
 }

@@ -43,9 +43,7 @@ async fn every_command_of_the_readme_works() {
             if RUN_ELSEWHERE.contains(&command.as_str()) {
                 continue;
             }
-            let arguments = command
-                .strip_prefix("slipway ")
-                .expect("a command of the binary");
+            let arguments = command.strip_prefix("slipway ").expect("a command of the binary");
             let output = binary()
                 .args(arguments.split_whitespace())
                 .env("SLIPWAY_SERVER", plane.url())
@@ -58,10 +56,7 @@ async fn every_command_of_the_readme_works() {
             assert!(output.status.success(), "`{command}` failed: {said}");
             run += 1;
         }
-        assert!(
-            run >= 5,
-            "the README has a tour of at least five commands, {run} were run"
-        );
+        assert!(run >= 5, "the README has a tour of at least five commands, {run} were run");
     }
 }
 

@@ -42,9 +42,7 @@ impl Backend {
         let options = with_limits(options);
         let mut connection = connect(&options, limit).await?;
         retried!(super::migrate::migrate_up(&mut connection))?;
-        super::installation::ensure(&mut connection)
-            .await
-            .map_err(MigrationError::from)?;
+        super::installation::ensure(&mut connection).await.map_err(MigrationError::from)?;
         let _ = connection.close().await;
         let pool = PgPoolOptions::new()
             .max_connections(max_connections)
@@ -61,11 +59,7 @@ impl Backend {
 
     /// A transaction that sees one state of the database and writes nothing.
     pub(crate) async fn begin_read(&self) -> Result<Transaction<'static, Db>, sqlx::Error> {
-        transaction::begin(
-            &self.pool,
-            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-        )
-        .await
+        transaction::begin(&self.pool, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await
     }
 
     /// The connection for one writing statement, which is its own transaction.
@@ -112,10 +106,7 @@ pub(crate) async fn connect(
             Ok(Err(error)) => last = Some(error),
             Err(_) => return Err(unreachable(options, limit, last)),
         }
-        if timeout_at(deadline, tokio::time::sleep(CONNECT_PAUSE))
-            .await
-            .is_err()
-        {
+        if timeout_at(deadline, tokio::time::sleep(CONNECT_PAUSE)).await.is_err() {
             return Err(unreachable(options, limit, last));
         }
     }

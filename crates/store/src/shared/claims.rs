@@ -98,10 +98,8 @@ pub(super) async fn hold(
         transaction.rollback().await?;
         return Ok(());
     };
-    let now = rows::time(&row, "now").map_err(|fault| Failure::Corrupt {
-        id: claimed.id.as_uuid(),
-        fault,
-    })?;
+    let now = rows::time(&row, "now")
+        .map_err(|fault| Failure::Corrupt { id: claimed.id.as_uuid(), fault })?;
     let blocker = Blocker {
         code: BlockerCode::RowInvalid,
         message: format!("the row breaks an invariant and is left alone: {reason}"),

@@ -46,13 +46,9 @@ async fn apply_write(connection: &mut Connection, write: &Write) -> Result<(), F
         Write::BlockersReplace(attempt, blockers) => {
             writes::blockers_replace(connection, *attempt, blockers).await
         }
-        Write::HistoryAppend {
-            attempt,
-            at,
-            from,
-            to,
-            why,
-        } => writes::history_append(connection, *attempt, *at, *from, *to, why).await,
+        Write::HistoryAppend { attempt, at, from, to, why } => {
+            writes::history_append(connection, *attempt, *at, *from, *to, why).await
+        }
         Write::ObservedReplace(attempt, observed) => {
             sqlx::query("UPDATE provisioned_resources SET observed = $2 WHERE id = $1")
                 .bind(attempt.as_uuid())

@@ -25,14 +25,9 @@ pub(super) async fn decide(
     let attempt = lock(&mut transaction, key).await?;
     let loaded = snapshot::load(&mut transaction, &[attempt]).await?;
     let Some((id, loaded)) = loaded.into_iter().next() else {
-        return Err(Failure::NotFound {
-            kind: ProvisionedResourceId::KIND,
-        });
+        return Err(Failure::NotFound { kind: ProvisionedResourceId::KIND });
     };
-    let snapshot = loaded.map_err(|fault| Failure::Corrupt {
-        id: id.as_uuid(),
-        fault,
-    })?;
+    let snapshot = loaded.map_err(|fault| Failure::Corrupt { id: id.as_uuid(), fault })?;
     let decided = rule(&snapshot)?;
     if decided.is_empty() {
         transaction.rollback().await?;
@@ -69,9 +64,7 @@ async fn lock(
         .fetch_optional(&mut *connection)
         .await?;
     if locked.is_none() {
-        return Err(Failure::NotFound {
-            kind: ResourceId::KIND,
-        });
+        return Err(Failure::NotFound { kind: ResourceId::KIND });
     }
     let attempt = match attempt {
         Some(attempt) => attempt,
@@ -135,8 +128,6 @@ async fn current_attempt(connection: &mut Connection, resource: Uuid) -> Result<
     .bind(resource)
     .fetch_optional(connection)
     .await?
-    .ok_or(Failure::NotFound {
-        kind: ProvisionedResourceId::KIND,
-    })?;
+    .ok_or(Failure::NotFound { kind: ProvisionedResourceId::KIND })?;
     Ok(row.try_get("id")?)
 }

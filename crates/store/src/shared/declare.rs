@@ -31,24 +31,18 @@ pub(super) async fn load(
         (None, _) => None,
     };
     let (placement, holder) = match project {
-        Some(project) => (
-            placement(connection, project).await?,
-            holder(connection, project, &key.handle).await?,
-        ),
+        Some(project) => {
+            (placement(connection, project).await?, holder(connection, project, &key.handle).await?)
+        }
         None => (None, None),
     };
-    let now = sqlx::query(sql!("SELECT ", now, " AS now"))
-        .fetch_one(connection)
-        .await?;
+    let now = sqlx::query(sql!("SELECT ", now, " AS now")).fetch_one(connection).await?;
     Ok(DeclareSnapshot {
         now: now.try_get::<crate::micros::Micros, _>("now")?.into(),
         project: project.map(ProjectId::new),
         blueprint,
         credential,
-        assigned_credentials: assigned_credentials
-            .into_iter()
-            .map(|(_, name)| name)
-            .collect(),
+        assigned_credentials: assigned_credentials.into_iter().map(|(_, name)| name).collect(),
         placement,
         holder,
     })
@@ -96,9 +90,7 @@ async fn blueprint_version(
     .await?;
     let Some(row) = row else { return Ok(None) };
     let id: Uuid = row.try_get("v_id")?;
-    rows::blueprint_version(&row)
-        .map(Some)
-        .map_err(|fault| Failure::Corrupt { id, fault })
+    rows::blueprint_version(&row).map(Some).map_err(|fault| Failure::Corrupt { id, fault })
 }
 
 /// The credentials that the project may use; the rows are kept from being
@@ -125,10 +117,7 @@ async fn assigned_credentials(
     .bind(crate::id_list::IdList(ids))
     .fetch_all(connection)
     .await?;
-    found
-        .iter()
-        .map(|row| Ok((row.try_get("id")?, row.try_get("name")?)))
-        .collect()
+    found.iter().map(|row| Ok((row.try_get("id")?, row.try_get("name")?))).collect()
 }
 
 /// By name or id. A name is unique within its cloud only; one that the project
@@ -153,9 +142,7 @@ async fn credential(
     .await?;
     let Some(row) = row else { return Ok(None) };
     let id: Uuid = row.try_get("id")?;
-    credential_view(&row, id)
-        .map(Some)
-        .map_err(|fault| Failure::Corrupt { id, fault })
+    credential_view(&row, id).map(Some).map_err(|fault| Failure::Corrupt { id, fault })
 }
 
 fn credential_view(row: &Row, id: Uuid) -> Result<CredentialView, Fault> {

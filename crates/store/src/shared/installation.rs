@@ -21,8 +21,6 @@ pub(super) async fn ensure(connection: &mut Connection) -> Result<(), sqlx::Erro
 }
 
 pub(super) async fn fetch(connection: &mut Connection) -> Result<InstallationId, sqlx::Error> {
-    let row = sqlx::query("SELECT id FROM installation")
-        .fetch_one(connection)
-        .await?;
+    let row = sqlx::query("SELECT id FROM installation").fetch_one(connection).await?;
     Ok(InstallationId::new(row.try_get("id")?))
 }

@@ -22,9 +22,7 @@ pub(super) async fn find(backend: &Backend, short: &str) -> Result<Option<ApiKey
     .await?;
     let Some(row) = row else { return Ok(None) };
     let id: Uuid = row.try_get("id")?;
-    api_key(&row, id)
-        .map(Some)
-        .map_err(|fault| Failure::Corrupt { id, fault })
+    api_key(&row, id).map(Some).map_err(|fault| Failure::Corrupt { id, fault })
 }
 
 fn api_key(row: &Row, id: Uuid) -> Result<ApiKey, Fault> {

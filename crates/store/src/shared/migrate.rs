@@ -20,22 +20,15 @@ struct Applied {
 /// Brings the schema to the newest version; answers how many steps that took.
 pub(crate) async fn migrate_up(connection: &mut Connection) -> Result<usize, MigrationError> {
     let mut transaction = begin_migration(connection).await?;
-    sqlx::raw_sql(super::SCHEMA_MIGRATIONS)
-        .execute(&mut *transaction)
-        .await?;
+    sqlx::raw_sql(super::SCHEMA_MIGRATIONS).execute(&mut *transaction).await?;
     let applied = applied(&mut transaction).await?;
     check(&applied)?;
     let mut steps = 0;
     for migration in MIGRATIONS {
-        if applied
-            .iter()
-            .any(|applied| applied.version == migration.version)
-        {
+        if applied.iter().any(|applied| applied.version == migration.version) {
             continue;
         }
-        sqlx::raw_sql(scripts(migration).up)
-            .execute(&mut *transaction)
-            .await?;
+        sqlx::raw_sql(scripts(migration).up).execute(&mut *transaction).await?;
         record(&mut transaction, migration).await?;
         steps += 1;
     }
@@ -49,29 +42,19 @@ pub(crate) async fn migrate_down_to(
     version: i64,
 ) -> Result<usize, MigrationError> {
     let mut transaction = begin_migration(connection).await?;
-    sqlx::raw_sql(super::SCHEMA_MIGRATIONS)
-        .execute(&mut *transaction)
-        .await?;
+    sqlx::raw_sql(super::SCHEMA_MIGRATIONS).execute(&mut *transaction).await?;
     let applied = applied(&mut transaction).await?;
     check(&applied)?;
     let mut steps = 0;
-    for applied in applied
-        .iter()
-        .rev()
-        .filter(|applied| applied.version > version)
-    {
-        let Some(migration) = MIGRATIONS
-            .iter()
-            .find(|known| known.version == applied.version)
+    for applied in applied.iter().rev().filter(|applied| applied.version > version) {
+        let Some(migration) = MIGRATIONS.iter().find(|known| known.version == applied.version)
         else {
             return Err(MigrationError::UnknownMigration {
                 version: applied.version,
                 name: applied.name.clone(),
             });
         };
-        sqlx::raw_sql(scripts(migration).down)
-            .execute(&mut *transaction)
-            .await?;
+        sqlx::raw_sql(scripts(migration).down).execute(&mut *transaction).await?;
         sqlx::query("DELETE FROM schema_migrations WHERE version = $1")
             .bind(applied.version)
             .execute(&mut *transaction)
@@ -87,11 +70,7 @@ pub(crate) async fn migrate_down_to(
 /// rolling upgrade looks like from the older side.
 fn check(applied: &[Applied]) -> Result<(), MigrationError> {
     let supported = latest_version();
-    let needed = applied
-        .iter()
-        .map(|applied| applied.min_reader)
-        .max()
-        .unwrap_or(0);
+    let needed = applied.iter().map(|applied| applied.min_reader).max().unwrap_or(0);
     if needed > supported {
         return Err(MigrationError::DatabaseNeedsNewerReader { needed, supported });
     }

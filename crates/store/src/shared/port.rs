@@ -23,18 +23,13 @@ use crate::retry::retried;
 impl Store for Backend {
     async fn ping(&self) -> Result<(), Error> {
         let mut connection = self.reader().await.map_err(Failure::from)?;
-        sqlx::query("SELECT 1")
-            .execute(&mut *connection)
-            .await
-            .map_err(Failure::from)?;
+        sqlx::query("SELECT 1").execute(&mut *connection).await.map_err(Failure::from)?;
         Ok(())
     }
 
     async fn installation(&self) -> Result<InstallationId, Error> {
         let mut connection = self.reader().await.map_err(Failure::from)?;
-        Ok(installation::fetch(&mut connection)
-            .await
-            .map_err(Failure::from)?)
+        Ok(installation::fetch(&mut connection).await.map_err(Failure::from)?)
     }
 
     async fn seed(&self, seed: &Seed) -> Result<(), Error> {

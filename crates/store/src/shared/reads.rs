@@ -30,10 +30,7 @@ pub(super) async fn attempt_load(
     Ok(loaded
         .into_iter()
         .map(|(id, loaded)| {
-            loaded.map_err(|fault| CorruptRow {
-                id: id.as_uuid(),
-                reason: fault.to_string(),
-            })
+            loaded.map_err(|fault| CorruptRow { id: id.as_uuid(), reason: fault.to_string() })
         })
         .collect())
 }
@@ -59,12 +56,7 @@ pub(super) async fn resource_fetch(
     loaded
         .into_iter()
         .next()
-        .map(|(id, loaded)| {
-            loaded.map_err(|fault| Failure::Corrupt {
-                id: id.as_uuid(),
-                fault,
-            })
-        })
+        .map(|(id, loaded)| loaded.map_err(|fault| Failure::Corrupt { id: id.as_uuid(), fault }))
         .transpose()
 }
 
@@ -98,9 +90,7 @@ pub(super) async fn resource_list(
     if !filter.show_deleted {
         query.push(" AND r.deleted_at IS NULL");
     }
-    query
-        .push(" ORDER BY r.id LIMIT ")
-        .push_bind(i64::from(page.limit));
+    query.push(" ORDER BY r.id LIMIT ").push_bind(i64::from(page.limit));
 
     let mut transaction = backend.begin_read().await?;
     let ids: Vec<ProvisionedResourceId> = query
@@ -115,10 +105,7 @@ pub(super) async fn resource_list(
     Ok(loaded
         .into_iter()
         .map(|(id, loaded)| {
-            loaded.map_err(|fault| CorruptRow {
-                id: id.as_uuid(),
-                reason: fault.to_string(),
-            })
+            loaded.map_err(|fault| CorruptRow { id: id.as_uuid(), reason: fault.to_string() })
         })
         .collect())
 }
@@ -166,10 +153,9 @@ pub(super) async fn deletion_fetch(
         .await?;
     match row {
         None => Ok(None),
-        Some(row) => rows::deletion(&row).map_err(|fault| Failure::Corrupt {
-            id: id.as_uuid(),
-            fault,
-        }),
+        Some(row) => {
+            rows::deletion(&row).map_err(|fault| Failure::Corrupt { id: id.as_uuid(), fault })
+        }
     }
 }
 
@@ -188,9 +174,7 @@ pub(super) async fn deletion_list(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(readable(DeletionId::KIND, "d_id", &found, rows::deletion)
-        .flatten()
-        .collect())
+    Ok(readable(DeletionId::KIND, "d_id", &found, rows::deletion).flatten().collect())
 }
 
 pub(super) async fn node_fetch(backend: &Backend, id: NodeId) -> Result<Option<Node>, Failure> {
@@ -199,13 +183,8 @@ pub(super) async fn node_fetch(backend: &Backend, id: NodeId) -> Result<Option<N
         .bind(id.as_uuid())
         .fetch_optional(&mut *connection)
         .await?;
-    row.map(|row| {
-        rows::node(&row).map_err(|fault| Failure::Corrupt {
-            id: id.as_uuid(),
-            fault,
-        })
-    })
-    .transpose()
+    row.map(|row| rows::node(&row).map_err(|fault| Failure::Corrupt { id: id.as_uuid(), fault }))
+        .transpose()
 }
 
 pub(super) async fn node_list(backend: &Backend, page: Page<NodeId>) -> Result<Vec<Node>, Failure> {
@@ -235,13 +214,8 @@ pub(super) async fn node_heartbeat(
     .bind(id.as_uuid())
     .fetch_optional(&mut *connection)
     .await?;
-    row.map(|row| {
-        heartbeat(&row).map_err(|fault| Failure::Corrupt {
-            id: id.as_uuid(),
-            fault,
-        })
-    })
-    .transpose()
+    row.map(|row| heartbeat(&row).map_err(|fault| Failure::Corrupt { id: id.as_uuid(), fault }))
+        .transpose()
 }
 
 fn heartbeat(row: &Row) -> Result<Heartbeat, Fault> {
@@ -249,10 +223,9 @@ fn heartbeat(row: &Row) -> Result<Heartbeat, Fault> {
     let requested_at = rows::time_or_null(row, "drain_requested_at")?;
     Ok(Heartbeat {
         accepted_at: rows::time(row, "last_heartbeat_at")?,
-        drain: drain_id.zip(requested_at).map(|(id, requested_at)| Drain {
-            id: DrainId::new(id),
-            requested_at,
-        }),
+        drain: drain_id
+            .zip(requested_at)
+            .map(|(id, requested_at)| Drain { id: DrainId::new(id), requested_at }),
     })
 }
 

@@ -36,8 +36,7 @@ pub(super) fn get<'r, T>(row: &'r Row, column: &str) -> Result<T, Fault>
 where
     T: Decode<'r, Db> + Type<Db>,
 {
-    row.try_get(column)
-        .map_err(|error| Fault::new(column, format!("cannot be read: {error}")))
+    row.try_get(column).map_err(|error| Fault::new(column, format!("cannot be read: {error}")))
 }
 
 pub(super) fn time(row: &Row, column: &str) -> Result<Timestamp, Fault> {
@@ -62,19 +61,13 @@ pub(super) fn member<T>(
     parse: impl FnOnce(&str) -> Option<T>,
 ) -> Result<T, Fault> {
     let text: String = get(row, column)?;
-    parse(&text).ok_or_else(|| {
-        Fault::new(
-            column,
-            format!("is `{text}`, which this version does not know"),
-        )
-    })
+    parse(&text)
+        .ok_or_else(|| Fault::new(column, format!("is `{text}`, which this version does not know")))
 }
 
 fn bytes32(row: &Row, column: &str) -> Result<[u8; 32], Fault> {
     let bytes: Vec<u8> = get(row, column)?;
-    bytes
-        .try_into()
-        .map_err(|_| Fault::new(column, "must have 32 bytes"))
+    bytes.try_into().map_err(|_| Fault::new(column, "must have 32 bytes"))
 }
 
 fn bytes32_or_null(row: &Row, column: &str) -> Result<Option<[u8; 32]>, Fault> {

@@ -44,16 +44,8 @@ async fn named(
     id: Uuid,
     name: &str,
 ) -> Result<Uuid, sqlx::Error> {
-    sqlx::query(insert)
-        .bind(id)
-        .bind(name)
-        .execute(&mut *connection)
-        .await?;
-    sqlx::query(select)
-        .bind(name)
-        .fetch_one(connection)
-        .await?
-        .try_get("id")
+    sqlx::query(insert).bind(id).bind(name).execute(&mut *connection).await?;
+    sqlx::query(select).bind(name).fetch_one(connection).await?.try_get("id")
 }
 
 async fn cloud(connection: &mut Connection, seed: &Seed) -> Result<Uuid, sqlx::Error> {

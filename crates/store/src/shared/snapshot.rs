@@ -103,10 +103,8 @@ pub(super) async fn load(
         let blockers = blockers.remove(&id).unwrap_or(Ok(Vec::new()));
         snapshots.insert(id, node.and_then(|node| snapshot(row, node, blockers?)));
     }
-    let loaded = ids
-        .iter()
-        .filter_map(|id| Some((*id, snapshots.remove(&id.as_uuid())?)))
-        .collect();
+    let loaded =
+        ids.iter().filter_map(|id| Some((*id, snapshots.remove(&id.as_uuid())?))).collect();
     Ok(loaded)
 }
 
@@ -143,10 +141,7 @@ async fn last_nodes(
     .bind(attempts)
     .fetch_all(connection)
     .await?;
-    found
-        .iter()
-        .map(|row| Ok((row.try_get("provisioned_resource_id")?, rows::node(row))))
-        .collect()
+    found.iter().map(|row| Ok((row.try_get("provisioned_resource_id")?, rows::node(row)))).collect()
 }
 
 async fn blockers(
@@ -165,9 +160,7 @@ async fn blockers(
     .await?;
     let mut blockers: HashMap<Uuid, Result<Vec<Blocker>, Fault>> = HashMap::new();
     for row in &found {
-        let of_subject = blockers
-            .entry(row.try_get("subject_id")?)
-            .or_insert(Ok(Vec::new()));
+        let of_subject = blockers.entry(row.try_get("subject_id")?).or_insert(Ok(Vec::new()));
         match (of_subject.as_mut(), rows::blocker(row)) {
             (Ok(list), Ok(blocker)) => list.push(blocker),
             (Ok(_), Err(fault)) => *of_subject = Err(fault),

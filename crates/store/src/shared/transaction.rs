@@ -18,7 +18,5 @@ pub(super) async fn begin(
 ) -> Result<Transaction<'static, Db>, sqlx::Error> {
     let pool = pool.clone();
     let begun = tokio::spawn(async move { pool.begin_with(statement).await });
-    begun
-        .await
-        .map_err(|error| sqlx::Error::Io(std::io::Error::other(error)))?
+    begun.await.map_err(|error| sqlx::Error::Io(std::io::Error::other(error)))?
 }

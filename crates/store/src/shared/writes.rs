@@ -17,20 +17,13 @@ use crate::micros::Micros;
 
 /// Insists that a conditional write met its condition.
 pub(super) fn one_row(affected: u64, refusal: impl FnOnce() -> Refusal) -> Result<(), Failure> {
-    if affected == 1 {
-        Ok(())
-    } else {
-        Err(Failure::Refused(refusal()))
-    }
+    if affected == 1 { Ok(()) } else { Err(Failure::Refused(refusal())) }
 }
 
 fn stale(kind: &str, id: impl std::fmt::Display, revision: Revision) -> Refusal {
     Refusal::new(
         ErrorKind::RevisionStale,
-        format!(
-            "{kind} {id} is no longer at revision {}; read it again",
-            revision.0
-        ),
+        format!("{kind} {id} is no longer at revision {}; read it again", revision.0),
     )
 }
 
@@ -64,10 +57,7 @@ pub(super) async fn resource_insert(
     one_row(inserted, || {
         Refusal::new(
             ErrorKind::HandleTaken,
-            format!(
-                "handle `{}` is taken in this project; choose another",
-                resource.handle
-            ),
+            format!("handle `{}` is taken in this project; choose another", resource.handle),
         )
         .at("handle")
     })
@@ -93,9 +83,7 @@ pub(super) async fn resource_update(
     .execute(connection)
     .await?
     .rows_affected();
-    one_row(updated, || {
-        stale("resource", resource.id, resource.revision)
-    })
+    one_row(updated, || stale("resource", resource.id, resource.revision))
 }
 
 pub(super) async fn attempt_insert(
@@ -154,9 +142,7 @@ pub(super) async fn attempt_update(
     .execute(connection)
     .await?
     .rows_affected();
-    one_row(updated, || {
-        stale("provisioned resource", attempt.id(), attempt.revision())
-    })
+    one_row(updated, || stale("provisioned resource", attempt.id(), attempt.revision()))
 }
 
 pub(super) async fn token_insert(
@@ -205,10 +191,7 @@ pub(super) async fn token_update(
     one_row(updated, || {
         Refusal::new(
             ErrorKind::TokenConsumed,
-            format!(
-                "bootstrap token {} was used by another node; issue a new one",
-                token.id
-            ),
+            format!("bootstrap token {} was used by another node; issue a new one", token.id),
         )
     })
 }
@@ -265,9 +248,7 @@ pub(super) async fn node_update(connection: &mut Connection, node: &Node) -> Res
     .bind(Json(&node.capabilities))
     .bind(node.drain.map(|drain| drain.id.as_uuid()))
     .bind(optional(node.drain.map(|drain| drain.requested_at)))
-    .bind(optional(
-        deregistration.map(|deregistration| deregistration.at),
-    ))
+    .bind(optional(deregistration.map(|deregistration| deregistration.at)))
     .bind(deregistration.map(|deregistration| deregistration.how.as_str()))
     .bind(deregistration.map(|deregistration| deregistration.by.as_str()))
     .bind(deregistration.and_then(|deregistration| deregistration.reason.as_deref()))
@@ -328,9 +309,7 @@ pub(super) async fn deletion_update(
     .execute(connection)
     .await?
     .rows_affected();
-    one_row(updated, || {
-        stale("deletion", deletion.id, deletion.revision)
-    })
+    one_row(updated, || stale("deletion", deletion.id, deletion.revision))
 }
 
 pub(super) async fn blockers_replace(

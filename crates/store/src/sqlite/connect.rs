@@ -49,23 +49,14 @@ impl Backend {
         let options = options(file);
         let mut connection = connect(&options).await?;
         retried!(super::migrate::migrate_up(&mut connection))?;
-        super::installation::ensure(&mut connection)
-            .await
-            .map_err(OpenError::Sqlite)?;
+        super::installation::ensure(&mut connection).await.map_err(OpenError::Sqlite)?;
         connection.close().await.map_err(OpenError::Sqlite)?;
-        let writer = pool(1)
-            .connect_with(options.clone())
-            .await
-            .map_err(OpenError::Sqlite)?;
+        let writer = pool(1).connect_with(options.clone()).await.map_err(OpenError::Sqlite)?;
         let readers = pool(READERS)
             .connect_with(options.pragma("query_only", "on"))
             .await
             .map_err(OpenError::Sqlite)?;
-        Ok(Self {
-            writer,
-            readers,
-            _lock: lock,
-        })
+        Ok(Self { writer, readers, _lock: lock })
     }
 
     /// A write transaction, alone in the database from its first statement.
@@ -91,9 +82,7 @@ impl Backend {
 
 /// Takes the directory that holds the file for this process.
 pub(crate) fn lock_directory(file: &Path) -> Result<DirectoryLock, DirectoryError> {
-    let directory = file
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
+    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     DirectoryLock::acquire(directory.unwrap_or_else(|| Path::new(".")))
 }
 

@@ -69,11 +69,7 @@ impl LocalSubstrate {
         let root = Root::open(&config.root)
             .and_then(|root| root.tidy().map(|()| root))
             .map_err(|error| failed("open the substrate root", &shown, &error))?;
-        let arguments = config
-            .agent_arguments
-            .into_iter()
-            .map(OsString::from)
-            .collect();
+        let arguments = config.agent_arguments.into_iter().map(OsString::from).collect();
         Ok(Self {
             inner: Arc::new(Inner {
                 root,
@@ -112,9 +108,7 @@ impl Substrate for LocalSubstrate {
         let batch = addresses.to_vec();
         let reports = self.blocking(move |inner| inner.observe(&batch)).await;
         reports.unwrap_or_else(|error| {
-            let unknown = CompositeReport::Unknown {
-                reason: error.to_string(),
-            };
+            let unknown = CompositeReport::Unknown { reason: error.to_string() };
             vec![unknown; addresses.len()]
         })
     }
@@ -129,10 +123,7 @@ impl Substrate for LocalSubstrate {
         let looks = PROMPT.as_millis() / PROMPT_LOOK.as_millis();
         for _ in 0..looks {
             let (address, uid) = (address.clone(), uid.to_owned());
-            match self
-                .blocking(move |inner| inner.delete(&address, &uid, tell))
-                .await??
-            {
+            match self.blocking(move |inner| inner.delete(&address, &uid, tell)).await?? {
                 Deletion::Done => return Ok(()),
                 Deletion::Waiting => tokio::time::sleep(PROMPT_LOOK).await,
             }
@@ -162,12 +153,10 @@ impl Inner {
         let before = self.root.look();
         let reports: Vec<_> = addresses
             .iter()
-            .map(
-                |address| match before.doubt(address.substrate_uid.as_deref()) {
-                    Some(reason) => CompositeReport::Unknown { reason },
-                    None => self.report(address),
-                },
-            )
+            .map(|address| match before.doubt(address.substrate_uid.as_deref()) {
+                Some(reason) => CompositeReport::Unknown { reason },
+                None => self.report(address),
+            })
             .collect();
         // A root that went away in between made everything look absent.
         let after = self.root.look();
@@ -190,9 +179,7 @@ impl Inner {
         let shown = format!("{}/{}", address.namespace, address.name);
         match Object::read(&directory) {
             Ok(None) => CompositeReport::Absent,
-            Err(error) => unknown(format!(
-                "the node directory {shown} cannot be read: {error}"
-            )),
+            Err(error) => unknown(format!("the node directory {shown} cannot be read: {error}")),
             Ok(Some(object)) => {
                 let owner = address.provisioned_resource_id.to_string();
                 if let Err(error) = self.must_be_ours(&object, &shown, Some(&owner)) {
@@ -200,9 +187,9 @@ impl Inner {
                 }
                 match live(&directory, &object) {
                     Ok(live) => CompositeReport::Present(Box::new(live)),
-                    Err(error) => unknown(format!(
-                        "the node directory {shown} cannot be read: {error}"
-                    )),
+                    Err(error) => {
+                        unknown(format!("the node directory {shown} cannot be read: {error}"))
+                    }
                 }
             }
         }
@@ -251,9 +238,7 @@ impl Inner {
                 .ensure_running(&directory)
                 .map_err(|error| failed("start the agent of", &shown, &error));
         }
-        Err(Error::Failed(format!(
-            "the node directory {shown} keeps coming and going; try again"
-        )))
+        Err(Error::Failed(format!("the node directory {shown} keeps coming and going; try again")))
     }
 
     /// *Expected flow:* check the uid → mark as terminating → SIGTERM, or
@@ -269,12 +254,7 @@ impl Inner {
         let shown = format!("{}/{}", address.namespace, address.name);
         let fail = |error: io::Error| failed("delete", &shown, &error);
         let directory = self.directory(&address.namespace, &address.name)?;
-        let done = || {
-            self.root
-                .retired_remove()
-                .map(|()| Deletion::Done)
-                .map_err(fail)
-        };
+        let done = || self.root.retired_remove().map(|()| Deletion::Done).map_err(fail);
 
         let Some(locked) = Locked::lock(&directory).map_err(fail)? else {
             return done();
@@ -292,11 +272,7 @@ impl Inner {
         }
         let age = locked.terminate().map_err(fail)?;
         if tell == Tell::Agent {
-            let signal = if age >= self.stop_grace {
-                Signal::KILL
-            } else {
-                Signal::TERM
-            };
+            let signal = if age >= self.stop_grace { Signal::KILL } else { Signal::TERM };
             process::signal(&directory, signal).map_err(fail)?;
         }
         let retired = process::without_agent(&directory, || self.root.node_retire(&directory, uid));

@@ -12,11 +12,7 @@ const FOLDER_MODE: u32 = 0o700;
 
 /// Writes a file that does not exist yet and syncs it, but not its folder.
 pub(super) fn create(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(FILE_MODE)
-        .open(path)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path)?;
     file.write_all(content)?;
     file.sync_all()
 }
@@ -37,10 +33,7 @@ pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
 }
 
 pub(super) fn create_folder(path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(FOLDER_MODE)
-        .create(path)
+    fs::DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)
 }
 
 /// `None` if there is no such file.

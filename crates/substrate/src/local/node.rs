@@ -149,10 +149,9 @@ impl Locked {
         handle.lock()?;
         let ours = handle.metadata()?;
         match fs::symlink_metadata(path) {
-            Ok(found) if (found.dev(), found.ino()) == (ours.dev(), ours.ino()) => Ok(Some(Self {
-                path: path.to_owned(),
-                _handle: handle,
-            })),
+            Ok(found) if (found.dev(), found.ino()) == (ours.dev(), ours.ino()) => {
+                Ok(Some(Self { path: path.to_owned(), _handle: handle }))
+            }
             Ok(_) => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -223,17 +222,12 @@ pub(super) fn failure(directory: &Path) -> io::Result<Option<String>> {
     let content = files::read_if_there(&directory.join(FAILURE))?;
     Ok(content.map(|content| {
         let marker: Value = serde_json::from_slice(&content).unwrap_or_default();
-        marker["message"]
-            .as_str()
-            .unwrap_or("the node is marked as failed")
-            .to_owned()
+        marker["message"].as_str().unwrap_or("the node is marked as failed").to_owned()
     }))
 }
 
 /// What the agent says of itself; null if it says nothing sensible.
 pub(super) fn status(directory: &Path) -> Value {
     let content = files::read_if_there(&directory.join(STATUS)).ok().flatten();
-    content
-        .and_then(|content| serde_json::from_slice(&content).ok())
-        .unwrap_or_default()
+    content.and_then(|content| serde_json::from_slice(&content).ok()).unwrap_or_default()
 }

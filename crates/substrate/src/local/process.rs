@@ -61,11 +61,7 @@ impl Holder {
 
 pub(super) fn holder(directory: &Path) -> io::Result<Holder> {
     let _serialized = lock_files();
-    match OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(directory.join(LOCK))
-    {
+    match OpenOptions::new().read(true).write(true).open(directory.join(LOCK)) {
         Ok(file) => holder_of(&file),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Holder::Nobody),
         Err(error) => Err(error),
@@ -140,11 +136,7 @@ pub(super) struct Starter {
 
 impl Starter {
     pub(super) fn new(program: PathBuf, arguments: Vec<OsString>) -> Self {
-        Self {
-            program,
-            arguments,
-            recent: Mutex::default(),
-        }
+        Self { program, arguments, recent: Mutex::default() }
     }
 
     /// Makes sure that a directory has an agent. Returns as soon as the
@@ -170,9 +162,7 @@ impl Starter {
             .mode(0o600)
             .open(directory.join(OUTPUT))?;
         let errors = output.try_clone()?;
-        let inherited = INHERITED
-            .iter()
-            .filter_map(|&name| Some((name, std::env::var_os(name)?)));
+        let inherited = INHERITED.iter().filter_map(|&name| Some((name, std::env::var_os(name)?)));
         let mut child = Command::new(&self.program)
             .args(&self.arguments)
             .arg(directory)
@@ -209,9 +199,6 @@ impl Starter {
     }
 
     pub(super) fn forget(&self, directory: &Path) {
-        self.recent
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(directory);
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner).remove(directory);
     }
 }

@@ -56,10 +56,7 @@ impl Root {
 
     /// Reads which root is there now.
     pub(super) fn look(&self) -> Look<'_> {
-        Look {
-            root: self,
-            found: files::read_if_there(&self.path.join(UID)),
-        }
+        Look { root: self, found: files::read_if_there(&self.path.join(UID)) }
     }
 
     /// Where the node of this name lives. `None` for names that could leave
@@ -134,12 +131,10 @@ impl Look<'_> {
                 "the substrate root {shown} has the uid {} and not {expected}: another one is in its place",
                 String::from_utf8_lossy(found.trim_ascii()),
             )),
-            Ok(None) => Some(format!(
-                "the substrate root {shown} is not there, or has lost its {UID}"
-            )),
-            Err(error) => Some(format!(
-                "the substrate root {shown} cannot be read: {error}"
-            )),
+            Ok(None) => {
+                Some(format!("the substrate root {shown} is not there, or has lost its {UID}"))
+            }
+            Err(error) => Some(format!("the substrate root {shown} cannot be read: {error}")),
         }
     }
 }
@@ -153,9 +148,7 @@ pub(super) fn unfinished(node: &Path, uid: &str) -> PathBuf {
 pub(super) fn random_uid() -> io::Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    Ok(uuid::Builder::from_random_bytes(bytes)
-        .into_uuid()
-        .to_string())
+    Ok(uuid::Builder::from_random_bytes(bytes).into_uuid().to_string())
 }
 
 #[cfg(test)]
@@ -171,19 +164,11 @@ mod tests {
         assert_eq!(root.look().doubt(None), None);
         assert_eq!(root.look().doubt(Some(root.uid())), None);
         assert!(
-            root.look()
-                .doubt(Some("recorded long ago"))
-                .unwrap()
-                .contains("recorded long ago")
+            root.look().doubt(Some("recorded long ago")).unwrap().contains("recorded long ago")
         );
 
         fs::write(path.join(UID), "another").unwrap();
-        assert!(
-            root.look()
-                .doubt(None)
-                .unwrap()
-                .contains("another one is in its place")
-        );
+        assert!(root.look().doubt(None).unwrap().contains("another one is in its place"));
         fs::remove_dir_all(&path).unwrap();
         assert!(root.look().doubt(None).unwrap().contains("not there"));
     }
@@ -196,17 +181,10 @@ mod tests {
             let starts: Vec<_> = (0..8)
                 .map(|_| scope.spawn(|| Root::open(&path).unwrap().uid().to_owned()))
                 .collect();
-            starts
-                .into_iter()
-                .map(|start| start.join().unwrap())
-                .collect()
+            starts.into_iter().map(|start| start.join().unwrap()).collect()
         });
         assert!(uids.windows(2).all(|pair| pair[0] == pair[1]), "{uids:?}");
-        assert_eq!(
-            fs::read_dir(&path).unwrap().count(),
-            1,
-            "only the uid file stays"
-        );
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 1, "only the uid file stays");
     }
 
     #[test]

@@ -32,27 +32,17 @@ async fn an_applied_composite_becomes_a_ready_node() {
     );
     assert!(!live.terminating && live.failure.is_none());
     for name in ["composite.json", "user-data", "agent.log"] {
-        let mode = fs::metadata(bench.directory().join(name))
-            .unwrap()
-            .permissions()
-            .mode();
+        let mode = fs::metadata(bench.directory().join(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
     let stored = fs::read_to_string(bench.directory().join("composite.json")).unwrap();
-    assert!(
-        !stored.contains("psb_test"),
-        "the token lies in user-data alone: {stored}"
-    );
+    assert!(!stored.contains("psb_test"), "the token lies in user-data alone: {stored}");
 }
 
 #[tokio::test]
 async fn many_applies_of_many_replicas_leave_one_agent() {
     let bench = Bench::new();
-    let replicas = [
-        bench.engine.clone(),
-        bench.another_engine(),
-        bench.another_engine(),
-    ];
+    let replicas = [bench.engine.clone(), bench.another_engine(), bench.another_engine()];
     let applies = (0..30).map(|round| {
         let engine = replicas[round % replicas.len()].clone();
         tokio::spawn(async move { engine.apply(&mk_composite().rendered()).await })
@@ -74,11 +64,7 @@ async fn a_killed_agent_is_not_ready_and_started_again() {
     let bench = Bench::new();
     let first = bench.apply_until_ready().await;
     kill_process(pid(&first), Signal::KILL).unwrap();
-    bench
-        .until("the lock is free", |report| {
-            report.live().is_some_and(|live| !live.ready)
-        })
-        .await;
+    bench.until("the lock is free", |report| report.live().is_some_and(|live| !live.ready)).await;
 
     // Within its first second an agent counts as starting, so that an apply
     // may have to be repeated, as the loop does.
@@ -96,11 +82,7 @@ async fn a_new_engine_finds_the_running_agent() {
     let found = bench.live().await;
     assert!(found.ready);
     assert_eq!((&found.uid, pid(&found)), (&before.uid, pid(&before)));
-    bench
-        .engine
-        .apply(&mk_composite().rendered())
-        .await
-        .unwrap();
+    bench.engine.apply(&mk_composite().rendered()).await.unwrap();
     assert_eq!(pid(&bench.live().await), pid(&before));
     assert_eq!(bench.lived(), 1);
 }
@@ -116,10 +98,7 @@ async fn the_document_is_taken_over_to_the_letter_and_kept_if_not_given() {
         document: Secret::new(document),
     };
     bench.engine.apply(&composite.rendered()).await.unwrap();
-    assert_eq!(
-        fs::read_to_string(bench.directory().join("user-data")).unwrap(),
-        document
-    );
+    assert_eq!(fs::read_to_string(bench.directory().join("user-data")).unwrap(), document);
 
     composite.injection = Injection::None;
     bench.engine.apply(&composite.rendered()).await.unwrap();
@@ -137,23 +116,14 @@ async fn an_object_of_another_installation_is_left_alone() {
     stranger.apply(&composite.rendered()).await.unwrap();
     let before = fs::read(bench.directory().join("composite.json")).unwrap();
 
-    let CompositeReport::Unknown { reason } = bench.report().await else {
-        panic!("not ours")
-    };
+    let CompositeReport::Unknown { reason } = bench.report().await else { panic!("not ours") };
     assert!(reason.contains("belongs to the installation"), "{reason}");
     let refused = bench.engine.apply(&mk_composite().rendered()).await;
     assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");
-    let uid = stranger.observe(&[address()]).await[0]
-        .live()
-        .unwrap()
-        .uid
-        .clone();
+    let uid = stranger.observe(&[address()]).await[0].live().unwrap().uid.clone();
     let refused = bench.engine.delete(&address(), &uid).await;
     assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");
-    assert_eq!(
-        fs::read(bench.directory().join("composite.json")).unwrap(),
-        before
-    );
+    assert_eq!(fs::read(bench.directory().join("composite.json")).unwrap(), before);
 }
 
 #[tokio::test]
@@ -166,10 +136,7 @@ async fn a_worker_that_lost_its_claim_cannot_write() {
     let refused = bench.engine.apply(&mk_composite().rendered()).await;
     assert_eq!(
         refused,
-        Err(Error::Superseded {
-            ours: ClaimToken(3),
-            found: ClaimToken(7)
-        }),
+        Err(Error::Superseded { ours: ClaimToken(3), found: ClaimToken(7) }),
         "nothing but the claim differs, and it must have been recorded"
     );
 }

@@ -16,11 +16,7 @@ async fn a_deleted_node_is_asked_to_end_and_its_directory_goes() {
     bench.delete_until_absent(&live.uid).await;
     assert!(!bench.directory().exists());
     let gone = bench.root().join(".gone");
-    assert_eq!(
-        fs::read_dir(gone).unwrap().count(),
-        0,
-        "nothing waits to be removed"
-    );
+    assert_eq!(fs::read_dir(gone).unwrap().count(), 0, "nothing waits to be removed");
     // Again, and of something that never was.
     bench.engine.delete(&address(), &live.uid).await.unwrap();
 
@@ -35,9 +31,7 @@ async fn a_node_that_does_not_listen_is_killed_after_the_grace() {
     let live = bench.apply_until_ready().await;
     let _end = EndOnDrop::new(&live);
     kill_process(pid(&live), Signal::STOP).unwrap();
-    bench
-        .until("every thread has stopped", |_| threads_are_in(&live, 'T'))
-        .await;
+    bench.until("every thread has stopped", |_| threads_are_in(&live, 'T')).await;
 
     let begun = tokio::time::Instant::now();
     bench.engine.delete(&address(), &live.uid).await.unwrap();
@@ -47,16 +41,9 @@ async fn a_node_that_does_not_listen_is_killed_after_the_grace() {
     assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");
 
     bench.delete_until_absent(&live.uid).await;
-    assert!(
-        begun.elapsed() >= grace,
-        "killed after {:?}",
-        begun.elapsed()
-    );
+    assert!(begun.elapsed() >= grace, "killed after {:?}", begun.elapsed());
     // Killed, and perhaps not yet reaped by the task that awaits it.
-    assert!(
-        test_kill_process(pid(&live)).is_err() || threads_are_in(&live, 'Z'),
-        "it still runs"
-    );
+    assert!(test_kill_process(pid(&live)).is_err() || threads_are_in(&live, 'Z'), "it still runs");
 }
 
 /// Whether all threads of the agent are in this state of `/proc`. A stop
@@ -76,11 +63,7 @@ async fn a_node_without_an_agent_can_be_deleted() {
     let bench = Bench::new();
     let live = bench.apply_until_ready().await;
     kill_process(pid(&live), Signal::KILL).unwrap();
-    bench
-        .until("the lock is free", |report| {
-            report.live().is_some_and(|live| !live.ready)
-        })
-        .await;
+    bench.until("the lock is free", |report| report.live().is_some_and(|live| !live.ready)).await;
     bench.engine.delete(&address(), &live.uid).await.unwrap();
     assert!(matches!(bench.report().await, CompositeReport::Absent));
 }
@@ -89,13 +72,8 @@ async fn a_node_without_an_agent_can_be_deleted() {
 async fn a_node_with_another_uid_is_not_deleted() {
     let bench = Bench::new();
     let live = bench.apply_until_ready().await;
-    let refused = bench
-        .engine
-        .delete(&address(), "the-uid-of-the-one-before")
-        .await;
-    let Err(Error::Conflict(message)) = refused else {
-        panic!("{refused:?}")
-    };
+    let refused = bench.engine.delete(&address(), "the-uid-of-the-one-before").await;
+    let Err(Error::Conflict(message)) = refused else { panic!("{refused:?}") };
     assert!(message.contains(&live.uid), "{message}");
     let after = bench.live().await;
     assert!(after.ready && !after.terminating, "{after:?}");
@@ -106,11 +84,7 @@ async fn a_crash_between_moving_and_removing_is_finished() {
     let bench = Bench::new();
     let live = bench.apply_until_ready().await;
     kill_process(pid(&live), Signal::KILL).unwrap();
-    bench
-        .until("the lock is free", |report| {
-            report.live().is_some_and(|live| !live.ready)
-        })
-        .await;
+    bench.until("the lock is free", |report| report.live().is_some_and(|live| !live.ready)).await;
     let leave = || {
         let gone = bench.root().join(".gone").join(&live.uid);
         fs::create_dir_all(&gone).unwrap();
@@ -132,8 +106,5 @@ async fn a_crash_between_moving_and_removing_is_finished() {
     let unfinished = bench.directory().with_file_name(".new-left-over");
     fs::create_dir_all(&unfinished).unwrap();
     bench.another_engine();
-    assert!(
-        !gone.exists() && !unfinished.exists(),
-        "the start did not finish it"
-    );
+    assert!(!gone.exists() && !unfinished.exists(), "the start did not finish it");
 }

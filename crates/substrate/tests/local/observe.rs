@@ -20,16 +20,10 @@ fn reason(report: CompositeReport) -> String {
 async fn a_root_that_is_not_there_says_nothing_about_its_nodes() {
     let bench = Bench::new();
     let uid = bench.engine.identity().await.unwrap();
-    assert_eq!(
-        uid,
-        fs::read_to_string(bench.root().join("substrate.uid")).unwrap()
-    );
+    assert_eq!(uid, fs::read_to_string(bench.root().join("substrate.uid")).unwrap());
     fs::rename(bench.root(), bench.root().with_extension("unmounted")).unwrap();
     assert!(reason(bench.report().await).contains("is not there"));
-    assert!(matches!(
-        bench.engine.identity().await,
-        Err(Error::Failed(_))
-    ));
+    assert!(matches!(bench.engine.identity().await, Err(Error::Failed(_))));
     let refused = bench.engine.apply(&mk_composite().rendered()).await;
     assert!(matches!(refused, Err(Error::Failed(_))), "{refused:?}");
     assert!(!bench.root().exists(), "an apply must not make a new root");
@@ -45,10 +39,7 @@ async fn another_root_in_the_same_place_says_nothing_either() {
     assert!(reason(bench.report().await).contains("another one is in its place"));
 
     // A restarted server opens the fresh root, and only the record tells.
-    let remembered = Address {
-        substrate_uid: Some(recorded),
-        ..address()
-    };
+    let remembered = Address { substrate_uid: Some(recorded), ..address() };
     let reports = fresh.observe(&[remembered.clone(), address()]).await;
     assert!(reason(reports[0].clone()).contains("another one is in its place"));
     assert!(matches!(reports[1], CompositeReport::Absent));
@@ -60,10 +51,7 @@ async fn another_root_in_the_same_place_says_nothing_either() {
 async fn what_cannot_be_read_is_unknown_and_one_bad_directory_spoils_no_other() {
     let bench = Bench::new();
     bench.apply_until_ready().await;
-    let named = |name: &str| Address {
-        name: name.to_owned(),
-        ..address()
-    };
+    let named = |name: &str| Address { name: name.to_owned(), ..address() };
     let namespace = bench.directory().parent().unwrap().to_owned();
     fs::create_dir(namespace.join("empty")).unwrap();
     fs::create_dir(namespace.join("broken")).unwrap();
@@ -93,11 +81,7 @@ async fn what_cannot_be_read_is_unknown_and_one_bad_directory_spoils_no_other() 
         let reason = reason(reports[index].clone());
         assert!(reason.contains(part), "{reason}");
     }
-    assert!(
-        matches!(reports[5], CompositeReport::Absent),
-        "{:?}",
-        reports[5]
-    );
+    assert!(matches!(reports[5], CompositeReport::Absent), "{:?}", reports[5]);
     assert!(reports[6].live().unwrap().ready);
 }
 
@@ -105,16 +89,8 @@ async fn what_cannot_be_read_is_unknown_and_one_bad_directory_spoils_no_other() 
 async fn a_failure_marker_and_the_status_of_the_agent_are_reported() {
     let bench = Bench::new();
     bench.apply_until_ready().await;
-    fs::write(
-        bench.directory().join("failure.json"),
-        r#"{"message": "no disk"}"#,
-    )
-    .unwrap();
-    fs::write(
-        bench.directory().join("status.json"),
-        r#"{"state": "active"}"#,
-    )
-    .unwrap();
+    fs::write(bench.directory().join("failure.json"), r#"{"message": "no disk"}"#).unwrap();
+    fs::write(bench.directory().join("status.json"), r#"{"state": "active"}"#).unwrap();
     let live = bench.live().await;
     assert_eq!(live.failure.as_deref(), Some("no disk"));
     assert_eq!(live.evidence["agent"]["state"], "active");

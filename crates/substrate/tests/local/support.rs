@@ -41,18 +41,10 @@ fn stand_in_agent() {
     if !directory.join("composite.json").exists() {
         return;
     }
-    let lock = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open("agent.lock")
-        .unwrap();
+    let lock =
+        OpenOptions::new().write(true).create(true).truncate(false).open("agent.lock").unwrap();
     fcntl_lock(&lock, FlockOperation::NonBlockingLockExclusive).expect("another agent is alive");
-    let mut lived = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open("lived")
-        .unwrap();
+    let mut lived = OpenOptions::new().append(true).create(true).open("lived").unwrap();
     writeln!(lived, "{}", std::process::id()).unwrap();
     while directory.exists() {
         std::thread::park_timeout(Duration::from_millis(50));
@@ -73,11 +65,7 @@ impl Bench {
     pub(crate) fn with_grace(stop_grace: Duration) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let engine = open(folder.path().join("root"), OURS, stop_grace);
-        Self {
-            folder,
-            engine,
-            stop_grace,
-        }
+        Self { folder, engine, stop_grace }
     }
 
     /// Another replica, or this one after it was killed and started again.
@@ -138,10 +126,7 @@ impl Bench {
         };
         if tokio::time::timeout(PATIENCE, look).await.is_err() {
             let log = fs::read_to_string(self.directory().join("agent.log")).unwrap_or_default();
-            panic!(
-                "not within {PATIENCE:?}: {what}; {:?}; agent.log:\n{log}",
-                self.report().await
-            );
+            panic!("not within {PATIENCE:?}: {what}; {:?}; agent.log:\n{log}", self.report().await);
         }
     }
 
@@ -154,11 +139,7 @@ impl Bench {
             }
         };
         let done = tokio::time::timeout(PATIENCE, apply).await;
-        assert!(
-            done.is_ok(),
-            "not ready within {PATIENCE:?}: {:?}",
-            self.report().await
-        );
+        assert!(done.is_ok(), "not ready within {PATIENCE:?}: {:?}", self.report().await);
         self.live().await
     }
 
@@ -170,19 +151,12 @@ impl Bench {
             }
         };
         let done = tokio::time::timeout(PATIENCE, delete).await;
-        assert!(
-            done.is_ok(),
-            "not absent within {PATIENCE:?}: {:?}",
-            self.report().await
-        );
+        assert!(done.is_ok(), "not absent within {PATIENCE:?}: {:?}", self.report().await);
     }
 
     /// How many processes ever held the lock.
     pub(crate) fn lived(&self) -> usize {
-        fs::read_to_string(self.directory().join("lived"))
-            .unwrap_or_default()
-            .lines()
-            .count()
+        fs::read_to_string(self.directory().join("lived")).unwrap_or_default().lines().count()
     }
 }
 
@@ -195,21 +169,13 @@ impl Drop for Bench {
             Err(error) => error.kind() == io::ErrorKind::NotFound,
         });
         if !removed && !std::thread::panicking() {
-            panic!(
-                "{} cannot be removed, agents in it live on",
-                self.folder.path().display()
-            );
+            panic!("{} cannot be removed, agents in it live on", self.folder.path().display());
         }
     }
 }
 
 fn open(root: PathBuf, installation: u128, stop_grace: Duration) -> LocalSubstrate {
-    let arguments = [
-        "--exact",
-        "support::stand_in_agent",
-        "--ignored",
-        "--nocapture",
-    ];
+    let arguments = ["--exact", "support::stand_in_agent", "--ignored", "--nocapture"];
     LocalSubstrate::open(LocalConfig {
         root,
         agent_program: std::env::current_exe().unwrap(),
@@ -261,11 +227,7 @@ pub(crate) struct Composite {
 pub(crate) fn mk_composite() -> Composite {
     let id = BootstrapTokenId::new(Uuid::from_u128(20));
     let token = Secret::new("psb_test_aaaa_node_bbbbbbbbbbbbbbbbbbbbbbbb");
-    Composite {
-        installation: OURS,
-        claim_token: 3,
-        injection: Injection::Fresh { id, token },
-    }
+    Composite { installation: OURS, claim_token: 3, injection: Injection::Fresh { id, token } }
 }
 
 impl Composite {
@@ -277,14 +239,7 @@ impl Composite {
             orphan_after_ms: 600_000,
         };
         let claim_token = ClaimToken(self.claim_token);
-        render(
-            &mk_snapshot(),
-            NAMESPACE,
-            &settings,
-            claim_token,
-            &self.injection,
-        )
-        .unwrap()
+        render(&mk_snapshot(), NAMESPACE, &settings, claim_token, &self.injection).unwrap()
     }
 }
 

@@ -29,12 +29,7 @@ pub(super) fn find() -> Option<PathBuf> {
     let versions = newest_first(Path::new(DEBIAN_FOLDER));
     let configured = folder_of_pg_config();
     let searched = env::var_os("PATH").unwrap_or_default();
-    first_complete(
-        versions
-            .into_iter()
-            .chain(configured)
-            .chain(env::split_paths(&searched)),
-    )
+    first_complete(versions.into_iter().chain(configured).chain(env::split_paths(&searched)))
 }
 
 /// `psql`, which is all that a server somebody else started asks for.
@@ -43,11 +38,7 @@ pub(super) fn find_psql() -> PathBuf {
 }
 
 fn first_complete(folders: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
-    folders.into_iter().find(|folder| {
-        PROGRAMS
-            .iter()
-            .all(|program| folder.join(program).is_file())
-    })
+    folders.into_iter().find(|folder| PROGRAMS.iter().all(|program| folder.join(program).is_file()))
 }
 
 /// The `bin` folders of the versions under `parent`. Compared as numbers: 15
@@ -63,27 +54,17 @@ fn newest_first(parent: &Path) -> Vec<PathBuf> {
         })
         .collect();
     versions.sort();
-    versions
-        .into_iter()
-        .rev()
-        .map(|(_, folder)| folder)
-        .collect()
+    versions.into_iter().rev().map(|(_, folder)| folder).collect()
 }
 
 fn version_of(name: &OsString) -> Option<Vec<u32>> {
-    name.to_str()?
-        .split('.')
-        .map(|part| part.parse().ok())
-        .collect()
+    name.to_str()?.split('.').map(|part| part.parse().ok()).collect()
 }
 
 fn folder_of_pg_config() -> Option<PathBuf> {
     let answer = Command::new("pg_config").arg("--bindir").output().ok()?;
     let folder = String::from_utf8(answer.stdout).ok()?;
-    answer
-        .status
-        .success()
-        .then(|| PathBuf::from(folder.trim()))
+    answer.status.success().then(|| PathBuf::from(folder.trim()))
 }
 
 #[cfg(test)]
@@ -120,9 +101,6 @@ mod tests {
     fn nothing_installed_is_nothing_found() {
         let parent = tempfile::tempdir().unwrap();
         assert_eq!(first_complete(newest_first(parent.path())), None);
-        assert_eq!(
-            newest_first(&parent.path().join("absent")),
-            Vec::<PathBuf>::new()
-        );
+        assert_eq!(newest_first(&parent.path().join("absent")), Vec::<PathBuf>::new());
     }
 }

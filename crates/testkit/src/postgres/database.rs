@@ -98,12 +98,7 @@ impl Postgres {
 fn run(psql: &Path, url: &str, statements: &[&str]) -> anyhow::Result<()> {
     let mut command = Command::new(psql);
     command
-        .args([
-            "--no-psqlrc",
-            "--quiet",
-            "--no-password",
-            "--set=ON_ERROR_STOP=1",
-        ])
+        .args(["--no-psqlrc", "--quiet", "--no-password", "--set=ON_ERROR_STOP=1"])
         .arg(format!("--dbname={url}"))
         .env("PGCONNECT_TIMEOUT", "10")
         // "does not exist, skipping" is a notice nobody needs.
@@ -113,10 +108,7 @@ fn run(psql: &Path, url: &str, statements: &[&str]) -> anyhow::Result<()> {
         command.arg(format!("--command={statement}"));
     }
     let answer = command.output().with_context(|| {
-        format!(
-            "cannot run {} (apt-get install postgresql-client)",
-            psql.display()
-        )
+        format!("cannot run {} (apt-get install postgresql-client)", psql.display())
     })?;
     if !answer.status.success() {
         bail!("{}", String::from_utf8_lossy(&answer.stderr).trim());
@@ -130,13 +122,7 @@ fn unique_name(hint: &str) -> String {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     let hint: String = hint
         .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() {
-                c.to_ascii_lowercase()
-            } else {
-                '_'
-            }
-        })
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' })
         .take(LONGEST_HINT)
         .collect();
     let number = COUNTER.fetch_add(1, Ordering::Relaxed);
@@ -158,11 +144,7 @@ mod tests {
         assert_ne!(first, second);
         for name in [first, second] {
             assert!(name.len() <= 63, "{name} would be cut by the server");
-            assert!(
-                name.chars()
-                    .all(|c| matches!(c, 'a'..='z' | '0'..='9' | '_')),
-                "{name}"
-            );
+            assert!(name.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9' | '_')), "{name}");
         }
     }
 

@@ -68,16 +68,8 @@ impl Keeper {
     fn spawn(programs: &Path, settings: impl FnOnce(&Path) -> Vec<String>) -> anyhow::Result<Self> {
         // PostgreSQL refuses to run as root, and the account that it then runs
         // under can enter `/tmp`, but maybe not a TMPDIR of root's.
-        let account = if is_root() {
-            Some(postgres_account()?)
-        } else {
-            None
-        };
-        let parent = if account.is_some() {
-            PathBuf::from("/tmp")
-        } else {
-            env::temp_dir()
-        };
+        let account = if is_root() { Some(postgres_account()?) } else { None };
+        let parent = if account.is_some() { PathBuf::from("/tmp") } else { env::temp_dir() };
         let folder = tempfile::Builder::new()
             .prefix("slipway-postgres-")
             .tempdir_in(&parent)
@@ -109,9 +101,7 @@ impl Keeper {
                 .with_context(|| format!("cannot give {} away", folder.path().display()))?;
             command.uid(user).gid(group);
         }
-        let shell = command
-            .spawn()
-            .context("cannot start sh, which keeps PostgreSQL")?;
+        let shell = command.spawn().context("cannot start sh, which keeps PostgreSQL")?;
         // From here on the keeper removes it.
         let folder = folder.keep();
         Ok(Self { shell, folder })
@@ -157,12 +147,7 @@ fn postgres_account() -> anyhow::Result<Account> {
             );
         }
         let text = String::from_utf8_lossy(&answer.stdout);
-        text.trim()
-            .parse()
-            .with_context(|| format!("id answered {text:?} for postgres"))
+        text.trim().parse().with_context(|| format!("id answered {text:?} for postgres"))
     };
-    Ok(Account {
-        user: ask("-u")?,
-        group: ask("-g")?,
-    })
+    Ok(Account { user: ask("-u")?, group: ask("-g")? })
 }

@@ -43,11 +43,7 @@ impl Postgres {
                     let url = format!("postgres://postgres@127.0.0.1:{port}/postgres");
                     let url = ServerUrl::parse(&url)?;
                     let psql = programs.join("psql");
-                    return Ok(Some(Self {
-                        url,
-                        psql,
-                        keeper: Some(keeper),
-                    }));
+                    return Ok(Some(Self { url, psql, keeper: Some(keeper) }));
                 }
                 Err(Failure::PortTaken) => {}
                 Err(Failure::Other(error)) => return Err(error),
@@ -58,11 +54,7 @@ impl Postgres {
 
     /// A server that somebody else started and will stop.
     pub fn at(url: &str) -> anyhow::Result<Self> {
-        Ok(Self {
-            url: ServerUrl::parse(url)?,
-            psql: binaries::find_psql(),
-            keeper: None,
-        })
+        Ok(Self { url: ServerUrl::parse(url)?, psql: binaries::find_psql(), keeper: None })
     }
 
     /// The URL of its maintenance database.
@@ -131,11 +123,7 @@ impl ServerUrl {
                  postgres://user@host:port/database"
             );
         };
-        Ok(Self {
-            whole: url.to_owned(),
-            base,
-            query,
-        })
+        Ok(Self { whole: url.to_owned(), base, query })
     }
 
     fn with_database(&self, name: &str) -> String {
@@ -164,17 +152,9 @@ mod tests {
 
     #[test]
     fn a_url_without_database_is_refused_without_repeating_its_password() {
-        for url in [
-            "postgres://u:secret@h",
-            "postgres://u:secret@h/",
-            "mysql://h/secret",
-            "x",
-        ] {
+        for url in ["postgres://u:secret@h", "postgres://u:secret@h/", "mysql://h/secret", "x"] {
             let error = ServerUrl::parse(url).unwrap_err().to_string();
-            assert!(
-                error.contains("postgres://user@host:port/database"),
-                "{url}: {error}"
-            );
+            assert!(error.contains("postgres://user@host:port/database"), "{url}: {error}");
             assert!(!error.contains("secret"), "{url}: {error}");
         }
     }
@@ -183,10 +163,7 @@ mod tests {
     fn only_a_durable_server_syncs() {
         let fsync = |durable| {
             let lines = settings(Path::new("folder"), 1, Options { durable });
-            lines
-                .into_iter()
-                .find(|line| line.starts_with("fsync"))
-                .unwrap()
+            lines.into_iter().find(|line| line.starts_with("fsync")).unwrap()
         };
         assert_eq!(fsync(true), "fsync = on");
         assert_eq!(fsync(false), "fsync = off");

@@ -2,12 +2,7 @@
 
 use super::tree::Tree;
 
-const AT_THE_ROOT: [&str; 4] = [
-    "ARCHITECTURE.md",
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "README.md",
-];
+const AT_THE_ROOT: [&str; 4] = ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md"];
 const OUR_FOLDERS: [&str; 5] = ["crates/", "docs/", "deploy/", ".ci/", ".cargo/"];
 const OUR_ENDINGS: [&str; 3] = [".rs", ".md", ".toml"];
 
@@ -61,9 +56,7 @@ pub(super) fn code_spans(line: &str) -> impl Iterator<Item = &str> {
 fn looks_like_path(span: &str) -> bool {
     let elsewhere = span.starts_with(['/', '~', '$']) || span.contains("://");
     let is_ours = OUR_FOLDERS.iter().any(|folder| span.starts_with(folder))
-        || OUR_ENDINGS
-            .iter()
-            .any(|ending| without_line(span).ends_with(ending));
+        || OUR_ENDINGS.iter().any(|ending| without_line(span).ends_with(ending));
     span.contains('/') && !elsewhere && !span.contains(char::is_whitespace) && is_ours
 }
 
@@ -80,9 +73,7 @@ fn without_line(span: &str) -> &str {
 fn exists(tree: &Tree, folder: &str, span: &str) -> bool {
     let path = without_line(span);
     let path = match path.find(['*', '<', '{', '…']) {
-        Some(pattern) => path[..pattern]
-            .rsplit_once('/')
-            .map_or("", |(folder, _)| folder),
+        Some(pattern) => path[..pattern].rsplit_once('/').map_or("", |(folder, _)| folder),
         None => path,
     };
     tree.contains(path) || resolve(folder, path).is_some_and(|path| tree.contains(&path))
@@ -183,18 +174,9 @@ mod tests {
 
     #[test]
     fn fenced_blocks_and_other_files_are_left_alone() {
-        assert_eq!(
-            check_text("README.md", "```\n`crates/gone`\n```\n"),
-            Vec::<String>::new()
-        );
-        assert_eq!(
-            check_text("crates/core/NOTES.md", "`crates/gone`"),
-            Vec::<String>::new()
-        );
-        assert_eq!(
-            check_text("README.md", "```\n```\n`crates/gone`\n").len(),
-            1
-        );
+        assert_eq!(check_text("README.md", "```\n`crates/gone`\n```\n"), Vec::<String>::new());
+        assert_eq!(check_text("crates/core/NOTES.md", "`crates/gone`"), Vec::<String>::new());
+        assert_eq!(check_text("README.md", "```\n```\n`crates/gone`\n").len(), 1);
     }
 
     #[test]

@@ -42,18 +42,7 @@ const NEVER_SHIPS: [&str; 3] = ["bench", "testkit", "xtask"];
 /// Crates of others that would bring I/O, a clock or chance where decisions
 /// are made, or an adapter where only ports belong.
 const FORBIDDEN: [(&str, &[&str]); 2] = [
-    (
-        "core",
-        &[
-            "axum",
-            "getrandom",
-            "kube",
-            "rand",
-            "reqwest",
-            "sqlx",
-            "tokio",
-        ],
-    ),
+    ("core", &["axum", "getrandom", "kube", "rand", "reqwest", "sqlx", "tokio"]),
     ("app", &["axum", "kube", "reqwest", "sqlx"]),
 ];
 
@@ -75,10 +64,8 @@ pub(super) fn check(tree: &Tree) -> Vec<String> {
                 continue;
             }
         };
-        let forbidden = FORBIDDEN
-            .iter()
-            .find(|(name, _)| *name == folder)
-            .map(|(_, crates)| *crates);
+        let forbidden =
+            FORBIDDEN.iter().find(|(name, _)| *name == folder).map(|(_, crates)| *crates);
         for used in shipped_dependencies(&manifest) {
             if let Some(ours) = folder_of_package(&used) {
                 let allowed = match may_use {
@@ -102,10 +89,7 @@ pub(super) fn check_lints(tree: &Tree) -> Vec<String> {
     tree.manifests()
         .filter(|(_, _, text)| {
             let manifest = text.parse::<toml::Table>().unwrap_or_default();
-            manifest
-                .get("lints")
-                .and_then(|lints| lints.get("workspace")?.as_bool())
-                != Some(true)
+            manifest.get("lints").and_then(|lints| lints.get("workspace")?.as_bool()) != Some(true)
         })
         .map(|(_, path, _)| format!("{path}: add `[lints] workspace = true`"))
         .collect()
@@ -113,21 +97,14 @@ pub(super) fn check_lints(tree: &Tree) -> Vec<String> {
 
 /// Our packages are `slipway-<folder>`, the binary's is `slipway`.
 fn folder_of_package(package: &str) -> Option<&str> {
-    if package == "slipway" {
-        Some(package)
-    } else {
-        package.strip_prefix("slipway-")
-    }
+    if package == "slipway" { Some(package) } else { package.strip_prefix("slipway-") }
 }
 
 /// Package names, also where a dependency is renamed.
 fn shipped_dependencies(manifest: &toml::Table) -> Vec<String> {
     let targets = manifest.get("target").and_then(toml::Value::as_table);
     let sections = std::iter::once(manifest).chain(
-        targets
-            .into_iter()
-            .flat_map(|table| table.values())
-            .filter_map(toml::Value::as_table),
+        targets.into_iter().flat_map(|table| table.values()).filter_map(toml::Value::as_table),
     );
     sections
         .flat_map(|section| ["dependencies", "build-dependencies"].map(|kind| section.get(kind)))
@@ -146,10 +123,7 @@ mod tests {
     use super::{Tree, check, check_lints};
 
     fn check_one(folder: &str, manifest: &str) -> Vec<String> {
-        check(&Tree::of(&[(
-            &format!("crates/{folder}/Cargo.toml"),
-            manifest,
-        )]))
+        check(&Tree::of(&[(&format!("crates/{folder}/Cargo.toml"), manifest)]))
     }
 
     #[test]
@@ -178,9 +152,7 @@ mod tests {
             let manifest = format!("[dependencies]\nslipway-{used}.workspace = true");
             assert_eq!(
                 check_one(folder, &manifest),
-                [format!(
-                    "crates/{folder}/Cargo.toml: `{folder}` must not use `{used}`"
-                )]
+                [format!("crates/{folder}/Cargo.toml: `{folder}` must not use `{used}`")]
             );
         }
     }

@@ -27,48 +27,27 @@ pub(super) fn check(tree: &Tree) -> Vec<String> {
             column = None;
             continue;
         }
-        let cells: Vec<&str> = line
-            .trim()
-            .trim_matches('|')
-            .split('|')
-            .map(str::trim)
-            .collect();
+        let cells: Vec<&str> = line.trim().trim_matches('|').split('|').map(str::trim).collect();
         let Some(column) = column else {
-            column = cells
-                .iter()
-                .position(|cell| cell.eq_ignore_ascii_case(COLUMN));
+            column = cells.iter().position(|cell| cell.eq_ignore_ascii_case(COLUMN));
             continue;
         };
-        if cells
-            .iter()
-            .all(|cell| cell.chars().all(|c| matches!(c, '-' | ':' | ' ')))
-        {
+        if cells.iter().all(|cell| cell.chars().all(|c| matches!(c, '-' | ':' | ' '))) {
             continue;
         }
         rows += 1;
         let proof = cells.get(column).copied().unwrap_or_default();
-        let later = proof
-            .split(|c: char| !c.is_alphanumeric())
-            .any(|word| word == "later");
+        let later = proof.split(|c: char| !c.is_alphanumeric()).any(|word| word == "later");
         let named: Vec<&str> = code_spans(proof).filter_map(function_name).collect();
         if named.is_empty() && !later {
-            wrong.push(format!(
-                "{DOCUMENT}:{number}: names no test and does not say \"later\""
-            ));
+            wrong.push(format!("{DOCUMENT}:{number}: names no test and does not say \"later\""));
         }
-        for name in named
-            .into_iter()
-            .filter(|name| !later && !functions.contains(name))
-        {
-            wrong.push(format!(
-                "{DOCUMENT}:{number}: there is no `fn {name}` under crates/"
-            ));
+        for name in named.into_iter().filter(|name| !later && !functions.contains(name)) {
+            wrong.push(format!("{DOCUMENT}:{number}: there is no `fn {name}` under crates/"));
         }
     }
     if rows == 0 {
-        wrong.push(format!(
-            "{DOCUMENT}: no table with a column \"{COLUMN}\" under \"{SECTION}\""
-        ));
+        wrong.push(format!("{DOCUMENT}: no table with a column \"{COLUMN}\" under \"{SECTION}\""));
     }
     wrong
 }
@@ -87,9 +66,7 @@ fn section(text: &str) -> impl Iterator<Item = (usize, &str)> {
 fn function_name(span: &str) -> Option<&str> {
     let name = span.trim_end_matches("()").rsplit("::").next()?;
     let is_name = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
     is_name.then_some(name)
 }
 
@@ -98,16 +75,11 @@ fn functions(tree: &Tree) -> HashSet<&str> {
     tree.rust_files()
         .flat_map(|(_, text)| text.lines())
         .filter(|line| !line.trim_start().starts_with("//"))
-        .flat_map(|line| {
-            line.match_indices("fn ")
-                .map(move |(start, _)| (line, start))
-        })
+        .flat_map(|line| line.match_indices("fn ").map(move |(start, _)| (line, start)))
         .filter(|(line, start)| line[..*start].chars().next_back().is_none_or(|c| c == ' '))
         .filter_map(|(line, start)| {
             let rest = &line[start + "fn ".len()..];
-            let end = rest
-                .find(|c: char| !c.is_alphanumeric() && c != '_')
-                .unwrap_or(rest.len());
+            let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
             (end > 0).then(|| &rest[..end])
         })
         .collect()
@@ -123,10 +95,7 @@ mod tests {
         let text = format!(
             "# A\n\n## Invariants\n\n| # | invariant | proved by |\n|---|---|---|\n{rows}\n## Next\n"
         );
-        check(&Tree::of(&[
-            ("ARCHITECTURE.md", &text),
-            ("crates/core/src/phase.rs", SOURCE),
-        ]))
+        check(&Tree::of(&[("ARCHITECTURE.md", &text), ("crates/core/src/phase.rs", SOURCE)]))
     }
 
     #[test]
@@ -154,10 +123,7 @@ mod tests {
 
     #[test]
     fn a_document_without_the_table_is_found_and_no_document_is_fine() {
-        assert_eq!(
-            check(&Tree::of(&[("ARCHITECTURE.md", "# A\n\n## Invariants\n")])).len(),
-            1
-        );
+        assert_eq!(check(&Tree::of(&[("ARCHITECTURE.md", "# A\n\n## Invariants\n")])).len(), 1);
         assert_eq!(check(&Tree::of(&[])), Vec::<String>::new());
     }
 }

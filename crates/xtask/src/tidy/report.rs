@@ -65,10 +65,7 @@ pub fn check_and_report(root: &Path) -> anyhow::Result<()> {
 /// exceed; 0 of none.
 fn percentile(values: &[usize], percent: usize) -> usize {
     let rank = (values.len() * percent).div_ceil(100);
-    rank.checked_sub(1)
-        .and_then(|index| values.get(index))
-        .copied()
-        .unwrap_or(0)
+    rank.checked_sub(1).and_then(|index| values.get(index)).copied().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -46,17 +46,14 @@ pub(super) fn check_roots(tree: &Tree) -> Vec<String> {
     tree.source_files()
         .filter(|(path, _)| is_root(path))
         .flat_map(|(path, text)| {
-            text.lines()
-                .enumerate()
-                .filter(|(_, line)| is_logic(line))
-                .map(move |(index, line)| {
-                    format!(
-                        "{path}:{}: `{}` belongs in a file of its own; \
+            text.lines().enumerate().filter(|(_, line)| is_logic(line)).map(move |(index, line)| {
+                format!(
+                    "{path}:{}: `{}` belongs in a file of its own; \
                      this one holds docs, mod lines and re-exports",
-                        index + 1,
-                        line.trim_end_matches(['{', ' '])
-                    )
-                })
+                    index + 1,
+                    line.trim_end_matches(['{', ' '])
+                )
+            })
         })
         .collect()
 }
@@ -69,9 +66,8 @@ fn is_logic(line: &str) -> bool {
         return false;
     }
     // Before `fn` and `impl` stand only visibility and qualifiers.
-    let qualifiers = [
-        "pub", "crate)", "super)", "async", "const", "unsafe", "extern", "\"C\"", "default",
-    ];
+    let qualifiers =
+        ["pub", "crate)", "super)", "async", "const", "unsafe", "extern", "\"C\"", "default"];
     let first = words.find(|word| !qualifiers.contains(word));
     matches!(first, Some("fn" | "impl"))
 }
@@ -81,27 +77,16 @@ pub(super) fn check_leftovers(tree: &Tree) -> Vec<String> {
     // Taken apart, so that this file does not find itself.
     let marks = [concat!("TO", "DO"), concat!("FIX", "ME")];
     let macros = [concat!("to", "do!"), concat!("unimple", "mented!")];
-    let places = [
-        concat!("/wo", "rk/"),
-        concat!("/fa", "rm/"),
-        concat!("/ho", "me/"),
-    ];
+    let places = [concat!("/wo", "rk/"), concat!("/fa", "rm/"), concat!("/ho", "me/")];
     let mut wrong = Vec::new();
     for (path, text) in tree.files() {
         for (index, line) in text.lines().enumerate() {
             let at = || format!("{path}:{}", index + 1);
-            for mark in marks
-                .iter()
-                .chain(&macros)
-                .filter(|mark| has_word(line, mark))
-            {
+            for mark in marks.iter().chain(&macros).filter(|mark| has_word(line, mark)) {
                 wrong.push(format!("{}: `{mark}`: finish it, or write an issue", at()));
             }
             for place in places.iter().filter(|place| has_absolute(line, place)) {
-                wrong.push(format!(
-                    "{}: `{place}` is a path of somebody's machine",
-                    at()
-                ));
+                wrong.push(format!("{}: `{place}` is a path of somebody's machine", at()));
             }
         }
     }
@@ -151,19 +136,14 @@ mod tests {
         ]);
         assert_eq!(
             check_sizes(&tree),
-            [format!(
-                "crates/a/tests/longer.rs: 801 lines, at most {MOST_LINES}: split it"
-            )]
+            [format!("crates/a/tests/longer.rs: 801 lines, at most {MOST_LINES}: split it")]
         );
     }
 
     #[test]
     fn tests_are_not_production_lines() {
         let tree = Tree::of(&[
-            (
-                "crates/a/src/three.rs",
-                "1\n2\n3\n#[cfg(test)]\nmod tests {\n}\n",
-            ),
+            ("crates/a/src/three.rs", "1\n2\n3\n#[cfg(test)]\nmod tests {\n}\n"),
             ("crates/a/src/two.rs", "1\n2\n"),
             ("crates/a/src/two/tests.rs", "1\n"),
             ("crates/a/tests/all.rs", "1\n"),
@@ -194,10 +174,7 @@ mod tests {
     fn the_root_of_a_module_may_declare() {
         let text = "//! fn in words.\npub mod implementations;\npub use a::fn_like;\n\
                     pub const A: usize = 1;\n#[cfg(test)]\nmod tests {\n    fn f() {}\n}\n";
-        let tree = Tree::of(&[
-            ("crates/a/src/lib.rs", text),
-            ("crates/a/src/b.rs", "fn f() {}\n"),
-        ]);
+        let tree = Tree::of(&[("crates/a/src/lib.rs", text), ("crates/a/src/b.rs", "fn f() {}\n")]);
         assert_eq!(check_roots(&tree), Vec::<String>::new());
     }
 

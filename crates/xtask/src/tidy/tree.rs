@@ -34,11 +34,7 @@ impl Tree {
             if NOT_OURS.contains(&name.as_str()) {
                 continue;
             }
-            let path = if folder.is_empty() {
-                name
-            } else {
-                format!("{folder}/{name}")
-            };
+            let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
             let kind = entry.file_type().with_context(reading)?;
             if kind.is_dir() {
                 self.read_folder(root, &path)?;
@@ -71,21 +67,17 @@ impl Tree {
 
     /// All files, in the order of their paths.
     pub(super) fn files(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.texts
-            .iter()
-            .map(|(path, text)| (path.as_str(), text.as_str()))
+        self.texts.iter().map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
     /// The Rust files of all crates, tests included.
     pub(super) fn rust_files(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.files()
-            .filter(|(path, _)| path.starts_with("crates/") && path.ends_with(".rs"))
+        self.files().filter(|(path, _)| path.starts_with("crates/") && path.ends_with(".rs"))
     }
 
     /// The Rust files of `crates/*/src`.
     pub(super) fn source_files(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.rust_files()
-            .filter(|(path, _)| path.split('/').nth(2) == Some("src"))
+        self.rust_files().filter(|(path, _)| path.split('/').nth(2) == Some("src"))
     }
 
     /// The manifests of all crates: the crate's folder name, path, text.
@@ -123,11 +115,7 @@ mod tests {
     #[test]
     fn a_real_folder_is_read_without_what_is_not_ours() {
         let root = tempfile::tempdir().unwrap();
-        for (folder, file) in [
-            ("crates/a", "Cargo.toml"),
-            ("target/debug", "x"),
-            (".git", "y"),
-        ] {
+        for (folder, file) in [("crates/a", "Cargo.toml"), ("target/debug", "x"), (".git", "y")] {
             std::fs::create_dir_all(root.path().join(folder)).unwrap();
             std::fs::write(root.path().join(folder).join(file), "text").unwrap();
         }
@@ -136,9 +124,6 @@ mod tests {
         let tree = Tree::read(root.path()).unwrap();
         let files: Vec<_> = tree.files().collect();
         assert_eq!(files, [("crates/a/Cargo.toml", "text"), ("image", "")]);
-        assert_eq!(
-            tree.manifests().next(),
-            Some(("a", "crates/a/Cargo.toml", "text"))
-        );
+        assert_eq!(tree.manifests().next(), Some(("a", "crates/a/Cargo.toml", "text")));
     }
 }

@@ -18,9 +18,7 @@ pub(super) async fn a_caller_that_goes_away_leaves_nothing_open(world: &World) {
     let mut finished = [0; 3];
     for polls in 0..MOST_POLLS {
         let outcomes = [
-            polled(world.declare(&world.handle()), polls)
-                .await
-                .map(|outcome| outcome.map(drop)),
+            polled(world.declare(&world.handle()), polls).await.map(|outcome| outcome.map(drop)),
             polled(world.wake(declared.attempt), polls).await,
             polled(world.store.attempt_load(&[declared.attempt]), polls)
                 .await
@@ -33,18 +31,10 @@ pub(super) async fn a_caller_that_goes_away_leaves_nothing_open(world: &World) {
         }
     }
     for finished in finished {
-        assert!(
-            finished > 0,
-            "none of the callers was let finish; raise the number of polls"
-        );
-        assert!(
-            finished < MOST_POLLS,
-            "none of the callers went away in the middle"
-        );
+        assert!(finished > 0, "none of the callers was let finish; raise the number of polls");
+        assert!(finished < MOST_POLLS, "none of the callers went away in the middle");
     }
-    world
-        .check(mark, declared, "after callers that went away")
-        .await;
+    world.check(mark, declared, "after callers that went away").await;
 }
 
 /// Polls a future at most so many times and then drops it where it is.

@@ -17,38 +17,17 @@ async fn declared(world: &World) -> Declared {
 
 pub(super) async fn a_claimed_attempt_is_not_claimed_again(world: &World) {
     world.park_all().await;
-    assert_eq!(
-        world.store.attempt_overdue().await.expect("an answer"),
-        None,
-        "all is parked"
-    );
+    assert_eq!(world.store.attempt_overdue().await.expect("an answer"), None, "all is parked");
     let declared = declared(world).await;
     let overdue = world.store.attempt_overdue().await.expect("an answer");
     assert!(overdue.is_some(), "what waits for a claim is overdue");
-    let claimed = world
-        .claim(declared.attempt)
-        .await
-        .expect("a fresh attempt is due");
-    assert_eq!(
-        world.snapshot(declared.attempt).await.claim_token,
-        claimed.claim_token
-    );
+    let claimed = world.claim(declared.attempt).await.expect("a fresh attempt is due");
+    assert_eq!(world.snapshot(declared.attempt).await.claim_token, claimed.claim_token);
     assert!(world.claim(declared.attempt).await.is_none());
-    assert_eq!(
-        world.store.attempt_overdue().await.expect("an answer"),
-        None,
-        "all is claimed"
-    );
+    assert_eq!(world.store.attempt_overdue().await.expect("an answer"), None, "all is claimed");
     world.wake(declared.attempt).await.expect("a wake");
-    assert!(
-        world.claim(declared.attempt).await.is_none(),
-        "a wake does not break a lease"
-    );
-    world
-        .store
-        .attempt_release(&[])
-        .await
-        .expect("releasing nothing");
+    assert!(world.claim(declared.attempt).await.is_none(), "a wake does not break a lease");
+    world.store.attempt_release(&[]).await.expect("releasing nothing");
 }
 
 pub(super) async fn a_claim_takes_no_more_than_it_was_asked_for(world: &World) {
@@ -56,105 +35,50 @@ pub(super) async fn a_claim_takes_no_more_than_it_was_asked_for(world: &World) {
     for _ in 0..3 {
         declared(world).await;
     }
-    let first = world
-        .store
-        .attempt_claim("suite", 2, LEASE)
-        .await
-        .expect("a claim");
+    let first = world.store.attempt_claim("suite", 2, LEASE).await.expect("a claim");
     assert_eq!(first.len(), 2);
-    let second = world
-        .store
-        .attempt_claim("suite", 2, LEASE)
-        .await
-        .expect("a claim");
+    let second = world.store.attempt_claim("suite", 2, LEASE).await.expect("a claim");
     assert_eq!(second.len(), 1);
     assert!(!first.contains(&second[0]));
 }
 
 pub(super) async fn a_lease_that_is_over_is_claimed_anew_and_fences_the_old_one(world: &World) {
     let declared = declared(world).await;
-    let late = world
-        .claim_with_lease(declared.attempt, Duration::ZERO)
-        .await;
+    let late = world.claim_with_lease(declared.attempt, Duration::ZERO).await;
     let current = world.claim_with_lease(declared.attempt, LEASE).await;
     assert_eq!(current.claim_token.0, late.claim_token.0 + 1);
 
     assert_eq!(refused(world.tick(late).await), ErrorKind::ClaimLost);
-    world
-        .store
-        .attempt_release(&[released(late, Recheck::Now)])
-        .await
-        .expect("a release");
-    assert!(
-        world.claim(declared.attempt).await.is_none(),
-        "an old token releases nothing"
-    );
-    let invented = Claimed {
-        id: declared.attempt,
-        claim_token: late.claim_token,
-    };
-    world
-        .store
-        .attempt_hold(invented, "nothing", LEASE)
-        .await
-        .expect("a hold");
+    world.store.attempt_release(&[released(late, Recheck::Now)]).await.expect("a release");
+    assert!(world.claim(declared.attempt).await.is_none(), "an old token releases nothing");
+    let invented = Claimed { id: declared.attempt, claim_token: late.claim_token };
+    world.store.attempt_hold(invented, "nothing", LEASE).await.expect("a hold");
     assert!(world.snapshot(declared.attempt).await.blockers.is_empty());
     world.tick(current).await.expect("the holder commits");
 }
 
 pub(super) async fn a_wake_during_a_claim_makes_it_due_again(world: &World) {
     let declared = declared(world).await;
-    let claimed = world
-        .claim(declared.attempt)
-        .await
-        .expect("a fresh attempt is due");
+    let claimed = world.claim(declared.attempt).await.expect("a fresh attempt is due");
     world.wake(declared.attempt).await.expect("a wake");
-    world
-        .store
-        .attempt_release(&[released(claimed, Recheck::Never)])
-        .await
-        .expect("a release");
-    let again = world
-        .claim(declared.attempt)
-        .await
-        .expect("a release cannot lose a wake");
-    world
-        .store
-        .attempt_release(&[released(again, Recheck::Never)])
-        .await
-        .expect("a release");
-    assert!(
-        world.claim(declared.attempt).await.is_none(),
-        "nothing woke it since"
-    );
+    world.store.attempt_release(&[released(claimed, Recheck::Never)]).await.expect("a release");
+    let again = world.claim(declared.attempt).await.expect("a release cannot lose a wake");
+    world.store.attempt_release(&[released(again, Recheck::Never)]).await.expect("a release");
+    assert!(world.claim(declared.attempt).await.is_none(), "nothing woke it since");
 }
 
 pub(super) async fn a_release_sets_when_it_is_due_and_counts_failures(world: &World) {
     let (first, second) = (declared(world).await, declared(world).await);
-    let claimed = world
-        .store
-        .attempt_claim("suite", 100, LEASE)
-        .await
-        .expect("a claim");
+    let claimed = world.store.attempt_claim("suite", 100, LEASE).await.expect("a claim");
     let of = |declared: Declared| {
-        *claimed
-            .iter()
-            .find(|claimed| claimed.id == declared.attempt)
-            .expect("it was due")
+        *claimed.iter().find(|claimed| claimed.id == declared.attempt).expect("it was due")
     };
     let hour = Duration::from_secs(3_600);
     let releases = [
-        Release {
-            failures: 7,
-            ..released(of(first), Recheck::After(hour))
-        },
+        Release { failures: 7, ..released(of(first), Recheck::After(hour)) },
         released(of(second), Recheck::Now),
     ];
-    world
-        .store
-        .attempt_release(&releases)
-        .await
-        .expect("a release of two");
+    world.store.attempt_release(&releases).await.expect("a release of two");
     let snapshot = world.snapshot(first.attempt).await;
     assert_eq!(snapshot.failures, 7);
     let wait = snapshot.due_at.expect("due in an hour").since(snapshot.now);
@@ -166,30 +90,16 @@ pub(super) async fn a_release_sets_when_it_is_due_and_counts_failures(world: &Wo
 
 pub(super) async fn a_held_row_has_a_blocker_and_is_given_back(world: &World) {
     let declared = declared(world).await;
-    let claimed = world
-        .claim(declared.attempt)
-        .await
-        .expect("a fresh attempt is due");
-    world
-        .store
-        .attempt_hold(claimed, "unknown phase", LEASE)
-        .await
-        .expect("a hold");
+    let claimed = world.claim(declared.attempt).await.expect("a fresh attempt is due");
+    world.store.attempt_hold(claimed, "unknown phase", LEASE).await.expect("a hold");
     let held = world.snapshot(declared.attempt).await;
     assert_eq!(held.blockers.len(), 1);
     assert_eq!(held.blockers[0].code, BlockerCode::RowInvalid);
     assert!(held.blockers[0].message.contains("unknown phase"));
-    assert!(
-        held.due_at.is_some_and(|due| due > held.now),
-        "it is looked at again, later"
-    );
+    assert!(held.due_at.is_some_and(|due| due > held.now), "it is looked at again, later");
 
     let claimed = world.claim_now(declared.attempt).await;
-    world
-        .store
-        .attempt_hold(claimed, "still unknown", LEASE)
-        .await
-        .expect("a hold");
+    world.store.attempt_hold(claimed, "still unknown", LEASE).await.expect("a hold");
     let again = world.snapshot(declared.attempt).await;
     assert_eq!(again.blockers[0].since, held.blockers[0].since);
 }
@@ -199,18 +109,10 @@ pub(super) async fn waking_all_wakes_what_is_not_settled(world: &World) {
     world.delete(settled.resource).await.expect("a deletion");
     world.drive(settled.attempt, Phase::Deleted).await;
     let claimed = world.claim_now(open.attempt).await;
-    world
-        .store
-        .attempt_release(&[released(claimed, Recheck::Never)])
-        .await
-        .expect("a release");
+    world.store.attempt_release(&[released(claimed, Recheck::Never)]).await.expect("a release");
 
     assert!(world.store.attempt_wake_all().await.expect("a wake") >= 1);
-    let claimed = world
-        .store
-        .attempt_claim("suite", 1_000, LEASE)
-        .await
-        .expect("a claim");
+    let claimed = world.store.attempt_claim("suite", 1_000, LEASE).await.expect("a claim");
     assert!(claimed.iter().any(|claimed| claimed.id == open.attempt));
     assert!(!claimed.iter().any(|claimed| claimed.id == settled.attempt));
 }
@@ -218,36 +120,13 @@ pub(super) async fn waking_all_wakes_what_is_not_settled(world: &World) {
 pub(super) async fn a_worker_that_starts_again_takes_its_claims_back(world: &World) {
     world.park_all().await;
     let (mine, other) = (declared(world).await, declared(world).await);
-    let before = world
-        .store
-        .attempt_claim("first life", 1, LEASE)
-        .await
-        .expect("a claim");
-    let others = world
-        .store
-        .attempt_claim("somebody else", 1, LEASE)
-        .await
-        .expect("a claim");
+    let before = world.store.attempt_claim("first life", 1, LEASE).await.expect("a claim");
+    let others = world.store.attempt_claim("somebody else", 1, LEASE).await.expect("a claim");
     assert_eq!((before.len(), others.len()), (1, 1));
 
-    assert_eq!(
-        world
-            .store
-            .attempt_reclaim("first life")
-            .await
-            .expect("an answer"),
-        1
-    );
-    let after = world
-        .store
-        .attempt_claim("first life", 10, LEASE)
-        .await
-        .expect("a claim");
-    assert_eq!(
-        after.len(),
-        1,
-        "its own is due at once, the other's is left alone"
-    );
+    assert_eq!(world.store.attempt_reclaim("first life").await.expect("an answer"), 1);
+    let after = world.store.attempt_claim("first life", 10, LEASE).await.expect("a claim");
+    assert_eq!(after.len(), 1, "its own is due at once, the other's is left alone");
     assert_eq!(after[0].id, before[0].id);
     assert!(
         after[0].claim_token.0 > before[0].claim_token.0 + 1,

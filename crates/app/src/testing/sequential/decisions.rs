@@ -21,14 +21,8 @@ pub(super) async fn unknown_keys_are_not_found(world: &World) {
         ResourceKey::Node(NodeId::new(world.uuid())),
     ];
     for key in keys {
-        let outcome = world
-            .store
-            .decide(key, &mut |_| panic!("there is nothing to decide"))
-            .await;
-        assert!(
-            matches!(outcome, Err(Error::NotFound { .. })),
-            "{key:?}: {outcome:?}"
-        );
+        let outcome = world.store.decide(key, &mut |_| panic!("there is nothing to decide")).await;
+        assert!(matches!(outcome, Err(Error::NotFound { .. })), "{key:?}: {outcome:?}");
     }
     let absent = ProvisionedResourceId::new(world.uuid());
     let loaded = world.store.attempt_load(&[absent]).await.expect("a load");
@@ -40,15 +34,9 @@ pub(super) async fn a_refusal_writes_nothing(world: &World) {
     let mut refuse = |_: &ResourceSnapshot| -> Result<Commit, Refusal> {
         Err(Refusal::new(ErrorKind::Forbidden, "no"))
     };
-    let outcome = world
-        .store
-        .decide(ResourceKey::Resource(declared.resource), &mut refuse)
-        .await;
+    let outcome = world.store.decide(ResourceKey::Resource(declared.resource), &mut refuse).await;
     assert_eq!(refused(outcome), ErrorKind::Forbidden);
-    world
-        .delete(declared.resource)
-        .await
-        .expect("the lock is free again");
+    world.delete(declared.resource).await.expect("the lock is free again");
 }
 
 /// A commit that was computed from an old snapshot is refused as a whole: its
@@ -68,10 +56,7 @@ pub(super) async fn what_was_read_before_another_write_is_refused_whole(world: &
         })
         .await;
     assert_eq!(refused(outcome), ErrorKind::RevisionStale);
-    assert_eq!(
-        world.store.deletion_fetch(late).await.expect("a fetch"),
-        None
-    );
+    assert_eq!(world.store.deletion_fetch(late).await.expect("a fetch"), None);
     let snapshot = world.snapshot(declared.attempt).await;
     assert_eq!(snapshot.attempt.phase(), Phase::Enrolling);
     assert_eq!(snapshot.resource.deletion_id, None);
@@ -83,9 +68,7 @@ pub(super) async fn an_empty_commit_changes_nothing(world: &World) {
     let before = world.snapshot(declared.attempt).await;
     world
         .store
-        .decide(ResourceKey::Attempt(declared.attempt), &mut |_| {
-            Ok(Commit::default())
-        })
+        .decide(ResourceKey::Attempt(declared.attempt), &mut |_| Ok(Commit::default()))
         .await
         .expect("nothing to do is no error");
     let after = world.snapshot(declared.attempt).await;
@@ -95,34 +78,21 @@ pub(super) async fn an_empty_commit_changes_nothing(world: &World) {
 
 pub(super) async fn blockers_keep_their_age_and_go_away(world: &World) {
     let declared = world.enrolling().await;
-    let unknown = CompositeReport::Unknown {
-        reason: "no route".to_owned(),
-    };
+    let unknown = CompositeReport::Unknown { reason: "no route".to_owned() };
     let claimed = world.claim_now(declared.attempt).await;
     world.tick_seeing(claimed, &unknown).await.expect("a tick");
     let first = world.snapshot(declared.attempt).await;
-    let [blocker] = &first.blockers[..] else {
-        panic!("one blocker: {:?}", first.blockers)
-    };
+    let [blocker] = &first.blockers[..] else { panic!("one blocker: {:?}", first.blockers) };
     assert_eq!(blocker.code, BlockerCode::SubstrateUnknown);
     assert_eq!(blocker.evidence["reason"], "no route");
     assert!(blocker.next_retry_at.is_some());
-    assert_eq!(
-        first.attempt.phase(),
-        Phase::Enrolling,
-        "not knowing changes no phase"
-    );
+    assert_eq!(first.attempt.phase(), Phase::Enrolling, "not knowing changes no phase");
     let observed = first.observed.as_ref().map(|observed| &observed["reason"]);
     assert_eq!(observed, Some(&Value::from("no route")));
 
-    let elsewhere = CompositeReport::Unknown {
-        reason: "no answer".to_owned(),
-    };
+    let elsewhere = CompositeReport::Unknown { reason: "no answer".to_owned() };
     let claimed = world.claim_now(declared.attempt).await;
-    world
-        .tick_seeing(claimed, &elsewhere)
-        .await
-        .expect("a tick");
+    world.tick_seeing(claimed, &elsewhere).await.expect("a tick");
     let second = world.snapshot(declared.attempt).await;
     assert_eq!(second.blockers[0].since, first.blockers[0].since);
     assert_eq!(second.blockers[0].evidence["reason"], "no answer");
@@ -135,19 +105,9 @@ pub(super) async fn blockers_keep_their_age_and_go_away(world: &World) {
     let again = second.blockers.clone();
     let mut put_back = |_: &ResourceSnapshot| -> Result<Commit, Refusal> {
         let writes = vec![Write::BlockersReplace(declared.attempt, again.clone())];
-        Ok(Commit {
-            writes,
-            ..Commit::default()
-        })
+        Ok(Commit { writes, ..Commit::default() })
     };
     let key = ResourceKey::Attempt(declared.attempt);
-    world
-        .store
-        .decide(key, &mut put_back)
-        .await
-        .expect("a decision");
-    assert_eq!(
-        world.snapshot(declared.attempt).await.blockers,
-        second.blockers
-    );
+    world.store.decide(key, &mut put_back).await.expect("a decision");
+    assert_eq!(world.snapshot(declared.attempt).await.blockers, second.blockers);
 }

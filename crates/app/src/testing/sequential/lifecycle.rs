@@ -16,109 +16,52 @@ pub(super) async fn a_resource_walks_to_ready_and_out_again(world: &World) {
     let key = world.public_key();
     let node_id = world.enrol(token, key).await.expect("an enrolment");
     let snapshot = world.snapshot(declared.attempt).await;
-    let consumed = snapshot
-        .token
-        .and_then(|token| token.consumed)
-        .expect("it is consumed");
+    let consumed = snapshot.token.and_then(|token| token.consumed).expect("it is consumed");
     assert_eq!((consumed.node_id, consumed.public_key), (node_id, key));
     assert_eq!(consumed.nonce.as_deref(), Some("nonce"));
     let node = snapshot.node.expect("the node is registered");
-    assert_eq!(
-        (node.id, node.public_key, node.hostname.as_str()),
-        (node_id, key, "node.example")
-    );
+    assert_eq!((node.id, node.public_key, node.hostname.as_str()), (node_id, key, "node.example"));
     assert!(node.is_registered() && node.can_drain() && node.key_hash.is_some());
     assert_eq!(node.last_heartbeat_at, None);
-    assert_eq!(
-        world.store.node_fetch(node_id).await.expect("a fetch"),
-        Some(node)
-    );
+    assert_eq!(world.store.node_fetch(node_id).await.expect("a fetch"), Some(node));
 
     world.drive(declared.attempt, Phase::Ready).await;
-    let heartbeat = world
-        .store
-        .node_heartbeat(node_id)
-        .await
-        .expect("a heartbeat");
+    let heartbeat = world.store.node_heartbeat(node_id).await.expect("a heartbeat");
     assert!(heartbeat.expect("it is registered").drain.is_none());
-    let beaten = world
-        .store
-        .node_fetch(node_id)
-        .await
-        .expect("a fetch")
-        .expect("the node");
+    let beaten = world.store.node_fetch(node_id).await.expect("a fetch").expect("the node");
     assert!(beaten.last_heartbeat_at.is_some());
 
     let deletion_id = world.delete(declared.resource).await.expect("a deletion");
     let claimed = world.claim_now(declared.attempt).await;
     world.tick(claimed).await.expect("a tick");
-    let deletion = world
-        .store
-        .deletion_fetch(deletion_id)
-        .await
-        .expect("a fetch");
-    assert_eq!(
-        deletion.expect("the deletion").state,
-        DeletionState::Running
-    );
-    let heartbeat = world
-        .store
-        .node_heartbeat(node_id)
-        .await
-        .expect("a heartbeat");
-    let drain = heartbeat
-        .and_then(|heartbeat| heartbeat.drain)
-        .expect("it is asked to drain");
+    let deletion = world.store.deletion_fetch(deletion_id).await.expect("a fetch");
+    assert_eq!(deletion.expect("the deletion").state, DeletionState::Running);
+    let heartbeat = world.store.node_heartbeat(node_id).await.expect("a heartbeat");
+    let drain = heartbeat.and_then(|heartbeat| heartbeat.drain).expect("it is asked to drain");
     let wrong = slipway_core::ids::DrainId::new(world.uuid());
-    assert_eq!(
-        refused(world.acknowledge(node_id, wrong).await),
-        ErrorKind::DrainNotRequested
-    );
-    world
-        .acknowledge(node_id, drain.id)
-        .await
-        .expect("an acknowledgement");
-    assert!(
-        world
-            .store
-            .node_heartbeat(node_id)
-            .await
-            .expect("an answer")
-            .is_none()
-    );
+    assert_eq!(refused(world.acknowledge(node_id, wrong).await), ErrorKind::DrainNotRequested);
+    world.acknowledge(node_id, drain.id).await.expect("an acknowledgement");
+    assert!(world.store.node_heartbeat(node_id).await.expect("an answer").is_none());
 
     world.drive(declared.attempt, Phase::Deleted).await;
     let gone = world.snapshot(declared.attempt).await;
     assert!(gone.resource.deleted_at.is_some());
     let deletion = gone.deletion.expect("the deletion stays");
-    assert_eq!(
-        (deletion.id, deletion.state),
-        (deletion_id, DeletionState::Done)
-    );
+    assert_eq!((deletion.id, deletion.state), (deletion_id, DeletionState::Done));
     assert!(deletion.done_at.is_some());
     assert_eq!(deletion.members.len(), 2);
-    assert_eq!(
-        world.delete(declared.resource).await.expect("again"),
-        deletion_id
-    );
+    assert_eq!(world.delete(declared.resource).await.expect("again"), deletion_id);
 
     let events = world.relay_all(0).await;
     let own: Vec<_> = events
         .iter()
         .filter(|event| event.aggregate_id == declared.attempt.as_uuid())
-        .map(|event| {
-            event
-                .event_type
-                .trim_start_matches("broker.ProvisionedResource")
-        })
+        .map(|event| event.event_type.trim_start_matches("broker.ProvisionedResource"))
         .collect();
     assert_eq!(own, ["Requested", "Ready", "Deleting", "Deleted"]);
     world.check(mark, declared, "a whole life").await;
 
-    let successor = world
-        .declare(&handle)
-        .await
-        .expect("the handle is free again");
+    let successor = world.declare(&handle).await.expect("the handle is free again");
     world.check(mark, successor, "the next life").await;
 }
 
@@ -127,36 +70,14 @@ pub(super) async fn a_lost_answer_to_register_is_given_again(world: &World) {
     let token = world.token(declared.attempt).await;
     let key = world.public_key();
     let node = world.enrol(token, key).await.expect("an enrolment");
-    let first_key = world
-        .snapshot(declared.attempt)
-        .await
-        .node
-        .and_then(|node| node.key_hash);
-    assert_eq!(
-        world.enrol(token, key).await.expect("the same answer"),
-        node
-    );
-    let second_key = world
-        .snapshot(declared.attempt)
-        .await
-        .node
-        .and_then(|node| node.key_hash);
+    let first_key = world.snapshot(declared.attempt).await.node.and_then(|node| node.key_hash);
+    assert_eq!(world.enrol(token, key).await.expect("the same answer"), node);
+    let second_key = world.snapshot(declared.attempt).await.node.and_then(|node| node.key_hash);
     assert_ne!(first_key, second_key, "with a fresh key");
-    assert_eq!(
-        refused(world.enrol(token, world.public_key()).await),
-        ErrorKind::TokenConsumed
-    );
+    assert_eq!(refused(world.enrol(token, world.public_key()).await), ErrorKind::TokenConsumed);
 
-    world
-        .store
-        .node_heartbeat(node)
-        .await
-        .expect("a heartbeat")
-        .expect("it is registered");
-    assert_eq!(
-        refused(world.enrol(token, key).await),
-        ErrorKind::TokenConsumed
-    );
+    world.store.node_heartbeat(node).await.expect("a heartbeat").expect("it is registered");
+    assert_eq!(refused(world.enrol(token, key).await), ErrorKind::TokenConsumed);
 }
 
 pub(super) async fn a_lost_substrate_gets_a_new_token_and_a_new_node(world: &World) {
@@ -166,54 +87,27 @@ pub(super) async fn a_lost_substrate_gets_a_new_token_and_a_new_node(world: &Wor
     world.substrate.remove(declared.attempt);
     let claimed = world.claim_now(declared.attempt).await;
     world.tick(claimed).await.expect("a tick");
-    let old = world
-        .store
-        .node_fetch(old_node)
-        .await
-        .expect("a fetch")
-        .expect("the old node");
+    let old = world.store.node_fetch(old_node).await.expect("a fetch").expect("the old node");
     let how = old.deregistration.map(|deregistration| deregistration.how);
     assert_eq!(how, Some(DeregisteredHow::SubstrateAbsent));
 
     world.drive(declared.attempt, Phase::Enrolling).await;
-    assert_eq!(
-        refused(world.enrol(old_token, old.public_key).await),
-        ErrorKind::TokenRevoked
-    );
+    assert_eq!(refused(world.enrol(old_token, old.public_key).await), ErrorKind::TokenRevoked);
     let token = world.token(declared.attempt).await;
-    let node = world
-        .enrol(token, world.public_key())
-        .await
-        .expect("an enrolment");
+    let node = world.enrol(token, world.public_key()).await.expect("an enrolment");
     world.drive(declared.attempt, Phase::Ready).await;
-    let last = world
-        .snapshot(declared.attempt)
-        .await
-        .node
-        .map(|node| node.id);
-    assert_eq!(
-        last,
-        Some(node),
-        "the snapshot shows the node that enrolled last"
-    );
+    let last = world.snapshot(declared.attempt).await.node.map(|node| node.id);
+    assert_eq!(last, Some(node), "the snapshot shows the node that enrolled last");
     world.check(mark, declared, "a lost substrate").await;
 }
 
 pub(super) async fn force_revokes_the_key(world: &World) {
     let (ready, _) = world.ready().await;
-    assert_eq!(
-        refused(world.force(ready.resource).await),
-        ErrorKind::NothingToForce
-    );
+    assert_eq!(refused(world.force(ready.resource).await), ErrorKind::NothingToForce);
 
     let (declared, node, _) = world.draining().await;
     world.force(declared.resource).await.expect("a force");
-    let forced = world
-        .store
-        .node_fetch(node)
-        .await
-        .expect("a fetch")
-        .expect("the node");
+    let forced = world.store.node_fetch(node).await.expect("a fetch").expect("the node");
     assert_eq!(forced.key_hash, None);
     let deregistration = forced.deregistration.expect("it is deregistered");
     assert_eq!(deregistration.how, DeregisteredHow::Forced);
@@ -227,16 +121,9 @@ pub(super) async fn a_revoked_token_enrols_nobody(world: &World) {
     let declared = world.enrolling().await;
     let token = world.token(declared.attempt).await;
     world.delete(declared.resource).await.expect("a deletion");
-    let revoked = world
-        .snapshot(declared.attempt)
-        .await
-        .token
-        .expect("the token stays on record");
+    let revoked = world.snapshot(declared.attempt).await.token.expect("the token stays on record");
     assert!(revoked.revoked_at.is_some());
-    assert_eq!(
-        refused(world.enrol(token, world.public_key()).await),
-        ErrorKind::NotEnrolling
-    );
+    assert_eq!(refused(world.enrol(token, world.public_key()).await), ErrorKind::NotEnrolling);
     world.drive(declared.attempt, Phase::Deleted).await;
     world.check(mark, declared, "a revoked token").await;
 }

@@ -11,32 +11,20 @@ pub(super) async fn the_database_answers_and_knows_its_installation(world: &Worl
     world.store.ping().await.expect("the database answers");
     let first = world.store.installation().await.expect("an installation");
     assert!(!first.is_nil());
-    assert_eq!(
-        world.store.installation().await.expect("an installation"),
-        first
-    );
+    assert_eq!(world.store.installation().await.expect("an installation"), first);
 }
 
 /// A second seed brings other ids for the same names; what is there stays.
 pub(super) async fn a_seed_is_written_once(world: &World) {
     let before = world.declare(&world.handle()).await.expect("a declaration");
-    world
-        .store
-        .seed(&world.mk_seed())
-        .await
-        .expect("a second seed");
+    world.store.seed(&world.mk_seed()).await.expect("a second seed");
     let after = world.declare(&world.handle()).await.expect("a declaration");
-    let (before, after) = (
-        world.snapshot(before.attempt).await,
-        world.snapshot(after.attempt).await,
-    );
+    let (before, after) =
+        (world.snapshot(before.attempt).await, world.snapshot(after.attempt).await);
     assert_eq!(before.resource.project_id, after.resource.project_id);
     assert_eq!(before.blueprint, after.blueprint);
     assert_eq!(before.placement, after.placement);
-    assert_eq!(
-        before.attempt.cloud_credential_id(),
-        after.attempt.cloud_credential_id()
-    );
+    assert_eq!(before.attempt.cloud_credential_id(), after.attempt.cloud_credential_id());
 }
 
 pub(super) async fn keys_are_found_replaced_and_counted(world: &World) {
@@ -52,77 +40,33 @@ pub(super) async fn keys_are_found_replaced_and_counted(world: &World) {
     let first = key("aaaaaaaa");
     let count = world.store.api_key_count().await.expect("a count");
     world.store.api_key_put(&first).await.expect("a key");
-    assert_eq!(
-        world.store.api_key_find("aaaaaaaa").await.expect("a key"),
-        Some(first)
-    );
-    assert_eq!(
-        world.store.api_key_count().await.expect("a count"),
-        count + 1
-    );
+    assert_eq!(world.store.api_key_find("aaaaaaaa").await.expect("a key"), Some(first));
+    assert_eq!(world.store.api_key_count().await.expect("a count"), count + 1);
 
-    let second = ApiKey {
-        expires_at: Some(Timestamp::from_micros(1)),
-        ..key("bbbbbbbb")
-    };
-    world
-        .store
-        .api_key_put(&second)
-        .await
-        .expect("a key of the same name");
-    assert_eq!(
-        world
-            .store
-            .api_key_find("aaaaaaaa")
-            .await
-            .expect("an answer"),
-        None
-    );
-    assert_eq!(
-        world.store.api_key_find("bbbbbbbb").await.expect("a key"),
-        Some(second)
-    );
-    assert_eq!(
-        world.store.api_key_count().await.expect("a count"),
-        count,
-        "an expired key"
-    );
-    let revoked = ApiKey {
-        revoked_at: Some(Timestamp::from_micros(2)),
-        ..key("cccccccc")
-    };
-    world
-        .store
-        .api_key_put(&revoked)
-        .await
-        .expect("a revoked key");
-    assert_eq!(
-        world.store.api_key_count().await.expect("a count"),
-        count,
-        "a revoked key"
-    );
+    let second = ApiKey { expires_at: Some(Timestamp::from_micros(1)), ..key("bbbbbbbb") };
+    world.store.api_key_put(&second).await.expect("a key of the same name");
+    assert_eq!(world.store.api_key_find("aaaaaaaa").await.expect("an answer"), None);
+    assert_eq!(world.store.api_key_find("bbbbbbbb").await.expect("a key"), Some(second));
+    assert_eq!(world.store.api_key_count().await.expect("a count"), count, "an expired key");
+    let revoked = ApiKey { revoked_at: Some(Timestamp::from_micros(2)), ..key("cccccccc") };
+    world.store.api_key_put(&revoked).await.expect("a revoked key");
+    assert_eq!(world.store.api_key_count().await.expect("a count"), count, "a revoked key");
 }
 
 /// Reads a whole list page by page and checks that it is the same as at once.
 macro_rules! pages_agree {
     ($list:expr, $id:expr) => {{
-        let all: Vec<_> = $list(Page {
-            after: None,
-            limit: 10_000,
-        })
-        .await
-        .expect("a list")
-        .iter()
-        .map($id)
-        .collect();
+        let all: Vec<_> = $list(Page { after: None, limit: 10_000 })
+            .await
+            .expect("a list")
+            .iter()
+            .map($id)
+            .collect();
         assert!(all.len() >= 2, "too few rows to page through");
         assert!(all.is_sorted(), "in the order of their ids");
         let mut paged = Vec::new();
         loop {
-            let page = Page {
-                after: paged.last().copied(),
-                limit: 3,
-            };
+            let page = Page { after: paged.last().copied(), limit: 3 };
             let next: Vec<_> = $list(page).await.expect("a page").iter().map($id).collect();
             if next.is_empty() {
                 break;
@@ -135,10 +79,7 @@ macro_rules! pages_agree {
 
 pub(super) async fn pages_give_each_row_once_and_in_order(world: &World) {
     let store = &world.store;
-    let filter = ResourceFilter {
-        show_deleted: true,
-        ..ResourceFilter::default()
-    };
+    let filter = ResourceFilter { show_deleted: true, ..ResourceFilter::default() };
     pages_agree!(|page| store.resource_list(&filter, page), |row| row
         .as_ref()
         .expect("the row is valid")
@@ -156,77 +97,27 @@ pub(super) async fn resources_are_filtered(world: &World) {
     world.delete(gone.resource).await.expect("a deletion");
     world.drive(gone.attempt, Phase::Deleted).await;
     let live = world.declare(&handle).await.expect("a declaration");
-    let project = world
-        .snapshot(live.attempt)
-        .await
-        .resource
-        .project_id
-        .to_string();
+    let project = world.snapshot(live.attempt).await.resource.project_id.to_string();
 
-    let by_handle = ResourceFilter {
-        handle: Some(handle),
-        ..ResourceFilter::default()
-    };
+    let by_handle = ResourceFilter { handle: Some(handle), ..ResourceFilter::default() };
     let some = |text: &str| Some(text.to_owned());
     let table = [
         (by_handle.clone(), vec![live.resource]),
         (
-            ResourceFilter {
-                show_deleted: true,
-                ..by_handle.clone()
-            },
+            ResourceFilter { show_deleted: true, ..by_handle.clone() },
             vec![gone.resource, live.resource],
         ),
-        (
-            ResourceFilter {
-                phase: some("Pending"),
-                ..by_handle.clone()
-            },
-            vec![live.resource],
-        ),
-        (
-            ResourceFilter {
-                phase: some("Ready"),
-                ..by_handle.clone()
-            },
-            vec![],
-        ),
-        (
-            ResourceFilter {
-                project: some(PROJECT),
-                ..by_handle.clone()
-            },
-            vec![live.resource],
-        ),
-        (
-            ResourceFilter {
-                project: Some(project),
-                ..by_handle.clone()
-            },
-            vec![live.resource],
-        ),
-        (
-            ResourceFilter {
-                project: some("elsewhere"),
-                ..by_handle
-            },
-            vec![],
-        ),
+        (ResourceFilter { phase: some("Pending"), ..by_handle.clone() }, vec![live.resource]),
+        (ResourceFilter { phase: some("Ready"), ..by_handle.clone() }, vec![]),
+        (ResourceFilter { project: some(PROJECT), ..by_handle.clone() }, vec![live.resource]),
+        (ResourceFilter { project: Some(project), ..by_handle.clone() }, vec![live.resource]),
+        (ResourceFilter { project: some("elsewhere"), ..by_handle }, vec![]),
     ];
     for (filter, expected) in table {
-        let page = Page {
-            after: None,
-            limit: 10,
-        };
-        let found = world
-            .store
-            .resource_list(&filter, page)
-            .await
-            .expect("a list");
-        let found: Vec<_> = found
-            .iter()
-            .map(|row| row.as_ref().expect("a valid row").resource.id)
-            .collect();
+        let page = Page { after: None, limit: 10 };
+        let found = world.store.resource_list(&filter, page).await.expect("a list");
+        let found: Vec<_> =
+            found.iter().map(|row| row.as_ref().expect("a valid row").resource.id).collect();
         assert_eq!(found, expected, "{filter:?}");
     }
 }

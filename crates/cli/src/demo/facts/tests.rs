@@ -106,31 +106,13 @@ fn work_must_be_finished_before_the_node_leaves() {
 #[test]
 fn phases_may_be_skipped_but_not_walked_back() {
     use Phase::{Deleted, Deprovisioning, Deregistering, Enrolling, Pending, Provisioning, Ready};
-    let all = [
-        Pending,
-        Provisioning,
-        Enrolling,
-        Ready,
-        Deregistering,
-        Deprovisioning,
-        Deleted,
-    ];
+    let all = [Pending, Provisioning, Enrolling, Ready, Deregistering, Deprovisioning, Deleted];
     assert!(walked("x", &mk_explanation(&all)).holds());
-    let skipping = [
-        Pending,
-        Provisioning,
-        Ready,
-        Deregistering,
-        Deprovisioning,
-        Deleted,
-    ];
+    let skipping = [Pending, Provisioning, Ready, Deregistering, Deprovisioning, Deleted];
     assert!(walked("x", &mk_explanation(&skipping)).holds());
     let back = [Pending, Ready, Enrolling, Ready, Deregistering, Deleted];
     assert!(!walked("x", &mk_explanation(&back)).holds());
-    assert!(
-        !walked("x", &mk_explanation(&all[..6])).holds(),
-        "not at its end"
-    );
+    assert!(!walked("x", &mk_explanation(&all[..6])).holds(), "not at its end");
 }
 
 #[test]
@@ -155,11 +137,8 @@ fn a_blocker_must_name_node_deadline_and_remedy() {
     let found = blocker("x", "r-1", &seen, limit);
     assert!(found.iter().all(Fact::holds), "{found:?}");
     seen.blockers[0].evidence = json!({ "node_id": "n-2", "deadline": "later" });
-    let wrong: Vec<_> = blocker("x", "r-2", &seen, limit)
-        .iter()
-        .filter(|fact| !fact.holds())
-        .cloned()
-        .collect();
+    let wrong: Vec<_> =
+        blocker("x", "r-2", &seen, limit).iter().filter(|fact| !fact.holds()).cloned().collect();
     assert_eq!(wrong.len(), 3, "{wrong:?}");
     assert!(wrong[0].name().contains("names the node"));
 }
@@ -181,12 +160,5 @@ fn a_deletion_must_be_done() {
     assert!(deletion_done("x", "r-1", &[deletion("done", true)]).holds());
     assert!(!deletion_done("x", "r-1", &[deletion("running", false)]).holds());
     assert!(!deletion_done("x", "r-1", &[deletion("done", false)]).holds());
-    assert!(
-        !deletion_done(
-            "x",
-            "r-1",
-            &[deletion("done", true), deletion("done", true)]
-        )
-        .holds()
-    );
+    assert!(!deletion_done("x", "r-1", &[deletion("done", true), deletion("done", true)]).holds());
 }

@@ -8,26 +8,17 @@ use crate::ids::{ClaimToken, DeletionId};
 use crate::phase::next;
 
 fn tick<'a>(snapshot: &ResourceSnapshot, report: &'a CompositeReport) -> Tick<'a> {
-    let observed = Observed {
-        composite: report.composite(None),
-        node: snapshot.node_fact(),
-    };
+    let observed = Observed { composite: report.composite(None), node: snapshot.node_fact() };
     let (action, after) = next(observed, snapshot.attempt.phase());
     Tick {
-        read: Read {
-            revision: snapshot.attempt.revision(),
-            claim_token: snapshot.claim_token,
-        },
+        read: Read { revision: snapshot.attempt.revision(), claim_token: snapshot.claim_token },
         report,
         observed,
         action,
         after,
         outcome: Outcome::Done,
         drain_id: DrainId::new(Uuid::from_u128(600)),
-        pace: Pace {
-            deadlines: Deadlines::default(),
-            sweep: Duration::from_secs(30),
-        },
+        pace: Pace { deadlines: Deadlines::default(), sweep: Duration::from_secs(30) },
         jitter: 0.5,
     }
 }
@@ -65,19 +56,13 @@ fn crossing_into_ready_announces_it_once() {
     let commit = run(&snapshot, &mk_report(true));
     assert_eq!(commit.events.len(), 1);
     assert_eq!(commit.events[0].event_type, EventType::Ready);
-    assert_eq!(
-        commit.events[0].revision,
-        snapshot.attempt.revision().next()
-    );
+    assert_eq!(commit.events[0].revision, snapshot.attempt.revision().next());
     assert_eq!(release(&commit).recheck, Recheck::Now);
 
     let mut ready = mk_snapshot(Phase::Ready);
     ready.node = Some(mk_node());
     let commit = run(&ready, &mk_report(true));
-    assert!(
-        commit.events.is_empty(),
-        "an unchanged phase announces nothing"
-    );
+    assert!(commit.events.is_empty(), "an unchanged phase announces nothing");
 }
 
 #[test]
@@ -120,10 +105,7 @@ fn reaching_deleted_ends_the_deletion_and_frees_the_handle() {
         |write| matches!(write, Write::ResourceUpdate(resource) if resource.deleted_at.is_some())
     ));
     assert!(commit.writes.iter().any(|write| matches!(write, Write::DeletionUpdate(deletion) if deletion.state == DeletionState::Done)));
-    assert_ne!(
-        snapshot.resource.deletion_id,
-        Some(DeletionId::new(Uuid::nil()))
-    );
+    assert_ne!(snapshot.resource.deletion_id, Some(DeletionId::new(Uuid::nil())));
 }
 
 /// Invariant 2: whatever is seen at Deleted is a leak, recorded once.
@@ -142,11 +124,7 @@ fn what_is_observed_at_deleted_is_a_leak_record() {
     };
     let first = leaks(&mk_report(true));
     assert_eq!(first.len(), 1);
-    assert_eq!(
-        first,
-        leaks(&mk_report(false)),
-        "the same leak has the same id"
-    );
+    assert_eq!(first, leaks(&mk_report(false)), "the same leak has the same id");
     assert!(leaks(&CompositeReport::Absent).is_empty());
 }
 
@@ -156,10 +134,7 @@ fn what_is_observed_at_deleted_is_a_leak_record() {
 fn a_missed_deadline_raises_a_blocker_and_never_changes_the_phase() {
     let mut snapshot = mk_snapshot(Phase::Deregistering);
     snapshot.node = Some(mk_node());
-    let deadline = snapshot
-        .attempt
-        .phase_since()
-        .plus(Duration::from_secs(600));
+    let deadline = snapshot.attempt.phase_since().plus(Duration::from_secs(600));
     snapshot.now = Timestamp::from_micros(deadline.as_micros() - 1);
     assert!(blockers(&run(&snapshot, &mk_report(true))).is_empty());
 
@@ -167,18 +142,9 @@ fn a_missed_deadline_raises_a_blocker_and_never_changes_the_phase() {
     let commit = run(&snapshot, &mk_report(true));
     let raised = blockers(&commit);
     assert_eq!(raised[0].code, BlockerCode::NodeNotDraining);
-    assert!(
-        raised[0]
-            .message
-            .contains(&snapshot.node.as_ref().unwrap().id.to_string())
-    );
+    assert!(raised[0].message.contains(&snapshot.node.as_ref().unwrap().id.to_string()));
     assert!(raised[0].message.contains(&deadline.to_string()));
-    assert!(
-        !commit
-            .writes
-            .iter()
-            .any(|write| matches!(write, Write::AttemptUpdate(_)))
-    );
+    assert!(!commit.writes.iter().any(|write| matches!(write, Write::AttemptUpdate(_))));
 }
 
 /// Invariant 3.
@@ -186,18 +152,11 @@ fn a_missed_deadline_raises_a_blocker_and_never_changes_the_phase() {
 fn an_unknown_substrate_is_a_blocker_and_not_an_absence() {
     for phase in [Phase::Provisioning, Phase::Ready, Phase::Deprovisioning] {
         let snapshot = mk_snapshot(phase);
-        let report = CompositeReport::Unknown {
-            reason: "connection refused".to_owned(),
-        };
+        let report = CompositeReport::Unknown { reason: "connection refused".to_owned() };
         let commit = run(&snapshot, &report);
         assert_eq!(blockers(&commit)[0].code, BlockerCode::SubstrateUnknown);
         assert!(commit.events.is_empty());
-        assert!(
-            !commit
-                .writes
-                .iter()
-                .any(|write| matches!(write, Write::AttemptUpdate(_)))
-        );
+        assert!(!commit.writes.iter().any(|write| matches!(write, Write::AttemptUpdate(_))));
     }
 }
 
@@ -220,10 +179,7 @@ fn a_failed_action_backs_off_and_is_shown() {
         delays.push(release(&commit).recheck);
     }
     let after = |millis| Recheck::After(Duration::from_millis(millis));
-    assert_eq!(
-        delays,
-        [after(250), after(500), after(1_000), after(30_000)]
-    );
+    assert_eq!(delays, [after(250), after(500), after(1_000), after(30_000)]);
 }
 
 /// Invariant 6.
@@ -243,13 +199,8 @@ fn a_wait_is_polled_soon_at_first_and_rarely_later() {
     let mut previous = Duration::ZERO;
     for waited in [0, 1, 10, 60, 3_600] {
         snapshot.now = since.plus(Duration::from_secs(waited));
-        let Recheck::After(delay) = release(&run(&snapshot, &report)).recheck else {
-            panic!()
-        };
-        assert!(
-            delay >= previous && delay <= Duration::from_secs(30),
-            "{waited}s: {delay:?}"
-        );
+        let Recheck::After(delay) = release(&run(&snapshot, &report)).recheck else { panic!() };
+        assert!(delay >= previous && delay <= Duration::from_secs(30), "{waited}s: {delay:?}");
         previous = delay;
     }
     assert_eq!(previous, Duration::from_secs(30));
