@@ -37,7 +37,9 @@ pub(crate) fn client() -> reqwest::Client {
 /// One control plane, running or killed.
 pub(crate) struct ControlPlane {
     folder: tempfile::TempDir,
-    database: Option<TestDatabase>,
+    /// Kept for as long as the control plane may use it.
+    _database: Option<TestDatabase>,
+    database_url: Option<String>,
     port: u16,
     process: Option<Spawned>,
     client: reqwest::Client,
@@ -56,11 +58,17 @@ impl ControlPlane {
     pub(crate) fn new(database: Option<TestDatabase>) -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
-            database,
+            database_url: database.as_ref().map(|database| database.url().to_owned()),
+            _database: database,
             port: free_loopback_port().unwrap(),
             process: None,
             client: client(),
         }
+    }
+
+    /// Uses the database at this URL, which the test keeps.
+    pub(crate) fn on_database(&mut self, url: &str) {
+        self.database_url = Some(url.to_owned());
     }
 
     pub(crate) fn data_dir(&self) -> PathBuf {
@@ -82,8 +90,8 @@ impl ControlPlane {
             .arg("--data-dir")
             .arg(self.data_dir())
             .args(["--listen", &format!("127.0.0.1:{}", self.port)]);
-        if let Some(database) = &self.database {
-            command.args(["--database-url", database.url()]);
+        if let Some(url) = &self.database_url {
+            command.args(["--database-url", url]);
         }
         command
     }

@@ -8,5 +8,6 @@ mod bad_input;
 mod boot;
 mod crash;
 mod demo;
+mod faults;
 mod life;
 mod readme;

@@ -19,6 +19,11 @@ const MIGRATION_LOCK: i64 = 0x736c_6970_7761_7901;
 /// Between two tries to reach a server that is still starting.
 const CONNECT_PAUSE: Duration = Duration::from_millis(250);
 
+/// How long a caller waits for a connection, whether all are busy or the server
+/// is gone. A person waits behind it, so it is short: the answer is 503, and a
+/// loop comes again by itself.
+const ACQUIRE_LIMIT: Duration = Duration::from_secs(3);
+
 pub(crate) const SCHEMA_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
     version bigint NOT NULL PRIMARY KEY,
     name text COLLATE \"C\" NOT NULL,
@@ -46,6 +51,7 @@ impl Backend {
         let _ = connection.close().await;
         let pool = PgPoolOptions::new()
             .max_connections(max_connections)
+            .acquire_timeout(ACQUIRE_LIMIT)
             .connect_with(options.clone())
             .await
             .map_err(|source| unreachable(&options, limit, Some(source)))?;
