@@ -36,6 +36,7 @@ pub enum Verb {
     ResourceDeclare,
     ResourceRead,
     ResourceDelete,
+    ResourceRetry,
     NodeRead,
     NodeForceDrain,
     DeletionRead,

@@ -3,6 +3,7 @@
 //! the caller.
 
 use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::ids::{NodeId, ProvisionedResourceId};
 
 use crate::ports::store;
 
@@ -32,13 +33,14 @@ impl From<store::Error> for Error {
         let internal = Some(error.to_string());
         match error {
             store::Error::Refused(refusal) => refusal.into(),
-            store::Error::NotFound { kind } => Self {
-                refusal: Refusal::new(
-                    ErrorKind::ResourceNotFound,
-                    format!("there is no such {kind}; check the id"),
-                ),
-                internal: None,
-            },
+            store::Error::NotFound { kind } => {
+                let missing = match kind {
+                    NodeId::KIND => ErrorKind::NodeNotFound,
+                    ProvisionedResourceId::KIND => ErrorKind::ProvisionedResourceNotFound,
+                    _ => ErrorKind::ResourceNotFound,
+                };
+                Refusal::new(missing, format!("there is no such {kind}; check the id")).into()
+            }
             store::Error::Corrupt { id, reason } => Self {
                 refusal: Refusal::new(
                     ErrorKind::RowInvalid,

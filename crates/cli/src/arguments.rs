@@ -46,7 +46,7 @@ pub enum Output {
 /// The commands of the client, noun first.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Command {
-    /// Declared infrastructure: create, list, get, delete, explain, force-drain
+    /// Declared infrastructure: create, list, get, delete, retry, explain, force-drain
     #[command(subcommand, after_help = EXIT_CODES)]
     Resource(ResourceCommand),
     /// Enrolled node agents
@@ -77,6 +77,8 @@ pub enum ResourceCommand {
     Delete(DeleteArguments),
     /// Say why a resource is where it is, and what would move it
     Explain(TargetArguments),
+    /// Take down what failed for good and try again
+    Retry(RetryArguments),
     /// Do not wait for a node that does not drain: revoke its key and go on
     ForceDrain(ForceDrainArguments),
 }
@@ -197,6 +199,17 @@ pub struct DeleteArguments {
     /// Do not ask
     #[arg(long)]
     pub yes: bool,
+    #[command(flatten)]
+    pub wait: WaitArguments,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct RetryArguments {
+    #[command(flatten)]
+    pub target: TargetArguments,
+    /// Why it should work now
+    #[arg(long)]
+    pub reason: String,
     #[command(flatten)]
     pub wait: WaitArguments,
 }

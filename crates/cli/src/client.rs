@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use slipway_core::secret::Secret;
 use slipway_wire::api::{
-    DeclareResource, Deletion, Event, Explanation, ForceDrain, HELD_ROWS, Node, Resource,
+    DeclareResource, Deletion, Event, Explanation, ForceDrain, HELD_ROWS, Node, Resource, Retry,
 };
 use slipway_wire::problem::Problem;
 
@@ -123,6 +123,11 @@ impl Client {
     ) -> Result<Resource, Error> {
         let body = ForceDrain { reason: reason.to_owned() };
         self.decode(self.request(Method::POST, &["resources", id, "force-drain"]).json(&body)).await
+    }
+
+    pub(crate) async fn resource_retry(&self, id: &str, reason: &str) -> Result<Resource, Error> {
+        let body = Retry { reason: reason.to_owned() };
+        self.decode(self.request(Method::POST, &["resources", id, "retry"]).json(&body)).await
     }
 
     pub(crate) async fn node_list(&self, limit: Option<u32>) -> Result<Listed<Node>, Error> {

@@ -18,6 +18,8 @@ const PACE: Duration = Duration::from_millis(200);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Goal {
     Ready,
+    /// Ready with a later attempt than this one, which is on its way out.
+    ReadyAfter(i32),
     Deleted,
 }
 
@@ -74,6 +76,12 @@ pub(crate) async fn wait_for(
 
 fn outcome(resource: &Resource, goal: Goal) -> Option<Result<(), Error>> {
     let handle = || resource.handle.clone();
+    let goal = match goal {
+        Goal::ReadyAfter(attempt) if resource.attempt.number > attempt => Goal::Ready,
+        // The attempt that is retried goes; only the slot must not.
+        Goal::ReadyAfter(_) if resource.deleted_at.is_some() => Goal::Ready,
+        goal => goal,
+    };
     match (Phase::parse(&resource.phase)?, goal) {
         (Phase::Ready, Goal::Ready) | (Phase::Deleted, Goal::Deleted) => Some(Ok(())),
         (Phase::Failed, Goal::Ready) => Some(Err(Error::EndedInFailed {

@@ -45,6 +45,11 @@ const DELETE: Remedy = Remedy {
     command: Some("slipway resource delete {id} --yes --reason <why>"),
     role: "operator",
 };
+const RETRY: Remedy = Remedy {
+    action: "take this attempt down and try again",
+    command: Some("slipway resource retry {id} --reason <why>"),
+    role: "operator",
+};
 const LOOK: Remedy = Remedy {
     action: "look at the evidence and repair the substrate; the loop goes on by itself",
     command: Some("slipway resource explain {id}"),
@@ -91,10 +96,8 @@ impl BlockerCode {
             }],
             Self::ApplyFailed | Self::ProvisioningOverdue | Self::PendingOverdue => &[LOOK, DELETE],
             Self::DeleteFailed | Self::DeprovisioningOverdue => &[LOOK],
-            Self::ParameterValuesInvalid
-            | Self::NodeLeft
-            | Self::TokenCapReached
-            | Self::EnrollingOverdue => &[LOOK, DELETE],
+            Self::NodeLeft | Self::TokenCapReached => &[LOOK, RETRY, DELETE],
+            Self::ParameterValuesInvalid | Self::EnrollingOverdue => &[LOOK, DELETE],
             Self::NodeNotDraining => &[
                 Remedy {
                     action: "let the node finish, or bring its agent back",

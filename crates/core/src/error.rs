@@ -50,6 +50,7 @@ error_kinds! {
     /// Another worker claimed the row since.
     ClaimLost => "claim_lost",
     NothingToForce => "nothing_to_force",
+    NothingToRetry => "nothing_to_retry",
     DrainNotRequested => "drain_not_requested",
 
     PublicKeyInvalid => "public_key_invalid",

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// A text that breaks a rule, with the field it was given for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -131,6 +132,32 @@ impl Labels {
     }
 }
 
+/// A text from outside without U+0000, which PostgreSQL cannot store. What the
+/// world says of itself must never keep us from recording it.
+pub fn storable(text: &str) -> String {
+    text.replace('\0', "")
+}
+
+/// The same for every text in a document, keys included.
+pub fn storable_value(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(storable(text)),
+        Value::Array(items) => items.iter().map(storable_value).collect(),
+        Value::Object(map) => {
+            map.iter().map(|(key, value)| (storable(key), storable_value(value))).collect()
+        }
+        other => other.clone(),
+    }
+}
+
+/// Refuses a name that no row can have, before a database is asked for it.
+pub fn check_reference(field: &str, text: &str) -> Result<(), InvalidText> {
+    if text.is_empty() || text.len() > 253 || text.chars().any(char::is_control) {
+        return Err(InvalidText::new(field, "must be 1 to 253 bytes without control characters"));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,6 +169,20 @@ mod tests {
         }
         for bad in ["", "-a", "a-", "A", "a_b", "a.b", "é", "a\0", &"a".repeat(64)] {
             assert_eq!(Handle::parse(bad).unwrap_err().field, "handle", "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_world_says_can_be_stored() {
+        let value = serde_json::json!({"a\u{0}": ["b\u{0}c", 1], "d": null});
+        assert_eq!(storable_value(&value), serde_json::json!({"a": ["bc", 1], "d": null}));
+    }
+
+    #[test]
+    fn a_reference_has_no_control_characters() {
+        assert!(check_reference("project", "default").is_ok());
+        for bad in ["", "a\0", "a\n", &"x".repeat(254)] {
+            assert_eq!(check_reference("project", bad).unwrap_err().field, "project");
         }
     }
 

@@ -15,6 +15,10 @@
 //! head of the due index while it is worked on, and comes back by itself when
 //! its holder dies. A release looks at `wake`: if it moved since the claim, the
 //! worker decided on something old, and the row is due again at once.
+//!
+//! That nothing is lost and nobody gets in between is checked in every state
+//! that this protocol can get into, see the tests in `model`. Whoever changes a
+//! statement here changes the transition there that stands for it.
 
 /// The statement that claims a batch of due rows.
 ///

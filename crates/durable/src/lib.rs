@@ -10,6 +10,8 @@ mod backoff;
 mod claim;
 mod dialect;
 mod lease;
+#[cfg(test)]
+mod model;
 
 pub use backoff::Backoff;
 pub use lease::Lease;

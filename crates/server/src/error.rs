@@ -56,6 +56,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::RevisionStale
         | ErrorKind::ClaimLost
         | ErrorKind::NothingToForce
+        | ErrorKind::NothingToRetry
         | ErrorKind::DrainNotRequested
         | ErrorKind::NotEnrolling
         | ErrorKind::NamespaceNotReady

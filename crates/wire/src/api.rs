@@ -160,6 +160,13 @@ pub struct ForceDrain {
     pub reason: String,
 }
 
+/// `POST /api/v1/resources/{id}/retry`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retry {
+    pub reason: String,
+}
+
 /// One deletion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deletion {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use slipway_core::ids::{ProvisionedResourceId, ResourceId};
 use slipway_core::rules::declare::{self, Declaration};
-use slipway_core::text::{Handle, Labels};
+use slipway_core::text::{Handle, Labels, check_reference};
 
 use crate::authorise::{Caller, Verb, authorise};
 use crate::ports::store::DeclareKey;
@@ -35,6 +35,16 @@ pub async fn declare(
     let actor = authorise(caller, Verb::ResourceDeclare)?;
     let handle = Handle::parse(&input.handle).map_err(slipway_core::Refusal::from)?;
     let labels = Labels::parse(input.labels).map_err(slipway_core::Refusal::from)?;
+    let references = [
+        ("project", input.project.as_deref()),
+        ("blueprint", Some(input.blueprint.as_str())),
+        ("version", input.version.as_deref()),
+        ("credential", input.credential.as_deref()),
+    ];
+    for (field, reference) in references {
+        let checked = reference.map_or(Ok(()), |text| check_reference(field, text));
+        checked.map_err(slipway_core::Refusal::from)?;
+    }
     let declaration = Declaration {
         resource_id: ResourceId::new(context.entropy.uuid()),
         provisioned_resource_id: ProvisionedResourceId::new(context.entropy.uuid()),

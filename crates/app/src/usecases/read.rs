@@ -5,6 +5,7 @@ use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{DeletionId, NodeId, ResourceId};
 use slipway_core::node::Node;
 use slipway_core::snapshot::ResourceSnapshot;
+use slipway_core::text::check_reference;
 
 use crate::authorise::{Caller, Verb, authorise};
 use crate::ports::store::{CorruptRow, Page, PositionedEvent, ResourceFilter};
@@ -31,6 +32,10 @@ pub async fn resources(
     page: Page<ResourceId>,
 ) -> Result<Vec<Result<ResourceSnapshot, CorruptRow>>, Error> {
     authorise(caller, Verb::ResourceRead)?;
+    for (field, text) in [("project", &filter.project), ("handle", &filter.handle)] {
+        let checked = text.as_ref().map_or(Ok(()), |text| check_reference(field, text));
+        checked.map_err(Refusal::from)?;
+    }
     Ok(context.store.resource_list(filter, page).await?)
 }
 

@@ -8,6 +8,7 @@ use super::run::Session;
 use super::target::{Gone, find};
 use crate::arguments::{
     CreateArguments, DeleteArguments, ForceDrainArguments, ListArguments, ResourceCommand,
+    RetryArguments,
 };
 use crate::client::ResourceQuery;
 use crate::error::Error;
@@ -30,6 +31,7 @@ pub(super) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
             Ok(())
         }
         ResourceCommand::Delete(arguments) => delete(session, arguments).await,
+        ResourceCommand::Retry(arguments) => retry(session, arguments).await,
         ResourceCommand::ForceDrain(arguments) => force_drain(session, arguments).await,
     }
 }
@@ -89,6 +91,19 @@ async fn delete(session: &mut Session<'_>, arguments: DeleteArguments) -> Result
         deletion = session.client.deletion_get(&deletion.id).await?;
     }
     session.show(&deletion, render::deletion);
+    Ok(())
+}
+
+async fn retry(session: &mut Session<'_>, arguments: RetryArguments) -> Result<(), Error> {
+    let resource = find(&session.client, &arguments.target, Gone::Refused).await?;
+    let mut retried = session.client.resource_retry(&resource.id, &arguments.reason).await?;
+    if arguments.wait.wait {
+        let timeout = arguments.wait.timeout;
+        let goal = Goal::ReadyAfter(resource.attempt.number);
+        let waited = wait_for(&session.client, &retried, goal, timeout, session.terminal);
+        retried = waited.await?.unwrap_or(retried);
+    }
+    session.show(&retried, render::resource);
     Ok(())
 }
 

@@ -1,19 +1,14 @@
-//! Asking for the deletion of a resource: one `Deletion` record, the first
-//! teardown phase, the announcement and the revoked token, all at once.
+//! Asking for the deletion of a resource.
 
-use serde_json::json;
-
-use crate::audit::{Actor, AuditEntry, Subject};
+use crate::audit::Actor;
 use crate::commit::{Commit, Write};
-use crate::deletion::{Deletion, DeletionState, Member};
+use crate::deletion::{Deletion, DeletionState};
 use crate::error::Refusal;
-use crate::event::{Event, EventType};
-use crate::ids::{DeletionId, ProvisionedResourceId, ResourceId, Revision};
+use crate::ids::DeletionId;
 use crate::provisioned_resource::DeletionRequest;
-use crate::resource::Resource;
+use crate::rules::teardown::{self, Order, Scope};
 use crate::snapshot::ResourceSnapshot;
 use crate::text::Reason;
-use crate::token::BootstrapToken;
 
 /// What deletion a request led to; the second request gets the first's.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,79 +17,36 @@ pub struct Requested {
     pub commit: Commit,
 }
 
-/// Accepts the deletion, or answers with the one that is under way.
+/// Accepts the deletion, or answers with the one that is under way. A teardown
+/// that only made room for another attempt becomes one of the whole resource.
 pub fn request(
     snapshot: &ResourceSnapshot,
     deletion_id: DeletionId,
     reason: &Reason,
     actor: &Actor,
 ) -> Result<Requested, Refusal> {
-    let leaving = match snapshot.attempt.request_deletion(snapshot.now) {
-        DeletionRequest::Accepted(leaving) => *leaving,
-        DeletionRequest::AlreadyLeaving => {
-            // A leaving attempt always has its deletion: both were written at once.
-            let existing = snapshot.resource.deletion_id.unwrap_or(deletion_id);
-            return Ok(Requested { deletion_id: existing, commit: Commit::default() });
-        }
-    };
-    let now = snapshot.now;
-    let deletion = Deletion {
-        id: deletion_id,
-        kind: ResourceId::KIND.to_owned(),
-        target_id: snapshot.resource.id.as_uuid(),
-        state: DeletionState::Running,
-        requested_by: actor.name.clone(),
-        reason: reason.as_str().to_owned(),
-        members: vec![
-            Member { kind: ResourceId::KIND.to_owned(), id: snapshot.resource.id.as_uuid() },
-            Member { kind: ProvisionedResourceId::KIND.to_owned(), id: leaving.id().as_uuid() },
-        ],
-        revision: Revision::FIRST,
-        requested_at: now,
-        done_at: None,
-        // Grace is 0: the substrate is touched at once, and that has no way back.
-        restorable_until: None,
-    };
-    let revision = leaving.revision().next();
-    let subject = Subject {
-        kind: ResourceId::KIND,
-        id: snapshot.resource.id.as_uuid(),
-        project_id: snapshot.resource.project_id,
-        revision,
-    };
-    let mut commit = Commit {
-        events: vec![Event::announce(EventType::Deleting, &leaving, revision, now)],
-        audit: vec![
-            AuditEntry::new("resource.delete", actor, subject, now)
-                .because(reason.as_str())
-                .with(json!({ "deletion_id": deletion_id, "phase": snapshot.attempt.phase() })),
-        ],
-        wakes: vec![leaving.id()],
-        writes: vec![
-            Write::DeletionInsert(deletion),
-            Write::ResourceUpdate(Resource {
-                deletion_id: Some(deletion_id),
-                ..snapshot.resource.clone()
-            }),
-            Write::HistoryAppend {
-                attempt: leaving.id(),
-                at: now,
-                from: Some(snapshot.attempt.phase()),
-                to: leaving.phase(),
-                why: format!("deletion requested by {}", actor.name),
-            },
-            Write::AttemptUpdate(leaving),
-        ],
-    };
-    // Nobody may enrol for what is going away.
-    if let Some(token) =
-        snapshot.token.as_ref().filter(|t| t.consumed.is_none() && t.revoked_at.is_none())
-    {
-        commit
-            .writes
-            .push(Write::TokenUpdate(BootstrapToken { revoked_at: Some(now), ..token.clone() }));
+    let order =
+        Order { scope: Scope::Resource, deletion_id, reason, actor, verb: "resource.delete" };
+    if let DeletionRequest::Accepted(leaving) = snapshot.attempt.request_deletion(snapshot.now) {
+        let commit = teardown::begin(snapshot, *leaving, order);
+        return Ok(Requested { deletion_id, commit });
     }
-    Ok(Requested { deletion_id, commit })
+    match &snapshot.deletion {
+        Some(retrying) if Scope::of(retrying) == Scope::Attempt => {
+            let revision = snapshot.resource.revision.next();
+            let mut commit = teardown::order_only(snapshot, order, revision);
+            commit.writes.push(Write::DeletionUpdate(Deletion {
+                state: DeletionState::Cancelled,
+                ..retrying.clone()
+            }));
+            Ok(Requested { deletion_id, commit })
+        }
+        // A leaving attempt always has its deletion: both were written at once.
+        under_way => {
+            let existing = under_way.as_ref().map_or(deletion_id, |deletion| deletion.id);
+            Ok(Requested { deletion_id: existing, commit: Commit::default() })
+        }
+    }
 }
 
 #[cfg(test)]
@@ -102,7 +54,9 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::fixtures::{mk_actor, mk_snapshot, mk_token};
+    use crate::event::EventType;
+    use crate::fixtures::{mk_actor, mk_deletion, mk_snapshot, mk_token};
+    use crate::ids::ProvisionedResourceId;
     use crate::phase::Phase;
 
     fn ask(snapshot: &ResourceSnapshot) -> Requested {
@@ -125,12 +79,13 @@ mod tests {
 
     #[test]
     fn a_second_request_answers_with_the_first_deletion_and_writes_nothing() {
-        let first = DeletionId::new(Uuid::from_u128(400));
         for phase in [Phase::Deregistering, Phase::Deprovisioning, Phase::Deleted] {
             let mut snapshot = mk_snapshot(phase);
-            snapshot.resource.deletion_id = Some(first);
+            let first = mk_deletion(&snapshot);
+            snapshot.resource.deletion_id = Some(first.id);
+            snapshot.deletion = Some(first.clone());
             let requested = ask(&snapshot);
-            assert_eq!(requested.deletion_id, first);
+            assert_eq!(requested.deletion_id, first.id);
             assert!(requested.commit.is_empty());
         }
     }
@@ -141,5 +96,28 @@ mod tests {
         assert!(requested.commit.writes.iter().any(
             |write| matches!(write, Write::AttemptUpdate(attempt) if attempt.phase() == Phase::Deregistering)
         ));
+    }
+
+    #[test]
+    fn deleting_what_is_being_retried_takes_the_whole_resource() {
+        let mut snapshot = mk_snapshot(Phase::Deprovisioning);
+        let retrying =
+            Deletion { kind: ProvisionedResourceId::KIND.to_owned(), ..mk_deletion(&snapshot) };
+        snapshot.resource.deletion_id = Some(retrying.id);
+        snapshot.deletion = Some(retrying.clone());
+        let requested = ask(&snapshot);
+        assert_ne!(requested.deletion_id, retrying.id);
+        let [
+            Write::DeletionInsert(new),
+            Write::ResourceUpdate(resource),
+            Write::DeletionUpdate(old),
+        ] = &requested.commit.writes[..]
+        else {
+            panic!("{:?}", requested.commit)
+        };
+        assert_eq!(Scope::of(new), Scope::Resource);
+        assert_eq!(resource.deletion_id, Some(new.id));
+        assert_eq!((old.id, old.state), (retrying.id, DeletionState::Cancelled));
+        assert!(requested.commit.events.is_empty(), "it was announced already");
     }
 }

@@ -39,7 +39,7 @@ pub(crate) fn advance(
     Some((draining, audit))
 }
 
-/// The node says that it finished this drain. Saying it twice is no error.
+/// The node says that it finished this drain.
 pub fn acknowledge(
     snapshot: &ResourceSnapshot,
     node_id: NodeId,

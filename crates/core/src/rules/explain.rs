@@ -25,6 +25,9 @@ pub fn waiting_for(snapshot: &ResourceSnapshot) -> Option<String> {
             Some(_) => "the substrate to be created".to_owned(),
         }),
         Phase::Provisioning => Some("the substrate to report ready".to_owned()),
+        Phase::Enrolling if snapshot.token.as_ref().is_some_and(|t| t.consumed.is_some()) => {
+            Some("a person: the node left and its bootstrap token is used up".to_owned())
+        }
         Phase::Enrolling => Some("the node agent to enrol with its bootstrap token".to_owned()),
         Phase::Deregistering => Some(match node {
             Some(node) if node.can_drain() => {

@@ -10,3 +10,5 @@ pub mod enrol;
 pub mod explain;
 pub mod prepare;
 pub mod record;
+pub mod retry;
+mod teardown;

@@ -12,15 +12,17 @@ use crate::commit::{Commit, LeakRecord, Recheck, Release, Write};
 use crate::deletion::{Deletion, DeletionState};
 use crate::error::Refusal;
 use crate::event::{Event, EventType, derive_id};
-use crate::ids::{DrainId, LeakRecordId, ProvisionedResourceId};
+use crate::ids::{DrainId, LeakRecordId, ProvisionedResourceId, Revision};
 use crate::observation::CompositeReport;
 use crate::phase::{Action, Composite, NodeFact, Observed, Phase};
 use crate::provisioned_resource::ProvisionedResource;
 use crate::resource::Resource;
-use crate::rules::drain;
 use crate::rules::explain::deadline_of;
 use crate::rules::prepare::{Read, fence};
+use crate::rules::teardown::Scope;
+use crate::rules::{drain, retry};
 use crate::snapshot::ResourceSnapshot;
+use crate::text::{storable, storable_value};
 use crate::time::Timestamp;
 
 /// What came of the action.
@@ -122,7 +124,7 @@ pub fn record(
 fn advance(snapshot: &ResourceSnapshot, tick: &Tick<'_>) -> ProvisionedResource {
     let attempt = snapshot.attempt.advanced(tick.after, snapshot.now);
     if tick.after == Phase::Failed && snapshot.attempt.phase() != Phase::Failed {
-        let reason = tick.report.live().and_then(|live| live.failure.clone());
+        let reason = tick.report.live().and_then(|live| live.failure.as_deref()).map(storable);
         attempt.failed_because(reason)
     } else {
         attempt
@@ -162,17 +164,45 @@ fn cross(
             .with(json!({ "from": snapshot.attempt.phase(), "to": attempt.phase() })),
     );
     if attempt.phase() == Phase::Deleted {
-        commit.writes.push(Write::ResourceUpdate(Resource {
-            deleted_at: Some(now),
-            ..snapshot.resource.clone()
+        release(commit, snapshot);
+    }
+}
+
+/// The attempt is gone: its deletion is done, and the slot is either free or
+/// filled anew, as the deletion says.
+fn release(commit: &mut Commit, snapshot: &ResourceSnapshot) {
+    let now = snapshot.now;
+    let retried = snapshot.deletion.as_ref().is_some_and(|d| Scope::of(d) == Scope::Attempt);
+    // The successor of a valid attempt is valid; if it ever were not, the
+    // resource would be released rather than left without an attempt.
+    let successor = if retried { retry::successor(snapshot).ok() } else { None };
+    let resource = match &successor {
+        Some(_) => Resource { deletion_id: None, ..snapshot.resource.clone() },
+        None => Resource { deleted_at: Some(now), ..snapshot.resource.clone() },
+    };
+    commit.writes.push(Write::ResourceUpdate(resource));
+    if let Some(deletion) = &snapshot.deletion {
+        commit.writes.push(Write::DeletionUpdate(Deletion {
+            state: DeletionState::Done,
+            done_at: Some(now),
+            ..deletion.clone()
         }));
-        if let Some(deletion) = &snapshot.deletion {
-            commit.writes.push(Write::DeletionUpdate(Deletion {
-                state: DeletionState::Done,
-                done_at: Some(now),
-                ..deletion.clone()
-            }));
-        }
+    }
+    if let Some(next) = successor {
+        commit.events.push(Event::announce(EventType::Requested, &next, Revision::FIRST, now));
+        commit.wakes.push(next.id());
+        commit.writes.push(Write::AttemptInsert(next.clone()));
+        commit.writes.push(Write::HistoryAppend {
+            attempt: next.id(),
+            at: now,
+            from: None,
+            to: next.phase(),
+            why: format!(
+                "attempt {} follows attempt {}",
+                next.attempt(),
+                snapshot.attempt.attempt()
+            ),
+        });
     }
 }
 
@@ -259,7 +289,7 @@ fn assess(
     };
     let raise = |code, message: String, evidence: Value| Blocker {
         code,
-        message,
+        message: storable(&message),
         since: now,
         evidence,
         next_retry_at,
@@ -272,7 +302,7 @@ fn assess(
         blockers.push(raise(
             BlockerCode::SubstrateUnknown,
             format!("the substrate could not be read, so nothing is concluded from it: {reason}"),
-            json!({ "reason": reason }),
+            json!({ "reason": storable(reason) }),
         ));
     }
     if let Composite::Present { terminating: true, failed: false, .. } = tick.observed.composite
@@ -288,10 +318,17 @@ fn assess(
     if let Outcome::Held { code, message } | Outcome::Failed { code, message } = &tick.outcome {
         blockers.push(raise(*code, message.clone(), evidence(tick)));
     }
-    if let (Some(deadline), Some(code)) = (
-        deadline_of(attempt, &tick.pace.deadlines).filter(|deadline| now >= *deadline),
-        BlockerCode::of_overdue(attempt.phase()),
-    ) {
+    let registered = snapshot.node.as_ref().is_some_and(|node| node.is_registered());
+    let code = match BlockerCode::of_overdue(attempt.phase()) {
+        // Nobody is left to drain: it is the substrate that is waited for.
+        Some(BlockerCode::NodeNotDraining) if !registered => {
+            Some(BlockerCode::DeprovisioningOverdue)
+        }
+        code => code,
+    };
+    if let (Some(deadline), Some(code)) =
+        (deadline_of(attempt, &tick.pace.deadlines).filter(|deadline| now >= *deadline), code)
+    {
         blockers.push(overdue(snapshot, attempt, tick, code, deadline, next_retry_at));
     }
     blocker::merge(&snapshot.blockers, blockers)
@@ -317,7 +354,6 @@ fn overdue(
                 "hostname": node.hostname,
                 "deadline": deadline,
                 "drain_requested_at": node.drain.map(|drain| drain.requested_at),
-                "last_heartbeat_at": node.last_heartbeat_at,
                 "reachability": node.reachability(snapshot.now),
             }),
         ),
@@ -330,7 +366,7 @@ fn overdue(
 }
 
 fn evidence(tick: &Tick<'_>) -> Value {
-    tick.report.live().map_or(Value::Null, |live| live.evidence.clone())
+    tick.report.live().map_or(Value::Null, |live| storable_value(&live.evidence))
 }
 
 /// The observation for people and for the row. Carries no time, so that an
@@ -338,23 +374,29 @@ fn evidence(tick: &Tick<'_>) -> Value {
 fn describe(tick: &Tick<'_>) -> Value {
     let mut seen = json!({ "composite": tick.observed.composite, "node": tick.observed.node });
     match tick.report {
-        CompositeReport::Unknown { reason } => seen["reason"] = json!(reason),
+        CompositeReport::Unknown { reason } => seen["reason"] = json!(storable(reason)),
         CompositeReport::Absent => {}
         CompositeReport::Present(live) => {
             seen["uid"] = json!(live.uid);
-            seen["evidence"] = live.evidence.clone();
+            seen["evidence"] = storable_value(&live.evidence);
             if let Some(failure) = &live.failure {
-                seen["failure"] = json!(failure);
+                seen["failure"] = json!(storable(failure));
             }
         }
     }
     seen
 }
 
-/// Equal but for the time of the next retry, which moves with every tick.
+/// Equal but for their order, which a database may change, and the time of the
+/// next retry, which moves with every tick.
 fn same_blockers(left: &[Blocker], right: &[Blocker]) -> bool {
-    let timeless = |blocker: &Blocker| Blocker { next_retry_at: None, ..blocker.clone() };
-    left.len() == right.len() && left.iter().zip(right).all(|(a, b)| timeless(a) == timeless(b))
+    let timeless = |blockers: &[Blocker]| {
+        let mut blockers = blockers.to_vec();
+        blockers.sort_by_key(|blocker| blocker.code);
+        blockers.iter_mut().for_each(|blocker| blocker.next_retry_at = None);
+        blockers
+    };
+    timeless(left) == timeless(right)
 }
 
 #[cfg(test)]

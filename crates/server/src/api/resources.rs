@@ -7,12 +7,12 @@ use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use slipway_app::ports::store::{Page, ResourceFilter};
 use slipway_app::usecases::declare::Declare;
-use slipway_app::usecases::{declare, delete, explain, force, read};
+use slipway_app::usecases::{declare, delete, explain, force, read, retry};
 use slipway_core::error::Refusal;
 use slipway_core::ids::ResourceId;
 use slipway_core::phase::Phase;
 use slipway_core::snapshot::ResourceSnapshot;
-use slipway_wire::api::{DeclareResource, Explanation, ForceDrain, HELD_ROWS};
+use slipway_wire::api::{DeclareResource, Explanation, ForceDrain, HELD_ROWS, Retry};
 
 use super::convert;
 use super::list::page;
@@ -41,8 +41,7 @@ pub(super) async fn declare(
     };
     let id = declare::declare(&state.context, &caller, input).await?;
     let snapshot = read::resource(&state.context, &caller, id).await?;
-    let location = [(LOCATION, format!("{PATH}/{id}"))];
-    Ok((StatusCode::ACCEPTED, location, answer(&state, &snapshot)).into_response())
+    Ok(accepted(&state, &snapshot))
 }
 
 pub(super) async fn list(
@@ -145,8 +144,26 @@ pub(super) async fn force_drain(
     parameters.finish()?;
     force::force_drain(&state.context, &caller, id, &body.reason).await?;
     let snapshot = read::resource(&state.context, &caller, id).await?;
-    let location = [(LOCATION, format!("{PATH}/{id}"))];
-    Ok((StatusCode::ACCEPTED, location, answer(&state, &snapshot)).into_response())
+    Ok(accepted(&state, &snapshot))
+}
+
+pub(super) async fn retry(
+    State(state): State<ServerState>,
+    Authenticated(caller): Authenticated,
+    Id(id): Id<ResourceId>,
+    parameters: Parameters,
+    Body(body): Body<Retry>,
+) -> Result<Response, Rejection> {
+    parameters.finish()?;
+    retry::retry(&state.context, &caller, id, &body.reason).await?;
+    let snapshot = read::resource(&state.context, &caller, id).await?;
+    Ok(accepted(&state, &snapshot))
+}
+
+/// What converges later: 202, and where to look.
+fn accepted(state: &ServerState, snapshot: &ResourceSnapshot) -> Response {
+    let location = [(LOCATION, format!("{PATH}/{}", snapshot.resource.id))];
+    (StatusCode::ACCEPTED, location, answer(state, snapshot)).into_response()
 }
 
 /// The document with its ETag: the revision of the declared slot, which the

@@ -12,6 +12,7 @@ pub(crate) fn routes() -> Router<ServerState> {
         .route("/resources/{id}", get(resources::get).delete(resources::delete))
         .route("/resources/{id}/explain", get(resources::explain))
         .route("/resources/{id}/force-drain", post(resources::force_drain))
+        .route("/resources/{id}/retry", post(resources::retry))
         .route("/nodes", get(nodes::list))
         .route("/nodes/{id}", get(nodes::get))
         .route("/deletions", get(deletions::list))

@@ -27,6 +27,7 @@ async fn wrong_declarations_are_refused_with_field_and_code() {
             (with("colour", json!("red")), 400, "invalid_input", "colour"),
             (with("blueprint", json!("none")), 422, "blueprint_not_found", "blueprint"),
             (with("version", json!("v9")), 422, "blueprint_not_found", "blueprint"),
+            (with("project", json!("a\u{0}")), 400, "invalid_input", "project"),
             (with("project", json!("none")), 422, "project_not_found", "project"),
             (with("credential", json!("none")), 422, "credential_not_found", "credential"),
             (

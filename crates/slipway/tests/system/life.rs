@@ -144,3 +144,37 @@ async fn no_secret_is_left_lying_about() {
     let contains = |needle: &[u8]| database.windows(needle.len()).any(|window| window == needle);
     assert!(!contains(token.as_bytes()) && !contains(b"psb_live") && !contains(b"nsk_live"));
 }
+
+/// A deliberate failure is final for the attempt; a retry takes it down in
+/// order and fills the slot anew, under the same handle.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_attempt_is_retried_in_the_same_slot() {
+    for mut plane in ControlPlane::each("a_failed_attempt_is_retried").await {
+        plane.start().await;
+        let id = plane.declare("web-1", 0).await;
+        let ready = plane.wait_for_phase(&id, "Ready").await;
+        let retry = format!("/api/v1/resources/{id}/retry");
+        let reason = json!({ "reason": "the quota was raised" });
+        let (status, refused) = plane.call(Method::POST, &retry, Some(reason.clone())).await;
+        assert_eq!((status, refused["code"].as_str()), (409, Some("nothing_to_retry")));
+
+        let directory = plane.node_directory(&id).await;
+        std::fs::write(directory.join("failure.json"), r#"{"message":"quota exceeded"}"#).unwrap();
+        let failed = plane.wait_for_phase(&id, "Failed").await;
+        assert_eq!(failed["attempt"]["failure_reason"], "quota exceeded");
+        let (status, body) = plane.call(Method::POST, &retry, Some(reason)).await;
+        assert_eq!(status, 202, "{body}");
+        let again = plane
+            .wait_for(&id, "Ready with its second attempt", |resource| {
+                resource["phase"] == "Ready" && resource["attempt"]["number"] == 2
+            })
+            .await;
+        assert_eq!(again["handle"], "web-1");
+        assert_eq!(again["deletion_id"], serde_json::Value::Null);
+        assert_ne!(again["node"]["id"], ready["node"]["id"]);
+        assert_eq!(plane.agents().len(), 1);
+        plane.delete(&id).await;
+        plane.wait_for_phase(&id, "Deleted").await;
+        plane.assert_each_event_once(&id, &ALL).await;
+    }
+}

@@ -108,6 +108,33 @@ fn reaching_deleted_ends_the_deletion_and_frees_the_handle() {
     assert_ne!(snapshot.resource.deletion_id, Some(DeletionId::new(Uuid::nil())));
 }
 
+#[test]
+fn a_retried_attempt_is_followed_by_another() {
+    let mut snapshot = mk_snapshot(Phase::Deprovisioning);
+    let deletion = Deletion {
+        kind: ProvisionedResourceId::KIND.to_owned(),
+        ..crate::fixtures::mk_deletion(&snapshot)
+    };
+    snapshot.resource.deletion_id = Some(deletion.id);
+    snapshot.deletion = Some(deletion);
+    let commit = run(&snapshot, &CompositeReport::Absent);
+    let next = commit
+        .writes
+        .iter()
+        .find_map(|write| match write {
+            Write::AttemptInsert(next) => Some(next.clone()),
+            _ => None,
+        })
+        .unwrap();
+    assert_eq!((next.attempt(), next.phase()), (2, Phase::Pending));
+    assert_eq!(next.resource_id(), snapshot.resource.id);
+    assert_eq!(commit.wakes, [next.id()]);
+    let kinds: Vec<_> = commit.events.iter().map(|event| event.event_type).collect();
+    assert_eq!(kinds, [EventType::Deleted, EventType::Requested]);
+    assert!(commit.writes.iter().any(|write| matches!(write, Write::ResourceUpdate(resource)
+        if resource.deleted_at.is_none() && resource.deletion_id.is_none())));
+}
+
 /// Invariant 2: whatever is seen at Deleted is a leak, recorded once.
 #[test]
 fn what_is_observed_at_deleted_is_a_leak_record() {
@@ -145,6 +172,38 @@ fn a_missed_deadline_raises_a_blocker_and_never_changes_the_phase() {
     assert!(raised[0].message.contains(&snapshot.node.as_ref().unwrap().id.to_string()));
     assert!(raised[0].message.contains(&deadline.to_string()));
     assert!(!commit.writes.iter().any(|write| matches!(write, Write::AttemptUpdate(_))));
+}
+
+/// A drained node whose substrate cannot be read: force would lead nowhere.
+#[test]
+fn an_overdue_teardown_without_a_node_does_not_blame_the_node() {
+    let mut snapshot = mk_snapshot(Phase::Deregistering);
+    snapshot.now = snapshot.attempt.phase_since().plus(Duration::from_secs(3_600));
+    let report = CompositeReport::Unknown { reason: "refused\0".to_owned() };
+    let raised = blockers(&run(&snapshot, &report));
+    let codes: Vec<_> = raised.iter().map(|blocker| blocker.code).collect();
+    assert_eq!(codes, [BlockerCode::SubstrateUnknown, BlockerCode::DeprovisioningOverdue]);
+    assert!(!raised[0].message.contains('\0'));
+}
+
+/// The database may give them back in another order; nothing is rewritten.
+#[test]
+fn blockers_that_stay_are_not_written_again() {
+    let mut snapshot = mk_snapshot(Phase::Deregistering);
+    snapshot.now = snapshot.attempt.phase_since().plus(Duration::from_secs(3_600));
+    let report = CompositeReport::Unknown { reason: "refused".to_owned() };
+    for write in run(&snapshot, &report).writes {
+        match write {
+            Write::ObservedReplace(_, seen) => snapshot.observed = Some(seen),
+            Write::BlockersReplace(_, mut raised) => {
+                raised.reverse();
+                snapshot.blockers = raised;
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(snapshot.blockers.len(), 2);
+    assert!(run(&snapshot, &report).only_release().is_some());
 }
 
 /// Invariant 3.

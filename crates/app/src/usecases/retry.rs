@@ -1,0 +1,29 @@
+//! Trying again what failed for good.
+
+use slipway_core::ids::{DeletionId, ResourceId};
+use slipway_core::rules::retry;
+use slipway_core::text::Reason;
+
+use crate::authorise::{Caller, Verb, authorise};
+use crate::ports::store::ResourceKey;
+use crate::{Context, Error};
+
+/// Takes the attempt down in order; another one follows it.
+pub async fn retry(
+    context: &Context,
+    caller: &Caller,
+    id: ResourceId,
+    reason: &str,
+) -> Result<(), Error> {
+    let actor = authorise(caller, Verb::ResourceRetry)?;
+    let reason = Reason::parse(reason).map_err(slipway_core::Refusal::from)?;
+    let deletion_id = DeletionId::new(context.entropy.uuid());
+    context
+        .store
+        .decide(ResourceKey::Resource(id), &mut |snapshot| {
+            retry::request(snapshot, deletion_id, &reason, &actor)
+        })
+        .await?;
+    context.wakes.wake();
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! The beginning of every teardown, whoever asked for it and for whatever: one
+//! `Deletion` record, the first teardown phase, the announcement and the
+//! revoked token, all at once.
+
+use serde_json::json;
+
+use crate::audit::{Actor, AuditEntry, Subject};
+use crate::commit::{Commit, Write};
+use crate::deletion::{Deletion, DeletionState, Member};
+use crate::event::{Event, EventType};
+use crate::ids::{DeletionId, ProvisionedResourceId, ResourceId, Revision};
+use crate::provisioned_resource::ProvisionedResource;
+use crate::resource::Resource;
+use crate::snapshot::ResourceSnapshot;
+use crate::text::Reason;
+use crate::token::BootstrapToken;
+
+/// How much goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The slot and what fills it.
+    Resource,
+    /// What fills the slot; another attempt follows it.
+    Attempt,
+}
+
+impl Scope {
+    /// What a deletion that is under way takes with it.
+    pub(crate) fn of(deletion: &Deletion) -> Self {
+        if deletion.kind == ProvisionedResourceId::KIND { Self::Attempt } else { Self::Resource }
+    }
+}
+
+/// Why, on whose behalf, and under which id.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Order<'a> {
+    pub(crate) scope: Scope,
+    pub(crate) deletion_id: DeletionId,
+    pub(crate) reason: &'a Reason,
+    pub(crate) actor: &'a Actor,
+    /// The audit verb.
+    pub(crate) verb: &'static str,
+}
+
+/// Writes the order down, with `leaving` as the attempt will be.
+pub(crate) fn begin(
+    snapshot: &ResourceSnapshot,
+    leaving: ProvisionedResource,
+    order: Order<'_>,
+) -> Commit {
+    let now = snapshot.now;
+    let revision = leaving.revision().next();
+    let mut commit = order_only(snapshot, order, revision);
+    commit.events.push(Event::announce(EventType::Deleting, &leaving, revision, now));
+    commit.wakes.push(leaving.id());
+    commit.writes.push(Write::HistoryAppend {
+        attempt: leaving.id(),
+        at: now,
+        from: Some(snapshot.attempt.phase()),
+        to: leaving.phase(),
+        why: format!("{} by {}", order.verb, order.actor.name),
+    });
+    commit.writes.push(Write::AttemptUpdate(leaving));
+    // Nobody may enrol for what is going away.
+    let unused = |token: &&BootstrapToken| token.consumed.is_none() && token.revoked_at.is_none();
+    if let Some(token) = snapshot.token.as_ref().filter(unused) {
+        commit
+            .writes
+            .push(Write::TokenUpdate(BootstrapToken { revoked_at: Some(now), ..token.clone() }));
+    }
+    commit
+}
+
+/// The record and its audit entry, for an attempt that is leaving already.
+pub(crate) fn order_only(
+    snapshot: &ResourceSnapshot,
+    order: Order<'_>,
+    revision: Revision,
+) -> Commit {
+    let (now, resource, attempt) = (snapshot.now, &snapshot.resource, &snapshot.attempt);
+    let member = |kind: &str, id| Member { kind: kind.to_owned(), id };
+    let the_attempt = member(ProvisionedResourceId::KIND, attempt.id().as_uuid());
+    let the_resource = member(ResourceId::KIND, resource.id.as_uuid());
+    let (target, members) = match order.scope {
+        Scope::Resource => (the_resource.clone(), vec![the_resource, the_attempt]),
+        Scope::Attempt => (the_attempt.clone(), vec![the_attempt]),
+    };
+    let deletion = Deletion {
+        id: order.deletion_id,
+        kind: target.kind,
+        target_id: target.id,
+        state: DeletionState::Running,
+        requested_by: order.actor.name.clone(),
+        reason: order.reason.as_str().to_owned(),
+        members,
+        revision: Revision::FIRST,
+        requested_at: now,
+        done_at: None,
+        // Grace is 0: the substrate is touched at once, and that has no way back.
+        restorable_until: None,
+    };
+    let subject = Subject {
+        kind: ResourceId::KIND,
+        id: resource.id.as_uuid(),
+        project_id: resource.project_id,
+        revision,
+    };
+    let audit = AuditEntry::new(order.verb, order.actor, subject, now)
+        .because(order.reason.as_str())
+        .with(json!({ "deletion_id": order.deletion_id, "phase": attempt.phase() }));
+    Commit {
+        writes: vec![
+            Write::DeletionInsert(deletion),
+            Write::ResourceUpdate(Resource {
+                deletion_id: Some(order.deletion_id),
+                ..resource.clone()
+            }),
+        ],
+        audit: vec![audit],
+        ..Commit::default()
+    }
+}

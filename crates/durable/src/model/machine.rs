@@ -1,0 +1,353 @@
+//! The transitions: what each does to a state, and whether it may happen.
+//! Written to be read beside the statements in `claim.rs`.
+
+use super::config::{Config, Crash, LeaseCheck, LeaseStart};
+use super::properties::Property;
+use super::state::{Action, Counter, Due, Held, Level, Name, State, Then, Worker};
+use super::transition::{Move, Transition};
+
+/// What a transition led to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    pub(super) state: State,
+    /// The property that this very transition broke.
+    pub(super) broken: Option<Property>,
+}
+
+/// What came of a write that names what it was decided on.
+enum Written {
+    Yes {
+        broken: Option<Property>,
+    },
+    /// No row changed: the claim or the revision had moved.
+    No,
+}
+
+impl Config {
+    /// The step, or none if the transition cannot happen in this state.
+    pub(super) fn step(&self, state: &State, transition: Transition) -> Option<Step> {
+        let mut next = *state;
+        let broken = match transition {
+            Transition::Tick => self.tick(&mut next),
+            Transition::Request => {
+                next.row.wanted = next.row.wanted.other();
+                next.row.revision += 1;
+                wake(&mut next);
+                Some(None)
+            }
+            Transition::Fact => {
+                next.actual = next.actual.other();
+                wake(&mut next);
+                Some(None)
+            }
+            Transition::Finish => self.end_action(&mut next, true),
+            Transition::Fail => self.end_action(&mut next, false),
+            Transition::By(name, step) => self.by(&mut next, name, step),
+        }?;
+        Some(Step { state: next, broken })
+    }
+
+    /// Time stands still for an action that has to end by now.
+    fn tick(&self, state: &mut State) -> Option<Option<Property>> {
+        if let Some(action) = &mut state.action {
+            if action.left == 0 && self.assumptions.actions_end_by_their_deadline {
+                return None;
+            }
+            action.left = action.left.saturating_sub(1);
+        }
+        if let Due::In(left) = &mut state.row.due {
+            *left = left.saturating_sub(1);
+        }
+        if let Some(left) = &mut state.row.lease {
+            *left = left.saturating_sub(1);
+        }
+        state.workers.iter_mut().for_each(Worker::pass_time);
+        Some(None)
+    }
+
+    fn end_action(&self, state: &mut State, effect: bool) -> Option<Option<Property>> {
+        let action = state.action.take()?;
+        if effect {
+            state.actual = action.target;
+        }
+        if let Some(name) = action.worker
+            && let Worker::Acting { held, seen, then } = *state.worker(name)
+        {
+            *state.worker_mut(name) = self.after_action(held, seen, then);
+        }
+        Some(None)
+    }
+
+    fn by(&self, state: &mut State, name: Name, step: Move) -> Option<Option<Property>> {
+        match (step, *state.worker(name)) {
+            (Move::Ask, Worker::Idle) => {
+                *state.worker_mut(name) = Worker::Asked { lease: self.times.lease };
+                Some(None)
+            }
+            (Move::Claim, Worker::Asked { lease }) => {
+                self.claim(state, name, lease);
+                Some(None)
+            }
+            (Move::Load, Worker::Claimed { held }) => {
+                self.load(state, name, held);
+                Some(None)
+            }
+            (Move::Observe, Worker::Loaded { held, wanted, recorded }) => {
+                *state.worker_mut(name) = decide(state.actual, held, wanted, recorded);
+                Some(None)
+            }
+            (Move::Fence, Worker::Intending { held }) if !self.protocol.intent_keeps_claims_out => {
+                let passed =
+                    self.is_current(state, held.claim) && state.row.revision == held.revision;
+                *state.worker_mut(name) =
+                    if passed { Worker::Fenced { held } } else { overtaken(held) };
+                Some(None)
+            }
+            (Move::Intend, Worker::Intending { held }) if self.protocol.intent_keeps_claims_out => {
+                let passed = self.is_current(state, held.claim);
+                Some(self.intend(state, name, held, passed))
+            }
+            (Move::Intend, Worker::Fenced { held }) => Some(self.intend(state, name, held, true)),
+            (Move::Start, Worker::Ready { held, seen, then }) => {
+                Some(self.start(state, name, held, seen, then))
+            }
+            (Move::Abandon, Worker::Acting { held, seen, then }) => {
+                // Its own action: two are never followed up, see the checker.
+                let action = state.action.as_mut().filter(|action| {
+                    action.left == 0 && !self.assumptions.actions_end_by_their_deadline
+                })?;
+                action.worker = None;
+                *state.worker_mut(name) = self.after_action(held, seen, then);
+                Some(None)
+            }
+            (Move::Record | Move::RecordUnanswered, Worker::Recording { held, seen, due }) => {
+                let answered = step == Move::Record;
+                self.record(state, name, held, seen, due, answered)
+            }
+            (Move::Release, Worker::Releasing { claim, due }) => {
+                let broken = match self.release(state, claim, due) {
+                    Written::Yes { broken } => broken,
+                    Written::No => None,
+                };
+                *state.worker_mut(name) = Worker::Idle;
+                Some(broken)
+            }
+            (Move::Crash, Worker::Down) => None,
+            (Move::Crash, _) => {
+                self.crash(state, name);
+                Some(None)
+            }
+            (Move::Restart, Worker::Down) => {
+                *state.worker_mut(name) = Worker::Idle;
+                Some(None)
+            }
+            (Move::Reclaim, Worker::Down) if self.assumptions.new_life_reclaims => {
+                reclaim(state, name);
+                Some(None)
+            }
+            _ => None,
+        }
+    }
+
+    /// `claim_sql!`: due, and not under a live lease.
+    fn claim(&self, state: &mut State, name: Name, lease: u8) {
+        let row = &mut state.row;
+        let free = row.lease.is_none_or(|left| left == 0);
+        if row.due != Due::NOW || !free {
+            *state.worker_mut(name) = Worker::Idle;
+            return;
+        }
+        row.claim_token += 1;
+        row.claimed_wake = row.wake;
+        row.claimed_by = Some(name);
+        row.lease = Some(self.times.lease);
+        row.due = Due::In(self.times.lease);
+        let held = Held { claim: row.claim_token, lease, revision: 0 };
+        *state.worker_mut(name) = Worker::Claimed { held };
+    }
+
+    fn load(&self, state: &mut State, name: Name, mut held: Held) {
+        let row = state.row;
+        if self.protocol.lease_counts_from == LeaseStart::AfterTheAnswer {
+            held.lease = self.times.lease;
+        }
+        held.revision = row.revision;
+        *state.worker_mut(name) = if row.claim_token == held.claim {
+            Worker::Loaded { held, wanted: row.wanted, recorded: row.recorded }
+        } else {
+            Worker::Idle
+        };
+    }
+
+    /// The write of `rules::prepare`. It names the revision, and keeps the claim.
+    fn intend(
+        &self,
+        state: &mut State,
+        name: Name,
+        mut held: Held,
+        claim_holds: bool,
+    ) -> Option<Property> {
+        if !claim_holds || state.row.revision != held.revision {
+            *state.worker_mut(name) = overtaken(held);
+            return None;
+        }
+        let broken = lost_claim(state, held.claim);
+        state.row.revision += 1;
+        held.revision = state.row.revision;
+        *state.worker_mut(name) = Worker::Ready { held, seen: Level::Gone, then: Then::Record };
+        broken
+    }
+
+    /// `Lease::allows`, and the action if it does.
+    fn start(
+        &self,
+        state: &mut State,
+        name: Name,
+        mut held: Held,
+        seen: Level,
+        then: Then,
+    ) -> Option<Property> {
+        let deadline = self.times.action_deadline;
+        let allowed = match self.protocol.lease_check {
+            LeaseCheck::MoreThanDeadline => held.lease > deadline,
+            LeaseCheck::AtLeastDeadline => held.lease >= deadline,
+            LeaseCheck::Absent => true,
+        };
+        held.lease = 0;
+        if !allowed {
+            *state.worker_mut(name) = self.after_action(held, seen, then);
+            return None;
+        }
+        *state.worker_mut(name) = Worker::Acting { held, seen, then };
+        let action =
+            Action { worker: Some(name), claim: held.claim, target: seen.other(), left: deadline };
+        if state.action.replace(action).is_some() {
+            return Some(Property::NoActionsOverlap);
+        }
+        let row = &state.row;
+        let enough = row.claim_token == held.claim && row.lease.is_some_and(|left| left > deadline);
+        (!enough).then_some(Property::EnoughLeaseToAct)
+    }
+
+    /// What was seen before the action is recorded; what it led to is seen by
+    /// the next tick.
+    fn after_action(&self, held: Held, seen: Level, then: Then) -> Worker {
+        let due = Due::In(self.times.recheck);
+        match then {
+            Then::Record => Worker::Recording { held, seen, due },
+            Then::Release => Worker::Releasing { claim: held.claim, due },
+        }
+    }
+
+    /// `rules::record`: its fence asks for the revision, its release for the
+    /// claim, and all of it is one transaction.
+    fn record(
+        &self,
+        state: &mut State,
+        name: Name,
+        held: Held,
+        seen: Level,
+        due: Due,
+        answered: bool,
+    ) -> Option<Option<Property>> {
+        let written = if state.row.revision == held.revision {
+            self.release(state, held.claim, due)
+        } else {
+            Written::No
+        };
+        match written {
+            Written::Yes { broken } => {
+                state.row.recorded = seen;
+                state.row.revision += 1;
+                *state.worker_mut(name) = if answered {
+                    Worker::Idle
+                } else {
+                    // It cannot know; it gives back what it no longer has.
+                    Worker::Releasing { claim: held.claim, due: Due::In(self.times.recheck) }
+                };
+                Some(broken)
+            }
+            Written::No if answered => {
+                *state.worker_mut(name) = overtaken(held);
+                Some(None)
+            }
+            // A refusal that is not heard is the release that follows a heard one.
+            Written::No => None,
+        }
+    }
+
+    /// `release_sql!`.
+    fn release(&self, state: &mut State, claim: Counter, due: Due) -> Written {
+        if !self.is_current(state, claim) {
+            return Written::No;
+        }
+        let broken = lost_claim(state, claim);
+        let row = &mut state.row;
+        row.claimed_by = None;
+        row.lease = None;
+        let woken = self.protocol.release_compares_wake && row.wake != row.claimed_wake;
+        row.due = if woken { Due::NOW } else { due };
+        Written::Yes { broken }
+    }
+
+    /// `AND claim_token = $2`, which the mutation leaves out.
+    fn is_current(&self, state: &State, claim: Counter) -> bool {
+        !self.protocol.writes_name_the_claim || state.row.claim_token == claim
+    }
+
+    fn crash(&self, state: &mut State, name: Name) {
+        *state.worker_mut(name) = Worker::Down;
+        if let Some(action) = state.action.filter(|action| action.worker == Some(name)) {
+            state.action = match self.assumptions.crash {
+                Crash::EndsItsAction => None,
+                Crash::LeavesItsActionRunning => Some(Action { worker: None, ..action }),
+            };
+        }
+    }
+}
+
+/// `wake_assignments!`.
+fn wake(state: &mut State) {
+    let row = &mut state.row;
+    row.wake += 1;
+    if row.lease.is_none_or(|left| left == 0) {
+        row.due = Due::NOW;
+    }
+}
+
+/// The pure decision, on the outside as it is and the row as it was read.
+fn decide(actual: Level, held: Held, wanted: Level, recorded: Level) -> Worker {
+    let forgotten = Held { lease: 0, ..held };
+    match (wanted, actual) {
+        (Level::There, Level::Gone) => Worker::Intending { held },
+        (Level::Gone, Level::There) => {
+            // Deleting records no intent, so an unchanged row is only released.
+            let then = if recorded == actual { Then::Release } else { Then::Record };
+            Worker::Ready { held, seen: actual, then }
+        }
+        _ if recorded == actual => Worker::Releasing { claim: held.claim, due: Due::WhenWoken },
+        _ => Worker::Recording { held: forgotten, seen: actual, due: Due::WhenWoken },
+    }
+}
+
+/// Somebody else was faster: what is left is to give back, for another look.
+fn overtaken(held: Held) -> Worker {
+    Worker::Releasing { claim: held.claim, due: Due::NOW }
+}
+
+/// The store's reclaim: `WHERE claimed_by` the name of the earlier life.
+fn reclaim(state: &mut State, name: Name) {
+    let row = &mut state.row;
+    if row.claimed_by == Some(name) {
+        row.claim_token += 1;
+        row.claimed_by = None;
+        row.lease = None;
+        row.due = Due::NOW;
+    }
+    *state.worker_mut(name) = Worker::Idle;
+}
+
+/// Asked of every write that went through.
+fn lost_claim(state: &State, claim: Counter) -> Option<Property> {
+    (state.row.claim_token != claim).then_some(Property::NoWriteUnderALostClaim)
+}

@@ -1,0 +1,275 @@
+//! A state of the model: the row, the workers, the outside world.
+
+/// What is wanted, recorded or the case: something is there, or it is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Level {
+    Gone,
+    There,
+}
+
+impl Level {
+    pub(super) const fn other(self) -> Self {
+        match self {
+            Self::Gone => Self::There,
+            Self::There => Self::Gone,
+        }
+    }
+}
+
+/// One of the two workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Name {
+    A,
+    B,
+}
+
+impl Name {
+    pub(super) const BOTH: [Self; 2] = [Self::A, Self::B];
+
+    pub(super) const fn index(self) -> usize {
+        match self {
+            Self::A => 0,
+            Self::B => 1,
+        }
+    }
+}
+
+/// A claim token, wake or revision. In an explored state it is a rank.
+pub(super) type Counter = u16;
+
+/// When the row is due: `due_at`, as what is left until then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Due {
+    WhenWoken,
+    In(u8),
+}
+
+impl Due {
+    pub(super) const NOW: Self = Self::In(0);
+}
+
+/// The row in the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Row {
+    /// What was asked for.
+    pub(super) wanted: Level,
+    /// The phase-like value: what a worker last recorded of the outside.
+    pub(super) recorded: Level,
+    pub(super) revision: Counter,
+    pub(super) due: Due,
+    pub(super) wake: Counter,
+    pub(super) claimed_wake: Counter,
+    pub(super) claim_token: Counter,
+    pub(super) claimed_by: Option<Name>,
+    /// What is left of the lease; 0 is over and not given back.
+    pub(super) lease: Option<u8>,
+}
+
+/// Where a worker is, and what it remembers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Worker {
+    /// Dead; whatever it knew is lost.
+    Down,
+    Idle,
+    /// Has noted the time, and sends its claim.
+    Asked {
+        lease: u8,
+    },
+    Claimed {
+        held: Held,
+    },
+    Loaded {
+        held: Held,
+        wanted: Level,
+        recorded: Level,
+    },
+    /// Will make it there, and records the intent first.
+    Intending {
+        held: Held,
+    },
+    /// In the transaction of the intent: the fence was passed, nothing written.
+    Fenced {
+        held: Held,
+    },
+    /// About to act on what it saw.
+    Ready {
+        held: Held,
+        seen: Level,
+        then: Then,
+    },
+    Acting {
+        held: Held,
+        seen: Level,
+        then: Then,
+    },
+    /// About to record what it saw, and to give the claim back with that.
+    Recording {
+        held: Held,
+        seen: Level,
+        due: Due,
+    },
+    /// About to give the claim back, with nothing to record.
+    Releasing {
+        claim: Counter,
+        due: Due,
+    },
+}
+
+/// What a worker knows of its claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Held {
+    pub(super) claim: Counter,
+    /// The lease by the worker's own clock. Forgotten (0) once nothing will
+    /// ask for it, so that states that behave alike are alike.
+    pub(super) lease: u8,
+    /// The revision read; 0 before that.
+    pub(super) revision: Counter,
+}
+
+/// How a tick ends after its action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Then {
+    Record,
+    Release,
+}
+
+/// An outside action under way, with the claim it is done under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Action {
+    /// None once its worker has died.
+    pub(super) worker: Option<Name>,
+    pub(super) claim: Counter,
+    pub(super) target: Level,
+    /// Until its deadline.
+    pub(super) left: u8,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct State {
+    pub(super) row: Row,
+    pub(super) workers: [Worker; 2],
+    /// What is really there.
+    pub(super) actual: Level,
+    pub(super) action: Option<Action>,
+}
+
+impl Worker {
+    /// The claim that it believes to hold.
+    pub(super) const fn claim(&self) -> Option<Counter> {
+        match self {
+            Self::Down | Self::Idle | Self::Asked { .. } => None,
+            Self::Releasing { claim, .. } => Some(*claim),
+            Self::Claimed { held }
+            | Self::Loaded { held, .. }
+            | Self::Intending { held }
+            | Self::Fenced { held }
+            | Self::Ready { held, .. }
+            | Self::Acting { held, .. }
+            | Self::Recording { held, .. } => Some(held.claim),
+        }
+    }
+
+    const fn held_mut(&mut self) -> Option<&mut Held> {
+        match self {
+            Self::Down | Self::Idle | Self::Asked { .. } | Self::Releasing { .. } => None,
+            Self::Claimed { held }
+            | Self::Loaded { held, .. }
+            | Self::Intending { held }
+            | Self::Fenced { held }
+            | Self::Ready { held, .. }
+            | Self::Acting { held, .. }
+            | Self::Recording { held, .. } => Some(held),
+        }
+    }
+
+    /// One tick of its own clock.
+    pub(super) const fn pass_time(&mut self) {
+        if let Self::Asked { lease } = self {
+            *lease = lease.saturating_sub(1);
+        } else if let Some(held) = self.held_mut() {
+            held.lease = held.lease.saturating_sub(1);
+        }
+    }
+}
+
+impl State {
+    /// Declared, due, and nobody at work on it.
+    pub(super) const fn initial() -> Self {
+        Self {
+            row: Row {
+                wanted: Level::There,
+                recorded: Level::Gone,
+                revision: 1,
+                due: Due::NOW,
+                wake: 1,
+                claimed_wake: 0,
+                claim_token: 0,
+                claimed_by: None,
+                lease: None,
+            },
+            workers: [Worker::Idle; 2],
+            actual: Level::Gone,
+            action: None,
+        }
+    }
+
+    pub(super) const fn worker(&self, name: Name) -> &Worker {
+        &self.workers[name.index()]
+    }
+
+    pub(super) const fn worker_mut(&mut self, name: Name) -> &mut Worker {
+        &mut self.workers[name.index()]
+    }
+
+    /// The state with its counters renamed to their ranks.
+    ///
+    /// Sound, because the protocol does two things only with a counter: it
+    /// compares it for equality with an earlier value of the same one, and it
+    /// adds one, which gives a value that nobody holds. Ranks keep both.
+    pub(super) fn canonical(mut self) -> Self {
+        self.row.wake = Counter::from(self.row.wake != self.row.claimed_wake);
+        self.row.claimed_wake = 0;
+
+        let [a, b] = self.workers.map(|worker| worker.claim());
+        let claims = [a, b, self.action.map(|action| action.claim)];
+        let rank = |claim| rank_below(claim, claims, self.row.claim_token);
+        for worker in &mut self.workers {
+            if let Worker::Releasing { claim, .. } = worker {
+                *claim = rank(*claim);
+            } else if let Some(held) = worker.held_mut() {
+                held.claim = rank(held.claim);
+            }
+        }
+        if let Some(action) = &mut self.action {
+            action.claim = rank(action.claim);
+        }
+        self.row.claim_token = NEWEST;
+
+        // Of a revision only "still the row's" is ever asked.
+        let current = self.row.revision;
+        for held in self.workers.iter_mut().filter_map(Worker::held_mut) {
+            held.revision = if held.revision == current { NEWEST } else { 0 };
+        }
+        self.row.revision = NEWEST;
+        self
+    }
+}
+
+/// The rank of the row's own value, above those of the three that may be held.
+const NEWEST: Counter = 3;
+
+/// How many different held values are newer than this one, taken off the top.
+/// Which of two outdated claims is the older is kept, to tell them apart.
+fn rank_below(claim: Counter, held: [Option<Counter>; 3], current: Counter) -> Counter {
+    if claim == current {
+        return NEWEST;
+    }
+    let mut newer = 0;
+    for (index, other) in held.iter().enumerate() {
+        let repeated = held[..index].contains(other);
+        if other.is_some_and(|other| other > claim && other != current) && !repeated {
+            newer += 1;
+        }
+    }
+    NEWEST - 1 - newer
+}

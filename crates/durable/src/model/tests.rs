@@ -1,0 +1,161 @@
+//! The protocol as it is holds; without any one of its rules, or of what it
+//! relies on, it does not. Each run is exhaustive and takes about a second in
+//! a debug build.
+
+use super::checker::{Report, check};
+use super::config::{Assumptions, Config, Crash, LeaseCheck, LeaseStart, Protocol, Times};
+use super::machine::Step;
+use super::properties::Property::{
+    self, Converges, EnoughLeaseToAct, NoActionsOverlap, NoWakeIsLost, NoWriteUnderALostClaim,
+};
+use super::state::{Name, State};
+use super::transition::{Move, Transition};
+
+const SOUND: Config = Config::sound();
+
+/// Actions that go on without their worker. Nothing may then be taken over
+/// before the lease has ended.
+const SENT_AWAY: Assumptions = Assumptions {
+    crash: Crash::LeavesItsActionRunning,
+    new_life_reclaims: false,
+    ..SOUND.assumptions
+};
+
+/// For the two runs with actions that nobody waits for, whose space is several
+/// times as large: the shortest lease under which anything can be done.
+const SHORT: Times = Times { lease: 2, action_deadline: 1, recheck: 1 };
+
+#[expect(clippy::print_stdout, reason = "the size of the space is a result of the run")]
+fn run(config: &Config) -> Report {
+    let report = check(config);
+    println!("{config:?}");
+    println!(
+        "{} states, {} transitions, depth {}, never taken {:?}",
+        report.states, report.transitions, report.depth, report.never_taken
+    );
+    for (property, way) in &report.broken {
+        println!("{property:?} is broken:\n{way}");
+    }
+    report
+}
+
+fn holds(config: &Config, unused: &[Move]) {
+    let report = run(config);
+    let broken: Vec<_> = report.broken.keys().collect();
+    assert!(broken.is_empty(), "{broken:?} do not hold; the ways there are printed above");
+    // A transition that never happens is a part of the protocol not checked.
+    let unused: Vec<_> = Name::BOTH
+        .into_iter()
+        .flat_map(|name| unused.iter().map(move |step| Transition::By(name, *step)))
+        .collect();
+    assert_eq!(report.never_taken, unused);
+    assert!(report.states > 10_000, "a space of {} states is no check", report.states);
+}
+
+/// All that is broken, so that a test says what exactly a rule is there for.
+fn breaks(config: &Config, expected: &[Property]) {
+    let report = run(config);
+    assert_eq!(report.broken.into_keys().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn the_protocol_holds_in_every_reachable_state() {
+    holds(&SOUND, &[Move::Fence, Move::Abandon]);
+    let longer = Times { lease: 4, action_deadline: 2, recheck: 1 };
+    holds(&Config { times: longer, ..SOUND }, &[Move::Fence, Move::Abandon]);
+}
+
+#[test]
+fn it_holds_for_actions_that_outlive_their_worker_if_leases_are_waited_for() {
+    let config = Config::with_assumptions(SENT_AWAY);
+    holds(&config, &[Move::Fence, Move::Abandon, Move::Reclaim]);
+}
+
+/// A worker that was paused beyond its lease writes over its successor, gives
+/// away a lease that is not its own, and all the rest follows.
+#[test]
+fn without_the_claim_token_a_late_write_is_found() {
+    let protocol = Protocol { writes_name_the_claim: false, ..SOUND.protocol };
+    breaks(
+        &Config::with_protocol(protocol),
+        &[NoWriteUnderALostClaim, NoWakeIsLost, EnoughLeaseToAct, NoActionsOverlap],
+    );
+}
+
+#[test]
+fn without_the_wake_comparison_a_lost_wake_is_found() {
+    let protocol = Protocol { release_compares_wake: false, ..SOUND.protocol };
+    breaks(&Config::with_protocol(protocol), &[NoWakeIsLost, Converges]);
+}
+
+/// And an action that comes after its successor has settled the row is seen by
+/// no later tick.
+#[test]
+fn without_the_lease_check_overlapping_actions_are_found() {
+    let protocol = Protocol { lease_check: LeaseCheck::Absent, ..SOUND.protocol };
+    breaks(&Config::with_protocol(protocol), &[NoWakeIsLost, EnoughLeaseToAct, NoActionsOverlap]);
+}
+
+/// With exactly the deadline left, the action ends in the instant in which the
+/// next claim succeeds.
+#[test]
+fn a_lease_check_that_is_not_strict_lets_actions_touch() {
+    let protocol = Protocol { lease_check: LeaseCheck::AtLeastDeadline, ..SOUND.protocol };
+    breaks(&Config::with_protocol(protocol), &[NoWakeIsLost, EnoughLeaseToAct, NoActionsOverlap]);
+}
+
+#[test]
+fn a_lease_counted_from_the_answer_is_believed_too_long() {
+    let protocol = Protocol { lease_counts_from: LeaseStart::AfterTheAnswer, ..SOUND.protocol };
+    breaks(&Config::with_protocol(protocol), &[NoWakeIsLost, EnoughLeaseToAct, NoActionsOverlap]);
+}
+
+/// An intent that only reads the claim token, without keeping claims out until
+/// it commits, may be written after a takeover. Nothing follows from it: its
+/// revision makes the successor look again, and the lease forbids the action.
+#[test]
+fn an_intent_that_lets_claims_in_is_a_late_write_and_no_more() {
+    let protocol = Protocol { intent_keeps_claims_out: false, ..SOUND.protocol };
+    breaks(&Config::with_protocol(protocol), &[NoWriteUnderALostClaim]);
+}
+
+#[test]
+fn reclaiming_at_once_needs_actions_that_die_with_their_worker() {
+    let assumptions = Assumptions { new_life_reclaims: true, ..SENT_AWAY };
+    let config = Config { assumptions, times: SHORT, ..SOUND };
+    breaks(&config, &[NoWakeIsLost, NoActionsOverlap]);
+}
+
+/// The limit of what a lease can promise; beyond it stand the conditions of the
+/// outside world and the second proof of absence.
+#[test]
+fn an_action_beyond_its_deadline_is_beyond_the_lease() {
+    let assumptions = Assumptions { actions_end_by_their_deadline: false, ..SOUND.assumptions };
+    let config = Config { assumptions, times: SHORT, ..SOUND };
+    breaks(&config, &[NoWakeIsLost, NoActionsOverlap]);
+}
+
+/// What makes the space finite must not change it: along random ways the state
+/// with renamed counters can do what the state itself can, with the same end.
+#[test]
+fn renaming_the_counters_changes_no_behaviour() {
+    for seed in 0..200_u64 {
+        let mut random = seed;
+        let mut state = State::initial();
+        for _ in 0..200 {
+            let mut open = Vec::new();
+            for transition in Transition::all() {
+                let itself = SOUND.step(&state, transition);
+                let renamed = SOUND.step(&state.canonical(), transition);
+                let ends =
+                    |step: Option<Step>| step.map(|step| (step.state.canonical(), step.broken));
+                assert_eq!(ends(itself), ends(renamed), "seed {seed}: {transition:?} of {state:?}");
+                open.extend(itself);
+            }
+            // Knuth's linear congruential generator; the high bits are the random ones.
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let count = u64::try_from(open.len()).unwrap();
+            state = open[usize::try_from((random >> 33) % count).unwrap()].state;
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What can happen next. Each is described in the table of the module above.
+
+use super::state::Name;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Transition {
+    Tick,
+    Request,
+    Fact,
+    /// The action under way ends, and had its effect.
+    Finish,
+    /// The action under way ends, and had none.
+    Fail,
+    By(Name, Move),
+}
+
+/// What a worker does, or what befalls it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Move {
+    Ask,
+    Claim,
+    Load,
+    Observe,
+    Fence,
+    Intend,
+    Start,
+    Abandon,
+    Record,
+    RecordUnanswered,
+    Release,
+    Crash,
+    Restart,
+    Reclaim,
+}
+
+impl Move {
+    const ALL: [Self; 14] = [
+        Self::Ask,
+        Self::Claim,
+        Self::Load,
+        Self::Observe,
+        Self::Fence,
+        Self::Intend,
+        Self::Start,
+        Self::Abandon,
+        Self::Record,
+        Self::RecordUnanswered,
+        Self::Release,
+        Self::Crash,
+        Self::Restart,
+        Self::Reclaim,
+    ];
+}
+
+impl Transition {
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        let moves = Name::BOTH
+            .into_iter()
+            .flat_map(|name| Move::ALL.into_iter().map(move |step| Self::By(name, step)));
+        [Self::Tick, Self::Request, Self::Fact, Self::Finish, Self::Fail].into_iter().chain(moves)
+    }
+
+    /// Whether it is left out when convergence is asked for: a fault, or a new
+    /// wish. Time, work and the start of a dead worker are what may be hoped for.
+    pub(super) const fn is_disturbance(self) -> bool {
+        matches!(
+            self,
+            Self::Request
+                | Self::Fact
+                | Self::Fail
+                | Self::By(_, Move::Crash | Move::RecordUnanswered)
+        )
+    }
+}
