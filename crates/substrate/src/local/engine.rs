@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -82,10 +82,13 @@ impl LocalSubstrate {
 
     async fn blocking<T: Send + 'static>(
         &self,
-        action: impl FnOnce(&Inner) -> T + Send + 'static,
+        action: impl FnOnce(&Inner, &Attended) -> T + Send + 'static,
     ) -> Result<T, Error> {
         let inner = self.inner.clone();
-        let done = tokio::task::spawn_blocking(move || action(&inner)).await;
+        let caller = Arc::new(());
+        let attended = Attended(Arc::downgrade(&caller));
+        let done = tokio::task::spawn_blocking(move || action(&inner, &attended)).await;
+        drop(caller);
         done.map_err(|error| Error::Failed(format!("the file work was interrupted: {error}")))
     }
 }
@@ -97,7 +100,7 @@ impl Substrate for LocalSubstrate {
     }
 
     async fn identity(&self) -> Result<String, Error> {
-        self.blocking(|inner| match inner.root.look().doubt(None) {
+        self.blocking(|inner, _| match inner.root.look().doubt(None) {
             None => Ok(inner.root.uid().to_owned()),
             Some(doubt) => Err(Error::Failed(doubt)),
         })
@@ -106,7 +109,7 @@ impl Substrate for LocalSubstrate {
 
     async fn observe(&self, addresses: &[Address]) -> Vec<CompositeReport> {
         let batch = addresses.to_vec();
-        let reports = self.blocking(move |inner| inner.observe(&batch)).await;
+        let reports = self.blocking(move |inner, _| inner.observe(&batch)).await;
         reports.unwrap_or_else(|error| {
             let unknown = CompositeReport::Unknown { reason: error.to_string() };
             vec![unknown; addresses.len()]
@@ -115,7 +118,7 @@ impl Substrate for LocalSubstrate {
 
     async fn apply(&self, composite: &RenderedComposite) -> Result<(), Error> {
         let composite = composite.clone();
-        self.blocking(move |inner| inner.apply(&composite)).await?
+        self.blocking(move |inner, attended| inner.apply(&composite, attended)).await?
     }
 
     async fn delete(&self, address: &Address, uid: &str) -> Result<(), Error> {
@@ -123,11 +126,30 @@ impl Substrate for LocalSubstrate {
         let looks = PROMPT.as_millis() / PROMPT_LOOK.as_millis();
         for _ in 0..looks {
             let (address, uid) = (address.clone(), uid.to_owned());
-            match self.blocking(move |inner| inner.delete(&address, &uid, tell)).await?? {
+            let step = move |inner: &Inner, attended: &Attended| {
+                inner.delete(&address, &uid, tell, attended)
+            };
+            match self.blocking(step).await?? {
                 Deletion::Done => return Ok(()),
                 Deletion::Waiting => tokio::time::sleep(PROMPT_LOOK).await,
             }
             tell = Tell::Nobody;
+        }
+        Ok(())
+    }
+}
+
+/// Whether somebody still waits for an action. Its caller may have given up
+/// (the action has a deadline within the lease); the thread that runs it cannot
+/// be stopped, so it asks before each step that changes anything. An apply that
+/// woke up late would otherwise make anew what a later worker has deleted.
+#[derive(Debug)]
+struct Attended(Weak<()>);
+
+impl Attended {
+    fn check(&self, shown: &str) -> Result<(), Error> {
+        if self.0.strong_count() == 0 {
+            return Err(Error::Failed(format!("nobody waits for the work on {shown} any more")));
         }
         Ok(())
     }
@@ -201,7 +223,7 @@ impl Inner {
     /// *Guarantees:* an object of somebody else, or one written under a newer
     /// claim, is not touched; two applies never leave two agents.
     /// *Caveat:* returns before the agent holds its lock.
-    fn apply(&self, composite: &RenderedComposite) -> Result<(), Error> {
+    fn apply(&self, composite: &RenderedComposite, attended: &Attended) -> Result<(), Error> {
         if let Some(doubt) = self.root.look().doubt(None) {
             return Err(Error::Failed(doubt));
         }
@@ -213,6 +235,7 @@ impl Inner {
             let Some(locked) = Locked::lock(&directory).map_err(fail)? else {
                 let uid = random_uid().map_err(fail)?;
                 let unfinished = unfinished(&directory, &uid);
+                attended.check(&shown)?;
                 node::create(&directory, rendered, &uid, &unfinished).map_err(fail)?;
                 continue;
             };
@@ -232,6 +255,7 @@ impl Inner {
                     "the node {shown} is being taken down; apply again when it is gone"
                 )));
             }
+            attended.check(&shown)?;
             locked.update(&live, rendered).map_err(fail)?;
             return self
                 .starter
@@ -247,7 +271,13 @@ impl Inner {
     /// *Guarantees:* the directory disappears only while no agent can run in
     /// it, and in one step; whatever a crash leaves is removed by the next
     /// delete, observation or start.
-    fn delete(&self, address: &Address, uid: &str, tell: Tell) -> Result<Deletion, Error> {
+    fn delete(
+        &self,
+        address: &Address,
+        uid: &str,
+        tell: Tell,
+        attended: &Attended,
+    ) -> Result<Deletion, Error> {
         if let Some(doubt) = self.root.look().doubt(address.substrate_uid.as_deref()) {
             return Err(Error::Failed(doubt));
         }
@@ -270,6 +300,7 @@ impl Inner {
                 live.uid()
             )));
         }
+        attended.check(&shown)?;
         let age = locked.terminate().map_err(fail)?;
         if tell == Tell::Agent {
             let signal = if age >= self.stop_grace { Signal::KILL } else { Signal::TERM };
@@ -332,4 +363,18 @@ fn live(directory: &Path, object: &Object) -> io::Result<LiveComposite> {
 
 fn failed(action: &str, what: &str, error: &io::Error) -> Error {
     Error::Failed(format!("could not {action} {what}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_that_nobody_waits_for_is_not_begun() {
+        let caller = Arc::new(());
+        let attended = Attended(Arc::downgrade(&caller));
+        assert_eq!(attended.check("x"), Ok(()));
+        drop(caller);
+        assert!(matches!(attended.check("x"), Err(Error::Failed(_))));
+    }
 }
