@@ -13,15 +13,14 @@ use async_trait::async_trait;
 use futures::{FutureExt, StreamExt, stream};
 use slipway_app::Context;
 use slipway_app::ports::store::{Claimed, CorruptRow};
-use slipway_app::usecases::converge::{self, Engines, Step, Ticked};
+use slipway_app::usecases::converge::{self, Batch, Engines, Planned, Ticked};
 use slipway_core::audit::Actor;
 use slipway_core::commit::{Recheck, Release};
-use slipway_core::observation::CompositeReport;
-use slipway_core::rules::record::Pace;
+use slipway_core::rules::record::{Outcome, Pace};
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_durable::Lease;
 
-use crate::driver::Loop;
+use crate::driver::{Loop, Pacing};
 use crate::status::Status;
 
 /// The loop over provisioned resources.
@@ -33,6 +32,24 @@ pub struct ResourceLoop {
     lease: Duration,
     pace: Pace,
     actor: Actor,
+    batching: Batching,
+}
+
+/// How records share transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Batching {
+    /// Records in one transaction, at most; no fewer than a batch has shares
+    /// the cost of a commit best.
+    pub records_per_commit: usize,
+    /// Transactions of one batch under way at once. Two, so that what is done
+    /// meanwhile does not wait for the commit before.
+    pub commits_at_once: usize,
+}
+
+impl Default for Batching {
+    fn default() -> Self {
+        Self { records_per_commit: 256, commits_at_once: 2 }
+    }
 }
 
 /// Whether the loop keeps up, for `/readyz`.
@@ -46,8 +63,19 @@ impl ResourceLoop {
     pub const NAME: &'static str = "resources";
     /// The probe's published name.
     pub const PROBE: &'static str = "provisioning-broker-reconcile";
+    /// How the driver paces this loop. Four batches under way keep the database
+    /// busy while others wait for a commit; a batch is small enough that its
+    /// outside actions, 32 at once, fit into a lease if they take up to 5 s.
+    /// The poll is what another replica's enrolment waits for at most; with a
+    /// tick after it, it stays under 250 ms.
+    pub const PACING: Pacing = Pacing {
+        slots: 512,
+        batch: 128,
+        poll: Duration::from_millis(200),
+        lease: Duration::from_secs(30),
+    };
     /// Objects of one batch that are acted on at once.
-    const CONCURRENCY: usize = 16;
+    const CONCURRENCY: usize = 32;
     /// How soon a tick that failed inside us is tried again.
     const AFTER_FAULT: Duration = Duration::from_secs(1);
 
@@ -60,7 +88,14 @@ impl ResourceLoop {
     ) -> Self {
         let pace = Pace { deadlines: context.settings.deadlines, sweep };
         let actor = Actor::new(format!("loop:{}", Self::NAME));
-        Self { context, engines, worker, lease, pace, actor }
+        let batching = Batching::default();
+        Self { context, engines, worker, lease, pace, actor, batching }
+    }
+
+    /// The same loop with other batching; for benchmarks and tests.
+    #[must_use]
+    pub fn with_batching(self, batching: Batching) -> Self {
+        Self { batching, ..self }
     }
 
     /// Takes back what an earlier life of this worker held, and makes
@@ -96,27 +131,130 @@ impl ResourceLoop {
         }
     }
 
-    async fn tick(
-        &self,
-        snapshot: &ResourceSnapshot,
-        report: &CompositeReport,
-        lease: Lease,
-    ) -> Result<Ticked, String> {
-        let step = Step {
-            context: &self.context,
-            engines: &self.engines,
-            snapshot,
-            report,
-            pace: self.pace,
-            actor: &self.actor,
-            lease_allows: &|deadline| lease.allows(deadline),
+    /// Loads what was claimed; rows that cannot be used are held, each alone.
+    async fn load(&self, items: &[Claimed], errors: &mut Vec<String>) -> Vec<ResourceSnapshot> {
+        let store = &self.context.store;
+        let ids: Vec<_> = items.iter().map(|claimed| claimed.id).collect();
+        let loaded = match store.attempt_load(&ids).await {
+            Ok(loaded) => loaded,
+            // The claims run out by themselves; there is nothing to hold them for.
+            Err(error) => {
+                errors.push(error.to_string());
+                return Vec::new();
+            }
         };
-        // One resource's panic is that resource's error.
-        match AssertUnwindSafe(step.take()).catch_unwind().await {
-            Ok(ticked) => ticked.map_err(|error| error.to_string()),
-            Err(_) => Err("the tick panicked".to_owned()),
+        let claims: HashMap<_, _> =
+            items.iter().map(|claimed| (claimed.id.as_uuid(), *claimed)).collect();
+        let mut snapshots = Vec::with_capacity(loaded.len());
+        for row in loaded {
+            match row {
+                // A row whose claim moved between claim and load is somebody else's.
+                Ok(snapshot) => snapshots.extend(Some(snapshot).filter(|snapshot| {
+                    claims
+                        .get(&snapshot.attempt.id().as_uuid())
+                        .is_some_and(|claimed| claimed.claim_token == snapshot.claim_token)
+                })),
+                Err(CorruptRow { id, reason }) => {
+                    tracing::error!(%id, reason, "a row breaks an invariant and is held");
+                    errors.push(format!("{id}: {reason}"));
+                    if let Some(claimed) = claims.get(&id) {
+                        let held = store.attempt_hold(*claimed, &reason, self.pace.sweep).await;
+                        errors.extend(held.err().map(|error| error.to_string()));
+                    }
+                }
+            }
+        }
+        snapshots
+    }
+
+    /// Acts and records. What needs no outside action is recorded at once; of
+    /// the others, as many at a time as are done by then, so that a slow action
+    /// holds back nobody but itself.
+    async fn act_and_record(&self, batch: Batch<'_>, planned: Vec<Planned>) -> Vec<String> {
+        let (acting, still): (Vec<_>, Vec<_>) = planned.into_iter().partition(Planned::acts);
+        let still =
+            stream::iter(still).map(|planned| async move { self.act(batch, planned).await });
+        let acting =
+            stream::iter(acting).map(|planned| async move { self.act(batch, planned).await });
+        let Batching { records_per_commit, commits_at_once } = self.batching;
+        let records = still
+            .buffer_unordered(records_per_commit)
+            .ready_chunks(records_per_commit)
+            .chain(acting.buffer_unordered(Self::CONCURRENCY).ready_chunks(records_per_commit))
+            .map(|acted| async move {
+                let (acted, mut ended) = sorted(acted);
+                ended.extend(batch.record(acted).await);
+                self.end(ended).await
+            })
+            .buffer_unordered(commits_at_once);
+        records.concat().await
+    }
+
+    /// One resource's panic is that resource's error.
+    async fn act(
+        &self,
+        batch: Batch<'_>,
+        planned: Planned,
+    ) -> Result<(Planned, Outcome), (ResourceSnapshot, Ticked)> {
+        match AssertUnwindSafe(batch.act(&planned)).catch_unwind().await {
+            Ok(outcome) => Ok((planned, outcome)),
+            Err(_) => {
+                let failed = Ticked::Failed("the action panicked".to_owned());
+                Err((planned.snapshot().clone(), failed))
+            }
         }
     }
+
+    /// Gives back the claims that no record gave back. Answers the errors.
+    async fn end(&self, ended: Vec<(ResourceSnapshot, Ticked)>) -> Vec<String> {
+        let (mut releases, mut errors) = (Vec::new(), Vec::new());
+        let mut moved = false;
+        let give_back = |snapshot: &ResourceSnapshot, recheck| Release {
+            attempt: snapshot.attempt.id(),
+            claim_token: snapshot.claim_token,
+            recheck,
+            failures: snapshot.failures,
+        };
+        for (snapshot, ticked) in ended {
+            let id = snapshot.attempt.id();
+            match ticked {
+                Ticked::Recorded { action, changed_phase } => {
+                    tracing::debug!(%id, ?action, changed_phase, "ticked");
+                    moved |= changed_phase;
+                }
+                Ticked::Unchanged(release) => releases.push(release),
+                Ticked::Overtaken => releases.push(give_back(&snapshot, Recheck::Now)),
+                Ticked::Failed(error) => {
+                    tracing::warn!(%id, error, "a tick failed; the resource is tried again");
+                    errors.push(format!("{id}: {error}"));
+                    releases.push(give_back(&snapshot, Recheck::After(Self::AFTER_FAULT)));
+                }
+            }
+        }
+        if moved {
+            self.context.wakes.wake();
+        }
+        if !releases.is_empty()
+            && let Err(error) = self.context.store.attempt_release(&releases).await
+        {
+            errors.push(error.to_string());
+        }
+        errors
+    }
+}
+
+/// What is to be recorded, and what ended before.
+type Sorted = (Vec<(Planned, Outcome)>, Vec<(ResourceSnapshot, Ticked)>);
+
+fn sorted(acted: Vec<Result<(Planned, Outcome), (ResourceSnapshot, Ticked)>>) -> Sorted {
+    let mut sorted: Sorted = (Vec::with_capacity(acted.len()), Vec::new());
+    for acted in acted {
+        match acted {
+            Ok(acted) => sorted.0.push(acted),
+            Err(ended) => sorted.1.push(ended),
+        }
+    }
+    sorted
 }
 
 #[async_trait]
@@ -129,80 +267,22 @@ impl Loop for ResourceLoop {
     }
 
     async fn work(&self, items: Vec<Claimed>, lease: Lease) -> Vec<String> {
-        let ids: Vec<_> = items.iter().map(|claimed| claimed.id).collect();
-        let loaded = match self.context.store.attempt_load(&ids).await {
-            Ok(loaded) => loaded,
-            // The claims run out by themselves; there is nothing to hold them for.
-            Err(error) => return vec![error.to_string()],
-        };
-        let claims: HashMap<_, _> =
-            items.iter().map(|claimed| (claimed.id.as_uuid(), *claimed)).collect();
         let mut errors = Vec::new();
-        let mut snapshots = Vec::with_capacity(loaded.len());
-        for row in loaded {
-            match row {
-                Ok(snapshot) => snapshots.push(snapshot),
-                Err(CorruptRow { id, reason }) => {
-                    tracing::error!(%id, reason, "a row breaks an invariant and is held");
-                    errors.push(format!("{id}: {reason}"));
-                    if let Some(claimed) = claims.get(&id) {
-                        let held = self
-                            .context
-                            .store
-                            .attempt_hold(*claimed, &reason, self.pace.sweep)
-                            .await;
-                        errors.extend(held.err().map(|error| error.to_string()));
-                    }
-                }
-            }
-        }
-        // A row whose claim moved between claim and load is somebody else's.
-        snapshots.retain(|snapshot| {
-            claims
-                .get(&snapshot.attempt.id().as_uuid())
-                .is_some_and(|c| c.claim_token == snapshot.claim_token)
-        });
-
+        let snapshots = self.load(&items, &mut errors).await;
         let reports = converge::observe(&self.engines, &snapshots).await;
-        let ticked: Vec<_> = stream::iter(snapshots.into_iter().zip(reports))
-            .map(|(snapshot, report)| async move {
-                let result = self.tick(&snapshot, &report, lease).await;
-                (snapshot, result)
-            })
-            .buffer_unordered(Self::CONCURRENCY)
-            .collect()
-            .await;
-
-        let mut releases = Vec::new();
-        let give_back = |snapshot: &ResourceSnapshot, recheck| Release {
-            attempt: snapshot.attempt.id(),
-            claim_token: snapshot.claim_token,
-            recheck,
-            failures: snapshot.failures,
+        let batch = Batch {
+            context: &self.context,
+            engines: &self.engines,
+            pace: self.pace,
+            actor: &self.actor,
+            action_deadline: converge::action_deadline(self.lease),
+            lease_allows: &|deadline| lease.allows(deadline),
         };
-        for (snapshot, result) in ticked {
-            let id = snapshot.attempt.id();
-            match result {
-                Ok(Ticked::Recorded { action, changed_phase }) => {
-                    tracing::debug!(%id, ?action, changed_phase, "ticked");
-                    if changed_phase {
-                        self.context.wakes.wake();
-                    }
-                }
-                Ok(Ticked::Unchanged(release)) => releases.push(release),
-                Ok(Ticked::Overtaken) => releases.push(give_back(&snapshot, Recheck::Now)),
-                Err(error) => {
-                    tracing::warn!(%id, error, "a tick failed; the resource is tried again");
-                    errors.push(format!("{id}: {error}"));
-                    releases.push(give_back(&snapshot, Recheck::After(Self::AFTER_FAULT)));
-                }
-            }
-        }
-        if !releases.is_empty()
-            && let Err(error) = self.context.store.attempt_release(&releases).await
-        {
-            errors.push(error.to_string());
-        }
+        let (planned, mut ended) = batch.plan(snapshots.into_iter().zip(reports));
+        let (ready, unprepared) = batch.prepare(planned).await;
+        ended.extend(unprepared);
+        errors.extend(self.end(ended).await);
+        errors.extend(self.act_and_record(batch, ready).await);
         errors
     }
 }

@@ -106,7 +106,7 @@ impl BlockerCode {
                 },
                 Remedy {
                     action: "do not wait for the node: revoke its key and deregister it",
-                    command: Some("slipway resource force-drain {id} --reason <why>"),
+                    command: Some("slipway resource force-drain {id} --yes --reason <why>"),
                     role: "admin",
                 },
             ],

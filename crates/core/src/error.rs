@@ -66,6 +66,8 @@ error_kinds! {
     Unauthenticated => "unauthenticated",
     Forbidden => "forbidden",
     PayloadTooLarge => "payload_too_large",
+    /// The body did not arrive in time.
+    RequestTimeout => "request_timeout",
     /// The row breaks an invariant and is held until a person looks.
     RowInvalid => "row_invalid",
     /// A database or a queue cannot be used now; the same call may work later.

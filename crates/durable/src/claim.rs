@@ -27,6 +27,10 @@
 ///
 /// Rows that another claim has locked are skipped, not waited for. The order is
 /// by due time, so that nobody starves.
+///
+/// The clock stands in a subquery, which is evaluated once: PostgreSQL takes
+/// its clock for a value that may differ from row to row, and would otherwise
+/// walk the whole due index in search of rows that are due.
 #[macro_export]
 macro_rules! claim_sql {
     ($dialect:ident, $table:literal, $columns:literal) => {
@@ -44,9 +48,9 @@ macro_rules! claim_sql {
             $crate::fragment!($dialect, picked_from),
             "SELECT id FROM ",
             $table,
-            " WHERE due_at IS NOT NULL AND due_at <= ",
+            " WHERE due_at IS NOT NULL AND due_at <= (SELECT ",
             $crate::fragment!($dialect, now),
-            " AND (lease_until IS NULL OR lease_until <= ",
+            ") AND (lease_until IS NULL OR lease_until <= ",
             $crate::fragment!($dialect, now),
             ") ORDER BY due_at, id LIMIT $3",
             $crate::fragment!($dialect, skip_locked),
@@ -107,6 +111,7 @@ mod tests {
         let sql = claim_sql!(postgres, "jobs", "id");
         assert!(sql.contains("= ANY(ARRAY(SELECT id FROM jobs"), "{sql}");
         assert!(sql.contains("FOR NO KEY UPDATE SKIP LOCKED"), "{sql}");
+        assert!(sql.contains("due_at <= (SELECT clock_timestamp())"), "a bound of the scan: {sql}");
     }
 
     #[test]

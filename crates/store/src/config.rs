@@ -19,13 +19,23 @@ pub struct StoreConfig {
     pub max_connections: u32,
     /// How long to try to reach a PostgreSQL server at boot.
     pub connect_limit: Duration,
+    /// How long PostgreSQL lets a transaction of ours do nothing before it ends
+    /// it. Nothing but database work happens in one, so a silent transaction is
+    /// that of a process that was stopped, and its row locks keep the rows from
+    /// whoever takes its claims over: it must be over before the lease is.
+    pub idle_transaction_limit: Duration,
 }
 
 impl StoreConfig {
     /// The given database with the usual limits.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), max_connections: 16, connect_limit: Duration::from_secs(30) }
+        Self {
+            url: url.into(),
+            max_connections: 16,
+            connect_limit: Duration::from_secs(30),
+            idle_transaction_limit: Duration::from_secs(10),
+        }
     }
 }
 
@@ -38,6 +48,7 @@ impl fmt::Debug for StoreConfig {
             .field("url", &format_args!("{scheme}:…"))
             .field("max_connections", &self.max_connections)
             .field("connect_limit", &self.connect_limit)
+            .field("idle_transaction_limit", &self.idle_transaction_limit)
             .finish()
     }
 }
@@ -58,7 +69,9 @@ impl StoreConfig {
             return Ok(Target::Sqlite(PathBuf::from(path)));
         }
         if self.url.starts_with("postgres://") || self.url.starts_with("postgresql://") {
-            let options = self.url.parse().map_err(|_| OpenError::InvalidUrl)?;
+            let options: PgConnectOptions = self.url.parse().map_err(|_| OpenError::InvalidUrl)?;
+            let idle = format!("{}ms", self.idle_transaction_limit.as_millis().max(1));
+            let options = options.options([("idle_in_transaction_session_timeout", idle)]);
             return Ok(Target::Postgres(Box::new(options)));
         }
         Err(OpenError::InvalidUrl)

@@ -45,6 +45,37 @@ impl MaybeTransient for Failure {
     }
 }
 
+impl Failure {
+    /// Whether a transaction over many rows may have failed for one of them,
+    /// so that the others are worth trying without it. Where the database is
+    /// gone, full or read-only, each of them would only fail again.
+    pub(crate) fn may_be_of_one_row(&self) -> bool {
+        let Self::Database(error) = self else { return true };
+        match error {
+            sqlx::Error::Io(_)
+            | sqlx::Error::Tls(_)
+            | sqlx::Error::Protocol(_)
+            | sqlx::Error::PoolTimedOut
+            | sqlx::Error::PoolClosed
+            | sqlx::Error::WorkerCrashed => false,
+            sqlx::Error::Database(refusal) => {
+                refusal.code().is_none_or(|code| !concerns_the_database(&code))
+            }
+            _ => true,
+        }
+    }
+}
+
+/// PostgreSQL: connection lost (08), resources short (53), shutting down (57P),
+/// read-only (25006). SQLite by its primary code: BUSY 5, LOCKED 6, NOMEM 7,
+/// READONLY 8, IOERR 10, CORRUPT 11, FULL 13, CANTOPEN 14, NOTADB 26.
+fn concerns_the_database(code: &str) -> bool {
+    if code.len() == 5 {
+        return ["08", "53"].contains(&&code[..2]) || code.starts_with("57P") || code == "25006";
+    }
+    code.parse::<i32>().is_ok_and(|code| matches!(code & 0xff, 5..=8 | 10 | 11 | 13 | 14 | 26))
+}
+
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
         match failure {

@@ -41,13 +41,22 @@ macro_rules! scripts {
 }
 
 /// In ascending order of version. A shipped migration is never edited.
-pub(crate) const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "walking_skeleton",
-    min_reader: 1,
-    sqlite: scripts!("sqlite", "0001_walking_skeleton"),
-    postgres: scripts!("postgres", "0001_walking_skeleton"),
-}];
+pub(crate) const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        name: "walking_skeleton",
+        min_reader: 1,
+        sqlite: scripts!("sqlite", "0001_walking_skeleton"),
+        postgres: scripts!("postgres", "0001_walking_skeleton"),
+    },
+    Migration {
+        version: 2,
+        name: "lean_attempts",
+        min_reader: 1,
+        sqlite: scripts!("sqlite", "0002_lean_attempts"),
+        postgres: scripts!("postgres", "0002_lean_attempts"),
+    },
+];
 
 /// The schema that this binary was written for.
 pub(crate) fn latest_version() -> i64 {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use sqlx::{ConnectOptions as _, Row as _};
 use tokio::sync::Barrier;
 
+use crate::config::{StoreConfig, Target};
 use crate::migration::{MIGRATIONS, MigrationError, latest_version};
 use crate::{postgres, sqlite};
 
@@ -172,14 +173,15 @@ async fn postgres_refuses_what_it_cannot_read() {
 /// A session that hangs ends by itself, and the isolation is ours.
 #[tokio::test]
 async fn postgres_sessions_have_limits() {
-    let (_database, options) = postgres_or_return!("session_limits");
-    let limit = std::time::Duration::from_secs(30);
-    let backend = postgres::Backend::open(options, 2, limit).await.unwrap();
+    let (database, _) = postgres_or_return!("session_limits");
+    let config = StoreConfig::new(database.url());
+    let Ok(Target::Postgres(options)) = config.target() else { panic!("a PostgreSQL URL") };
+    let backend = postgres::Backend::open(*options, 2, config.connect_limit).await.unwrap();
     let mut connection = backend.reader().await.unwrap();
     for (setting, expected) in [
         ("statement_timeout", "30s"),
         ("lock_timeout", "10s"),
-        ("idle_in_transaction_session_timeout", "1min"),
+        ("idle_in_transaction_session_timeout", "10s"),
         ("transaction_isolation", "read committed"),
     ] {
         let row = sqlx::query("SELECT current_setting($1) AS value")

@@ -2,7 +2,8 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,8 +21,9 @@ pub(crate) struct Directory {
     device: u64,
     inode: u64,
     /// Held open so that the kernel does not give the inode number to a
-    /// directory that is created after this one was removed.
-    _handle: rustix::fd::OwnedFd,
+    /// directory that is created after this one was removed, and so that what
+    /// is written goes into this one or nowhere, see [`Directory::by_handle`].
+    handle: rustix::fd::OwnedFd,
 }
 
 impl Directory {
@@ -34,7 +36,7 @@ impl Directory {
         let stat = rustix::fs::fstat(&handle)
             .map_err(io::Error::from)
             .map_err(Error::file("look at the node directory", &path))?;
-        Ok(Self { path, device: stat.st_dev, inode: stat.st_ino, _handle: handle })
+        Ok(Self { path, device: stat.st_dev, inode: stat.st_ino, handle })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -93,7 +95,25 @@ impl Directory {
                 io::ErrorKind::NotFound.into(),
             ));
         }
-        write_file(path, content, mode).map_err(Error::file("write", path))
+        write_file(&self.by_handle(path), content, mode).map_err(Error::file("write", path))
+    }
+
+    /// Makes a folder that only its owner can look into.
+    pub(crate) fn create_folder(&self, path: &Path) -> Result<(), Error> {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(self.by_handle(path))
+            .map_err(Error::file("create", path))
+    }
+
+    /// The same place, led to by the open handle instead of the name. By name,
+    /// creating folders on the way would bring a directory back to life that
+    /// somebody removed a moment ago: one without an object, of which nobody
+    /// can say what it is, and which keeps the node from being made anew.
+    fn by_handle(&self, path: &Path) -> PathBuf {
+        let handle = PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd()));
+        path.strip_prefix(&self.path).map_or_else(|_| path.to_owned(), |below| handle.join(below))
     }
 }
 
@@ -180,6 +200,22 @@ mod tests {
             assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, mode);
         }
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    /// Found by the soak: an agent that enrolled while its directory was
+    /// removed made it again, with nothing but its state in it.
+    #[test]
+    fn a_removed_directory_is_not_brought_back_to_life() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("node");
+        fs::create_dir(&path).unwrap();
+        let directory = Directory::open(&path).unwrap();
+        fs::remove_dir(&path).unwrap();
+        assert!(directory.create_folder(&directory.state("")).is_err());
+        // Also where the look before the write is a moment too early.
+        let target = directory.by_handle(&directory.state("identity.json"));
+        assert!(write_file(&target, b"{}", 0o600).is_err());
+        assert!(!path.exists());
     }
 
     #[test]

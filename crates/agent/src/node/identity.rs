@@ -5,9 +5,6 @@
 //! registers again with the same public key (which the server answers again)
 //! or finds itself enrolled.
 
-use std::fs;
-use std::os::unix::fs::DirBuilderExt;
-
 use data_encoding::BASE64;
 use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair};
@@ -94,12 +91,7 @@ fn store<T: Serialize>(directory: &Directory, name: &str, value: &T) -> Result<(
 }
 
 fn state_folder(directory: &Directory) -> Result<(), Error> {
-    let path = directory.state("");
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&path)
-        .map_err(Error::file("create", &path))
+    directory.create_folder(&directory.state(""))
 }
 
 #[cfg(test)]

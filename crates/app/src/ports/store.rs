@@ -1,6 +1,7 @@
-//! The store port. Decisions go through [`Store::decide`] and
-//! [`Store::decide_declaration`]: the store opens the transaction, locks and
-//! loads the snapshot, calls the rule, writes its commit and answers. No
+//! The store port. Decisions go through [`Store::decide`], for many resources
+//! at once [`Store::decide_many`], and [`Store::decide_declaration`]: the store
+//! opens the transaction, locks and loads the snapshot, calls the rule, writes
+//! its commit and answers. No
 //! method hands out a transaction, and no I/O but the database's happens
 //! inside one. The rest are reads, and the few writes that decide nothing.
 
@@ -52,6 +53,9 @@ pub struct DeclareKey {
 /// deadlock is retried), so it computes and does nothing else.
 pub type ResourceRule<'a> = dyn FnMut(&ResourceSnapshot) -> Result<Commit, Refusal> + Send + 'a;
 pub type DeclareRule<'a> = dyn FnMut(&DeclareSnapshot) -> Result<Commit, Refusal> + Send + 'a;
+
+/// What became of one decision of many.
+pub type Decided = (ProvisionedResourceId, Result<(), Error>);
 
 /// Why the store did not do it. Whatever it was, nothing was written.
 #[derive(Debug, thiserror::Error)]
@@ -167,6 +171,28 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// Decides about an existing resource, its row locked.
     async fn decide(&self, key: ResourceKey, rule: &mut ResourceRule<'_>) -> Result<(), Error>;
+
+    /// Decides about each of these attempts (no id twice), their resource rows
+    /// locked, and answers for each, in the given order. What is answered and
+    /// written for one is what [`Store::decide`] would, and nothing that is
+    /// wrong with one (refused, corrupt, gone, poisoned) touches another. The
+    /// rule tells them apart by the snapshot, and may be asked about one again.
+    /// An error of the whole means that the database cannot be used; nothing
+    /// was written then.
+    ///
+    /// This default decides one by one; an adapter overrides it with one
+    /// transaction and statements for the whole set.
+    async fn decide_many(
+        &self,
+        attempts: &[ProvisionedResourceId],
+        rule: &mut ResourceRule<'_>,
+    ) -> Result<Vec<Decided>, Error> {
+        let mut decided = Vec::with_capacity(attempts.len());
+        for attempt in attempts {
+            decided.push((*attempt, self.decide(ResourceKey::Attempt(*attempt), &mut *rule).await));
+        }
+        Ok(decided)
+    }
 
     // ---- the loop's side
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use slipway_core::commit::{Commit, Recheck};
 use slipway_core::ids::ProvisionedResourceId;
+use slipway_core::snapshot::ResourceSnapshot;
 
 use super::worker::{LEASE, released};
 use super::world::World;
@@ -40,6 +41,16 @@ pub async fn bad_row(store: Arc<dyn Store>, spoil: impl AsyncFnOnce(ProvisionedR
         matches!(&outcome, Err(Error::Corrupt { id, .. }) if *id == bad.attempt.as_uuid()),
         "{outcome:?}"
     );
+    let mut wake = |snapshot: &ResourceSnapshot| {
+        assert_ne!(snapshot.attempt.id(), bad.attempt, "nothing is decided on a bad row");
+        Ok(Commit { wakes: vec![snapshot.attempt.id()], ..Commit::default() })
+    };
+    let decided = world.store.decide_many(&ids, &mut wake).await;
+    let decided = decided.expect("a bad row stops no batch");
+    for (id, outcome) in decided {
+        let corrupt = matches!(outcome, Err(Error::Corrupt { .. }));
+        assert_eq!((outcome.is_ok(), corrupt), (id != bad.attempt, id == bad.attempt), "{id}");
+    }
     let fetched = world.store.resource_fetch(bad.resource).await;
     assert!(matches!(fetched, Err(Error::Corrupt { .. })), "{fetched:?}");
 

@@ -13,6 +13,7 @@
 //! They speak to the store through the port alone.
 
 mod bad_row;
+mod batch_races;
 mod invariants;
 mod pairs;
 mod races;

@@ -10,9 +10,9 @@ use slipway_core::node::DeregisteredHow;
 use slipway_core::{ErrorKind, Phase};
 use tokio::sync::Barrier;
 
-use super::pairs;
 use super::worker::{LEASE, released};
 use super::world::{World, refused};
+use super::{batch_races, pairs};
 use crate::ports::Store;
 use crate::ports::store::{Error, Page};
 
@@ -34,12 +34,14 @@ pub async fn races(store: Arc<dyn Store>, rounds: u32) {
         wake_with_release(&world).await;
         last_tick_with_declare_of_the_handle(&world).await;
         relay_with_relay(&world).await;
+        batch_races::batch_with_batch_of_the_same_rows(&world).await;
+        batch_races::batch_with_deletes_of_its_rows(&world).await;
     }
     pairs::every_pair(&world).await;
 }
 
 /// Runs both at the same moment.
-async fn at_once<A, B>(
+pub(super) async fn at_once<A, B>(
     first: impl Future<Output = A> + Send + 'static,
     second: impl Future<Output = B> + Send + 'static,
 ) -> (A, B)

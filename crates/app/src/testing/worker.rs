@@ -1,11 +1,12 @@
 //! The suite's worker: claims, ticks and releases as the loop does, with the
 //! simulated substrate.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use slipway_core::audit::Actor;
 use slipway_core::blocker::Deadlines;
-use slipway_core::commit::{Commit, Recheck, Release, Write};
+use slipway_core::commit::{Commit, Recheck, Release};
 use slipway_core::ids::{BootstrapTokenId, DrainId, ProvisionedResourceId};
 use slipway_core::observation::CompositeReport;
 use slipway_core::phase::{Action, Observed, next};
@@ -16,7 +17,7 @@ use slipway_core::token::{Carried, TokenLifetimes, TokenPlan, plan};
 use slipway_core::{ErrorKind, Phase, Refusal};
 
 use super::world::World;
-use crate::ports::store::{Claimed, Error, ResourceKey};
+use crate::ports::store::{Claimed, Decided, Error, ResourceKey};
 
 /// Long enough that it never ends by itself during a test.
 pub(super) const LEASE: Duration = Duration::from_secs(600);
@@ -109,10 +110,9 @@ impl World {
 
     async fn tick_inner(&self, claimed: Claimed, report: &CompositeReport) -> Result<(), Error> {
         let snapshot = self.snapshot(claimed.id).await;
-        let observed = Observed { composite: report.composite(None), node: snapshot.node_fact() };
+        let observed = observed(&snapshot, report);
         let (action, after) = next(observed, snapshot.attempt.phase());
-        let mut read =
-            Read { revision: snapshot.attempt.revision(), claim_token: claimed.claim_token };
+        let mut read = Read { claim_token: claimed.claim_token, ..Read::of(&snapshot) };
         match action {
             Action::Apply => read = self.apply(&snapshot, read, report).await?,
             Action::DeleteSubstrate => self.substrate.remove(claimed.id),
@@ -126,45 +126,124 @@ impl World {
             after,
             outcome: Outcome::Done,
             drain_id: DrainId::new(self.uuid()),
-            pace: Pace { deadlines: Deadlines::default(), sweep: Duration::from_secs(30) },
+            pace: pace(),
             jitter: 0.5,
         };
         let mut rule = |snapshot: &ResourceSnapshot| record(snapshot, &tick, &worker());
         self.store.decide(ResourceKey::Attempt(claimed.id), &mut rule).await
     }
 
+    /// One tick of each under these claims, as the loop takes a batch: intents
+    /// in one transaction, records in another.
+    pub(super) async fn tick_many(&self, claimed: &[Claimed]) -> Vec<Decided> {
+        let mut ticks = HashMap::new();
+        for claimed in claimed {
+            let snapshot = self.snapshot(claimed.id).await;
+            let report = self.substrate.observe(claimed.id);
+            let fresh = FreshToken { id: BootstrapTokenId::new(self.uuid()), hash: self.hash() };
+            let read = Read { claim_token: claimed.claim_token, ..Read::of(&snapshot) };
+            ticks.insert(claimed.id, (snapshot, report, fresh, read));
+        }
+        let ids: Vec<_> = claimed.iter().map(|claimed| claimed.id).collect();
+        let mut prepare_rule = |current: &ResourceSnapshot| {
+            let id = current.attempt.id();
+            let (snapshot, report, fresh, read) = &ticks[&id];
+            let (observed, carried) = (observed(snapshot, report), report.carried());
+            if next(observed, snapshot.attempt.phase()).0 != Action::Apply {
+                return Ok(Commit::default());
+            }
+            let plan = token_plan(snapshot, carried);
+            prepare(current, *read, plan, carried, Some(*fresh), &worker())
+        };
+        let prepared = self.store.decide_many(&ids, &mut prepare_rule).await.expect("prepared");
+        let (prepared, lost): (Vec<_>, Vec<_>) =
+            prepared.into_iter().partition(|(_, outcome)| outcome.is_ok());
+        let ids: Vec<_> = prepared.into_iter().map(|(id, _)| id).collect();
+        for id in &ids {
+            let (snapshot, report, fresh, read) = ticks.get_mut(id).expect("one of the batch");
+            let action = next(observed(snapshot, report), snapshot.attempt.phase()).0;
+            let plan = token_plan(snapshot, report.carried());
+            if action == Action::DeleteSubstrate {
+                self.substrate.remove(*id);
+            } else if action == Action::Apply && matches!(plan, TokenPlan::Mint { .. }) {
+                self.substrate.apply(*id, Carried::Token { id: fresh.id, hash: fresh.hash });
+                read.revision = read.revision.next();
+            }
+        }
+        let drain_id = DrainId::new(self.uuid());
+        let mut record_rule = |current: &ResourceSnapshot| {
+            let (snapshot, report, _, read) = &ticks[&current.attempt.id()];
+            let observed = observed(snapshot, report);
+            let (action, after) = next(observed, snapshot.attempt.phase());
+            let outcome = Outcome::Done;
+            let (read, pace) = (*read, pace());
+            let tick = Tick {
+                read,
+                report,
+                observed,
+                action,
+                after,
+                outcome,
+                drain_id,
+                pace,
+                jitter: 0.5,
+            };
+            record(current, &tick, &worker())
+        };
+        let mut ended = self.store.decide_many(&ids, &mut record_rule).await.expect("the records");
+        ended.extend(lost);
+        for (id, outcome) in &ended {
+            if outcome.is_err() {
+                let claimed = claimed.iter().find(|claimed| claimed.id == *id).expect("claimed");
+                let back = [released(*claimed, Recheck::Now)];
+                self.store.attempt_release(&back).await.expect("a release");
+            }
+        }
+        ended
+    }
+
     /// Records the intent, then applies; answers what the record must name.
     async fn apply(
         &self,
         snapshot: &ResourceSnapshot,
-        mut read: Read,
+        read: Read,
         report: &CompositeReport,
     ) -> Result<Read, Error> {
         let id = snapshot.attempt.id();
         let carried = report.carried();
-        let token_plan = plan(
-            snapshot.token.as_ref(),
-            carried,
-            snapshot.node_fact(),
-            TokenLifetimes::default(),
-            snapshot.now,
-        );
+        let token_plan = token_plan(snapshot, carried);
         let fresh = FreshToken { id: BootstrapTokenId::new(self.uuid()), hash: self.hash() };
-        let mut moved = false;
+        let mut after = read;
         self.store
             .decide(ResourceKey::Attempt(id), &mut |snapshot| {
                 let commit = prepare(snapshot, read, token_plan, carried, Some(fresh), &worker())?;
-                moved = commit.writes.iter().any(|write| matches!(write, Write::AttemptUpdate(_)));
+                after = read.after(&commit);
                 Ok(commit)
             })
             .await?;
-        if moved {
-            read.revision = read.revision.next();
-        }
         if let TokenPlan::Mint { .. } = token_plan {
             self.substrate.apply(id, Carried::Token { id: fresh.id, hash: fresh.hash });
         }
-        Ok(read)
+        Ok(after)
+    }
+
+    /// Ticks the batch until each attempt is in this phase.
+    pub(super) async fn drive_many(&self, attempts: &[ProvisionedResourceId], phase: Phase) {
+        for _ in 0..8 {
+            let mut claims = Vec::new();
+            for attempt in attempts {
+                if self.snapshot(*attempt).await.attempt.phase() != phase {
+                    claims.push(self.claim_now(*attempt).await);
+                }
+            }
+            if claims.is_empty() {
+                return;
+            }
+            for (id, outcome) in self.tick_many(&claims).await {
+                outcome.unwrap_or_else(|error| panic!("an undisturbed tick of {id}: {error}"));
+            }
+        }
+        panic!("not all of {attempts:?} became {phase}");
     }
 
     /// Ticks until the attempt is in this phase.
@@ -180,6 +259,19 @@ impl World {
         let stuck = self.snapshot(attempt).await;
         panic!("{attempt} is {} and does not become {phase}", stuck.attempt.phase());
     }
+}
+
+fn pace() -> Pace {
+    Pace { deadlines: Deadlines::default(), sweep: Duration::from_secs(30) }
+}
+
+fn observed(snapshot: &ResourceSnapshot, report: &CompositeReport) -> Observed {
+    Observed { composite: report.composite(None), node: snapshot.node_fact() }
+}
+
+fn token_plan(snapshot: &ResourceSnapshot, carried: Carried) -> TokenPlan {
+    let lifetimes = TokenLifetimes::default();
+    plan(snapshot.token.as_ref(), carried, snapshot.node_fact(), lifetimes, snapshot.now)
 }
 
 fn worker() -> Actor {

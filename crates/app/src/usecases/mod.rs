@@ -5,8 +5,8 @@ pub mod declare;
 pub mod delete;
 pub mod explain;
 pub mod force;
-pub mod retry;
 pub mod read;
+pub mod retry;
 
 pub mod authenticate;
 pub mod enrol;

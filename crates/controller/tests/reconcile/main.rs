@@ -1,8 +1,10 @@
 //! The resource loop against a real database and a simulated substrate: every
-//! walk through the phases that the state machine allows, on both databases.
+//! walk through the phases that the state machine allows, and a fault at every
+//! point of them, on both databases.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod crash;
 mod simulated;
 mod walks;
 mod world;

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use slipway_app::ports::substrate::{Address, Error, Substrate};
 use slipway_core::blueprint::Engine;
+use slipway_core::ids::ClaimToken;
 use slipway_core::observation::{CompositeReport, LiveComposite};
 use slipway_render::{RenderedComposite, composite};
 
@@ -35,11 +37,23 @@ pub(crate) struct Behaviour {
     pub(crate) comes_up: bool,
 }
 
+/// What became of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Deed {
+    Created,
+    Updated,
+    Deleted,
+    /// By somebody else.
+    Removed,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Simulated {
     objects: Mutex<BTreeMap<String, Object>>,
     behaviour: Mutex<Behaviour>,
-    journal: Mutex<Vec<String>>,
+    journal: Mutex<Vec<(String, Deed)>>,
+    /// Uids are drawn from it: an object made anew is another object.
+    made: AtomicU64,
 }
 
 impl Simulated {
@@ -58,26 +72,50 @@ impl Simulated {
     /// Somebody deletes it behind our back.
     pub(crate) fn remove(&self, name: &str) {
         self.objects.lock().unwrap().remove(name).expect("the object existed");
+        self.note(name, Deed::Removed);
     }
 
-    /// What was done, in order: `apply <name>` and `delete <name>`.
+    /// What we did, in order: `apply <name>` and `delete <name>`.
     pub(crate) fn journal(&self) -> Vec<String> {
-        self.journal.lock().unwrap().clone()
+        let line = |(name, deed): &(String, Deed)| match deed {
+            Deed::Created | Deed::Updated => Some(format!("apply {name}")),
+            Deed::Deleted => Some(format!("delete {name}")),
+            Deed::Removed => None,
+        };
+        self.journal.lock().unwrap().iter().filter_map(line).collect()
     }
 
-    fn apply_once(&self, rendered: &RenderedComposite) {
+    /// What became of the objects of this name, in order.
+    pub(crate) fn deeds(&self, name: &str) -> Vec<Deed> {
+        let journal = self.journal.lock().unwrap();
+        journal.iter().filter(|(of, _)| of == name).map(|(_, deed)| *deed).collect()
+    }
+
+    fn note(&self, name: &str, deed: Deed) {
+        self.journal.lock().unwrap().push((name.to_owned(), deed));
+    }
+
+    fn apply_once(&self, rendered: &RenderedComposite) -> Result<(), Error> {
         let comes_up = self.behaviour.lock().unwrap().comes_up;
         let mut objects = self.objects.lock().unwrap();
-        let count = objects.len();
+        let found = objects.get(rendered.name());
+        // As an engine must: a late worker does not undo what its successor wrote.
+        let ours = rendered.claim_token();
+        let written = found.and_then(|object| composite::claim_token(&object.object));
+        if let Some(found) = written.filter(|found: &ClaimToken| found.0 > ours.0) {
+            return Err(Error::Superseded { ours, found });
+        }
+        let deed = if found.is_some() { Deed::Updated } else { Deed::Created };
         let object = objects.entry(rendered.name().to_owned()).or_insert_with(|| Object {
-            uid: format!("uid-{count}"),
+            uid: format!("uid-{}", self.made.fetch_add(1, Ordering::Relaxed)),
             object: Value::Null,
             ready: comes_up,
             failure: None,
             terminating: false,
         });
         object.object = rendered.expose_object().clone();
-        self.journal.lock().unwrap().push(format!("apply {}", rendered.name()));
+        self.note(rendered.name(), deed);
+        Ok(())
     }
 
     fn delete_once(&self, address: &Address, uid: &str) -> Result<(), Error> {
@@ -87,7 +125,7 @@ impl Simulated {
             Some(object) if object.uid != uid => Err(Error::Conflict("another object".to_owned())),
             Some(_) => {
                 objects.remove(&address.name);
-                self.journal.lock().unwrap().push(format!("delete {}", address.name));
+                self.note(&address.name, Deed::Deleted);
                 Ok(())
             }
         }
@@ -132,9 +170,9 @@ impl Substrate for Simulated {
         if behaviour.apply_fails {
             return Err(Error::Failed("no room".to_owned()));
         }
-        self.apply_once(rendered);
+        self.apply_once(rendered)?;
         if behaviour.twice {
-            self.apply_once(rendered);
+            self.apply_once(rendered)?;
         }
         Ok(())
     }

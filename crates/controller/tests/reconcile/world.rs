@@ -39,7 +39,7 @@ const LEASE: Duration = Duration::from_secs(30);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Debug)]
-struct Machine;
+pub(crate) struct Machine;
 
 impl Clock for Machine {
     fn now(&self) -> Timestamp {
@@ -70,26 +70,42 @@ pub(crate) struct World {
     pub(crate) context: Context,
     pub(crate) substrate: Arc<Simulated>,
     pub(crate) resources: ResourceLoop,
-    caller: Caller,
+    pub(crate) caller: Caller,
+    pub(crate) node_settings: NodeSettings,
+    /// Of the database.
+    pub(crate) url: String,
     _keeper: Keeper,
 }
 
 impl World {
     /// One world per database that can be had here.
     pub(crate) async fn each(test: &str) -> Vec<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        let url = format!("sqlite:{}", folder.path().join("slipway.db").display());
-        let mut worlds = vec![Self::on(&url, Keeper::Folder { _folder: folder }).await];
-        if let Some(server) = postgres::shared(test).await {
-            let database = server.database("reconcile").await;
-            let url = database.url().to_owned();
-            worlds.push(Self::on(&url, Keeper::Database { _database: database }).await);
-        }
+        let mut worlds = vec![Self::sqlite().await];
+        worlds.extend(Self::postgres(test).await);
         worlds
     }
 
+    pub(crate) async fn sqlite() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", folder.path().join("slipway.db").display());
+        Self::on(&url, Keeper::Folder { _folder: folder }).await
+    }
+
+    /// `None` where there is no PostgreSQL.
+    pub(crate) async fn postgres(test: &str) -> Option<Self> {
+        let database = postgres::shared(test).await?.database("reconcile").await;
+        // Half of the server's time would be planning: on tables this small a
+        // plan for the values at hand always looks worth making anew.
+        let separator = if database.url().contains('?') { '&' } else { '?' };
+        let url =
+            format!("{}{separator}options[plan_cache_mode]=force_generic_plan", database.url());
+        Some(Self::on(&url, Keeper::Database { _database: database }).await)
+    }
+
     async fn on(url: &str, keeper: Keeper) -> Self {
-        let store: Arc<dyn Store> = slipway_store::open(StoreConfig::new(url)).await.unwrap();
+        // Each connection plans every statement for itself; one test needs two at most.
+        let config = StoreConfig { max_connections: 2, ..StoreConfig::new(url) };
+        let store: Arc<dyn Store> = slipway_store::open(config).await.unwrap();
         let context = Context {
             store: Arc::clone(&store),
             clock: Arc::new(Machine),
@@ -122,7 +138,7 @@ impl World {
             heartbeat_interval_ms: 1_000,
             orphan_after_ms: 1_000,
         };
-        let engines = Engines::new(vec![Arc::clone(&substrate) as _], settings);
+        let engines = Engines::new(vec![Arc::clone(&substrate) as _], settings.clone());
         let resources = ResourceLoop::new(
             context.clone(),
             engines,
@@ -132,7 +148,15 @@ impl World {
         );
         let caller =
             Caller { name: "test".to_owned(), role: Role::Admin, correlation_id: "c".to_owned() };
-        Self { context, substrate, resources, caller, _keeper: keeper }
+        Self {
+            context,
+            substrate,
+            resources,
+            caller,
+            node_settings: settings,
+            url: url.to_owned(),
+            _keeper: keeper,
+        }
     }
 
     pub(crate) async fn declare(&self, handle: &str) -> ResourceId {

@@ -9,6 +9,7 @@ use crate::commit::{Commit, Write};
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{BootstrapTokenId, ClaimToken, Revision};
 use crate::node::DeregisteredHow;
+use crate::phase::NodeFact;
 use crate::rules::drain;
 use crate::snapshot::ResourceSnapshot;
 use crate::token::{BootstrapToken, Carried, SecretHash, TokenKind, TokenPlan};
@@ -18,6 +19,33 @@ use crate::token::{BootstrapToken, Carried, SecretHash, TokenKind, TokenPlan};
 pub struct Read {
     pub revision: Revision,
     pub claim_token: ClaimToken,
+    /// Enrolment, leaving and the end of a drain change this without writing
+    /// the attempt, so its revision does not tell.
+    pub node: NodeFact,
+}
+
+impl Read {
+    pub fn of(snapshot: &ResourceSnapshot) -> Self {
+        Self {
+            revision: snapshot.attempt.revision(),
+            claim_token: snapshot.claim_token,
+            node: snapshot.node_fact(),
+        }
+    }
+
+    /// What holds after a commit of [`prepare`] was written.
+    #[must_use]
+    pub fn after(self, commit: &Commit) -> Self {
+        let wrote = |wanted: fn(&Write) -> bool| commit.writes.iter().any(wanted);
+        let mut after = self;
+        if wrote(|write| matches!(write, Write::AttemptUpdate(_))) {
+            after.revision = self.revision.next();
+        }
+        if wrote(|write| matches!(write, Write::NodeUpdate(node) if !node.is_registered())) {
+            after.node = NodeFact::Absent;
+        }
+        after
+    }
 }
 
 /// Refuses a write of a worker whose claim or whose knowledge is outdated.
@@ -29,10 +57,10 @@ pub fn fence(snapshot: &ResourceSnapshot, read: Read) -> Result<(), Refusal> {
             format!("another worker claimed {} meanwhile; this one lets go", attempt.id()),
         ));
     }
-    if attempt.revision() != read.revision {
+    if attempt.revision() != read.revision || snapshot.node_fact() != read.node {
         return Err(Refusal::new(
             ErrorKind::RevisionStale,
-            format!("{} was written since it was read; it is read again", attempt.id()),
+            format!("{} or its node changed since it was read; it is read again", attempt.id()),
         ));
     }
     Ok(())
@@ -131,7 +159,7 @@ mod tests {
     const FRESH: BootstrapTokenId = BootstrapTokenId::new(Uuid::from_u128(700));
 
     fn read(snapshot: &ResourceSnapshot) -> Read {
-        Read { revision: snapshot.attempt.revision(), claim_token: snapshot.claim_token }
+        Read::of(snapshot)
     }
 
     fn run(snapshot: &ResourceSnapshot, plan: TokenPlan, carried: Carried) -> Commit {
@@ -163,6 +191,9 @@ mod tests {
         snapshot.node = Some(mk_node());
         let commit = run(&snapshot, MINT, Carried::NoObject);
         assert!(matches!(&commit.writes[0], Write::NodeUpdate(node) if !node.is_registered()));
+        let before = read(&snapshot);
+        let after = before.after(&commit);
+        assert_eq!((after.node, after.revision), (NodeFact::Absent, before.revision.next()));
     }
 
     /// Invariant 6: a worker that lost its claim writes nothing.
@@ -175,5 +206,8 @@ mod tests {
         let stale = Read { revision: Revision(current.revision.0 - 1), ..current };
         assert_eq!(fence(&snapshot, stale).unwrap_err().kind, ErrorKind::RevisionStale);
         assert_eq!(fence(&snapshot, current), Ok(()));
+        // The node left between the look and the record.
+        let gone = Read { node: NodeFact::Registered, ..current };
+        assert_eq!(fence(&snapshot, gone).unwrap_err().kind, ErrorKind::RevisionStale);
     }
 }

@@ -1,5 +1,7 @@
 //! The node protocol: both generations register, live, drain and leave.
 
+use axum::body::Body;
+use axum::http::Request;
 use data_encoding::BASE64;
 use serde_json::json;
 use slipway_core::keys::NodeKeyText;
@@ -65,6 +67,18 @@ async fn a_register_that_cannot_be_is_refused_in_the_protocols_words() {
         assert_eq!(error["code"], code, "{body}");
         assert_eq!(error.as_object().unwrap().len(), 2, "code and message, no more: {error}");
     }
+}
+
+/// Nobody has shown a token yet, so nobody may make the server wait.
+#[tokio::test]
+async fn a_register_whose_body_does_not_come_is_408() {
+    let world = World::new().await;
+    // From here on no database is asked, and only timers move the clock.
+    tokio::time::pause();
+    let never = futures::stream::pending::<Result<Vec<u8>, std::io::Error>>();
+    let request = Request::post("/v1/register").body(Body::from_stream(never)).unwrap();
+    let answer = world.send(request).await;
+    assert_eq!((answer.status.as_u16(), &answer.json()["code"]), (408, &"request_timeout".into()));
 }
 
 #[tokio::test]

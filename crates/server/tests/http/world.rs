@@ -154,8 +154,7 @@ impl World {
             hash: TokenText::parse(token.expose()).unwrap().hash,
         };
         self.decide(id, |snapshot| {
-            let read =
-                Read { revision: snapshot.attempt.revision(), claim_token: snapshot.claim_token };
+            let read = Read::of(snapshot);
             let plan = TokenPlan::Mint {
                 expires_at: snapshot.now.plus(Duration::from_secs(3_600)),
                 hard_expires_at: snapshot.now.plus(Duration::from_secs(86_400)),

@@ -83,12 +83,16 @@ impl Backend {
 /// that something is wrong; a lock is held for the length of one decision, so
 /// 10 s of waiting for one means the same. The isolation is pinned because a
 /// server-wide default of another level would break the locking rules.
+///
+/// Plans are made once per connection: our statements look rows up by key, for
+/// which one plan is as good as another, and planning the eight tables of a
+/// snapshot for each list of ids anew took longer than reading them.
 fn with_limits(options: PgConnectOptions) -> PgConnectOptions {
     options.application_name("slipway").options([
         ("statement_timeout", "30s"),
         ("lock_timeout", "10s"),
-        ("idle_in_transaction_session_timeout", "60s"),
         ("default_transaction_isolation", "read committed"),
+        ("plan_cache_mode", "force_generic_plan"),
     ])
 }
 

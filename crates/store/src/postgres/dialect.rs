@@ -28,11 +28,26 @@ macro_rules! claim_sql {
     };
 }
 
-/// A JSON parameter of releases as rows, named `given`.
-macro_rules! given_releases {
-    () => {
-        "jsonb_to_recordset($1) AS given (id uuid, claim_token bigint, micros bigint, \
-         failures integer)"
+/// The JSON parameter `$1`, an array of objects, as rows named `given`:
+/// `given!(id: uuid, at: time)`. A field that is missing is null. One parameter
+/// whatever the length, so a statement is prepared once and a batch is one
+/// round trip.
+macro_rules! given {
+    (@list $column:ident $kind:ident) => {
+        concat!(stringify!($column), " ", given!(@type $kind))
+    };
+    (@list $column:ident $kind:ident, $($rest:tt)+) => {
+        concat!(given!(@list $column $kind), ", ", given!(@list $($rest)+))
+    };
+    (@type uuid) => { "uuid" };
+    (@type bigint) => { "bigint" };
+    (@type integer) => { "integer" };
+    (@type text) => { "text" };
+    (@type json) => { "jsonb" };
+    (@type bytes) => { "bytea" };
+    (@type time) => { "timestamptz" };
+    ($($column:ident: $kind:ident),+ $(,)?) => {
+        concat!("jsonb_to_recordset($1) AS given (", given!(@list $($column $kind),+), ")")
     };
 }
 

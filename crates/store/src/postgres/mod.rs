@@ -5,7 +5,10 @@
 #[macro_use]
 mod dialect;
 pub(crate) mod connect;
+mod given;
 
+#[path = "../shared/batch.rs"]
+mod batch;
 #[path = "../shared/claims.rs"]
 mod claims;
 #[path = "../shared/commit.rs"]
@@ -30,6 +33,8 @@ mod reads;
 mod rows;
 #[path = "../shared/seed.rs"]
 mod seed;
+#[path = "../shared/set_writes.rs"]
+mod set_writes;
 #[path = "../shared/snapshot.rs"]
 mod snapshot;
 #[path = "../shared/transaction.rs"]

@@ -50,7 +50,7 @@ pub(super) async fn release(backend: &Backend, releases: &[Release]) -> Result<(
         .iter()
         .map(|release| {
             json!({
-                "id": release.attempt.as_uuid().simple().to_string(),
+                "id": release.attempt,
                 "claim_token": release.claim_token.0,
                 "micros": commit::recheck_micros(release.recheck),
                 "failures": release.failures,
@@ -65,7 +65,7 @@ pub(super) async fn release(backend: &Backend, releases: &[Release]) -> Result<(
         " + ",
         given_micros!(),
         " END FROM ",
-        given_releases!(),
+        given!(id: uuid, claim_token: bigint, micros: bigint, failures: integer),
         " WHERE provisioned_resources.id = given.id \
          AND provisioned_resources.claim_token = given.claim_token",
     ))
@@ -155,8 +155,9 @@ pub(super) async fn overdue(backend: &Backend) -> Result<Option<Duration>, Failu
         "SELECT ",
         now,
         " AS now, min(due_at) AS oldest FROM provisioned_resources \
-         WHERE due_at IS NOT NULL AND due_at <= ",
-        now
+         WHERE due_at IS NOT NULL AND due_at <= (SELECT ",
+        now,
+        ")"
     ))
     .fetch_one(&mut *connection)
     .await?;

@@ -31,7 +31,7 @@ pub(super) async fn apply(connection: &mut Connection, commit: &Commit) -> Resul
     Ok(())
 }
 
-async fn apply_write(connection: &mut Connection, write: &Write) -> Result<(), Failure> {
+pub(super) async fn apply_write(connection: &mut Connection, write: &Write) -> Result<(), Failure> {
     match write {
         Write::ResourceInsert(resource) => writes::resource_insert(connection, resource).await,
         Write::ResourceUpdate(resource) => writes::resource_update(connection, resource).await,

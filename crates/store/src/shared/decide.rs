@@ -6,7 +6,7 @@
 //! reads or writes is written by decisions only, so the lock of the resource
 //! row is all that keeps two of them apart. Claims, wakes and releases touch the
 //! loop's columns without it; heartbeats touch a node, whose row is therefore
-//! locked too.
+//! locked too, where it is loaded.
 
 use slipway_app::ports::store::{DeclareKey, DeclareRule, ResourceKey, ResourceRule};
 use slipway_core::ids::{NodeId, ProvisionedResourceId, ResourceId};
@@ -23,7 +23,7 @@ pub(super) async fn decide(
 ) -> Result<(), Failure> {
     let mut transaction = backend.begin().await?;
     let attempt = lock(&mut transaction, key).await?;
-    let loaded = snapshot::load(&mut transaction, &[attempt]).await?;
+    let loaded = snapshot::load_locked(&mut transaction, &[attempt]).await?;
     let Some((id, loaded)) = loaded.into_iter().next() else {
         return Err(Failure::NotFound { kind: ProvisionedResourceId::KIND });
     };
@@ -70,13 +70,6 @@ async fn lock(
         Some(attempt) => attempt,
         None => current_attempt(connection, resource).await?,
     };
-    sqlx::query(sql!(
-        "SELECT id FROM nodes WHERE provisioned_resource_id = $1 ORDER BY id",
-        for_update
-    ))
-    .bind(attempt)
-    .fetch_all(connection)
-    .await?;
     Ok(ProvisionedResourceId::new(attempt))
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use slipway_app::ports::store::{
-    ApiKey, Claimed, CorruptRow, DeclareKey, DeclareRule, Error, Heartbeat, HistoryLine, Page,
-    PositionedEvent, ResourceFilter, ResourceKey, ResourceRule, Store,
+    ApiKey, Claimed, CorruptRow, Decided, DeclareKey, DeclareRule, Error, Heartbeat, HistoryLine,
+    Page, PositionedEvent, ResourceFilter, ResourceKey, ResourceRule, Store,
 };
 use slipway_app::seed::Seed;
 use slipway_core::commit::Release;
@@ -15,7 +15,7 @@ use slipway_core::ids::{DeletionId, InstallationId, NodeId, ProvisionedResourceI
 use slipway_core::node::Node;
 use slipway_core::snapshot::ResourceSnapshot;
 
-use super::{Backend, claims, decide, installation, keys, outbox, reads, seed};
+use super::{Backend, batch, claims, decide, installation, keys, outbox, reads, seed};
 use crate::failure::Failure;
 use crate::retry::retried;
 
@@ -46,6 +46,14 @@ impl Store for Backend {
 
     async fn decide(&self, key: ResourceKey, rule: &mut ResourceRule<'_>) -> Result<(), Error> {
         Ok(retried!(decide::decide(self, key, &mut *rule))?)
+    }
+
+    async fn decide_many(
+        &self,
+        attempts: &[ProvisionedResourceId],
+        rule: &mut ResourceRule<'_>,
+    ) -> Result<Vec<Decided>, Error> {
+        batch::decide_many(self, attempts, rule).await
     }
 
     async fn attempt_claim(

@@ -81,7 +81,45 @@ pub(super) async fn load(
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let list = IdList(ids.iter().map(|id| id.as_uuid()).collect());
+    let list: IdList = ids.iter().map(|id| id.as_uuid()).collect();
+    let nodes = sqlx::query(sql!(
+        "SELECT * FROM nodes WHERE provisioned_resource_id ",
+        (one_of "$1"),
+        " ORDER BY id"
+    ))
+    .bind(list)
+    .fetch_all(&mut *connection)
+    .await?;
+    load_around(connection, ids, &nodes).await
+}
+
+/// The same with the resources locked by the caller and the nodes locked here,
+/// in the order of their ids. Reading and locking them is one statement: what
+/// it answers is what was locked, also after a wait, and a node that it does
+/// not see could only come from a decision about the same resource.
+pub(super) async fn load_locked(
+    connection: &mut Connection,
+    ids: &[ProvisionedResourceId],
+) -> Result<Vec<(ProvisionedResourceId, Loaded)>, sqlx::Error> {
+    let list: IdList = ids.iter().map(|id| id.as_uuid()).collect();
+    let nodes = sqlx::query(sql!(
+        "SELECT * FROM nodes WHERE provisioned_resource_id ",
+        (one_of "$1"),
+        " ORDER BY id",
+        for_update
+    ))
+    .bind(list)
+    .fetch_all(&mut *connection)
+    .await?;
+    load_around(connection, ids, &nodes).await
+}
+
+async fn load_around(
+    connection: &mut Connection,
+    ids: &[ProvisionedResourceId],
+    nodes: &[Row],
+) -> Result<Vec<(ProvisionedResourceId, Loaded)>, sqlx::Error> {
+    let list: IdList = ids.iter().map(|id| id.as_uuid()).collect();
     let attempts = sqlx::query(concat!(
         "SELECT ",
         sql!(now),
@@ -93,7 +131,7 @@ pub(super) async fn load(
     .bind(list.clone())
     .fetch_all(&mut *connection)
     .await?;
-    let mut nodes = last_nodes(connection, list.clone()).await?;
+    let mut nodes = last_nodes(nodes)?;
     let mut blockers = blockers(connection, list).await?;
 
     let mut snapshots = HashMap::with_capacity(attempts.len());
@@ -128,20 +166,25 @@ fn snapshot(row: &Row, node: Option<Node>, blockers: Vec<Blocker>) -> Loaded {
 }
 
 /// The node that enrolled last, for each attempt. An attempt has few nodes in
-/// its life, so the earlier ones are read and passed over.
-async fn last_nodes(
-    connection: &mut Connection,
-    attempts: IdList,
-) -> Result<HashMap<Uuid, Result<Node, Fault>>, sqlx::Error> {
-    let found = sqlx::query(sql!(
-        "SELECT * FROM nodes WHERE provisioned_resource_id ",
-        (one_of "$1"),
-        " ORDER BY registered_at, id"
-    ))
-    .bind(attempts)
-    .fetch_all(connection)
-    .await?;
-    found.iter().map(|row| Ok((row.try_get("provisioned_resource_id")?, rows::node(row)))).collect()
+/// its life, so the earlier ones are read and passed over. One that cannot be
+/// read stands in for all of its attempt.
+fn last_nodes(rows: &[Row]) -> Result<HashMap<Uuid, Result<Node, Fault>>, sqlx::Error> {
+    let mut last: HashMap<Uuid, Result<Node, Fault>> = HashMap::with_capacity(rows.len());
+    for row in rows {
+        let attempt = row.try_get("provisioned_resource_id")?;
+        let node = rows::node(row);
+        let later = match (last.get(&attempt), &node) {
+            (Some(Ok(known)), Ok(node)) => {
+                (known.registered_at, known.id) < (node.registered_at, node.id)
+            }
+            (Some(Err(_)), _) => false,
+            (None, _) | (_, Err(_)) => true,
+        };
+        if later {
+            last.insert(attempt, node);
+        }
+    }
+    Ok(last)
 }
 
 async fn blockers(

@@ -28,12 +28,23 @@ macro_rules! claim_sql {
     };
 }
 
-/// A JSON parameter of releases as rows, named `given`.
-macro_rules! given_releases {
-    () => {
-        "(SELECT unhex(value ->> 'id') AS id, value ->> 'claim_token' AS claim_token, \
-         value ->> 'micros' AS micros, value ->> 'failures' AS failures \
-         FROM json_each($1)) AS given"
+/// The JSON parameter `$1`, an array of objects, as rows named `given`:
+/// `given!(id: uuid, at: time)`. A field that is missing is null. One parameter
+/// whatever the length, so a statement is prepared once and a batch is one
+/// round trip.
+macro_rules! given {
+    (@list $column:ident $kind:ident) => {
+        concat!(given!(@value $kind, stringify!($column)), " AS ", stringify!($column))
+    };
+    (@list $column:ident $kind:ident, $($rest:tt)+) => {
+        concat!(given!(@list $column $kind), ", ", given!(@list $($rest)+))
+    };
+    (@value uuid, $column:expr) => { concat!("unhex(value ->> '", $column, "', '-')") };
+    (@value bytes, $column:expr) => { concat!("unhex(value ->> '", $column, "')") };
+    (@value json, $column:expr) => { concat!("value -> '", $column, "'") };
+    (@value $plain:ident, $column:expr) => { concat!("value ->> '", $column, "'") };
+    ($($column:ident: $kind:ident),+ $(,)?) => {
+        concat!("(SELECT ", given!(@list $($column $kind),+), " FROM json_each($1)) AS given")
     };
 }
 

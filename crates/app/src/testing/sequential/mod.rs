@@ -1,6 +1,7 @@
 //! The sequential half: each method and each rule, one after the other.
 
 mod aborts;
+mod batches;
 mod claims;
 mod decisions;
 mod declarations;

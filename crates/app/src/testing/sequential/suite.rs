@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{aborts, claims, decisions, declarations, lifecycle, lists};
+use super::{aborts, batches, claims, decisions, declarations, lifecycle, lists};
 use crate::ports::Store;
 use crate::testing::world::World;
 
@@ -23,6 +23,12 @@ pub async fn conformance(store: Arc<dyn Store>) {
     decisions::what_was_read_before_another_write_is_refused_whole(&world).await;
     decisions::an_empty_commit_changes_nothing(&world).await;
     decisions::blockers_keep_their_age_and_go_away(&world).await;
+
+    batches::nothing_and_nobody_are_no_errors(&world).await;
+    batches::a_batch_walks_to_ready_and_out_again(&world).await;
+    batches::a_refused_row_takes_no_other_with_it(&world).await;
+    batches::what_no_rule_foresees_is_found_row_by_row(&world).await;
+    batches::a_batch_gives_claims_back_as_releases_do(&world).await;
 
     claims::a_claimed_attempt_is_not_claimed_again(&world).await;
     claims::a_claim_takes_no_more_than_it_was_asked_for(&world).await;

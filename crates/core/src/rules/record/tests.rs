@@ -11,7 +11,7 @@ fn tick<'a>(snapshot: &ResourceSnapshot, report: &'a CompositeReport) -> Tick<'a
     let observed = Observed { composite: report.composite(None), node: snapshot.node_fact() };
     let (action, after) = next(observed, snapshot.attempt.phase());
     Tick {
-        read: Read { revision: snapshot.attempt.revision(), claim_token: snapshot.claim_token },
+        read: Read::of(snapshot),
         report,
         observed,
         action,

@@ -1,0 +1,306 @@
+//! The ticks of a batch, stage by stage. Intents of a batch are recorded in one
+//! transaction, outside actions are the caller's to run side by side, outcomes
+//! are recorded as many at once as the caller brings.
+//!
+//! One resource's error, refusal or panic is its own: the others of the batch
+//! do not notice.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use slipway_core::audit::Actor;
+use slipway_core::blocker::BlockerCode;
+use slipway_core::commit::{Commit, Release};
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::ids::{DrainId, ProvisionedResourceId};
+use slipway_core::observation::CompositeReport;
+use slipway_core::phase::Action;
+use slipway_core::rules::prepare::{self, Read};
+use slipway_core::rules::record::{self, Outcome, Pace, Tick};
+use slipway_core::snapshot::ResourceSnapshot;
+use slipway_render::local_node;
+
+use super::Engines;
+use super::plan::{Planned, Todo};
+use crate::Context;
+use crate::ports::store;
+use crate::ports::substrate::Substrate;
+
+/// What all ticks of a batch have in common.
+#[derive(Clone, Copy)]
+pub struct Batch<'a> {
+    pub context: &'a Context,
+    pub engines: &'a Engines,
+    pub pace: Pace,
+    pub actor: &'a Actor,
+    /// How long one outside action may take, see [`super::action_deadline`].
+    pub action_deadline: Duration,
+    /// Whether more lease is left than a deadline. Asked right before each
+    /// outside action.
+    pub lease_allows: &'a (dyn Fn(Duration) -> bool + Send + Sync),
+}
+
+impl fmt::Debug for Batch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch").field("pace", &self.pace).finish_non_exhaustive()
+    }
+}
+
+/// What became of a tick.
+#[derive(Debug)]
+pub enum Ticked {
+    /// Recorded, with the claim given back in the same transaction.
+    Recorded { action: Action, changed_phase: bool },
+    /// Nothing to record; the claim is given back with others of its batch.
+    Unchanged(Release),
+    /// Another worker or writer was faster; nothing was written here.
+    Overtaken,
+    /// It failed inside us, for this reason.
+    Failed(String),
+}
+
+impl Ticked {
+    fn of(error: &store::Error) -> Self {
+        if overtaken(error) { Self::Overtaken } else { Self::Failed(error.to_string()) }
+    }
+}
+
+/// The outcome of recording the intents: what goes on, and what ended there.
+pub type Prepared = (Vec<Planned>, Vec<(ResourceSnapshot, Ticked)>);
+
+impl Batch<'_> {
+    /// Decides about each. A panic on the way is that resource's error.
+    pub fn plan(
+        &self,
+        seen: impl Iterator<Item = (ResourceSnapshot, CompositeReport)>,
+    ) -> Prepared {
+        let (mut planned, mut ended) = (Vec::new(), Vec::new());
+        for (snapshot, report) in seen {
+            let kept = snapshot.clone();
+            match isolated(|| Planned::new(self.context, self.engines, snapshot, report)) {
+                Ok(plan) => planned.push(plan),
+                Err(panicked) => ended.push((kept, Ticked::Failed(panicked))),
+            }
+        }
+        (planned, ended)
+    }
+
+    /// Records the intents of a batch, and keeps what was read in step with the
+    /// rows that were written.
+    pub async fn prepare(&self, planned: Vec<Planned>) -> Prepared {
+        let (mut ready, mut ended) = (Vec::with_capacity(planned.len()), Vec::new());
+        let mut intents = HashMap::new();
+        for plan in planned {
+            match plan.intent() {
+                None => ready.push(plan),
+                Some(intent) => {
+                    let read = plan.read;
+                    intents.insert(plan.snapshot.attempt.id(), (plan, intent, read));
+                }
+            }
+        }
+        if intents.is_empty() {
+            return (ready, ended);
+        }
+        let ids: Vec<_> = intents.keys().copied().collect();
+        let decided = self
+            .context
+            .store
+            .decide_many(&ids, &mut |current| {
+                let id = current.attempt.id();
+                let Some((plan, intent, after)) = intents.get_mut(&id) else {
+                    return Err(unexpected(id));
+                };
+                let carried = plan.report.carried();
+                let commit = pure(|| {
+                    prepare::prepare(
+                        current,
+                        plan.read,
+                        intent.plan,
+                        carried,
+                        intent.fresh,
+                        self.actor,
+                    )
+                })?;
+                *after = plan.read.after(&commit);
+                Ok(commit)
+            })
+            .await;
+        let decided = match decided {
+            Ok(decided) => decided,
+            Err(error) => {
+                let failed = |(plan, ..): (Planned, _, _)| (plan.snapshot, Ticked::of(&error));
+                ended.extend(intents.into_values().map(failed));
+                return (ready, ended);
+            }
+        };
+        for (id, outcome) in decided {
+            let Some((mut plan, _, after)) = intents.remove(&id) else { continue };
+            match outcome {
+                Ok(()) => {
+                    plan.read = after;
+                    ready.push(plan);
+                }
+                Err(error) => ended.push((plan.snapshot, Ticked::of(&error))),
+            }
+        }
+        (ready, ended)
+    }
+
+    /// Does what one tick asks for outside.
+    pub async fn act(&self, planned: &Planned) -> Outcome {
+        let snapshot = &planned.snapshot;
+        let (code, substrate) = match &planned.todo {
+            Todo::Nothing(outcome) => return outcome.clone(),
+            Todo::Apply { .. } => (BlockerCode::ApplyFailed, self.substrate(snapshot)),
+            Todo::Delete { .. } => (BlockerCode::DeleteFailed, self.substrate(snapshot)),
+        };
+        let held = |code, message: &str| Outcome::Held { code, message: message.to_owned() };
+        let Some(substrate) = substrate else {
+            return held(BlockerCode::SubstrateUnknown, "this process has no such engine");
+        };
+        let rendered = match &planned.todo {
+            Todo::Apply { namespace, injection, .. } => {
+                let settings = &self.engines.node_settings;
+                let token = snapshot.claim_token;
+                match local_node::render(snapshot, namespace, settings, token, injection) {
+                    Ok(rendered) => Some(rendered),
+                    Err(error) => {
+                        return held(BlockerCode::ParameterValuesInvalid, &error.to_string());
+                    }
+                }
+            }
+            Todo::Nothing(_) | Todo::Delete { .. } => None,
+        };
+        if !(self.lease_allows)(self.action_deadline) {
+            return held(code, "the claim is about to end; the next tick acts");
+        }
+        let action = async {
+            match (&planned.todo, &rendered) {
+                (Todo::Apply { .. }, Some(rendered)) => substrate.apply(rendered).await,
+                (Todo::Delete { address, uid }, _) => substrate.delete(address, uid).await,
+                _ => Ok(()),
+            }
+        };
+        let deadline = self.action_deadline;
+        match tokio::time::timeout(deadline, action).await {
+            Ok(Ok(())) => Outcome::Done,
+            Ok(Err(error)) => Outcome::Failed { code, message: error.to_string() },
+            Err(_) => {
+                let limit = deadline.as_millis();
+                let message = format!("the substrate did not answer within {limit} ms");
+                Outcome::Failed { code, message }
+            }
+        }
+    }
+
+    fn substrate(&self, snapshot: &ResourceSnapshot) -> Option<&Arc<dyn Substrate>> {
+        self.engines.get(snapshot.blueprint.engine)
+    }
+
+    /// Writes the outcomes down and gives the claims back. Where there is
+    /// nothing to write, the claim is left for the caller to give back.
+    pub async fn record(&self, acted: Vec<(Planned, Outcome)>) -> Vec<(ResourceSnapshot, Ticked)> {
+        let entropy = &self.context.entropy;
+        let (mut ended, mut open) = (Vec::with_capacity(acted.len()), HashMap::new());
+        for (planned, outcome) in acted {
+            let (drain_id, jitter) = (DrainId::new(entropy.uuid()), entropy.jitter());
+            let acted = Acted { planned, outcome, drain_id, jitter };
+            let snapshot = &acted.planned.snapshot;
+            // Without a prepare the snapshot is as fresh as the claim, so whether
+            // there is anything to record can be asked of it before a transaction.
+            let fresh = acted.planned.read == Read::of(snapshot);
+            match fresh.then(|| self.commit(&acted, snapshot)).transpose() {
+                Err(refusal) => {
+                    let ticked = Ticked::of(&refusal.into());
+                    ended.push((acted.planned.snapshot, ticked));
+                }
+                Ok(commit) => match commit.and_then(|commit| commit.only_release()) {
+                    Some(release) => {
+                        ended.push((acted.planned.snapshot, Ticked::Unchanged(release)));
+                    }
+                    None => {
+                        open.insert(snapshot.attempt.id(), acted);
+                    }
+                },
+            }
+        }
+        if open.is_empty() {
+            return ended;
+        }
+        let ids: Vec<_> = open.keys().copied().collect();
+        let decided = self
+            .context
+            .store
+            .decide_many(&ids, &mut |current| {
+                let id = current.attempt.id();
+                let acted = open.get(&id).ok_or_else(|| unexpected(id))?;
+                self.commit(acted, current)
+            })
+            .await;
+        match decided {
+            Ok(decided) => ended.extend(decided.into_iter().filter_map(|(id, outcome)| {
+                let planned = open.remove(&id)?.planned;
+                let ticked = match outcome {
+                    Ok(()) => Ticked::Recorded {
+                        action: planned.action,
+                        changed_phase: planned.after != planned.snapshot.attempt.phase(),
+                    },
+                    Err(error) => Ticked::of(&error),
+                };
+                Some((planned.snapshot, ticked))
+            })),
+            Err(error) => ended.extend(
+                open.into_values().map(|acted| (acted.planned.snapshot, Ticked::of(&error))),
+            ),
+        }
+        ended
+    }
+
+    fn commit(&self, acted: &Acted, current: &ResourceSnapshot) -> Result<Commit, Refusal> {
+        let planned = &acted.planned;
+        let tick = Tick {
+            read: planned.read,
+            report: &planned.report,
+            observed: planned.observed,
+            action: planned.action,
+            after: planned.after,
+            outcome: acted.outcome.clone(),
+            drain_id: acted.drain_id,
+            pace: self.pace,
+            jitter: acted.jitter,
+        };
+        pure(|| record::record(current, &tick, self.actor))
+    }
+}
+
+/// A tick that only has to be recorded.
+struct Acted {
+    planned: Planned,
+    outcome: Outcome,
+    drain_id: DrainId,
+    jitter: f64,
+}
+
+/// Fenced off: somebody else holds the row or wrote it meanwhile.
+fn overtaken(error: &store::Error) -> bool {
+    use ErrorKind::{ClaimLost, RevisionStale};
+    matches!(error, store::Error::Refused(refusal) if matches!(refusal.kind, ClaimLost | RevisionStale))
+}
+
+/// A panic inside a transaction would take the whole batch with it.
+fn pure(rule: impl FnOnce() -> Result<Commit, Refusal>) -> Result<Commit, Refusal> {
+    isolated(rule).unwrap_or_else(|panicked| Err(Refusal::new(ErrorKind::Internal, panicked)))
+}
+
+fn isolated<T>(step: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(step)).map_err(|_| "the tick panicked".to_owned())
+}
+
+/// The store asks only about what it was asked for.
+fn unexpected(id: ProvisionedResourceId) -> Refusal {
+    Refusal::new(ErrorKind::Internal, format!("{id} is not of this batch"))
+}

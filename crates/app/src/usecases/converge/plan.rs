@@ -1,0 +1,213 @@
+//! The decision of one tick: what is done about one resource, and what is
+//! written down before it. Reads no clock and does no I/O; ids and secrets
+//! that may be needed are drawn here.
+
+use slipway_core::blocker::BlockerCode;
+use slipway_core::ids::BootstrapTokenId;
+use slipway_core::node::Node;
+use slipway_core::observation::CompositeReport;
+use slipway_core::phase::{Action, Composite, Observed, Phase, next};
+use slipway_core::rules::prepare::{FreshToken, Read};
+use slipway_core::rules::record::Outcome;
+use slipway_core::secret::Secret;
+use slipway_core::snapshot::ResourceSnapshot;
+use slipway_core::token::{self, Carried, SecretHash, TokenKind, TokenPlan, TokenText};
+use slipway_render::composite::owned_hash;
+use slipway_render::local_node::{self, Injection};
+
+use super::{Engines, address};
+use crate::Context;
+use crate::ports::substrate::Address;
+
+/// One resource in one tick: what is known of it and what is to be done.
+#[derive(Debug)]
+pub struct Planned {
+    pub(super) snapshot: ResourceSnapshot,
+    pub(super) report: CompositeReport,
+    pub(super) observed: Observed,
+    pub(super) action: Action,
+    pub(super) after: Phase,
+    pub(super) read: Read,
+    pub(super) todo: Todo,
+}
+
+/// What a tick does outside.
+#[derive(Debug)]
+pub(super) enum Todo {
+    /// Nothing; the outcome is known.
+    Nothing(Outcome),
+    Apply {
+        namespace: String,
+        /// Recorded before the apply.
+        intent: Option<Intent>,
+        injection: Injection,
+    },
+    Delete {
+        address: Address,
+        uid: String,
+    },
+}
+
+/// What becomes of the token.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Intent {
+    pub(super) plan: TokenPlan,
+    pub(super) fresh: Option<FreshToken>,
+}
+
+impl Planned {
+    pub(super) fn new(
+        context: &Context,
+        engines: &Engines,
+        snapshot: ResourceSnapshot,
+        report: CompositeReport,
+    ) -> Self {
+        let desired = local_node::owned(&snapshot, &engines.node_settings);
+        let desired = desired.map(|owned| owned_hash(&owned)).map_err(|error| error.to_string());
+        let observed = Observed {
+            composite: report.composite(desired.as_deref().ok()),
+            node: snapshot.node_fact(),
+        };
+        let (action, after) = next(observed, snapshot.attempt.phase());
+        let todo = match action {
+            // The drain is a write to our own registry; it happens in the record.
+            Action::DeregisterNode => keep_alive(&snapshot, &report, observed.composite),
+            Action::Noop => Todo::Nothing(Outcome::Done),
+            Action::Apply => match desired {
+                Ok(_) => apply(context, engines, &snapshot, &report, observed.composite),
+                // Checked before a token is minted for it.
+                Err(problem) => held(BlockerCode::ParameterValuesInvalid, problem),
+            },
+            Action::DeleteSubstrate => match (address(&snapshot), report.live()) {
+                (Some(address), Some(live)) => Todo::Delete { address, uid: live.uid.clone() },
+                // Only a composite that was seen is deleted, so this is not reached.
+                _ => Todo::Nothing(Outcome::Done),
+            },
+        };
+        let read = Read::of(&snapshot);
+        Self { snapshot, report, observed, action, after, read, todo }
+    }
+
+    pub fn snapshot(&self) -> &ResourceSnapshot {
+        &self.snapshot
+    }
+
+    /// Whether something outside is asked for, and may be slow.
+    pub fn acts(&self) -> bool {
+        !matches!(self.todo, Todo::Nothing(_))
+    }
+
+    pub(super) fn intent(&self) -> Option<Intent> {
+        match self.todo {
+            Todo::Apply { intent, .. } => intent,
+            Todo::Nothing(_) | Todo::Delete { .. } => None,
+        }
+    }
+}
+
+fn held(code: BlockerCode, message: impl Into<String>) -> Todo {
+    Todo::Nothing(Outcome::Held { code, message: message.into() })
+}
+
+fn apply(
+    context: &Context,
+    engines: &Engines,
+    snapshot: &ResourceSnapshot,
+    report: &CompositeReport,
+    seen: Composite,
+) -> Todo {
+    let Some(placement) = &snapshot.placement else {
+        return held(BlockerCode::NamespaceNotReady, "the project is not placed on a cluster");
+    };
+    if !placement.is_ready() {
+        return held(
+            BlockerCode::NamespaceNotReady,
+            format!(
+                "namespace {} on cluster {} is {}, not Ready",
+                placement.namespace, placement.cluster, placement.namespace_phase
+            ),
+        );
+    }
+    if engines.get(snapshot.blueprint.engine).is_none() {
+        return held(
+            BlockerCode::SubstrateUnknown,
+            format!("this process has no engine {}", snapshot.blueprint.engine),
+        );
+    }
+    let plan = token::plan(
+        snapshot.token.as_ref(),
+        report.carried(),
+        snapshot.node_fact(),
+        context.settings.token_lifetimes,
+        snapshot.now,
+    );
+    // Nothing would change: the object is up, ours to the letter, and its
+    // token is in place.
+    let settled = matches!(seen, Composite::Present { ready: true, drifted: false, .. });
+    if plan == TokenPlan::Keep && settled {
+        return Todo::Nothing(Outcome::Done);
+    }
+    let (intent, injection) = match plan {
+        TokenPlan::Hold(code) => return held(code, hold_message(code)),
+        TokenPlan::Keep => (None, verbatim(report)),
+        TokenPlan::Slide { .. } => (Some(Intent { plan, fresh: None }), verbatim(report)),
+        TokenPlan::Mint { .. } => {
+            let (fresh, token) = fresh_token(context, snapshot);
+            (Some(Intent { plan, fresh: Some(fresh) }), Injection::Fresh { id: fresh.id, token })
+        }
+    };
+    Todo::Apply { namespace: placement.namespace.clone(), intent, injection }
+}
+
+/// A node that is to finish its work must run: one whose substrate stopped is
+/// applied again as it is. Without it nobody would ever acknowledge the drain.
+fn keep_alive(snapshot: &ResourceSnapshot, report: &CompositeReport, seen: Composite) -> Todo {
+    let stopped =
+        matches!(seen, Composite::Present { ready: false, failed: false, terminating: false, .. });
+    let drains = snapshot.node.as_ref().is_some_and(Node::can_drain);
+    match &snapshot.placement {
+        Some(placement) if stopped && drains && placement.is_ready() => Todo::Apply {
+            namespace: placement.namespace.clone(),
+            intent: None,
+            injection: verbatim(report),
+        },
+        _ => Todo::Nothing(Outcome::Done),
+    }
+}
+
+fn fresh_token(context: &Context, snapshot: &ResourceSnapshot) -> (FreshToken, Secret) {
+    let entropy = &context.entropy;
+    let mut random = [0; 32];
+    entropy.fill(&mut random);
+    let text = TokenText::mint(
+        &context.settings.token_environment,
+        snapshot.attempt.project_id(),
+        TokenKind::Node,
+        &random,
+    );
+    let hash = SecretHash::of(text.expose().as_bytes());
+    (FreshToken { id: BootstrapTokenId::new(entropy.uuid()), hash }, text)
+}
+
+/// What the live object carries, to be applied again to the letter.
+fn verbatim(report: &CompositeReport) -> Injection {
+    match report.live().and_then(|live| live.injected.clone().map(|document| (live, document))) {
+        Some((live, document)) => {
+            let id = match live.carried {
+                Carried::Token { id, .. } => Some(id),
+                Carried::NoObject | Carried::Nothing => None,
+            };
+            Injection::Verbatim { id, document }
+        }
+        None => Injection::None,
+    }
+}
+
+const fn hold_message(code: BlockerCode) -> &'static str {
+    match code {
+        BlockerCode::NodeLeft => {
+            "the node left by itself and its bootstrap token is used up; a person decides whether to start over"
+        }
+        _ => "the bootstrap token was prolonged up to its cap and nobody enrolled with it",
+    }
+}

@@ -1,0 +1,257 @@
+//! What must be true after a run, whatever struck in it. The answers are
+//! texts, empty if all is well, so that one run tells everything at once.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::json;
+use slipway_app::ports::store::{Page, PositionedEvent};
+use slipway_app::usecases::enrol;
+use slipway_core::ids::EventId;
+use slipway_core::node::Node;
+use slipway_core::phase::Phase;
+use slipway_core::snapshot::ResourceSnapshot;
+use uuid::Uuid;
+
+use super::plane::{Plane, mk_register};
+use super::raw::Raw;
+use super::scenarios::Filling;
+use crate::simulated::Deed;
+use crate::world::World;
+
+const EVERYTHING: u32 = 1_000_000;
+/// A claim that nobody gave back would keep the row away for 30 s; the longest
+/// wait that is meant to be is the second after a fault of the database.
+const SOON: Duration = Duration::from_millis(1_500);
+
+/// How far the events of a database have been read.
+#[derive(Default)]
+pub(super) struct Reader {
+    position: i64,
+    ids: BTreeSet<EventId>,
+    announced: BTreeSet<(Uuid, i64, String)>,
+}
+
+impl Reader {
+    /// The events since the last time. Positions are dense, and no message and
+    /// no announcement comes twice, over the whole life of the database.
+    pub(super) async fn read(
+        &mut self,
+        world: &World,
+        wrong: &mut Vec<String>,
+    ) -> Vec<PositionedEvent> {
+        let page = Page { after: Some(self.position), limit: EVERYTHING };
+        let events = world.context.store.event_list(page).await.unwrap();
+        for event in &events {
+            self.position += 1;
+            if event.position != self.position {
+                wrong.push(format!("position {} where {} was due", event.position, self.position));
+                self.position = event.position;
+            }
+            let announced = (event.aggregate_id, event.revision.0, event.event_type.clone());
+            if !self.ids.insert(event.id) || !self.announced.insert(announced) {
+                wrong.push(format!("announced twice: {event:?}"));
+            }
+            if event.payload["EventID"] != json!(event.id) {
+                wrong.push(format!("the payload names another message: {event:?}"));
+            }
+        }
+        events
+    }
+}
+
+/// Checks a run that has ended. `events` are those of this run.
+pub(super) async fn check(
+    plane: &Plane<'_>,
+    raw: &mut Raw,
+    fillings: &[Filling],
+    events: &[PositionedEvent],
+) -> Vec<String> {
+    let world = plane.world;
+    let mut wrong = plane.journal.violations();
+    let page = Page { after: None, limit: EVERYTHING };
+    let nodes = world.context.store.node_list(page).await.unwrap();
+    let mut created = false;
+    for filling in fillings {
+        let loaded = world.context.store.attempt_load(&[filling.attempt]).await.unwrap();
+        let [Ok(seen)] = &loaded[..] else { panic!("{loaded:?}") };
+        created |= world.substrate.deeds(seen.attempt.xr_name()).contains(&Deed::Created);
+        let of_attempt = |node: &&Node| node.provisioned_resource_id == filling.attempt;
+        let nodes: Vec<_> = nodes.iter().filter(of_attempt).collect();
+        check_state(seen, filling, &mut wrong);
+        check_objects(world, seen, &mut wrong);
+        check_nodes(seen, &nodes, &mut wrong);
+        check_events(filling, events, &mut wrong);
+        check_audit(world, raw, seen, filling, &nodes, &mut wrong).await;
+    }
+    let announced: usize = fillings.iter().map(|filling| filling.events.len()).sum();
+    if events.len() != announced {
+        wrong.push(format!("{} events, not {announced}", events.len()));
+    }
+    check_tokens(plane, &nodes, &mut wrong).await;
+    if plane.journal.tokens().is_empty() && created {
+        wrong.push("an object was made and no token seen; is the journal kept?".to_owned());
+    }
+    wrong
+}
+
+fn check_state(seen: &ResourceSnapshot, filling: &Filling, wrong: &mut Vec<String>) {
+    let phase = seen.attempt.phase();
+    if phase != filling.phase || seen.resource.id != filling.resource {
+        wrong.push(format!("it ended in {phase}, not {}", filling.phase));
+    }
+    if !seen.blockers.is_empty() {
+        wrong.push(format!("blockers were left: {:?}", seen.blockers));
+    }
+    if phase == Phase::Ready && seen.due_at.is_none_or(|due| due > seen.now.plus(SOON)) {
+        wrong.push(format!("the next look is due {:?}, and it is {:?}", seen.due_at, seen.now));
+    }
+    // What was retried is gone, but its resource is not.
+    let leaving = phase.is_deletion() && !filling.retried;
+    if seen.deletion.is_some() != leaving || seen.resource.deleted_at.is_some() != leaving {
+        wrong.push(format!("in {phase} the deletion is {:?}", seen.deletion));
+    }
+    let open = |seen: &ResourceSnapshot| {
+        seen.token.as_ref().is_some_and(|t| t.consumed.is_none() && t.revoked_at.is_none())
+    };
+    if open(seen) {
+        wrong.push(format!("a token is left open in {phase}"));
+    }
+}
+
+/// By the substrate's own journal: never two creations without an end between,
+/// and at the end one object or none.
+fn check_objects(world: &World, seen: &ResourceSnapshot, wrong: &mut Vec<String>) {
+    let name = seen.attempt.xr_name();
+    let deeds = world.substrate.deeds(name);
+    let mut lives = false;
+    for deed in &deeds {
+        let fits = match deed {
+            Deed::Created => !lives,
+            Deed::Updated | Deed::Deleted | Deed::Removed => lives,
+        };
+        if !fits {
+            wrong.push(format!("{deed:?} does not follow what was before: {deeds:?}"));
+        }
+        lives = matches!(deed, Deed::Created | Deed::Updated);
+    }
+    if lives != (seen.attempt.phase() == Phase::Ready)
+        || world.substrate.object(name).is_some() != lives
+    {
+        wrong.push(format!("in {} the object's story is {deeds:?}", seen.attempt.phase()));
+    }
+}
+
+fn check_nodes(seen: &ResourceSnapshot, nodes: &[&Node], wrong: &mut Vec<String>) {
+    let registered = nodes.iter().filter(|node| node.is_registered()).count();
+    if registered != usize::from(seen.attempt.phase() == Phase::Ready) {
+        wrong.push(format!("{registered} registered nodes in {}", seen.attempt.phase()));
+    }
+    let tokens: BTreeSet<_> = nodes.iter().map(|node| node.bootstrap_token_id).collect();
+    if tokens.len() != nodes.len() {
+        wrong.push(format!("a token enrolled two: {nodes:?}"));
+    }
+}
+
+fn check_events(filling: &Filling, events: &[PositionedEvent], wrong: &mut Vec<String>) {
+    let attempt = filling.attempt.as_uuid();
+    let mine: Vec<_> = events.iter().filter(|event| event.aggregate_id == attempt).collect();
+    let types: Vec<_> = mine
+        .iter()
+        .map(|event| event.event_type.trim_start_matches("broker.ProvisionedResource"))
+        .collect();
+    if types != filling.events {
+        wrong.push(format!("the events are {types:?}, not {:?}", filling.events));
+    }
+    if mine.windows(2).any(|pair| pair[0].revision >= pair[1].revision) {
+        wrong.push(format!("the events are not in the order of revisions: {mine:?}"));
+    }
+}
+
+/// Every state of the attempt and of its nodes was written down once.
+async fn check_audit(
+    world: &World,
+    raw: &mut Raw,
+    seen: &ResourceSnapshot,
+    filling: &Filling,
+    nodes: &[&Node],
+    wrong: &mut Vec<String>,
+) {
+    let history = world.context.store.history_list(seen.attempt.id()).await.unwrap();
+    let mut before = None;
+    let (mut declared, mut deleted) = (0, 0);
+    let mut crossings = Vec::new();
+    for line in history {
+        if line.from != before {
+            wrong.push(format!("history goes on at {:?}, not {before:?}", line.from));
+        }
+        before = Some(line.to.clone());
+        let left = line.from.as_deref().and_then(Phase::parse);
+        let entered = Phase::parse(&line.to).unwrap();
+        match left {
+            None => declared += 1,
+            // Only a request leads from one group of phases to the other.
+            Some(left) if left.is_deletion() != entered.is_deletion() => deleted += 1,
+            Some(left) => crossings.push((left.to_string(), line.to)),
+        }
+    }
+    if before.as_deref() != Some(seen.attempt.phase().as_str()) {
+        wrong.push(format!("history ends with {before:?}"));
+    }
+    let phases = raw.audit(seen.attempt.id().as_uuid()).await;
+    let mut audited: Vec<_> = phases
+        .iter()
+        .filter(|(verb, _)| verb == "provisioned_resource.phase")
+        .map(|(_, details)| (text(&details["from"]), text(&details["to"])))
+        .collect();
+    audited.sort();
+    crossings.sort();
+    if audited != crossings {
+        wrong.push(format!("the phases {crossings:?} are audited as {audited:?}"));
+    }
+    let order = if filling.retried { "resource.retry" } else { "resource.delete" };
+    let mut claims = vec![
+        (seen.resource.id.as_uuid(), "resource.declare", declared),
+        (seen.resource.id.as_uuid(), order, deleted),
+    ];
+    for node in nodes {
+        let id = node.id.as_uuid();
+        claims.push((id, "node.enrol", 1));
+        claims.push((id, "node.drain", usize::from(node.drain.is_some())));
+        claims.push((id, "node.deregister", usize::from(!node.is_registered())));
+        claims.push((node.bootstrap_token_id.as_uuid(), "token.mint", 1));
+    }
+    for (subject, verb, expected) in claims {
+        let entries = raw.audit(subject).await;
+        let count = entries.iter().filter(|(of, _)| of == verb).count();
+        if count != expected {
+            wrong.push(format!("{verb} of {subject} is audited {count} times, not {expected}"));
+        }
+    }
+}
+
+fn text(value: &serde_json::Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// No token that ever went out enrols anybody now. The one exception is meant:
+/// the node that used it, with its key, before it was heard of.
+async fn check_tokens(plane: &Plane<'_>, nodes: &[Node], wrong: &mut Vec<String>) {
+    const STRANGER: u8 = 77;
+    let world = plane.world;
+    for token in plane.journal.tokens() {
+        for key in plane.keys.iter().copied().chain([STRANGER]) {
+            let answer = enrol::enrol(&world.context, mk_register(&token, key)).await;
+            let Ok(answer) = answer else { continue };
+            let known = nodes.iter().find(|node| node.id == answer.node_id);
+            let again = known.is_some_and(|node| {
+                node.is_registered()
+                    && node.last_heartbeat_at.is_none()
+                    && node.public_key == [key; 32]
+            });
+            if !again {
+                wrong.push(format!("a token was used again, with key {key}: {known:?}"));
+            }
+        }
+    }
+}

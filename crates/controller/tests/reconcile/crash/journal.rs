@@ -1,0 +1,130 @@
+//! What is kept of a run beside the database: who held which claim when, which
+//! actions were under way, which tokens were given away. It outlives the lives
+//! of the control plane, as the outside does.
+//!
+//! What must not be is noted where it happens and read at the end; a panic
+//! would end up as the error of one tick.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use slipway_app::ports::store::Claimed;
+use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
+use slipway_core::secret::Secret;
+
+#[derive(Debug, Default)]
+pub(super) struct Journal(Mutex<Ledger>);
+
+#[derive(Debug, Default)]
+struct Ledger {
+    /// The tick that is under way on an attempt: its claim, and in which life.
+    ticks: HashMap<ProvisionedResourceId, (ClaimToken, usize)>,
+    last_claims: HashMap<ProvisionedResourceId, ClaimToken>,
+    acting: HashMap<ProvisionedResourceId, &'static str>,
+    last_actions: HashMap<ProvisionedResourceId, ClaimToken>,
+    tokens: Vec<Secret>,
+    violations: Vec<String>,
+}
+
+impl Journal {
+    pub(super) fn violation(&self, text: String) {
+        self.0.lock().unwrap().violations.push(text);
+    }
+
+    pub(super) fn violations(&self) -> Vec<String> {
+        self.0.lock().unwrap().violations.clone()
+    }
+
+    /// Ticks of one attempt do not overlap, and each has a higher claim.
+    pub(super) fn claimed(&self, life: usize, claimed: Claimed) {
+        let mut ledger = self.0.lock().unwrap();
+        let Claimed { id, claim_token } = claimed;
+        if let Some((open, of)) = ledger.ticks.insert(id, (claim_token, life)) {
+            let text =
+                format!("{id} was claimed as {claim_token:?} while life {of} ticks under {open:?}");
+            ledger.violations.push(text);
+        }
+        let last = ledger.last_claims.insert(id, claim_token);
+        if last.is_some_and(|last| last.0 >= claim_token.0) {
+            let text = format!("claim {claim_token:?} of {id} came after {last:?}");
+            ledger.violations.push(text);
+        }
+    }
+
+    pub(super) fn released(&self, attempt: ProvisionedResourceId, claim: ClaimToken) {
+        let mut ledger = self.0.lock().unwrap();
+        if ledger.ticks.get(&attempt).is_some_and(|(open, _)| *open == claim) {
+            ledger.ticks.remove(&attempt);
+        }
+    }
+
+    /// What a life had under way is under way no more: it is dead, or its
+    /// batch is over (a claim that could not be given back then runs out).
+    pub(super) fn ended(&self, life: usize) {
+        self.0.lock().unwrap().ticks.retain(|_, (_, of)| *of != life);
+    }
+
+    /// Whether this life has a tick under way.
+    pub(super) fn is_holding(&self, life: usize) -> bool {
+        self.0.lock().unwrap().ticks.values().any(|(_, of)| *of == life)
+    }
+
+    /// Begins an action; it ends when the answer is dropped. Actions belong to
+    /// a tick that is under way in this life, do not overlap, and never come
+    /// under a lower claim than one before.
+    pub(super) fn act(
+        self: &Arc<Self>,
+        life: usize,
+        attempt: ProvisionedResourceId,
+        what: &'static str,
+        stamped: Option<ClaimToken>,
+    ) -> Acting {
+        let mut ledger = self.0.lock().unwrap();
+        let mut wrong = Vec::new();
+        if let Some(other) = ledger.acting.insert(attempt, what) {
+            wrong.push(format!("{what} of {attempt} began during its {other}"));
+        }
+        match ledger.ticks.get(&attempt).copied() {
+            Some((claim, of)) if of == life => {
+                if stamped.is_some_and(|stamped| stamped != claim) {
+                    wrong.push(format!(
+                        "{what} of {attempt} under {claim:?} was stamped {stamped:?}"
+                    ));
+                }
+                let last = ledger.last_actions.insert(attempt, claim);
+                if last.is_some_and(|last| last.0 > claim.0) {
+                    wrong.push(format!("{what} of {attempt} under {claim:?} came after {last:?}"));
+                }
+            }
+            other => wrong.push(format!("{what} of {attempt} without a claim, but {other:?}")),
+        }
+        ledger.violations.extend(wrong);
+        Acting { journal: Arc::clone(self), attempt }
+    }
+
+    /// A token went out with an object.
+    pub(super) fn injected(&self, token: Secret) {
+        let mut ledger = self.0.lock().unwrap();
+        if !ledger.tokens.iter().any(|known| known.expose() == token.expose()) {
+            ledger.tokens.push(token);
+        }
+    }
+
+    /// Every token that ever went out.
+    pub(super) fn tokens(&self) -> Vec<Secret> {
+        self.0.lock().unwrap().tokens.clone()
+    }
+}
+
+/// An action under way.
+#[derive(Debug)]
+pub(super) struct Acting {
+    journal: Arc<Journal>,
+    attempt: ProvisionedResourceId,
+}
+
+impl Drop for Acting {
+    fn drop(&mut self) {
+        self.journal.0.lock().unwrap().acting.remove(&self.attempt);
+    }
+}

@@ -1,0 +1,40 @@
+//! What a commit is called: by what it changes, so that a point keeps its name
+//! when something else is done before it.
+
+use slipway_core::commit::{Commit, Write};
+
+/// The audited verb of a change of phase, which is named by the phases instead.
+const PHASE_VERB: &str = "provisioned_resource.phase";
+
+/// The name without its side; `/before` or `/after` follows.
+pub(super) fn of_commit(commit: &Commit) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for write in &commit.writes {
+        if let Write::HistoryAppend { from: Some(from), to, .. } = write {
+            parts.push(format!("{from}→{to}"));
+        }
+    }
+    for entry in &commit.audit {
+        if entry.verb != PHASE_VERB {
+            parts.push(entry.verb.to_owned());
+        }
+    }
+    if parts.is_empty() {
+        parts.extend(commit.writes.iter().filter_map(unaudited).map(str::to_owned));
+    }
+    if parts.is_empty() {
+        parts.push("release".to_owned());
+    }
+    format!("commit:{}", parts.join("+"))
+}
+
+/// Writes that are no change of state and therefore have no audit entry.
+fn unaudited(write: &Write) -> Option<&'static str> {
+    match write {
+        Write::BlockersReplace(..) => Some("blockers"),
+        Write::ObservedReplace(..) => Some("observed"),
+        Write::TokenUpdate(_) => Some("token.prolong"),
+        Write::LeakInsert(_) => Some("leak"),
+        _ => None,
+    }
+}

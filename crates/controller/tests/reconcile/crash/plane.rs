@@ -1,0 +1,392 @@
+//! A control plane that lives through one run, in as many lives as its faults
+//! make of it, with the verbs in which the scenarios are written.
+//!
+//! All lives stand on the same database and the same substrate. A life has its
+//! own context, its own loop and its own decorators; what it was doing when it
+//! crashed is dropped where it stood. Whoever waited for an answer gets none
+//! and asks the next life again, as a client or an agent would.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use data_encoding::BASE64;
+use slipway_app::Context;
+use slipway_app::context::Wakes;
+use slipway_app::ports::Store;
+use slipway_app::ports::store::{Page, ResourceFilter};
+use slipway_app::usecases::converge::Engines;
+use slipway_app::usecases::declare::{self, Declare};
+use slipway_app::usecases::enrol::{self, Register};
+use slipway_app::usecases::{delete, force, node, retry};
+use slipway_controller::driver::Loop;
+use slipway_controller::resources::ResourceLoop;
+use slipway_core::ErrorKind;
+use slipway_core::blocker::Deadlines;
+use slipway_core::ids::{DrainId, NodeId, ResourceId};
+use slipway_core::phase::Phase;
+use slipway_core::secret::Secret;
+use slipway_core::snapshot::ResourceSnapshot;
+use slipway_durable::Lease;
+
+use super::fate::{Fate, Fault, Point};
+use super::journal::Journal;
+use super::store::FatedStore;
+use super::substrate::{FatedSubstrate, Interference};
+use crate::world::World;
+
+/// How the work of a dead life comes to the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Succession {
+    /// The same worker starts again and takes back what it held.
+    Restart,
+    /// Another worker finds it when the lease is over.
+    Takeover,
+}
+
+/// Also the sweep: what is settled is looked at this often, and a failed
+/// action tried again no later.
+const SWEEP: Duration = Duration::from_millis(40);
+/// What the loop believes its lease to be; what an action may take follows
+/// from it, and must not depend on how busy the machine is.
+const LEASE: Duration = Duration::from_secs(30);
+/// What the database is told instead where the end of a lease is waited for.
+/// A worker that believes in a longer lease than it has would be dangerous
+/// beside another; here one life begins when the one before has ended.
+const SHORT_LEASE: Duration = Duration::from_millis(200);
+const IDLE_LEAST: Duration = Duration::from_millis(2);
+const IDLE_MOST: Duration = Duration::from_millis(50);
+/// Of one step. The longest wait that is meant to be is a backoff of a second.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(super) struct Plane<'a> {
+    pub(super) world: &'a World,
+    pub(super) journal: Arc<Journal>,
+    pub(super) interference: Arc<Interference>,
+    /// One fate per life so far.
+    pub(super) fates: Vec<Arc<Fate>>,
+    /// What strikes the first life, the second, and so on; later ones are spared.
+    path: Vec<(Point, Fault)>,
+    succession: Succession,
+    armed: bool,
+    life: Option<Life>,
+    /// Of the agents that enrolled.
+    pub(super) keys: BTreeSet<u8>,
+}
+
+struct Life {
+    context: Context,
+    resources: ResourceLoop,
+    fate: Arc<Fate>,
+    journal: Arc<Journal>,
+    /// Errors are expected where the database is made to fail.
+    forgiving: bool,
+    booted: AtomicBool,
+}
+
+impl Life {
+    async fn boot(&self) {
+        while !self.booted.load(Ordering::Relaxed) {
+            match self.resources.boot_sweep().await {
+                Ok(_) => self.booted.store(true, Ordering::Relaxed),
+                Err(error) => self.trouble(&error.to_string()),
+            }
+        }
+    }
+
+    fn trouble(&self, error: &str) {
+        if !self.forgiving {
+            self.journal.violation(format!("life {} had trouble: {error}", self.fate.life));
+        }
+    }
+
+    /// Claims, works, relays; whether there was anything to do.
+    async fn round(&self) -> bool {
+        let asked_at = Instant::now();
+        let claimed = match self.resources.claim(50).await {
+            Ok(claimed) => claimed,
+            Err(error) => {
+                self.trouble(&error);
+                return false;
+            }
+        };
+        let busy = !claimed.is_empty();
+        if busy {
+            for error in self.resources.work(claimed, Lease::new(asked_at, LEASE)).await {
+                self.trouble(&error);
+            }
+            self.journal.ended(self.fate.life);
+        }
+        if let Err(error) = self.context.store.outbox_relay(100).await {
+            self.trouble(&error.to_string());
+        }
+        busy
+    }
+}
+
+impl<'a> Plane<'a> {
+    pub(super) fn new(world: &'a World, succession: Succession, path: Vec<(Point, Fault)>) -> Self {
+        Self {
+            world,
+            journal: Arc::default(),
+            interference: Arc::default(),
+            fates: Vec::new(),
+            path,
+            succession,
+            armed: false,
+            life: None,
+            keys: BTreeSet::new(),
+        }
+    }
+
+    /// Preparation is over: from here on passages are points.
+    pub(super) fn arm(&mut self) {
+        self.armed = true;
+        if let Some(life) = &self.life {
+            life.fate.arm();
+        }
+    }
+
+    pub(super) fn is_forgiving(&self) -> bool {
+        self.path.iter().any(|(_, fault)| *fault == Fault::Fail)
+    }
+
+    fn conceive(&mut self) -> Life {
+        let number = self.fates.len();
+        let planned = self.path.get(number).cloned();
+        let fate = Arc::new(Fate::new(number, planned, self.armed, Arc::clone(&self.journal)));
+        self.fates.push(Arc::clone(&fate));
+        let world = self.world;
+        let truth = Arc::clone(&world.context.store);
+        let forgiving = self.is_forgiving();
+        let (worker, lease) = match self.succession {
+            // A claim whose answer was lost is waited for even by its own worker.
+            Succession::Restart if forgiving => ("worker".to_owned(), SHORT_LEASE),
+            Succession::Restart => ("worker".to_owned(), LEASE),
+            Succession::Takeover => (format!("worker-{number}"), SHORT_LEASE),
+        };
+        let store: Arc<dyn Store> = Arc::new(FatedStore {
+            inner: Arc::clone(&truth),
+            lease,
+            fate: Arc::clone(&fate),
+            journal: Arc::clone(&self.journal),
+        });
+        let substrate = Arc::new(FatedSubstrate {
+            inner: Arc::clone(&world.substrate),
+            fate: Arc::clone(&fate),
+            journal: Arc::clone(&self.journal),
+            interference: Arc::clone(&self.interference),
+            truth,
+        });
+        let mut settings = world.context.settings.clone();
+        // Blockers for missed deadlines would be commits that depend on the
+        // speed of the machine.
+        settings.deadlines = Deadlines::default();
+        let context = Context { store, wakes: Wakes::default(), settings, ..world.context.clone() };
+        let engines = Engines::new(vec![substrate], world.node_settings.clone());
+        let resources = ResourceLoop::new(context.clone(), engines, worker, LEASE, SWEEP);
+        Life {
+            context,
+            resources,
+            fate,
+            journal: Arc::clone(&self.journal),
+            forgiving,
+            booted: AtomicBool::new(false),
+        }
+    }
+
+    /// Does something in the present life, and again from the beginning in the
+    /// next one if this one ends before it is done.
+    async fn attend<T>(&mut self, deed: impl AsyncFn(&Life) -> T) -> T {
+        loop {
+            let life = self.life.take().unwrap_or_else(|| self.conceive());
+            let life = &*self.life.insert(life);
+            let outcome = tokio::select! {
+                biased;
+                () = life.fate.died() => None,
+                value = async { life.boot().await; deed(life).await } => Some(value),
+            };
+            if let Some(value) = outcome {
+                return value;
+            }
+            self.journal.ended(life.fate.life);
+            self.life = None;
+        }
+    }
+
+    /// Asks again while the database is said to be away.
+    async fn request<T>(
+        &mut self,
+        ask: impl AsyncFn(&Life) -> Result<T, slipway_app::Error>,
+    ) -> Result<T, ErrorKind> {
+        self.attend(async |life| {
+            loop {
+                match ask(life).await {
+                    Ok(value) => return Ok(value),
+                    Err(error) if life.forgiving && error.kind() == ErrorKind::Unavailable => {}
+                    Err(error) => return Err(error.kind()),
+                }
+            }
+        })
+        .await
+    }
+
+    /// Runs the loop until the resource satisfies the condition.
+    pub(super) async fn until(
+        &mut self,
+        id: ResourceId,
+        what: &str,
+        wanted: impl Fn(&ResourceSnapshot) -> bool,
+    ) -> ResourceSnapshot {
+        let (world, armed) = (self.world, self.armed);
+        let started = Instant::now();
+        self.attend(async |life| {
+            loop {
+                let seen = world.get(id).await;
+                if wanted(&seen) {
+                    return seen;
+                }
+                assert!(
+                    started.elapsed() < PATIENCE,
+                    "waited for {what}, but it is {} with {:?}; due {:?}, now {:?}",
+                    seen.attempt.phase(),
+                    seen.blockers,
+                    seen.due_at,
+                    seen.now,
+                );
+                if life.round().await {
+                    continue;
+                }
+                if armed {
+                    // Nothing can be claimed before it is due; looking more
+                    // often than that is what made this slow.
+                    let due = seen.due_at.map_or(IDLE_MOST, |due| due.since(seen.now));
+                    tokio::time::sleep(due.clamp(IDLE_LEAST, IDLE_MOST)).await;
+                } else {
+                    // Preparation need not prove that it would be due by itself.
+                    world.context.store.attempt_wake_all().await.unwrap();
+                }
+            }
+        })
+        .await
+    }
+
+    pub(super) async fn until_phase(&mut self, id: ResourceId, phase: Phase) -> ResourceSnapshot {
+        self.until(id, phase.as_str(), |seen| seen.attempt.phase() == phase).await
+    }
+
+    /// A client whose answer was lost finds what it declared by its handle.
+    pub(super) async fn declare(&mut self, handle: &str) -> ResourceId {
+        let world = self.world;
+        let declared = self
+            .request(async |life| {
+                let input = Declare {
+                    handle: handle.to_owned(),
+                    blueprint: "local-node".to_owned(),
+                    parameters: BTreeMap::new(),
+                    ..Declare::default()
+                };
+                declare::declare(&life.context, &world.caller, input).await
+            })
+            .await;
+        match declared {
+            Ok(id) => id,
+            Err(ErrorKind::HandleTaken) => {
+                let filter =
+                    ResourceFilter { handle: Some(handle.to_owned()), ..ResourceFilter::default() };
+                let page = Page { after: None, limit: 2 };
+                let found = world.context.store.resource_list(&filter, page).await.unwrap();
+                let [Ok(snapshot)] = &found[..] else { panic!("{handle}: {found:?}") };
+                snapshot.resource.id
+            }
+            Err(kind) => panic!("declaring {handle} was refused: {kind}"),
+        }
+    }
+
+    pub(super) async fn delete(&mut self, id: ResourceId) {
+        let world = self.world;
+        self.request(async |life| {
+            delete::delete(&life.context, &world.caller, id, Some("test")).await
+        })
+        .await
+        .unwrap();
+    }
+
+    /// What the agent inside the object does: it enrols with what the object
+    /// carries, and with the same key until it has an answer.
+    pub(super) async fn enrol(&mut self, id: ResourceId, key: u8) -> NodeId {
+        self.keys.insert(key);
+        let name = self.world.name(id).await;
+        let token = self.world.token(&name);
+        self.request(async |life| {
+            enrol::enrol(&life.context, mk_register(&token, key)).await.map(|known| known.node_id)
+        })
+        .await
+        .unwrap()
+    }
+
+    pub(super) async fn heartbeat(&mut self, node: NodeId) {
+        self.request(async |life| node::heartbeat(&life.context, node).await).await.unwrap();
+    }
+
+    /// The agent hears of its drain and says that it is done. One whose answer
+    /// was lost is not known any more when it says so again.
+    pub(super) async fn acknowledge(&mut self, id: ResourceId) {
+        let (node, drain) = self.until_draining(id).await;
+        let said = self
+            .request(async |life| node::acknowledge_drain(&life.context, node, drain).await)
+            .await;
+        assert!(matches!(said, Ok(()) | Err(ErrorKind::NodeNotFound)), "{said:?}");
+    }
+
+    pub(super) async fn retry(&mut self, id: ResourceId) {
+        let world = self.world;
+        let retried = self
+            .request(async |life| {
+                retry::retry(&life.context, &world.caller, id, "the quota was raised").await
+            })
+            .await;
+        assert!(matches!(retried, Ok(()) | Err(ErrorKind::NothingToRetry)), "{retried:?}");
+    }
+
+    pub(super) async fn force(&mut self, id: ResourceId) {
+        self.until_draining(id).await;
+        let world = self.world;
+        let forced = self
+            .request(async |life| {
+                force::force_drain(&life.context, &world.caller, id, "it is frozen").await
+            })
+            .await;
+        assert!(matches!(forced, Ok(()) | Err(ErrorKind::NothingToForce)), "{forced:?}");
+    }
+
+    pub(super) async fn until_draining(&mut self, id: ResourceId) -> (NodeId, DrainId) {
+        let asked =
+            |seen: &ResourceSnapshot| seen.node.as_ref().is_some_and(|node| node.drain.is_some());
+        let node = self.until(id, "a drain request", asked).await.node.unwrap();
+        (node.id, node.drain.unwrap().id)
+    }
+
+    /// Gives all events their positions, in whatever life it takes.
+    pub(super) async fn relay_all(&mut self) {
+        self.attend(
+            async |life| {
+                while !matches!(life.context.store.outbox_relay(100).await, Ok(0)) {}
+            },
+        )
+        .await;
+    }
+}
+
+pub(super) fn mk_register(token: &Secret, key: u8) -> Register {
+    Register {
+        token: token.clone(),
+        public_key: BASE64.encode(&[key; 32]),
+        hostname: Some("sim".to_owned()),
+        capabilities: vec!["drain".to_owned()],
+        nonce: None,
+        project_id: None,
+        resource_handle: None,
+    }
+}

@@ -1,0 +1,291 @@
+//! The scenarios: what is prepared, what is lived through with faults, and how
+//! it has to end.
+
+use futures::FutureExt;
+use slipway_app::usecases::delete;
+use slipway_core::ids::{ProvisionedResourceId, ResourceId};
+use slipway_core::phase::Phase;
+use slipway_core::snapshot::ResourceSnapshot;
+
+use super::plane::Plane;
+use crate::simulated::Behaviour;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scenario {
+    Provisioning,
+    Enrolment,
+    Teardown,
+    Force,
+    MadeAnew,
+    DeletedBetweenTicks,
+    DeletedInsideATick,
+    FailedAndDeleted,
+    FailedAndRetried,
+    TwoAtOnce,
+}
+
+/// One attempt that was in a run, and how it has to end, whatever struck.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Filling {
+    pub(super) resource: ResourceId,
+    pub(super) attempt: ProvisionedResourceId,
+    pub(super) phase: Phase,
+    pub(super) events: &'static [&'static str],
+    /// Another attempt followed it.
+    pub(super) retried: bool,
+}
+
+const CAME: &[&str] = &["Requested", "Ready"];
+const CAME_AND_WENT: &[&str] = &["Requested", "Ready", "Deleting", "Deleted"];
+const CAME_TWICE: &[&str] = &["Requested", "Ready", "Ready"];
+const NEVER_CAME: &[&str] = &["Requested", "Deleting", "Deleted"];
+const FAILED_AND_WENT: &[&str] = &["Requested", "Failed", "Deleting", "Deleted"];
+
+impl Scenario {
+    pub(super) const ALL: [Self; 10] = [
+        Self::Provisioning,
+        Self::Enrolment,
+        Self::Teardown,
+        Self::Force,
+        Self::MadeAnew,
+        Self::DeletedBetweenTicks,
+        Self::DeletedInsideATick,
+        Self::FailedAndDeleted,
+        Self::FailedAndRetried,
+        Self::TwoAtOnce,
+    ];
+
+    /// Several rows split into batches as the clock has it, so only the first
+    /// passage of each name in the first life can be counted on.
+    pub(super) fn is_steady(self) -> bool {
+        self != Self::TwoAtOnce
+    }
+
+    /// A few points that must be among those generated. Not the list of
+    /// points: it is there to notice a generator that has gone blind.
+    pub(super) fn passes(self) -> &'static [&'static str] {
+        match self {
+            Self::Provisioning => &[
+                "commit:resource.declare/after",
+                "commit:token.mint/after",
+                "action:create/after",
+                "action:update/before",
+                "commit:Provisioning→Enrolling/before",
+                "commit:Enrolling→Ready/after",
+            ],
+            Self::Enrolment => &["commit:node.enrol/after", "commit:node.enrol_again/before"],
+            Self::Teardown => &[
+                "commit:Ready→Deregistering+resource.delete/after",
+                "commit:node.drain/after",
+                "commit:node.deregister/after",
+                "action:delete/after",
+                "commit:Deprovisioning→Deleted/after",
+            ],
+            Self::Force => &["commit:node.deregister/before", "action:delete/before"],
+            Self::MadeAnew => &["commit:node.deregister+token.mint/after", "action:create/before"],
+            Self::DeletedBetweenTicks => &["action:delete/after"],
+            Self::DeletedInsideATick => &["action:create/after", "action:delete/after"],
+            Self::FailedAndDeleted => &[
+                "commit:Enrolling→Failed/after",
+                "commit:Failed→Deregistering+resource.delete/before",
+                "action:delete/before",
+            ],
+            Self::FailedAndRetried => &[
+                "commit:Failed→Deregistering+resource.retry/after",
+                "commit:Deprovisioning→Deleted/before",
+                "action:create/after",
+                "commit:Enrolling→Ready/after",
+            ],
+            Self::TwoAtOnce => {
+                &["action:create/after", "commit:Enrolling→Ready/after", "action:delete/after"]
+            }
+        }
+    }
+
+    /// What the end of a lease does is a matter of one row.
+    pub(super) fn has_takeover(self) -> bool {
+        self != Self::TwoAtOnce
+    }
+
+    /// Lives through it.
+    pub(super) async fn play(self, plane: &mut Plane<'_>, handle: &str) -> Vec<Filling> {
+        let slow = self == Self::Provisioning;
+        let substrate = &plane.world.substrate;
+        substrate.behave(Behaviour { comes_up: !slow, ..Behaviour::default() });
+        let (ids, phase, events) = match self {
+            Self::Provisioning => (vec![provisioning(plane, handle).await], Phase::Ready, CAME),
+            Self::Enrolment => (vec![enrolment(plane, handle).await], Phase::Ready, CAME),
+            Self::Teardown => (vec![teardown(plane, handle).await], Phase::Deleted, CAME_AND_WENT),
+            Self::Force => (vec![force(plane, handle).await], Phase::Deleted, CAME_AND_WENT),
+            Self::MadeAnew => (vec![made_anew(plane, handle).await], Phase::Ready, CAME_TWICE),
+            Self::DeletedBetweenTicks => {
+                (vec![deleted_between_ticks(plane, handle).await], Phase::Deleted, NEVER_CAME)
+            }
+            Self::DeletedInsideATick => {
+                (vec![deleted_inside_a_tick(plane, handle).await], Phase::Deleted, NEVER_CAME)
+            }
+            Self::FailedAndDeleted => {
+                (vec![failed_and_deleted(plane, handle).await], Phase::Deleted, FAILED_AND_WENT)
+            }
+            Self::FailedAndRetried => return failed_and_retried(plane, handle).await,
+            Self::TwoAtOnce => (two_at_once(plane, handle).await, Phase::Deleted, CAME_AND_WENT),
+        };
+        let mut fillings = Vec::new();
+        for resource in ids {
+            let attempt = plane.world.get(resource).await.attempt.id();
+            fillings.push(Filling { resource, attempt, phase, events, retried: false });
+        }
+        fillings
+    }
+}
+
+/// Brings a resource to Ready, with its agent heard of.
+async fn ready(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
+    let id = plane.declare(handle).await;
+    plane.until_phase(id, Phase::Enrolling).await;
+    let node = plane.enrol(id, 1).await;
+    plane.heartbeat(node).await;
+    plane.until_phase(id, Phase::Ready).await;
+    id
+}
+
+async fn provisioning(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
+    plane.arm();
+    let id = plane.declare(handle).await;
+    plane.until_phase(id, Phase::Provisioning).await;
+    let name = plane.world.name(id).await;
+    plane.world.substrate.change(&name, |object| object.ready = true);
+    plane.until_phase(id, Phase::Enrolling).await;
+    plane.enrol(id, 1).await;
+    plane.until_phase(id, Phase::Ready).await;
+    id
+}
+
+/// The agent's first answer is always lost; it asks again with the same key.
+async fn enrolment(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
+    let id = plane.declare(handle).await;
+    plane.until_phase(id, Phase::Enrolling).await;
+    plane.arm();
+    let lost = plane.enrol(id, 1).await;
+    let node = plane.enrol(id, 1).await;
+    assert_eq!(node, lost, "the same node is answered again");
+    plane.heartbeat(node).await;
+    plane.until_phase(id, Phase::Ready).await;
+    id
+}
+
+async fn teardown(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
+    let id = ready(plane, handle).await;
+    plane.arm();
+    plane.delete(id).await;
+    plane.acknowledge(id).await;
+    plane.until_phase(id, Phase::Deleted).await;
+    id
+}
+
+async fn force(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
+    let id = ready(plane, handle).await;
+    plane.delete(id).await;
+    plane.until_draining(id).await;
+    plane.arm();
+    plane.force(id).await;
+    plane.until_phase(id, Phase::Deleted).await;
+    id
+}
+
+async fn made_anew(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
+    let id = ready(plane, handle).await;
+    plane.arm();
+    plane.world.substrate.remove(&plane.world.name(id).await);
+    plane.until_phase(id, Phase::Enrolling).await;
+    plane.enrol(id, 2).await;
+    plane.until_phase(id, Phase::Ready).await;
+    id
+}
+
+async fn deleted_between_ticks(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
+    let id = plane.declare(handle).await;
+    let world = plane.world;
+    let name = world.name(id).await;
+    let exists = |_: &ResourceSnapshot| world.substrate.object(&name).is_some();
+    plane.until(id, "an object", exists).await;
+    plane.arm();
+    plane.delete(id).await;
+    plane.until_phase(id, Phase::Deleted).await;
+    id
+}
+
+/// The request arrives when the object was decided on and is not there yet.
+async fn deleted_inside_a_tick(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
+    plane.arm();
+    let id = plane.declare(handle).await;
+    let (context, caller) = (plane.world.context.clone(), plane.world.caller.clone());
+    let request = async move {
+        delete::delete(&context, &caller, id, Some("test")).await.unwrap();
+    };
+    plane.interference.set(request.boxed());
+    plane.until_phase(id, Phase::Deleted).await;
+    id
+}
+
+async fn failed(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
+    let id = plane.declare(handle).await;
+    plane.until_phase(id, Phase::Enrolling).await;
+    plane.arm();
+    let name = plane.world.name(id).await;
+    plane.world.substrate.change(&name, |object| object.failure = Some("quota".to_owned()));
+    plane.until_phase(id, Phase::Failed).await;
+    id
+}
+
+async fn failed_and_deleted(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
+    let id = failed(plane, handle).await;
+    plane.delete(id).await;
+    plane.until_phase(id, Phase::Deleted).await;
+    id
+}
+
+async fn failed_and_retried(plane: &mut Plane<'_>, handle: &str) -> Vec<Filling> {
+    let resource = failed(plane, handle).await;
+    let first = plane.world.get(resource).await.attempt.id();
+    plane.retry(resource).await;
+    let waits = |seen: &ResourceSnapshot| {
+        seen.attempt.attempt() == 2 && seen.attempt.phase() == Phase::Enrolling
+    };
+    plane.until(resource, "the second attempt to wait for its node", waits).await;
+    plane.enrol(resource, 1).await;
+    let second = plane.until_phase(resource, Phase::Ready).await.attempt.id();
+    let filling =
+        |attempt, phase, events, retried| Filling { resource, attempt, phase, events, retried };
+    vec![
+        filling(first, Phase::Deleted, FAILED_AND_WENT, true),
+        filling(second, Phase::Ready, CAME, false),
+    ]
+}
+
+async fn two_at_once(plane: &mut Plane<'_>, handle: &str) -> Vec<ResourceId> {
+    plane.arm();
+    let mut all = Vec::new();
+    for number in 1..=2 {
+        all.push(plane.declare(&format!("{handle}-{number}")).await);
+    }
+    for id in &all {
+        plane.until_phase(*id, Phase::Enrolling).await;
+    }
+    for id in &all {
+        plane.enrol(*id, 1).await;
+    }
+    for id in &all {
+        plane.until_phase(*id, Phase::Ready).await;
+    }
+    for id in &all {
+        plane.delete(*id).await;
+    }
+    for id in &all {
+        plane.acknowledge(*id).await;
+    }
+    for id in &all {
+        plane.until_phase(*id, Phase::Deleted).await;
+    }
+    all
+}

@@ -1,0 +1,147 @@
+//! The substrate as one life of the control plane sees it: every action is a
+//! passage, and the journal is kept.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use slipway_app::ports::Store;
+use slipway_app::ports::substrate::{Address, Error, Substrate};
+use slipway_core::blueprint::Engine;
+use slipway_core::ids::ProvisionedResourceId;
+use slipway_core::observation::CompositeReport;
+use slipway_render::RenderedComposite;
+use slipway_render::cloud_init::bootstrap_token_in;
+use slipway_render::composite::{LABEL_PROVISIONED_RESOURCE, injected};
+
+use super::fate::{Fate, Fault};
+use super::journal::Journal;
+use crate::simulated::Simulated;
+
+/// Something that somebody else does right before the next apply, between the
+/// decision for it and its effect.
+#[derive(Default)]
+pub(super) struct Interference(Mutex<Option<BoxFuture<'static, ()>>>);
+
+impl Interference {
+    pub(super) fn set(&self, what: BoxFuture<'static, ()>) {
+        *self.0.lock().unwrap() = Some(what);
+    }
+
+    fn take(&self) -> Option<BoxFuture<'static, ()>> {
+        self.0.lock().unwrap().take()
+    }
+}
+
+impl std::fmt::Debug for Interference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Interference")
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct FatedSubstrate {
+    pub(super) inner: Arc<Simulated>,
+    pub(super) fate: Arc<Fate>,
+    pub(super) journal: Arc<Journal>,
+    pub(super) interference: Arc<Interference>,
+    /// Not fated: what is true, not what this life believes.
+    pub(super) truth: Arc<dyn Store>,
+}
+
+impl FatedSubstrate {
+    /// The node goes before its substrate: where an object is made or deleted,
+    /// the registry knows no node of the attempt.
+    async fn check_node(&self, attempt: ProvisionedResourceId, what: &str) {
+        match self.truth.attempt_load(&[attempt]).await.as_deref() {
+            Ok([Ok(snapshot)]) => {
+                if snapshot.node.as_ref().is_some_and(|node| node.is_registered()) {
+                    self.journal.violation(format!("{what} while the node is registered"));
+                }
+            }
+            other => self.journal.violation(format!("{what}, but the row reads {other:?}")),
+        }
+    }
+
+    /// What strikes before an action: the answer, or whether it is done twice.
+    async fn before(&self, name: &str) -> Result<bool, Error> {
+        match self.fate.meet(format!("{name}/before")) {
+            Some(Fault::Crash) => self.fate.die().await,
+            Some(Fault::Fail) => Err(Error::Failed("a fault struck".to_owned())),
+            Some(Fault::Twice) => Ok(true),
+            None => Ok(false),
+        }
+    }
+
+    async fn after(&self, name: &str) -> Result<(), Error> {
+        if self.fate.survive(format!("{name}/after")).await {
+            return Err(Error::Failed("the answer was lost".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+fn attempt_of(composite: &RenderedComposite) -> ProvisionedResourceId {
+    let label = &composite.expose_object()["metadata"]["labels"][LABEL_PROVISIONED_RESOURCE];
+    label.as_str().unwrap().parse().unwrap()
+}
+
+#[async_trait]
+impl Substrate for FatedSubstrate {
+    fn engine(&self) -> Engine {
+        self.inner.engine()
+    }
+
+    async fn identity(&self) -> Result<String, Error> {
+        self.fate.alive().await;
+        self.inner.identity().await
+    }
+
+    async fn observe(&self, addresses: &[Address]) -> Vec<CompositeReport> {
+        self.fate.alive().await;
+        self.inner.observe(addresses).await
+    }
+
+    async fn apply(&self, composite: &RenderedComposite) -> Result<(), Error> {
+        self.fate.alive().await;
+        if let Some(interference) = self.interference.take() {
+            interference.await;
+        }
+        let created = self.inner.object(composite.name()).is_none();
+        let name = if created { "action:create" } else { "action:update" };
+        let twice = self.before(name).await?;
+        {
+            let attempt = attempt_of(composite);
+            let claim = composite.claim_token();
+            let _acting = self.journal.act(self.fate.life, attempt, name, Some(claim));
+            if created {
+                self.check_node(attempt, name).await;
+            }
+            let document = injected(composite.expose_object());
+            if let Some(token) = document.as_ref().and_then(bootstrap_token_in) {
+                self.journal.injected(token);
+            }
+            self.inner.apply(composite).await?;
+            if twice {
+                self.inner.apply(composite).await?;
+            }
+        }
+        self.after(name).await
+    }
+
+    async fn delete(&self, address: &Address, uid: &str) -> Result<(), Error> {
+        const NAME: &str = "action:delete";
+        self.fate.alive().await;
+        let twice = self.before(NAME).await?;
+        {
+            let attempt = address.provisioned_resource_id;
+            let _acting = self.journal.act(self.fate.life, attempt, NAME, None);
+            self.check_node(attempt, NAME).await;
+            self.inner.delete(address, uid).await?;
+            if twice {
+                self.inner.delete(address, uid).await?;
+            }
+        }
+        self.after(NAME).await
+    }
+}

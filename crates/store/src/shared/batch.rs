@@ -1,0 +1,221 @@
+//! Many decisions in one transaction.
+//!
+//! *Expected flow.* Lock the resource rows in the order of their ids, load all
+//! snapshots, ask the rule about each, write all commits by one statement per
+//! kind of write, commit once. A row that the rule refuses, or that cannot be
+//! hydrated, is left out before anything is written.
+//!
+//! *Guarantees.* Each row ends as `decide` would end it, and none takes another
+//! with it. What no rule can foresee (a claim lost between load and write, a
+//! commit computed from something old, a constraint) makes the whole transaction
+//! roll back; its rows are then decided one by one, which finds the one that it
+//! was. So a poisoned row costs its batch time and never progress.
+//!
+//! *Caveats.* Statements go by kind and no longer by commit. That is no
+//! difference: the commits of a batch are about different resources, and
+//! within one commit every kind that another refers to is written before it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use slipway_app::ports::store::{Decided, Error, ResourceKey, ResourceRule};
+use slipway_core::audit::AuditEntry;
+use slipway_core::blocker::Blocker;
+use slipway_core::commit::{Commit, Write};
+use slipway_core::event::Event;
+use slipway_core::ids::ProvisionedResourceId;
+use slipway_core::token::BootstrapToken;
+use uuid::Uuid;
+
+use super::set_writes::{self, AttemptPatch, HistoryRow};
+use super::{Backend, Connection, commit, decide, snapshot};
+use crate::failure::Failure;
+use crate::id_list::IdList;
+use crate::retry::retried;
+
+/// How the transaction of a batch ended.
+enum Batch {
+    /// Committed; what became of each row that was there.
+    Written(HashMap<ProvisionedResourceId, Result<(), Failure>>),
+    /// Rolled back: a condition was not met, and it is not known whose.
+    Mixed,
+}
+
+pub(super) async fn decide_many(
+    backend: &Backend,
+    attempts: &[ProvisionedResourceId],
+    rule: &mut ResourceRule<'_>,
+) -> Result<Vec<Decided>, Error> {
+    if attempts.is_empty() {
+        return Ok(Vec::new());
+    }
+    match retried!(decide_together(backend, attempts, &mut *rule)) {
+        Ok(Batch::Written(mut outcomes)) => {
+            let missing = || Err(Failure::NotFound { kind: ProvisionedResourceId::KIND });
+            Ok(attempts
+                .iter()
+                .map(|id| (*id, outcomes.remove(id).unwrap_or_else(missing).map_err(Error::from)))
+                .collect())
+        }
+        Ok(Batch::Mixed) => Ok(one_by_one(backend, attempts, rule).await),
+        Err(failure) if failure.may_be_of_one_row() => {
+            tracing::debug!(?failure, rows = attempts.len(), "a batch failed; row by row");
+            Ok(one_by_one(backend, attempts, rule).await)
+        }
+        Err(failure) => Err(failure.into()),
+    }
+}
+
+async fn one_by_one(
+    backend: &Backend,
+    attempts: &[ProvisionedResourceId],
+    rule: &mut ResourceRule<'_>,
+) -> Vec<Decided> {
+    let mut decided = Vec::with_capacity(attempts.len());
+    for attempt in attempts {
+        let key = ResourceKey::Attempt(*attempt);
+        let outcome = retried!(decide::decide(backend, key, &mut *rule));
+        decided.push((*attempt, outcome.map_err(Error::from)));
+    }
+    decided
+}
+
+async fn decide_together(
+    backend: &Backend,
+    attempts: &[ProvisionedResourceId],
+    rule: &mut ResourceRule<'_>,
+) -> Result<Batch, Failure> {
+    let mut transaction = backend.begin().await?;
+    lock(&mut transaction, attempts).await?;
+    let loaded = snapshot::load_locked(&mut transaction, attempts).await?;
+    let mut outcomes = HashMap::with_capacity(loaded.len());
+    let mut commits = Vec::with_capacity(loaded.len());
+    for (id, loaded) in loaded {
+        let decided = match loaded {
+            Ok(snapshot) => rule(&snapshot).map_err(Failure::from),
+            Err(fault) => Err(Failure::Corrupt { id: id.as_uuid(), fault }),
+        };
+        outcomes.insert(id, decided.map(|commit| commits.push(commit)));
+    }
+    if commits.iter().all(Commit::is_empty) {
+        transaction.rollback().await?;
+    } else if Writes::of(&commits).apply(&mut transaction).await? {
+        transaction.commit().await?;
+    } else {
+        transaction.rollback().await?;
+        return Ok(Batch::Mixed);
+    }
+    Ok(Batch::Written(outcomes))
+}
+
+/// Locks the resources of these attempts in the order of their ids, so that two
+/// batches that share some wait for each other instead of dying. Their nodes
+/// are locked where they are loaded.
+async fn lock(
+    connection: &mut Connection,
+    attempts: &[ProvisionedResourceId],
+) -> Result<(), sqlx::Error> {
+    let list: IdList = attempts.iter().map(|id| id.as_uuid()).collect();
+    sqlx::query(sql!(
+        "SELECT id FROM resources WHERE id IN \
+         (SELECT resource_id FROM provisioned_resources WHERE id ",
+        (one_of "$1"),
+        ") ORDER BY id",
+        for_update
+    ))
+    .bind(list)
+    .fetch_all(connection)
+    .await?;
+    Ok(())
+}
+
+/// All commits of a batch, by kind of write.
+#[derive(Default)]
+struct Writes<'a> {
+    /// Kinds that are rare in a loop; one statement each.
+    others: Vec<&'a Write>,
+    tokens: Vec<&'a BootstrapToken>,
+    patches: BTreeMap<Uuid, AttemptPatch<'a>>,
+    blockers: Vec<(ProvisionedResourceId, &'a [Blocker])>,
+    history: Vec<HistoryRow<'a>>,
+    events: Vec<&'a Event>,
+    audit: Vec<&'a AuditEntry>,
+    wakes: Vec<ProvisionedResourceId>,
+}
+
+impl<'a> Writes<'a> {
+    fn of(commits: &'a [Commit]) -> Self {
+        let mut writes = Self::default();
+        for commit in commits {
+            for write in &commit.writes {
+                writes.add(write);
+            }
+            writes.events.extend(&commit.events);
+            writes.audit.extend(&commit.audit);
+            writes.wakes.extend(&commit.wakes);
+        }
+        writes
+    }
+
+    fn add(&mut self, write: &'a Write) {
+        match write {
+            Write::TokenInsert(token) => self.tokens.push(token),
+            Write::AttemptUpdate(attempt) => {
+                let patch = self.patch(attempt.id());
+                patch.revision = Some(attempt.revision().0);
+                patch.status = Some(attempt.phase().as_str());
+                patch.phase_since = Some(attempt.phase_since().into());
+                patch.failure_reason = attempt.failure_reason();
+                patch.bootstrap_token_id = attempt.bootstrap_token_id().map(|id| id.as_uuid());
+                patch.deletion_requested_at = attempt.deletion_requested_at().map(Into::into);
+            }
+            Write::ObservedReplace(attempt, seen) => self.patch(*attempt).observed = Some(seen),
+            Write::Release(release) => {
+                let patch = self.patch(release.attempt);
+                patch.claim_token = Some(release.claim_token.0);
+                patch.micros = commit::recheck_micros(release.recheck);
+                patch.failures = Some(release.failures);
+            }
+            Write::BlockersReplace(attempt, blockers) => self.blockers.push((*attempt, blockers)),
+            Write::HistoryAppend { attempt, at, from, to, why } => {
+                self.history.push(HistoryRow::new(*attempt, *at, *from, *to, why));
+            }
+            Write::ResourceInsert(_)
+            | Write::ResourceUpdate(_)
+            | Write::AttemptInsert(_)
+            | Write::TokenUpdate(_)
+            | Write::NodeInsert(_)
+            | Write::NodeUpdate(_)
+            | Write::DeletionInsert(_)
+            | Write::DeletionUpdate(_)
+            | Write::LeakInsert(_) => self.others.push(write),
+        }
+    }
+
+    fn patch(&mut self, attempt: ProvisionedResourceId) -> &mut AttemptPatch<'a> {
+        let id = attempt.as_uuid();
+        self.patches.entry(id).or_insert_with(|| AttemptPatch { id, ..AttemptPatch::default() })
+    }
+
+    /// Writes all of it; whether every condition was met. The caller commits.
+    async fn apply(self, connection: &mut Connection) -> Result<bool, Failure> {
+        for write in self.others {
+            match commit::apply_write(connection, write).await {
+                Ok(()) => {}
+                // Which row it was is found out one by one.
+                Err(Failure::Refused(_)) => return Ok(false),
+                Err(failure) => return Err(failure),
+            }
+        }
+        let patches: Vec<_> = self.patches.into_values().collect();
+        let met = set_writes::tokens_insert(connection, &self.tokens).await?
+            && set_writes::attempts_patch(connection, &patches).await?
+            && set_writes::blockers_replace(connection, &self.blockers).await?
+            && set_writes::history_append(connection, &self.history).await?
+            && set_writes::events_insert(connection, &self.events).await?
+            && set_writes::audit_insert(connection, &self.audit).await?;
+        if met {
+            commit::wake(connection, &self.wakes).await?;
+        }
+        Ok(met)
+    }
+}
