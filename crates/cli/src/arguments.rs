@@ -58,7 +58,7 @@ pub enum Command {
     /// What was asked to go, by whom and why
     #[command(subcommand, after_help = EXIT_CODES)]
     Deletion(DeletionCommand),
-    /// Run the whole story on this machine, check it, and leave nothing behind
+    /// Run the whole story on this machine, check it, and leave no process and no file behind
     #[command(after_help = EXIT_CODES)]
     Demo(DemoArguments),
 }
@@ -221,11 +221,15 @@ pub struct ForceDrainArguments {
     /// Why; what the node was doing may be lost
     #[arg(long)]
     pub reason: String,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
 }
 
 #[derive(Debug, Clone, Args)]
 pub struct DemoArguments {
-    /// Run on this PostgreSQL database instead of a SQLite file
+    /// Run on this database (postgres://… or sqlite:PATH) instead of a SQLite file of its own.
+    /// The rows of the demo stay there: a project, its resources, events, audit and a key
     #[arg(long, value_name = "URL", hide_env_values = true, value_parser = parse_secret)]
     pub database_url: Option<Secret>,
     /// Give up after this time
@@ -277,6 +281,7 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
 mod tests {
     use clap::{CommandFactory, Parser};
     use serde_json::json;
+    use slipway_core::blocker::BlockerCode;
 
     use super::*;
 
@@ -302,6 +307,24 @@ mod tests {
     fn the_help_names_the_exit_codes() {
         let help = parse("resource --help").unwrap_err().to_string();
         assert!(help.contains("6  --wait gave up"), "{help}");
+    }
+
+    /// What a blocker tells people to type has to be what they can type, also
+    /// where nobody is asked.
+    #[test]
+    fn every_remedy_is_a_command_that_goes_through() {
+        for code in BlockerCode::ALL {
+            for command in code.remedies().iter().filter_map(|remedy| remedy.command) {
+                let line = command.replace("{id}", "web-1").replace("<why>", "because");
+                let line = parse(line.strip_prefix("slipway ").unwrap()).unwrap().command;
+                let agreed = match line {
+                    Command::Resource(ResourceCommand::Delete(delete)) => delete.yes,
+                    Command::Resource(ResourceCommand::ForceDrain(force)) => force.yes,
+                    _ => true,
+                };
+                assert!(agreed, "{code:?}: {command}");
+            }
+        }
     }
 
     #[test]

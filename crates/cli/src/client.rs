@@ -237,6 +237,12 @@ impl Client {
         Error::Unreachable { server: self.shown(), reason: with_causes(&error.without_url()) }
     }
 
+    /// For a caller who did not wait for the client's own deadline.
+    pub(crate) fn silent_for(&self, time: Duration) -> Error {
+        let reason = format!("no answer within {:.1} s", time.as_secs_f64());
+        Error::Unreachable { server: self.shown(), reason }
+    }
+
     fn unreadable(&self, reason: String) -> Error {
         Error::Unreadable { server: self.shown(), reason }
     }

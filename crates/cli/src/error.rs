@@ -30,6 +30,9 @@ pub enum Error {
     EndedInFailed { handle: String, reason: String },
     #[error("`{handle}` is being deleted and will not become Ready")]
     BeingDeleted { handle: String },
+    /// What was asked is done; only the result did not get out.
+    #[error("the result cannot be written: {0}")]
+    Output(std::io::Error),
     #[error("{0}")]
     Demo(String),
     #[error("interrupted; everything that was started has been ended")]
@@ -52,6 +55,7 @@ impl Error {
             Self::Unreadable { .. }
             | Self::Declined
             | Self::BeingDeleted { .. }
+            | Self::Output(_)
             | Self::Demo(_)
             | Self::Interrupted => Exit::Refused,
         }
@@ -69,6 +73,7 @@ impl Error {
             Self::TimedOut { .. } => "timed_out",
             Self::EndedInFailed { .. } => "ended_in_failed",
             Self::BeingDeleted { .. } => "being_deleted",
+            Self::Output(_) => "output_failed",
             Self::Demo(_) => "demo_failed",
             Self::Interrupted => "interrupted",
         }
@@ -97,6 +102,7 @@ impl Error {
             Self::Unreadable { .. } => {
                 Some("is this a Slipway server, and of a version that this client knows?".to_owned())
             }
+            Self::Output(_) => Some("what was asked is done all the same".to_owned()),
             _ => None,
         }
     }

@@ -12,6 +12,8 @@ pub struct Terminal {
     traits: Traits,
     /// A live line stands on the error output and is replaced by the next.
     live: bool,
+    /// The first result that could not be written.
+    failure: Option<io::Error>,
 }
 
 /// What is known of the streams.
@@ -50,22 +52,34 @@ impl Terminal {
         input: Box<dyn BufRead + Send>,
         traits: Traits,
     ) -> Self {
-        Self { output, errors, input, traits, live: false }
+        Self { output, errors, input, traits, live: false, failure: None }
     }
 
     pub fn traits(&self) -> Traits {
         self.traits
     }
 
-    /// A result. A reader that went away is no failure of the command, so
-    /// what cannot be written is dropped, here and below.
+    /// A result. What cannot be written is remembered for the end of the
+    /// command, which [`Terminal::take_failure`] then fails.
     pub(crate) fn print(&mut self, text: &str) {
         self.finish_live();
-        let _ = writeln!(self.output, "{text}");
-        let _ = self.output.flush();
+        let written = writeln!(self.output, "{text}").and_then(|()| self.output.flush());
+        if let Err(error) = written
+            // A reader that has seen enough is no failure of the command.
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            self.failure.get_or_insert(error);
+        }
     }
 
-    /// Something about the result.
+    /// Why a result is not, or not whole, where it was to go.
+    pub(crate) fn take_failure(&mut self) -> Option<io::Error> {
+        self.failure.take()
+    }
+
+    /// Something about the result. There is no place left to say that this
+    /// could not be written, and the result does not depend on it: it is
+    /// dropped, here and below.
     pub(crate) fn say(&mut self, text: &str) {
         self.finish_live();
         let _ = writeln!(self.errors, "{text}");

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use slipway_core::phase::Phase;
 use slipway_wire::api::Resource;
+use tokio::time::timeout;
 
 use crate::client::Client;
 use crate::error::Error;
@@ -13,6 +14,9 @@ use crate::terminal::{Terminal, clean};
 
 /// Short against what is waited for, long against what a look costs.
 const PACE: Duration = Duration::from_millis(200);
+
+/// A server that works answers far sooner; less proves nothing.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// What is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,32 +27,36 @@ pub(crate) enum Goal {
     Deleted,
 }
 
-/// Waits until the resource is there. A server that cannot be reached for a
-/// while is waited for too: it may be restarting.
+/// Waits until the resource is there, for `limit` at the longest. A server
+/// that cannot be reached for a while is waited for too: it may be restarting.
+/// If it could not be reached to the end, that is the outcome, because then
+/// nobody knows how far the resource has come.
 pub(crate) async fn wait_for(
     client: &Client,
     begun_with: &Resource,
     goal: Goal,
-    timeout: Duration,
+    limit: Duration,
     terminal: &mut Terminal,
 ) -> Result<Option<Resource>, Error> {
     let begun = Instant::now();
     let mut last = begun_with.clone();
     let mut shown = String::new();
+    // Why the last look that ended saw nothing.
+    let mut trouble = None;
     loop {
-        let trouble = match client.resource_get(&begun_with.id).await {
-            Ok(resource) => {
-                last = resource;
-                None
-            }
+        match look(client, &begun_with.id, limit.saturating_sub(begun.elapsed())).await {
+            Look::Saw(resource) => (last, trouble) = (*resource, None),
+            Look::CutShort => {}
             // Purged meanwhile, which is more than was asked for.
-            Err(Error::Problem(problem)) if problem.status == 404 && goal == Goal::Deleted => {
+            Look::Failed(Error::Problem(problem))
+                if problem.status == 404 && goal == Goal::Deleted =>
+            {
                 return Ok(None);
             }
-            Err(error) if is_passing(&error) => Some(clean(&error.to_string())),
-            Err(error) => return Err(error),
-        };
-        let state = describe(&last, trouble.as_deref());
+            Look::Failed(error) if is_passing(&error) => trouble = Some(error),
+            Look::Failed(error) => return Err(error),
+        }
+        let state = describe(&last, trouble.as_ref());
         let waited = begun.elapsed();
         if terminal.traits().redraws {
             terminal.redraw(&format!("{} {state}  {}s", last.handle, waited.as_secs()));
@@ -62,15 +70,31 @@ pub(crate) async fn wait_for(
             terminal.finish_live();
             return outcome.map(|()| Some(last));
         }
-        if waited >= timeout {
+        if waited >= limit {
             terminal.finish_live();
-            return Err(Error::TimedOut {
-                handle: last.handle,
-                phase: last.phase,
-                waited: timeout,
+            return Err(match trouble {
+                Some(error @ Error::Unreachable { .. }) => error,
+                _ => Error::TimedOut { handle: last.handle, phase: last.phase, waited: limit },
             });
         }
-        tokio::time::sleep(PACE.min(timeout - waited)).await;
+        tokio::time::sleep(PACE.min(limit - waited)).await;
+    }
+}
+
+/// What one look came to.
+enum Look {
+    Saw(Box<Resource>),
+    Failed(Error),
+    /// There was not enough time left to conclude anything from silence.
+    CutShort,
+}
+
+async fn look(client: &Client, id: &str, left: Duration) -> Look {
+    match timeout(left, client.resource_get(id)).await {
+        Ok(Ok(resource)) => Look::Saw(Box::new(resource)),
+        Ok(Err(error)) => Look::Failed(error),
+        Err(_) if left < SILENCE => Look::CutShort,
+        Err(_) => Look::Failed(client.silent_for(left)),
     }
 }
 
@@ -108,13 +132,13 @@ fn is_passing(error: &Error) -> bool {
     }
 }
 
-fn describe(resource: &Resource, trouble: Option<&str>) -> String {
+fn describe(resource: &Resource, trouble: Option<&Error>) -> String {
     let mut text = clean(&resource.phase);
     if let Some(blocker) = resource.blockers.first() {
         text = format!("{text} · {}: {}", clean(&blocker.code), clean(&blocker.message));
     }
     if let Some(trouble) = trouble {
-        text = format!("{text} · {trouble}");
+        text = format!("{text} · {}", clean(&trouble.to_string()));
     }
     text
 }

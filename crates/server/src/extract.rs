@@ -3,6 +3,7 @@
 //! the body in every handler, so nobody without a key makes us read one.
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use axum::body::to_bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
@@ -15,6 +16,7 @@ use slipway_app::authorise::Caller;
 use slipway_app::usecases::authenticate;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::InvalidId;
+use tokio::time::timeout;
 
 use crate::correlation::CorrelationId;
 use crate::error::{Rejection, clip};
@@ -23,6 +25,11 @@ use crate::state::ServerState;
 /// Most that is read of a body. A declaration with the most labels (64 of 63
 /// and 256 characters) is under 100 KiB; parameters may be long texts.
 pub(crate) const BODY_LIMIT: usize = 1 << 20;
+
+/// How long a body may take to arrive. The longest is a mebibyte, so this asks
+/// for 100 KiB a second; a declaration is a few packets. Counted over the whole
+/// body and not between two packets: a byte a second is no progress.
+const BODY_TIME: Duration = Duration::from_secs(10);
 
 /// The holder of the API key in the request.
 #[derive(Debug)]
@@ -102,7 +109,7 @@ fn check_media_type(headers: &HeaderMap) -> Result<(), Refusal> {
     ))
 }
 
-/// The whole body, or a refusal once it is known to be too long.
+/// The whole body, or a refusal once it is known to be too long or too slow.
 pub(crate) async fn read_body(request: Request) -> Result<Vec<u8>, Refusal> {
     let too_large = || {
         Refusal::new(
@@ -115,10 +122,16 @@ pub(crate) async fn read_body(request: Request) -> Result<Vec<u8>, Refusal> {
     if announced.is_some_and(|length| length > BODY_LIMIT as u64) {
         return Err(too_large());
     }
-    match to_bytes(request.into_body(), BODY_LIMIT).await {
-        Ok(bytes) => Ok(bytes.into()),
-        Err(error) if is_length_limit(&error) => Err(too_large()),
-        Err(_) => Err(Refusal::new(ErrorKind::InvalidInput, "the body broke off; send it again")),
+    match timeout(BODY_TIME, to_bytes(request.into_body(), BODY_LIMIT)).await {
+        Ok(Ok(bytes)) => Ok(bytes.into()),
+        Ok(Err(error)) if is_length_limit(&error) => Err(too_large()),
+        Ok(Err(_)) => {
+            Err(Refusal::new(ErrorKind::InvalidInput, "the body broke off; send it again"))
+        }
+        Err(_) => Err(Refusal::new(
+            ErrorKind::RequestTimeout,
+            format!("the body did not arrive within {BODY_TIME:?}; send it again, and faster"),
+        )),
     }
 }
 

@@ -1,18 +1,47 @@
-//! Serving a listener until told to stop.
+//! Serving a listener until told to stop. Every connection has an end, whoever
+//! is at its other side: a header must arrive in time, a body too
+//! ([`crate::extract`]), and there are only so many connections at once.
 
-use std::future::{Future, IntoFuture};
-use std::io;
+use std::future::Future;
+use std::pin::pin;
 use std::time::Duration;
 
 use axum::Router;
-use axum::serve::ListenerExt;
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use axum::serve::Listener;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
-/// How long requests that are under way may take after the stop. Handlers run
-/// one transaction and no external action, so this is generous; what takes
-/// longer is a client that does not read its answer.
-const DRAIN_LIMIT: Duration = Duration::from_secs(10);
+/// What a connection, and all of them together, may take.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// For the header of a request, from the moment at which one may come: a
+    /// connection that stays idle for this long is closed as well.
+    header: Duration,
+    /// For requests that are under way at the stop. Handlers run one
+    /// transaction and no external action, so this is generous; what takes
+    /// longer is a client that does not read its answer.
+    drain: Duration,
+    /// Connections at once. Further ones wait in the kernel's queue.
+    connections: usize,
+    /// Connections that stay open for a next request. Those beyond are closed
+    /// after the first, so that many nodes, each of which keeps its own, cannot
+    /// lock out everybody else.
+    lasting: usize,
+}
+
+/// A process gets 1024 file descriptors where nobody set anything; a quarter
+/// of them is left to the database (16 connections), logs and local nodes.
+const LIMITS: Limits = Limits {
+    header: Duration::from_secs(10),
+    drain: Duration::from_secs(10),
+    connections: 768,
+    lasting: 512,
+};
 
 /// Answers requests until `shutdown` resolves, then lets those under way
 /// finish and takes no new ones.
@@ -20,29 +49,77 @@ pub async fn serve(
     listener: TcpListener,
     router: Router,
     shutdown: impl Future<Output = ()> + Send,
-) -> io::Result<()> {
-    // Answers are small and written at once; waiting to fill a packet only
-    // adds latency. A connection that cannot be tuned is served all the same.
-    let listener = listener.tap_io(|connection| {
-        if let Err(error) = connection.set_nodelay(true) {
-            tracing::debug!(%error, "cannot set TCP_NODELAY");
+) {
+    serve_within(LIMITS, listener, router, shutdown).await;
+}
+
+async fn serve_within(
+    limits: Limits,
+    mut listener: TcpListener,
+    router: Router,
+    shutdown: impl Future<Output = ()> + Send,
+) {
+    let (stop, stopping) = watch::channel(false);
+    let mut connections = JoinSet::new();
+    let mut shutdown = pin!(shutdown);
+    loop {
+        tokio::select! {
+            () = &mut shutdown => break,
+            // This `accept` is the one that outlives errors: a machine out of
+            // file descriptors is tried again a second later.
+            (connection, _) = Listener::accept(&mut listener),
+                if connections.len() < limits.connections =>
+            {
+                let lasting = connections.len() < limits.lasting;
+                let http = protocol(limits, lasting);
+                connections.spawn(converse(http, connection, router.clone(), stopping.clone()));
+            }
+            Some(_) = connections.join_next() => {}
         }
-    });
-    let (stop, stopped) = oneshot::channel::<()>();
-    let server = axum::serve(listener, router).with_graceful_shutdown(async move {
-        // An error means that `stop` was dropped, which is the signal.
-        let _ = stopped.await;
-    });
-    let mut server = std::pin::pin!(server.into_future());
-    tokio::select! {
-        ended = &mut server => return ended,
-        () = shutdown => drop(stop),
     }
-    match tokio::time::timeout(DRAIN_LIMIT, server).await {
-        Ok(ended) => ended,
-        Err(_) => {
-            tracing::warn!("closed connections that did not finish within {DRAIN_LIMIT:?}");
-            Ok(())
-        }
+    drop(listener);
+    stop.send_replace(true);
+    let drained = timeout(limits.drain, async { while connections.join_next().await.is_some() {} });
+    if drained.await.is_err() {
+        // They are aborted as the set is dropped.
+        let (left, limit) = (connections.len(), limits.drain);
+        tracing::warn!(left, "closed connections that did not finish within {limit:?}");
     }
 }
+
+fn protocol(limits: Limits, lasting: bool) -> http1::Builder {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(limits.header).keep_alive(lasting);
+    http
+}
+
+/// One connection, to its end.
+async fn converse(
+    http: http1::Builder,
+    connection: TcpStream,
+    router: Router,
+    mut stopping: watch::Receiver<bool>,
+) {
+    // Answers are small and written at once; waiting to fill a packet only
+    // adds latency. A connection that cannot be tuned is served all the same.
+    if let Err(error) = connection.set_nodelay(true) {
+        tracing::debug!(%error, "cannot set TCP_NODELAY");
+    }
+    let service = TowerToHyperService::new(router);
+    let mut conversation = pin!(http.serve_connection(TokioIo::new(connection), service));
+    let ended = tokio::select! {
+        ended = conversation.as_mut() => ended,
+        // An error means that nobody can tell any more, which is a stop too.
+        _ = stopping.changed() => {
+            conversation.as_mut().graceful_shutdown();
+            conversation.await
+        }
+    };
+    // A client that goes away or says nothing is its own affair.
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+#[cfg(test)]
+mod tests;

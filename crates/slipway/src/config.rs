@@ -56,6 +56,11 @@ pub(crate) struct Layer {
     #[arg(long, alias = "sweep-interval", value_name = "TIME", env = "SLIPWAY_RECONCILE_INTERVAL")]
     reconcile_interval: Option<String>,
 
+    /// How long a claim on a resource lasts without a word of its holder, at
+    /// least 3s [default: 30s].
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_LEASE")]
+    lease: Option<String>,
+
     /// How long a bootstrap token lives, 5m to 24h [default: 1h].
     #[arg(long, value_name = "TIME", env = "SLIPWAY_TOKEN_TTL")]
     token_ttl: Option<String>,
@@ -112,6 +117,12 @@ pub(crate) struct Layer {
     #[serde(skip)]
     admin_key: Option<Secret>,
 
+    /// Stop in order when standard input ends, so that this does not outlive
+    /// whoever started it.
+    #[arg(long, hide = true)]
+    #[serde(skip)]
+    stop_with_stdin: bool,
+
     /// How log lines look [default: text].
     #[arg(long, value_name = "FORMAT", env = "SLIPWAY_LOG_FORMAT")]
     log_format: Option<LogFormat>,
@@ -150,6 +161,7 @@ pub(crate) struct Config {
     pub(crate) public_url: Option<String>,
     pub(crate) substrate_root: PathBuf,
     pub(crate) reconcile_interval: Duration,
+    pub(crate) lease: Duration,
     pub(crate) token_lifetimes: TokenLifetimes,
     pub(crate) token_environment: String,
     pub(crate) namespace_prefix: String,
@@ -161,8 +173,13 @@ pub(crate) struct Config {
     pub(crate) local_cluster: String,
     pub(crate) admin_key_name: String,
     pub(crate) admin_key: Option<Secret>,
+    pub(crate) stop_with_stdin: bool,
     pub(crate) log_format: LogFormat,
 }
+
+/// An outside action gets a third of the lease. Less than a second for one
+/// would fail the ordinary ones on a machine under load, again and again.
+const SHORTEST_LEASE: Duration = Duration::from_secs(3);
 
 /// Reads an environment variable; a parameter, so that tests need not set any.
 pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -187,6 +204,10 @@ impl Layer {
         let lifetimes = TokenLifetimes::default();
         if !(Duration::from_secs(300)..=lifetimes.cap).contains(&token_ttl) {
             return Err(InvalidConfig::new("token_ttl", "must be between 5m and 24h"));
+        }
+        let lease = duration("lease", layer.lease, Duration::from_secs(30))?;
+        if lease < SHORTEST_LEASE {
+            return Err(InvalidConfig::new("lease", "must be at least 3s"));
         }
         let token_environment = layer.token_env.unwrap_or_else(|| "live".to_owned());
         if token_environment.is_empty()
@@ -235,6 +256,7 @@ impl Layer {
                 layer.reconcile_interval,
                 Duration::from_secs(30),
             )?,
+            lease,
             token_lifetimes: TokenLifetimes { ttl: token_ttl, ..lifetimes },
             token_environment,
             namespace_prefix,
@@ -272,6 +294,7 @@ impl Layer {
             local_cluster: name("local_cluster", layer.local_cluster, "local")?,
             admin_key_name: name("admin_key_name", layer.admin_key_name, "admin")?,
             admin_key: layer.admin_key,
+            stop_with_stdin: layer.stop_with_stdin,
             log_format: layer.log_format.unwrap_or(LogFormat::Text),
         })
     }
@@ -288,6 +311,7 @@ impl Layer {
             public_url: self.public_url.or(below.public_url),
             substrate_root: self.substrate_root.or(below.substrate_root),
             reconcile_interval: self.reconcile_interval.or(below.reconcile_interval),
+            lease: self.lease.or(below.lease),
             token_ttl: self.token_ttl.or(below.token_ttl),
             token_env: self.token_env.or(below.token_env),
             namespace_prefix: self.namespace_prefix.or(below.namespace_prefix),
@@ -303,6 +327,7 @@ impl Layer {
             local_cluster: self.local_cluster.or(below.local_cluster),
             admin_key_name: self.admin_key_name.or(below.admin_key_name),
             admin_key: self.admin_key.or(below.admin_key),
+            stop_with_stdin: self.stop_with_stdin || below.stop_with_stdin,
             log_format: self.log_format.or(below.log_format),
         }
     }
@@ -331,10 +356,15 @@ fn secret_in_file<'de, D: serde::Deserializer<'de>>(
 }
 
 fn read(path: &Path) -> Result<Layer, InvalidConfig> {
+    let shown = path.display();
     let text = std::fs::read_to_string(path)
-        .map_err(|error| InvalidConfig::new("config", format!("{}: {error}", path.display())))?;
-    toml::from_str(&text)
-        .map_err(|error| InvalidConfig::new("config", format!("{}: {error}", path.display())))
+        .map_err(|error| InvalidConfig::new("config", format!("{shown}: {error}")))?;
+    toml::from_str(&text).map_err(|error| {
+        // Its place and not its text: the line may hold a password.
+        let offset = error.span().map_or(0, |span| span.start.min(text.len()));
+        let line = text.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count() + 1;
+        InvalidConfig::new("config", format!("{shown}, line {line}: {}", error.message()))
+    })
 }
 
 fn default_data_dir(environment: Environment<'_>) -> Result<PathBuf, InvalidConfig> {
@@ -386,10 +416,14 @@ fn checked_url(url: &str) -> Result<String, InvalidConfig> {
 fn duration(key: &str, text: Option<String>, default: Duration) -> Result<Duration, InvalidConfig> {
     let Some(text) = text else { return Ok(default) };
     let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|d| Duration::try_from(d).ok());
-    parsed.filter(|duration| !duration.is_zero()).ok_or_else(|| {
+    // A year is more than any of these can mean, and far from what overflows.
+    let sensible = Duration::from_millis(1)..=Duration::from_secs(366 * 86_400);
+    parsed.filter(|duration| sensible.contains(duration)).ok_or_else(|| {
         InvalidConfig::new(
             key,
-            format!("is `{text}`, which is not a time above zero such as 30s, 5m or 1h"),
+            format!(
+                "is `{text}`, which is not a time between 1ms and a year such as 30s, 5m or 1h"
+            ),
         )
     })
 }
@@ -412,6 +446,7 @@ mod tests {
             "sqlite:/somewhere/.local/share/slipway/slipway.db"
         );
         assert_eq!(config.reconcile_interval, Duration::from_secs(30));
+        assert_eq!(config.lease, Duration::from_secs(30));
         assert_eq!(config.token_lifetimes, TokenLifetimes::default());
         assert_eq!(config.deadlines, Deadlines::default());
     }
@@ -424,6 +459,7 @@ mod tests {
             ("reconcile_interval", Layer { reconcile_interval: some("0s"), ..Layer::default() }),
             ("reconcile_interval", Layer { reconcile_interval: some("-5s"), ..Layer::default() }),
             ("reconcile_interval", Layer { reconcile_interval: some("soon"), ..Layer::default() }),
+            ("lease", Layer { lease: some("2s"), ..Layer::default() }),
             ("token_ttl", Layer { token_ttl: some("1m"), ..Layer::default() }),
             ("token_ttl", Layer { token_ttl: some("25h"), ..Layer::default() }),
             ("token_env", Layer { token_env: some("Live!"), ..Layer::default() }),
@@ -458,6 +494,17 @@ mod tests {
         assert_eq!(config.reconcile_interval, Duration::from_secs(5));
         assert_eq!(config.token_lifetimes.ttl, Duration::from_secs(7_200));
         assert_eq!(config.database_url.expose(), "postgres://db/slipway");
+    }
+
+    #[test]
+    fn a_fault_in_the_file_shows_its_line_and_not_its_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("slipway.toml");
+        let text = "token_ttl = \"2h\"\ndatabase_url = \"postgres://me:hunter2@db/slipway\n";
+        std::fs::write(&file, text).unwrap();
+        let error = resolve(Layer { config: Some(file), ..Layer::default() }).unwrap_err();
+        let shown = error.to_string();
+        assert!(shown.contains("line 2") && !shown.contains("hunter2"), "{shown}");
     }
 
     #[test]

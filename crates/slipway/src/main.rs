@@ -8,6 +8,7 @@ mod config;
 mod up;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 
@@ -23,7 +24,12 @@ fn main() -> ExitCode {
         }
     };
     match runtime {
-        Ok(runtime) => runtime.block_on(run(arguments)),
+        Ok(runtime) => {
+            let code = runtime.block_on(run(arguments));
+            // File work that hangs must not keep the process.
+            runtime.shutdown_timeout(Duration::from_secs(1));
+            code
+        }
         Err(error) => report("runtime_failed", &error.to_string()),
     }
 }

@@ -7,9 +7,10 @@
 mod keys;
 mod loops;
 mod seeding;
+mod stop;
 mod worker;
 
-use std::io::ErrorKind as IoErrorKind;
+use std::io::{ErrorKind as IoErrorKind, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use std::time::Duration;
 use serde_json::json;
 use slipway_app::context::{Settings, Wakes};
 use slipway_app::ports::Store;
-use slipway_app::usecases::converge::Engines;
+use slipway_app::usecases::converge::{self, Engines};
 use slipway_app::{Context, Error as AppError};
 use slipway_controller::Shutdown;
 use slipway_render::local_node::NodeSettings;
@@ -25,7 +26,6 @@ use slipway_server::ServerState;
 use slipway_store::{OpenError, StoreConfig};
 use slipway_substrate::local::{LocalConfig, LocalSubstrate};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::adapters::{self, SystemClock, SystemEntropy};
 use crate::config::{Config, InvalidConfig, Layer};
@@ -35,11 +35,6 @@ use crate::config::{Config, InvalidConfig, Layer};
 pub(crate) enum Error {
     #[error(transparent)]
     Config(#[from] InvalidConfig),
-    #[error(
-        "the data directory {directory} is in use by another slipway process; stop that one, or \
-         give this one a directory of its own with --data-dir"
-    )]
-    DataDirectoryInUse { directory: String },
     #[error("{address} is in use; stop what listens there, or choose another with --listen")]
     PortInUse { address: String },
     #[error("cannot listen on {address}: {source}")]
@@ -64,7 +59,6 @@ impl Error {
         use slipway_store::{DirectoryError, MigrationError};
         match self {
             Self::Config(_) => "config_invalid",
-            Self::DataDirectoryInUse { .. } => "data_directory_in_use",
             Self::PortInUse { .. } => "port_in_use",
             Self::Listen { .. } => "listen_failed",
             Self::Store(OpenError::InvalidUrl) => "database_url_invalid",
@@ -97,12 +91,13 @@ impl Error {
 
 /// How long loops and requests under way may take after a signal to stop.
 const DRAIN_LIMIT: Duration = Duration::from_secs(15);
-const LEASE: Duration = Duration::from_secs(30);
 
-/// Runs the control plane until SIGTERM or SIGINT.
+/// Runs the control plane until it is told to stop.
 pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     let config = layer.resolve(&|name| std::env::var(name).ok())?;
     adapters::log_to_stderr(config.log_format);
+    // From the first moment on: a signal must never find nobody listening.
+    let told_to_stop = stop::signals(config.stop_with_stdin)?;
 
     // The port before the database: the cheaper refusal first.
     let listener = listen(&config).await?;
@@ -113,13 +108,13 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     let store = slipway_store::open(StoreConfig {
         max_connections: config.database_connections,
         connect_limit: config.database_timeout,
+        idle_transaction_limit: converge::action_deadline(config.lease),
         ..StoreConfig::new(config.database_url.expose())
     })
     .await?;
     let context = context(&config, Arc::clone(&store));
     let engines = open_engines(&config, &context, &url).await?;
     seeding::seed(&context, &engines, &config).await?;
-    let admin_key = seeding::admin_key(&context, &config).await?;
     let signing_key = keys::load_or_create(&config.data_dir.join("signing.pk8")).await?;
 
     let (stop, shutdown) = Shutdown::channel();
@@ -131,15 +126,18 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
         metrics: Arc::default(),
     };
     let server_file = config.data_dir.join("server.json");
+    let admin_key = seeding::admin_key(&context, &config).await?;
+    greet(&url, admin_key.as_deref()).map_err(Error::io(
+        "show the admin key; start again with SLIPWAY_ADMIN_KEY set to one of your own",
+    ))?;
     write_server_file(&server_file, &url).await?;
-    greet(&url, admin_key.as_deref());
 
     let mut stopping = shutdown;
     let serving =
         tokio::spawn(slipway_server::serve(listener, slipway_server::router(state), async move {
             stopping.requested().await;
         }));
-    wait_for_signal().await?;
+    told_to_stop.await;
     tracing::info!("stopping: no new work is taken, what is under way is finished");
     // Nobody listening any more is no reason not to stop.
     stop.send_replace(true);
@@ -214,23 +212,17 @@ async fn remove_server_file(path: &Path) {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the first words of `slipway up` to its operator")]
-fn greet(url: &str, admin_key: Option<&str>) {
-    println!("slipway is up at {url}");
+fn greet(url: &str, admin_key: Option<&str>) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "slipway is up at {url}")?;
     if let Some(key) = admin_key {
-        println!("\nThis admin key is shown once:\n\n    export SLIPWAY_KEY={key}");
-        println!("    export SLIPWAY_SERVER={url}");
-        println!("\nThen, in another terminal:\n");
-        println!("    slipway resource create --handle web-1 --blueprint local-node --wait\n");
+        writeln!(out, "\nThis admin key is shown once:\n\n    export SLIPWAY_KEY={key}")?;
+        writeln!(out, "    export SLIPWAY_SERVER={url}")?;
+        writeln!(out, "\nThen, in another terminal:\n")?;
+        writeln!(
+            out,
+            "    slipway resource create --handle web-1 --blueprint local-node --wait\n"
+        )?;
     }
-}
-
-async fn wait_for_signal() -> Result<(), Error> {
-    let mut terminate = signal(SignalKind::terminate()).map_err(Error::io("wait for signals"))?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::io("wait for signals"))?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    Ok(())
+    out.flush()
 }

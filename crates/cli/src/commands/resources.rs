@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use slipway_wire::api::DeclareResource;
+use slipway_wire::api::{DeclareResource, Resource};
 
 use super::run::Session;
 use super::target::{Gone, find};
 use crate::arguments::{
     CreateArguments, DeleteArguments, ForceDrainArguments, ListArguments, ResourceCommand,
-    RetryArguments,
+    RetryArguments, TargetArguments,
 };
 use crate::client::ResourceQuery;
 use crate::error::Error;
@@ -69,20 +69,7 @@ async fn list(session: &mut Session<'_>, arguments: ListArguments) -> Result<(),
 }
 
 async fn delete(session: &mut Session<'_>, arguments: DeleteArguments) -> Result<(), Error> {
-    if !arguments.yes && !session.terminal.traits().asks {
-        // Before anything is sent: a script that forgot the flag learns it
-        // whether or not the resource exists.
-        return Err(Error::Usage(
-            "deleting wants --yes where nobody can be asked; nothing was deleted".to_owned(),
-        ));
-    }
-    let resource = find(&session.client, &arguments.target, Gone::Refused).await?;
-    if !arguments.yes {
-        let question = format!("Delete `{}` ({})?", resource.handle, resource.id);
-        if !session.terminal.confirm(&question) {
-            return Err(Error::Declined);
-        }
-    }
+    let resource = find_for_harm(session, &arguments.target, arguments.yes, "Delete").await?;
     let mut deletion =
         session.client.resource_delete(&resource.id, arguments.reason.as_deref()).await?;
     if arguments.wait.wait {
@@ -111,10 +98,31 @@ async fn force_drain(
     session: &mut Session<'_>,
     arguments: ForceDrainArguments,
 ) -> Result<(), Error> {
-    let resource = find(&session.client, &arguments.target, Gone::Refused).await?;
+    let harm = "Give up what the node is doing for";
+    let resource = find_for_harm(session, &arguments.target, arguments.yes, harm).await?;
     let forced = session.client.resource_force_drain(&resource.id, &arguments.reason).await?;
     session.show(&forced, render::resource);
     Ok(())
+}
+
+/// The resource that something irrevocable is to be done to, once somebody
+/// agreed: by the flag, or by an answer to a question that begins with `harm`.
+async fn find_for_harm(
+    session: &mut Session<'_>,
+    target: &TargetArguments,
+    agreed: bool,
+    harm: &str,
+) -> Result<Resource, Error> {
+    if !agreed && !session.terminal.traits().asks {
+        // Before anything is sent: a script that forgot the flag learns it
+        // whether or not the resource exists.
+        return Err(Error::Usage(
+            "this wants --yes where nobody can be asked; nothing was done".to_owned(),
+        ));
+    }
+    let resource = find(&session.client, target, Gone::Refused).await?;
+    let question = format!("{harm} `{}` ({})?", resource.handle, resource.id);
+    if agreed || session.terminal.confirm(&question) { Ok(resource) } else { Err(Error::Declined) }
 }
 
 /// Pairs as a map; a name that is given twice is a slip, not a choice.

@@ -24,6 +24,11 @@ pub async fn run_on(command: Command, options: ClientOptions, terminal: &mut Ter
         Command::Demo(arguments) => demo::run(&arguments, options.output, terminal).await,
         command => connected(command, options, terminal).await,
     };
+    // A failure of the command itself says more than that of its output.
+    let outcome = match (outcome, terminal.take_failure()) {
+        (Ok(()), Some(error)) => Err(Error::Output(error)),
+        (outcome, _) => outcome,
+    };
     match outcome {
         Ok(()) => Exit::Success,
         Err(error) => {

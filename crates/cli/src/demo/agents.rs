@@ -1,9 +1,12 @@
-//! The agent processes under one substrate root, as the kernel lists them. An
-//! agent is started with its directory as an argument, so a process is one of
-//! ours if an argument lies under our root, and no other process is touched.
+//! The agent processes under one substrate root, as the kernel lists them. A
+//! process is one of ours if it runs this same executable and was started as
+//! `agent node --dir` with a directory under our root. Whatever else has such a
+//! path among its arguments, as an editor or `tail -f …/agent.log`, is neither
+//! counted nor touched.
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -13,6 +16,23 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 #[derive(Debug, Clone)]
 pub(super) struct Agents {
     root: PathBuf,
+    program: FileIdentity,
+}
+
+/// Which file it is, whatever it is called. A path would not do: it may have
+/// been replaced by another file since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileIdentity {
+    device: u64,
+    inode: u64,
+}
+
+impl FileIdentity {
+    /// Follows links, as those to the executables of processes.
+    fn of(path: impl AsRef<Path>) -> io::Result<Self> {
+        let file = fs::metadata(path)?;
+        Ok(Self { device: file.dev(), inode: file.ino() })
+    }
 }
 
 /// A process that was there a moment ago.
@@ -24,8 +44,8 @@ pub(super) struct AgentProcess {
 }
 
 impl Agents {
-    pub(super) fn under(root: PathBuf) -> Self {
-        Self { root }
+    pub(super) fn of_this_program(root: PathBuf) -> io::Result<Self> {
+        Ok(Self { root, program: FileIdentity::of("/proc/self/exe")? })
     }
 
     /// Every agent of this root. A process that ends while it is looked at is
@@ -51,6 +71,9 @@ impl Agents {
     fn look(&self, pid: Pid) -> Option<AgentProcess> {
         let arguments = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
         let directory = directory_argument(&arguments, &self.root)?;
+        if FileIdentity::of(format!("/proc/{pid}/exe")).ok()? != self.program {
+            return None;
+        }
         let status = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The name of the program stands in brackets and may hold anything.
         let state = status.rsplit(')').next()?.trim_start().chars().next()?;
@@ -90,27 +113,87 @@ impl AgentProcess {
 }
 
 fn directory_argument(arguments: &[u8], root: &Path) -> Option<PathBuf> {
+    let arguments: Vec<_> = arguments.split(|byte| *byte == 0).collect();
     arguments
-        .split(|byte| *byte == 0)
-        .filter_map(|argument| std::str::from_utf8(argument).ok())
+        .windows(4)
+        .filter(|window| window[..3] == [&b"agent"[..], b"node", b"--dir"])
+        .filter_map(|window| std::str::from_utf8(window[3]).ok())
         .map(PathBuf::from)
-        .find(|argument| argument != root && argument.starts_with(root))
+        .find(|directory| directory != root && directory.starts_with(root))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Child, Command, Stdio};
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     #[test]
-    fn only_arguments_under_the_root_count() {
+    fn only_the_directory_of_an_agent_under_the_root_counts() {
         let root = Path::new("/tmp/demo/data/substrate");
         let find = |text: &str| directory_argument(text.as_bytes(), root);
         let node = "/tmp/demo/data/substrate/p-1/pr-1";
-        assert_eq!(find(&format!("slipway\0agent\0node\0{node}\0")), Some(PathBuf::from(node)));
+        let agent = format!("slipway\0agent\0node\0--dir\0{node}\0");
+        assert_eq!(find(&agent), Some(PathBuf::from(node)));
+        assert_eq!(find(&format!("tail\0-f\0{node}/agent.log\0")), None);
+        assert_eq!(find(&format!("slipway\0agent\0node\0{node}\0")), None);
         assert_eq!(find("slipway\0up\0--data-dir\0/tmp/demo/data\0"), None);
-        assert_eq!(find("x\0/tmp/demo/data/substrate\0"), None);
-        assert_eq!(find("x\0/tmp/demo/data/substrate-2/p-1/pr-1\0"), None);
+        assert_eq!(find("x\0agent\0node\0--dir\0/tmp/demo/data/substrate\0"), None);
+        assert_eq!(find("x\0agent\0node\0--dir\0/tmp/demo/data/substrate-2/p-1/pr-1\0"), None);
         assert_eq!(find(""), None);
+    }
+
+    /// A process that waits for the end of its input, and ends with the test.
+    struct Waiting(Child);
+
+    impl Waiting {
+        fn start(program: &Path, arguments: &[&str]) -> Self {
+            let mut command = Command::new(program);
+            Self(command.args(arguments).stdin(Stdio::piped()).spawn().unwrap())
+        }
+
+        fn has_ended(&mut self) -> bool {
+            self.0.try_wait().unwrap().is_some()
+        }
+    }
+
+    impl Drop for Waiting {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    /// Two processes with the directory of a node among their arguments: one
+    /// reads its log, and one was started like an agent, from the shell's
+    /// executable. It is an agent to whoever looks for that executable only.
+    #[test]
+    fn only_an_agent_of_the_same_executable_is_seen_and_ended() {
+        let root = tempfile::tempdir().unwrap();
+        let shell = Path::new("/bin/sh");
+        let node = root.path().join("p-1").join("pr-1").display().to_string();
+        let log = format!("{node}/agent.log");
+        let mut reader = Waiting::start(shell, &["-c", "read line", "tail", "-f", &log]);
+        let mut agent =
+            Waiting::start(shell, &["-c", "read line", "agent", "node", "--dir", &node]);
+
+        let program = FileIdentity::of(shell).unwrap();
+        let agents = Agents { root: root.path().to_owned(), program };
+        let ours = Agents::of_this_program(root.path().to_owned()).unwrap();
+        let begun = Instant::now();
+        // Until it is executed, a child has the arguments of this test.
+        while agents.all().is_empty() && begun.elapsed() < Duration::from_secs(10) {
+            std::thread::yield_now();
+        }
+        let seen: Vec<_> = agents.all().iter().map(|agent| agent.pid.as_raw_pid()).collect();
+        assert_eq!(seen, [i32::try_from(agent.0.id()).unwrap()]);
+        assert!(ours.all().is_empty(), "{:?}", ours.all());
+        ours.kill_all();
+        assert!(!agent.has_ended(), "it is not of this executable");
+        agents.kill_all();
+        agent.0.wait().unwrap();
+        assert!(!reader.has_ended(), "it is nobody's agent");
     }
 
     #[test]

@@ -102,6 +102,16 @@ pub(super) fn finished_its_work(name: &str, node: Option<&Node>, work: Duration)
     }
 }
 
+/// How much of its work a node has before it. Both ends are the database's
+/// time: the newest that the records show is its last heartbeat, a fraction of
+/// a second ago.
+pub(super) fn work_left(seen: &Explanation, work: Duration) -> Option<Duration> {
+    let node = seen.node.as_ref()?;
+    let time = |text: &str| text.parse::<Timestamp>().ok();
+    let newest = node.last_heartbeat_at.as_deref().and_then(time).max(time(&seen.phase_since));
+    Some(work.saturating_sub(newest?.since(time(&node.registered_at)?)))
+}
+
 /// What the blocker of a node that does not drain says.
 pub(super) fn blocker(
     name: &str,
@@ -123,7 +133,7 @@ pub(super) fn blocker(
     let since: Option<Timestamp> = seen.phase_since.parse().ok();
     let deadline = since.map_or("no time".to_owned(), |since| since.plus(limit).to_string());
     let commands: Vec<_> = blocker.remedies.iter().filter_map(|r| r.command.as_deref()).collect();
-    let wanted = format!("slipway resource force-drain {resource_id}");
+    let wanted = format!("slipway resource force-drain {resource_id} --yes ");
     vec![
         Fact::equal(format!("the blocker of {name} names the node"), node, text("node_id")),
         Fact::equal(

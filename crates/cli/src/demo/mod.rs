@@ -5,8 +5,14 @@
 //! registered and recorded is checked, fact by fact.
 //!
 //! It owns what it starts: the control plane, by its handle, and the agents,
-//! which it finds under its own substrate root and nowhere else. However it
-//! ends, none of them is left.
+//! which it finds under its own substrate root and nowhere else. Whether it
+//! comes to its end, fails, or is told to stop (SIGINT, SIGTERM, SIGHUP), it
+//! ends them all and removes its directory. Where it cannot (SIGKILL), they end
+//! without it: the control plane in order, because its standard input is a pipe
+//! that ends with the demonstration, and the agents once they have been without
+//! their server for the orphan time (10 s). The directory stays then, and so
+//! does one process if the kill falls into the two seconds or so for which an
+//! agent is frozen: who is stopped (SIGSTOP) cannot end by himself.
 
 mod run;
 mod story;

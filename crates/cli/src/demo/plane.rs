@@ -1,6 +1,7 @@
 //! The control plane of the demonstration: a child process, its directory, its
 //! log. Owned from start to end by one value.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -11,7 +12,7 @@ use serde::Deserialize;
 use slipway_core::keys::ApiKeyText;
 use slipway_core::secret::Secret;
 use tempfile::TempDir;
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::agents::Agents;
@@ -22,30 +23,51 @@ use crate::terminal::clean;
 /// Opening a database and migrating it takes well under a second; a PostgreSQL
 /// server that is not there is given up by the control plane after 30 s.
 const START_LIMIT: Duration = Duration::from_secs(35);
-/// Requests under way get up to 10 s; then it ends whatever happens.
-const STOP_LIMIT: Duration = Duration::from_secs(15);
+/// The control plane gives up on what is under way after 15 s; then it ends
+/// whatever happens.
+const STOP_LIMIT: Duration = Duration::from_secs(25);
 const PACE: Duration = Duration::from_millis(20);
 const LOG: &str = "control-plane.log";
 const LOG_TAIL: usize = 20;
 
+/// Where settings of a control plane come from besides flags: ours, and the
+/// names of the broker documents, which are accepted too.
+const FOREIGN: [&str; 2] = ["SLIPWAY_", "PLEXSPHERE_"];
+
 /// Short, so that the demonstration is. The deadline of a drain is shorter
 /// than the work of the busy node on purpose: passing it must change nothing.
+/// It is also how long an agent is frozen, at least.
 const SETTINGS: [(&str, &str); 5] = [
     ("--heartbeat-interval", "200ms"),
-    ("--orphan-after", "20s"),
-    ("--deregistering-deadline", "2s"),
-    ("--stop-grace", "1s"),
+    ("--orphan-after", "10s"),
+    ("--deregistering-deadline", "1s"),
+    ("--stop-grace", "500ms"),
     ("--sweep-interval", "2s"),
 ];
-pub(super) const DRAIN_DEADLINE: Duration = Duration::from_secs(2);
+pub(super) const DRAIN_DEADLINE: Duration = Duration::from_secs(1);
 
 /// A running control plane.
 #[derive(Debug)]
 pub(super) struct Plane {
     child: Child,
+    /// Its standard input. Never written to; it ends with this process, however
+    /// that ends, and with it the control plane.
+    _lifeline: Option<ChildStdin>,
+    /// After the child and before the directory, for the case of a panic.
+    _last: LastAct,
     directory: TempDir,
     path: PathBuf,
     pub(super) agents: Agents,
+}
+
+/// Ends the agents that are left when it goes.
+#[derive(Debug)]
+struct LastAct(Agents);
+
+impl Drop for LastAct {
+    fn drop(&mut self) {
+        self.0.kill_all();
+    }
 }
 
 /// What `up` writes when it serves.
@@ -79,35 +101,23 @@ impl Plane {
             log.try_clone().map_err(|error| failed("cannot write the log twice", &error))?;
         let program = std::env::current_exe()
             .map_err(|error| failed("cannot find the path of this program", &error))?;
-        let mut command = Command::new(program);
-        // What is set for the user's own server must not reach this one.
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("SLIPWAY_") {
-                command.env_remove(name);
-            }
-        }
-        command
-            .arg("up")
-            .arg("--data-dir")
-            .arg(path.join("data"))
-            .args(["--listen", "127.0.0.1:0"])
-            .args(SETTINGS.iter().flat_map(|(flag, value)| [flag, value]))
-            .args(["--local-project", name, "--local-cluster", name, "--admin-key-name", name])
-            .env("SLIPWAY_ADMIN_KEY", key.expose())
-            .stdin(Stdio::null())
+        let agents = Agents::of_this_program(path.join("data").join("substrate"))
+            .map_err(|error| failed("cannot read the file of this program", &error))?;
+        let surroundings = std::env::vars_os().map(|(name, _)| name);
+        let mut child = command(&program, &path, database_url, key, name, surroundings)
+            .stdin(Stdio::piped())
             .stdout(log)
             .stderr(errors)
             // A Ctrl-C is for the demonstration, which then ends this in order.
             .process_group(0)
-            .kill_on_drop(true);
-        if let Some(url) = database_url {
-            // Not as an argument: other users see those.
-            command.env("SLIPWAY_DATABASE_URL", url.expose());
-        }
-        let child =
-            command.spawn().map_err(|error| failed("cannot start the control plane", &error))?;
-        let agents = Agents::under(path.join("data").join("substrate"));
-        Ok(Self { child, directory, path, agents })
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| failed("cannot start the control plane", &error))?;
+        // Out of the child's hands: waiting for a child closes its input first,
+        // and then it would not be the signal that stops it.
+        let lifeline = child.stdin.take();
+        let last = LastAct(agents.clone());
+        Ok(Self { child, _lifeline: lifeline, _last: last, directory, path, agents })
     }
 
     /// Waits until it serves.
@@ -173,6 +183,39 @@ impl Plane {
     }
 }
 
+/// `slipway up` in `path`, with nothing from `surroundings` (the names of the
+/// variables that a child would inherit) that is meant for the user's own
+/// server. The database is always named: it must never be theirs by accident.
+fn command(
+    program: &Path,
+    path: &Path,
+    database_url: Option<&Secret>,
+    key: &Secret,
+    name: &str,
+    surroundings: impl Iterator<Item = OsString>,
+) -> Command {
+    let data = path.join("data");
+    let own = Secret::new(format!("sqlite:{}", data.join("slipway.db").display()));
+    let mut command = Command::new(program);
+    for variable in surroundings {
+        let text = variable.to_string_lossy();
+        if FOREIGN.iter().any(|prefix| text.starts_with(prefix)) {
+            command.env_remove(&variable);
+        }
+    }
+    command
+        .arg("up")
+        .arg("--data-dir")
+        .arg(data)
+        .args(["--listen", "127.0.0.1:0", "--stop-with-stdin"])
+        .args(SETTINGS.iter().flat_map(|(flag, value)| [flag, value]))
+        .args(["--local-project", name, "--local-cluster", name, "--admin-key-name", name])
+        // Not as arguments: other users see those.
+        .env("SLIPWAY_ADMIN_KEY", key.expose())
+        .env("SLIPWAY_DATABASE_URL", database_url.unwrap_or(&own).expose());
+    command
+}
+
 /// A key for this one run.
 pub(super) fn draw_key() -> Result<Secret, Error> {
     let (mut short, mut long) = ([0; 6], [0; 24]);
@@ -193,4 +236,40 @@ pub(super) fn draw_name() -> Result<String, Error> {
 fn draw(bytes: &mut [u8]) -> Result<(), Error> {
     getrandom::fill(bytes)
         .map_err(|error| Error::Demo(format!("the system gives no random bytes: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the command changes in the environment: `None` takes a variable out.
+    fn environment(database_url: Option<&str>) -> Vec<(String, Option<String>)> {
+        let theirs = ["SLIPWAY_DATABASE_URL", "SLIPWAY_CONFIG", "PLEXSPHERE_DSN", "PATH"];
+        let database_url = database_url.map(Secret::new);
+        let command = command(
+            Path::new("/slipway"),
+            Path::new("/tmp/demo"),
+            database_url.as_ref(),
+            &Secret::new("key"),
+            "demo-1",
+            theirs.into_iter().map(OsString::from),
+        );
+        let text = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();
+        command.as_std().get_envs().map(|(name, value)| (text(name), value.map(text))).collect()
+    }
+
+    #[test]
+    fn nothing_of_the_users_own_server_reaches_the_demonstration() {
+        let changes = |database: &str| {
+            [
+                ("PLEXSPHERE_DSN", None),
+                ("SLIPWAY_ADMIN_KEY", Some("key")),
+                ("SLIPWAY_CONFIG", None),
+                ("SLIPWAY_DATABASE_URL", Some(database)),
+            ]
+            .map(|(name, value)| (name.to_owned(), value.map(str::to_owned)))
+        };
+        assert_eq!(environment(None), changes("sqlite:/tmp/demo/data/slipway.db"));
+        assert_eq!(environment(Some("postgres://x/y")), changes("postgres://x/y"));
+    }
 }

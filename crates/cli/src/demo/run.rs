@@ -123,14 +123,16 @@ fn database_kind(arguments: &DemoArguments) -> Result<&'static str, Error> {
     }
 }
 
-/// Resolves with the first Ctrl-C or request to end.
+/// Resolves with the first Ctrl-C, request to end, or loss of the terminal.
 fn interruption() -> io::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
     Ok(async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            _ = hang_up.recv() => {}
         }
     })
 }

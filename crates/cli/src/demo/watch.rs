@@ -93,6 +93,11 @@ impl Watch {
         Ok(())
     }
 
+    /// Looks at it no more.
+    pub(super) fn forget(&mut self, name: &str) {
+        self.slots.retain(|slot| slot.name != name);
+    }
+
     pub(super) fn slot(&self, name: &str) -> Result<&Slot, Error> {
         self.slots
             .iter()

@@ -40,7 +40,7 @@ fn mk_blocker() -> Blocker {
         next_retry_at: None,
         remedies: vec![Remedy {
             action: "do not wait for the node".to_owned(),
-            command: Some("slipway resource force-drain r-1 --reason <why>".to_owned()),
+            command: Some("slipway resource force-drain r-1 --yes --reason <why>".to_owned()),
             role: "admin".to_owned(),
         }],
     }

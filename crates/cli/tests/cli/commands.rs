@@ -5,6 +5,8 @@ use slipway_cli::Exit;
 
 use crate::stand_in::{ID, Reply, StandIn, mk_deletion, mk_resource};
 
+const FORCE: [&str; 5] = ["resource", "force-drain", ID, "--reason", "it burned"];
+
 #[tokio::test]
 async fn a_creation_sends_what_was_typed() {
     let server = StandIn::new(vec![Reply::of(202, mk_resource("Pending"))]).await;
@@ -91,12 +93,26 @@ async fn a_handle_in_two_projects_has_to_be_chosen() {
 }
 
 #[tokio::test]
-async fn deleting_without_a_terminal_wants_yes_and_sends_nothing() {
-    let server = StandIn::new(Vec::new()).await;
-    let ended = server.run(&["resource", "delete", "web-1"]).await;
-    assert_eq!(ended.exit, Exit::Usage);
-    assert!(ended.errors.contains("--yes"), "{ended:?}");
-    assert_eq!(server.lines(), [""; 0]);
+async fn harm_without_a_terminal_wants_yes_and_sends_nothing() {
+    for line in [&["resource", "delete", "web-1"][..], &FORCE] {
+        let server = StandIn::new(Vec::new()).await;
+        let ended = server.run(line).await;
+        assert_eq!(ended.exit, Exit::Usage, "{line:?}: {ended:?}");
+        assert!(ended.errors.contains("--yes"), "{ended:?}");
+        assert_eq!(server.lines(), [""; 0], "{line:?}");
+    }
+}
+
+#[tokio::test]
+async fn forcing_on_a_terminal_asks() {
+    for (answer, exit) in [("n\n", Exit::Refused), ("y\n", Exit::Success)] {
+        let server = StandIn::new(vec![Reply::of(200, mk_resource("Deregistering"))]).await;
+        let ended = server.run_asked(&FORCE, answer).await;
+        assert_eq!(ended.exit, exit, "{answer:?}: {ended:?}");
+        assert!(ended.errors.contains("what the node is doing for `web-1`"), "{ended:?}");
+        let forced = server.lines().iter().any(|line| line.starts_with("POST "));
+        assert_eq!(forced, exit == Exit::Success, "{answer:?}");
+    }
 }
 
 #[tokio::test]
@@ -123,7 +139,8 @@ async fn a_deletion_carries_its_reason() {
 #[tokio::test]
 async fn a_forced_drain_says_why() {
     let server = StandIn::new(vec![Reply::of(200, mk_resource("Deregistering"))]).await;
-    let ended = server.run(&["resource", "force-drain", ID, "--reason", "it burned"]).await;
+    let ended =
+        server.run(&["resource", "force-drain", ID, "--yes", "--reason", "it burned"]).await;
     assert_eq!(ended.exit, Exit::Success, "{ended:?}");
     let asked = server.asked();
     assert_eq!(asked[1].line, format!("POST /api/v1/resources/{ID}/force-drain"));

@@ -1,10 +1,13 @@
 //! The exit codes, each by what causes it.
 
+use std::fs::File;
+use std::io;
+
 use serde_json::json;
 use slipway_cli::{Exit, Traits};
 use tokio::net::TcpListener;
 
-use crate::stand_in::{ID, Reply, StandIn, mk_problem, run};
+use crate::stand_in::{ID, Reply, StandIn, mk_problem, run, run_into};
 
 #[tokio::test]
 async fn refusals_end_by_their_status() {
@@ -56,4 +59,20 @@ async fn a_handle_that_nobody_has_is_not_found() {
     let ended = server.run(&["resource", "explain", "nobody", "--project", "p"]).await;
     assert_eq!(ended.exit, Exit::NotFound);
     assert!(ended.errors.contains("`nobody` in project `p`"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_result_that_cannot_be_written_is_a_failure() {
+    let server = StandIn::new(vec![Reply::of(200, json!([]))]).await;
+    let line = ["resource", "list", "-o", "json"];
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let ended = run_into(Box::new(full), server.url(), &line, Traits::default(), "").await;
+    assert_eq!(ended.exit, Exit::Refused, "{ended:?}");
+    assert!(ended.errors.starts_with("error[output_failed]: "), "{ended:?}");
+
+    let (reader, writer) = io::pipe().unwrap();
+    drop(reader);
+    let ended = run_into(Box::new(writer), server.url(), &line, Traits::default(), "").await;
+    assert_eq!(ended.exit, Exit::Success, "a reader that has seen enough: {ended:?}");
+    assert_eq!(ended.errors, "");
 }

@@ -25,7 +25,10 @@ pub(crate) struct Asked {
     pub(crate) body: String,
 }
 
-#[derive(Debug)]
+/// In place of a status: the request is taken and never answered.
+pub(crate) const SILENCE: u16 = 0;
+
+#[derive(Debug, Clone)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) body: Value,
@@ -42,6 +45,19 @@ impl Reply {
 struct Script {
     replies: Mutex<VecDeque<Reply>>,
     asked: Mutex<Vec<Asked>>,
+}
+
+impl Script {
+    /// `None` is silence.
+    fn next(&self) -> Option<Reply> {
+        let mut replies = self.replies.lock().unwrap();
+        let reply = match replies.len() {
+            0 => Reply::of(500, json!({})),
+            1 => replies[0].clone(),
+            _ => replies.pop_front().unwrap(),
+        };
+        (reply.status != SILENCE).then_some(reply)
+    }
 }
 
 /// The server. Answers in the order of the script; the last answer stays.
@@ -78,6 +94,10 @@ impl StandIn {
         self.asked().into_iter().map(|asked| asked.line).collect()
     }
 
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Runs a command against this server, without a terminal.
     pub(crate) async fn run(&self, line: &[&str]) -> Ended {
         run(&self.url, line, Traits::default(), "").await
@@ -97,14 +117,8 @@ async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response
     let body = to_bytes(request.into_body(), 1 << 20).await.unwrap();
     let body = String::from_utf8(body.to_vec()).unwrap();
     script.asked.lock().unwrap().push(Asked { line, key, body });
-    let mut replies = script.replies.lock().unwrap();
-    let reply = match replies.len() {
-        0 => Reply::of(500, json!({})),
-        1 => Reply {
-            link: replies[0].link.clone(),
-            ..Reply::of(replies[0].status, replies[0].body.clone())
-        },
-        _ => replies.pop_front().unwrap(),
+    let Some(reply) = script.next() else {
+        return std::future::pending().await;
     };
     let mut response =
         (StatusCode::from_u16(reply.status).unwrap(), axum::Json(reply.body)).into_response();
@@ -128,17 +142,26 @@ pub(crate) async fn run(
     traits: Traits,
     answers: &'static str,
 ) -> Ended {
+    let output = Shared::default();
+    let ended = run_into(Box::new(output.clone()), server, line, traits, answers).await;
+    Ended { output: output.text(), ..ended }
+}
+
+/// Runs a command whose results go somewhere else; the output is not read back.
+pub(crate) async fn run_into(
+    output: Box<dyn Write + Send>,
+    server: &str,
+    line: &[&str],
+    traits: Traits,
+    answers: &'static str,
+) -> Ended {
     let arguments = ["slipway", "--server", server, "--key", "slipway_key"];
     let line = Line::try_parse_from(arguments.iter().chain(line)).unwrap();
-    let (output, errors) = (Shared::default(), Shared::default());
-    let mut terminal = Terminal::new(
-        Box::new(output.clone()),
-        Box::new(errors.clone()),
-        Box::new(Cursor::new(answers)),
-        traits,
-    );
+    let errors = Shared::default();
+    let input = Box::new(Cursor::new(answers));
+    let mut terminal = Terminal::new(output, Box::new(errors.clone()), input, traits);
     let exit = run_on(line.command, line.options, &mut terminal).await;
-    Ended { exit, output: output.text(), errors: errors.text() }
+    Ended { exit, output: String::new(), errors: errors.text() }
 }
 
 #[derive(Debug, Clone, Default)]

@@ -1,8 +1,13 @@
 //! `--wait`: one line per change, and an end for every outcome.
 
-use slipway_cli::Exit;
+use std::time::{Duration, Instant};
 
-use crate::stand_in::{ID, Reply, StandIn, mk_deletion, mk_problem, mk_resource};
+use serde_json::json;
+use slipway_cli::{Exit, Traits};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use crate::stand_in::{ID, Reply, SILENCE, StandIn, mk_deletion, mk_problem, mk_resource, run};
 
 const CREATE: [&str; 7] =
     ["resource", "create", "--handle", "web-1", "--blueprint", "local-node", "--wait"];
@@ -39,6 +44,44 @@ async fn a_wait_gives_up_in_time() {
     let ended = server.run(&line).await;
     assert_eq!(ended.exit, Exit::TimedOut);
     assert!(ended.errors.contains("still Pending"), "{ended:?}");
+}
+
+/// A look that is never answered must not outlast the wait: the client alone
+/// would give it 30 s.
+#[tokio::test]
+async fn a_wait_ends_in_time_at_a_server_that_fell_silent() {
+    let mut script = phases(&["Pending", "Pending"]);
+    script.push(Reply::of(SILENCE, json!({})));
+    let server = StandIn::new(script).await;
+    let line: Vec<_> = CREATE.into_iter().chain(["--timeout", "2500ms"]).collect();
+    let begun = Instant::now();
+    let ended = server.run(&line).await;
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_eq!(ended.exit, Exit::Unreachable, "{ended:?}");
+    assert!(ended.errors.contains("no answer within"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_wait_for_a_server_that_stays_away_says_that() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    // Takes the declaration, and is gone before the first look.
+    tokio::spawn(async move {
+        let (mut connection, _) = listener.accept().await.unwrap();
+        drop(listener);
+        let mut request = Vec::new();
+        while !request.ends_with(b"}") {
+            connection.read_buf(&mut request).await.unwrap();
+        }
+        let body = mk_resource("Pending").to_string();
+        let head = "HTTP/1.1 202 Accepted\r\nconnection: close\r\ncontent-length";
+        let answer = format!("{head}: {}\r\n\r\n{body}", body.len());
+        connection.write_all(answer.as_bytes()).await.unwrap();
+    });
+    let line: Vec<_> = CREATE.into_iter().chain(["--timeout", "300ms"]).collect();
+    let ended = run(&url, &line, Traits::default(), "").await;
+    assert_eq!(ended.exit, Exit::Unreachable, "{ended:?}");
+    assert!(ended.errors.contains("Pending · cannot reach"), "it was waited for: {ended:?}");
 }
 
 #[tokio::test]

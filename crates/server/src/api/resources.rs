@@ -167,7 +167,8 @@ fn accepted(state: &ServerState, snapshot: &ResourceSnapshot) -> Response {
 }
 
 /// The document with its ETag: the revision of the declared slot, which the
-/// loops' writes to the attempt do not move, so `If-Match` stays usable.
+/// loops' writes to the attempt do not move. It is for comparing two answers
+/// only: no route reads `If-Match`, so nothing is refused by it.
 fn answer(state: &ServerState, snapshot: &ResourceSnapshot) -> Response {
     let document = convert::resource(snapshot, state.context.clock.now());
     let etag = [(ETAG, format!("\"{}\"", document.revision))];

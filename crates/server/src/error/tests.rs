@@ -53,6 +53,7 @@ fn the_published_statuses_stay() {
         (ErrorKind::TokenConsumed, 403),
         (ErrorKind::ResourceNotFound, 404),
         (ErrorKind::MethodNotAllowed, 405),
+        (ErrorKind::RequestTimeout, 408),
         (ErrorKind::HandleTaken, 409),
         (ErrorKind::PayloadTooLarge, 413),
         (ErrorKind::BlueprintNotFound, 422),

@@ -14,7 +14,6 @@ use slipway_server::LoopsView;
 use slipway_wire::api::{LoopStatus, Probe};
 use tokio::task::JoinSet;
 
-use super::LEASE;
 use crate::config::Config;
 
 /// The running loops.
@@ -43,7 +42,7 @@ pub(super) async fn start(
         context.clone(),
         engines.clone(),
         worker.to_owned(),
-        LEASE,
+        config.lease,
         config.reconcile_interval,
     ));
     match resources.boot_sweep().await {
@@ -66,14 +65,14 @@ pub(super) async fn start(
     let mut tasks = JoinSet::new();
     tasks.spawn(drive(
         resources,
-        Pacing { lease: LEASE, ..Pacing::default() },
+        Pacing { lease: config.lease, ..Pacing::default() },
         surroundings(Arc::clone(&context.wakes.attempts)),
         Arc::clone(&view.resources_status),
         shutdown.clone(),
     ));
     tasks.spawn(drive(
         Arc::new(Relay::new(Arc::clone(&context.store))),
-        Pacing { slots: 1, batch: 1, poll: Duration::from_millis(250), lease: LEASE },
+        Pacing { slots: 1, batch: 1, poll: Duration::from_millis(250), lease: config.lease },
         surroundings(Arc::clone(&context.wakes.outbox)),
         Arc::clone(&view.relay_status),
         shutdown,

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 use slipway_app::ports::Entropy;
+use slipway_store::{DirectoryError, OpenError};
 
 use super::Error;
 use crate::adapters::SystemEntropy;
@@ -24,8 +25,12 @@ pub(super) struct Worker {
 impl Worker {
     /// Takes the name of this data directory, making both at the first start.
     pub(super) fn take(data_dir: &Path) -> Result<Self, Error> {
-        let shown = data_dir.display().to_string();
-        let failed = || Error::io(format!("use the data directory {shown}"));
+        let failed = || {
+            |source| {
+                let directory = data_dir.to_path_buf();
+                Error::from(OpenError::from(DirectoryError::Unusable { directory, source }))
+            }
+        };
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700).create(data_dir).map_err(failed())?;
         let mut file = OpenOptions::new()
@@ -39,7 +44,10 @@ impl Worker {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(Error::DataDirectoryInUse { directory: shown });
+                let directory = data_dir.to_path_buf();
+                return Err(
+                    OpenError::from(DirectoryError::DataDirectoryInUse { directory }).into()
+                );
             }
             Err(errno) => return Err(failed()(errno.into())),
         }

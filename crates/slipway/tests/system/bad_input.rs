@@ -113,7 +113,7 @@ async fn unknown_and_malformed_addresses_and_bodies_are_told_apart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_does_not_fit_enrols_nobody_and_stays_usable() {
+async fn a_token_that_does_not_fit_enrols_nobody() {
     let mut plane = ControlPlane::new(None);
     plane.start().await;
     let key = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
@@ -155,4 +155,56 @@ async fn a_token_that_does_not_fit_enrols_nobody_and_stays_usable() {
     let path = format!("/v1/nodes/{node}/heartbeat");
     let (status, answer) = plane.call(Method::POST, &path, Some(json!({}))).await;
     assert_eq!((status, answer["code"].as_str()), (401, Some("unauthenticated")));
+}
+
+/// Invariant 9: an error consumes nothing. The agent cannot reach the server,
+/// so the token waits for whoever presents it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_register_leaves_the_token_usable() {
+    for mut plane in ControlPlane::each("a_refused_register_leaves_the_token_usable").await {
+        plane.set(&["--public-url", "http://127.0.0.1:1"]);
+        plane.start().await;
+        let id = plane.declare("web-1", 0).await;
+        plane.wait_for_phase(&id, "Enrolling").await;
+        let user_data = plane.node_directory(&id).await.join("user-data");
+        let user_data = std::fs::read_to_string(user_data).unwrap();
+        let token = user_data.split_whitespace().find(|word| word.starts_with("psb_")).unwrap();
+        let key = |byte: u8| data_encoding::BASE64.encode(&[byte; 32]);
+        let register = async |body: Value| {
+            let (status, answer) = plane.call(Method::POST, "/v1/register", Some(body)).await;
+            let what = answer["code"].as_str().or(answer["node_id"].as_str());
+            (status, what.unwrap_or_default().to_owned())
+        };
+        let refused = [
+            (json!({ "token": token, "public_key": "AAAA" }), 400, "public_key_invalid"),
+            (
+                json!({ "token": token, "public_key": key(1), "project_id": UNKNOWN }),
+                403,
+                "project_mismatch",
+            ),
+            (
+                json!({ "token": token, "public_key": key(1), "project_id": "x" }),
+                400,
+                "invalid_input",
+            ),
+            (
+                json!({ "token": token, "public_key": key(1), "resource_handle": "other" }),
+                404,
+                "resource_not_found",
+            ),
+        ];
+        for (body, status, code) in refused {
+            assert_eq!(register(body.clone()).await, (status, code.to_owned()), "{body}");
+        }
+        let (status, node) =
+            register(json!({ "bootstrap_token": token, "public_key": key(1) })).await;
+        assert_eq!(status, 201, "{node}");
+        // A lost answer is given again to the same key, and to no other.
+        let again = register(json!({ "token": token, "public_key": key(1) })).await;
+        assert_eq!(again, (201, node.clone()));
+        let other = register(json!({ "token": token, "public_key": key(2) })).await;
+        assert_eq!(other, (403, "token_consumed".to_owned()));
+        let ready = plane.wait_for_phase(&id, "Ready").await;
+        assert_eq!(ready["node"]["id"], json!(node));
+    }
 }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use slipway_testkit::ports::free_loopback_port;
+use slipway_testkit::ports::lasting_loopback_port;
 use slipway_testkit::postgres::{self, TestDatabase};
 use slipway_testkit::process::{Process, Signal, Spawned, processes_with_argument, send_signal};
 use slipway_testkit::wait;
@@ -41,6 +41,10 @@ pub(crate) struct ControlPlane {
     _database: Option<TestDatabase>,
     database_url: Option<String>,
     port: u16,
+    /// Somebody else's, if it is not in the data directory.
+    substrate_root: Option<PathBuf>,
+    /// Further arguments.
+    settings: Vec<String>,
     process: Option<Spawned>,
     client: reqwest::Client,
 }
@@ -60,7 +64,9 @@ impl ControlPlane {
             folder: tempfile::tempdir().unwrap(),
             database_url: database.as_ref().map(|database| database.url().to_owned()),
             _database: database,
-            port: free_loopback_port().unwrap(),
+            port: lasting_loopback_port().unwrap(),
+            substrate_root: None,
+            settings: Vec::new(),
             process: None,
             client: client(),
         }
@@ -71,8 +77,28 @@ impl ControlPlane {
         self.database_url = Some(url.to_owned());
     }
 
+    /// Another one on the same database and the same nodes, with the same
+    /// settings and a data directory of its own. This one has to outlive it.
+    pub(crate) fn beside(&self) -> Self {
+        let mut other = Self::new(None);
+        other.database_url = self.database_url.clone();
+        other.substrate_root = Some(self.substrate_root());
+        other.settings = self.settings.clone();
+        other
+    }
+
+    /// Starts with these from now on, such as `--lease 3s`.
+    pub(crate) fn set(&mut self, settings: &[&str]) {
+        self.settings.extend(settings.iter().map(|&setting| setting.to_owned()));
+    }
+
+    pub(crate) fn substrate_root(&self) -> PathBuf {
+        self.substrate_root.clone().unwrap_or_else(|| self.data_dir().join("substrate"))
+    }
+
+    /// Canonical, as the engine and so the process table have it.
     pub(crate) fn data_dir(&self) -> PathBuf {
-        self.folder.path().join("data")
+        self.folder.path().canonicalize().unwrap().join("data")
     }
 
     pub(crate) fn url(&self) -> String {
@@ -93,6 +119,7 @@ impl ControlPlane {
         if let Some(url) = &self.database_url {
             command.args(["--database-url", url]);
         }
+        command.arg("--substrate-root").arg(self.substrate_root()).args(&self.settings);
         command
     }
 
@@ -116,8 +143,12 @@ impl ControlPlane {
         self.folder.path().join("control-plane.log")
     }
 
+    pub(crate) fn log_text(&self) -> String {
+        std::fs::read_to_string(self.log()).unwrap_or_default()
+    }
+
     pub(crate) fn log_tail(&self) -> String {
-        let text = std::fs::read_to_string(self.log()).unwrap_or_default();
+        let text = self.log_text();
         let lines: Vec<_> = text.lines().rev().take(15).collect();
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
     }
@@ -125,6 +156,11 @@ impl ControlPlane {
     /// SIGKILL: no goodbye.
     pub(crate) fn kill(&mut self) {
         drop(self.process.take());
+    }
+
+    /// SIGSTOP and SIGCONT, mostly.
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.process.as_ref().expect("it runs").signal(signal).unwrap();
     }
 
     /// SIGTERM, and it must end by itself.
@@ -209,8 +245,9 @@ impl ControlPlane {
 
     /// Those of one composite.
     pub(crate) fn agents_of(&self, xr_name: &str) -> Vec<Process> {
-        let root = self.data_dir().join("substrate");
-        let mut found = processes_with_argument(&root.display().to_string()).unwrap();
+        // Control planes have the root among their arguments too.
+        let started_with = format!("agent node --dir {}", self.substrate_root().display());
+        let mut found = processes_with_argument(&started_with).unwrap();
         found.retain(|process| process.command_line.contains(xr_name));
         found
     }

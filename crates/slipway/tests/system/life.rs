@@ -6,7 +6,7 @@ use serde_json::json;
 use slipway_testkit::process::{Signal, is_alive, send_signal};
 use slipway_testkit::wait;
 
-use crate::control_plane::{ControlPlane, PATIENCE};
+use crate::control_plane::{ControlPlane, KEY, PATIENCE};
 
 const ALL: [&str; 4] = ["Requested", "Ready", "Deleting", "Deleted"];
 
@@ -51,6 +51,25 @@ async fn a_killed_agent_comes_back_as_the_same_node() {
     let again = plane.wait_for_phase(&id, "Ready").await;
     assert_eq!(again["node"]["id"], ready["node"]["id"]);
     assert_eq!(plane.agents().len(), 1);
+}
+
+/// The agent process dies in the middle of its drain: it comes back, finishes
+/// and says so; nobody has to force anything.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_killed_while_draining_comes_back_and_finishes() {
+    let mut plane = ControlPlane::new(None);
+    plane.start().await;
+    let id = plane.declare("web-1", 2).await;
+    plane.wait_for_phase(&id, "Ready").await;
+    let agent = plane.agent(&id).await;
+    plane.delete(&id).await;
+    plane
+        .wait_for(&id, "draining", |resource| resource["node"]["drain_requested_at"].is_string())
+        .await;
+    send_signal(agent.pid, Signal::Kill).unwrap();
+    let gone = plane.wait_for_phase(&id, "Deleted").await;
+    assert_eq!(gone["node"]["deregistered_how"], "acknowledged");
+    assert!(plane.agents().is_empty());
 }
 
 /// The node directory is removed by hand: the agent ends by itself, the node
@@ -126,7 +145,7 @@ async fn no_secret_is_left_lying_about() {
     let user_data = std::fs::read_to_string(directory.join("user-data")).unwrap();
     let token = user_data.split_whitespace().find(|word| word.starts_with("psb_")).unwrap();
     let shown = [
-        plane.log_tail(),
+        plane.log_text(),
         plane.get(&format!("/api/v1/resources/{id}")).await.to_string(),
         plane.get(&format!("/api/v1/resources/{id}/explain")).await.to_string(),
         plane.get("/api/v1/nodes").await.to_string(),
@@ -135,14 +154,17 @@ async fn no_secret_is_left_lying_about() {
         std::fs::read_to_string(directory.join("status.json")).unwrap(),
     ];
     for text in shown {
-        assert!(
-            !text.contains(token) && !text.contains("psb_") && !text.contains("nsk_"),
-            "{text}"
-        );
+        assert!(!text.contains("psb_") && !text.contains("nsk_") && !text.contains(KEY), "{text}");
     }
-    let database = std::fs::read(plane.data_dir().join("slipway.db")).unwrap();
-    let contains = |needle: &[u8]| database.windows(needle.len()).any(|window| window == needle);
-    assert!(!contains(token.as_bytes()) && !contains(b"psb_live") && !contains(b"nsk_live"));
+    // The database with its log of writes; what is known to be in it is found.
+    let mut stored = std::fs::read(plane.data_dir().join("slipway.db")).unwrap();
+    stored.extend(std::fs::read(plane.data_dir().join("slipway.db-wal")).unwrap());
+    let contains =
+        |needle: &str| stored.windows(needle.len()).any(|window| window == needle.as_bytes());
+    assert!(contains("local-node") && contains("web-1"), "the look itself works");
+    for secret in [token, "psb_live", "nsk_live", KEY] {
+        assert!(!contains(secret), "{secret} is stored");
+    }
 }
 
 /// A deliberate failure is final for the attempt; a retry takes it down in

@@ -11,3 +11,4 @@ mod demo;
 mod faults;
 mod life;
 mod readme;
+mod replicas;

@@ -31,7 +31,7 @@ const RUN_ELSEWHERE: [&str; 4] = [
     "cargo run --release -- demo",
     "cargo xtask test",
     "slipway up",
-    "slipway up --database-url postgres://user:password@host/slipway",
+    "slipway up --database-url postgres://user@host/slipway",
 ];
 
 #[tokio::test(flavor = "multi_thread")]

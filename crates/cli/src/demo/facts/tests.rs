@@ -104,6 +104,22 @@ fn work_must_be_finished_before_the_node_leaves() {
 }
 
 #[test]
+fn the_work_that_is_left_counts_from_the_registration() {
+    let work = Duration::from_secs(4);
+    let mut seen = mk_explanation(&[Phase::Ready]);
+    assert_eq!(work_left(&seen, work), Some(work), "ready at once, no heartbeat yet");
+    seen.phase_since = "2026-01-31T12:00:01Z".to_owned();
+    assert_eq!(work_left(&seen, work), Some(Duration::from_secs(3)));
+    for (heartbeat, left) in [("12:00:02.5", 1_500), ("12:00:00.5", 3_000), ("12:00:09", 0)] {
+        let at = format!("2026-01-31T{heartbeat}Z");
+        seen.node = Some(Node { last_heartbeat_at: Some(at), ..mk_node(None, None) });
+        assert_eq!(work_left(&seen, work), Some(Duration::from_millis(left)), "{heartbeat}");
+    }
+    seen.node = None;
+    assert_eq!(work_left(&seen, work), None);
+}
+
+#[test]
 fn phases_may_be_skipped_but_not_walked_back() {
     use Phase::{Deleted, Deprovisioning, Deregistering, Enrolling, Pending, Provisioning, Ready};
     let all = [Pending, Provisioning, Enrolling, Ready, Deregistering, Deprovisioning, Deleted];
@@ -130,7 +146,7 @@ fn a_blocker_must_name_node_deadline_and_remedy() {
         next_retry_at: None,
         remedies: vec![Remedy {
             action: "force".to_owned(),
-            command: Some("slipway resource force-drain r-1 --reason <why>".to_owned()),
+            command: Some("slipway resource force-drain r-1 --yes --reason <why>".to_owned()),
             role: "admin".to_owned(),
         }],
     });

@@ -1,0 +1,128 @@
+//! Connections by hand. The clock stands still and jumps to the next timer
+//! once nothing else can happen, so that no limit is waited for.
+
+use std::net::SocketAddr;
+
+use axum::routing::{get, post};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::*;
+use crate::error::Rejection;
+use crate::extract::read_body;
+
+const SMALL: Limits = Limits { connections: 2, lasting: 1, ..LIMITS };
+
+/// A server with one route that answers at once and one that reads a body.
+async fn started(limits: Limits) -> (SocketAddr, watch::Sender<bool>, JoinHandle<()>) {
+    let read = async |request| Ok::<_, Rejection>(read_body(request).await?.len().to_string());
+    let router = Router::new().route("/", get(async || "here")).route("/read", post(read));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, mut stopping) = watch::channel(false);
+    let serving = tokio::spawn(serve_within(limits, listener, router, async move {
+        let _ = stopping.wait_for(|stopping| *stopping).await;
+    }));
+    (address, stop, serving)
+}
+
+/// Sends `text` and reads to the end: the answer, and when the end came.
+async fn say(address: SocketAddr, text: &str) -> (String, Duration) {
+    let begun = Instant::now();
+    let mut connection = TcpStream::connect(address).await.unwrap();
+    connection.write_all(text.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    let read = timeout(Duration::from_secs(60), connection.read_to_string(&mut answer));
+    read.await.expect("the connection was left open").unwrap();
+    (answer, begun.elapsed())
+}
+
+/// Asks on a connection that stays open, and reads one answer.
+async fn ask(connection: &mut TcpStream) -> String {
+    connection.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    let mut answer = vec![0; 1024];
+    let length = connection.read(&mut answer).await.unwrap();
+    answer.truncate(length);
+    String::from_utf8(answer).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_header_that_does_not_end_is_given_up() {
+    let (address, _stop, _) = started(LIMITS).await;
+    for half in ["", "GET / HT", "GET / HTTP/1.1\r\nhost: x\r\n"] {
+        let (answer, waited) = say(address, half).await;
+        assert_eq!(answer, "", "{half:?}");
+        assert!(waited >= LIMITS.header && waited < LIMITS.header * 2, "{half:?}: {waited:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_end_is_408_and_the_end() {
+    let (address, _stop, _) = started(LIMITS).await;
+    let half = "POST /read HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nhalf";
+    let (answer, waited) = say(address, half).await;
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains("connection: close"), "{answer}");
+    assert!(waited >= Duration::from_secs(10) && waited < Duration::from_secs(20), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_arrives_in_pieces_but_in_time_is_served() {
+    let (address, _stop, _) = started(LIMITS).await;
+    let mut connection = TcpStream::connect(address).await.unwrap();
+    for piece in ["POST /read HTTP/1.1\r\nhost: x\r\n", "content-length: 4\r\n\r\n", "bo", "dy"] {
+        connection.write_all(piece.as_bytes()).await.unwrap();
+        tokio::time::advance(Duration::from_secs(4)).await;
+    }
+    let mut answer = vec![0; 1024];
+    let length = connection.read(&mut answer).await.unwrap();
+    assert!(answer[..length].ends_with(b"\r\n\r\n4"), "{}", String::from_utf8_lossy(&answer));
+}
+
+/// Two hold the only places and say nothing; the third is served when the
+/// limit has ended them, and not before.
+#[tokio::test(start_paused = true)]
+async fn one_connection_too_many_waits_for_a_place() {
+    let (address, _stop, _) = started(SMALL).await;
+    let mut silent = Vec::new();
+    for _ in 0..SMALL.connections {
+        silent.push(TcpStream::connect(address).await.unwrap());
+    }
+    let request = "GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let (answer, waited) = say(address, request).await;
+    assert!(answer.ends_with("here"), "{answer}");
+    assert!(waited >= SMALL.header, "it had no place before: {waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn beyond_the_lasting_ones_a_connection_serves_one_request() {
+    let (address, _stop, _) = started(SMALL).await;
+    let mut lasting = TcpStream::connect(address).await.unwrap();
+    for _ in 0..2 {
+        assert!(ask(&mut lasting).await.ends_with("here"), "the first one stays open");
+    }
+    let mut passing = TcpStream::connect(address).await.unwrap();
+    let answer = ask(&mut passing).await;
+    assert!(answer.contains("connection: close") && answer.ends_with("here"), "{answer}");
+    let end = timeout(Duration::from_secs(1), passing.read(&mut [0; 8])).await;
+    assert_eq!(end.expect("it was left open").unwrap(), 0, "and is closed");
+}
+
+/// An idle connection does not hold the stop up, one that says half does so
+/// no longer than the limit, and nobody gets in any more.
+#[tokio::test(start_paused = true)]
+async fn a_stop_comes_to_its_end_whoever_is_connected() {
+    let (address, stop, serving) = started(LIMITS).await;
+    let mut idle = TcpStream::connect(address).await.unwrap();
+    ask(&mut idle).await;
+    let mut half = TcpStream::connect(address).await.unwrap();
+    half.write_all(b"GET / HT").await.unwrap();
+    let begun = Instant::now();
+    stop.send_replace(true);
+    assert_eq!(idle.read(&mut [0; 8]).await.unwrap(), 0);
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    serving.await.unwrap();
+    assert!(begun.elapsed() <= LIMITS.drain, "{:?}", begun.elapsed());
+    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+}

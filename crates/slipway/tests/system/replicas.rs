@@ -1,0 +1,122 @@
+//! Two control planes on one PostgreSQL and one substrate root. Whichever is
+//! killed or frozen, the other goes on with its work once the lease is over,
+//! and the one that comes back does no harm.
+//!
+//! `cargo xtask soak --scenario replicas` does the same with 200 resources for
+//! a minute.
+
+use std::time::{Duration, Instant};
+
+use slipway_testkit::postgres;
+use slipway_testkit::process::Signal;
+use slipway_testkit::wait;
+
+use crate::control_plane::{ControlPlane, PATIENCE};
+
+const ALL: [&str; 4] = ["Requested", "Ready", "Deleting", "Deleted"];
+
+/// The shortest that there is.
+const LEASE: Duration = Duration::from_secs(3);
+/// Beyond the lease: the poll of the other control plane (250 ms), loading and
+/// observing a batch, starting processes, on two cores that other tests use.
+const TAKE_OVER_LIMIT: Duration = Duration::from_secs(3 + 5);
+
+/// Which of the two is hurt in each round, and how. Every pair stands here, and
+/// each of them as the first fault and as one after others.
+const ROUNDS: [(usize, Hurt); 6] = [
+    (0, Hurt::Freeze),
+    (1, Hurt::Kill),
+    (0, Hurt::Kill),
+    (1, Hurt::Freeze),
+    (1, Hurt::Kill),
+    (0, Hurt::Freeze),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hurt {
+    Kill,
+    Freeze,
+}
+
+impl Hurt {
+    fn begin(self, plane: &mut ControlPlane) -> Instant {
+        match self {
+            Self::Kill => plane.kill(),
+            Self::Freeze => plane.signal(Signal::Stop),
+        }
+        Instant::now()
+    }
+
+    /// A frozen one wakes up only when its claims are somebody else's.
+    async fn end(self, plane: &mut ControlPlane, since: Instant) {
+        match self {
+            Self::Kill => plane.start().await,
+            Self::Freeze => {
+                let beyond = LEASE + Duration::from_millis(300);
+                wait::until(PATIENCE, "its lease to be over", async || since.elapsed() > beyond)
+                    .await;
+                plane.signal(Signal::Continue);
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_control_planes_share_the_work_and_survive_each_other() {
+    let Some(server) = postgres::shared("two_control_planes").await else {
+        return;
+    };
+    let mut first = ControlPlane::new(Some(server.database("replicas").await));
+    first.set(&["--lease", "3s"]);
+    let second = first.beside();
+    let mut planes = [first, second];
+    for plane in &mut planes {
+        plane.start().await;
+    }
+
+    let mut ids = Vec::new();
+    for (round, (hurt, how)) in ROUNDS.into_iter().enumerate() {
+        let other = 1 - hurt;
+        let mut declared = Vec::new();
+        for number in 0..5 {
+            declared.push(planes[hurt].declare(&format!("node-{round}-{number}"), 0).await);
+        }
+        let since = how.begin(&mut planes[hurt]);
+        for id in &declared {
+            planes[other]
+                .wait_for(id, "taken over", |resource| resource["phase"] != "Pending")
+                .await;
+        }
+        let took = since.elapsed();
+        assert!(
+            took < TAKE_OVER_LIMIT,
+            "round {round}, plane {hurt}, {how:?}: taken over {took:?}"
+        );
+        how.end(&mut planes[hurt], since).await;
+        ids.extend(declared);
+    }
+    for id in &ids {
+        planes[0].wait_for_phase(id, "Ready").await;
+        // Panics unless there is exactly one.
+        planes[1].agent(id).await;
+    }
+    assert_eq!(planes[0].agents().len(), ids.len());
+
+    // The same while they go: asked at one, which then is away for a while.
+    for (round, (hurt, how)) in ROUNDS.into_iter().take(2).enumerate() {
+        for id in ids.iter().skip(round).step_by(2) {
+            planes[hurt].delete(id).await;
+        }
+        let since = how.begin(&mut planes[hurt]);
+        how.end(&mut planes[hurt], since).await;
+    }
+    for id in &ids {
+        let gone = planes[1].wait_for_phase(id, "Deleted").await;
+        assert_eq!(gone["node"]["deregistered_how"], "acknowledged");
+        planes[0].assert_each_event_once(id, &ALL).await;
+    }
+    assert!(planes[0].agents().is_empty(), "{:?}", planes[0].agents());
+    for plane in &mut planes {
+        plane.stop().await;
+    }
+}
