@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 
-use crate::{test, tidy};
+use crate::{bench, soak, test, tidy};
 
 const USAGE: &str = "\
 The chores of a contributor.
@@ -15,6 +15,11 @@ The chores of a contributor.
                                  tidy, build, tests. What stands after `test` goes
                                  to the test binaries: names, or their options
   cargo xtask tidy               only the rules of the tree
+  cargo xtask soak [OPTION...]   real control planes under a random schedule of
+                                 requests and faults; `soak --help` has the options
+  cargo xtask bench broker [--quick]
+                                 the figures of the resource loop, release build;
+                                 the last line is one JSON object
 
 Exit codes: 0 all is well, 1 something failed, 2 the call cannot be carried out
 as it is (unknown command, something to install first).
@@ -29,6 +34,20 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
             Ok(Verdict::Fine)
         }
         Request::Test { filters } => workspace_root().and_then(|root| test::run(&root, filters)),
+        Request::SoakHelp => {
+            print!("{}", soak::USAGE);
+            Ok(Verdict::Fine)
+        }
+        Request::Soak { options } => match soak::Options::parse(options) {
+            Ok(options) => workspace_root().and_then(|root| soak::run(&root, &options)),
+            Err(wrong) => {
+                eprint!("{wrong}\n\n{}", soak::USAGE);
+                Ok(Verdict::NotCarriedOut)
+            }
+        },
+        Request::Bench { arguments } => {
+            workspace_root().and_then(|root| bench::run(&root, arguments))
+        }
         Request::Tidy => workspace_root().and_then(|root| tidy::run(&root)),
         Request::Unknown(command) => {
             eprint!("there is no command `{command}`\n\n{USAGE}");
@@ -69,6 +88,9 @@ impl From<Verdict> for ExitCode {
 enum Request<'a> {
     Help,
     Test { filters: &'a [String] },
+    Soak { options: &'a [String] },
+    SoakHelp,
+    Bench { arguments: &'a [String] },
     Tidy,
     Unknown(String),
 }
@@ -81,6 +103,15 @@ impl<'a> Request<'a> {
         match (command.as_str(), rest) {
             ("help" | "-h" | "--help", []) => Self::Help,
             ("test" | "tidy", [only]) if matches!(only.as_str(), "-h" | "--help") => Self::Help,
+            ("soak", [only]) if matches!(only.as_str(), "-h" | "--help") => Self::SoakHelp,
+            ("soak", options) => Self::Soak { options },
+            ("bench", arguments @ [bench, quick @ ..])
+                if bench == "broker"
+                    && matches!(quick, [] | [_])
+                    && quick.iter().all(|word| word == "--quick") =>
+            {
+                Self::Bench { arguments }
+            }
             ("test", filters) => Self::Test { filters },
             ("tidy", []) => Self::Tidy,
             _ => Self::Unknown(arguments.join(" ")),
@@ -122,6 +153,10 @@ mod tests {
             r#"Test { filters: ["drain", "--nocapture"] }"#
         );
         assert_eq!(parse("tidy"), "Tidy");
+        assert_eq!(parse("soak --seed 7"), r#"Soak { options: ["--seed", "7"] }"#);
+        assert_eq!(parse("soak --help"), "SoakHelp");
+        assert_eq!(parse("bench broker"), r#"Bench { arguments: ["broker"] }"#);
+        assert_eq!(parse("bench broker --quick"), r#"Bench { arguments: ["broker", "--quick"] }"#);
         assert_eq!(parse("--help"), "Help");
         assert_eq!(parse("test --help"), "Help");
         assert_eq!(parse("test help"), r#"Test { filters: ["help"] }"#);
@@ -131,6 +166,8 @@ mod tests {
     fn what_is_not_understood_is_not_guessed() {
         assert_eq!(parse(""), r#"Unknown("")"#);
         assert_eq!(parse("tset"), r#"Unknown("tset")"#);
+        assert_eq!(parse("bench brokre"), r#"Unknown("bench brokre")"#);
+        assert_eq!(parse("bench broker --quikc"), r#"Unknown("bench broker --quikc")"#);
         assert_eq!(parse("tidy everything"), r#"Unknown("tidy everything")"#);
     }
 }

@@ -1,7 +1,8 @@
 //! The chores of a contributor, behind `cargo xtask`.
 //!
 //! Owns: what a complete test run is (`test`), what is installed for it
-//! (`debian`), and the rules of the tree that no compiler checks (`tidy`).
+//! (`debian`), the rules of the tree that no compiler checks (`tidy`), and the
+//! random faults under which everything has to hold (`soak`).
 //!
 //! Must not: be needed to build, test or run anything; `cargo test` alone works.
 #![expect(
@@ -10,8 +11,10 @@
     reason = "a command line tool talks to its user"
 )]
 
+pub mod bench;
 pub mod command_line;
 pub mod debian;
+pub mod soak;
 pub mod steps;
 pub mod test;
 pub mod tidy;

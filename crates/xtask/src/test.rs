@@ -14,6 +14,7 @@ use slipway_testkit::postgres::{self, Postgres};
 
 use crate::command_line::Verdict;
 use crate::debian::{self, Provision};
+use crate::soak;
 use crate::steps::Steps;
 use crate::tidy;
 
@@ -74,8 +75,11 @@ fn check_and_test(
     }
     let tested =
         steps.take("cargo test --workspace", || cargo.run(&arguments, &environment)).is_some();
+    // With filters somebody wants those tests and their answer.
+    let soaked = !(tested && filters.is_empty())
+        || steps.take("soak for 60 s", || soak::run_in_test(root, server.url())).is_some();
     let stopped = steps.take("stop PostgreSQL", || stop_server(server)).is_some();
-    tested && stopped
+    tested && soaked && stopped
 }
 
 fn start_server(provided: Option<String>) -> anyhow::Result<Postgres> {
@@ -101,19 +105,29 @@ fn stop_server(server: Postgres) -> anyhow::Result<()> {
 }
 
 /// Cargo, as it would run without us around it.
-struct Cargo<'a> {
+#[derive(Debug)]
+pub(crate) struct Cargo<'a> {
     program: OsString,
     root: &'a Path,
     target: PathBuf,
 }
 
 impl<'a> Cargo<'a> {
-    fn new(root: &'a Path) -> Self {
+    pub(crate) fn new(root: &'a Path) -> Self {
         let program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         Self { program, root, target: target_folder(|name| env::var_os(name), root) }
     }
 
-    fn run(&self, arguments: &[&str], environment: &[(&str, &str)]) -> anyhow::Result<()> {
+    /// The program of this name that a build in this profile leaves.
+    pub(crate) fn built(&self, profile: &str, name: &str) -> PathBuf {
+        self.root.join(&self.target).join(profile).join(name)
+    }
+
+    pub(crate) fn run(
+        &self,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> anyhow::Result<()> {
         let mut command = Command::new(&self.program);
         command.args(arguments).current_dir(self.root).stdin(Stdio::null());
         // `cargo run` describes the package it runs. Build scripts that look at

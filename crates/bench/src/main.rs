@@ -1,0 +1,43 @@
+//! The benchmarks behind `cargo xtask bench`. Each prints a table and, as its
+//! last line, one JSON object with the figures.
+//!
+//! Both sides of a comparison are measured in the same run, on the same
+//! databases with the same number of connections, fsync on. What is counted
+//! and what is not is said in `docs/performance.md`.
+#![expect(clippy::print_stdout, reason = "a command line tool talks to its user")]
+
+mod broker;
+mod database;
+mod machine;
+mod memory;
+mod next;
+mod plane;
+mod population;
+mod raw;
+mod ready;
+mod report;
+mod substrate;
+mod transitions;
+
+use std::env;
+
+use anyhow::bail;
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    match words[..] {
+        ["broker"] => runtime.block_on(broker::run(broker::Size::FULL)),
+        ["broker", "--quick"] => runtime.block_on(broker::run(broker::Size::QUICK)),
+        ["transitions", database, batching, resources] => {
+            runtime.block_on(broker::one_comparison(database, batching, resources.parse()?))
+        }
+        // In a process of its own, so that nothing else is in its memory.
+        [memory::COMMAND, objects] => runtime.block_on(memory::measure(objects.parse()?)),
+        _ => bail!(
+            "usage: slipway-bench broker [--quick] | \
+             transitions (postgres|sqlite) (shipped|single) RESOURCES"
+        ),
+    }
+}

@@ -1,0 +1,90 @@
+//! What an idle resource costs: processor time of one look in a sweep, and
+//! memory. In a process of its own, on SQLite, so that the database is in the
+//! figure and nothing else is.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use slipway_controller::resources::Batching;
+
+use crate::database::Database;
+use crate::machine;
+use crate::plane::Plane;
+use crate::population::{self, State};
+use crate::substrate::{Instant, Memory};
+
+pub(crate) const COMMAND: &str = "idle-resources";
+
+/// Longer than the bench runs: each sweep is started by hand.
+const NEVER: Duration = Duration::from_secs(3_600);
+
+/// The figures of idle resources.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Idle {
+    pub(crate) sweep_us_per_object: f64,
+    pub(crate) bytes_per_idle_resource: f64,
+}
+
+/// Runs the measurement in a process of its own.
+pub(crate) fn run(objects: u32) -> anyhow::Result<Idle> {
+    let program = std::env::current_exe()?;
+    let output = Command::new(program).args([COMMAND, &objects.to_string()]).output()?;
+    anyhow::ensure!(
+        output.status.success(),
+        "the measurement of idle resources failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let text = String::from_utf8(output.stdout)?;
+    let figures: Value = serde_json::from_str(text.lines().last().context("no figures")?)?;
+    let figure = |key: &str| figures[key].as_f64().with_context(|| format!("no {key}"));
+    Ok(Idle {
+        sweep_us_per_object: figure("sweep_us_per_object")?,
+        bytes_per_idle_resource: figure("bytes_per_idle_resource")?,
+    })
+}
+
+/// The process itself: prints its figures.
+pub(crate) async fn measure(objects: u32) -> anyhow::Result<()> {
+    let database = Database::sqlite()?;
+    let substrate = Arc::new(Instant::new(Memory::Hashes));
+    let plane = Plane::open("bench", &database, &substrate).await?;
+    // Empty first, with the loops running: what they cost by themselves.
+    let running = plane.start(Batching::default(), NEVER);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let empty = machine::resident_bytes()?;
+
+    let pool = database.pool().await?;
+    population::make(&pool, objects, State::Ready).await?;
+    drop(pool);
+    // The first sweep sees each for the first time and writes down what it saw.
+    swept(&running, u64::from(objects)).await?;
+    let full = machine::resident_bytes()?;
+
+    let before = machine::cpu_seconds()?;
+    plane.context.store.attempt_wake_all().await?;
+    plane.context.wakes.wake();
+    swept(&running, 2 * u64::from(objects)).await?;
+    let cpu = machine::cpu_seconds()? - before;
+    running.stop().await?;
+    let figures = json!({
+        "sweep_us_per_object": cpu * 1e6 / f64::from(objects),
+        "bytes_per_idle_resource": (full.saturating_sub(empty)) as f64 / f64::from(objects),
+    });
+    println!("{figures}");
+    Ok(())
+}
+
+/// Waits until so many were claimed, all of them looked at and given back.
+async fn swept(running: &crate::plane::Running, claimed: u64) -> anyhow::Result<()> {
+    let started = std::time::Instant::now();
+    while running.status.snapshot().claimed < claimed {
+        anyhow::ensure!(started.elapsed() < Duration::from_secs(300), "the sweep does not end");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // The last batches are under way; a claim is not yet a look.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    Ok(())
+}

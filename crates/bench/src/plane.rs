@@ -1,0 +1,183 @@
+//! A control plane without its HTTP: a store, the loops as they ship, and the
+//! instant substrate.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use slipway_app::Context;
+use slipway_app::authorise::{Caller, Role};
+use slipway_app::context::{Settings, Wakes};
+use slipway_app::ports::{Clock, Entropy};
+use slipway_app::seed::{LocalNames, Seed};
+use slipway_app::usecases::converge::Engines;
+use slipway_app::usecases::enrol::{self, Register};
+use slipway_controller::driver::Surroundings;
+use slipway_controller::relay::Relay;
+use slipway_controller::resources::{Batching, ResourceLoop};
+use slipway_controller::{Pacing, Shutdown, Status, drive};
+use slipway_core::blocker::Deadlines;
+use slipway_core::secret::Secret;
+use slipway_core::time::Timestamp;
+use slipway_core::token::TokenLifetimes;
+use slipway_render::local_node::NodeSettings;
+use slipway_store::StoreConfig;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use crate::database::{CONNECTIONS, Database};
+use crate::substrate::Instant;
+
+/// How often a settled resource is looked at, unless a bench says otherwise:
+/// the default of `reconcile_interval`.
+pub(crate) const SWEEP: Duration = Duration::from_secs(30);
+
+#[derive(Debug)]
+struct Machine;
+
+impl Clock for Machine {
+    fn now(&self) -> Timestamp {
+        #[expect(clippy::disallowed_methods, reason = "the clock adapter of the benchmarks")]
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        Timestamp::ZERO.plus(now.unwrap_or_default())
+    }
+}
+
+impl Entropy for Machine {
+    fn uuid(&self) -> Uuid {
+        #[expect(clippy::disallowed_methods, reason = "the entropy adapter of the benchmarks")]
+        Uuid::now_v7()
+    }
+
+    fn fill(&self, bytes: &mut [u8]) {
+        getrandom::fill(bytes).expect("the operating system gives random bytes");
+    }
+}
+
+/// One replica.
+#[derive(Debug, Clone)]
+pub(crate) struct Plane {
+    pub(crate) context: Context,
+    pub(crate) substrate: Arc<Instant>,
+    engines: Engines,
+    name: String,
+}
+
+impl Plane {
+    /// Opens a replica on this database. Replicas share the substrate.
+    pub(crate) async fn open(
+        name: &str,
+        database: &Database,
+        substrate: &Arc<Instant>,
+    ) -> anyhow::Result<Self> {
+        let mut config = StoreConfig::new(database.url());
+        config.max_connections = CONNECTIONS;
+        let store = slipway_store::open(config).await?;
+        let names = LocalNames {
+            project: "default".to_owned(),
+            cluster: "local".to_owned(),
+            substrate_uid: "instant".to_owned(),
+            namespace_prefix: "slipway-project-".to_owned(),
+        };
+        store.seed(&Seed::local(&Machine, names)?).await?;
+        let settings = NodeSettings {
+            installation: store.installation().await?,
+            public_url: "http://127.0.0.1:1".to_owned(),
+            heartbeat_interval_ms: 10_000,
+            orphan_after_ms: 600_000,
+        };
+        let engines = Engines::new(vec![Arc::clone(substrate) as _], settings);
+        let context = Context {
+            store,
+            clock: Arc::new(Machine),
+            entropy: Arc::new(Machine),
+            wakes: Wakes::default(),
+            settings: Settings {
+                deadlines: Deadlines::default(),
+                token_lifetimes: TokenLifetimes::default(),
+                token_environment: "bench".to_owned(),
+            },
+        };
+        Ok(Self { context, substrate: Arc::clone(substrate), engines, name: name.to_owned() })
+    }
+
+    /// Starts the resource loop and the relay, paced as they ship.
+    pub(crate) fn start(&self, batching: Batching, sweep: Duration) -> Running {
+        let (stop, shutdown) = Shutdown::channel();
+        let pacing = ResourceLoop::PACING;
+        let resources = ResourceLoop::new(
+            self.context.clone(),
+            self.engines.clone(),
+            self.name.clone(),
+            pacing.lease,
+            sweep,
+        )
+        .with_batching(batching);
+        let surroundings = |wake| Surroundings {
+            clock: Arc::clone(&self.context.clock),
+            entropy: Arc::clone(&self.context.entropy),
+            wake,
+        };
+        let status = Arc::new(Status::new(ResourceLoop::NAME));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(drive(
+            Arc::new(resources),
+            pacing,
+            surroundings(Arc::clone(&self.context.wakes.attempts)),
+            Arc::clone(&status),
+            shutdown.clone(),
+        ));
+        tasks.spawn(drive(
+            Arc::new(Relay::new(Arc::clone(&self.context.store))),
+            Pacing { slots: 1, batch: 1, ..pacing },
+            surroundings(Arc::clone(&self.context.wakes.outbox)),
+            Arc::new(Status::new(Relay::NAME)),
+            shutdown,
+        ));
+        Running { stop, tasks, status }
+    }
+
+    /// What the node inside the object of this name does when it comes up.
+    pub(crate) async fn enrol(&self, token: Secret) -> anyhow::Result<()> {
+        let mut public_key = [0; 32];
+        self.context.entropy.fill(&mut public_key);
+        let register = Register {
+            token,
+            public_key: data_encoding::BASE64.encode(&public_key),
+            hostname: Some("bench".to_owned()),
+            capabilities: vec!["drain".to_owned()],
+            nonce: None,
+            project_id: None,
+            resource_handle: None,
+        };
+        enrol::enrol(&self.context, register).await?;
+        Ok(())
+    }
+}
+
+pub(crate) fn operator() -> Caller {
+    Caller { name: "bench".to_owned(), role: Role::Admin, correlation_id: "bench".to_owned() }
+}
+
+/// Loops under way.
+#[derive(Debug)]
+pub(crate) struct Running {
+    stop: watch::Sender<bool>,
+    tasks: JoinSet<()>,
+    pub(crate) status: Arc<Status>,
+}
+
+impl Running {
+    /// Ends them, and fails if one of them reported an error meanwhile.
+    pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
+        self.stop.send_replace(true);
+        while let Some(ended) = self.tasks.join_next().await {
+            ended?;
+        }
+        let status = self.status.snapshot();
+        match status.last_error {
+            Some(error) => anyhow::bail!("{} ticks failed, the last one: {error}", status.failed),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Rows by the ten thousand, put there by SQL: declaring them is not what is
+//! measured. They are what the use-cases would have written.
+
+use crate::database::Pool;
+
+/// In which state the rows are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Declared and due now.
+    Pending,
+    /// Ready with their nodes, due now.
+    Ready,
+    /// Ready with their nodes, due spread over one sweep of 30 s.
+    Idle,
+}
+
+/// Makes `count` resources, each with its first attempt.
+pub(crate) async fn make(pool: &Pool, count: u32, state: State) -> anyhow::Result<()> {
+    let phase = if state == State::Pending { "Pending" } else { "Ready" };
+    let numbers = format!(
+        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers \
+         WHERE n < {count}) "
+    );
+    let due = match state {
+        State::Pending | State::Ready => "NOW()".to_owned(),
+        State::Idle => "LATER(n % 30000)".to_owned(),
+    };
+    let token = if state == State::Pending { "NULL" } else { "ID(c3)" };
+    let mut statements = vec![
+        format!(
+            "INSERT INTO resources (id, project_id, handle, labels) {numbers} \
+             SELECT ID(a1), projects.id, 'bench-' || n, '{{}}' FROM numbers, projects"
+        ),
+        format!(
+            "INSERT INTO provisioned_resources (id, resource_id, project_id, \
+             blueprint_version_id, cloud_credential_id, attempt, status, xr_name, \
+             bootstrap_token_id, parameter_values, due_at) {numbers} \
+             SELECT ID(b2), ID(a1), projects.id, blueprint_versions.id, cloud_credentials.id, \
+             1, '{phase}', 'bench-' || n, {token}, '{{}}', {due} \
+             FROM numbers, projects, blueprint_versions, cloud_credentials"
+        ),
+        format!(
+            "INSERT INTO phase_history (provisioned_resource_id, seq, to_phase, why) {numbers} \
+             SELECT ID(b2), 1, '{phase}', 'declared' FROM numbers"
+        ),
+    ];
+    if state != State::Pending {
+        statements.push(format!(
+            "INSERT INTO bootstrap_tokens (id, project_id, provisioned_resource_id, kind, hash, \
+             expires_at, hard_expires_at, consumed_at, consumed_by_node_id, \
+             consumed_public_key) {numbers} \
+             SELECT ID(c3), projects.id, ID(b2), 'node', HASH(n), LATER(3600000), \
+             LATER(86400000), NOW(), ID(d4), HASH(n) FROM numbers, projects"
+        ));
+        statements.push(format!(
+            "INSERT INTO nodes (id, project_id, resource_id, provisioned_resource_id, \
+             bootstrap_token_id, hostname, public_key, key_hash, capabilities) {numbers} \
+             SELECT ID(d4), projects.id, ID(a1), ID(b2), ID(c3), 'bench', HASH(n), HASH(n), \
+             '[\"drain\"]' FROM numbers, projects"
+        ));
+    }
+    for statement in statements {
+        pool.run(spelled(pool, &statement)).await?;
+    }
+    if let Pool::Postgres(_) = pool {
+        // As autovacuum would have done for rows that came in over a while.
+        pool.run("VACUUM ANALYZE".to_owned()).await?;
+    }
+    Ok(())
+}
+
+/// Spells `ID(kk)`, `HASH(n)`, `NOW()` and `LATER(milliseconds)` for the
+/// database. Ids are made of a mark for their kind and the number of the row.
+fn spelled(pool: &Pool, statement: &str) -> String {
+    const PREFIX: &str = "000000000000700080";
+    let mut statement = statement.to_owned();
+    for kind in ["a1", "b2", "c3", "d4"] {
+        let id = match pool {
+            Pool::Postgres(_) => {
+                format!("('{PREFIX}{kind}' || lpad(to_hex(n), 12, '0'))::uuid")
+            }
+            Pool::Sqlite(_) => format!("unhex('{PREFIX}{kind}' || printf('%012x', n))"),
+        };
+        statement = statement.replace(&format!("ID({kind})"), &id);
+    }
+    let (now, later, hash) = match pool {
+        Pool::Postgres(_) => (
+            "clock_timestamp()",
+            "clock_timestamp() + interval '1 millisecond' * (",
+            "decode(lpad(to_hex(n), 64, '0'), 'hex')",
+        ),
+        Pool::Sqlite(_) => (
+            "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
+            "CAST(unixepoch('subsec') * 1000000 AS INTEGER) + 1000 * (",
+            "unhex(printf('%064x', n))",
+        ),
+    };
+    let statement =
+        statement.replace("NOW()", now).replace("HASH(n)", hash).replace("LATER(", later);
+    match pool {
+        Pool::Postgres(_) => statement
+            .replace("'{}'", "'{}'::jsonb")
+            .replace("'[\"drain\"]'", "'[\"drain\"]'::jsonb"),
+        Pool::Sqlite(_) => statement,
+    }
+}

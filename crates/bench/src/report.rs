@@ -1,0 +1,63 @@
+//! The table, and the line that programs read.
+
+use serde_json::{Map, Value, json};
+
+/// A figure and what it has to hold.
+#[derive(Debug, Clone, Copy)]
+enum Limit {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Limit {
+    fn holds(self, value: f64) -> bool {
+        match self {
+            Self::AtMost(limit) => value <= limit,
+            Self::AtLeast(limit) => value >= limit,
+        }
+    }
+}
+
+/// What each figure is held to.
+const LIMITS: [(&str, Limit); 9] = [
+    ("next_ns", Limit::AtMost(20.0)),
+    ("transitions_vs_commits_postgres", Limit::AtLeast(1.0)),
+    ("transitions_vs_commits_sqlite", Limit::AtLeast(1.0)),
+    ("transitions_vs_commits_postgres_single", Limit::AtLeast(0.5)),
+    ("transitions_vs_commits_sqlite_single", Limit::AtLeast(0.5)),
+    ("ready_p99_ms", Limit::AtMost(250.0)),
+    ("ready_p99_other_replica_ms", Limit::AtMost(250.0)),
+    ("sweep_us_per_object", Limit::AtMost(100.0)),
+    ("bytes_per_idle_resource", Limit::AtMost(4_096.0)),
+];
+
+/// The figures so far.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    figures: Map<String, Value>,
+}
+
+impl Report {
+    /// Notes a figure and prints its row; `how` are the absolutes behind it.
+    pub(crate) fn note(&mut self, key: &str, value: f64, how: &str) {
+        let limit = LIMITS.iter().find(|(name, _)| *name == key).map(|(_, limit)| *limit);
+        let (held_to, verdict) = match limit {
+            None => (String::new(), ""),
+            Some(limit) => {
+                let text = match limit {
+                    Limit::AtMost(limit) => format!("≤ {limit}"),
+                    Limit::AtLeast(limit) => format!("≥ {limit}"),
+                };
+                (text, if limit.holds(value) { "holds" } else { "MISSED" })
+            }
+        };
+        println!("{key:40} {value:10.3}  {held_to:8} {verdict:7} {how}");
+        self.figures.insert(key.to_owned(), json!((value * 1e3).round() / 1e3));
+    }
+
+    /// The last line.
+    pub(crate) fn finish(self) {
+        println!();
+        println!("{}", Value::Object(self.figures));
+    }
+}

@@ -1,0 +1,115 @@
+//! A substrate that does at once what it is told, in memory.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use serde_json::json;
+use slipway_app::ports::substrate::{Address, Error, Substrate};
+use slipway_core::blueprint::Engine;
+use slipway_core::observation::{CompositeReport, LiveComposite};
+use slipway_core::secret::Secret;
+use slipway_render::cloud_init::bootstrap_token_in;
+use slipway_render::{RenderedComposite, composite};
+
+/// What it remembers of its objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Memory {
+    /// All that an engine would report.
+    Everything,
+    /// The hash of each, and nothing else: what a substrate would hold is not
+    /// part of what a resource costs us.
+    Hashes,
+}
+
+#[derive(Debug)]
+pub(crate) struct Instant {
+    memory: Memory,
+    objects: Mutex<HashMap<String, LiveComposite>>,
+    hashes: Mutex<HashMap<String, String>>,
+}
+
+impl Instant {
+    pub(crate) fn new(memory: Memory) -> Self {
+        Self { memory, objects: Mutex::default(), hashes: Mutex::default() }
+    }
+
+    /// The token that the object of this name carries.
+    pub(crate) fn token(&self, name: &str) -> Option<Secret> {
+        lock(&self.objects).get(name)?.injected.as_ref().and_then(bootstrap_token_in)
+    }
+
+    /// Objects that are there before anybody applied them, with the hash that
+    /// the first apply will repair.
+    pub(crate) fn adopt(&self, names: impl Iterator<Item = String>) {
+        let mut objects = lock(&self.objects);
+        objects.extend(names.map(|name| (name.clone(), live(&name, None))));
+    }
+
+    fn report(&self, name: &str) -> CompositeReport {
+        let found = match self.memory {
+            Memory::Everything => lock(&self.objects).get(name).cloned(),
+            // What was never applied here was made by the set-up.
+            Memory::Hashes => Some(live(name, lock(&self.hashes).get(name).cloned())),
+        };
+        found.map_or(CompositeReport::Absent, |live| CompositeReport::Present(Box::new(live)))
+    }
+}
+
+fn live(name: &str, owned_hash: Option<String>) -> LiveComposite {
+    LiveComposite {
+        uid: name.to_owned(),
+        ready: true,
+        failure: None,
+        terminating: false,
+        owned_hash: owned_hash.unwrap_or_default(),
+        carried: slipway_core::token::Carried::Nothing,
+        injected: None,
+        evidence: json!({ "engine": "instant" }),
+    }
+}
+
+/// Nothing is left half done by a panic in between.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[async_trait]
+impl Substrate for Instant {
+    fn engine(&self) -> Engine {
+        Engine::Local
+    }
+
+    async fn identity(&self) -> Result<String, Error> {
+        Ok("instant".to_owned())
+    }
+
+    async fn observe(&self, addresses: &[Address]) -> Vec<CompositeReport> {
+        addresses.iter().map(|address| self.report(&address.name)).collect()
+    }
+
+    async fn apply(&self, rendered: &RenderedComposite) -> Result<(), Error> {
+        let (name, object) = (rendered.name().to_owned(), rendered.expose_object());
+        let owned_hash = composite::owned_hash(object);
+        match self.memory {
+            Memory::Everything => {
+                let live = LiveComposite {
+                    carried: composite::carried(object),
+                    injected: composite::injected(object),
+                    ..live(&name, Some(owned_hash))
+                };
+                lock(&self.objects).insert(name, live);
+            }
+            Memory::Hashes => {
+                lock(&self.hashes).insert(name, owned_hash);
+            }
+        }
+        Ok(())
+    }
+
+    async fn delete(&self, address: &Address, _uid: &str) -> Result<(), Error> {
+        lock(&self.objects).remove(&address.name);
+        lock(&self.hashes).remove(&address.name);
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! Transitions per second against raw commits per second, in one run.
+//!
+//! 10,000 resources go from Pending to Ready. Counted is each change of phase
+//! that was recorded, with its history, its audit entry and its event where one
+//! exists: Pending to Enrolling, Enrolling to Ready. The ticks in between that
+//! mint a token, apply and change no phase are done in the same time and not
+//! counted. The nodes' own requests to enrol are made while the loops rest;
+//! their rate is shown apart.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use slipway_controller::resources::Batching;
+use slipway_testkit::postgres::Postgres;
+
+use crate::database::{Database, Kind, Pool};
+use crate::plane::{Plane, SWEEP};
+use crate::population::{self, State};
+use crate::raw;
+use crate::substrate::{self, Memory};
+
+/// One comparison.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Compared {
+    pub(crate) transitions_per_second: f64,
+    pub(crate) commits_before: f64,
+    pub(crate) commits_after: f64,
+    pub(crate) enrolments_per_second: f64,
+}
+
+impl Compared {
+    pub(crate) fn ratio(&self) -> f64 {
+        self.transitions_per_second / f64::midpoint(self.commits_before, self.commits_after)
+    }
+}
+
+pub(crate) async fn compare(
+    kind: Kind,
+    server: &Postgres,
+    resources: u32,
+    batching: Batching,
+) -> anyhow::Result<Compared> {
+    let database = Database::new(kind, server).await?;
+    let substrate = Arc::new(substrate::Instant::new(Memory::Everything));
+    let plane = Plane::open("bench", &database, &substrate).await?;
+    let pool = database.pool().await?;
+    raw::prepare(&pool).await?;
+    population::make(&pool, resources, State::Pending).await?;
+
+    let commits_before = raw::measure(&pool).await?;
+    let to_enrolling = walk(&plane, &pool, batching, ENROLLING).await?;
+    let started = Instant::now();
+    enrol_all(&plane, resources).await?;
+    let enrolled_in = started.elapsed();
+    let to_ready = walk(&plane, &pool, batching, READY).await?;
+    let commits_after = raw::measure(&pool).await?;
+
+    let transitions = pool.count(TRANSITIONS).await?;
+    anyhow::ensure!(transitions == 2 * i64::from(resources), "{transitions} transitions");
+    let audited = pool.count(AUDITED).await?;
+    anyhow::ensure!(audited == transitions, "{audited} audit entries of {transitions}");
+    let announced = pool.count(ANNOUNCED).await?;
+    anyhow::ensure!(announced == i64::from(resources), "{announced} events of Ready");
+    Ok(Compared {
+        transitions_per_second: f64::from(2 * resources) / (to_enrolling + to_ready).as_secs_f64(),
+        commits_before,
+        commits_after,
+        enrolments_per_second: f64::from(resources) / enrolled_in.as_secs_f64(),
+    })
+}
+
+/// Rows that are not there yet.
+const ENROLLING: &str = "SELECT count(*) FROM provisioned_resources WHERE status <> 'Enrolling'";
+const READY: &str = "SELECT count(*) FROM provisioned_resources WHERE status <> 'Ready'";
+const PARK: &str = "UPDATE provisioned_resources SET due_at = NULL \
+     WHERE status = 'Enrolling' AND lease_until IS NULL AND due_at IS NOT NULL";
+/// Lines of history that tell of a change.
+const TRANSITIONS: &str = "SELECT count(*) FROM phase_history WHERE from_phase IS NOT NULL";
+const AUDITED: &str =
+    "SELECT count(*) FROM audit_entries WHERE verb = 'provisioned_resource.phase'";
+const ANNOUNCED: &str =
+    "SELECT count(*) FROM outbox_events WHERE event_type = 'broker.ProvisionedResourceReady'";
+
+/// Runs the loops until no row is left behind; how long that took.
+async fn walk(
+    plane: &Plane,
+    pool: &Pool,
+    batching: Batching,
+    left: &'static str,
+) -> anyhow::Result<Duration> {
+    let started = Instant::now();
+    let running = plane.start(batching, SWEEP);
+    // Looking costs both sides time, so it is done rarely; the last look is at
+    // most this late, which makes the figure worse and not better.
+    while pool.count(left).await? > 0 {
+        anyhow::ensure!(started.elapsed() < Duration::from_secs(300), "the walk does not end");
+        // What waits for its node is looked at again and again, and here all
+        // wait until the last one does. Waiting is no transition: it is parked.
+        if left == ENROLLING {
+            pool.run(PARK.to_owned()).await?;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let took = started.elapsed();
+    running.stop().await?;
+    Ok(took)
+}
+
+async fn enrol_all(plane: &Plane, resources: u32) -> anyhow::Result<()> {
+    stream::iter(1..=resources)
+        .map(|number| async move {
+            let token = plane.substrate.token(&format!("bench-{number}"));
+            plane.enrol(token.ok_or_else(|| anyhow::anyhow!("no token for {number}"))?).await
+        })
+        .buffer_unordered(32)
+        .try_collect::<()>()
+        .await
+}

@@ -1,0 +1,23 @@
+//! `cargo xtask bench broker`: builds the benchmarks as what ships is built and
+//! runs them. What they measure is said in `docs/performance.md`.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::Context as _;
+
+use crate::command_line::Verdict;
+use crate::test::Cargo;
+
+/// Runs the benchmark with these arguments. Its last line is one JSON object.
+pub fn run(root: &Path, arguments: &[String]) -> anyhow::Result<Verdict> {
+    let cargo = Cargo::new(root);
+    cargo.run(&["build", "--release", "--package", "slipway-bench"], &[])?;
+    let program = cargo.built("release", "slipway-bench");
+    let status = Command::new(&program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .status()
+        .with_context(|| format!("cannot run {}", program.display()))?;
+    Ok(if status.success() { Verdict::Fine } else { Verdict::Failed })
+}

@@ -1,0 +1,81 @@
+//! The agents of a substrate root in the process table, and the directories
+//! of their nodes. An agent's directory is its last argument, and its name is
+//! that of the composite.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use slipway_testkit::process::{Process, Signal, processes_with_argument, send_signal};
+
+/// Living agents by the name of their composite.
+pub(super) fn living(root: &Path) -> anyhow::Result<BTreeMap<String, Vec<Process>>> {
+    let mut agents: BTreeMap<String, Vec<Process>> = BTreeMap::new();
+    let processes = processes_with_argument(&format!("agent node --dir {}", root.display()))
+        .context("cannot read the process table")?;
+    for process in processes {
+        let name = process.command_line.rsplit('/').next().unwrap_or_default().to_owned();
+        agents.entry(name).or_default().push(process);
+    }
+    Ok(agents)
+}
+
+/// Signals an agent. That it ended a moment ago is no error.
+pub(super) fn signal(pid: u32, signal: Signal) -> anyhow::Result<()> {
+    match send_signal(pid, signal) {
+        Err(error) if error.raw_os_error() != Some(NO_SUCH_PROCESS) => {
+            Err(error).with_context(|| format!("cannot signal the agent {pid}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+const NO_SUCH_PROCESS: i32 = 3;
+
+/// Node directories by the name of their composite, those that are being laid
+/// out or were retired included under the name they have then.
+pub(super) fn directories(root: &Path) -> anyhow::Result<BTreeMap<String, PathBuf>> {
+    let mut found = BTreeMap::new();
+    for namespace in entries(root)? {
+        if namespace.is_dir() {
+            for node in entries(&namespace)? {
+                let name = node.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                found.insert(name, node);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What is gone before it could be listed had no entries.
+fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let listed = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        listed => listed.with_context(|| format!("cannot list {}", folder.display()))?,
+    };
+    listed.map(|entry| Ok(entry?.path())).collect()
+}
+
+/// How often a person repeats `rm -r` that found a file which was not there
+/// when it listed the folder: the agent may be writing one.
+const REMOVALS: usize = 50;
+
+/// Removes a node directory as somebody with `rm -r` would. False if it was
+/// not there.
+pub(super) fn remove_by_hand(root: &Path, name: &str) -> anyhow::Result<bool> {
+    let Some(directory) = directories(root)?.remove(name) else {
+        return Ok(false);
+    };
+    for _ in 0..REMOVALS {
+        match fs::remove_dir_all(&directory) {
+            Ok(()) => return Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !directory.exists() => {
+                return Ok(true);
+            }
+            Err(_) => {}
+        }
+    }
+    anyhow::bail!("{} cannot be removed", directory.display())
+}

@@ -1,0 +1,82 @@
+//! As much of an HTTP client as loopback needs: one request per connection, in
+//! HTTP/1.0, so that an answer ends with its connection. A real client would
+//! bring its TLS stack into the build of `cargo xtask`.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::world::KEY;
+
+/// A control plane that is up answers within this even on a machine that is
+/// short of everything; one that does not is hung.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[derive(Debug)]
+pub(super) struct Request<'a> {
+    pub(super) method: &'a str,
+    pub(super) path: String,
+    pub(super) body: Option<Value>,
+}
+
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) body: Value,
+}
+
+/// Sends the request and leaves it at that.
+pub(super) fn send(port: u16, request: &Request<'_>) -> io::Result<TcpStream> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let body = request.body.as_ref().map(Value::to_string).unwrap_or_default();
+    let (method, path, length) = (request.method, &request.path, body.len());
+    let text = format!(
+        "{method} {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {KEY}\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(text.as_bytes())?;
+    Ok(stream)
+}
+
+/// Sends the request and reads the answer.
+pub(super) fn call(port: u16, request: &Request<'_>) -> io::Result<Answer> {
+    let mut stream = send(port, request)?;
+    let mut text = Vec::new();
+    stream.read_to_end(&mut text)?;
+    parse(&text).ok_or_else(|| io::Error::other("the connection ended before the answer did"))
+}
+
+fn parse(text: &[u8]) -> Option<Answer> {
+    let end = text.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let head = std::str::from_utf8(&text[..end]).ok()?;
+    let body = &text[end + 4..];
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
+    });
+    // A control plane that is killed while it answers closes the connection too.
+    if length.is_some_and(|length| length != body.len()) {
+        return None;
+    }
+    Some(Answer { status, body: serde_json::from_slice(body).unwrap_or(Value::Null) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn an_answer_is_taken_apart_and_half_of_one_is_none() {
+        let whole = b"HTTP/1.0 202 Accepted\r\ncontent-length: 8\r\n\r\n{\"a\": 1}";
+        let answer = parse(whole).unwrap();
+        assert_eq!((answer.status, answer.body["a"].as_u64()), (202, Some(1)));
+        assert!(parse(&whole[..whole.len() - 1]).is_none());
+        assert!(parse(b"HTTP/1.0 202 Acc").is_none());
+    }
+}

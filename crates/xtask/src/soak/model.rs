@@ -1,0 +1,97 @@
+//! What must be true: for each handle the resource that fills it, whether it
+//! is wanted, and what was done to it.
+
+use std::collections::VecDeque;
+
+use serde_json::Value;
+
+/// How many operations of a handle are remembered for a report.
+const REMEMBERED: usize = 40;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Ready,
+    Deleted,
+}
+
+/// One resource that was accepted.
+#[derive(Clone, Debug)]
+pub(super) struct Filling {
+    pub(super) resource: String,
+    pub(super) attempt: String,
+    pub(super) xr_name: String,
+    pub(super) wanted: Wanted,
+    /// Its agent was killed or frozen or lost its directory. Only then may its
+    /// drain need somebody to force it.
+    pub(super) agent_hurt: bool,
+}
+
+impl Filling {
+    /// From the answer to its declaration.
+    pub(super) fn of(resource: &Value) -> Option<Self> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        Some(Self {
+            resource: text(&resource["id"])?,
+            attempt: text(&resource["attempt"]["id"])?,
+            xr_name: text(&resource["attempt"]["xr_name"])?,
+            wanted: if resource["deletion_id"].is_null() { Wanted::Ready } else { Wanted::Deleted },
+            agent_hurt: false,
+        })
+    }
+}
+
+/// A request whose answer was lost with its control plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unsure {
+    Declared,
+    Deleted,
+}
+
+/// One handle.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) handle: String,
+    /// The resource that has the handle, as far as is known.
+    pub(super) current: Option<Filling>,
+    /// Those before it, not yet checked for good.
+    pub(super) before: Vec<Filling>,
+    pub(super) unsure: Option<Unsure>,
+    trace: VecDeque<String>,
+}
+
+impl Slot {
+    pub(super) fn new(number: usize) -> Self {
+        Self {
+            handle: format!("soak-{number}"),
+            current: None,
+            before: Vec::new(),
+            unsure: None,
+            trace: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn fill(&mut self, filling: Filling) {
+        self.before.extend(self.current.replace(filling));
+    }
+
+    pub(super) fn is_wanted(&self) -> bool {
+        self.current.as_ref().is_some_and(|filling| filling.wanted == Wanted::Ready)
+    }
+
+    pub(super) fn note(&mut self, line: String) {
+        if self.trace.len() == REMEMBERED {
+            self.trace.pop_front();
+        }
+        self.trace.push_back(line);
+    }
+
+    pub(super) fn trace(&self) -> impl Iterator<Item = &String> {
+        self.trace.iter()
+    }
+
+    /// What names this handle in logs.
+    pub(super) fn names(&self) -> Vec<&str> {
+        let fillings = self.current.iter().chain(&self.before);
+        fillings.flat_map(|filling| [&*filling.attempt, &*filling.xr_name]).collect()
+    }
+}

@@ -1,0 +1,227 @@
+//! What a soak is asked to do.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub const USAGE: &str = "\
+cargo xtask soak [OPTION...]
+
+  --minutes N | --seconds N       how long the schedule is            [1 minute]
+  --seed S                        the schedule is drawn from this     [1]
+  --scenario mixed|replicas       everything at random, or many resources while
+                                  control planes are killed and paused [mixed]
+  --database sqlite|postgres      [sqlite; postgres with two replicas]
+  --replicas 1|2                  control planes that share the work  [1; 2 for replicas]
+  --resources M                   handles that are used               [16; 200 for replicas]
+  --debug                         soak the debug build                [release]
+  --binary FILE                   soak this program, build nothing
+  --keep                          leave the folder with logs and nodes behind
+  --print                         only print the schedule
+
+The last line is one JSON object. Exit code 1 if anything was violated.
+";
+
+/// What is done at random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scenario {
+    /// Declarations, deletions and every fault.
+    Mixed,
+    /// All resources at once; only control planes are hurt.
+    Replicas,
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Mixed => "mixed",
+            Self::Replicas => "replicas",
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Database {
+    Sqlite,
+    Postgres,
+}
+
+impl fmt::Display for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sqlite => "sqlite",
+            Self::Postgres => "postgres",
+        })
+    }
+}
+
+/// Everything that can be asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    pub scenario: Scenario,
+    pub seed: u64,
+    pub seconds: u64,
+    pub database: Database,
+    pub replicas: usize,
+    pub resources: usize,
+    pub debug: bool,
+    pub binary: Option<PathBuf>,
+    pub keep: bool,
+    pub print: bool,
+}
+
+impl Options {
+    /// The claim of a control plane that is silent for longer is taken over.
+    /// The shortest that the product takes: a pause beyond it is over soon.
+    pub(super) const LEASE: Duration = Duration::from_secs(3);
+
+    /// What continuous integration runs: one minute, always the same schedule.
+    pub(super) fn in_test(binary: PathBuf) -> Self {
+        Self {
+            scenario: Scenario::Mixed,
+            seed: 20_260_101,
+            seconds: 60,
+            database: Database::Postgres,
+            replicas: 2,
+            resources: 12,
+            debug: true,
+            binary: Some(binary),
+            keep: false,
+            print: false,
+        }
+    }
+
+    /// Reads a command line; the error says what is wrong with it.
+    pub fn parse(arguments: &[String]) -> Result<Self, String> {
+        let mut given = Given::default();
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            let mut value =
+                || rest.next().cloned().ok_or_else(|| format!("`{argument}` needs a value"));
+            match argument.as_str() {
+                "--minutes" => {
+                    given.seconds = Some(number(argument, &value()?)?.saturating_mul(60));
+                }
+                "--seconds" => given.seconds = Some(number(argument, &value()?)?),
+                "--seed" => given.seed = Some(number(argument, &value()?)?),
+                "--replicas" => given.replicas = Some(number(argument, &value()?)?),
+                "--resources" => given.resources = Some(number(argument, &value()?)?),
+                "--scenario" => {
+                    given.scenario = Some(match value()?.as_str() {
+                        "mixed" => Scenario::Mixed,
+                        "replicas" => Scenario::Replicas,
+                        other => return Err(format!("there is no scenario `{other}`")),
+                    });
+                }
+                "--database" => {
+                    given.database = Some(match value()?.as_str() {
+                        "sqlite" => Database::Sqlite,
+                        "postgres" => Database::Postgres,
+                        other => return Err(format!("there is no database `{other}`")),
+                    });
+                }
+                "--binary" => given.binary = Some(PathBuf::from(value()?)),
+                "--debug" => given.debug = true,
+                "--keep" => given.keep = true,
+                "--print" => given.print = true,
+                other => return Err(format!("there is no option `{other}`")),
+            }
+        }
+        given.complete()
+    }
+}
+
+#[derive(Default)]
+struct Given {
+    scenario: Option<Scenario>,
+    seed: Option<u64>,
+    seconds: Option<u64>,
+    database: Option<Database>,
+    replicas: Option<u64>,
+    resources: Option<u64>,
+    debug: bool,
+    binary: Option<PathBuf>,
+    keep: bool,
+    print: bool,
+}
+
+impl Given {
+    fn complete(self) -> Result<Options, String> {
+        let scenario = self.scenario.unwrap_or(Scenario::Mixed);
+        let (many, two) = match scenario {
+            Scenario::Mixed => (16, 1),
+            Scenario::Replicas => (200, 2),
+        };
+        let replicas = match self.replicas.unwrap_or(two) {
+            1 => 1,
+            2 => 2,
+            _ => return Err("`--replicas` is 1 or 2".to_owned()),
+        };
+        let usual = if replicas == 2 { Database::Postgres } else { Database::Sqlite };
+        let database = self.database.unwrap_or(usual);
+        if replicas == 2 && database == Database::Sqlite {
+            return Err("two replicas share a database, and SQLite is one process's".to_owned());
+        }
+        let resources = match usize::try_from(self.resources.unwrap_or(many)) {
+            Ok(count @ 1..=1_000) => count,
+            _ => return Err("`--resources` is from 1 to 1000".to_owned()),
+        };
+        let seconds = self.seconds.unwrap_or(60);
+        if seconds == 0 {
+            return Err("a soak takes at least a second".to_owned());
+        }
+        Ok(Options {
+            scenario,
+            seed: self.seed.unwrap_or(1),
+            seconds,
+            database,
+            replicas,
+            resources,
+            debug: self.debug,
+            binary: self.binary,
+            keep: self.keep,
+            print: self.print,
+        })
+    }
+}
+
+fn number(option: &str, text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("`{option}` needs a number, and `{text}` is none"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Database, Options, Scenario};
+
+    fn parse(line: &str) -> Result<Options, String> {
+        let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Options::parse(&arguments)
+    }
+
+    #[test]
+    fn what_is_not_said_fits_the_rest() {
+        let plain = parse("--minutes 10 --seed 7").unwrap();
+        assert_eq!((plain.seconds, plain.seed, plain.replicas), (600, 7, 1));
+        assert_eq!((plain.scenario, plain.database), (Scenario::Mixed, Database::Sqlite));
+        let replicas = parse("--scenario replicas").unwrap();
+        assert_eq!((replicas.replicas, replicas.resources), (2, 200));
+        assert_eq!(replicas.database, Database::Postgres);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_name() {
+        for (line, named) in [
+            ("--replicas 3", "--replicas"),
+            ("--replicas 2 --database sqlite", "SQLite"),
+            ("--minutes soon", "soon"),
+            ("--seed", "--seed"),
+            ("--scenario calm", "calm"),
+            ("--resources 0", "--resources"),
+            ("--seconds 0", "a second"),
+            ("--faster", "--faster"),
+        ] {
+            let refused = parse(line).unwrap_err();
+            assert!(refused.contains(named), "{line}: {refused}");
+        }
+    }
+}

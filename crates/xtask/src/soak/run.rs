@@ -1,0 +1,215 @@
+//! The course of a soak: build, start, go through the schedule, take
+//! everything down, report.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use slipway_testkit::postgres::DATABASE_URL_VARIABLE;
+
+use super::agents;
+use super::events::Events;
+use super::model::Slot;
+use super::options::Options;
+use super::perform::Done;
+use super::report::Tally;
+use super::schedule::{Operation, Plan, Step, draw, fingerprint};
+use super::world::World;
+use crate::command_line::Verdict;
+use crate::test::Cargo;
+
+/// Everything that a soak knows while it runs.
+#[derive(Debug)]
+pub(super) struct Soak {
+    pub(super) world: World,
+    pub(super) slots: Vec<Slot>,
+    pub(super) events: Events,
+    pub(super) tally: Tally,
+    pub(super) violations: Vec<String>,
+    started: Instant,
+}
+
+/// Runs a soak on the workspace at `root`.
+pub fn run(root: &Path, options: &Options) -> anyhow::Result<Verdict> {
+    let steps = schedule(options);
+    println!("schedule {} of {} steps", fingerprint(&steps), steps.len());
+    if options.print {
+        for step in &steps {
+            println!("{:6} ms later {:?}", step.delay, step.operation);
+        }
+        return Ok(Verdict::Fine);
+    }
+    let binary = match &options.binary {
+        Some(binary) => binary.clone(),
+        None => build(root, options.debug)?,
+    };
+    let server = env::var(DATABASE_URL_VARIABLE).ok().filter(|url| !url.is_empty());
+    Ok(if go(options, &steps, &binary, server.as_deref())? {
+        Verdict::Fine
+    } else {
+        Verdict::Failed
+    })
+}
+
+/// The minute of continuous integration, on the binary that the tests built
+/// and the server that they used.
+pub fn run_in_test(root: &Path, server_url: &str) -> anyhow::Result<()> {
+    let binary = Cargo::new(root).built("debug", "slipway");
+    let options = Options::in_test(binary.clone());
+    let (seed, handles) = (options.seed, options.resources);
+    println!("by hand: cargo xtask soak --seed {seed} --replicas 2 --resources {handles} --debug");
+    if go(&options, &schedule(&options), &binary, Some(server_url))? {
+        Ok(())
+    } else {
+        bail!("something was violated")
+    }
+}
+
+fn schedule(options: &Options) -> Vec<Step> {
+    draw(&Plan {
+        scenario: options.scenario,
+        seed: options.seed,
+        seconds: options.seconds,
+        slots: options.resources,
+        planes: options.replicas,
+    })
+}
+
+fn build(root: &Path, debug: bool) -> anyhow::Result<PathBuf> {
+    let cargo = Cargo::new(root);
+    let mut arguments = vec!["build", "--package", "slipway"];
+    if !debug {
+        arguments.push("--release");
+    }
+    cargo.run(&arguments, &[])?;
+    Ok(cargo.built(if debug { "debug" } else { "release" }, "slipway"))
+}
+
+/// True if nothing was violated. `server` is a PostgreSQL that is there already.
+fn go(
+    options: &Options,
+    steps: &[Step],
+    binary: &Path,
+    server: Option<&str>,
+) -> anyhow::Result<bool> {
+    let started = Instant::now();
+    let mut soak = Soak {
+        world: World::start(options, binary, server)?,
+        slots: (0..options.resources).map(Slot::new).collect(),
+        events: Events::default(),
+        tally: Tally::default(),
+        violations: Vec::new(),
+        started,
+    };
+    let root = soak.world.root();
+    let went = soak.go_through(steps).and_then(|()| soak.take_down());
+    if let Err(error) = went {
+        soak.violation(None, &format!("{error:#}"));
+    }
+    if options.keep {
+        println!("kept: {}", soak.world.keep().display());
+    }
+    let Soak { world, tally, mut violations, .. } = soak;
+    drop(world);
+    // Ours are killed with the world, so that whatever is left got away.
+    let left = agents::living(&root)?;
+    if !left.is_empty() {
+        violations.push(format!("processes are left: {left:?}"));
+    }
+    let count = violations.len();
+    println!("{}", tally.last_line(options, &fingerprint(steps), started.elapsed(), count));
+    Ok(violations.is_empty())
+}
+
+impl Soak {
+    /// Stops at the first violation: what comes after it proves nothing.
+    fn go_through(&mut self, steps: &[Step]) -> anyhow::Result<()> {
+        for step in steps {
+            self.world.pass(Duration::from_millis(step.delay))?;
+            let done = self
+                .perform(step.operation)
+                .with_context(|| format!("while at {:?}", step.operation))?;
+            match done {
+                Done::Yes => self.tally.done(step.operation),
+                Done::Skipped => self.tally.skipped += 1,
+                Done::Refused => self.tally.refused += 1,
+            }
+            if !self.violations.is_empty() {
+                return Ok(());
+            }
+            if step.operation == Operation::Settle {
+                self.say();
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything is deleted, the handles are used once more, and nothing is
+    /// left but empty folders.
+    fn take_down(&mut self) -> anyhow::Result<()> {
+        for again in [true, false] {
+            if !self.violations.is_empty() {
+                return Ok(());
+            }
+            for slot in 0..self.slots.len() {
+                self.perform(Operation::Delete { slot })?;
+            }
+            self.settle()?;
+            if again && self.violations.is_empty() {
+                self.use_every_handle_again()?;
+            }
+        }
+        if self.violations.is_empty() {
+            self.world.stop()?;
+        }
+        Ok(())
+    }
+
+    fn use_every_handle_again(&mut self) -> anyhow::Result<()> {
+        // A few stand for all: the rest was shown by the schedule.
+        for slot in 0..self.slots.len().min(3) {
+            self.perform(Operation::Declare { slot, busy_seconds: 0 })?;
+        }
+        self.settle()
+    }
+
+    fn say(&self) {
+        let living = self.slots.iter().filter(|slot| slot.is_wanted()).count();
+        println!(
+            "{:5} s: at rest with {living} resources; {} operations, {} events, {} declared so far",
+            self.started.elapsed().as_secs(),
+            self.tally.operations,
+            self.tally.events,
+            self.tally.resources,
+        );
+    }
+
+    /// Notes what was done to a slot.
+    pub(super) fn note(&mut self, slot: usize, line: &str) {
+        let at = self.started.elapsed().as_secs_f64();
+        self.slots[slot].note(format!("{at:9.3} s {line}"));
+    }
+
+    /// Notes what was done to all of them.
+    pub(super) fn note_all(&mut self, line: &str) {
+        for slot in 0..self.slots.len() {
+            self.note(slot, line);
+        }
+    }
+
+    /// Something is not as it must be: says so, with all that is known of it.
+    pub(super) fn violation(&mut self, slot: Option<usize>, text: &str) {
+        eprintln!("\nVIOLATION at {:.3} s: {text}", self.started.elapsed().as_secs_f64());
+        if let Some(slot) = slot.map(|slot| &self.slots[slot]) {
+            eprintln!("what was done to {}:", slot.handle);
+            for line in slot.trace() {
+                eprintln!("  {line}");
+            }
+            for (number, plane) in self.world.planes.iter().enumerate() {
+                eprintln!("the log of plane {number} on it:\n{}", plane.log_tail(&slot.names()));
+            }
+        }
+        self.violations.push(text.to_owned());
+    }
+}

@@ -1,0 +1,389 @@
+//! The schedule: what is done, to what, after which delay. A pure function of
+//! its [`Plan`], drawn as a whole before anything is started.
+//!
+//! Handles are numbered *slots*. The schedule believes that every declaration
+//! and deletion is accepted; where the product is slower than that, an
+//! operation finds nothing to do and is counted as skipped.
+
+use std::fmt::Write as _;
+
+use super::options::{Options, Scenario};
+use super::random::Random;
+
+/// What the schedule depends on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) scenario: Scenario,
+    pub(super) seed: u64,
+    pub(super) seconds: u64,
+    pub(super) slots: usize,
+    pub(super) planes: usize,
+}
+
+/// How a control plane is hurt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hurt {
+    /// SIGKILL, started again after so long.
+    Kill { down: u64 },
+    /// SIGSTOP for longer than its lease, then SIGCONT.
+    Pause { frozen: u64 },
+}
+
+/// One thing to do. Times are in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    Declare {
+        slot: usize,
+        busy_seconds: u64,
+    },
+    /// Of a handle that is in use.
+    DeclareAgain {
+        slot: usize,
+    },
+    Delete {
+        slot: usize,
+    },
+    DeleteTwice {
+        slot: usize,
+    },
+    ForceDrain {
+        slot: usize,
+    },
+    FreezeAgent {
+        slot: usize,
+        frozen: u64,
+    },
+    KillAgent {
+        slot: usize,
+    },
+    RemoveDirectory {
+        slot: usize,
+    },
+    HurtPlane {
+        plane: usize,
+        hurt: Hurt,
+    },
+    /// A request whose answer nobody gets: the control plane is killed first.
+    DeclareUnanswered {
+        slot: usize,
+        plane: usize,
+        after: u64,
+        down: u64,
+    },
+    DeleteUnanswered {
+        slot: usize,
+        plane: usize,
+        after: u64,
+        down: u64,
+    },
+    /// A control plane is hurt the moment it took a declaration; the other one
+    /// has to go on with it once the lease is over.
+    TakeOver {
+        slot: usize,
+        plane: usize,
+        hurt: Hurt,
+    },
+    Wait,
+    /// Everything done to processes is undone; the world comes to rest and is
+    /// checked.
+    Settle,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    /// Since the step before it.
+    pub(super) delay: u64,
+    pub(super) operation: Operation,
+}
+
+/// One round: so long at random, and about as long as the rest to settle.
+const ROUND: u64 = 15_000;
+const ROUND_AT_RANDOM: u64 = 12_000;
+
+const LEASE: u64 = Options::LEASE.as_millis() as u64;
+
+/// The whole schedule.
+pub(super) fn draw(plan: &Plan) -> Vec<Step> {
+    let mut drawing = Drawing {
+        random: Random::new(plan.seed),
+        declared: vec![false; plan.slots],
+        planes: plan.planes,
+        steps: Vec::new(),
+        now: 0,
+    };
+    match plan.scenario {
+        Scenario::Mixed => {
+            for _ in 0..(plan.seconds * 1_000).div_ceil(ROUND) {
+                drawing.mixed_round();
+            }
+        }
+        Scenario::Replicas => drawing.replicas(plan.seconds * 1_000),
+    }
+    drawing.steps
+}
+
+/// A short text by which two runs can be seen to have the same schedule:
+/// FNV-1a over its steps.
+pub(super) fn fingerprint(steps: &[Step]) -> String {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut text = String::new();
+    for step in steps {
+        text.clear();
+        let _infallible = write!(text, "{step:?}");
+        for byte in text.bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    format!("{hash:016x}")
+}
+
+struct Drawing {
+    random: Random,
+    /// As the schedule believes.
+    declared: Vec<bool>,
+    planes: usize,
+    steps: Vec<Step>,
+    now: u64,
+}
+
+impl Drawing {
+    fn mixed_round(&mut self) {
+        let until = self.now + ROUND_AT_RANDOM;
+        while self.now < until {
+            let delay = self.random.between(10, 300);
+            self.mixed_step(delay);
+        }
+        self.push(0, Operation::Settle);
+    }
+
+    /// Weights out of 100. Declarations come to about twice the deletions, so
+    /// that most handles are in use and there is something to hurt.
+    fn mixed_step(&mut self, delay: u64) {
+        let (free, used) = (self.slots(false), self.slots(true));
+        let dice = self.random.between(0, 100);
+        let (a_free, a_used) = (self.random.pick(&free), self.random.pick(&used));
+        match (dice, a_free, a_used) {
+            (0..38, Some(slot), _) => self.declare(delay, slot),
+            (38..44, _, Some(slot)) => self.delete(delay, Operation::Delete { slot }, slot),
+            (44..46, _, Some(slot)) => self.delete(delay, Operation::DeleteTwice { slot }, slot),
+            (46..51, Some(slot), _) => {
+                // Deleted while it comes up, at any point of that.
+                self.declare(delay, slot);
+                let later = self.random.between(0, 700);
+                self.delete(later, Operation::Delete { slot }, slot);
+            }
+            (51..53, _, Some(slot)) => self.push(delay, Operation::DeclareAgain { slot }),
+            (53..61, _, Some(slot)) => {
+                let frozen = self.random.between(300, 6_000);
+                self.push(delay, Operation::FreezeAgent { slot, frozen });
+            }
+            (61..69, _, Some(slot)) => self.push(delay, Operation::KillAgent { slot }),
+            (69..75, _, Some(slot)) => self.push(delay, Operation::RemoveDirectory { slot }),
+            (75..80, _, Some(slot)) => {
+                self.push(delay, Operation::FreezeAgent { slot, frozen: 8_000 });
+                self.delete(0, Operation::Delete { slot }, slot);
+                let later = self.random.between(200, 2_500);
+                self.push(later, Operation::ForceDrain { slot });
+            }
+            (80..86, _, _) => {
+                let (plane, down) = (self.plane(), self.random.between(100, 3_000));
+                self.push(delay, Operation::HurtPlane { plane, hurt: Hurt::Kill { down } });
+            }
+            (86..90, _, _) => {
+                let plane = self.plane();
+                let hurt = self.pause();
+                self.push(delay, Operation::HurtPlane { plane, hurt });
+            }
+            (90..93, Some(slot), _) => {
+                let (plane, after, down) = self.unanswered();
+                self.push(delay, Operation::DeclareUnanswered { slot, plane, after, down });
+                self.declared[slot] = true;
+            }
+            (93..96, _, Some(slot)) => {
+                let (plane, after, down) = self.unanswered();
+                let operation = Operation::DeleteUnanswered { slot, plane, after, down };
+                self.delete(delay, operation, slot);
+            }
+            (96..100, Some(slot), _) if self.planes > 1 => {
+                let (plane, hurt) = (self.plane(), self.hurt());
+                self.push(delay, Operation::TakeOver { slot, plane, hurt });
+                self.declared[slot] = true;
+            }
+            (_, Some(slot), _) => self.declare(delay, slot),
+            (_, None, Some(slot)) => self.delete(delay, Operation::Delete { slot }, slot),
+            (_, None, None) => {}
+        }
+    }
+
+    /// Everything is declared, then control planes are hurt one after the
+    /// other, then everything is deleted while that goes on for a little.
+    fn replicas(&mut self, until: u64) {
+        // The last handles are kept for takeovers.
+        let kept = (self.declared.len() / 20).max(1);
+        let (many, few) = (self.declared.len() - kept, kept);
+        for slot in 0..many {
+            let delay = self.random.between(0, 40);
+            self.declare(delay, slot);
+        }
+        let mut taken_over = 0;
+        while self.now < until {
+            let (plane, hurt) = (self.plane(), self.hurt());
+            let delay = self.random.between(300, 1_500);
+            if taken_over < few && self.random.between(0, 3) == 0 {
+                let slot = many + taken_over;
+                self.push(delay, Operation::TakeOver { slot, plane, hurt });
+                self.declared[slot] = true;
+                taken_over += 1;
+            } else {
+                self.push(delay, Operation::HurtPlane { plane, hurt });
+            }
+            self.wait_out(hurt);
+        }
+        for slot in self.slots(false) {
+            self.declare(0, slot);
+        }
+        self.push(0, Operation::Settle);
+        for slot in self.slots(true) {
+            let delay = self.random.between(0, 40);
+            self.delete(delay, Operation::Delete { slot }, slot);
+            if slot % 40 == 20 {
+                let (plane, hurt) = (self.plane(), self.hurt());
+                self.push(0, Operation::HurtPlane { plane, hurt });
+            }
+        }
+        self.push(0, Operation::Settle);
+    }
+
+    /// One of two is hurt at a time: with both away there is nobody to prove
+    /// anything.
+    fn wait_out(&mut self, hurt: Hurt) {
+        let (Hurt::Kill { down: away } | Hurt::Pause { frozen: away }) = hurt;
+        self.push(away, Operation::Wait);
+    }
+
+    fn slots(&self, declared: bool) -> Vec<usize> {
+        (0..self.declared.len()).filter(|slot| self.declared[*slot] == declared).collect()
+    }
+
+    fn plane(&mut self) -> usize {
+        let planes: Vec<usize> = (0..self.planes).collect();
+        self.random.pick(&planes).unwrap_or(0)
+    }
+
+    fn hurt(&mut self) -> Hurt {
+        if self.random.between(0, 2) == 0 {
+            Hurt::Kill { down: self.random.between(200, 3_000) }
+        } else {
+            self.pause()
+        }
+    }
+
+    fn pause(&mut self) -> Hurt {
+        Hurt::Pause { frozen: LEASE + self.random.between(300, 2_500) }
+    }
+
+    fn unanswered(&mut self) -> (usize, u64, u64) {
+        (self.plane(), self.random.between(0, 25), self.random.between(100, 1_500))
+    }
+
+    fn declare(&mut self, delay: u64, slot: usize) {
+        // Most nodes have nothing to finish; some hold their drain for a while.
+        let busy_seconds = self.random.between(0, 8).saturating_sub(5);
+        self.push(delay, Operation::Declare { slot, busy_seconds });
+        self.declared[slot] = true;
+    }
+
+    fn delete(&mut self, delay: u64, operation: Operation, slot: usize) {
+        self.push(delay, operation);
+        self.declared[slot] = false;
+    }
+
+    fn push(&mut self, delay: u64, operation: Operation) {
+        self.now += delay + self.nominal(operation);
+        self.steps.push(Step { delay, operation });
+    }
+
+    /// About how long an operation keeps the schedule waiting, so that a round
+    /// is about as long as it says: a takeover is watched to its end, and with
+    /// the only control plane away there is nobody to ask.
+    fn nominal(&self, operation: Operation) -> u64 {
+        const START: u64 = 700;
+        match operation {
+            Operation::TakeOver { .. } => LEASE + 500,
+            Operation::HurtPlane { hurt, .. } if self.planes == 1 => match hurt {
+                Hurt::Kill { down } => down + START,
+                Hurt::Pause { frozen } => frozen,
+            },
+            Operation::DeclareUnanswered { down, .. }
+            | Operation::DeleteUnanswered { down, .. }
+                if self.planes == 1 =>
+            {
+                down + START
+            }
+            _ => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Operation, Plan, Scenario, Step, draw, fingerprint};
+
+    const PLAN: Plan =
+        Plan { scenario: Scenario::Mixed, seed: 1, seconds: 600, slots: 16, planes: 2 };
+
+    #[test]
+    fn the_same_seed_is_the_same_schedule_and_another_is_another() {
+        assert_eq!(draw(&PLAN), draw(&PLAN));
+        let other = draw(&Plan { seed: 2, ..PLAN });
+        assert_ne!(fingerprint(&draw(&PLAN)), fingerprint(&other));
+        let longer = draw(&Plan { seconds: 1_200, ..PLAN });
+        assert!(longer.starts_with(&draw(&PLAN)), "a longer soak begins like a shorter one");
+    }
+
+    /// Ten minutes do everything that the soak can do.
+    #[test]
+    fn every_operation_is_drawn_and_every_round_settles() {
+        let steps = draw(&PLAN);
+        let name = |step: &Step| {
+            let text = format!("{:?}", step.operation);
+            text.split([' ', '{']).next().unwrap_or_default().to_owned()
+        };
+        let drawn: std::collections::BTreeSet<String> = steps.iter().map(name).collect();
+        for expected in [
+            "Declare",
+            "DeclareAgain",
+            "DeclareUnanswered",
+            "Delete",
+            "DeleteTwice",
+            "DeleteUnanswered",
+            "ForceDrain",
+            "FreezeAgent",
+            "HurtPlane",
+            "KillAgent",
+            "RemoveDirectory",
+            "Settle",
+            "TakeOver",
+        ] {
+            assert!(drawn.contains(expected), "{expected} is not in {drawn:?}");
+        }
+        let settled = steps.iter().filter(|step| step.operation == Operation::Settle).count();
+        assert_eq!(settled, 600 / 15);
+        assert_eq!(steps.last().map(|step| step.operation), Some(Operation::Settle));
+    }
+
+    #[test]
+    fn replicas_are_hurt_one_at_a_time_and_everything_is_deleted() {
+        let plan = Plan { scenario: Scenario::Replicas, seconds: 60, slots: 200, ..PLAN };
+        let steps = draw(&plan);
+        let count = |wanted: fn(&Operation) -> bool| {
+            steps.iter().filter(|step| wanted(&step.operation)).count()
+        };
+        let declared = count(|operation| {
+            matches!(operation, Operation::Declare { .. } | Operation::TakeOver { .. })
+        });
+        assert_eq!(declared, 200);
+        assert_eq!(count(|operation| matches!(operation, Operation::Delete { .. })), declared);
+        assert!(count(|operation| matches!(operation, Operation::HurtPlane { .. })) > 10);
+    }
+}

@@ -1,0 +1,322 @@
+//! The world under soak: control planes, their database, their substrate root,
+//! and what was done to processes and is to be undone at its time.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use serde_json::Value;
+use slipway_testkit::ports::lasting_loopback_port;
+use slipway_testkit::postgres::{self, Postgres, TestDatabase};
+use slipway_testkit::process::Signal;
+
+use super::agents;
+use super::http::{self, Answer, Request};
+use super::options::{Database, Options};
+use super::plane::{Plane, Settings, State};
+use super::schedule::Hurt;
+
+/// The admin key of every control plane of a soak. Loopback only.
+pub(super) const KEY: &str = "slipway_soaksoak_abcdefghijkmnopqrstuvwxyz";
+
+/// A start takes a second; with the machine full of others a few.
+const START_LIMIT: Duration = Duration::from_secs(40);
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What ends a fault.
+#[derive(Clone, Copy, Debug)]
+enum Undo {
+    StartPlane(usize),
+    ResumePlane(usize),
+    ThawAgent(u32),
+}
+
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) planes: Vec<Plane>,
+    settings: Settings,
+    undo: Vec<(Instant, Undo)>,
+    /// Whose turn it is to be asked.
+    turn: usize,
+    // Dropped in this order: databases go before their server.
+    _database: Option<TestDatabase>,
+    _server: Option<Postgres>,
+    folder: tempfile::TempDir,
+}
+
+impl World {
+    /// Makes everything and starts the control planes.
+    pub(super) fn start(
+        options: &Options,
+        binary: &Path,
+        server: Option<&str>,
+    ) -> anyhow::Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix("slipway-soak-")
+            .tempdir()
+            .context("cannot make a folder")?;
+        // A copy: a soak takes hours, and the build goes on beside it.
+        let own_binary = folder.path().join("slipway");
+        fs::copy(binary, &own_binary)
+            .with_context(|| format!("cannot copy {}", binary.display()))?;
+        let (server, database) = match options.database {
+            Database::Sqlite => (None, None),
+            Database::Postgres => {
+                let (server, database) = make_database(server)?;
+                (Some(server), Some(database))
+            }
+        };
+        let settings = Settings {
+            binary: own_binary,
+            // As processes show it in their arguments.
+            folder: folder.path().canonicalize()?,
+            database_url: database.as_ref().map(|database| database.url().to_owned()),
+            // A hundred heartbeats a second leave two cores room for the rest.
+            heartbeat: Duration::from_millis(200)
+                .max(Duration::from_millis(10) * u32::try_from(options.resources).unwrap_or(1)),
+        };
+        let mut planes = Vec::new();
+        for number in 0..options.replicas {
+            planes.push(Plane::new(number, lasting_loopback_port()?, &settings));
+        }
+        let mut world = Self {
+            planes,
+            settings,
+            undo: Vec::new(),
+            turn: 0,
+            _database: database,
+            _server: server,
+            folder,
+        };
+        for plane in 0..world.planes.len() {
+            world.planes[plane].start(&world.settings)?;
+            world.wait_until_up()?;
+        }
+        Ok(world)
+    }
+
+    pub(super) fn root(&self) -> PathBuf {
+        self.settings.substrate_root()
+    }
+
+    /// Lets time pass, and ends faults whose time has come.
+    pub(super) fn pass(&mut self, time: Duration) -> anyhow::Result<()> {
+        let end = Instant::now() + time;
+        loop {
+            self.undo_due(Instant::now())?;
+            for plane in &mut self.planes {
+                plane.look()?;
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            nap(left.min(LOOK));
+        }
+    }
+
+    /// Ends every fault now, and waits until every control plane answers.
+    pub(super) fn undo_all(&mut self) -> anyhow::Result<()> {
+        let far = Instant::now() + Duration::from_secs(86_400);
+        self.undo_due(far)?;
+        self.wait_until_up()
+    }
+
+    fn undo_due(&mut self, now: Instant) -> anyhow::Result<()> {
+        let (due, later) = self.undo.drain(..).partition(|(at, _)| *at <= now);
+        self.undo = later;
+        for (_, undo) in due {
+            match undo {
+                Undo::StartPlane(plane) => self.planes[plane].start(&self.settings)?,
+                Undo::ResumePlane(plane) => self.planes[plane].resume()?,
+                Undo::ThawAgent(pid) => {
+                    // Its id may have been given away since it was frozen.
+                    let living = agents::living(&self.root())?;
+                    if living.values().flatten().any(|process| process.pid == pid) {
+                        agents::signal(pid, Signal::Continue)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_until_up(&mut self) -> anyhow::Result<()> {
+        let limit = Instant::now() + START_LIMIT;
+        let is_starting = |plane: &Plane| plane.state == State::Starting;
+        while self.planes.iter().any(is_starting) {
+            self.pass(LOOK)?;
+            if Instant::now() > limit {
+                let logs: Vec<_> = self.planes.iter().map(|plane| plane.log_tail(&[])).collect();
+                bail!("a control plane did not come up in {START_LIMIT:?}:\n{}", logs.join("\n\n"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Hurts a control plane that is up; false if it is not.
+    pub(super) fn hurt(&mut self, plane: usize, hurt: Hurt) -> anyhow::Result<bool> {
+        if self.planes[plane].state != State::Up {
+            return Ok(false);
+        }
+        let (time, undo) = match hurt {
+            Hurt::Kill { down } => {
+                self.planes[plane].kill();
+                (down, Undo::StartPlane(plane))
+            }
+            Hurt::Pause { frozen } => {
+                self.planes[plane].pause()?;
+                (frozen, Undo::ResumePlane(plane))
+            }
+        };
+        self.undo.push((Instant::now() + Duration::from_millis(time), undo));
+        Ok(true)
+    }
+
+    /// Freezes an agent for a while.
+    pub(super) fn freeze(&mut self, pid: u32, frozen: u64) -> anyhow::Result<()> {
+        agents::signal(pid, Signal::Stop)?;
+        let until = Instant::now() + Duration::from_millis(frozen);
+        self.undo.push((until, Undo::ThawAgent(pid)));
+        Ok(())
+    }
+
+    /// A control plane that is up, each in turn; waits for one if none is.
+    pub(super) fn any_up(&mut self) -> anyhow::Result<usize> {
+        let limit = Instant::now() + START_LIMIT;
+        loop {
+            let count = self.planes.len();
+            self.turn += 1;
+            let found = (0..count)
+                .map(|offset| (self.turn + offset) % count)
+                .find(|plane| self.planes[*plane].state == State::Up);
+            if let Some(plane) = found {
+                return Ok(plane);
+            }
+            if Instant::now() > limit {
+                bail!("no control plane came up in {START_LIMIT:?}");
+            }
+            self.pass(LOOK)?;
+        }
+    }
+
+    /// Asks a control plane that is up.
+    pub(super) fn call(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: Option<Value>,
+    ) -> anyhow::Result<Answer> {
+        let plane = self.any_up()?;
+        self.call_at(plane, method, path, body)
+    }
+
+    /// Asks this control plane.
+    pub(super) fn call_at(
+        &self,
+        plane: usize,
+        method: &str,
+        path: &str,
+        body: Option<Value>,
+    ) -> anyhow::Result<Answer> {
+        let request = Request { method, path: path.to_owned(), body };
+        let port = self.planes[plane].port;
+        http::call(port, &request).with_context(|| {
+            let log = self.planes[plane].log_tail(&[]);
+            format!("plane {plane} is up and does not answer {method} {path}; its log:\n{log}")
+        })
+    }
+
+    /// Reads what must be there.
+    pub(super) fn get(&mut self, path: &str) -> anyhow::Result<Value> {
+        let answer = self.call("GET", path, None)?;
+        if answer.status != 200 {
+            bail!("GET {path} is answered {}: {}", answer.status, answer.body);
+        }
+        Ok(answer.body)
+    }
+
+    /// Every item of a list, page by page.
+    pub(super) fn list(
+        &mut self,
+        path: &str,
+        mut cursor: Option<String>,
+        key: &str,
+    ) -> anyhow::Result<Vec<Value>> {
+        const PAGE: usize = 500;
+        let mut items = Vec::new();
+        loop {
+            let after = cursor.as_ref().map(|cursor| format!("&cursor={cursor}"));
+            let page = self.get(&format!("{path}?limit={PAGE}{}", after.unwrap_or_default()))?;
+            let Value::Array(page) = page else { bail!("GET {path} is not answered by a list") };
+            let full = page.len() == PAGE;
+            items.extend(page);
+            let last = items.last().map(|item| &item[key]);
+            cursor = last.map(|last| last.as_str().map_or_else(|| last.to_string(), str::to_owned));
+            if !full {
+                return Ok(items);
+            }
+        }
+    }
+
+    /// Ends every control plane by SIGTERM; those that do not obey are named.
+    pub(super) fn stop(&mut self) -> anyhow::Result<()> {
+        for plane in &mut self.planes {
+            plane.terminate()?;
+        }
+        let limit = Instant::now() + START_LIMIT;
+        for (number, plane) in self.planes.iter_mut().enumerate() {
+            let status = loop {
+                if let Some(status) = plane.ended()? {
+                    break status;
+                }
+                if Instant::now() > limit {
+                    bail!("plane {number} does not end on SIGTERM:\n{}", plane.log_tail(&[]));
+                }
+                nap(LOOK);
+            };
+            if !status.success() {
+                bail!("plane {number} ended with {status}:\n{}", plane.log_tail(&[]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves the folder behind and says where it is.
+    pub(super) fn keep(&mut self) -> PathBuf {
+        self.folder.disable_cleanup(true);
+        self.folder.path().to_owned()
+    }
+}
+
+impl Drop for World {
+    /// Control planes first, so that none starts an agent again.
+    fn drop(&mut self) {
+        for plane in &mut self.planes {
+            plane.kill();
+        }
+        for process in agents::living(&self.root()).unwrap_or_default().values().flatten() {
+            if let Err(error) = agents::signal(process.pid, Signal::Kill) {
+                eprintln!("{error:#}");
+            }
+        }
+    }
+}
+
+/// Lets a moment pass.
+#[expect(clippy::disallowed_methods, reason = "a schedule is made of pauses")]
+pub(super) fn nap(time: Duration) {
+    std::thread::sleep(time);
+}
+
+fn make_database(server: Option<&str>) -> anyhow::Result<(Postgres, TestDatabase)> {
+    let server = match server {
+        Some(url) => Postgres::at(url)?,
+        None => Postgres::start(postgres::Options::default())?
+            .context("PostgreSQL is not installed (apt-get install postgresql)")?,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let database = runtime.block_on(server.database("soak"));
+    Ok((server, database))
+}
