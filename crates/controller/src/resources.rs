@@ -63,19 +63,19 @@ impl ResourceLoop {
     pub const NAME: &'static str = "resources";
     /// The probe's published name.
     pub const PROBE: &'static str = "provisioning-broker-reconcile";
-    /// How the driver paces this loop. Four batches under way keep the database
-    /// busy while others wait for a commit; a batch is small enough that its
-    /// outside actions, 32 at once, fit into a lease if they take up to 5 s.
-    /// The poll is what another replica's enrolment waits for at most; with a
-    /// tick after it, it stays under 250 ms.
+    /// How the driver paces this loop. Eight batches under way keep the database
+    /// busy while others wait for an answer or a commit; a batch is small enough
+    /// that its outside actions, 16 at once, fit into two thirds of a lease if
+    /// they take up to 2.5 s each. The poll is what an enrolment at another
+    /// replica waits for at most; with a tick after it, it stays under 250 ms.
     pub const PACING: Pacing = Pacing {
-        slots: 512,
+        slots: 1_024,
         batch: 128,
         poll: Duration::from_millis(200),
         lease: Duration::from_secs(30),
     };
     /// Objects of one batch that are acted on at once.
-    const CONCURRENCY: usize = 32;
+    const CONCURRENCY: usize = 16;
     /// How soon a tick that failed inside us is tried again.
     const AFTER_FAULT: Duration = Duration::from_secs(1);
 

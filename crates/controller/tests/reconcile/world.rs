@@ -94,11 +94,7 @@ impl World {
     /// `None` where there is no PostgreSQL.
     pub(crate) async fn postgres(test: &str) -> Option<Self> {
         let database = postgres::shared(test).await?.database("reconcile").await;
-        // Half of the server's time would be planning: on tables this small a
-        // plan for the values at hand always looks worth making anew.
-        let separator = if database.url().contains('?') { '&' } else { '?' };
-        let url =
-            format!("{}{separator}options[plan_cache_mode]=force_generic_plan", database.url());
+        let url = database.url().to_owned();
         Some(Self::on(&url, Keeper::Database { _database: database }).await)
     }
 

@@ -65,7 +65,7 @@ pub(super) async fn start(
     let mut tasks = JoinSet::new();
     tasks.spawn(drive(
         resources,
-        Pacing { lease: config.lease, ..Pacing::default() },
+        Pacing { lease: config.lease, ..ResourceLoop::PACING },
         surroundings(Arc::clone(&context.wakes.attempts)),
         Arc::clone(&view.resources_status),
         shutdown.clone(),

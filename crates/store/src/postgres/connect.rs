@@ -84,15 +84,16 @@ impl Backend {
 /// 10 s of waiting for one means the same. The isolation is pinned because a
 /// server-wide default of another level would break the locking rules.
 ///
-/// Plans are made once per connection: our statements look rows up by key, for
-/// which one plan is as good as another, and planning the eight tables of a
-/// snapshot for each list of ids anew took longer than reading them.
+/// Joins are done in the order in which they are written, which goes along
+/// keys: choosing an order for the eight tables of a snapshot took the planner
+/// longer than reading them. (Plans that are made once and kept were tried and
+/// are worse: one made while a table is empty scans it when it is full.)
 fn with_limits(options: PgConnectOptions) -> PgConnectOptions {
     options.application_name("slipway").options([
         ("statement_timeout", "30s"),
         ("lock_timeout", "10s"),
         ("default_transaction_isolation", "read committed"),
-        ("plan_cache_mode", "force_generic_plan"),
+        ("join_collapse_limit", "1"),
     ])
 }
 

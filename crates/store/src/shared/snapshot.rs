@@ -84,8 +84,7 @@ pub(super) async fn load(
     let list: IdList = ids.iter().map(|id| id.as_uuid()).collect();
     let nodes = sqlx::query(sql!(
         "SELECT * FROM nodes WHERE provisioned_resource_id ",
-        (one_of "$1"),
-        " ORDER BY id"
+        (one_of "$1")
     ))
     .bind(list)
     .fetch_all(&mut *connection)
@@ -94,7 +93,8 @@ pub(super) async fn load(
 }
 
 /// The same with the resources locked by the caller and the nodes locked here,
-/// in the order of their ids. Reading and locking them is one statement: what
+/// in one order (not by id alone: that order invites a walk over all nodes).
+/// Reading and locking them is one statement: what
 /// it answers is what was locked, also after a wait, and a node that it does
 /// not see could only come from a decision about the same resource.
 pub(super) async fn load_locked(
@@ -105,7 +105,7 @@ pub(super) async fn load_locked(
     let nodes = sqlx::query(sql!(
         "SELECT * FROM nodes WHERE provisioned_resource_id ",
         (one_of "$1"),
-        " ORDER BY id",
+        " ORDER BY provisioned_resource_id, id",
         for_update
     ))
     .bind(list)

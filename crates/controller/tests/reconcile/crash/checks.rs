@@ -111,12 +111,6 @@ fn check_state(seen: &ResourceSnapshot, filling: &Filling, wrong: &mut Vec<Strin
     if seen.deletion.is_some() != leaving || seen.resource.deleted_at.is_some() != leaving {
         wrong.push(format!("in {phase} the deletion is {:?}", seen.deletion));
     }
-    let open = |seen: &ResourceSnapshot| {
-        seen.token.as_ref().is_some_and(|t| t.consumed.is_none() && t.revoked_at.is_none())
-    };
-    if open(seen) {
-        wrong.push(format!("a token is left open in {phase}"));
-    }
 }
 
 /// By the substrate's own journal: never two creations without an end between,
@@ -168,7 +162,7 @@ fn check_events(filling: &Filling, events: &[PositionedEvent], wrong: &mut Vec<S
     }
 }
 
-/// Every state of the attempt and of its nodes was written down once.
+/// Every state of the attempt, its nodes and its tokens was written down once.
 async fn check_audit(
     world: &World,
     raw: &mut Raw,
@@ -219,7 +213,15 @@ async fn check_audit(
         claims.push((id, "node.enrol", 1));
         claims.push((id, "node.drain", usize::from(node.drain.is_some())));
         claims.push((id, "node.deregister", usize::from(!node.is_registered())));
-        claims.push((node.bootstrap_token_id.as_uuid(), "token.mint", 1));
+    }
+    // At the end of every scenario each token has been used or replaced; of one
+    // that was minted right before a crash nobody knows the text, but it is
+    // revoked all the same.
+    for (token, open) in raw.tokens(filling.attempt).await {
+        claims.push((token, "token.mint", 1));
+        if open {
+            wrong.push(format!("token {token} is left open"));
+        }
     }
     for (subject, verb, expected) in claims {
         let entries = raw.audit(subject).await;

@@ -210,19 +210,19 @@ impl<'a> Cell<'a> {
         self.runs += 1;
         let context =
             format!("{:?}, {:?}, run {}: {}", self.scenario, self.part, self.runs, show(&path));
-        let ran = tokio::time::timeout(RUN_LIMIT, self.checked(path)).await;
+        let ran = tokio::time::timeout(RUN_LIMIT, self.checked(path, context.clone())).await;
         let (ran, wrong) = ran.unwrap_or_else(|_| panic!("{context}: it hangs"));
         assert!(wrong.is_empty(), "{context}:\n  {}", wrong.join("\n  "));
         ran
     }
 
-    async fn checked(&mut self, path: Vec<(Point, Fault)>) -> (Ran, Vec<String>) {
+    async fn checked(&mut self, path: Vec<(Point, Fault)>, title: String) -> (Ran, Vec<String>) {
         let succession = match self.part {
             Part::Crashes(succession) => succession,
             Part::Failures => Succession::Restart,
         };
         let mut wrong = Vec::new();
-        let mut plane = Plane::new(self.world, succession, path);
+        let mut plane = Plane::new(self.world, succession, path, title);
         let handle = format!("web-{}", self.runs);
         let fillings = self.scenario.play(&mut plane, &handle).await;
         plane.relay_all().await;

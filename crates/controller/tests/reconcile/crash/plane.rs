@@ -73,6 +73,8 @@ pub(super) struct Plane<'a> {
     life: Option<Life>,
     /// Of the agents that enrolled.
     pub(super) keys: BTreeSet<u8>,
+    /// Which run this is, for whoever reads that it went wrong.
+    title: String,
 }
 
 struct Life {
@@ -126,7 +128,12 @@ impl Life {
 }
 
 impl<'a> Plane<'a> {
-    pub(super) fn new(world: &'a World, succession: Succession, path: Vec<(Point, Fault)>) -> Self {
+    pub(super) fn new(
+        world: &'a World,
+        succession: Succession,
+        path: Vec<(Point, Fault)>,
+        title: String,
+    ) -> Self {
         Self {
             world,
             journal: Arc::default(),
@@ -137,6 +144,7 @@ impl<'a> Plane<'a> {
             armed: false,
             life: None,
             keys: BTreeSet::new(),
+            title,
         }
     }
 
@@ -239,7 +247,7 @@ impl<'a> Plane<'a> {
         what: &str,
         wanted: impl Fn(&ResourceSnapshot) -> bool,
     ) -> ResourceSnapshot {
-        let (world, armed) = (self.world, self.armed);
+        let (world, armed, title) = (self.world, self.armed, self.title.clone());
         let started = Instant::now();
         self.attend(async |life| {
             loop {
@@ -249,7 +257,8 @@ impl<'a> Plane<'a> {
                 }
                 assert!(
                     started.elapsed() < PATIENCE,
-                    "waited for {what}, but it is {} with {:?}; due {:?}, now {:?}",
+                    "{title}: waited for {what} in life {}, but it is {} with {:?}; due {:?}, now {:?}",
+                    life.fate.life,
                     seen.attempt.phase(),
                     seen.blockers,
                     seen.due_at,

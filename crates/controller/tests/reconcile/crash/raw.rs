@@ -12,6 +12,8 @@ pub(super) enum Raw {
 }
 
 const AUDIT: &str = "SELECT verb, details FROM audit_entries WHERE subject_id = $1";
+const TOKENS: &str = "SELECT id, consumed_at IS NULL AND revoked_at IS NULL \
+     FROM bootstrap_tokens WHERE provisioned_resource_id = $1";
 /// Never due, and as if under a lease without end, which a wake respects.
 const RETIRE_SQLITE: &str = "UPDATE provisioned_resources SET due_at = NULL, \
      claimed_by = 'retired', lease_until = 9000000000000000 WHERE id = $1";
@@ -38,6 +40,19 @@ impl Raw {
             }
         };
         rows.into_iter().map(|(verb, details)| (verb, details.0)).collect()
+    }
+
+    /// Every token that was ever minted for an attempt, and whether it is open:
+    /// neither used nor revoked.
+    pub(super) async fn tokens(&mut self, attempt: ProvisionedResourceId) -> Vec<(Uuid, bool)> {
+        let id = attempt.as_uuid();
+        let rows = match self {
+            Self::Sqlite(connection) => sqlx::query_as(TOKENS).bind(id).fetch_all(connection).await,
+            Self::Postgres(connection) => {
+                sqlx::query_as(TOKENS).bind(id).fetch_all(connection).await
+            }
+        };
+        rows.unwrap()
     }
 
     /// Nothing looks at this attempt again: whatever is still to be done about
