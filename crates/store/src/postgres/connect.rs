@@ -87,7 +87,7 @@ impl Backend {
 /// Joins are done in the order in which they are written, which goes along
 /// keys: choosing an order for the eight tables of a snapshot took the planner
 /// longer than reading them. (Plans that are made once and kept were tried and
-/// are worse: one made while a table is empty scans it when it is full.)
+/// were slower, probably because some were made while a table was empty.)
 fn with_limits(options: PgConnectOptions) -> PgConnectOptions {
     options.application_name("slipway").options([
         ("statement_timeout", "30s"),
