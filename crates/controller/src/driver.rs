@@ -43,17 +43,6 @@ pub struct Pacing {
     pub lease: Duration,
 }
 
-impl Default for Pacing {
-    fn default() -> Self {
-        Self {
-            slots: 64,
-            batch: 50,
-            poll: Duration::from_millis(250),
-            lease: Duration::from_secs(30),
-        }
-    }
-}
-
 /// Tells loops to stop claiming and finish what they hold.
 #[derive(Debug, Clone)]
 pub struct Shutdown(watch::Receiver<bool>);

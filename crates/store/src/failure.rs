@@ -52,16 +52,10 @@ impl Failure {
     pub(crate) fn may_be_of_one_row(&self) -> bool {
         let Self::Database(error) = self else { return true };
         match error {
-            sqlx::Error::Io(_)
-            | sqlx::Error::Tls(_)
-            | sqlx::Error::Protocol(_)
-            | sqlx::Error::PoolTimedOut
-            | sqlx::Error::PoolClosed
-            | sqlx::Error::WorkerCrashed => false,
             sqlx::Error::Database(refusal) => {
                 refusal.code().is_none_or(|code| !concerns_the_database(&code))
             }
-            _ => true,
+            error => !has_no_connection(error),
         }
     }
 }
@@ -88,23 +82,30 @@ impl From<Failure> for Error {
     }
 }
 
+/// Whether no connection was had, or it broke: nothing the database itself said.
+fn has_no_connection(error: &sqlx::Error) -> bool {
+    matches!(
+        error,
+        sqlx::Error::Io(_)
+            | sqlx::Error::Tls(_)
+            | sqlx::Error::Protocol(_)
+            | sqlx::Error::PoolTimedOut
+            | sqlx::Error::PoolClosed
+            | sqlx::Error::WorkerCrashed
+    )
+}
+
 /// Whether the same call may work later. PostgreSQL: connection lost (08),
 /// resources short (53), canceled or shutting down (57), lock not had in time
 /// (55P03), and what the retries already tried.
 fn may_pass(error: &sqlx::Error) -> bool {
     match error {
-        sqlx::Error::Io(_)
-        | sqlx::Error::Tls(_)
-        | sqlx::Error::Protocol(_)
-        | sqlx::Error::PoolTimedOut
-        | sqlx::Error::PoolClosed
-        | sqlx::Error::WorkerCrashed => true,
         sqlx::Error::Database(refusal) => {
             is_transient(error)
                 || refusal.code().is_some_and(|code| {
                     code.len() == 5 && (["08", "53", "57"].contains(&&code[..2]) || code == "55P03")
                 })
         }
-        _ => false,
+        error => has_no_connection(error),
     }
 }
