@@ -16,6 +16,7 @@ use slipway_controller::relay::Relay;
 use slipway_controller::resources::{Batching, ResourceLoop};
 use slipway_controller::{Pacing, Shutdown, Status, drive};
 use slipway_core::blocker::Deadlines;
+use slipway_core::ids::Lane;
 use slipway_core::secret::Secret;
 use slipway_core::time::Timestamp;
 use slipway_core::token::TokenLifetimes;
@@ -59,6 +60,7 @@ impl Entropy for Machine {
 pub(crate) struct Plane {
     pub(crate) context: Context,
     pub(crate) substrate: Arc<Instant>,
+    pub(crate) lane: Lane,
     engines: Engines,
     name: String,
 }
@@ -79,7 +81,7 @@ impl Plane {
             substrate_uid: "instant".to_owned(),
             namespace_prefix: "slipway-project-".to_owned(),
         };
-        store.seed(&Seed::local(&Machine, names)?).await?;
+        let lane = store.seed(&Seed::local(&Machine, names)?).await?.into();
         let settings = NodeSettings {
             installation: store.installation().await?,
             public_url: "http://127.0.0.1:1".to_owned(),
@@ -98,7 +100,7 @@ impl Plane {
                 token_environment: "bench".to_owned(),
             },
         };
-        Ok(Self { context, substrate: Arc::clone(substrate), engines, name: name.to_owned() })
+        Ok(Self { context, substrate: Arc::clone(substrate), lane, engines, name: name.to_owned() })
     }
 
     /// Starts the resource loop and the relay, paced as they ship.
@@ -109,6 +111,7 @@ impl Plane {
             self.context.clone(),
             self.engines.clone(),
             self.name.clone(),
+            self.lane,
             pacing.lease,
             sweep,
         )

@@ -16,6 +16,7 @@ use slipway_app::ports::store::{Claimed, CorruptRow};
 use slipway_app::usecases::converge::{self, Batch, Engines, Planned, Ticked};
 use slipway_core::audit::Actor;
 use slipway_core::commit::{Recheck, Release};
+use slipway_core::ids::Lane;
 use slipway_core::rules::record::{Outcome, Pace};
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_durable::Lease;
@@ -29,6 +30,7 @@ pub struct ResourceLoop {
     context: Context,
     engines: Engines,
     worker: String,
+    lane: Lane,
     lease: Duration,
     pace: Pace,
     actor: Actor,
@@ -83,13 +85,14 @@ impl ResourceLoop {
         context: Context,
         engines: Engines,
         worker: String,
+        lane: Lane,
         lease: Duration,
         sweep: Duration,
     ) -> Self {
         let pace = Pace { deadlines: context.settings.deadlines, sweep };
         let actor = Actor::new(format!("loop:{}", Self::NAME));
         let batching = Batching::default();
-        Self { context, engines, worker, lease, pace, actor, batching }
+        Self { context, engines, worker, lane, lease, pace, actor, batching }
     }
 
     /// The same loop with other batching; for benchmarks and tests.
@@ -102,7 +105,7 @@ impl ResourceLoop {
     /// everything that is not settled for good due now.
     pub async fn boot_sweep(&self) -> Result<u64, slipway_app::ports::store::Error> {
         self.context.store.attempt_reclaim(&self.worker).await?;
-        self.context.store.attempt_wake_all().await
+        self.context.store.attempt_wake_all(self.lane).await
     }
 
     /// Fails when due work could not be looked for, or was left lying, for
@@ -122,7 +125,7 @@ impl ResourceLoop {
             }
             Some(_) => {}
         }
-        match self.context.store.attempt_overdue().await {
+        match self.context.store.attempt_overdue(self.lane).await {
             Ok(Some(overdue)) if overdue > limit => {
                 fail(format!("a resource has been due for {} s", overdue.as_secs()))
             }
@@ -262,7 +265,8 @@ impl Loop for ResourceLoop {
     type Item = Claimed;
 
     async fn claim(&self, limit: u32) -> Result<Vec<Claimed>, String> {
-        let claimed = self.context.store.attempt_claim(&self.worker, limit, self.lease).await;
+        let store = &self.context.store;
+        let claimed = store.attempt_claim(&self.worker, self.lane, limit, self.lease).await;
         claimed.map_err(|error| error.to_string())
     }
 

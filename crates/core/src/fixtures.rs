@@ -54,6 +54,7 @@ pub fn mk_stored_attempt(phase: Phase) -> StoredAttempt {
         xr_name: derive_xr_name(id),
         bootstrap_token_id: None,
         parameter_values: ParameterValues::default(),
+        lane: Some(mk_placement().cluster_id.into()),
         deletion_requested_at: phase.is_deletion().then_some(at(900)),
         revision: Revision(5),
         created_at: at(800),

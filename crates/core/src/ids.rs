@@ -81,6 +81,17 @@ typed_id!(ProjectId, "project");
 typed_id!(CloudId, "cloud");
 typed_id!(CloudCredentialId, "credential");
 typed_id!(ClusterId, "cluster");
+typed_id!(/// What a provisioned resource is worked on through: the cluster it lives on.
+    /// Each lane is claimed by itself, so that a slow one takes nobody's slots
+    /// and a process never claims what it cannot serve.
+    Lane, "lane");
+
+impl From<ClusterId> for Lane {
+    fn from(cluster: ClusterId) -> Self {
+        Self::new(cluster.as_uuid())
+    }
+}
+
 typed_id!(BlueprintId, "blueprint");
 typed_id!(BlueprintVersionId, "blueprint_version");
 typed_id!(/// The named slot that an operator declared.

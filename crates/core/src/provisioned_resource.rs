@@ -4,8 +4,8 @@
 //! validating builder, so a fresh one and a stored one obey the same rules.
 
 use crate::ids::{
-    BlueprintVersionId, BootstrapTokenId, CloudCredentialId, ProjectId, ProvisionedResourceId,
-    ResourceId, Revision,
+    BlueprintVersionId, BootstrapTokenId, CloudCredentialId, Lane, ProjectId,
+    ProvisionedResourceId, ResourceId, Revision,
 };
 use crate::parameters::ParameterValues;
 use crate::phase::Phase;
@@ -36,6 +36,8 @@ pub struct NewAttempt {
     pub cloud_credential_id: CloudCredentialId,
     pub attempt: i32,
     pub parameter_values: ParameterValues,
+    /// Where it is placed. `None` is worked on by nobody, and shown so.
+    pub lane: Option<Lane>,
 }
 
 /// Every field, as a row holds it. The phase is text here: an unknown one is a
@@ -54,6 +56,7 @@ pub struct StoredAttempt {
     pub xr_name: String,
     pub bootstrap_token_id: Option<BootstrapTokenId>,
     pub parameter_values: ParameterValues,
+    pub lane: Option<Lane>,
     pub deletion_requested_at: Option<Timestamp>,
     pub revision: Revision,
     pub created_at: Timestamp,
@@ -75,6 +78,7 @@ pub struct ProvisionedResource {
     xr_name: String,
     bootstrap_token_id: Option<BootstrapTokenId>,
     parameter_values: ParameterValues,
+    lane: Option<Lane>,
     deletion_requested_at: Option<Timestamp>,
     revision: Revision,
     created_at: Timestamp,
@@ -107,6 +111,7 @@ impl ProvisionedResource {
             xr_name,
             bootstrap_token_id: None,
             parameter_values: new.parameter_values,
+            lane: new.lane,
             deletion_requested_at: None,
             revision: Revision::FIRST,
             created_at: now,
@@ -127,6 +132,7 @@ impl ProvisionedResource {
             ("blueprint_version_id", stored.blueprint_version_id.is_nil()),
             ("cloud_credential_id", stored.cloud_credential_id.is_nil()),
             ("bootstrap_token_id", stored.bootstrap_token_id.is_some_and(BootstrapTokenId::is_nil)),
+            ("lane", stored.lane.is_some_and(Lane::is_nil)),
         ];
         if let Some((field, _)) = nil.into_iter().find(|(_, is_nil)| *is_nil) {
             return Err(InvalidAggregate::new(field, "must not be the nil id"));
@@ -175,6 +181,7 @@ impl ProvisionedResource {
             xr_name: stored.xr_name,
             bootstrap_token_id: stored.bootstrap_token_id,
             parameter_values: stored.parameter_values,
+            lane: stored.lane,
             deletion_requested_at: stored.deletion_requested_at,
             revision: stored.revision,
             created_at: stored.created_at,
@@ -229,6 +236,10 @@ impl ProvisionedResource {
     }
     pub const fn attempt(&self) -> i32 {
         self.attempt
+    }
+    /// Where it is worked on; an attempt stays in the lane it was made in.
+    pub const fn lane(&self) -> Option<Lane> {
+        self.lane
     }
     pub const fn phase(&self) -> Phase {
         self.phase
@@ -315,6 +326,7 @@ mod tests {
                 "bootstrap_token_id",
                 StoredAttempt { bootstrap_token_id: Some(BootstrapTokenId::new(nil)), ..good() },
             ),
+            ("lane", StoredAttempt { lane: Some(Lane::new(nil)), ..good() }),
             ("status", StoredAttempt { phase: "Archived".to_owned(), ..good() }),
             ("attempt", StoredAttempt { attempt: 0, ..good() }),
             ("xr_name", StoredAttempt { xr_name: "  ".to_owned(), ..good() }),

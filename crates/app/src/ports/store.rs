@@ -14,8 +14,8 @@ use slipway_core::commit::{Commit, Release};
 use slipway_core::deletion::Deletion;
 use slipway_core::error::Refusal;
 use slipway_core::ids::{
-    ApiKeyId, ClaimToken, DeletionId, EventId, InstallationId, NodeId, ProvisionedResourceId,
-    ResourceId, Revision,
+    ApiKeyId, ClaimToken, ClusterId, DeletionId, EventId, InstallationId, Lane, NodeId,
+    ProvisionedResourceId, ResourceId, Revision,
 };
 use slipway_core::node::{Drain, Node};
 use slipway_core::snapshot::{DeclareSnapshot, ResourceSnapshot};
@@ -158,7 +158,9 @@ pub trait Store: fmt::Debug + Send + Sync {
     async fn installation(&self) -> Result<InstallationId, Error>;
 
     /// Inserts what is missing of the seed and touches nothing that is there.
-    async fn seed(&self, seed: &Seed) -> Result<(), Error>;
+    /// Answers the id of the seed's cluster, which is the older one's where the
+    /// name was taken.
+    async fn seed(&self, seed: &Seed) -> Result<ClusterId, Error>;
 
     // ---- decisions
 
@@ -196,11 +198,12 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     // ---- the loop's side
 
-    /// Claims up to `limit` rows that are due and not claimed: a new claim
-    /// token each, a lease, and the wake that was seen.
+    /// Claims up to `limit` rows of this lane that are due and not claimed: a
+    /// new claim token each, a lease, and the wake that was seen.
     async fn attempt_claim(
         &self,
         worker: &str,
+        lane: Lane,
         limit: u32,
         lease: Duration,
     ) -> Result<Vec<Claimed>, Error>;
@@ -226,14 +229,19 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// Ends the claims of an earlier life of this worker, which is known to be
     /// over: the rows are due now, under a new claim token, so that nothing of
-    /// that life can write any more. Says how many.
+    /// that life can write any more. Of every lane: whatever it served then, it
+    /// is not at work on it now. Says how many.
     async fn attempt_reclaim(&self, worker: &str) -> Result<u64, Error>;
 
-    /// Makes every row that is not settled for good due now. For the boot sweep.
-    async fn attempt_wake_all(&self) -> Result<u64, Error>;
+    /// Makes every row of this lane that is not settled for good due now. Takes
+    /// in what has no lane and belongs there by its project's placement: a
+    /// replica of an older version writes such rows, and every one of those is
+    /// followed by a boot of this version. For the boot sweep.
+    async fn attempt_wake_all(&self, lane: Lane) -> Result<u64, Error>;
 
-    /// How long the row that is due longest has been waiting for a claim.
-    async fn attempt_overdue(&self) -> Result<Option<Duration>, Error>;
+    /// How long the row of this lane that is due longest has been waiting for a
+    /// claim.
+    async fn attempt_overdue(&self, lane: Lane) -> Result<Option<Duration>, Error>;
 
     /// Gives the next dense positions to up to `limit` events, in commit
     /// order; says how many.

@@ -54,7 +54,8 @@ pub async fn bad_row(store: Arc<dyn Store>, spoil: impl AsyncFnOnce(ProvisionedR
     let fetched = world.store.resource_fetch(bad.resource).await;
     assert!(matches!(fetched, Err(Error::Corrupt { .. })), "{fetched:?}");
 
-    let claimed = world.store.attempt_claim("suite", 100, LEASE).await.expect("a claim");
+    let claimed =
+        world.store.attempt_claim("suite", world.lane, 100, LEASE).await.expect("a claim");
     assert_eq!(claimed.len(), 3, "a bad row is claimed like any other");
     for claimed in claimed {
         if claimed.id == bad.attempt {

@@ -7,7 +7,8 @@
 //! locking shows.
 //!
 //! [`bad_row`] asks how the store treats a row that breaks an invariant; only
-//! the adapter's own tests can make one, so they hand in how.
+//! the adapter's own tests can make one, so they hand in how. [`stray_row`]
+//! asks the same of a row that an older version wrote without a lane.
 //!
 //! All expect a store that nobody else uses and panic on the first violation.
 //! They speak to the store through the port alone.
@@ -18,6 +19,7 @@ mod invariants;
 mod pairs;
 mod races;
 mod sequential;
+mod stray_row;
 mod substrate;
 mod worker;
 mod world;
@@ -25,3 +27,4 @@ mod world;
 pub use bad_row::bad_row;
 pub use races::races;
 pub use sequential::conformance;
+pub use stray_row::stray_row;

@@ -36,7 +36,8 @@ impl World {
     pub(super) async fn claim(&self, attempt: ProvisionedResourceId) -> Option<Claimed> {
         let mut mine = None;
         loop {
-            let claimed = self.store.attempt_claim("suite", 200, LEASE).await.expect("a claim");
+            let claimed =
+                self.store.attempt_claim("suite", self.lane, 200, LEASE).await.expect("a claim");
             let (own, others): (Vec<_>, Vec<_>) =
                 claimed.into_iter().partition(|claimed| claimed.id == attempt);
             mine = mine.or(own.first().copied());
@@ -52,8 +53,9 @@ impl World {
     /// Leaves nothing that is due or will become so by itself: what earlier
     /// tests left behind is claimed and given back for good.
     pub(super) async fn park_all(&self) {
-        self.store.attempt_wake_all().await.expect("a wake");
-        let claimed = self.store.attempt_claim("suite", 10_000, LEASE).await.expect("a claim");
+        self.store.attempt_wake_all(self.lane).await.expect("a wake");
+        let claimed =
+            self.store.attempt_claim("suite", self.lane, 10_000, LEASE).await.expect("a claim");
         let parked: Vec<_> =
             claimed.into_iter().map(|claimed| released(claimed, Recheck::Never)).collect();
         self.store.attempt_release(&parked).await.expect("a release");
@@ -66,7 +68,8 @@ impl World {
         lease: Duration,
     ) -> Claimed {
         self.wake(attempt).await.expect("a wake");
-        let claimed = self.store.attempt_claim("suite", 200, lease).await.expect("a claim");
+        let claimed =
+            self.store.attempt_claim("suite", self.lane, 200, lease).await.expect("a claim");
         let (own, others): (Vec<_>, Vec<_>) =
             claimed.into_iter().partition(|claimed| claimed.id == attempt);
         let parked: Vec<_> = others.iter().map(|other| released(*other, Recheck::Never)).collect();

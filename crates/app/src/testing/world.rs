@@ -10,7 +10,7 @@ use slipway_core::audit::Actor;
 use slipway_core::blueprint::{BlueprintVersion, Engine, InjectionStrategy, MeshRole};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, DeletionId, DrainId,
-    NodeId, ProjectId, ProvisionedResourceId, ResourceId,
+    Lane, NodeId, ProjectId, ProvisionedResourceId, ResourceId,
 };
 use slipway_core::node::CAPABILITY_DRAIN;
 use slipway_core::parameters::{Parameter, ParameterSchema, ParameterType};
@@ -41,6 +41,8 @@ pub(super) struct Declared {
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) store: Arc<dyn Store>,
+    /// Of the seeded cluster, where everything declared here lives.
+    pub(super) lane: Lane,
     pub(super) substrate: Substrate,
     counter: AtomicU64,
     /// The last position that a check has seen.
@@ -50,13 +52,15 @@ pub(super) struct World {
 impl World {
     /// A world on this store, with the seed written.
     pub(super) async fn new(store: Arc<dyn Store>) -> Self {
-        let world = Self {
+        let mut world = Self {
             store,
+            lane: Lane::new(Uuid::nil()),
             substrate: Substrate::default(),
             counter: AtomicU64::new(1),
             seen_position: AtomicI64::new(0),
         };
-        world.store.seed(&world.mk_seed()).await.expect("the seed is written");
+        let cluster = world.store.seed(&world.mk_seed()).await.expect("the seed is written");
+        world.lane = cluster.into();
         world
     }
 

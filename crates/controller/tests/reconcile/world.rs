@@ -19,7 +19,7 @@ use slipway_app::{Context, Error};
 use slipway_controller::driver::Loop;
 use slipway_controller::resources::ResourceLoop;
 use slipway_core::blocker::{BlockerCode, Deadlines};
-use slipway_core::ids::ResourceId;
+use slipway_core::ids::{Lane, ResourceId};
 use slipway_core::phase::Phase;
 use slipway_core::secret::Secret;
 use slipway_core::snapshot::ResourceSnapshot;
@@ -68,6 +68,7 @@ enum Keeper {
 
 pub(crate) struct World {
     pub(crate) context: Context,
+    pub(crate) lane: Lane,
     pub(crate) substrate: Arc<Simulated>,
     pub(crate) resources: ResourceLoop,
     pub(crate) caller: Caller,
@@ -125,7 +126,7 @@ impl World {
                 namespace_prefix: "slipway-project-".to_owned(),
             },
         );
-        store.seed(&seed.unwrap()).await.unwrap();
+        let lane = store.seed(&seed.unwrap()).await.unwrap().into();
         let substrate = Arc::new(Simulated::default());
         substrate.behave(Behaviour { comes_up: true, ..Behaviour::default() });
         let settings = NodeSettings {
@@ -139,6 +140,7 @@ impl World {
             context.clone(),
             engines,
             "test".to_owned(),
+            lane,
             LEASE,
             Duration::from_millis(300),
         );
@@ -146,6 +148,7 @@ impl World {
             Caller { name: "test".to_owned(), role: Role::Admin, correlation_id: "c".to_owned() };
         Self {
             context,
+            lane,
             substrate,
             resources,
             caller,

@@ -86,7 +86,7 @@ pub fn declare(
         )
         .at("credential"));
     }
-    if snapshot.placement.is_none() {
+    let Some(placement) = &snapshot.placement else {
         return Err(Refusal::new(
             ErrorKind::AssignmentNotFound,
             format!(
@@ -95,7 +95,7 @@ pub fn declare(
             ),
         )
         .at("project"));
-    }
+    };
     let parameter_values = blueprint.parameter_schema.validate(declaration.parameters.clone())?;
     if let Some(holder) = snapshot.holder {
         return Err(Refusal::new(
@@ -129,6 +129,7 @@ pub fn declare(
             cloud_credential_id: credential.id,
             attempt: 1,
             parameter_values,
+            lane: Some(placement.cluster_id.into()),
         },
         snapshot.now,
     )

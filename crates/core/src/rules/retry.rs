@@ -60,6 +60,8 @@ pub(crate) fn successor(
             cloud_credential_id: gone.cloud_credential_id(),
             attempt: gone.attempt() + 1,
             parameter_values: gone.parameter_values().clone(),
+            // Where the project is placed now, which may be another cluster.
+            lane: snapshot.placement.as_ref().map(|p| p.cluster_id.into()).or(gone.lane()),
         },
         snapshot.now,
     )

@@ -10,6 +10,7 @@ use slipway_controller::driver::Surroundings;
 use slipway_controller::relay::Relay;
 use slipway_controller::resources::ResourceLoop;
 use slipway_controller::{Pacing, Shutdown, Status, drive};
+use slipway_core::ids::Lane;
 use slipway_server::LoopsView;
 use slipway_wire::api::{LoopStatus, Probe};
 use tokio::task::JoinSet;
@@ -36,12 +37,14 @@ pub(super) async fn start(
     engines: &Engines,
     config: &Config,
     worker: &str,
+    lane: Lane,
     shutdown: Shutdown,
 ) -> Loops {
     let resources = Arc::new(ResourceLoop::new(
         context.clone(),
         engines.clone(),
         worker.to_owned(),
+        lane,
         config.lease,
         config.reconcile_interval,
     ));

@@ -1,23 +1,26 @@
 //! What a fresh installation starts with, and the admin's first key.
 
+use slipway_app::ports::substrate::Error as SubstrateError;
 use slipway_app::seed::{LocalNames, Seed};
 use slipway_app::usecases::authenticate;
 use slipway_app::usecases::converge::Engines;
 use slipway_app::{Context, Error as AppError};
 use slipway_core::blueprint::Engine;
+use slipway_core::ids::ClusterId;
 
 use super::Error;
 use crate::config::Config;
 
 /// Makes sure that project, cloud, credential, cluster, assignments and the
-/// built-in blueprint are there.
+/// built-in blueprint are there. Answers the cluster that this process serves.
 pub(super) async fn seed(
     context: &Context,
     engines: &Engines,
     config: &Config,
-) -> Result<(), Error> {
+) -> Result<ClusterId, Error> {
     let Some(local) = engines.get(Engine::Local) else {
-        return Ok(());
+        let problem = "this process has no local engine, so there is nothing to seed".to_owned();
+        return Err(Error::Substrate(SubstrateError::Failed(problem)));
     };
     let uid = local.identity().await?;
     let seed = Seed::local(

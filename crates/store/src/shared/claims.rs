@@ -9,7 +9,7 @@ use serde_json::json;
 use slipway_app::ports::store::Claimed;
 use slipway_core::blocker::{Blocker, BlockerCode};
 use slipway_core::commit::{Recheck, Release};
-use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
+use slipway_core::ids::{ClaimToken, Lane, ProvisionedResourceId};
 use slipway_core::{Phase, Timestamp};
 use sqlx::Row as _;
 use sqlx::types::Json;
@@ -20,6 +20,7 @@ use crate::failure::Failure;
 pub(super) async fn claim(
     backend: &Backend,
     worker: &str,
+    lane: Lane,
     limit: u32,
     lease: Duration,
 ) -> Result<Vec<Claimed>, Failure> {
@@ -28,6 +29,7 @@ pub(super) async fn claim(
         .bind(worker)
         .bind(commit::recheck_micros(Recheck::After(lease)))
         .bind(i64::from(limit))
+        .bind(lane.as_uuid())
         .fetch_all(&mut *connection)
         .await?;
     claimed
@@ -134,31 +136,35 @@ pub(super) async fn reclaim(backend: &Backend, worker: &str) -> Result<u64, Fail
     Ok(ended.rows_affected())
 }
 
-/// Wakes everything but what is settled for good.
-pub(super) async fn wake_all(backend: &Backend) -> Result<u64, Failure> {
+/// Wakes everything of the lane but what is settled for good, and what has no
+/// lane and belongs to it.
+pub(super) async fn wake_all(backend: &Backend, lane: Lane) -> Result<u64, Failure> {
     let mut connection = backend.writer().await?;
     let woken = sqlx::query(concat!(
-        "UPDATE provisioned_resources SET ",
+        "UPDATE provisioned_resources SET lane = $3, ",
         wake_assignments!(),
-        " WHERE status NOT IN ($1, $2)"
+        " WHERE status NOT IN ($1, $2) AND (lane = $3 OR (lane IS NULL AND project_id IN \
+         (SELECT project_id FROM cluster_assignments WHERE cluster_id = $3)))"
     ))
     .bind(Phase::Failed.as_str())
     .bind(Phase::Deleted.as_str())
+    .bind(lane.as_uuid())
     .execute(&mut *connection)
     .await?;
     Ok(woken.rows_affected())
 }
 
-pub(super) async fn overdue(backend: &Backend) -> Result<Option<Duration>, Failure> {
+pub(super) async fn overdue(backend: &Backend, lane: Lane) -> Result<Option<Duration>, Failure> {
     let mut connection = backend.reader().await?;
     let row = sqlx::query(sql!(
         "SELECT ",
         now,
         " AS now, min(due_at) AS oldest FROM provisioned_resources \
-         WHERE due_at IS NOT NULL AND due_at <= (SELECT ",
+         WHERE lane = $1 AND due_at IS NOT NULL AND due_at <= (SELECT ",
         now,
         ")"
     ))
+    .bind(lane.as_uuid())
     .fetch_one(&mut *connection)
     .await?;
     let now: Timestamp = row.try_get::<crate::micros::Micros, _>("now")?.into();

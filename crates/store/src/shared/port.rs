@@ -11,7 +11,9 @@ use slipway_app::ports::store::{
 use slipway_app::seed::Seed;
 use slipway_core::commit::Release;
 use slipway_core::deletion::Deletion;
-use slipway_core::ids::{DeletionId, InstallationId, NodeId, ProvisionedResourceId, ResourceId};
+use slipway_core::ids::{
+    ClusterId, DeletionId, InstallationId, Lane, NodeId, ProvisionedResourceId, ResourceId,
+};
 use slipway_core::node::Node;
 use slipway_core::snapshot::ResourceSnapshot;
 
@@ -32,7 +34,7 @@ impl Store for Backend {
         Ok(installation::fetch(&mut connection).await.map_err(Failure::from)?)
     }
 
-    async fn seed(&self, seed: &Seed) -> Result<(), Error> {
+    async fn seed(&self, seed: &Seed) -> Result<ClusterId, Error> {
         Ok(retried!(seed::seed(self, seed))?)
     }
 
@@ -59,10 +61,11 @@ impl Store for Backend {
     async fn attempt_claim(
         &self,
         worker: &str,
+        lane: Lane,
         limit: u32,
         lease: Duration,
     ) -> Result<Vec<Claimed>, Error> {
-        Ok(retried!(claims::claim(self, worker, limit, lease))?)
+        Ok(retried!(claims::claim(self, worker, lane, limit, lease))?)
     }
 
     async fn attempt_load(
@@ -89,12 +92,12 @@ impl Store for Backend {
         Ok(retried!(claims::reclaim(self, worker))?)
     }
 
-    async fn attempt_wake_all(&self) -> Result<u64, Error> {
-        Ok(retried!(claims::wake_all(self))?)
+    async fn attempt_wake_all(&self, lane: Lane) -> Result<u64, Error> {
+        Ok(retried!(claims::wake_all(self, lane))?)
     }
 
-    async fn attempt_overdue(&self) -> Result<Option<Duration>, Error> {
-        Ok(claims::overdue(self).await?)
+    async fn attempt_overdue(&self, lane: Lane) -> Result<Option<Duration>, Error> {
+        Ok(claims::overdue(self, lane).await?)
     }
 
     async fn outbox_relay(&self, limit: u32) -> Result<u64, Error> {

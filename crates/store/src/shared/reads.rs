@@ -179,7 +179,7 @@ pub(super) async fn deletion_list(
 
 pub(super) async fn node_fetch(backend: &Backend, id: NodeId) -> Result<Option<Node>, Failure> {
     let mut connection = backend.reader().await?;
-    let row = sqlx::query("SELECT * FROM nodes WHERE id = $1")
+    let row = sqlx::query(concat!("SELECT ", node_columns!(), " FROM nodes WHERE id = $1"))
         .bind(id.as_uuid())
         .fetch_optional(&mut *connection)
         .await?;
@@ -189,12 +189,15 @@ pub(super) async fn node_fetch(backend: &Backend, id: NodeId) -> Result<Option<N
 
 pub(super) async fn node_list(backend: &Backend, page: Page<NodeId>) -> Result<Vec<Node>, Failure> {
     let mut connection = backend.reader().await?;
-    let found =
-        sqlx::query("SELECT * FROM nodes WHERE ($1 IS NULL OR id > $1) ORDER BY id LIMIT $2")
-            .bind(page.after.map(|id| id.as_uuid()))
-            .bind(i64::from(page.limit))
-            .fetch_all(&mut *connection)
-            .await?;
+    let found = sqlx::query(concat!(
+        "SELECT ",
+        node_columns!(),
+        " FROM nodes WHERE ($1 IS NULL OR id > $1) ORDER BY id LIMIT $2"
+    ))
+    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(i64::from(page.limit))
+    .fetch_all(&mut *connection)
+    .await?;
     Ok(readable(NodeId::KIND, "id", &found, rows::node).collect())
 }
 

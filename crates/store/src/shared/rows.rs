@@ -14,7 +14,7 @@ use slipway_core::blueprint::{BlueprintVersion, Engine, InjectionStrategy, MeshR
 use slipway_core::deletion::{Deletion, DeletionState, Member};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, BootstrapTokenId, CloudCredentialId, ClusterId, DeletionId,
-    DrainId, NodeId, ProjectId, ProvisionedResourceId, ResourceId, Revision,
+    DrainId, Lane, NodeId, ProjectId, ProvisionedResourceId, ResourceId, Revision,
 };
 use slipway_core::node::{DeregisteredHow, Deregistration, Drain, Node};
 use slipway_core::parameters::{ParameterSchema, ParameterValues};
@@ -112,6 +112,7 @@ pub(super) fn attempt(row: &Row) -> Result<ProvisionedResource, Fault> {
         bootstrap_token_id: get::<Option<Uuid>>(row, "a_bootstrap_token_id")?
             .map(BootstrapTokenId::new),
         parameter_values: ParameterValues::from_stored(values),
+        lane: get::<Option<Uuid>>(row, "a_lane")?.map(Lane::new),
         deletion_requested_at: time_or_null(row, "a_deletion_requested_at")?,
         revision: Revision(get(row, "a_revision")?),
         created_at: time(row, "a_created_at")?,

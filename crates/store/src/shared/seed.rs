@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use slipway_app::seed::Seed;
+use slipway_core::ids::ClusterId;
 use slipway_core::placement::NamespacePhase;
 use sqlx::Row as _;
 use sqlx::types::Json;
@@ -10,7 +11,7 @@ use uuid::Uuid;
 use super::{Backend, Connection};
 use crate::failure::Failure;
 
-pub(super) async fn seed(backend: &Backend, seed: &Seed) -> Result<(), Failure> {
+pub(super) async fn seed(backend: &Backend, seed: &Seed) -> Result<ClusterId, Failure> {
     let mut transaction = backend.begin().await?;
     let project = named(
         &mut transaction,
@@ -30,10 +31,10 @@ pub(super) async fn seed(backend: &Backend, seed: &Seed) -> Result<(), Failure> 
     .bind(credential)
     .execute(&mut *transaction)
     .await?;
-    placement(&mut transaction, seed, project).await?;
+    let cluster = placement(&mut transaction, seed, project).await?;
     blueprint(&mut transaction, seed).await?;
     transaction.commit().await?;
-    Ok(())
+    Ok(cluster)
 }
 
 /// Inserts a row by its name and answers the id that the name has then.
@@ -96,7 +97,7 @@ async fn placement(
     connection: &mut Connection,
     seed: &Seed,
     project: Uuid,
-) -> Result<(), sqlx::Error> {
+) -> Result<ClusterId, sqlx::Error> {
     sqlx::query(
         "INSERT INTO clusters (id, name, engine, substrate_uid) VALUES ($1, $2, $3, $4) \
          ON CONFLICT DO NOTHING",
@@ -122,7 +123,7 @@ async fn placement(
     .bind(NamespacePhase::Ready.as_str())
     .execute(connection)
     .await?;
-    Ok(())
+    Ok(ClusterId::new(cluster))
 }
 
 async fn blueprint(connection: &mut Connection, seed: &Seed) -> Result<(), sqlx::Error> {

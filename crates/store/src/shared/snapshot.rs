@@ -30,7 +30,7 @@ macro_rules! snapshot_columns {
          a.status AS a_status, a.phase_since AS a_phase_since, \
          a.failure_reason AS a_failure_reason, a.xr_name AS a_xr_name, \
          a.bootstrap_token_id AS a_bootstrap_token_id, \
-         a.parameter_values AS a_parameter_values, \
+         a.parameter_values AS a_parameter_values, a.lane AS a_lane, \
          a.deletion_requested_at AS a_deletion_requested_at, a.observed AS a_observed, \
          a.failures AS a_failures, a.due_at AS a_due_at, a.claim_token AS a_claim_token, \
          a.revision AS a_revision, a.created_at AS a_created_at, a.updated_at AS a_updated_at, \
@@ -82,9 +82,10 @@ pub(super) async fn load(
         return Ok(Vec::new());
     }
     let list: IdList = ids.iter().map(|id| id.as_uuid()).collect();
-    let nodes = sqlx::query(sql!(
-        "SELECT * FROM nodes WHERE provisioned_resource_id ",
-        (one_of "$1")
+    let nodes = sqlx::query(concat!(
+        "SELECT ",
+        node_columns!(),
+        sql!(" FROM nodes WHERE provisioned_resource_id ", (one_of "$1"))
     ))
     .bind(list)
     .fetch_all(&mut *connection)
@@ -102,11 +103,15 @@ pub(super) async fn load_locked(
     ids: &[ProvisionedResourceId],
 ) -> Result<Vec<(ProvisionedResourceId, Loaded)>, sqlx::Error> {
     let list: IdList = ids.iter().map(|id| id.as_uuid()).collect();
-    let nodes = sqlx::query(sql!(
-        "SELECT * FROM nodes WHERE provisioned_resource_id ",
-        (one_of "$1"),
-        " ORDER BY provisioned_resource_id, id",
-        for_update
+    let nodes = sqlx::query(concat!(
+        "SELECT ",
+        node_columns!(),
+        sql!(
+            " FROM nodes WHERE provisioned_resource_id ",
+            (one_of "$1"),
+            " ORDER BY provisioned_resource_id, id",
+            for_update
+        )
     ))
     .bind(list)
     .fetch_all(&mut *connection)

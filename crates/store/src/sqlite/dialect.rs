@@ -14,6 +14,17 @@ macro_rules! wake_assignments {
     };
 }
 
+/// The columns of a node, by name: a statement that is prepared on `*` breaks,
+/// or answers something else, when a newer version adds a column.
+macro_rules! node_columns {
+    () => {
+        "id, revision, project_id, resource_id, provisioned_resource_id, bootstrap_token_id, \
+         hostname, public_key, key_hash, capabilities, registered_at, last_heartbeat_at, \
+         drain_id, drain_requested_at, deregistered_at, deregistered_how, deregistered_by, \
+         deregistered_reason"
+    };
+}
+
 /// Gives one claimed attempt back; `$4` is its count of failures.
 macro_rules! release_sql {
     () => {

@@ -259,6 +259,7 @@ fn mk_snapshot() -> ResourceSnapshot {
         xr_name: derive_xr_name(id),
         bootstrap_token_id: None,
         parameter_values: ParameterValues::default(),
+        lane: None,
         deletion_requested_at: None,
         revision: Revision::FIRST,
         created_at: moment,

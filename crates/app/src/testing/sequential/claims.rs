@@ -6,6 +6,7 @@ use slipway_core::ErrorKind;
 use slipway_core::Phase;
 use slipway_core::blocker::BlockerCode;
 use slipway_core::commit::{Recheck, Release};
+use slipway_core::ids::Lane;
 
 use crate::ports::store::Claimed;
 use crate::testing::worker::{LEASE, released};
@@ -17,17 +18,37 @@ async fn declared(world: &World) -> Declared {
 
 pub(super) async fn a_claimed_attempt_is_not_claimed_again(world: &World) {
     world.park_all().await;
-    assert_eq!(world.store.attempt_overdue().await.expect("an answer"), None, "all is parked");
+    assert_eq!(
+        world.store.attempt_overdue(world.lane).await.expect("an answer"),
+        None,
+        "all is parked"
+    );
     let declared = declared(world).await;
-    let overdue = world.store.attempt_overdue().await.expect("an answer");
+    let overdue = world.store.attempt_overdue(world.lane).await.expect("an answer");
     assert!(overdue.is_some(), "what waits for a claim is overdue");
     let claimed = world.claim(declared.attempt).await.expect("a fresh attempt is due");
     assert_eq!(world.snapshot(declared.attempt).await.claim_token, claimed.claim_token);
     assert!(world.claim(declared.attempt).await.is_none());
-    assert_eq!(world.store.attempt_overdue().await.expect("an answer"), None, "all is claimed");
+    assert_eq!(
+        world.store.attempt_overdue(world.lane).await.expect("an answer"),
+        None,
+        "all is claimed"
+    );
     world.wake(declared.attempt).await.expect("a wake");
     assert!(world.claim(declared.attempt).await.is_none(), "a wake does not break a lease");
     world.store.attempt_release(&[]).await.expect("releasing nothing");
+}
+
+pub(super) async fn a_lane_is_claimed_by_itself(world: &World) {
+    world.park_all().await;
+    let declared = declared(world).await;
+    assert_eq!(world.snapshot(declared.attempt).await.attempt.lane(), Some(world.lane));
+    let other = Lane::new(world.uuid());
+    assert_eq!(world.store.attempt_overdue(other).await.expect("an answer"), None);
+    assert_eq!(world.store.attempt_wake_all(other).await.expect("a wake"), 0);
+    let claimed = world.store.attempt_claim("suite", other, 100, LEASE).await.expect("a claim");
+    assert_eq!(claimed, [], "what lives elsewhere is not claimed here");
+    assert!(world.claim(declared.attempt).await.is_some(), "and is left for those who serve it");
 }
 
 pub(super) async fn a_claim_takes_no_more_than_it_was_asked_for(world: &World) {
@@ -35,9 +56,9 @@ pub(super) async fn a_claim_takes_no_more_than_it_was_asked_for(world: &World) {
     for _ in 0..3 {
         declared(world).await;
     }
-    let first = world.store.attempt_claim("suite", 2, LEASE).await.expect("a claim");
+    let first = world.store.attempt_claim("suite", world.lane, 2, LEASE).await.expect("a claim");
     assert_eq!(first.len(), 2);
-    let second = world.store.attempt_claim("suite", 2, LEASE).await.expect("a claim");
+    let second = world.store.attempt_claim("suite", world.lane, 2, LEASE).await.expect("a claim");
     assert_eq!(second.len(), 1);
     assert!(!first.contains(&second[0]));
 }
@@ -69,7 +90,8 @@ pub(super) async fn a_wake_during_a_claim_makes_it_due_again(world: &World) {
 
 pub(super) async fn a_release_sets_when_it_is_due_and_counts_failures(world: &World) {
     let (first, second) = (declared(world).await, declared(world).await);
-    let claimed = world.store.attempt_claim("suite", 100, LEASE).await.expect("a claim");
+    let claimed =
+        world.store.attempt_claim("suite", world.lane, 100, LEASE).await.expect("a claim");
     let of = |declared: Declared| {
         *claimed.iter().find(|claimed| claimed.id == declared.attempt).expect("it was due")
     };
@@ -111,8 +133,9 @@ pub(super) async fn waking_all_wakes_what_is_not_settled(world: &World) {
     let claimed = world.claim_now(open.attempt).await;
     world.store.attempt_release(&[released(claimed, Recheck::Never)]).await.expect("a release");
 
-    assert!(world.store.attempt_wake_all().await.expect("a wake") >= 1);
-    let claimed = world.store.attempt_claim("suite", 1_000, LEASE).await.expect("a claim");
+    assert!(world.store.attempt_wake_all(world.lane).await.expect("a wake") >= 1);
+    let claimed =
+        world.store.attempt_claim("suite", world.lane, 1_000, LEASE).await.expect("a claim");
     assert!(claimed.iter().any(|claimed| claimed.id == open.attempt));
     assert!(!claimed.iter().any(|claimed| claimed.id == settled.attempt));
 }
@@ -120,12 +143,15 @@ pub(super) async fn waking_all_wakes_what_is_not_settled(world: &World) {
 pub(super) async fn a_worker_that_starts_again_takes_its_claims_back(world: &World) {
     world.park_all().await;
     let (mine, other) = (declared(world).await, declared(world).await);
-    let before = world.store.attempt_claim("first life", 1, LEASE).await.expect("a claim");
-    let others = world.store.attempt_claim("somebody else", 1, LEASE).await.expect("a claim");
+    let before =
+        world.store.attempt_claim("first life", world.lane, 1, LEASE).await.expect("a claim");
+    let others =
+        world.store.attempt_claim("somebody else", world.lane, 1, LEASE).await.expect("a claim");
     assert_eq!((before.len(), others.len()), (1, 1));
 
     assert_eq!(world.store.attempt_reclaim("first life").await.expect("an answer"), 1);
-    let after = world.store.attempt_claim("first life", 10, LEASE).await.expect("a claim");
+    let after =
+        world.store.attempt_claim("first life", world.lane, 10, LEASE).await.expect("a claim");
     assert_eq!(after.len(), 1, "its own is due at once, the other's is left alone");
     assert_eq!(after[0].id, before[0].id);
     assert!(

@@ -193,7 +193,8 @@ impl<'a> Plane<'a> {
         settings.deadlines = Deadlines::default();
         let context = Context { store, wakes: Wakes::default(), settings, ..world.context.clone() };
         let engines = Engines::new(vec![substrate], world.node_settings.clone());
-        let resources = ResourceLoop::new(context.clone(), engines, worker, LEASE, SWEEP);
+        let resources =
+            ResourceLoop::new(context.clone(), engines, worker, world.lane, LEASE, SWEEP);
         Life {
             context,
             resources,
@@ -274,7 +275,7 @@ impl<'a> Plane<'a> {
                     tokio::time::sleep(due.clamp(IDLE_LEAST, IDLE_MOST)).await;
                 } else {
                     // Preparation need not prove that it would be due by itself.
-                    world.context.store.attempt_wake_all().await.unwrap();
+                    world.context.store.attempt_wake_all(world.lane).await.unwrap();
                 }
             }
         })

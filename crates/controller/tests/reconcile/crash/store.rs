@@ -21,7 +21,9 @@ use slipway_app::ports::store::{
 use slipway_app::seed::Seed;
 use slipway_core::commit::{Commit, Release, Write};
 use slipway_core::deletion::Deletion;
-use slipway_core::ids::{DeletionId, InstallationId, NodeId, ProvisionedResourceId, ResourceId};
+use slipway_core::ids::{
+    ClusterId, DeletionId, InstallationId, Lane, NodeId, ProvisionedResourceId, ResourceId,
+};
 use slipway_core::node::Node;
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::{ErrorKind, Refusal};
@@ -182,11 +184,12 @@ impl Store for FatedStore {
     async fn attempt_claim(
         &self,
         worker: &str,
+        lane: Lane,
         limit: u32,
         _lease: Duration,
     ) -> Result<Vec<Claimed>, Error> {
         self.fate.alive().await;
-        let claimed = self.inner.attempt_claim(worker, limit, self.lease).await?;
+        let claimed = self.inner.attempt_claim(worker, lane, limit, self.lease).await?;
         if !claimed.is_empty() {
             for one in &claimed {
                 self.journal.claimed(self.fate.life, *one);
@@ -234,9 +237,9 @@ impl Store for FatedStore {
         Ok(count)
     }
 
-    async fn attempt_wake_all(&self) -> Result<u64, Error> {
+    async fn attempt_wake_all(&self, lane: Lane) -> Result<u64, Error> {
         self.fate.alive().await;
-        let count = self.inner.attempt_wake_all().await?;
+        let count = self.inner.attempt_wake_all(lane).await?;
         self.after("commit:wake all").await?;
         Ok(count)
     }
@@ -260,7 +263,7 @@ impl Store for FatedStore {
         self.inner.installation().await
     }
 
-    async fn seed(&self, seed: &Seed) -> Result<(), Error> {
+    async fn seed(&self, seed: &Seed) -> Result<ClusterId, Error> {
         self.fate.alive().await;
         self.inner.seed(seed).await
     }
@@ -273,9 +276,9 @@ impl Store for FatedStore {
         self.inner.attempt_load(ids).await
     }
 
-    async fn attempt_overdue(&self) -> Result<Option<Duration>, Error> {
+    async fn attempt_overdue(&self, lane: Lane) -> Result<Option<Duration>, Error> {
         self.fate.alive().await;
-        self.inner.attempt_overdue().await
+        self.inner.attempt_overdue(lane).await
     }
 
     async fn node_heartbeat(&self, id: NodeId) -> Result<Option<Heartbeat>, Error> {
