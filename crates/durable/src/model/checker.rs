@@ -174,7 +174,7 @@ fn tell(config: &Config, steps: &[Transition]) -> String {
 }
 
 fn describe(state: &State) -> [String; 4] {
-    let State { row, workers: [a, b], actual, action } = state;
+    let State { row, workers: [a, b], actual, action, renewals: [c, d] } = state;
     [
         format!(
             "     row: wanted {:?}, recorded {:?}, revision {}, due {:?}, wake {} (claimed at {}), \
@@ -190,8 +190,8 @@ fn describe(state: &State) -> [String; 4] {
             row.lease,
         ),
         format!("     outside: {actual:?}, under way {action:?}"),
-        format!("     A: {a:?}"),
-        format!("     B: {b:?}"),
+        format!("     A: {a:?}, renewal {c:?}"),
+        format!("     B: {b:?}, renewal {d:?}"),
     ]
 }
 

@@ -7,6 +7,7 @@ pub(super) struct Config {
     pub(super) protocol: Protocol,
     pub(super) assumptions: Assumptions,
     pub(super) times: Times,
+    pub(super) renewing: Renewing,
 }
 
 /// The rules. Each of them is needed; the tests take them out one by one.
@@ -20,6 +21,10 @@ pub(super) struct Protocol {
     pub(super) lease_check: LeaseCheck,
     /// From when on a worker counts its lease.
     pub(super) lease_counts_from: LeaseStart,
+    /// What a renewal asks of the row.
+    pub(super) renewal_names: RenewalNames,
+    /// From when on a worker counts the lease that a renewal gave it.
+    pub(super) renewal_counts_from: LeaseStart,
     /// No claim gets in between the fence of an intent and its commit.
     pub(super) intent_keeps_claims_out: bool,
 }
@@ -34,9 +39,19 @@ pub(super) enum LeaseCheck {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RenewalNames {
+    /// The claim token, and that the claim was not given back.
+    TheClaimHeld,
+    /// The claim token alone, which a release leaves as it is.
+    TheClaimToken,
+    /// The row, whoever has it.
+    TheRow,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LeaseStart {
-    /// The moment before the claim is sent.
-    BeforeTheClaim,
+    /// The moment before the statement is sent.
+    BeforeTheStatement,
     /// The moment its answer is there.
     AfterTheAnswer,
 }
@@ -74,6 +89,17 @@ pub(super) struct Times {
     pub(super) recheck: u8,
 }
 
+/// Who renews its claims. A renewal on its way multiplies the space, so most
+/// runs do without: a worker that does not renew is one whose batch was short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Renewing {
+    Nobody,
+    /// The two differ in nothing else, so which one does not matter; what the
+    /// other may do to it (claim, act, write, crash) is all there.
+    One,
+    Both,
+}
+
 impl Config {
     /// The protocol as it is meant, with actions in the worker's own process.
     pub(super) const fn sound() -> Self {
@@ -82,7 +108,9 @@ impl Config {
                 writes_name_the_claim: true,
                 release_compares_wake: true,
                 lease_check: LeaseCheck::MoreThanDeadline,
-                lease_counts_from: LeaseStart::BeforeTheClaim,
+                lease_counts_from: LeaseStart::BeforeTheStatement,
+                renewal_names: RenewalNames::TheClaimHeld,
+                renewal_counts_from: LeaseStart::BeforeTheStatement,
                 intent_keeps_claims_out: true,
             },
             assumptions: Assumptions {
@@ -91,6 +119,7 @@ impl Config {
                 new_life_reclaims: true,
             },
             times: Times { lease: 3, action_deadline: 1, recheck: 1 },
+            renewing: Renewing::Nobody,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::config::{Config, Crash, LeaseCheck, LeaseStart};
 use super::properties::Property;
-use super::state::{Action, Counter, Due, Held, Level, Name, State, Then, Worker};
+use super::state::{Action, Counter, Due, Held, Level, Name, Stage, State, Then, Worker};
 use super::transition::{Move, Transition};
 
 /// What a transition led to.
@@ -44,6 +44,7 @@ impl Config {
             Transition::Fail => self.end_action(&mut next, false),
             Transition::By(name, step) => self.by(&mut next, name, step),
         }?;
+        self.forget_idle_renewals(&mut next);
         Some(Step { state: next, broken })
     }
 
@@ -62,6 +63,9 @@ impl Config {
             *left = left.saturating_sub(1);
         }
         state.workers.iter_mut().for_each(Worker::pass_time);
+        for renewal in state.renewals.iter_mut().flatten() {
+            renewal.lease = renewal.lease.saturating_sub(1);
+        }
         Some(None)
     }
 
@@ -131,6 +135,9 @@ impl Config {
                 };
                 *state.worker_mut(name) = Worker::Idle;
                 Some(broken)
+            }
+            (Move::AskRenewal | Move::Renew | Move::HearRenewal, _) => {
+                self.renewal(state, name, step)
             }
             (Move::Crash, Worker::Down) => None,
             (Move::Crash, _) => {
@@ -297,6 +304,9 @@ impl Config {
 
     fn crash(&self, state: &mut State, name: Name) {
         *state.worker_mut(name) = Worker::Down;
+        // A statement that was sent may still arrive; an answer is heard by nobody.
+        let renewal = &mut state.renewals[name.index()];
+        *renewal = renewal.filter(|renewal| renewal.stage == Stage::Sent);
         if let Some(action) = state.action.filter(|action| action.worker == Some(name)) {
             state.action = match self.assumptions.crash {
                 Crash::EndsItsAction => None,

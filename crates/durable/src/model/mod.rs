@@ -26,6 +26,9 @@
 //! | `Record` | `rules::record` in one transaction with `release_sql!`: names revision and claim token, compares `wake` with `claimed_wake` |
 //! | `RecordUnanswered` | the same, but the answer is lost, and the worker gives back what it no longer has |
 //! | `Release` | `release_sql!` without a record (nothing changed, or overtaken): names the claim token only |
+//! | `AskRenewal` | the keeper of a batch reads its clock before it sends the renewal, at any moment between claim and record |
+//! | `Renew` | the store's renewal: names the claim token and its holder; may be as late as it likes, also after its worker's death |
+//! | `HearRenewal` | the keeper takes the longer lease for what was renewed, counted from the reading |
 //! | `Crash`, `Restart` | the worker forgets everything; a new life starts |
 //! | `Reclaim` | a new life that first ends the claims of its earlier one: the store's reclaim, which moves the claim token |
 //!
@@ -49,6 +52,7 @@ mod checker;
 mod config;
 mod machine;
 mod properties;
+mod renewal;
 mod state;
 mod tests;
 mod transition;

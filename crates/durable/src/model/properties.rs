@@ -15,6 +15,9 @@ pub(super) enum Property {
     /// is the case. Stronger than asking it of quiet states only: while a
     /// lease is live, or a row is to be looked at again, it has a due time.
     NoWakeIsLost,
+    /// A row under a lease has a holder. A lease that nobody holds would keep
+    /// the row from everybody.
+    ALeaseHasAHolder,
     /// An action starts with more lease left, by the database, than it may
     /// take. Asked at every start.
     EnoughLeaseToAct,
@@ -33,6 +36,9 @@ pub(super) fn broken_in(state: &State) -> Option<Property> {
     let [a, b] = state.workers.map(|worker| worker.claim());
     if a.is_some() && a == b {
         return Some(Property::OneHolderPerClaim);
+    }
+    if state.row.lease.is_some() && state.row.claimed_by.is_none() {
+        return Some(Property::ALeaseHasAHolder);
     }
     if state.row.due == Due::WhenWoken && !agrees(state) {
         return Some(Property::NoWakeIsLost);

@@ -144,10 +144,28 @@ pub(super) struct Action {
     pub(super) left: u8,
 }
 
+/// A renewal on its way, beside whatever its worker does meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Renewal {
+    pub(super) claim: Counter,
+    /// The lease that it is worth, by the worker's own clock.
+    pub(super) lease: u8,
+    pub(super) stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Stage {
+    /// The statement is under way; it outlives its worker.
+    Sent,
+    /// It went through, and its worker does not know yet.
+    Renewed,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct State {
     pub(super) row: Row,
     pub(super) workers: [Worker; 2],
+    pub(super) renewals: [Option<Renewal>; 2],
     /// What is really there.
     pub(super) actual: Level,
     pub(super) action: Option<Action>,
@@ -169,7 +187,7 @@ impl Worker {
         }
     }
 
-    const fn held_mut(&mut self) -> Option<&mut Held> {
+    pub(super) const fn held_mut(&mut self) -> Option<&mut Held> {
         match self {
             Self::Down | Self::Idle | Self::Asked { .. } | Self::Releasing { .. } => None,
             Self::Claimed { held }
@@ -208,6 +226,7 @@ impl State {
                 lease: None,
             },
             workers: [Worker::Idle; 2],
+            renewals: [None; 2],
             actual: Level::Gone,
             action: None,
         }
@@ -231,7 +250,8 @@ impl State {
         self.row.claimed_wake = 0;
 
         let [a, b] = self.workers.map(|worker| worker.claim());
-        let claims = [a, b, self.action.map(|action| action.claim)];
+        let [c, d] = self.renewals.map(|renewal| renewal.map(|renewal| renewal.claim));
+        let claims = [a, b, c, d, self.action.map(|action| action.claim)];
         let rank = |claim| rank_below(claim, claims, self.row.claim_token);
         for worker in &mut self.workers {
             if let Worker::Releasing { claim, .. } = worker {
@@ -242,6 +262,9 @@ impl State {
         }
         if let Some(action) = &mut self.action {
             action.claim = rank(action.claim);
+        }
+        for renewal in self.renewals.iter_mut().flatten() {
+            renewal.claim = rank(renewal.claim);
         }
         self.row.claim_token = NEWEST;
 
@@ -255,12 +278,12 @@ impl State {
     }
 }
 
-/// The rank of the row's own value, above those of the three that may be held.
-const NEWEST: Counter = 3;
+/// The rank of the row's own value, above those of the five that may be held.
+const NEWEST: Counter = 5;
 
 /// How many different held values are newer than this one, taken off the top.
 /// Which of two outdated claims is the older is kept, to tell them apart.
-fn rank_below(claim: Counter, held: [Option<Counter>; 3], current: Counter) -> Counter {
+fn rank_below(claim: Counter, held: [Option<Counter>; 5], current: Counter) -> Counter {
     if claim == current {
         return NEWEST;
     }

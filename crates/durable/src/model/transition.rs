@@ -28,13 +28,16 @@ pub(super) enum Move {
     Record,
     RecordUnanswered,
     Release,
+    AskRenewal,
+    Renew,
+    HearRenewal,
     Crash,
     Restart,
     Reclaim,
 }
 
 impl Move {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 17] = [
         Self::Ask,
         Self::Claim,
         Self::Load,
@@ -46,6 +49,9 @@ impl Move {
         Self::Record,
         Self::RecordUnanswered,
         Self::Release,
+        Self::AskRenewal,
+        Self::Renew,
+        Self::HearRenewal,
         Self::Crash,
         Self::Restart,
         Self::Reclaim,
