@@ -1,7 +1,8 @@
 //! What every use-case is handed: the ports and the settings. Built once, by
 //! the binary.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use slipway_core::blocker::Deadlines;
 use slipway_core::token::TokenLifetimes;
@@ -23,6 +24,10 @@ pub struct Context {
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub deadlines: Deadlines,
+    /// How long a resource may be due without being claimed before nobody is
+    /// taken to serve its cluster: one lease, which a dead holder may leave
+    /// behind, and one sweep.
+    pub claimed_within: Duration,
     pub token_lifetimes: TokenLifetimes,
     /// The `<env>` in tokens and node keys.
     pub token_environment: String,
@@ -32,14 +37,26 @@ pub struct Settings {
 /// replicas find it by polling; a lost wake costs a poll, never an event.
 #[derive(Debug, Clone, Default)]
 pub struct Wakes {
-    pub attempts: Arc<Notify>,
+    attempts: Arc<Mutex<Vec<Arc<Notify>>>>,
     pub outbox: Arc<Notify>,
 }
 
 impl Wakes {
     /// A decision was committed: a resource may be due, an event may wait.
     pub fn wake(&self) {
-        self.attempts.notify_one();
+        let attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        attempts.iter().for_each(|listener| listener.notify_one());
         self.outbox.notify_one();
+    }
+
+    /// A listener of its own for a loop over resources. Each lane has one: a
+    /// wake that went to whichever loop waits first would leave the right one
+    /// to its poll, and one that is sent to all and kept by nobody would be
+    /// lost on a loop that is busy.
+    pub fn listen(&self) -> Arc<Notify> {
+        let listener = Arc::new(Notify::new());
+        let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        attempts.push(Arc::clone(&listener));
+        listener
     }
 }

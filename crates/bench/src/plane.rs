@@ -88,7 +88,7 @@ impl Plane {
             heartbeat_interval_ms: 10_000,
             orphan_after_ms: 600_000,
         };
-        let engines = Engines::new(vec![Arc::clone(substrate) as _], settings);
+        let engines = Engines::new(settings).serving(lane, "local", Arc::clone(substrate) as _);
         let context = Context {
             store,
             clock: Arc::new(Machine),
@@ -96,6 +96,7 @@ impl Plane {
             wakes: Wakes::default(),
             settings: Settings {
                 deadlines: Deadlines::default(),
+                claimed_within: ResourceLoop::LEASE * 2,
                 token_lifetimes: TokenLifetimes::default(),
                 token_environment: "bench".to_owned(),
             },
@@ -112,7 +113,7 @@ impl Plane {
             self.engines.clone(),
             self.name.clone(),
             self.lane,
-            pacing.lease,
+            ResourceLoop::LEASE,
             sweep,
         )
         .with_batching(batching);
@@ -123,10 +124,11 @@ impl Plane {
         };
         let status = Arc::new(Status::new(ResourceLoop::NAME));
         let mut tasks = JoinSet::new();
+        let wake = resources.wake();
         tasks.spawn(drive(
             Arc::new(resources),
             pacing,
-            surroundings(Arc::clone(&self.context.wakes.attempts)),
+            surroundings(wake),
             Arc::clone(&status),
             shutdown.clone(),
         ));

@@ -7,11 +7,11 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use slipway_app::ports::{Clock, Entropy};
-use slipway_durable::{Backoff, Lease};
+use slipway_durable::{Backoff, Lease, Moment};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 
@@ -21,6 +21,15 @@ use crate::status::Status;
 #[async_trait]
 pub trait Loop: fmt::Debug + Send + Sync + 'static {
     type Item: Send + 'static;
+
+    /// How long what it claims is its own. A loop that holds no claims beyond
+    /// its statement has none, and zero allows nothing.
+    fn lease(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Told once when the process is to stop: what is under way should end soon.
+    fn wind_down(&self) {}
 
     /// Takes up to `limit` pieces of work. None is no error.
     async fn claim(&self, limit: u32) -> Result<Vec<Self::Item>, String>;
@@ -39,8 +48,6 @@ pub struct Pacing {
     pub batch: u32,
     /// How often due work is looked for without a wake.
     pub poll: Duration,
-    /// How long a claim lasts.
-    pub lease: Duration,
 }
 
 /// Tells loops to stop claiming and finish what they hold.
@@ -101,14 +108,14 @@ pub async fn drive<L: Loop>(
         if free > 0 {
             let limit = free.min(pacing.batch);
             // Before the claim: the lease is never believed longer than it is.
-            let asked_at = Instant::now();
+            let asked_before = Moment::now();
             match work.claim(limit).await {
                 Ok(items) => {
                     failures = 0;
                     status.activated(surroundings.clock.now(), items.len());
                     full = u32::try_from(items.len()).is_ok_and(|count| count >= limit);
                     if !items.is_empty() {
-                        let lease = Lease::new(asked_at, pacing.lease);
+                        let lease = Lease::new(asked_before, work.lease());
                         spawn(&mut batches, &work, &slots, items, lease, &status);
                     }
                 }
@@ -134,6 +141,7 @@ pub async fn drive<L: Loop>(
             () = shutdown.requested() => {}
         }
     }
+    work.wind_down();
     while let Some(ended) = batches.join_next().await {
         note_panic(&status, ended);
     }

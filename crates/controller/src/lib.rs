@@ -1,9 +1,10 @@
 //! The loops. [`driver`] is the one way a loop runs: it waits for a wake or
 //! the next poll, claims no more than it has room for, isolates what fails
 //! and keeps a status. Each loop is one file: [`resources`] takes provisioned
-//! resources one step, [`relay`] gives events their positions.
+//! resources of one lane one step, [`relay`] gives events their positions.
 
 pub mod driver;
+mod keeper;
 pub mod relay;
 pub mod resources;
 pub mod status;

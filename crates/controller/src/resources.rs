@@ -1,27 +1,33 @@
 //! The resource loop: takes provisioned resources one step towards Ready, or
 //! out. What counts as work is a row whose `due_at` has passed: it was woken,
 //! it waits for something, or it is its turn in the sweep (a settled row is
-//! due again one sweep interval after it was last looked at). What the steps
+//! due again one sweep interval after it was last looked at). A loop serves
+//! one lane, with slots, actions and a status of its own, so that a slow
+//! cluster takes nothing from another. What the steps
 //! are is decided in `slipway_core`, what is done in
 //! `slipway_app::usecases::converge`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::{FutureExt, StreamExt, stream};
 use slipway_app::Context;
 use slipway_app::ports::store::{Claimed, CorruptRow};
-use slipway_app::usecases::converge::{self, Batch, Engines, Planned, Ticked};
+use slipway_app::usecases::converge::{self, Batch, Engines, Fault, Planned, Ticked};
 use slipway_core::audit::Actor;
 use slipway_core::commit::{Recheck, Release};
 use slipway_core::ids::Lane;
 use slipway_core::rules::record::{Outcome, Pace};
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_durable::Lease;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::driver::{Loop, Pacing};
+use crate::keeper::Keeper;
 use crate::status::Status;
 
 /// The loop over provisioned resources.
@@ -35,6 +41,10 @@ pub struct ResourceLoop {
     pace: Pace,
     actor: Actor,
     batching: Batching,
+    /// Outside actions that may still be begun now.
+    actions: Semaphore,
+    wake: Arc<Notify>,
+    stopping: AtomicBool,
 }
 
 /// How records share transactions.
@@ -65,21 +75,17 @@ impl ResourceLoop {
     pub const NAME: &'static str = "resources";
     /// The probe's published name.
     pub const PROBE: &'static str = "provisioning-broker-reconcile";
-    /// How the driver paces this loop. Eight batches under way keep the database
-    /// busy while others wait for an answer or a commit; a batch is small enough
-    /// that its outside actions, 16 at once, fit into two thirds of a lease if
-    /// they take up to 2.5 s each. The poll is what an enrolment at another
+    /// How the driver paces this loop. Eight full batches under way keep the
+    /// database busy while others wait for an answer or a commit. The poll is what an enrolment at another
     /// replica waits for at most; with a tick after it, it stays under 250 ms.
-    pub const PACING: Pacing = Pacing {
-        slots: 1_024,
-        batch: 128,
-        poll: Duration::from_millis(200),
-        lease: Duration::from_secs(30),
-    };
-    /// Objects of one batch that are acted on at once.
-    const CONCURRENCY: usize = 16;
-    /// How soon a tick that failed inside us is tried again.
-    const AFTER_FAULT: Duration = Duration::from_secs(1);
+    pub const PACING: Pacing =
+        Pacing { slots: 1_024, batch: 128, poll: Duration::from_millis(200) };
+    /// How long a claim lasts if nothing else is configured. What takes longer
+    /// is renewed, so this is how long the work of a dead process lies.
+    pub const LEASE: Duration = Duration::from_secs(30);
+    /// Outside actions of one lane under way at once, however its work came in
+    /// batches: a thousand batches of one would otherwise be a thousand actions.
+    pub const ACTIONS: usize = 128;
 
     pub fn new(
         context: Context,
@@ -92,7 +98,40 @@ impl ResourceLoop {
         let pace = Pace { deadlines: context.settings.deadlines, sweep };
         let actor = Actor::new(format!("loop:{}", Self::NAME));
         let batching = Batching::default();
-        Self { context, engines, worker, lane, lease, pace, actor, batching }
+        let (actions, wake) = (Semaphore::new(Self::ACTIONS), context.wakes.listen());
+        let stopping = AtomicBool::new(false);
+        Self {
+            context,
+            engines,
+            worker,
+            lane,
+            lease,
+            pace,
+            actor,
+            batching,
+            actions,
+            wake,
+            stopping,
+        }
+    }
+
+    /// The same loop with another limit of outside actions; for tests.
+    #[must_use]
+    pub fn with_actions(self, actions: usize) -> Self {
+        Self { actions: Semaphore::new(actions), ..self }
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    pub const fn lane(&self) -> Lane {
+        self.lane
+    }
+
+    /// What tells this loop that something may have become due.
+    pub fn wake(&self) -> Arc<Notify> {
+        Arc::clone(&self.wake)
     }
 
     /// The same loop with other batching; for benchmarks and tests.
@@ -135,14 +174,26 @@ impl ResourceLoop {
     }
 
     /// Loads what was claimed; rows that cannot be used are held, each alone.
-    async fn load(&self, items: &[Claimed], errors: &mut Vec<String>) -> Vec<ResourceSnapshot> {
+    async fn load(
+        &self,
+        batch: Batch<'_>,
+        items: &[Claimed],
+        errors: &mut Vec<String>,
+    ) -> Vec<ResourceSnapshot> {
         let store = &self.context.store;
         let ids: Vec<_> = items.iter().map(|claimed| claimed.id).collect();
         let loaded = match store.attempt_load(&ids).await {
             Ok(loaded) => loaded,
-            // The claims run out by themselves; there is nothing to hold them for.
             Err(error) => {
-                errors.push(error.to_string());
+                let message = error.to_string();
+                let fault = |claimed: &Claimed| Fault {
+                    claimed: *claimed,
+                    failures: 0,
+                    message: message.clone(),
+                };
+                let faults: Vec<_> = items.iter().map(fault).collect();
+                errors.push(message.clone());
+                errors.extend(self.give_up(batch, faults).await);
                 return Vec::new();
             }
         };
@@ -173,7 +224,12 @@ impl ResourceLoop {
     /// Acts and records. What needs no outside action is recorded at once; of
     /// the others, as many at a time as are done by then, so that a slow action
     /// holds back nobody but itself.
-    async fn act_and_record(&self, batch: Batch<'_>, planned: Vec<Planned>) -> Vec<String> {
+    async fn act_and_record(
+        &self,
+        batch: Batch<'_>,
+        keeper: &Keeper<'_>,
+        planned: Vec<Planned>,
+    ) -> Vec<String> {
         let (acting, still): (Vec<_>, Vec<_>) = planned.into_iter().partition(Planned::acts);
         let still =
             stream::iter(still).map(|planned| async move { self.act(batch, planned).await });
@@ -183,24 +239,32 @@ impl ResourceLoop {
         let records = still
             .buffer_unordered(records_per_commit)
             .ready_chunks(records_per_commit)
-            .chain(acting.buffer_unordered(Self::CONCURRENCY).ready_chunks(records_per_commit))
+            .chain(acting.buffer_unordered(Self::ACTIONS).ready_chunks(records_per_commit))
             .map(|acted| async move {
                 let (acted, mut ended) = sorted(acted);
                 ended.extend(batch.record(acted).await);
-                self.end(ended).await
+                self.end(batch, keeper, ended).await
             })
             .buffer_unordered(commits_at_once);
         records.concat().await
     }
 
-    /// One resource's panic is that resource's error.
+    /// One resource's panic is that resource's error. Waits for its turn among
+    /// the actions of the lane; the lease is asked after that, and is renewed
+    /// meanwhile.
     async fn act(
         &self,
         batch: Batch<'_>,
         planned: Planned,
     ) -> Result<(Planned, Outcome), (ResourceSnapshot, Ticked)> {
+        let _turn = match planned.acts() {
+            // It is closed by nobody; if it were, the lease still stands guard.
+            true => self.actions.acquire().await.ok(),
+            false => None,
+        };
         match AssertUnwindSafe(batch.act(&planned)).catch_unwind().await {
-            Ok(outcome) => Ok((planned, outcome)),
+            Ok(Some(outcome)) => Ok((planned, outcome)),
+            Ok(None) => Err((planned.snapshot().clone(), Ticked::Expiring)),
             Err(_) => {
                 let failed = Ticked::Failed("the action panicked".to_owned());
                 Err((planned.snapshot().clone(), failed))
@@ -209,15 +273,21 @@ impl ResourceLoop {
     }
 
     /// Gives back the claims that no record gave back. Answers the errors.
-    async fn end(&self, ended: Vec<(ResourceSnapshot, Ticked)>) -> Vec<String> {
-        let (mut releases, mut errors) = (Vec::new(), Vec::new());
+    async fn end(
+        &self,
+        batch: Batch<'_>,
+        keeper: &Keeper<'_>,
+        ended: Vec<(ResourceSnapshot, Ticked)>,
+    ) -> Vec<String> {
+        let (mut releases, mut faults, mut errors) = (Vec::new(), Vec::new(), Vec::new());
         let mut moved = false;
-        let give_back = |snapshot: &ResourceSnapshot, recheck| Release {
+        let again = |snapshot: &ResourceSnapshot| Release {
             attempt: snapshot.attempt.id(),
             claim_token: snapshot.claim_token,
-            recheck,
+            recheck: Recheck::Now,
             failures: snapshot.failures,
         };
+        keeper.let_go(ended.iter().map(|(snapshot, _)| snapshot.attempt.id()));
         for (snapshot, ticked) in ended {
             let id = snapshot.attempt.id();
             match ticked {
@@ -226,22 +296,58 @@ impl ResourceLoop {
                     moved |= changed_phase;
                 }
                 Ticked::Unchanged(release) => releases.push(release),
-                Ticked::Overtaken => releases.push(give_back(&snapshot, Recheck::Now)),
-                Ticked::Failed(error) => {
-                    tracing::warn!(%id, error, "a tick failed; the resource is tried again");
-                    errors.push(format!("{id}: {error}"));
-                    releases.push(give_back(&snapshot, Recheck::After(Self::AFTER_FAULT)));
+                Ticked::Overtaken => releases.push(again(&snapshot)),
+                Ticked::Expiring => {
+                    tracing::debug!(%id, "the claim is about to end; the next tick acts");
+                    releases.push(again(&snapshot));
+                }
+                Ticked::Failed(message) => {
+                    tracing::warn!(%id, error = message, "a tick failed; the resource is tried again");
+                    errors.push(format!("{id}: {message}"));
+                    let claimed = Claimed { id, claim_token: snapshot.claim_token };
+                    faults.push(Fault { claimed, failures: snapshot.failures, message });
                 }
             }
         }
         if moved {
-            self.context.wakes.wake();
+            self.wake.notify_one();
+            self.context.wakes.outbox.notify_one();
         }
-        if !releases.is_empty()
-            && let Err(error) = self.context.store.attempt_release(&releases).await
-        {
-            errors.push(error.to_string());
+        errors.extend(self.release(&releases).await);
+        errors.extend(self.give_up(batch, faults).await);
+        errors
+    }
+
+    /// Shows the faults on their resources; where that cannot be written, at
+    /// least the claim is given back. If not even that works, it runs out.
+    async fn give_up(&self, batch: Batch<'_>, faults: Vec<Fault>) -> Vec<String> {
+        let unwritten = batch.fault(&faults).await;
+        let (releases, errors): (Vec<_>, Vec<_>) = unwritten.into_iter().unzip();
+        let mut errors: Vec<_> = errors.into_iter().map(|error| error.to_string()).collect();
+        errors.dedup();
+        errors.extend(self.release(&releases).await);
+        errors
+    }
+
+    async fn release(&self, releases: &[Release]) -> Option<String> {
+        if releases.is_empty() {
+            return None;
         }
+        self.context.store.attempt_release(releases).await.err().map(|error| error.to_string())
+    }
+
+    /// The whole of a batch, from what was claimed to what was given back.
+    async fn tick(&self, batch: Batch<'_>, keeper: &Keeper<'_>, items: &[Claimed]) -> Vec<String> {
+        let mut errors = Vec::new();
+        let snapshots = self.load(batch, items, &mut errors).await;
+        let loaded: HashSet<_> = snapshots.iter().map(|snapshot| snapshot.attempt.id()).collect();
+        keeper.let_go(items.iter().map(|item| item.id).filter(|id| !loaded.contains(id)));
+        let reports = converge::observe(&self.engines, &snapshots, batch.action_deadline).await;
+        let (planned, mut ended) = batch.plan(snapshots.into_iter().zip(reports));
+        let (ready, unprepared) = batch.prepare(planned).await;
+        ended.extend(unprepared);
+        errors.extend(self.end(batch, keeper, ended).await);
+        errors.extend(self.act_and_record(batch, keeper, ready).await);
         errors
     }
 }
@@ -264,6 +370,16 @@ fn sorted(acted: Vec<Result<(Planned, Outcome), (ResourceSnapshot, Ticked)>>) ->
 impl Loop for ResourceLoop {
     type Item = Claimed;
 
+    fn lease(&self) -> Duration {
+        self.lease
+    }
+
+    /// Actions under way are finished, which their deadline bounds; those that
+    /// were not begun are given back, for another process to begin at once.
+    fn wind_down(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
     async fn claim(&self, limit: u32) -> Result<Vec<Claimed>, String> {
         let store = &self.context.store;
         let claimed = store.attempt_claim(&self.worker, self.lane, limit, self.lease).await;
@@ -271,22 +387,16 @@ impl Loop for ResourceLoop {
     }
 
     async fn work(&self, items: Vec<Claimed>, lease: Lease) -> Vec<String> {
-        let mut errors = Vec::new();
-        let snapshots = self.load(&items, &mut errors).await;
-        let reports = converge::observe(&self.engines, &snapshots).await;
+        let store = self.context.store.as_ref();
+        let keeper = Keeper::new(store, &self.worker, &items, lease, self.lease);
         let batch = Batch {
             context: &self.context,
             engines: &self.engines,
             pace: self.pace,
             actor: &self.actor,
             action_deadline: converge::action_deadline(self.lease),
-            lease_allows: &|deadline| lease.allows(deadline),
+            lease_allows: &|id, deadline| !self.is_stopping() && keeper.allows(id, deadline),
         };
-        let (planned, mut ended) = batch.plan(snapshots.into_iter().zip(reports));
-        let (ready, unprepared) = batch.prepare(planned).await;
-        ended.extend(unprepared);
-        errors.extend(self.end(ended).await);
-        errors.extend(self.act_and_record(batch, ready).await);
-        errors
+        keeper.during(self.tick(batch, &keeper, &items)).await
     }
 }

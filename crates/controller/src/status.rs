@@ -8,7 +8,7 @@ use slipway_core::time::Timestamp;
 /// The status of one loop; shared with whoever shows it.
 #[derive(Debug)]
 pub struct Status {
-    name: &'static str,
+    name: String,
     inner: Mutex<Inner>,
 }
 
@@ -25,7 +25,7 @@ struct Inner {
 /// A copy of the status at one moment.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    pub name: &'static str,
+    pub name: String,
     pub activations: u64,
     /// Pieces of work taken.
     pub claimed: u64,
@@ -38,18 +38,8 @@ pub struct Snapshot {
 }
 
 impl Status {
-    pub const fn new(name: &'static str) -> Self {
-        Self {
-            name,
-            inner: Mutex::new(Inner {
-                activations: 0,
-                claimed: 0,
-                failed: 0,
-                last_activation_at: None,
-                last_success: None,
-                last_error: None,
-            }),
-        }
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), inner: Mutex::default() }
     }
 
     pub(crate) fn activated(&self, at: Timestamp, claimed: usize) {
@@ -71,7 +61,7 @@ impl Status {
     pub fn snapshot(&self) -> Snapshot {
         let inner = self.with(|inner| inner.clone());
         Snapshot {
-            name: self.name,
+            name: self.name.clone(),
             activations: inner.activations,
             claimed: inner.claimed,
             failed: inner.failed,

@@ -27,6 +27,8 @@ closed_set!(
         NodeNotDraining => "node_not_draining",
         DeprovisioningOverdue => "deprovisioning_overdue",
         RowInvalid => "row_invalid",
+        InternalError => "internal_error",
+        ClusterNotServed => "cluster_not_served",
     }
 );
 
@@ -67,7 +69,9 @@ impl BlockerCode {
             | Self::DeleteFailed
             | Self::ProvisioningOverdue
             | Self::DeprovisioningOverdue
-            | Self::RowInvalid => "platform",
+            | Self::RowInvalid
+            | Self::InternalError
+            | Self::ClusterNotServed => "platform",
             Self::ParameterValuesInvalid
             | Self::NodeLeft
             | Self::TokenCapReached
@@ -112,6 +116,16 @@ impl BlockerCode {
             ],
             Self::RowInvalid => &[Remedy {
                 action: "repair the row named in the evidence, or run a version that knows it",
+                command: None,
+                role: "admin",
+            }],
+            Self::InternalError => &[Remedy {
+                action: "look at the error and at the control plane's log; it is tried again by itself, at most one sweep interval later",
+                command: Some("slipway resource explain {id}"),
+                role: "admin",
+            }],
+            Self::ClusterNotServed => &[Remedy {
+                action: "start a control plane that serves the cluster named in the evidence, or look why the one that does takes nothing up",
                 command: None,
                 role: "admin",
             }],

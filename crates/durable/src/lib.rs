@@ -14,4 +14,4 @@ mod lease;
 mod model;
 
 pub use backoff::Backoff;
-pub use lease::Lease;
+pub use lease::{Lease, Moment};

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use slipway_app::context::{Settings, Wakes};
-use slipway_app::ports::Store;
+use slipway_app::ports::{Store, Substrate};
 use slipway_app::usecases::converge::{self, Engines};
 use slipway_app::{Context, Error as AppError};
 use slipway_controller::Shutdown;
@@ -113,13 +113,17 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     })
     .await?;
     let context = context(&config, Arc::clone(&store));
-    let engines = open_engines(&config, &context, &url).await?;
-    let cluster = seeding::seed(&context, &engines, &config).await?;
+    let local = open_local(&config, &context).await?;
+    let cluster = seeding::seed(&context, local.as_ref(), &config).await?;
+    let engines = Engines::new(node_settings(&config, &context, &url).await?).serving(
+        cluster.into(),
+        &config.local_cluster,
+        local,
+    );
     let signing_key = keys::load_or_create(&config.data_dir.join("signing.pk8")).await?;
 
     let (stop, shutdown) = Shutdown::channel();
-    let (name, lane) = (worker.name(), cluster.into());
-    let loops = loops::start(&context, &engines, &config, name, lane, shutdown.clone()).await;
+    let loops = loops::start(&context, &engines, &config, worker.name(), shutdown.clone()).await;
     let state = ServerState {
         context: context.clone(),
         node_settings: signing_key,
@@ -171,30 +175,37 @@ fn context(config: &Config, store: Arc<dyn Store>) -> Context {
         wakes: Wakes::default(),
         settings: Settings {
             deadlines: config.deadlines,
+            claimed_within: config.lease + config.reconcile_interval,
             token_lifetimes: config.token_lifetimes,
             token_environment: config.token_environment.clone(),
         },
     }
 }
 
-async fn open_engines(config: &Config, context: &Context, url: &str) -> Result<Engines, Error> {
-    let installation = context.store.installation().await.map_err(AppError::from)?;
+async fn open_local(config: &Config, context: &Context) -> Result<Arc<dyn Substrate>, Error> {
     let program = std::env::current_exe().map_err(Error::io("find this program"))?;
     let local = LocalSubstrate::open(LocalConfig {
         root: config.substrate_root.clone(),
         agent_program: program,
         agent_arguments: ["agent", "node", "--dir"].map(str::to_owned).to_vec(),
         stop_grace: config.stop_grace,
-        installation,
+        installation: context.store.installation().await.map_err(AppError::from)?,
     })?;
+    Ok(Arc::new(local))
+}
+
+async fn node_settings(
+    config: &Config,
+    context: &Context,
+    url: &str,
+) -> Result<NodeSettings, Error> {
     let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    let settings = NodeSettings {
-        installation,
+    Ok(NodeSettings {
+        installation: context.store.installation().await.map_err(AppError::from)?,
         public_url: url.to_owned(),
         heartbeat_interval_ms: millis(config.heartbeat_interval),
         orphan_after_ms: millis(config.orphan_after),
-    };
-    Ok(Engines::new(vec![Arc::new(local)], settings))
+    })
 }
 
 /// Tells scripts, tests and the demo where this control plane is.

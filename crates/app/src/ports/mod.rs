@@ -2,9 +2,11 @@
 //! Adapters implement them; the conformance suites in `testing` check them.
 
 pub mod clock;
+pub mod renewal;
 pub mod store;
 pub mod substrate;
 
 pub use clock::{Clock, Entropy};
+pub use renewal::RenewalStore;
 pub use store::Store;
 pub use substrate::Substrate;

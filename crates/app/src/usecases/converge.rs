@@ -9,41 +9,77 @@
 //! else (`batch.rs`).
 
 mod batch;
+mod fault;
 mod plan;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::join_all;
 use slipway_core::blueprint::Engine;
+use slipway_core::ids::Lane;
 use slipway_core::observation::CompositeReport;
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_render::local_node::NodeSettings;
 
 pub use self::batch::{Batch, Prepared, Ticked};
+pub use self::fault::Fault;
 pub use self::plan::Planned;
 use crate::ports::substrate::{Address, Substrate};
 
-/// The engines of this process and what they render with.
+/// The engines of this process, each with the lane that it serves, and what
+/// they render with.
 #[derive(Debug, Clone)]
 pub struct Engines {
-    engines: HashMap<Engine, Arc<dyn Substrate>>,
+    /// The clusters that are served, by their names.
+    clusters: BTreeMap<Lane, String>,
+    substrates: BTreeMap<(Lane, Engine), Arc<dyn Substrate>>,
     pub node_settings: NodeSettings,
 }
 
 impl Engines {
-    pub fn new(engines: Vec<Arc<dyn Substrate>>, node_settings: NodeSettings) -> Self {
-        let engines = engines.into_iter().map(|engine| (engine.engine(), engine)).collect();
-        Self { engines, node_settings }
+    /// None yet.
+    pub const fn new(node_settings: NodeSettings) -> Self {
+        Self { clusters: BTreeMap::new(), substrates: BTreeMap::new(), node_settings }
     }
 
-    pub fn get(&self, engine: Engine) -> Option<&Arc<dyn Substrate>> {
-        self.engines.get(&engine)
+    /// With one more: it stands for its engine on the cluster of this name.
+    #[must_use]
+    pub fn serving(mut self, lane: Lane, cluster: &str, substrate: Arc<dyn Substrate>) -> Self {
+        self.clusters.insert(lane, cluster.to_owned());
+        self.substrates.insert((lane, substrate.engine()), substrate);
+        self
+    }
+
+    /// What this process serves, with the names of the clusters; it claims
+    /// nothing else.
+    pub fn lanes(&self) -> impl Iterator<Item = (Lane, &str)> {
+        self.clusters.iter().map(|(lane, cluster)| (*lane, cluster.as_str()))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (Lane, &Arc<dyn Substrate>)> {
+        self.substrates.iter().map(|((lane, _), substrate)| (*lane, substrate))
+    }
+
+    /// What the composite of this resource is reached through. `None` if this
+    /// process has no such engine there.
+    pub fn of(&self, snapshot: &ResourceSnapshot) -> Option<&Arc<dyn Substrate>> {
+        self.substrates.get(&(lane_of(snapshot)?, snapshot.blueprint.engine))
     }
 }
 
-/// How long one outside action may take under a lease of this length. It is
-/// started only with more lease left than this, and abandoned after it: the
+/// An attempt stays in the lane it was made in, wherever its project is placed
+/// later; one that an older version made goes by the placement.
+fn lane_of(snapshot: &ResourceSnapshot) -> Option<Lane> {
+    let placed = || snapshot.placement.as_ref().map(|placement| placement.cluster_id.into());
+    snapshot.attempt.lane().or_else(placed)
+}
+
+/// How long one outside action, or one observation, may take under a lease of
+/// this length. An action is started only with more lease left than this, and abandoned after it: the
 /// actions are idempotent, and what became of it is seen by the next
 /// observation. A third: the batch is loaded and observed before the action
 /// and recorded after it, and each gets as much again.
@@ -62,33 +98,65 @@ pub fn address(snapshot: &ResourceSnapshot) -> Option<Address> {
     })
 }
 
-/// Observes a batch: one call per engine, whatever the number of resources.
-pub async fn observe(engines: &Engines, snapshots: &[ResourceSnapshot]) -> Vec<CompositeReport> {
-    let unknown = |reason: &str| CompositeReport::Unknown { reason: reason.to_owned() };
+/// Observes a batch: one call per lane and engine, whatever the number of
+/// resources, all of them side by side. What was not answered by the deadline,
+/// or made the engine panic, is Unknown: that is no absence.
+pub async fn observe(
+    engines: &Engines,
+    snapshots: &[ResourceSnapshot],
+    deadline: Duration,
+) -> Vec<CompositeReport> {
     let mut reports: Vec<_> =
         snapshots.iter().map(|_| unknown("the project is not placed on a cluster")).collect();
-    let mut groups: HashMap<Engine, (Vec<usize>, Vec<Address>)> = HashMap::new();
+    let mut groups: BTreeMap<_, Group<'_>> = BTreeMap::new();
     for (index, snapshot) in snapshots.iter().enumerate() {
         if let Some(address) = address(snapshot) {
-            let (indexes, addresses) = groups.entry(snapshot.blueprint.engine).or_default();
-            indexes.push(index);
-            addresses.push(address);
+            let key = (lane_of(snapshot), snapshot.blueprint.engine);
+            let group = groups.entry(key).or_insert_with(|| Group::of(engines, snapshot));
+            group.indexes.push(index);
+            group.addresses.push(address);
         }
     }
-    for (engine, (indexes, addresses)) in groups {
-        match engines.get(engine) {
-            Some(substrate) => {
-                let seen = substrate.observe(&addresses).await;
-                for (index, report) in indexes.into_iter().zip(seen) {
-                    reports[index] = report;
-                }
-            }
-            None => {
-                for index in indexes {
-                    reports[index] = unknown("this process has no such engine; start one that has");
-                }
-            }
+    let seen = join_all(groups.values().map(|group| group.observe(deadline))).await;
+    for (group, seen) in groups.values().zip(seen) {
+        for (index, report) in group.indexes.iter().zip(seen) {
+            reports[*index] = report;
         }
     }
     reports
+}
+
+/// What one substrate is asked about.
+struct Group<'a> {
+    substrate: Option<&'a Arc<dyn Substrate>>,
+    indexes: Vec<usize>,
+    addresses: Vec<Address>,
+}
+
+impl<'a> Group<'a> {
+    fn of(engines: &'a Engines, snapshot: &ResourceSnapshot) -> Self {
+        let substrate = engines.of(snapshot);
+        Self { substrate, indexes: Vec::new(), addresses: Vec::new() }
+    }
+
+    /// One report for each address.
+    async fn observe(&self, deadline: Duration) -> Vec<CompositeReport> {
+        let all = |reason: &str| vec![unknown(reason); self.addresses.len()];
+        let Some(substrate) = self.substrate else {
+            return all("this process has no such engine on this cluster; start one that has");
+        };
+        let seen = AssertUnwindSafe(substrate.observe(&self.addresses)).catch_unwind();
+        match tokio::time::timeout(deadline, seen).await {
+            Ok(Ok(seen)) => seen,
+            Ok(Err(_)) => all("the engine panicked while it looked"),
+            Err(_) => {
+                let limit = deadline.as_millis();
+                all(&format!("the substrate did not answer within {limit} ms"))
+            }
+        }
+    }
+}
+
+fn unknown(reason: &str) -> CompositeReport {
+    CompositeReport::Unknown { reason: reason.to_owned() }
 }

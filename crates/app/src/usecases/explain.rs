@@ -27,7 +27,8 @@ pub async fn explain(
     caller: &Caller,
     id: ResourceId,
 ) -> Result<Explanation, Error> {
-    let snapshot = read::resource(context, caller, id).await?;
+    let mut snapshot = read::resource(context, caller, id).await?;
+    snapshot.blockers.extend(explain::not_served(&snapshot, context.settings.claimed_within));
     let history = context.store.history_list(snapshot.attempt.id()).await?;
     Ok(Explanation {
         waiting_for: explain::waiting_for(&snapshot),

@@ -103,8 +103,7 @@ async fn receive(running: &mut Running, count: usize) -> Vec<u32> {
 }
 
 /// Polling would take an hour: only wakes and full batches make progress.
-const PATIENT: Pacing =
-    Pacing { slots: 4, batch: 3, poll: Duration::from_secs(3_600), lease: Duration::from_secs(30) };
+const PATIENT: Pacing = Pacing { slots: 4, batch: 3, poll: Duration::from_secs(3_600) };
 
 #[tokio::test]
 async fn it_claims_no_more_than_fits_and_goes_on_while_batches_are_full() {

@@ -25,7 +25,7 @@ use slipway_core::secret::Secret;
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::time::Timestamp;
 use slipway_core::token::TokenLifetimes;
-use slipway_durable::Lease;
+use slipway_durable::{Lease, Moment};
 use slipway_render::cloud_init::bootstrap_token_in;
 use slipway_render::composite::injected;
 use slipway_render::local_node::NodeSettings;
@@ -109,6 +109,7 @@ impl World {
             entropy: Arc::new(Machine),
             wakes: Wakes::default(),
             settings: Settings {
+                claimed_within: LEASE,
                 deadlines: Deadlines {
                     deregistering: Duration::from_millis(200),
                     ..Deadlines::default()
@@ -135,7 +136,8 @@ impl World {
             heartbeat_interval_ms: 1_000,
             orphan_after_ms: 1_000,
         };
-        let engines = Engines::new(vec![Arc::clone(&substrate) as _], settings.clone());
+        let engines =
+            Engines::new(settings.clone()).serving(lane, "local", Arc::clone(&substrate) as _);
         let resources = ResourceLoop::new(
             context.clone(),
             engines,
@@ -223,11 +225,11 @@ impl World {
 
     /// Claims once and works on it; how many were claimed.
     pub(crate) async fn round(&self) -> usize {
-        let asked_at = Instant::now();
+        let asked_before = Moment::now();
         let claimed = self.resources.claim(50).await.unwrap();
         let count = claimed.len();
         if count > 0 {
-            let errors = self.resources.work(claimed, Lease::new(asked_at, LEASE)).await;
+            let errors = self.resources.work(claimed, Lease::new(asked_before, LEASE)).await;
             assert_eq!(errors, Vec::<String>::new());
         }
         count

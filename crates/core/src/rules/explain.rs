@@ -1,6 +1,10 @@
 //! What a resource waits for, in words, and until when that is normal.
 
-use crate::blocker::Deadlines;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::blocker::{Blocker, BlockerCode, Deadlines};
 use crate::phase::Phase;
 use crate::provisioned_resource::ProvisionedResource;
 use crate::snapshot::ResourceSnapshot;
@@ -41,10 +45,49 @@ pub fn waiting_for(snapshot: &ResourceSnapshot) -> Option<String> {
     }
 }
 
+/// What nobody can have recorded, because nobody works on it: the resource has
+/// been due for longer than `within` and was not claimed. A claim moves the due
+/// time to the end of its lease, and a renewal moves it on, so a due time that
+/// far back is one that no worker has seen since.
+pub fn not_served(snapshot: &ResourceSnapshot, within: Duration) -> Option<Blocker> {
+    let due_at = snapshot.due_at?;
+    let waited = snapshot.now.since(due_at);
+    if waited <= within {
+        return None;
+    }
+    let cluster = snapshot.placement.as_ref().map(|placement| placement.cluster.as_str());
+    let seconds = waited.as_secs();
+    let message = match (snapshot.attempt.lane(), cluster) {
+        (None, _) => format!(
+            "it belongs to no cluster that a control plane could serve, and has been due for {seconds} s"
+        ),
+        (Some(_), Some(cluster)) => format!(
+            "no control plane serves cluster {cluster}: it has been due for {seconds} s and nobody has taken it up"
+        ),
+        (Some(lane), None) => format!(
+            "no control plane serves cluster {lane}: it has been due for {seconds} s and nobody has taken it up"
+        ),
+    };
+    Some(Blocker {
+        code: BlockerCode::ClusterNotServed,
+        message,
+        // From then on somebody should have been there.
+        since: due_at.plus(within),
+        evidence: json!({
+            "cluster": cluster,
+            "lane": snapshot.attempt.lane(),
+            "due_at": due_at,
+        }),
+        next_retry_at: None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
-    use crate::fixtures::{mk_node, mk_snapshot};
+    use crate::fixtures::{at, mk_node, mk_snapshot};
 
     #[test]
     fn every_phase_that_waits_says_for_what() {
@@ -62,5 +105,38 @@ mod tests {
         let node = mk_node();
         snapshot.node = Some(node.clone());
         assert!(waiting_for(&snapshot).unwrap().contains(&node.id.to_string()));
+    }
+
+    #[test]
+    fn what_nobody_takes_up_names_its_cluster() {
+        let mut snapshot = mk_snapshot(Phase::Pending);
+        let cluster = snapshot.placement.as_ref().unwrap().cluster.clone();
+        let within = Duration::from_secs(60);
+        snapshot.now = at(1_000);
+        snapshot.due_at = Some(at(900));
+        let found = not_served(&snapshot, within).unwrap();
+        assert_eq!((found.code, found.since), (BlockerCode::ClusterNotServed, at(960)));
+        assert!(found.message.contains(&cluster) && found.message.contains("100 s"), "{found:?}");
+        snapshot.placement = None;
+        assert!(
+            not_served(&snapshot, within).is_some(),
+            "also where the project is placed nowhere"
+        );
+    }
+
+    proptest! {
+        /// Neither what is not due, nor what is claimed (its due time is the end
+        /// of the lease), nor what has waited for less than a lease and a sweep.
+        #[test]
+        fn only_what_waited_too_long_is_not_served(due in 0_i64..2_000, within in 0_u64..500) {
+            let mut snapshot = mk_snapshot(Phase::Ready);
+            snapshot.now = at(1_000);
+            snapshot.due_at = Some(at(due));
+            let within_seconds = i64::try_from(within).unwrap();
+            let found = not_served(&snapshot, Duration::from_secs(within));
+            prop_assert_eq!(found.is_some(), 1_000 - due > within_seconds);
+            snapshot.due_at = None;
+            prop_assert!(not_served(&snapshot, Duration::from_secs(within)).is_none());
+        }
     }
 }

@@ -8,6 +8,7 @@ pub mod delete;
 pub mod drain;
 pub mod enrol;
 pub mod explain;
+pub mod fault;
 pub mod prepare;
 pub mod record;
 pub mod retry;

@@ -20,7 +20,7 @@ use crate::resource::Resource;
 use crate::rules::explain::deadline_of;
 use crate::rules::prepare::{Read, fence};
 use crate::rules::teardown::Scope;
-use crate::rules::{drain, retry};
+use crate::rules::{drain, fault, retry};
 use crate::snapshot::ResourceSnapshot;
 use crate::text::{storable, storable_value};
 use crate::time::Timestamp;
@@ -254,7 +254,6 @@ fn recheck(
     now: Timestamp,
 ) -> Recheck {
     const SOONEST: Duration = Duration::from_millis(50);
-    const FIRST_RETRY: Duration = Duration::from_millis(250);
     if attempt.phase().is_terminal() {
         return Recheck::Never;
     }
@@ -262,10 +261,9 @@ fn recheck(
         return Recheck::Now;
     }
     // Spread over ±25 %, so that what was declared together is not swept together.
-    let spread = |duration: Duration| duration.mul_f64(0.75 + tick.jitter.clamp(0.0, 1.0) / 2.0);
+    let spread = |duration: Duration| fault::spread(duration, tick.jitter);
     if failures > 0 {
-        let doublings = u32::try_from(failures - 1).unwrap_or(0).min(16);
-        return Recheck::After(spread((FIRST_RETRY * 2_u32.pow(doublings)).min(tick.pace.sweep)));
+        return Recheck::After(fault::retry_after(failures, tick.pace.sweep, tick.jitter));
     }
     if attempt.phase() == Phase::Ready && tick.observed.composite != Composite::Unknown {
         return Recheck::After(spread(tick.pace.sweep));

@@ -79,6 +79,7 @@ impl World {
             wakes: Wakes::default(),
             settings: Settings {
                 deadlines: Deadlines::default(),
+                claimed_within: Duration::from_secs(60),
                 token_lifetimes: TokenLifetimes::default(),
                 token_environment: "live".to_owned(),
             },

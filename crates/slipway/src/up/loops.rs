@@ -26,56 +26,74 @@ pub(super) struct Loops {
 
 #[derive(Debug)]
 struct View {
-    resources: Arc<ResourceLoop>,
-    resources_status: Arc<Status>,
+    lanes: Vec<LaneView>,
     relay_status: Arc<Status>,
 }
 
-/// Sweeps once and starts every loop.
+/// The loop over the resources of one cluster.
+#[derive(Debug)]
+struct LaneView {
+    cluster: String,
+    resources: Arc<ResourceLoop>,
+    status: Arc<Status>,
+}
+
+/// Sweeps once and starts every loop: one over resources for each cluster that
+/// this process serves, with slots, batches and a status of its own.
 pub(super) async fn start(
     context: &Context,
     engines: &Engines,
     config: &Config,
     worker: &str,
-    lane: Lane,
     shutdown: Shutdown,
 ) -> Loops {
-    let resources = Arc::new(ResourceLoop::new(
-        context.clone(),
-        engines.clone(),
-        worker.to_owned(),
-        lane,
-        config.lease,
-        config.reconcile_interval,
-    ));
-    match resources.boot_sweep().await {
-        Ok(due) => tracing::info!(due, "boot sweep: everything not settled for good is due"),
-        // The database was there a moment ago; the sweep by due time finds all of it.
-        Err(error) => {
-            tracing::warn!(%error, "the boot sweep failed; resources come up as they fall due");
+    let lane = |(lane, cluster): (Lane, &str)| LaneView {
+        cluster: cluster.to_owned(),
+        resources: Arc::new(ResourceLoop::new(
+            context.clone(),
+            engines.clone(),
+            worker.to_owned(),
+            lane,
+            config.lease,
+            config.reconcile_interval,
+        )),
+        status: Arc::new(Status::new(format!("{}/{cluster}", ResourceLoop::NAME))),
+    };
+    let lanes: Vec<_> = engines.lanes().map(lane).collect();
+    // All of them before the first is driven: a sweep takes back what an earlier
+    // life of this worker held, in whatever lane.
+    for LaneView { cluster, resources, .. } in &lanes {
+        match resources.boot_sweep().await {
+            Ok(due) => {
+                tracing::info!(cluster, due, "boot sweep: everything not settled for good is due");
+            }
+            // The database was there a moment ago; the sweep by due time finds all of it.
+            Err(error) => tracing::warn!(
+                cluster,
+                %error,
+                "the boot sweep failed; resources come up as they fall due"
+            ),
         }
     }
-    let view = Arc::new(View {
-        resources: Arc::clone(&resources),
-        resources_status: Arc::new(Status::new(ResourceLoop::NAME)),
-        relay_status: Arc::new(Status::new(Relay::NAME)),
-    });
+    let view = Arc::new(View { lanes, relay_status: Arc::new(Status::new(Relay::NAME)) });
     let surroundings = |wake| Surroundings {
         clock: Arc::clone(&context.clock),
         entropy: Arc::clone(&context.entropy),
         wake,
     };
     let mut tasks = JoinSet::new();
-    tasks.spawn(drive(
-        resources,
-        Pacing { lease: config.lease, ..ResourceLoop::PACING },
-        surroundings(Arc::clone(&context.wakes.attempts)),
-        Arc::clone(&view.resources_status),
-        shutdown.clone(),
-    ));
+    for lane in &view.lanes {
+        tasks.spawn(drive(
+            Arc::clone(&lane.resources),
+            ResourceLoop::PACING,
+            surroundings(lane.resources.wake()),
+            Arc::clone(&lane.status),
+            shutdown.clone(),
+        ));
+    }
     tasks.spawn(drive(
         Arc::new(Relay::new(Arc::clone(&context.store))),
-        Pacing { slots: 1, batch: 1, poll: Duration::from_millis(250), lease: config.lease },
+        Pacing { slots: 1, batch: 1, poll: Duration::from_millis(250) },
         surroundings(Arc::clone(&context.wakes.outbox)),
         Arc::clone(&view.relay_status),
         shutdown,
@@ -101,12 +119,13 @@ impl Loops {
 #[async_trait]
 impl LoopsView for View {
     fn statuses(&self) -> Vec<LoopStatus> {
-        [&self.resources_status, &self.relay_status]
-            .into_iter()
+        let lanes = self.lanes.iter().map(|lane| &lane.status);
+        lanes
+            .chain([&self.relay_status])
             .map(|status| {
                 let snapshot = status.snapshot();
                 LoopStatus {
-                    name: snapshot.name.to_owned(),
+                    name: snapshot.name,
                     activations: snapshot.activations,
                     last_activation_at: snapshot.last_activation_at.map(|at| at.to_string()),
                     last_error: snapshot.last_error,
@@ -118,12 +137,12 @@ impl LoopsView for View {
     }
 
     async fn probes(&self) -> Vec<Probe> {
-        let reconcile = self.resources.probe(&self.resources_status).await;
-        let reconcile = Probe {
-            name: ResourceLoop::PROBE.to_owned(),
-            ok: reconcile.ok,
-            detail: reconcile.detail,
-        };
-        vec![reconcile]
+        let (mut ok, mut details) = (true, Vec::with_capacity(self.lanes.len()));
+        for LaneView { cluster, resources, status } in &self.lanes {
+            let probe = resources.probe(status).await;
+            ok &= probe.ok;
+            details.push(format!("{cluster}: {}", probe.detail));
+        }
+        vec![Probe { name: ResourceLoop::PROBE.to_owned(), ok, detail: details.join("; ") }]
     }
 }

@@ -1,11 +1,9 @@
 //! What a fresh installation starts with, and the admin's first key.
 
-use slipway_app::ports::substrate::Error as SubstrateError;
+use slipway_app::ports::Substrate;
 use slipway_app::seed::{LocalNames, Seed};
 use slipway_app::usecases::authenticate;
-use slipway_app::usecases::converge::Engines;
 use slipway_app::{Context, Error as AppError};
-use slipway_core::blueprint::Engine;
 use slipway_core::ids::ClusterId;
 
 use super::Error;
@@ -15,13 +13,9 @@ use crate::config::Config;
 /// built-in blueprint are there. Answers the cluster that this process serves.
 pub(super) async fn seed(
     context: &Context,
-    engines: &Engines,
+    local: &dyn Substrate,
     config: &Config,
 ) -> Result<ClusterId, Error> {
-    let Some(local) = engines.get(Engine::Local) else {
-        let problem = "this process has no local engine, so there is nothing to seed".to_owned();
-        return Err(Error::Substrate(SubstrateError::Failed(problem)));
-    };
     let uid = local.identity().await?;
     let seed = Seed::local(
         context.entropy.as_ref(),

@@ -29,6 +29,8 @@ mod outbox;
 mod port;
 #[path = "../shared/reads.rs"]
 mod reads;
+#[path = "../shared/renewal.rs"]
+mod renewal;
 #[path = "../shared/rows.rs"]
 mod rows;
 #[path = "../shared/seed.rs"]

@@ -7,6 +7,7 @@ mod decisions;
 mod declarations;
 mod lifecycle;
 mod lists;
+mod renewals;
 mod suite;
 
 pub use suite::conformance;

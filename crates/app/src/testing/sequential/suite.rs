@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{aborts, batches, claims, decisions, declarations, lifecycle, lists};
+use super::{aborts, batches, claims, decisions, declarations, lifecycle, lists, renewals};
 use crate::ports::Store;
 use crate::testing::world::World;
 
@@ -39,6 +39,11 @@ pub async fn conformance(store: Arc<dyn Store>) {
     claims::a_held_row_has_a_blocker_and_is_given_back(&world).await;
     claims::waking_all_wakes_what_is_not_settled(&world).await;
     claims::a_worker_that_starts_again_takes_its_claims_back(&world).await;
+
+    renewals::a_renewed_claim_lasts_longer(&world).await;
+    renewals::a_stale_claim_is_not_renewed(&world).await;
+    renewals::a_claim_given_back_is_not_renewed(&world).await;
+    renewals::a_wake_outlives_a_renewal(&world).await;
 
     lifecycle::a_resource_walks_to_ready_and_out_again(&world).await;
     lifecycle::a_lost_answer_to_register_is_given_again(&world).await;

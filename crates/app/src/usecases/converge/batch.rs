@@ -8,7 +8,6 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::time::Duration;
 
 use slipway_core::audit::Actor;
@@ -27,7 +26,6 @@ use super::Engines;
 use super::plan::{Planned, Todo};
 use crate::Context;
 use crate::ports::store;
-use crate::ports::substrate::Substrate;
 
 /// What all ticks of a batch have in common.
 #[derive(Clone, Copy)]
@@ -38,9 +36,9 @@ pub struct Batch<'a> {
     pub actor: &'a Actor,
     /// How long one outside action may take, see [`super::action_deadline`].
     pub action_deadline: Duration,
-    /// Whether more lease is left than a deadline. Asked right before each
-    /// outside action.
-    pub lease_allows: &'a (dyn Fn(Duration) -> bool + Send + Sync),
+    /// Whether more lease is left on this row than a deadline. Asked before an
+    /// intent is recorded, and again right before each outside action.
+    pub lease_allows: &'a (dyn Fn(ProvisionedResourceId, Duration) -> bool + Send + Sync),
 }
 
 impl fmt::Debug for Batch<'_> {
@@ -58,6 +56,8 @@ pub enum Ticked {
     Unchanged(Release),
     /// Another worker or writer was faster; nothing was written here.
     Overtaken,
+    /// The claim is about to end; nothing was begun, and the next tick acts.
+    Expiring,
     /// It failed inside us, for this reason.
     Failed(String),
 }
@@ -94,6 +94,11 @@ impl Batch<'_> {
         let (mut ready, mut ended) = (Vec::with_capacity(planned.len()), Vec::new());
         let mut intents = HashMap::new();
         for plan in planned {
+            // Before a token is minted for an apply that would not be begun.
+            if plan.acts() && !self.may_act(&plan.snapshot) {
+                ended.push((plan.snapshot, Ticked::Expiring));
+                continue;
+            }
             match plan.intent() {
                 None => ready.push(plan),
                 Some(intent) => {
@@ -150,17 +155,22 @@ impl Batch<'_> {
         (ready, ended)
     }
 
-    /// Does what one tick asks for outside.
-    pub async fn act(&self, planned: &Planned) -> Outcome {
+    fn may_act(&self, snapshot: &ResourceSnapshot) -> bool {
+        (self.lease_allows)(snapshot.attempt.id(), self.action_deadline)
+    }
+
+    /// Does what one tick asks for outside. `None` if the claim is about to
+    /// end, so that nothing was begun.
+    pub async fn act(&self, planned: &Planned) -> Option<Outcome> {
         let snapshot = &planned.snapshot;
         let (code, substrate) = match &planned.todo {
-            Todo::Nothing(outcome) => return outcome.clone(),
-            Todo::Apply { .. } => (BlockerCode::ApplyFailed, self.substrate(snapshot)),
-            Todo::Delete { .. } => (BlockerCode::DeleteFailed, self.substrate(snapshot)),
+            Todo::Nothing(outcome) => return Some(outcome.clone()),
+            Todo::Apply { .. } => (BlockerCode::ApplyFailed, self.engines.of(snapshot)),
+            Todo::Delete { .. } => (BlockerCode::DeleteFailed, self.engines.of(snapshot)),
         };
         let held = |code, message: &str| Outcome::Held { code, message: message.to_owned() };
         let Some(substrate) = substrate else {
-            return held(BlockerCode::SubstrateUnknown, "this process has no such engine");
+            return Some(held(BlockerCode::SubstrateUnknown, "this process has no such engine"));
         };
         let rendered = match &planned.todo {
             Todo::Apply { namespace, injection, .. } => {
@@ -169,14 +179,15 @@ impl Batch<'_> {
                 match local_node::render(snapshot, namespace, settings, token, injection) {
                     Ok(rendered) => Some(rendered),
                     Err(error) => {
-                        return held(BlockerCode::ParameterValuesInvalid, &error.to_string());
+                        let problem = error.to_string();
+                        return Some(held(BlockerCode::ParameterValuesInvalid, &problem));
                     }
                 }
             }
             Todo::Nothing(_) | Todo::Delete { .. } => None,
         };
-        if !(self.lease_allows)(self.action_deadline) {
-            return held(code, "the claim is about to end; the next tick acts");
+        if !self.may_act(snapshot) {
+            return None;
         }
         let action = async {
             match (&planned.todo, &rendered) {
@@ -186,7 +197,7 @@ impl Batch<'_> {
             }
         };
         let deadline = self.action_deadline;
-        match tokio::time::timeout(deadline, action).await {
+        Some(match tokio::time::timeout(deadline, action).await {
             Ok(Ok(())) => Outcome::Done,
             Ok(Err(error)) => Outcome::Failed { code, message: error.to_string() },
             Err(_) => {
@@ -194,11 +205,7 @@ impl Batch<'_> {
                 let message = format!("the substrate did not answer within {limit} ms");
                 Outcome::Failed { code, message }
             }
-        }
-    }
-
-    fn substrate(&self, snapshot: &ResourceSnapshot) -> Option<&Arc<dyn Substrate>> {
-        self.engines.get(snapshot.blueprint.engine)
+        })
     }
 
     /// Writes the outcomes down and gives the claims back. Where there is
@@ -286,13 +293,13 @@ struct Acted {
 }
 
 /// Fenced off: somebody else holds the row or wrote it meanwhile.
-fn overtaken(error: &store::Error) -> bool {
+pub(super) fn overtaken(error: &store::Error) -> bool {
     use ErrorKind::{ClaimLost, RevisionStale};
     matches!(error, store::Error::Refused(refusal) if matches!(refusal.kind, ClaimLost | RevisionStale))
 }
 
 /// A panic inside a transaction would take the whole batch with it.
-fn pure(rule: impl FnOnce() -> Result<Commit, Refusal>) -> Result<Commit, Refusal> {
+pub(super) fn pure(rule: impl FnOnce() -> Result<Commit, Refusal>) -> Result<Commit, Refusal> {
     isolated(rule).unwrap_or_else(|panicked| Err(Refusal::new(ErrorKind::Internal, panicked)))
 }
 
@@ -301,6 +308,6 @@ fn isolated<T>(step: impl FnOnce() -> T) -> Result<T, String> {
 }
 
 /// The store asks only about what it was asked for.
-fn unexpected(id: ProvisionedResourceId) -> Refusal {
+pub(super) fn unexpected(id: ProvisionedResourceId) -> Refusal {
     Refusal::new(ErrorKind::Internal, format!("{id} is not of this batch"))
 }

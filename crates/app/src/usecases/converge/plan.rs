@@ -128,7 +128,7 @@ fn apply(
             ),
         );
     }
-    if engines.get(snapshot.blueprint.engine).is_none() {
+    if engines.of(snapshot).is_none() {
         return held(
             BlockerCode::SubstrateUnknown,
             format!("this process has no engine {}", snapshot.blueprint.engine),

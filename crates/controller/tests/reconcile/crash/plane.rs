@@ -28,7 +28,7 @@ use slipway_core::ids::{DrainId, NodeId, ResourceId};
 use slipway_core::phase::Phase;
 use slipway_core::secret::Secret;
 use slipway_core::snapshot::ResourceSnapshot;
-use slipway_durable::Lease;
+use slipway_durable::{Lease, Moment};
 
 use super::fate::{Fate, Fault, Point};
 use super::journal::Journal;
@@ -105,7 +105,7 @@ impl Life {
 
     /// Claims, works, relays; whether there was anything to do.
     async fn round(&self) -> bool {
-        let asked_at = Instant::now();
+        let asked_before = Moment::now();
         let claimed = match self.resources.claim(50).await {
             Ok(claimed) => claimed,
             Err(error) => {
@@ -115,7 +115,7 @@ impl Life {
         };
         let busy = !claimed.is_empty();
         if busy {
-            for error in self.resources.work(claimed, Lease::new(asked_at, LEASE)).await {
+            for error in self.resources.work(claimed, Lease::new(asked_before, LEASE)).await {
                 self.trouble(&error);
             }
             self.journal.ended(self.fate.life);
@@ -192,7 +192,8 @@ impl<'a> Plane<'a> {
         // speed of the machine.
         settings.deadlines = Deadlines::default();
         let context = Context { store, wakes: Wakes::default(), settings, ..world.context.clone() };
-        let engines = Engines::new(vec![substrate], world.node_settings.clone());
+        let engines =
+            Engines::new(world.node_settings.clone()).serving(world.lane, "local", substrate);
         let resources =
             ResourceLoop::new(context.clone(), engines, worker, world.lane, LEASE, SWEEP);
         Life {

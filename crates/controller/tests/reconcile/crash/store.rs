@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use slipway_app::ports::Store;
 use slipway_app::ports::store::{
     ApiKey, Claimed, CorruptRow, Decided, DeclareKey, DeclareRule, Error, Heartbeat, HistoryLine,
     Page, PositionedEvent, ResourceFilter, ResourceKey, ResourceRule,
 };
+use slipway_app::ports::{RenewalStore, Store};
 use slipway_app::seed::Seed;
 use slipway_core::commit::{Commit, Release, Write};
 use slipway_core::deletion::Deletion;
@@ -108,6 +108,19 @@ impl FatedStore {
         let loaded = self.inner.attempt_load(attempts).await?;
         let commits = loaded.iter().flatten().filter_map(|snapshot| rule(snapshot).ok());
         Ok(commits.filter(|commit| !commit.is_empty()).map(|c| names::of_commit(&c)).collect())
+    }
+}
+
+#[async_trait]
+impl RenewalStore for FatedStore {
+    async fn attempt_renew(
+        &self,
+        worker: &str,
+        claims: &[Claimed],
+        _lease: Duration,
+    ) -> Result<Vec<ProvisionedResourceId>, Error> {
+        self.fate.alive().await;
+        self.inner.attempt_renew(worker, claims, self.lease).await
     }
 }
 

@@ -1,0 +1,68 @@
+//! Renewal of claims, by one statement for a whole batch.
+//!
+//! It names the claim token, so that a worker that was replaced prolongs
+//! nothing, and the holder, because a release leaves the token as it is. The
+//! model in `slipway_durable` shows what happens without either.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::json;
+use slipway_app::ports::RenewalStore;
+use slipway_app::ports::store::{Claimed, Error};
+use slipway_core::commit::Recheck;
+use slipway_core::ids::ProvisionedResourceId;
+use sqlx::Row as _;
+use sqlx::types::Json;
+
+use super::{Backend, commit};
+use crate::failure::Failure;
+use crate::retry::retried;
+
+#[async_trait]
+impl RenewalStore for Backend {
+    async fn attempt_renew(
+        &self,
+        worker: &str,
+        claims: &[Claimed],
+        lease: Duration,
+    ) -> Result<Vec<ProvisionedResourceId>, Error> {
+        Ok(retried!(renew(self, worker, claims, lease))?)
+    }
+}
+
+/// Locked rows are passed over: the writer may be the record of this very
+/// batch, which locks them in an order of its own, and a renewal that waited
+/// for it could be waited for by it.
+async fn renew(
+    backend: &Backend,
+    worker: &str,
+    claims: &[Claimed],
+    lease: Duration,
+) -> Result<Vec<ProvisionedResourceId>, Failure> {
+    if claims.is_empty() {
+        return Ok(Vec::new());
+    }
+    let given: Vec<_> = claims
+        .iter()
+        .map(|claimed| json!({ "id": claimed.id, "claim_token": claimed.claim_token.0 }))
+        .collect();
+    let mut connection = backend.writer().await?;
+    let renewed = sqlx::query(concat!(
+        "UPDATE provisioned_resources SET lease_until = ",
+        sql!(now, (plus_micros "$2"), ", due_at = ", now, (plus_micros "$2")),
+        " WHERE id ",
+        sql!(picked_from),
+        "SELECT held.id FROM provisioned_resources AS held, ",
+        given!(id: uuid, claim_token: bigint),
+        " WHERE held.id = given.id AND held.claim_token = given.claim_token \
+         AND held.claimed_by = $3 ORDER BY held.id",
+        sql!(skip_locked, picked_end, " RETURNING id"),
+    ))
+    .bind(Json(given))
+    .bind(commit::recheck_micros(Recheck::After(lease)))
+    .bind(worker)
+    .fetch_all(&mut *connection)
+    .await?;
+    renewed.iter().map(|row| Ok(ProvisionedResourceId::new(row.try_get("id")?))).collect()
+}
