@@ -5,6 +5,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod crash;
+mod lanes;
 mod simulated;
+mod slow;
+mod ticks;
 mod walks;
 mod world;

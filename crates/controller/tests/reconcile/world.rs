@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use data_encoding::BASE64;
 use slipway_app::authorise::{Caller, Role};
 use slipway_app::context::{Settings, Wakes};
-use slipway_app::ports::store::{Page, PositionedEvent};
+use slipway_app::ports::store::{Claimed, Page, PositionedEvent};
 use slipway_app::ports::{Clock, Entropy, Store};
 use slipway_app::seed::{LocalNames, Seed};
 use slipway_app::usecases::converge::Engines;
@@ -160,8 +160,27 @@ impl World {
         }
     }
 
+    /// A second project, placed on a cluster of the same name.
+    pub(crate) async fn place(&self, name: &str) -> Lane {
+        let seed = Seed::local(
+            &Machine,
+            LocalNames {
+                project: name.to_owned(),
+                cluster: name.to_owned(),
+                substrate_uid: "simulated".to_owned(),
+                namespace_prefix: "slipway-project-".to_owned(),
+            },
+        );
+        self.context.store.seed(&seed.unwrap()).await.unwrap().into()
+    }
+
     pub(crate) async fn declare(&self, handle: &str) -> ResourceId {
+        self.declare_in("default", handle).await
+    }
+
+    pub(crate) async fn declare_in(&self, project: &str, handle: &str) -> ResourceId {
         let input = Declare {
+            project: Some(project.to_owned()),
             handle: handle.to_owned(),
             blueprint: "local-node".to_owned(),
             parameters: BTreeMap::new(),
@@ -233,6 +252,19 @@ impl World {
             assert_eq!(errors, Vec::<String>::new());
         }
         count
+    }
+
+    /// Waits until something is due for this loop, and claims it.
+    pub(crate) async fn claim_when_due(&self, resources: &ResourceLoop) -> Vec<Claimed> {
+        let started = Instant::now();
+        loop {
+            let claimed = resources.claim(50).await.unwrap();
+            if !claimed.is_empty() {
+                return claimed;
+            }
+            assert!(started.elapsed() < PATIENCE, "nothing became due");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// The token that the live object carries.

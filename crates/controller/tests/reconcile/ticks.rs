@@ -1,0 +1,143 @@
+//! Single ticks under trouble of our own: a lease that runs short, work that
+//! outlasts it, and faults inside.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use slipway_app::usecases::converge::Engines;
+use slipway_app::usecases::explain;
+use slipway_controller::driver::Loop;
+use slipway_controller::resources::ResourceLoop;
+use slipway_core::blocker::BlockerCode;
+use slipway_core::ids::ClaimToken;
+use slipway_core::phase::Phase;
+use slipway_durable::{Lease, Moment};
+
+use crate::simulated::{Behaviour, Simulated};
+use crate::slow::Slow;
+use crate::world::World;
+
+const SWEEP: Duration = Duration::from_secs(2);
+
+fn mk_slow(action: Duration) -> Arc<Slow> {
+    let inner = Arc::new(Simulated::default());
+    inner.behave(Behaviour { comes_up: true, ..Behaviour::default() });
+    Arc::new(Slow { inner, action, ..Slow::default() })
+}
+
+fn mk_loop(world: &World, substrate: &Arc<Slow>, lease: Duration) -> ResourceLoop {
+    let engines = Engines::new(world.node_settings.clone());
+    let engines = engines.serving(world.lane, "local", Arc::clone(substrate) as _);
+    let worker = "test".to_owned();
+    ResourceLoop::new(world.context.clone(), engines, worker, world.lane, lease, SWEEP)
+}
+
+/// Twelve actions of 400 ms one after the other outlast a lease of 3 s: without
+/// renewal the later ones would be given back and begun under a second claim.
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_outlasts_its_lease_keeps_its_claims() {
+    const COUNT: usize = 12;
+    for world in World::each("work_that_outlasts_its_lease").await {
+        let substrate = mk_slow(Duration::from_millis(400));
+        let lease = Duration::from_secs(3);
+        let resources = mk_loop(&world, &substrate, lease).with_actions(1);
+        for number in 0..COUNT {
+            world.declare(&format!("web-{number}")).await;
+        }
+        let asked_before = Moment::now();
+        let claimed = resources.claim(50).await.unwrap();
+        assert_eq!(claimed.len(), COUNT);
+        let errors = resources.work(claimed, Lease::new(asked_before, lease)).await;
+        assert_eq!(errors, Vec::<String>::new());
+        assert!(asked_before.elapsed() > lease, "it did outlast it");
+        let claims = substrate.claims.lock().unwrap().clone();
+        assert_eq!(claims, [ClaimToken(1); COUNT], "each was done under its first claim");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_about_to_end_begins_nothing_and_blames_nobody() {
+    for world in World::each("a_claim_about_to_end").await {
+        let substrate = mk_slow(Duration::ZERO);
+        let lease = Duration::from_secs(30);
+        let resources = mk_loop(&world, &substrate, lease);
+        let id = world.declare("web").await;
+        let claimed = resources.claim(50).await.unwrap();
+        let nearly_over = Lease::new(Moment::now(), lease / 3);
+        assert_eq!(resources.work(claimed, nearly_over).await, Vec::<String>::new());
+
+        let seen = world.get(id).await;
+        assert!(seen.token.is_none(), "no token was minted for an apply that was not begun");
+        assert_eq!((seen.blockers.len(), seen.failures), (0, 0));
+        assert!(seen.due_at.is_some_and(|due| due <= seen.now), "it is due at once");
+        assert!(substrate.claims.lock().unwrap().is_empty());
+
+        let asked_before = Moment::now();
+        let claimed = resources.claim(50).await.unwrap();
+        assert_eq!(claimed.len(), 1);
+        resources.work(claimed, Lease::new(asked_before, lease)).await;
+        assert_eq!(*substrate.claims.lock().unwrap(), [ClaimToken(2)], "the next tick acts");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fault_of_our_own_is_shown_and_spaced_out_and_goes_away() {
+    for world in World::each("a_fault_of_our_own").await {
+        let substrate = mk_slow(Duration::ZERO);
+        substrate.panics.store(true, Ordering::SeqCst);
+        let lease = Duration::from_secs(30);
+        let resources = mk_loop(&world, &substrate, lease);
+        let id = world.declare("web").await;
+        let round = async || {
+            let claimed = world.claim_when_due(&resources).await;
+            resources.work(claimed, Lease::new(Moment::now(), lease)).await
+        };
+        let mut waits = Vec::new();
+        for failures in 1..=4 {
+            let errors = round().await;
+            assert_eq!(errors.len(), 1, "{errors:?}");
+            let seen = world.get(id).await;
+            assert_eq!(seen.failures, failures);
+            let [blocker] = &seen.blockers[..] else { panic!("{:?}", seen.blockers) };
+            assert_eq!(blocker.code, BlockerCode::InternalError);
+            assert!(blocker.message.contains("panicked"), "{blocker:?}");
+            waits.push(blocker.next_retry_at.unwrap().since(seen.now));
+        }
+        // From 250 ms on, doubled each time up to the sweep, give or take a quarter.
+        assert!(waits[0] <= Duration::from_millis(313), "{waits:?}");
+        assert!(waits[3] > waits[0] * 2, "{waits:?}");
+        assert!(waits.iter().all(|wait| *wait <= SWEEP.mul_f64(1.25)), "{waits:?}");
+
+        substrate.panics.store(false, Ordering::SeqCst);
+        assert_eq!(round().await, Vec::<String>::new());
+        let seen = world.get(id).await;
+        assert_eq!((seen.blockers.len(), seen.failures), (0, 0), "{:?}", seen.blockers);
+    }
+}
+
+/// Found when reading: there is nobody who could have written it down.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_serves_is_explained() {
+    for mut world in World::each("what_nobody_serves").await {
+        world.context.settings.claimed_within = Duration::from_millis(50);
+        world.place("elsewhere").await;
+        let id = world.declare_in("elsewhere", "web").await;
+        let explained = async || {
+            let explanation = explain::explain(&world.context, &world.caller, id).await.unwrap();
+            explanation.snapshot.blockers
+        };
+        let found = loop {
+            world.round().await;
+            let found = explained().await;
+            if !found.is_empty() {
+                break found;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        };
+        assert_eq!(found[0].code, BlockerCode::ClusterNotServed);
+        assert!(found[0].message.contains("elsewhere"), "{found:?}");
+        assert_eq!(world.get(id).await.attempt.phase(), Phase::Pending);
+        assert!(world.get(id).await.blockers.is_empty(), "it is not stored");
+    }
+}
