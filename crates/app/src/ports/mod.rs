@@ -2,11 +2,13 @@
 //! Adapters implement them; the conformance suites in `testing` check them.
 
 pub mod clock;
+pub mod lanes;
 pub mod renewal;
 pub mod store;
 pub mod substrate;
 
 pub use clock::{Clock, Entropy};
+pub use lanes::LaneStore;
 pub use renewal::RenewalStore;
 pub use store::Store;
 pub use substrate::Substrate;

@@ -23,6 +23,7 @@ use slipway_core::time::Timestamp;
 use slipway_core::token::SecretHash;
 use uuid::Uuid;
 
+use super::lanes::LaneStore;
 use super::renewal::RenewalStore;
 use crate::seed::Seed;
 
@@ -151,7 +152,7 @@ pub struct Heartbeat {
 
 /// The database, as the application sees it.
 #[async_trait]
-pub trait Store: RenewalStore + fmt::Debug + Send + Sync {
+pub trait Store: LaneStore + RenewalStore + fmt::Debug + Send + Sync {
     /// The database answers.
     async fn ping(&self) -> Result<(), Error>;
 

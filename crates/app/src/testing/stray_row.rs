@@ -17,6 +17,8 @@ pub async fn stray_row(store: Arc<dyn Store>, strip: impl AsyncFnOnce(Provisione
     assert_eq!(world.snapshot(declared.attempt).await.attempt.lane(), None);
     let claimed = world.store.attempt_claim("suite", world.lane, 10, LEASE).await;
     assert_eq!(claimed.expect("a claim"), [], "it is in no lane");
+    let overdue = world.store.lane_list_overdue().await.expect("an answer");
+    assert!(overdue.iter().any(|found| found.lane.is_none()), "but it is seen: {overdue:?}");
 
     let other = Lane::new(world.uuid());
     assert_eq!(world.store.attempt_wake_all(other).await.expect("a wake"), 0, "it lives elsewhere");

@@ -21,6 +21,8 @@ pub(crate) struct Slow {
     pub(crate) action: Duration,
     /// A look is never answered.
     pub(crate) hangs: AtomicBool,
+    /// A look panics.
+    pub(crate) blind: AtomicBool,
     /// An action panics.
     pub(crate) panics: AtomicBool,
     pub(crate) under_way: AtomicUsize,
@@ -64,6 +66,7 @@ impl Substrate for Slow {
         if self.hangs.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
+        assert!(!self.blind.load(Ordering::SeqCst), "the engine cannot look");
         self.inner.observe(addresses).await
     }
 

@@ -116,6 +116,24 @@ async fn a_fault_of_our_own_is_shown_and_spaced_out_and_goes_away() {
     }
 }
 
+/// An engine that panics while it looks has not seen an absence.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_panics_while_it_looks_concludes_nothing() {
+    let world = World::sqlite().await;
+    let substrate = mk_slow(Duration::ZERO);
+    substrate.blind.store(true, Ordering::SeqCst);
+    let lease = Duration::from_secs(30);
+    let resources = mk_loop(&world, &substrate, lease);
+    let id = world.declare("web").await;
+    let claimed = world.claim_when_due(&resources).await;
+    let errors = resources.work(claimed, Lease::new(Moment::now(), lease)).await;
+    assert_eq!(errors, Vec::<String>::new());
+    let seen = world.get(id).await;
+    assert_eq!(seen.blockers[0].code, BlockerCode::SubstrateUnknown);
+    assert!(seen.blockers[0].message.contains("panicked"), "{:?}", seen.blockers);
+    assert!(substrate.claims.lock().unwrap().is_empty(), "nothing was applied");
+}
+
 /// Found when reading: there is nobody who could have written it down.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_nobody_serves_is_explained() {

@@ -41,11 +41,11 @@ pub(super) enum LeaseCheck {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RenewalNames {
     /// The claim token, and that the claim was not given back.
-    TheClaimHeld,
+    HeldClaim,
     /// The claim token alone, which a release leaves as it is.
-    TheClaimToken,
+    ClaimToken,
     /// The row, whoever has it.
-    TheRow,
+    RowOnly,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl Config {
                 release_compares_wake: true,
                 lease_check: LeaseCheck::MoreThanDeadline,
                 lease_counts_from: LeaseStart::BeforeTheStatement,
-                renewal_names: RenewalNames::TheClaimHeld,
+                renewal_names: RenewalNames::HeldClaim,
                 renewal_counts_from: LeaseStart::BeforeTheStatement,
                 intent_keeps_claims_out: true,
             },

@@ -50,7 +50,7 @@ impl Config {
     /// grow, so one that names an old token never finds its row. States that
     /// behave alike are thereby alike.
     pub(super) fn forget_idle_renewals(&self, state: &mut State) {
-        if self.protocol.renewal_names == RenewalNames::TheRow {
+        if self.protocol.renewal_names == RenewalNames::RowOnly {
             return;
         }
         let current = state.row.claim_token;
@@ -64,9 +64,9 @@ impl Config {
         let row = &mut state.row;
         let current = row.claim_token == renewal.claim;
         let renewed = match self.protocol.renewal_names {
-            RenewalNames::TheClaimHeld => current && row.claimed_by == Some(name),
-            RenewalNames::TheClaimToken => current,
-            RenewalNames::TheRow => true,
+            RenewalNames::HeldClaim => current && row.claimed_by == Some(name),
+            RenewalNames::ClaimToken => current,
+            RenewalNames::RowOnly => true,
         };
         if renewed {
             row.lease = Some(self.times.lease);

@@ -176,7 +176,7 @@ fn it_holds_while_both_renew_their_claims() {
 /// A worker whose claim was taken over would be told that it has it still.
 #[test]
 fn a_renewal_that_does_not_name_the_claim_token_is_found() {
-    let protocol = Protocol { renewal_names: RenewalNames::TheRow, ..SOUND.protocol };
+    let protocol = Protocol { renewal_names: RenewalNames::RowOnly, ..SOUND.protocol };
     breaks(
         &Config { protocol, ..RENEWING },
         &[NoWakeIsLost, ALeaseHasAHolder, EnoughLeaseToAct, NoActionsOverlap],
@@ -187,7 +187,7 @@ fn a_renewal_that_does_not_name_the_claim_token_is_found() {
 /// the claim was given back.
 #[test]
 fn a_renewal_of_what_was_given_back_is_found() {
-    let protocol = Protocol { renewal_names: RenewalNames::TheClaimToken, ..SOUND.protocol };
+    let protocol = Protocol { renewal_names: RenewalNames::ClaimToken, ..SOUND.protocol };
     breaks(&Config { protocol, ..RENEWING }, &[ALeaseHasAHolder]);
 }
 

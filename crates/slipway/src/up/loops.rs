@@ -26,6 +26,7 @@ pub(super) struct Loops {
 
 #[derive(Debug)]
 struct View {
+    context: Context,
     lanes: Vec<LaneView>,
     relay_status: Arc<Status>,
 }
@@ -75,7 +76,11 @@ pub(super) async fn start(
             ),
         }
     }
-    let view = Arc::new(View { lanes, relay_status: Arc::new(Status::new(Relay::NAME)) });
+    let view = Arc::new(View {
+        context: context.clone(),
+        lanes,
+        relay_status: Arc::new(Status::new(Relay::NAME)),
+    });
     let surroundings = |wake| Surroundings {
         clock: Arc::clone(&context.clock),
         entropy: Arc::clone(&context.entropy),
@@ -116,6 +121,27 @@ impl Loops {
     }
 }
 
+impl View {
+    /// Clusters that wait for a control plane which this one is not. Shown and
+    /// no failure: this process could do nothing about it by starting anew.
+    async fn not_served(&self) -> Vec<String> {
+        let overdue = match self.context.store.lane_list_overdue().await {
+            Ok(overdue) => overdue,
+            Err(error) => return vec![format!("other clusters: {error}")],
+        };
+        let ours = |lane| self.lanes.iter().any(|served| Some(served.resources.lane()) == lane);
+        let limit = self.context.settings.claimed_within;
+        overdue
+            .into_iter()
+            .filter(|found| found.overdue > limit && !ours(found.lane))
+            .map(|found| match found.cluster {
+                Some(cluster) => format!("no control plane serves cluster {cluster}"),
+                None => "resources belong to no cluster".to_owned(),
+            })
+            .collect()
+    }
+}
+
 #[async_trait]
 impl LoopsView for View {
     fn statuses(&self) -> Vec<LoopStatus> {
@@ -143,6 +169,7 @@ impl LoopsView for View {
             ok &= probe.ok;
             details.push(format!("{cluster}: {}", probe.detail));
         }
+        details.extend(self.not_served().await);
         vec![Probe { name: ResourceLoop::PROBE.to_owned(), ok, detail: details.join("; ") }]
     }
 }

@@ -21,6 +21,8 @@ mod declare;
 mod installation;
 #[path = "../shared/keys.rs"]
 mod keys;
+#[path = "../shared/lanes.rs"]
+mod lanes;
 #[path = "../shared/migrate.rs"]
 pub(crate) mod migrate;
 #[path = "../shared/outbox.rs"]

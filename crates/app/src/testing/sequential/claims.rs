@@ -48,7 +48,12 @@ pub(super) async fn a_lane_is_claimed_by_itself(world: &World) {
     assert_eq!(world.store.attempt_wake_all(other).await.expect("a wake"), 0);
     let claimed = world.store.attempt_claim("suite", other, 100, LEASE).await.expect("a claim");
     assert_eq!(claimed, [], "what lives elsewhere is not claimed here");
+    let overdue = world.store.lane_list_overdue().await.expect("an answer");
+    let lanes: Vec<_> = overdue.iter().map(|found| found.lane).collect();
+    assert_eq!(lanes, [Some(world.lane)], "what waits is seen, whoever serves it");
+    assert!(overdue[0].cluster.is_some());
     assert!(world.claim(declared.attempt).await.is_some(), "and is left for those who serve it");
+    assert_eq!(world.store.lane_list_overdue().await.expect("an answer"), [], "all is claimed");
 }
 
 pub(super) async fn a_claim_takes_no_more_than_it_was_asked_for(world: &World) {

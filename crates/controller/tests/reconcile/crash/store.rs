@@ -13,11 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use slipway_app::ports::lanes::OverdueLane;
 use slipway_app::ports::store::{
     ApiKey, Claimed, CorruptRow, Decided, DeclareKey, DeclareRule, Error, Heartbeat, HistoryLine,
     Page, PositionedEvent, ResourceFilter, ResourceKey, ResourceRule,
 };
-use slipway_app::ports::{RenewalStore, Store};
+use slipway_app::ports::{LaneStore, RenewalStore, Store};
 use slipway_app::seed::Seed;
 use slipway_core::commit::{Commit, Release, Write};
 use slipway_core::deletion::Deletion;
@@ -108,6 +109,14 @@ impl FatedStore {
         let loaded = self.inner.attempt_load(attempts).await?;
         let commits = loaded.iter().flatten().filter_map(|snapshot| rule(snapshot).ok());
         Ok(commits.filter(|commit| !commit.is_empty()).map(|c| names::of_commit(&c)).collect())
+    }
+}
+
+#[async_trait]
+impl LaneStore for FatedStore {
+    async fn lane_list_overdue(&self) -> Result<Vec<OverdueLane>, Error> {
+        self.fate.alive().await;
+        self.inner.lane_list_overdue().await
     }
 }
 
