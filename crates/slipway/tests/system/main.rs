@@ -12,3 +12,4 @@ mod faults;
 mod life;
 mod readme;
 mod replicas;
+mod stopping;
