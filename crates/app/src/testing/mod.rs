@@ -18,6 +18,7 @@ mod batch_races;
 mod invariants;
 mod pairs;
 mod races;
+mod renewal_races;
 mod sequential;
 mod stray_row;
 mod substrate;

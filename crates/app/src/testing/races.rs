@@ -12,7 +12,7 @@ use tokio::sync::Barrier;
 
 use super::worker::{LEASE, released};
 use super::world::{World, refused};
-use super::{batch_races, pairs};
+use super::{batch_races, pairs, renewal_races};
 use crate::ports::Store;
 use crate::ports::store::{Error, Page};
 
@@ -32,6 +32,8 @@ pub async fn races(store: Arc<dyn Store>, rounds: u32) {
         tick_with_tick_of_the_next_claim(&world).await;
         claim_with_claim(&world).await;
         wake_with_release(&world).await;
+        renewal_races::renew_with_release(&world).await;
+        renewal_races::renew_with_takeover(&world).await;
         last_tick_with_declare_of_the_handle(&world).await;
         relay_with_relay(&world).await;
         batch_races::batch_with_batch_of_the_same_rows(&world).await;
