@@ -42,6 +42,10 @@ pub enum Verb {
     DeletionRead,
     EventRead,
     LoopRead,
+    LeakRead,
+    LeakFind,
+    LeakResolve,
+    LeakRemove,
 }
 
 /// Answers the actor under which the change is audited, or refuses.

@@ -3,7 +3,7 @@
 //! the caller.
 
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::ids::{NodeId, ProvisionedResourceId};
+use slipway_core::ids::{LeakRecordId, NodeId, ProvisionedResourceId};
 
 use crate::ports::store;
 
@@ -36,6 +36,7 @@ impl From<store::Error> for Error {
             store::Error::NotFound { kind } => {
                 let missing = match kind {
                     NodeId::KIND => ErrorKind::NodeNotFound,
+                    LeakRecordId::KIND => ErrorKind::LeakNotFound,
                     ProvisionedResourceId::KIND => ErrorKind::ProvisionedResourceNotFound,
                     _ => ErrorKind::ResourceNotFound,
                 };

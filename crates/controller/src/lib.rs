@@ -1,10 +1,12 @@
 //! The loops. [`driver`] is the one way a loop runs: it waits for a wake or
 //! the next poll, claims no more than it has room for, isolates what fails
 //! and keeps a status. Each loop is one file: [`resources`] takes provisioned
-//! resources of one lane one step, [`relay`] gives events their positions.
+//! resources of one lane one step, [`relay`] gives events their positions,
+//! [`orphans`] looks for what no row knows.
 
 pub mod driver;
 mod keeper;
+pub mod orphans;
 pub mod relay;
 pub mod resources;
 pub mod status;

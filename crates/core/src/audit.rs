@@ -73,6 +73,31 @@ impl AuditEntry {
         }
     }
 
+    /// About something that belongs to no project and has no revision; the
+    /// moment makes the id unique.
+    pub fn of_installation(
+        verb: &'static str,
+        actor: &Actor,
+        subject_kind: &'static str,
+        subject_id: Uuid,
+        at: Timestamp,
+    ) -> Self {
+        let moment = at.as_micros().to_be_bytes();
+        let parts = [b"audit", verb.as_bytes(), subject_id.as_bytes().as_slice(), &moment];
+        Self {
+            id: AuditEntryId::new(derive_id(at, &parts)),
+            at,
+            actor: actor.name.clone(),
+            verb,
+            subject_kind,
+            subject_id,
+            project_id: None,
+            reason: None,
+            details: Value::Object(serde_json::Map::new()),
+            correlation_id: actor.correlation_id.clone(),
+        }
+    }
+
     pub fn because(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());
         self

@@ -42,6 +42,7 @@ error_kinds! {
     ResourceNotFound => "resource_not_found",
     NodeNotFound => "node_not_found",
     DeletionNotFound => "deletion_not_found",
+    LeakNotFound => "leak_not_found",
     RouteNotFound => "route_not_found",
     MethodNotAllowed => "method_not_allowed",
     HandleTaken => "handle_taken",
@@ -52,6 +53,10 @@ error_kinds! {
     NothingToForce => "nothing_to_force",
     NothingToRetry => "nothing_to_retry",
     DrainNotRequested => "drain_not_requested",
+    /// The object is still seen, or cannot be looked for.
+    LeakNotGone => "leak_not_gone",
+    LeakNotRemovable => "leak_not_removable",
+    LeakResolved => "leak_resolved",
 
     PublicKeyInvalid => "public_key_invalid",
     TokenInvalid => "token_invalid",

@@ -22,6 +22,7 @@ pub mod phase;
 pub mod blueprint;
 pub mod deletion;
 pub mod keys;
+pub mod leak;
 pub mod node;
 pub mod parameters;
 pub mod placement;

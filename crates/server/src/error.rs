@@ -41,6 +41,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::ProvisionedResourceNotFound
         | ErrorKind::NodeNotFound
         | ErrorKind::DeletionNotFound
+        | ErrorKind::LeakNotFound
         | ErrorKind::RouteNotFound => StatusCode::NOT_FOUND,
         ErrorKind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         // What a request refers to, as opposed to what it addresses.
@@ -58,6 +59,9 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::NothingToForce
         | ErrorKind::NothingToRetry
         | ErrorKind::DrainNotRequested
+        | ErrorKind::LeakNotGone
+        | ErrorKind::LeakNotRemovable
+        | ErrorKind::LeakResolved
         | ErrorKind::NotEnrolling
         | ErrorKind::NamespaceNotReady
         | ErrorKind::NodeDeregistrationFailed

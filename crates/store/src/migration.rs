@@ -63,6 +63,13 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         sqlite: scripts!("sqlite", "0003_lanes"),
         postgres: scripts!("postgres", "0003_lanes"),
     },
+    Migration {
+        version: 5,
+        name: "leaks",
+        min_reader: 1,
+        sqlite: scripts!("sqlite", "0005_leaks"),
+        postgres: scripts!("postgres", "0005_leaks"),
+    },
 ];
 
 /// The schema that this binary was written for.

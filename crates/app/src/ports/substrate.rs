@@ -6,6 +6,7 @@ use std::fmt;
 use async_trait::async_trait;
 use slipway_core::blueprint::Engine;
 use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
+use slipway_core::leak::{Found, Place};
 use slipway_core::observation::CompositeReport;
 use slipway_render::RenderedComposite;
 
@@ -34,6 +35,30 @@ pub enum Error {
     Failed(String),
 }
 
+/// Asks for a page of everything that stands on a cluster or root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InventoryRequest {
+    /// As in [`Address`]: another identity there makes the answer an error.
+    pub substrate_uid: Option<String>,
+    /// The cursor of the page before.
+    pub after: Option<String>,
+    /// Objects in a page, at most.
+    pub limit: usize,
+}
+
+/// A page of everything that stands on a cluster or root.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct InventoryPage {
+    /// Objects of this installation.
+    pub found: Vec<Found>,
+    /// How many belong to others. They are counted and never touched.
+    pub foreign: u64,
+    /// Objects that could not be read, and why. Whose they are is not known.
+    pub unreadable: Vec<(Place, String)>,
+    /// Where the next page begins; none after the last.
+    pub next: Option<String>,
+}
+
 /// An engine. Every action is idempotent, and returns when the outside has
 /// been told, not when it has finished: the next observation shows the rest.
 #[async_trait]
@@ -55,4 +80,15 @@ pub trait Substrate: fmt::Debug + Send + Sync {
     /// Begins or continues the deletion of the object with this uid. An absent
     /// object is success, an object with another uid a conflict.
     async fn delete(&self, address: &Address, uid: &str) -> Result<(), Error>;
+
+    /// A page of everything that stands there, in the order of its cursor. What
+    /// cannot be listed is an error and never an empty page: a look that missed
+    /// something proves nothing gone.
+    ///
+    /// An engine that cannot list says so by this default; nothing is found
+    /// there, and nothing is held to be missing.
+    async fn inventory(&self, request: &InventoryRequest) -> Result<InventoryPage, Error> {
+        let _ = request;
+        Err(Error::Failed(format!("the engine {} cannot list its objects", self.engine())))
+    }
 }

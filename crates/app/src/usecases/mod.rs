@@ -5,6 +5,7 @@ pub mod declare;
 pub mod delete;
 pub mod explain;
 pub mod force;
+pub mod leaks;
 pub mod read;
 pub mod retry;
 

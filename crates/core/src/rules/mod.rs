@@ -9,6 +9,7 @@ pub mod drain;
 pub mod enrol;
 pub mod explain;
 pub mod fault;
+pub mod orphans;
 pub mod prepare;
 pub mod record;
 pub mod retry;

@@ -23,6 +23,12 @@ mod installation;
 mod keys;
 #[path = "../shared/lanes.rs"]
 mod lanes;
+#[path = "../shared/leak_port.rs"]
+mod leak_port;
+#[path = "../shared/leak_rows.rs"]
+mod leak_rows;
+#[path = "../shared/leaks.rs"]
+mod leaks;
 #[path = "../shared/migrate.rs"]
 pub(crate) mod migrate;
 #[path = "../shared/outbox.rs"]
@@ -41,6 +47,8 @@ mod seed;
 mod set_writes;
 #[path = "../shared/snapshot.rs"]
 mod snapshot;
+#[path = "../shared/tasks.rs"]
+mod tasks;
 #[path = "../shared/transaction.rs"]
 mod transaction;
 #[path = "../shared/writes.rs"]

@@ -10,13 +10,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rustix::process::Signal;
 use serde_json::json;
-use slipway_app::ports::substrate::{Address, Error, Substrate};
+use slipway_app::ports::substrate::{
+    Address, Error, InventoryPage, InventoryRequest, Substrate,
+};
 use slipway_core::blueprint::Engine;
 use slipway_core::ids::InstallationId;
 use slipway_core::observation::{CompositeReport, LiveComposite};
 use slipway_render::RenderedComposite;
 use slipway_render::composite;
 
+use super::inventory;
 use super::node::{self, Locked, Object};
 use super::process::{self, Holder, Starter};
 use super::root::{Root, random_uid, unfinished};
@@ -136,6 +139,14 @@ impl Substrate for LocalSubstrate {
             tell = Tell::Nobody;
         }
         Ok(())
+    }
+
+    async fn inventory(&self, request: &InventoryRequest) -> Result<InventoryPage, Error> {
+        let request = request.clone();
+        self.blocking(move |inner, _| {
+            inventory::page(&inner.root, &inner.installation, &request).map_err(Error::Failed)
+        })
+        .await?
     }
 }
 

@@ -20,6 +20,7 @@
 
 mod engine;
 mod files;
+mod inventory;
 mod node;
 mod process;
 mod root;

@@ -10,6 +10,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use slipway_core::leak::Place;
+
 use super::files;
 
 const UID: &str = "substrate.uid";
@@ -66,6 +68,26 @@ impl Root {
             |text: &str| !text.is_empty() && !text.starts_with('.') && !text.contains(['/', '\0']);
         (plain(namespace) && plain(name) && namespace != UID)
             .then(|| self.path.join(namespace).join(name))
+    }
+
+    /// Every place where a node may be, after `after`, in order. What is being
+    /// laid out or was taken down is none.
+    pub(super) fn places(&self, after: Option<&Place>) -> io::Result<Vec<Place>> {
+        let mut places = Vec::new();
+        for namespace in folders(&self.path)? {
+            if after.is_some_and(|after| namespace < after.namespace) {
+                continue;
+            }
+            let names = match folders(&self.path.join(&namespace)) {
+                // Removed since it was listed, with whatever was in it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                names => names?,
+            };
+            let here = names.into_iter().map(|name| Place { namespace: namespace.clone(), name });
+            places.extend(here.filter(|place| after.is_none_or(|after| place > after)));
+        }
+        places.sort_unstable();
+        Ok(places)
     }
 
     /// Removes what crashed processes left: unfinished and retired directories.
@@ -137,6 +159,22 @@ impl Look<'_> {
             Err(error) => Some(format!("the substrate root {shown} cannot be read: {error}")),
         }
     }
+}
+
+/// The folders in a folder that may hold something of ours. A name that is not
+/// text was not given by us.
+fn folders(path: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        if let Some(name) = entry.file_name().to_str()
+            && !name.starts_with('.')
+            && entry.file_type()?.is_dir()
+        {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
 }
 
 /// A name beside the node's for a directory that is not finished.

@@ -5,5 +5,6 @@
 
 mod apply;
 mod delete;
+mod inventory;
 mod observe;
 mod support;

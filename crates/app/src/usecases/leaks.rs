@@ -1,0 +1,82 @@
+//! Leaks: what stands outside and should not, or does not and should. Found by
+//! a look at everything (`finder.rs`), removed on a person's word
+//! (`removal.rs`), resolved when it is over.
+
+mod finder;
+mod removal;
+
+use std::collections::BTreeMap;
+
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::ids::LeakRecordId;
+use slipway_core::leak::Leak;
+use slipway_core::text::{Reason, check_reference};
+
+pub use self::finder::{Finder, LookReport, Suspected};
+use crate::authorise::{Caller, Verb, authorise};
+use crate::ports::leaks::LeakFilter;
+use crate::ports::store::Page;
+use crate::{Context, Error};
+
+pub async fn leaks(
+    context: &Context,
+    caller: &Caller,
+    filter: &LeakFilter,
+    page: Page<LeakRecordId>,
+) -> Result<Vec<Leak>, Error> {
+    authorise(caller, Verb::LeakRead)?;
+    if let Some(kind) = &filter.kind {
+        check_reference("kind", kind).map_err(Refusal::from)?;
+    }
+    Ok(context.store.leak_list(filter, page).await?)
+}
+
+pub async fn leak(context: &Context, caller: &Caller, id: LeakRecordId) -> Result<Leak, Error> {
+    authorise(caller, Verb::LeakRead)?;
+    fetch(context, id).await
+}
+
+/// How many are open, by kind; for metrics, which nobody has to be let into.
+pub async fn open_counts(context: &Context) -> Result<BTreeMap<String, u64>, Error> {
+    Ok(context.store.leak_open_counts().await?)
+}
+
+/// Looks at everything now, and answers what was found.
+pub async fn find(finder: &Finder, caller: &Caller) -> Result<Vec<LookReport>, Error> {
+    authorise(caller, Verb::LeakFind)?;
+    finder.look_everywhere().await
+}
+
+/// Closes a leak whose object is gone, on a person's word and our own look.
+pub async fn resolve(
+    finder: &Finder,
+    caller: &Caller,
+    id: LeakRecordId,
+    reason: &str,
+) -> Result<Leak, Error> {
+    let actor = authorise(caller, Verb::LeakResolve)?;
+    let reason = Reason::parse(reason).map_err(Refusal::from)?;
+    finder.resolve(id, &reason, &actor).await?;
+    fetch(finder.context(), id).await
+}
+
+/// Removes the object of a leak that no row claims. Answers the leak as it is
+/// then: resolved, or still being removed.
+pub async fn remove(
+    finder: &Finder,
+    caller: &Caller,
+    id: LeakRecordId,
+    reason: &str,
+) -> Result<Leak, Error> {
+    let actor = authorise(caller, Verb::LeakRemove)?;
+    let reason = Reason::parse(reason).map_err(Refusal::from)?;
+    finder.remove(id, &reason, &actor).await?;
+    fetch(finder.context(), id).await
+}
+
+async fn fetch(context: &Context, id: LeakRecordId) -> Result<Leak, Error> {
+    let found = context.store.leak_fetch(id).await?;
+    found.ok_or_else(|| {
+        Refusal::new(ErrorKind::LeakNotFound, format!("there is no leak {id}; check the id")).into()
+    })
+}

@@ -1,0 +1,275 @@
+//! A look at everything that stands on a cluster or root, held against the rows.
+//! What the findings are is decided in `slipway_core::rules::orphans`.
+//!
+//! Two looks at one cluster at once do no harm: findings are noted by key, and
+//! a look ends only what nobody saw since it began.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use slipway_core::audit::Actor;
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::ids::{LeakRecordId, ProvisionedResourceId};
+use slipway_core::leak::{Finding, FindingKind, Leak, Place};
+use slipway_core::rules::orphans::{self, Judged};
+use slipway_core::time::Timestamp;
+use tokio::sync::Mutex;
+
+use crate::ports::leaks::{Cluster, Sighted};
+use crate::ports::store::Page;
+use crate::ports::substrate::{InventoryPage, InventoryRequest, Substrate};
+use crate::usecases::converge::{Engines, action_deadline};
+use crate::{Context, Error};
+
+/// Objects in a page of an inventory, and rows held against it: one statement
+/// each, of a size that both databases take well.
+const PAGE: usize = 1_000;
+const ROWS: u32 = 1_000;
+
+/// Unreadable objects that a report names; more are counted.
+const NAMED: usize = 20;
+
+/// Looks for what does not agree with the rows. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Finder {
+    context: Context,
+    engines: Engines,
+    /// How long a claim lasts; whoever is at work on something is done after it.
+    lease: Duration,
+    /// One look of this process at a time: a second one would only cost.
+    looking: Arc<Mutex<()>>,
+}
+
+/// What one look at one cluster came to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LookReport {
+    pub cluster: String,
+    /// Why nothing can be said about it. The rest is then what was seen before.
+    pub error: Option<String>,
+    /// Objects of this installation.
+    pub objects: u64,
+    /// Objects of other installations, counted and left alone.
+    pub foreign: u64,
+    /// What could not be read; while there is such, nothing is held to be gone.
+    pub unreadable: Vec<String>,
+    /// Open leaks that were seen.
+    pub leaks: Vec<Leak>,
+    /// Findings that count only if they are seen once more.
+    pub suspected: Vec<Suspected>,
+    /// Attempts that the resource loop was told to look at.
+    pub woken: u64,
+    /// Leaks that turned out to be over.
+    pub resolved: u64,
+}
+
+/// A finding that was not seen for long enough yet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Suspected {
+    pub kind: FindingKind,
+    pub place: Place,
+    pub first_seen_at: Timestamp,
+    /// A look from then on makes it a leak.
+    pub counts_from: Timestamp,
+}
+
+impl Finder {
+    pub const ACTOR: &'static str = "loop:orphans";
+
+    pub fn new(context: Context, engines: Engines, lease: Duration) -> Self {
+        Self { context, engines, lease, looking: Arc::default() }
+    }
+
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    pub const fn lease(&self) -> Duration {
+        self.lease
+    }
+
+    /// The clusters that this process can look at: it has their engine, and
+    /// what stands behind the engine is what was registered. Another host's
+    /// root is another replica's to look at; one whose identity cannot be asked
+    /// is ours, and the look says why it fails.
+    pub async fn served(&self) -> Result<Vec<Cluster>, Error> {
+        let mut served = Vec::new();
+        for cluster in self.context.store.cluster_list().await? {
+            let Some(substrate) = self.substrate(&cluster) else { continue };
+            let identity = tokio::time::timeout(self.deadline(), substrate.identity()).await;
+            let other = matches!(
+                (&identity, &cluster.substrate_uid),
+                (Ok(Ok(found)), Some(recorded)) if found != recorded
+            );
+            if !other {
+                served.push(cluster);
+            }
+        }
+        Ok(served)
+    }
+
+    /// One look at each cluster that this process serves. What is wrong with
+    /// one is in its report and keeps nobody from the others. Refused while a
+    /// look is under way: requests do not queue up for it.
+    pub async fn look_everywhere(&self) -> Result<Vec<LookReport>, Error> {
+        let Ok(_looking) = self.looking.try_lock() else {
+            return Err(Refusal::new(
+                ErrorKind::Unavailable,
+                "a look at everything is under way here; ask again in a moment",
+            )
+            .into());
+        };
+        let mut reports = Vec::new();
+        for cluster in self.served().await? {
+            reports.push(self.look_now(&cluster).await?);
+        }
+        Ok(reports)
+    }
+
+    /// One look at a cluster, after the one that is under way. An error is the
+    /// database's; the substrate's is in the report.
+    pub async fn look(&self, cluster: &Cluster) -> Result<LookReport, Error> {
+        let _looking = self.looking.lock().await;
+        self.look_now(cluster).await
+    }
+
+    async fn look_now(&self, cluster: &Cluster) -> Result<LookReport, Error> {
+        let mut report = LookReport { cluster: cluster.name.clone(), ..LookReport::default() };
+        let begun_at = self.context.store.leak_look_begin().await?;
+        let mut at_home = HashSet::new();
+        let mut after = None;
+        loop {
+            let page = match self.page(cluster, after).await {
+                Ok(page) => page,
+                Err(reason) => {
+                    report.error = Some(reason);
+                    return Ok(report);
+                }
+            };
+            let judged = self.judge(cluster, &page).await?;
+            at_home.extend(judged.at_home);
+            count(&mut report, &page);
+            self.note(cluster, judged.findings, &mut report).await?;
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        // A look that missed something proves nothing gone, and nothing missing.
+        if report.unreadable.is_empty() {
+            self.look_at_rows(cluster, &at_home, &mut report).await?;
+            let actor = Actor::new(Self::ACTOR);
+            report.resolved =
+                self.context.store.leak_look_end(cluster.id, begun_at, &actor).await?;
+        }
+        Ok(report)
+    }
+
+    async fn page(&self, cluster: &Cluster, after: Option<String>) -> Result<InventoryPage, String> {
+        let Some(substrate) = self.substrate(cluster) else {
+            return Err(format!("this process has no engine {}", cluster.engine));
+        };
+        let request = InventoryRequest {
+            substrate_uid: cluster.substrate_uid.clone(),
+            after,
+            limit: PAGE,
+        };
+        match tokio::time::timeout(self.deadline(), substrate.inventory(&request)).await {
+            Ok(page) => page.map_err(|error| error.to_string()),
+            Err(_) => Err(format!("no answer within {:?}", self.deadline())),
+        }
+    }
+
+    /// The rows are read after the objects; see the rule for why.
+    async fn judge(&self, cluster: &Cluster, page: &InventoryPage) -> Result<Judged, Error> {
+        let owners: HashSet<_> =
+            page.found.iter().filter_map(|found| found.provisioned_resource_id).collect();
+        let owners: Vec<_> = owners.into_iter().collect();
+        let rows = self.context.store.claimant_load(&owners).await?;
+        let rows: HashMap<_, _> = rows.into_iter().map(|row| (row.id, row)).collect();
+        Ok(orphans::judge_objects(cluster.id, &page.found, &rows))
+    }
+
+    async fn look_at_rows(
+        &self,
+        cluster: &Cluster,
+        at_home: &HashSet<ProvisionedResourceId>,
+        report: &mut LookReport,
+    ) -> Result<(), Error> {
+        let mut after = None;
+        loop {
+            let page = Page { after, limit: ROWS };
+            let rows = self.context.store.claimant_expecting(cluster.id, page).await?;
+            let findings = orphans::judge_rows(cluster.id, &rows, at_home);
+            self.note(cluster, findings, report).await?;
+            after = rows.last().map(|row| row.id);
+            if rows.len() < PAGE {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Wakes whom a finding concerns, at once; what is to be recorded waits for
+    /// its second sighting.
+    async fn note(
+        &self,
+        cluster: &Cluster,
+        findings: Vec<Finding>,
+        report: &mut LookReport,
+    ) -> Result<(), Error> {
+        let concerned: Vec<_> = findings
+            .iter()
+            .filter(|finding| finding.kind.wakes())
+            .map(|finding| ProvisionedResourceId::new(finding.subject_id))
+            .collect();
+        if !concerned.is_empty() {
+            self.context.store.attempt_doubt(&concerned).await?;
+            self.context.wakes.wake();
+            report.woken += u64::try_from(concerned.len()).unwrap_or(u64::MAX);
+        }
+        let recorded = findings.into_iter().filter(|finding| finding.kind.is_recorded());
+        let sighted: Vec<_> = recorded
+            .map(|finding| Sighted {
+                finding,
+                fresh_id: LeakRecordId::new(self.context.entropy.uuid()),
+            })
+            .collect();
+        let seen = self.context.store.leak_sighted(cluster, &sighted, self.lease).await?;
+        report.leaks.extend(seen.leaks);
+        let first_seen: HashMap<_, _> = seen.suspected.into_iter().collect();
+        let suspected = sighted.iter().filter_map(|one| {
+            let first_seen_at = *first_seen.get(&one.finding.key)?;
+            Some(Suspected {
+                kind: one.finding.kind,
+                place: one.finding.place.clone(),
+                first_seen_at,
+                counts_from: first_seen_at.plus(self.lease),
+            })
+        });
+        report.suspected.extend(suspected);
+        Ok(())
+    }
+
+    pub(super) const fn engines(&self) -> &Engines {
+        &self.engines
+    }
+
+    pub(super) fn substrate(&self, cluster: &Cluster) -> Option<&Arc<dyn Substrate>> {
+        self.engines.get(cluster.engine)
+    }
+
+    pub(super) fn deadline(&self) -> Duration {
+        action_deadline(self.lease)
+    }
+}
+
+fn count(report: &mut LookReport, page: &InventoryPage) {
+    let found = u64::try_from(page.found.len()).unwrap_or(u64::MAX);
+    report.objects = report.objects.saturating_add(found);
+    report.foreign = report.foreign.saturating_add(page.foreign);
+    for (place, reason) in &page.unreadable {
+        if report.unreadable.len() < NAMED {
+            report.unreadable.push(format!("{}/{}: {reason}", place.namespace, place.name));
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Removing the object of a leak, and saying that a leak is over.
+//!
+//! A removal is recorded before the object is touched, with who asked for it
+//! and why. From then on it is done by whoever gets to it: the request itself,
+//! or the `orphans` loop after a crash, or once the object took its time. The
+//! deletion names the uid, so that doing it twice, or late, hits nothing else.
+
+use slipway_core::audit::Actor;
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::ids::{ClusterId, LeakRecordId, ProvisionedResourceId};
+use slipway_core::leak::{Leak, LeakSnapshot};
+use slipway_core::observation::CompositeReport;
+use slipway_core::rules::orphans::{self, Sight};
+use slipway_core::text::Reason;
+
+use super::finder::Finder;
+use crate::Error;
+use crate::ports::leaks::Cluster;
+use crate::ports::substrate::{self, Address};
+use crate::usecases::converge;
+
+/// Removals that one round continues.
+const REMOVALS: u32 = 100;
+
+impl Finder {
+    pub(super) async fn remove(
+        &self,
+        id: LeakRecordId,
+        reason: &Reason,
+        actor: &Actor,
+    ) -> Result<(), Error> {
+        let store = &self.context().store;
+        let mut asked = None;
+        store
+            .leak_decide(id, &mut |snapshot| {
+                let commit = orphans::request_removal(snapshot, reason, actor)?;
+                asked = Some(commit.leak.clone());
+                Ok(commit)
+            })
+            .await?;
+        let (Some(leak), Some(cluster_id)) =
+            (&asked, asked.as_ref().and_then(|leak| leak.cluster_id))
+        else {
+            return Ok(());
+        };
+        let removed = match self.cluster_of(leak).await? {
+            Some(cluster) => self.remove_object(&cluster, leak).await?,
+            // The replica that serves its cluster does it.
+            None => Removed::Waiting,
+        };
+        match removed {
+            Removed::Gone => {}
+            // The loop goes on with it, soon.
+            Removed::Waiting => store.task_wake(&Self::task(cluster_id)).await?,
+            Removed::Failed(error) => {
+                store.task_wake(&Self::task(cluster_id)).await?;
+                let text = format!("the object of leak {id} could not be removed yet: {error}");
+                return Err(Refusal::new(ErrorKind::LeakNotRemovable, text).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on with the removals of a cluster; answers how many are left and
+    /// what went wrong.
+    pub async fn continue_removals(&self, cluster: &Cluster) -> Result<(u64, Vec<String>), Error> {
+        let (mut left, mut errors) = (0, Vec::new());
+        for leak in self.context().store.leak_removals(cluster.id, REMOVALS).await? {
+            match self.remove_object(cluster, &leak).await? {
+                Removed::Gone => {}
+                Removed::Waiting => left += 1,
+                Removed::Failed(error) => {
+                    left += 1;
+                    errors.push(format!("the object of leak {} stays: {error}", leak.id));
+                }
+            }
+        }
+        Ok((left, errors))
+    }
+
+    /// The name of the periodic task that looks at a cluster.
+    pub fn task(cluster: ClusterId) -> String {
+        format!("orphans:{cluster}")
+    }
+
+    /// Deletes and looks. Rows are asked once more before: one may claim the
+    /// object since the removal was asked for.
+    async fn remove_object(&self, cluster: &Cluster, leak: &Leak) -> Result<Removed, Error> {
+        let store = &self.context().store;
+        let claimant =
+            store.claimant_load(&[ProvisionedResourceId::new(leak.subject_id)]).await?.pop();
+        let now = store.leak_look_begin().await?;
+        if !orphans::may_remove(&LeakSnapshot { now, leak: leak.clone(), claimant }) {
+            return Ok(Removed::Failed("a row claims it; look at that resource".to_owned()));
+        }
+        let (Some(address), Some(uid)) = (address(cluster, leak), &leak.uid) else {
+            return Ok(Removed::Failed("its place is not known".to_owned()));
+        };
+        let Some(substrate) = self.substrate(cluster) else {
+            return Ok(Removed::Failed(format!("this process has no engine {}", cluster.engine)));
+        };
+        match tokio::time::timeout(self.deadline(), substrate.delete(&address, uid)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error @ substrate::Error::Conflict(_))) => {
+                return Ok(Removed::Failed(format!("{error}; look again with `slipway leaks find`")));
+            }
+            Ok(Err(error)) => return Ok(Removed::Failed(error.to_string())),
+            Err(_) => return Ok(Removed::Failed(format!("no answer in {:?}", self.deadline()))),
+        }
+        match self.sight(cluster, address).await {
+            Sight::Gone => {}
+            Sight::There => return Ok(Removed::Waiting),
+            Sight::Unknown(reason) => return Ok(Removed::Failed(reason)),
+        }
+        let actor = Actor::new(Self::ACTOR);
+        let ended = store
+            .leak_decide(leak.id, &mut |snapshot| {
+                if snapshot.leak.is_open() {
+                    Ok(orphans::vanished(&snapshot.leak, snapshot.now, &actor))
+                } else {
+                    Err(Refusal::new(ErrorKind::LeakResolved, "somebody else was faster"))
+                }
+            })
+            .await
+            .map_err(Error::from);
+        match ended {
+            Err(error) if error.kind() != ErrorKind::LeakResolved => Err(error),
+            _ => Ok(Removed::Gone),
+        }
+    }
+
+    pub(super) async fn resolve(
+        &self,
+        id: LeakRecordId,
+        reason: &Reason,
+        actor: &Actor,
+    ) -> Result<(), Error> {
+        let store = &self.context().store;
+        // One that does not exist is refused by the decision below.
+        let sight = match store.leak_fetch(id).await? {
+            Some(leak) if leak.is_open() => self.sight_of(&leak).await?,
+            _ => Sight::Gone,
+        };
+        store
+            .leak_decide(id, &mut |snapshot| orphans::resolve(snapshot, &sight, reason, actor))
+            .await?;
+        Ok(())
+    }
+
+    async fn sight_of(&self, leak: &Leak) -> Result<Sight, Error> {
+        if leak.cluster_id.is_some() {
+            let Some(cluster) = self.cluster_of(leak).await? else {
+                let name = leak.cluster.as_deref().unwrap_or("(none)");
+                return Ok(Sight::Unknown(format!(
+                    "this process does not serve the cluster `{name}`; ask the replica that does"
+                )));
+            };
+            return Ok(match address(&cluster, leak) {
+                Some(address) => self.sight(&cluster, address).await,
+                None => Sight::Gone,
+            });
+        }
+        // The resource loop's: its attempt has the place.
+        let attempt = ProvisionedResourceId::new(leak.subject_id);
+        let snapshot = match self.context().store.attempt_load(&[attempt]).await?.pop() {
+            Some(Ok(snapshot)) => snapshot,
+            Some(Err(row)) => return Ok(Sight::Unknown(row.reason)),
+            // Nobody knows any more where it was; the person's word stands.
+            None => return Ok(Sight::Gone),
+        };
+        if snapshot.node.as_ref().is_some_and(|node| node.is_registered()) {
+            return Ok(Sight::There);
+        }
+        let reports = converge::observe(self.engines(), std::slice::from_ref(&snapshot)).await;
+        Ok(reports.first().map_or(Sight::Gone, seen))
+    }
+
+    async fn sight(&self, cluster: &Cluster, address: Address) -> Sight {
+        let Some(substrate) = self.substrate(cluster) else {
+            return Sight::Unknown(format!("this process has no engine {}", cluster.engine));
+        };
+        let addresses = [address];
+        match tokio::time::timeout(self.deadline(), substrate.observe(&addresses)).await {
+            Ok(reports) => reports.first().map_or(Sight::Gone, seen),
+            Err(_) => Sight::Unknown(format!("no answer within {:?}", self.deadline())),
+        }
+    }
+
+    /// The cluster that a leak was found on, if this process serves it.
+    async fn cluster_of(&self, leak: &Leak) -> Result<Option<Cluster>, Error> {
+        let served = self.served().await?;
+        Ok(served.into_iter().find(|cluster| Some(cluster.id) == leak.cluster_id))
+    }
+}
+
+/// What became of an object that is to go.
+enum Removed {
+    Gone,
+    /// It was told and has not ended yet.
+    Waiting,
+    Failed(String),
+}
+
+fn address(cluster: &Cluster, leak: &Leak) -> Option<Address> {
+    let place = leak.place.as_ref()?;
+    Some(Address {
+        provisioned_resource_id: ProvisionedResourceId::new(leak.subject_id),
+        namespace: place.namespace.clone(),
+        name: place.name.clone(),
+        substrate_uid: cluster.substrate_uid.clone(),
+    })
+}
+
+fn seen(report: &CompositeReport) -> Sight {
+    match report {
+        CompositeReport::Absent => Sight::Gone,
+        CompositeReport::Present(_) => Sight::There,
+        CompositeReport::Unknown { reason } => Sight::Unknown(reason.clone()),
+    }
+}

@@ -1,0 +1,168 @@
+//! The orphans loop: looks at everything that stands on a cluster and holds it
+//! against the rows, every so often and soon after a start, one replica at a
+//! time for each cluster. What counts as work is a periodic task of that
+//! cluster that is due. It also goes on with the removals that people asked
+//! for. Removing what a row knows is the resource loop's; this one wakes it.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use slipway_app::ports::leaks::Cluster;
+use slipway_app::usecases::leaks::{Finder, LookReport};
+use slipway_core::ids::ClaimToken;
+use slipway_durable::Lease;
+
+use crate::driver::{Loop, Pacing};
+
+/// The loop over clusters.
+#[derive(Debug)]
+pub struct OrphanLoop {
+    finder: Finder,
+    worker: String,
+    /// From one look to the next.
+    interval: Duration,
+    /// Tasks that this process has made sure of.
+    ensured: Mutex<HashSet<String>>,
+}
+
+/// A cluster whose turn it is.
+#[derive(Debug)]
+pub struct Turn {
+    cluster: Cluster,
+    task: String,
+    claim: ClaimToken,
+}
+
+impl OrphanLoop {
+    pub const NAME: &'static str = "orphans";
+    /// A look may take minutes and does nothing that two could not do at once,
+    /// so its claim is long and not renewed; it only keeps replicas from doing
+    /// the same work twice.
+    pub const PACING: Pacing = Pacing {
+        slots: 4,
+        batch: 4,
+        poll: Duration::from_secs(1),
+        lease: Duration::from_secs(300),
+    };
+    /// How soon an object that takes its time to go is looked at again.
+    const REMOVING: Duration = Duration::from_secs(1);
+
+    pub fn new(finder: Finder, worker: String, interval: Duration) -> Self {
+        Self { finder, worker, interval, ensured: Mutex::default() }
+    }
+
+    /// A first look soon after a start, but not before whoever was at work when
+    /// the last life ended has lost its claims.
+    async fn ensure(&self, task: &str) -> Result<(), String> {
+        if self.ensured().contains(task) {
+            return Ok(());
+        }
+        let store = &self.finder.context().store;
+        if self.ensured().is_empty() {
+            store.task_reclaim(&self.worker).await.map_err(|error| error.to_string())?;
+        }
+        let within = self.finder.lease().min(self.interval);
+        store.task_ensure(task, within).await.map_err(|error| error.to_string())?;
+        self.ensured().insert(task.to_owned());
+        Ok(())
+    }
+
+    fn ensured(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
+        self.ensured.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Goes on with removals, looks, and says when the next turn is.
+    async fn turn(&self, cluster: &Cluster, errors: &mut Vec<String>) -> Duration {
+        let left = match self.finder.continue_removals(cluster).await {
+            Ok((left, problems)) => {
+                errors.extend(problems);
+                left
+            }
+            Err(error) => {
+                errors.push(error.to_string());
+                return self.finder.lease().min(self.interval);
+            }
+        };
+        let report = match self.finder.look(cluster).await {
+            Ok(report) => report,
+            Err(error) => {
+                errors.push(error.to_string());
+                return self.finder.lease().min(self.interval);
+            }
+        };
+        self.tell(&report, errors);
+        if left > 0 {
+            Self::REMOVING
+        } else if report.suspected.is_empty() && report.error.is_none() {
+            self.interval
+        } else {
+            // What was seen for the first time counts after a lease.
+            self.finder.lease().min(self.interval)
+        }
+    }
+
+    fn tell(&self, report: &LookReport, errors: &mut Vec<String>) {
+        let cluster = &report.cluster;
+        errors.extend(report.error.as_ref().map(|error| {
+            format!("cluster {cluster} could not be looked at as a whole: {error}")
+        }));
+        if let Some(first) = report.unreadable.first() {
+            let count = report.unreadable.len();
+            errors.push(format!("cluster {cluster}: {count} objects cannot be read: {first}"));
+        }
+        if !report.leaks.is_empty() {
+            let open = report.leaks.len();
+            tracing::warn!(cluster, open, "objects do not agree with the rows; `slipway leaks`");
+        }
+        tracing::debug!(
+            cluster,
+            objects = report.objects,
+            foreign = report.foreign,
+            suspected = report.suspected.len(),
+            woken = report.woken,
+            resolved = report.resolved,
+            "looked at everything"
+        );
+    }
+}
+
+#[async_trait]
+impl Loop for OrphanLoop {
+    type Item = Turn;
+
+    async fn claim(&self, limit: u32) -> Result<Vec<Turn>, String> {
+        let served = self.finder.served().await.map_err(|error| error.to_string())?;
+        let store = &self.finder.context().store;
+        let mut turns = Vec::new();
+        for cluster in served {
+            if u32::try_from(turns.len()).is_ok_and(|count| count >= limit) {
+                break;
+            }
+            let task = Finder::task(cluster.id);
+            self.ensure(&task).await?;
+            let claimed = store.task_claim(&task, &self.worker, Self::PACING.lease).await;
+            if let Some(claim) = claimed.map_err(|error| error.to_string())? {
+                turns.push(Turn { cluster, task, claim });
+            }
+        }
+        Ok(turns)
+    }
+
+    async fn work(&self, items: Vec<Turn>, _lease: Lease) -> Vec<String> {
+        let store = &self.finder.context().store;
+        let mut all = Vec::new();
+        for Turn { cluster, task, claim } in items {
+            let mut errors = Vec::new();
+            let next = self.turn(&cluster, &mut errors).await;
+            let error = (!errors.is_empty()).then(|| errors.join("; "));
+            if let Err(error) = store.task_release(&task, claim, next, error.as_deref()).await {
+                // The claim runs out by itself.
+                errors.push(error.to_string());
+            }
+            all.extend(errors);
+        }
+        all
+    }
+}

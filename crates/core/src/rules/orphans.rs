@@ -1,0 +1,288 @@
+//! What a look at everything outside means: each object of ours is held against
+//! the rows, each row against the objects.
+//!
+//! The order of the two reads is part of the rule: objects first, rows after.
+//! A row is written before its object is made, so whatever is seen and was made
+//! for a row finds that row. The other way round every object made in between
+//! would look unclaimed. Rows that lack an object cannot be ordered the same
+//! way, and a look is not one moment; so no finding counts before it was seen
+//! twice, at least a lease apart ([`is_confirmed`]): whoever was at work on it
+//! when it was first seen is done, or has lost the claim.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use crate::audit::{Actor, AuditEntry};
+use crate::error::{ErrorKind, Refusal};
+use crate::ids::{ClusterId, LeakRecordId, ProvisionedResourceId};
+use crate::leak::{
+    Claimant, Finding, FindingKind, Found, Leak, LeakSnapshot, Place, Removal, Resolved,
+};
+use crate::phase::Phase;
+use crate::text::{Reason, storable, storable_value};
+use crate::time::Timestamp;
+
+/// What a page of objects means.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Judged {
+    pub findings: Vec<Finding>,
+    /// Attempts whose object stands where it belongs.
+    pub at_home: Vec<ProvisionedResourceId>,
+}
+
+/// Judges a page of objects of one cluster. `rows` holds those of the attempts
+/// that they name, read after them.
+pub fn judge_objects(
+    cluster: ClusterId,
+    page: &[Found],
+    rows: &HashMap<ProvisionedResourceId, Claimant>,
+) -> Judged {
+    let mut judged = Judged::default();
+    for object in page {
+        let row = object.provisioned_resource_id.and_then(|id| rows.get(&id));
+        let kind = match row {
+            None => FindingKind::UnclaimedObject,
+            Some(row) => match &row.home {
+                // It cannot be said to stand in the wrong place.
+                None => continue,
+                Some(home) if (home.0, &home.1) != (cluster, &object.place) => {
+                    FindingKind::DuplicateObject
+                }
+                Some(_) => {
+                    judged.at_home.push(row.id);
+                    if row.phase != Some(Phase::Deleted) {
+                        continue;
+                    }
+                    FindingKind::ObjectOfDeleted
+                }
+            },
+        };
+        judged.findings.push(of_object(cluster, kind, object));
+    }
+    judged
+}
+
+/// Judges rows of one cluster against a whole look at it: `at_home` are the
+/// attempts whose object was seen where it belongs.
+pub fn judge_rows(
+    cluster: ClusterId,
+    rows: &[Claimant],
+    at_home: &HashSet<ProvisionedResourceId>,
+) -> Vec<Finding> {
+    let missing = rows.iter().filter(|row| expects_object(row) && !at_home.contains(&row.id));
+    missing
+        .filter_map(|row| match &row.home {
+            Some((home, place)) if *home == cluster => Some((row, place)),
+            _ => None,
+        })
+        .map(|(row, place)| Finding {
+            key: key(cluster, FindingKind::MissingObject, place, row.id.as_uuid().as_bytes()),
+            kind: FindingKind::MissingObject,
+            subject_id: row.id.as_uuid(),
+            place: place.clone(),
+            uid: None,
+            evidence: json!({ "phase": row.phase }),
+        })
+        .collect()
+}
+
+/// The phases that are only reached with the object seen, and end when it is
+/// not. In the others it may not have been made yet, or be gone already.
+pub const EXPECTING: [Phase; 2] = [Phase::Enrolling, Phase::Ready];
+
+fn expects_object(row: &Claimant) -> bool {
+    row.phase.is_some_and(|phase| EXPECTING.contains(&phase))
+}
+
+/// Whether a finding that is seen now, and was first seen then, counts.
+pub fn is_confirmed(first_seen: Timestamp, now: Timestamp, apart: Duration) -> bool {
+    now.since(first_seen) >= apart
+}
+
+fn of_object(cluster: ClusterId, kind: FindingKind, object: &Found) -> Finding {
+    let key = key(cluster, kind, &object.place, object.uid.as_bytes());
+    Finding {
+        key,
+        kind,
+        subject_id: object.provisioned_resource_id.map_or(key, ProvisionedResourceId::as_uuid),
+        place: Place {
+            namespace: storable(&object.place.namespace),
+            name: storable(&object.place.name),
+        },
+        uid: Some(storable(&object.uid)),
+        evidence: storable_value(&json!({
+            "claim_token": object.claim_token,
+            "object": object.evidence,
+        })),
+    }
+}
+
+/// The same thing has the same key, whoever finds it and when.
+fn key(cluster: ClusterId, kind: FindingKind, place: &Place, which: &[u8]) -> Uuid {
+    let mut hasher = Sha256::new();
+    let cluster = cluster.as_uuid();
+    let parts = [
+        cluster.as_bytes().as_slice(),
+        kind.as_str().as_bytes(),
+        place.namespace.as_bytes(),
+        place.name.as_bytes(),
+        which,
+    ];
+    for part in parts {
+        hasher.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+        hasher.update(part);
+    }
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hasher.finalize()[..16]);
+    uuid::Builder::from_custom_bytes(bytes).into_uuid()
+}
+
+/// What a decision about one leak writes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeakCommit {
+    pub leak: Leak,
+    pub audit: AuditEntry,
+}
+
+/// What was seen of a leak's object, right before a decision about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sight {
+    /// Proven absent, or there is no place where it could be.
+    Gone,
+    There,
+    Unknown(String),
+}
+
+/// A person says that it is over. Refused while the object is seen, or cannot
+/// be looked for: "could not read" is not "gone".
+pub fn resolve(
+    snapshot: &LeakSnapshot,
+    sight: &Sight,
+    reason: &Reason,
+    actor: &Actor,
+) -> Result<LeakCommit, Refusal> {
+    let leak = open(snapshot)?;
+    let expected = leak.finding_kind() == Some(FindingKind::MissingObject)
+        && snapshot.claimant.as_ref().is_some_and(expects_object);
+    let not_gone = |problem: String| Err(Refusal::new(ErrorKind::LeakNotGone, problem));
+    match sight {
+        Sight::Unknown(why) => not_gone(format!(
+            "leak {} cannot be resolved, because its object cannot be looked for: {why}",
+            leak.id
+        )),
+        Sight::There if !expected => not_gone(format!(
+            "the object of leak {} is still there; remove it first (`slipway leaks remove`, or by hand)",
+            leak.id
+        )),
+        Sight::Gone if expected => not_gone(format!(
+            "the object of leak {} is still missing, and its resource wants it; `slipway resource explain` says what it waits for",
+            leak.id
+        )),
+        Sight::Gone | Sight::There => Ok(end(leak, snapshot.now, actor, reason.as_str())),
+    }
+}
+
+/// A person wants the object gone. Only what no row claims may go this way;
+/// whatever a row claims is the resource loop's.
+pub fn request_removal(
+    snapshot: &LeakSnapshot,
+    reason: &Reason,
+    actor: &Actor,
+) -> Result<LeakCommit, Refusal> {
+    let leak = open(snapshot)?;
+    let refuse = |problem: &str| {
+        let text = format!("leak {} is not removed from here: {problem}", leak.id);
+        Err(Refusal::new(ErrorKind::LeakNotRemovable, text))
+    };
+    let kind = leak.finding_kind();
+    if !kind.is_some_and(FindingKind::is_removable) {
+        return refuse("its object belongs to a resource; delete or explain that one");
+    }
+    if leak.uid.is_none() || leak.place.is_none() || leak.provisioned_resource_id().is_none() {
+        return refuse(
+            "its object names no attempt, so that nobody can be sure whose it is; remove it by hand, then `slipway leaks resolve`",
+        );
+    }
+    if claims(snapshot) {
+        return refuse("a row claims its object now; look at that resource");
+    }
+    let removal = Removal {
+        at: snapshot.now,
+        by: actor.name.clone(),
+        reason: reason.as_str().to_owned(),
+    };
+    let audit = audit("leak.remove", leak, actor, snapshot.now).because(reason.as_str());
+    Ok(LeakCommit { leak: Leak { removal: Some(removal), ..leak.clone() }, audit })
+}
+
+/// Whether a removal that was asked for may still be done: asked again right
+/// before the object is touched.
+pub fn may_remove(snapshot: &LeakSnapshot) -> bool {
+    snapshot.leak.is_open() && snapshot.leak.removal.is_some() && !claims(snapshot)
+}
+
+/// The row of the leak's attempt wants the object right where it stands.
+fn claims(snapshot: &LeakSnapshot) -> bool {
+    let leak = &snapshot.leak;
+    snapshot.claimant.as_ref().is_some_and(|row| match (&row.home, leak.cluster_id, &leak.place) {
+        (Some((cluster, home)), Some(found_on), Some(place)) => {
+            (*cluster, home) == (found_on, place)
+        }
+        // Not knowing where the row wants it is no proof that it is not here.
+        _ => true,
+    })
+}
+
+/// The object is proven gone, by removal or by itself.
+pub fn vanished(leak: &Leak, now: Timestamp, actor: &Actor) -> LeakCommit {
+    let how = match (&leak.removal, leak.finding_kind()) {
+        (Some(removal), _) => format!("removed for {}: {}", removal.by, removal.reason),
+        (None, Some(FindingKind::MissingObject)) => {
+            "the object is there again, or is not expected any more".to_owned()
+        }
+        (None, _) => "the object is not there any more, or a row claims it".to_owned(),
+    };
+    end(leak, now, actor, &how)
+}
+
+fn open(snapshot: &LeakSnapshot) -> Result<&Leak, Refusal> {
+    if snapshot.leak.is_open() {
+        return Ok(&snapshot.leak);
+    }
+    Err(Refusal::new(
+        ErrorKind::LeakResolved,
+        format!("leak {} is resolved already; nothing was changed", snapshot.leak.id),
+    ))
+}
+
+fn end(leak: &Leak, now: Timestamp, actor: &Actor, resolution: &str) -> LeakCommit {
+    let resolved = Resolved {
+        at: now,
+        by: Some(actor.name.clone()),
+        resolution: Some(resolution.to_owned()),
+    };
+    LeakCommit {
+        audit: audit("leak.resolve", leak, actor, now).because(resolution),
+        leak: Leak { resolved: Some(resolved), ..leak.clone() },
+    }
+}
+
+fn audit(verb: &'static str, leak: &Leak, actor: &Actor, now: Timestamp) -> AuditEntry {
+    let details: Value = json!({
+        "kind": leak.kind,
+        "subject_id": leak.subject_id,
+        "cluster": leak.cluster,
+        "namespace": leak.place.as_ref().map(|place| &place.namespace),
+        "name": leak.place.as_ref().map(|place| &place.name),
+        "uid": leak.uid,
+    });
+    AuditEntry::of_installation(verb, actor, LeakRecordId::KIND, leak.id.as_uuid(), now)
+        .with(details)
+}
+
+#[cfg(test)]
+mod tests;

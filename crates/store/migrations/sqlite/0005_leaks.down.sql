@@ -1,0 +1,16 @@
+DROP TABLE periodic_tasks;
+DROP TABLE leak_sightings;
+DROP INDEX leak_records_open_index;
+DROP INDEX leak_records_finding_key;
+ALTER TABLE leak_records DROP COLUMN resolution;
+ALTER TABLE leak_records DROP COLUMN resolved_by;
+ALTER TABLE leak_records DROP COLUMN removal_reason;
+ALTER TABLE leak_records DROP COLUMN removal_requested_by;
+ALTER TABLE leak_records DROP COLUMN removal_requested_at;
+ALTER TABLE leak_records DROP COLUMN last_seen_at;
+ALTER TABLE leak_records DROP COLUMN object_uid;
+ALTER TABLE leak_records DROP COLUMN object_name;
+ALTER TABLE leak_records DROP COLUMN namespace;
+ALTER TABLE leak_records DROP COLUMN cluster;
+ALTER TABLE leak_records DROP COLUMN cluster_id;
+ALTER TABLE leak_records DROP COLUMN finding;

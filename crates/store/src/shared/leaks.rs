@@ -1,0 +1,277 @@
+//! Sightings and leak records: noting what was seen, recording what lasts,
+//! ending what is gone.
+//!
+//! Several replicas may look at once (a person asks, a task is taken over), so
+//! each statement holds whatever the others do: a finding is one row by its
+//! key, an open leak is one row by the key of its finding, and a look ends only
+//! what nobody saw since it began.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use slipway_app::ports::leaks::{Cluster, LeakRule, Sighted, Sightings};
+use slipway_core::audit::Actor;
+use slipway_core::ids::{ClusterId, LeakRecordId, ProvisionedResourceId};
+use slipway_core::leak::{Leak, LeakSnapshot};
+use slipway_core::rules::orphans::{self, LeakCommit};
+use slipway_core::time::Timestamp;
+use sqlx::Row as _;
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use super::given::GivenTime;
+use super::{Backend, Connection, commit, leak_rows, set_writes};
+use crate::failure::Failure;
+use crate::id_list::IdList;
+use crate::micros::Micros;
+
+pub(super) async fn doubt(
+    backend: &Backend,
+    attempts: &[ProvisionedResourceId],
+) -> Result<(), Failure> {
+    if attempts.is_empty() {
+        return Ok(());
+    }
+    let mut transaction = backend.begin().await?;
+    commit::wake(&mut transaction, attempts).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+pub(super) async fn sighted(
+    backend: &Backend,
+    cluster: &Cluster,
+    sighted: &[Sighted],
+    apart: Duration,
+) -> Result<Sightings, Failure> {
+    if sighted.is_empty() {
+        return Ok(Sightings::default());
+    }
+    let mut transaction = backend.begin().await?;
+    note(&mut transaction, cluster.id, sighted).await?;
+    let keys = IdList(sighted.iter().map(|one| one.finding.key).collect());
+    let seen = sqlx::query(sql!(
+        "SELECT finding, first_seen_at, ",
+        now,
+        " AS now FROM leak_sightings WHERE finding ",
+        (one_of "$1")
+    ))
+    .bind(keys.clone())
+    .fetch_all(&mut *transaction)
+    .await?;
+    let mut suspected = Vec::new();
+    let mut given = Vec::new();
+    for row in &seen {
+        let key: Uuid = row.try_get("finding")?;
+        let first: Timestamp = row.try_get::<Micros, _>("first_seen_at")?.into();
+        let now: Timestamp = row.try_get::<Micros, _>("now")?.into();
+        let known = sighted.iter().find(|one| one.finding.key == key);
+        match known {
+            Some(one) if orphans::is_confirmed(first, now, apart) => {
+                given.push(document(cluster, one, first));
+            }
+            _ => suspected.push((key, first)),
+        }
+    }
+    record(&mut transaction, given).await?;
+    let open = sqlx::query(sql!(
+        "SELECT * FROM leak_records WHERE resolved_at IS NULL AND finding ",
+        (one_of "$1"),
+        " ORDER BY id"
+    ))
+    .bind(keys)
+    .fetch_all(&mut *transaction)
+    .await?;
+    let leaks: Vec<Leak> = open.iter().map(leak_rows::read).collect::<Result<_, _>>()?;
+    transaction.commit().await?;
+    // One that was recorded before a sighting was lost is no suspicion.
+    suspected.retain(|(key, _)| leaks.iter().all(|leak| leak.finding != Some(*key)));
+    Ok(Sightings { leaks, suspected })
+}
+
+/// In the order of their keys, so that two looks take the rows in one order.
+async fn note(
+    connection: &mut Connection,
+    cluster: ClusterId,
+    sighted: &[Sighted],
+) -> Result<(), Failure> {
+    let given: Vec<_> = sighted
+        .iter()
+        .map(|one| json!({ "finding": one.finding.key, "cluster_id": cluster }))
+        .collect();
+    sqlx::query(concat!(
+        "INSERT INTO leak_sightings (finding, cluster_id, first_seen_at, last_seen_at) \
+         SELECT given.finding, given.cluster_id, ",
+        sql!(now, ", ", now),
+        " FROM ",
+        given!(finding: uuid, cluster_id: uuid),
+        " WHERE true ORDER BY given.finding ON CONFLICT (finding) DO UPDATE SET last_seen_at = ",
+        sql!(now),
+    ))
+    .bind(Json(given))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+fn document(cluster: &Cluster, one: &Sighted, first_seen: Timestamp) -> Value {
+    let finding = &one.finding;
+    json!({
+        "id": one.fresh_id,
+        "finding": finding.key,
+        "kind": finding.kind.as_str(),
+        "subject_id": finding.subject_id,
+        "found_at": GivenTime::from(first_seen),
+        "evidence": finding.evidence,
+        "cluster_id": cluster.id,
+        "cluster": cluster.name,
+        "namespace": finding.place.namespace,
+        "object_name": finding.place.name,
+        "object_uid": finding.uid,
+    })
+}
+
+async fn record(connection: &mut Connection, given: Vec<Value>) -> Result<(), Failure> {
+    if given.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(concat!(
+        "INSERT INTO leak_records (id, finding, kind, subject_id, found_at, last_seen_at, \
+         evidence, cluster_id, cluster, namespace, object_name, object_uid) \
+         SELECT given.id, given.finding, given.kind, given.subject_id, given.found_at, ",
+        sql!(now),
+        ", given.evidence, given.cluster_id, given.cluster, given.namespace, \
+         given.object_name, given.object_uid FROM ",
+        given!(
+            id: uuid,
+            finding: uuid,
+            kind: text,
+            subject_id: uuid,
+            found_at: time,
+            evidence: json,
+            cluster_id: uuid,
+            cluster: text,
+            namespace: text,
+            object_name: text,
+            object_uid: text,
+        ),
+        " WHERE true ORDER BY given.finding \
+         ON CONFLICT (finding) WHERE resolved_at IS NULL DO UPDATE SET last_seen_at = ",
+        sql!(now),
+        ", evidence = excluded.evidence",
+    ))
+    .bind(Json(given))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Leaks that somebody else resolves at this moment are left to them.
+pub(super) async fn look_end(
+    backend: &Backend,
+    cluster: ClusterId,
+    begun_at: Timestamp,
+    actor: &Actor,
+) -> Result<u64, Failure> {
+    let mut transaction = backend.begin().await?;
+    let unseen = sqlx::query(sql!(
+        "SELECT *, ",
+        now,
+        " AS now FROM leak_records WHERE cluster_id = $1 AND resolved_at IS NULL \
+         AND finding IS NOT NULL AND last_seen_at < $2 ORDER BY id",
+        for_update
+    ))
+    .bind(cluster.as_uuid())
+    .bind(Micros::from(begun_at))
+    .fetch_all(&mut *transaction)
+    .await?;
+    let mut ended = Vec::with_capacity(unseen.len());
+    for row in &unseen {
+        let now: Timestamp = row.try_get::<Micros, _>("now")?.into();
+        ended.push(orphans::vanished(&leak_rows::read(row)?, now, actor));
+    }
+    write(&mut transaction, &ended).await?;
+    sqlx::query("DELETE FROM leak_sightings WHERE cluster_id = $1 AND last_seen_at < $2")
+        .bind(cluster.as_uuid())
+        .bind(Micros::from(begun_at))
+        .execute(&mut *transaction)
+        .await?;
+    transaction.commit().await?;
+    Ok(u64::try_from(ended.len()).unwrap_or(u64::MAX))
+}
+
+pub(super) async fn decide(
+    backend: &Backend,
+    id: LeakRecordId,
+    rule: &mut LeakRule<'_>,
+) -> Result<(), Failure> {
+    let mut transaction = backend.begin().await?;
+    let found = sqlx::query(sql!("SELECT * FROM leak_records WHERE id = $1", for_update))
+        .bind(id.as_uuid())
+        .fetch_optional(&mut *transaction)
+        .await?;
+    let Some(row) = found else {
+        return Err(Failure::NotFound { kind: LeakRecordId::KIND });
+    };
+    let leak = leak_rows::read(&row)?;
+    let attempt = ProvisionedResourceId::new(leak.subject_id);
+    let claimant = leak_rows::claimants_in(&mut transaction, &[attempt]).await?.pop();
+    // After the lock was had, as every decision's.
+    let now = sqlx::query(sql!("SELECT ", now, " AS now")).fetch_one(&mut *transaction).await?;
+    let now = now.try_get::<Micros, _>("now")?.into();
+    let decided = rule(&LeakSnapshot { now, leak, claimant })?;
+    write(&mut transaction, &[decided]).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+/// Writes what may change of a leak. A leak that ended takes its sighting with
+/// it: if it is seen once more, that is a first sighting again.
+async fn write(connection: &mut Connection, commits: &[LeakCommit]) -> Result<(), Failure> {
+    if commits.is_empty() {
+        return Ok(());
+    }
+    let given: Vec<_> = commits
+        .iter()
+        .map(|LeakCommit { leak, .. }| {
+            let (removal, resolved) = (leak.removal.as_ref(), leak.resolved.as_ref());
+            json!({
+                "id": leak.id,
+                "removal_requested_at": removal.map(|removal| GivenTime::from(removal.at)),
+                "removal_requested_by": removal.map(|removal| &removal.by),
+                "removal_reason": removal.map(|removal| &removal.reason),
+                "resolved_at": resolved.map(|resolved| GivenTime::from(resolved.at)),
+                "resolved_by": resolved.and_then(|resolved| resolved.by.as_ref()),
+                "resolution": resolved.and_then(|resolved| resolved.resolution.as_ref()),
+            })
+        })
+        .collect();
+    sqlx::query(concat!(
+        "UPDATE leak_records SET removal_requested_at = given.removal_requested_at, \
+         removal_requested_by = given.removal_requested_by, \
+         removal_reason = given.removal_reason, resolved_at = given.resolved_at, \
+         resolved_by = given.resolved_by, resolution = given.resolution FROM ",
+        given!(
+            id: uuid,
+            removal_requested_at: time,
+            removal_requested_by: text,
+            removal_reason: text,
+            resolved_at: time,
+            resolved_by: text,
+            resolution: text,
+        ),
+        " WHERE leak_records.id = given.id",
+    ))
+    .bind(Json(given))
+    .execute(&mut *connection)
+    .await?;
+    let ended = commits.iter().filter(|commit| !commit.leak.is_open());
+    let keys = IdList(ended.filter_map(|commit| commit.leak.finding).collect());
+    sqlx::query(sql!("DELETE FROM leak_sightings WHERE finding ", (one_of "$1")))
+        .bind(keys)
+        .execute(&mut *connection)
+        .await?;
+    let audit: Vec<_> = commits.iter().map(|commit| &commit.audit).collect();
+    set_writes::audit_insert(connection, &audit).await?;
+    Ok(())
+}

@@ -1,0 +1,200 @@
+//! Periodic tasks: claimed by name, given back by their claim token. The rules
+//! of the columns are those of every claim, see `slipway_durable`.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use slipway_app::ports::store::Error;
+use slipway_app::ports::tasks::{Task, TaskStore};
+use slipway_core::commit::Recheck;
+use slipway_core::ids::ClaimToken;
+use sqlx::Row as _;
+
+use super::{Backend, Row, commit};
+use crate::failure::Failure;
+use crate::micros::Micros;
+use crate::retry::retried;
+
+#[async_trait]
+impl TaskStore for Backend {
+    async fn task_ensure(&self, name: &str, within: Duration) -> Result<(), Error> {
+        Ok(retried!(ensure(self, name, within))?)
+    }
+
+    async fn task_reclaim(&self, worker: &str) -> Result<(), Error> {
+        Ok(retried!(reclaim(self, worker))?)
+    }
+
+    async fn task_claim(
+        &self,
+        name: &str,
+        worker: &str,
+        lease: Duration,
+    ) -> Result<Option<ClaimToken>, Error> {
+        Ok(retried!(claim(self, name, worker, lease))?)
+    }
+
+    async fn task_release(
+        &self,
+        name: &str,
+        claim: ClaimToken,
+        next: Duration,
+        error: Option<&str>,
+    ) -> Result<bool, Error> {
+        Ok(retried!(release(self, name, claim, next, error))?)
+    }
+
+    async fn task_wake(&self, name: &str) -> Result<(), Error> {
+        Ok(retried!(wake(self, name))?)
+    }
+
+    async fn task_list(&self) -> Result<Vec<Task>, Error> {
+        Ok(list(self).await?)
+    }
+}
+
+fn micros(duration: Duration) -> Option<i64> {
+    commit::recheck_micros(Recheck::After(duration))
+}
+
+/// A task under a claim keeps its time: its holder sets the next one.
+async fn ensure(backend: &Backend, name: &str, within: Duration) -> Result<(), Failure> {
+    let mut connection = backend.writer().await?;
+    sqlx::query(sql!(
+        "INSERT INTO periodic_tasks (name, due_at) VALUES ($1, ",
+        now,
+        (plus_micros "$2"),
+        ") ON CONFLICT (name) DO UPDATE SET due_at = ",
+        least,
+        "(periodic_tasks.due_at, excluded.due_at) WHERE periodic_tasks.lease_until IS NULL \
+         OR periodic_tasks.lease_until <= ",
+        now
+    ))
+    .bind(name)
+    .bind(micros(within))
+    .execute(&mut *connection)
+    .await?;
+    Ok(())
+}
+
+async fn reclaim(backend: &Backend, worker: &str) -> Result<(), Failure> {
+    let mut connection = backend.writer().await?;
+    sqlx::query(sql!(
+        "UPDATE periodic_tasks SET claim_token = claim_token + 1, claimed_by = NULL, \
+         lease_until = NULL, due_at = ",
+        now,
+        " WHERE claimed_by = $1"
+    ))
+    .bind(worker)
+    .execute(&mut *connection)
+    .await?;
+    Ok(())
+}
+
+/// Asks without a lock first: most of the time nothing is due, and the only
+/// writer of SQLite is not taken for that.
+async fn claim(
+    backend: &Backend,
+    name: &str,
+    worker: &str,
+    lease: Duration,
+) -> Result<Option<ClaimToken>, Failure> {
+    let mut connection = backend.reader().await?;
+    let due = sqlx::query(sql!(
+        "SELECT name FROM periodic_tasks WHERE name = $1 AND due_at <= ",
+        now,
+        " AND (lease_until IS NULL OR lease_until <= ",
+        now,
+        ")"
+    ))
+    .bind(name)
+    .fetch_optional(&mut *connection)
+    .await?;
+    drop(connection);
+    if due.is_none() {
+        return Ok(None);
+    }
+    let mut connection = backend.writer().await?;
+    let claimed = sqlx::query(sql!(
+        "UPDATE periodic_tasks SET claim_token = claim_token + 1, claimed_wake = wake, \
+         claimed_by = $2, lease_until = ",
+        now,
+        (plus_micros "$3"),
+        ", due_at = ",
+        now,
+        (plus_micros "$3"),
+        " WHERE name = $1 AND due_at <= ",
+        now,
+        " AND (lease_until IS NULL OR lease_until <= ",
+        now,
+        ") RETURNING claim_token"
+    ))
+    .bind(name)
+    .bind(worker)
+    .bind(micros(lease))
+    .fetch_optional(&mut *connection)
+    .await?;
+    Ok(claimed.map(|row| row.try_get("claim_token").map(ClaimToken)).transpose()?)
+}
+
+async fn release(
+    backend: &Backend,
+    name: &str,
+    claim: ClaimToken,
+    next: Duration,
+    error: Option<&str>,
+) -> Result<bool, Failure> {
+    let mut connection = backend.writer().await?;
+    let released = sqlx::query(sql!(
+        "UPDATE periodic_tasks SET claimed_by = NULL, lease_until = NULL, \
+         due_at = CASE WHEN wake <> claimed_wake THEN ",
+        now,
+        " ELSE ",
+        now,
+        (plus_micros "$3"),
+        " END, last_ended_at = ",
+        now,
+        ", last_error = $4 WHERE name = $1 AND claim_token = $2 AND claimed_by IS NOT NULL"
+    ))
+    .bind(name)
+    .bind(claim.0)
+    .bind(micros(next))
+    .bind(error)
+    .execute(&mut *connection)
+    .await?;
+    Ok(released.rows_affected() > 0)
+}
+
+async fn wake(backend: &Backend, name: &str) -> Result<(), Failure> {
+    let mut connection = backend.writer().await?;
+    sqlx::query(concat!(
+        "UPDATE periodic_tasks SET ",
+        wake_assignments!(),
+        " WHERE name = $1"
+    ))
+    .bind(name)
+    .execute(&mut *connection)
+    .await?;
+    Ok(())
+}
+
+async fn list(backend: &Backend) -> Result<Vec<Task>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found = sqlx::query(
+        "SELECT name, due_at, claimed_by, last_ended_at, last_error FROM periodic_tasks \
+         ORDER BY name",
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    Ok(found.iter().map(task).collect::<Result<_, _>>()?)
+}
+
+fn task(row: &Row) -> Result<Task, sqlx::Error> {
+    Ok(Task {
+        name: row.try_get("name")?,
+        due_at: row.try_get::<Micros, _>("due_at")?.into(),
+        claimed_by: row.try_get("claimed_by")?,
+        last_ended_at: row.try_get::<Option<Micros>, _>("last_ended_at")?.map(Into::into),
+        last_error: row.try_get("last_error")?,
+    })
+}

@@ -1,0 +1,96 @@
+//! Everything that stands under a root, page by page. Reads only.
+//!
+//! A page lists the root anew: nothing is kept between two, and what came or
+//! went meanwhile is a matter of the next look. 100,000 names are listed and
+//! sorted in about a tenth of a second, so that pages of a thousand add ten
+//! seconds to a look at that many, which happens a few times an hour.
+
+use std::io;
+use std::path::Path;
+
+use serde_json::json;
+use slipway_app::ports::substrate::{InventoryPage, InventoryRequest};
+use slipway_core::leak::{Found, Place};
+use slipway_render::composite;
+
+use super::node::{self, Object};
+use super::process;
+use super::root::Root;
+
+/// One page. The identity of the root is asked before and after: one that went
+/// away in between made everything look gone.
+pub(super) fn page(
+    root: &Root,
+    installation: &str,
+    request: &InventoryRequest,
+) -> Result<InventoryPage, String> {
+    let recorded = request.substrate_uid.as_deref();
+    sure(root, recorded)?;
+    let after = request.after.as_deref().map(parse_cursor).transpose()?;
+    let mut places = root
+        .places(after.as_ref())
+        .map_err(|error| format!("the substrate root cannot be listed: {error}"))?;
+    let more = places.len() > request.limit;
+    places.truncate(request.limit);
+    let mut page = InventoryPage {
+        next: places.last().filter(|_| more).map(cursor),
+        ..InventoryPage::default()
+    };
+    for place in places {
+        let Some(directory) = root.node(&place.namespace, &place.name) else {
+            continue;
+        };
+        match look(&directory, installation, &place) {
+            Ok(Look::Gone) => {}
+            Ok(Look::Foreign) => page.foreign += 1,
+            Ok(Look::Ours(found)) => page.found.push(*found),
+            Err(error) => page.unreadable.push((place, error.to_string())),
+        }
+    }
+    sure(root, recorded)?;
+    Ok(page)
+}
+
+fn sure(root: &Root, recorded: Option<&str>) -> Result<(), String> {
+    root.look().doubt(recorded).map_or(Ok(()), Err)
+}
+
+/// Names hold no slash, so that one separates them.
+fn cursor(place: &Place) -> String {
+    format!("{}/{}", place.namespace, place.name)
+}
+
+fn parse_cursor(text: &str) -> Result<Place, String> {
+    let (namespace, name) =
+        text.split_once('/').ok_or_else(|| format!("`{text}` is no cursor of this inventory"))?;
+    Ok(Place { namespace: namespace.to_owned(), name: name.to_owned() })
+}
+
+enum Look {
+    /// It was taken down since it was listed.
+    Gone,
+    Foreign,
+    Ours(Box<Found>),
+}
+
+fn look(directory: &Path, installation: &str, place: &Place) -> io::Result<Look> {
+    let Some(object) = Object::read(directory)? else {
+        return Ok(Look::Gone);
+    };
+    if composite::installation(object.value()) != Some(installation) {
+        return Ok(Look::Foreign);
+    }
+    let holder = process::holder(directory)?;
+    Ok(Look::Ours(Box::new(Found {
+        place: place.clone(),
+        uid: object.uid().to_owned(),
+        provisioned_resource_id: object.provisioned_resource().and_then(|id| id.parse().ok()),
+        claim_token: composite::claim_token(object.value()),
+        evidence: json!({
+            "directory": directory.display().to_string(),
+            "pid": holder.pid().map(|pid| pid.as_raw_nonzero().get()),
+            "running": holder != process::Holder::Nobody,
+            "terminating": node::is_terminating(directory)?,
+        }),
+    })))
+}
