@@ -58,6 +58,9 @@ pub enum Command {
     /// What was asked to go, by whom and why
     #[command(subcommand, after_help = EXIT_CODES)]
     Deletion(DeletionCommand),
+    /// What stands outside and no row claims, and the reverse: list, find, resolve, remove
+    #[command(after_help = EXIT_CODES, args_conflicts_with_subcommands = true)]
+    Leaks(LeaksArguments),
     /// Run the whole story on this machine, check it, and leave no process and no file behind
     #[command(after_help = EXIT_CODES)]
     Demo(DemoArguments),
@@ -103,6 +106,68 @@ pub enum DeletionCommand {
     List(PageArguments),
     /// Show one deletion
     Get(IdArguments),
+}
+
+/// Without a verb: list.
+#[derive(Debug, Clone, Args)]
+pub struct LeaksArguments {
+    #[command(subcommand)]
+    pub command: Option<LeaksCommand>,
+    #[command(flatten)]
+    pub list: LeakListArguments,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum LeaksCommand {
+    /// List leaks; the open ones if not said otherwise
+    List(LeakListArguments),
+    /// Show one leak
+    Get(IdArguments),
+    /// Look at everything now. What is seen for the first time counts when it is seen again, a
+    /// lease later
+    Find,
+    /// Say that a leak is over, after its object was removed by hand
+    Resolve(LeakEndArguments),
+    /// Remove the object of a leak that no row claims
+    Remove(LeakRemoveArguments),
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct LeakListArguments {
+    /// Only in this state
+    #[arg(long, value_enum, default_value_t)]
+    pub state: LeakState,
+    /// Only of this kind, for instance unclaimed_object
+    #[arg(long)]
+    pub kind: Option<String>,
+    #[command(flatten)]
+    pub page: PageArguments,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum LeakState {
+    #[default]
+    Open,
+    Resolved,
+    All,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct LeakEndArguments {
+    /// The id of the leak
+    pub id: String,
+    /// Why; kept in the audit
+    #[arg(long)]
+    pub reason: String,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct LeakRemoveArguments {
+    #[command(flatten)]
+    pub leak: LeakEndArguments,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
 }
 
 #[derive(Debug, Clone, Args)]

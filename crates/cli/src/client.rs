@@ -11,6 +11,7 @@ use slipway_core::secret::Secret;
 use slipway_wire::api::{
     DeclareResource, Deletion, Event, Explanation, ForceDrain, HELD_ROWS, Node, Resource, Retry,
 };
+use slipway_wire::leaks::{Leak, LeakLook, LeakReason};
 use slipway_wire::problem::Problem;
 
 use crate::error::Error;
@@ -156,6 +157,35 @@ impl Client {
     ) -> Result<Listed<Event>, Error> {
         let pairs = after.map(|position| ("cursor", position.to_string()));
         self.list("events", pairs.into_iter().collect(), limit).await
+    }
+
+    pub(crate) async fn leak_list(
+        &self,
+        state: &str,
+        kind: Option<&str>,
+        limit: Option<u32>,
+    ) -> Result<Listed<Leak>, Error> {
+        let mut pairs = vec![("state", state.to_owned())];
+        pairs.extend(kind.map(|kind| ("kind", kind.to_owned())));
+        self.list("leaks", pairs, limit).await
+    }
+
+    pub(crate) async fn leak_get(&self, id: &str) -> Result<Leak, Error> {
+        self.decode(self.request(Method::GET, &["leaks", id])).await
+    }
+
+    pub(crate) async fn leak_find(&self) -> Result<Vec<LeakLook>, Error> {
+        self.decode(self.request(Method::POST, &["leaks", "find"])).await
+    }
+
+    pub(crate) async fn leak_resolve(&self, id: &str, reason: &str) -> Result<Leak, Error> {
+        let body = LeakReason { reason: reason.to_owned() };
+        self.decode(self.request(Method::POST, &["leaks", id, "resolve"]).json(&body)).await
+    }
+
+    pub(crate) async fn leak_remove(&self, id: &str, reason: &str) -> Result<Leak, Error> {
+        let body = LeakReason { reason: reason.to_owned() };
+        self.decode(self.request(Method::POST, &["leaks", id, "remove"]).json(&body)).await
     }
 
     async fn list<T: DeserializeOwned>(

@@ -2,7 +2,7 @@
 //! pattern that matched, never the path, and unknown methods are one.
 
 use std::fmt;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::Method;
@@ -13,8 +13,11 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+use slipway_app::Context;
+use slipway_app::usecases::leaks;
 use slipway_core::error::{ErrorKind, Refusal};
 
 use crate::error::Rejection;
@@ -39,6 +42,15 @@ struct RouteLabels {
     route: String,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LeakLabels {
+    /// One of a handful that the code writes.
+    kind: String,
+}
+
+/// A scrape waits this long for the database.
+const COUNT_LIMIT: Duration = Duration::from_secs(2);
+
 type Seconds = Family<RouteLabels, Histogram, fn() -> Histogram>;
 
 /// The metrics of this process.
@@ -46,6 +58,7 @@ pub struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     seconds: Seconds,
+    open_leaks: Family<LeakLabels, Gauge>,
 }
 
 impl Metrics {
@@ -63,7 +76,30 @@ impl Metrics {
             "Time from the request line to the answer, by method and route",
             seconds.clone(),
         );
-        Self { registry, requests, seconds }
+        let open_leaks = Family::default();
+        registry.register(
+            "slipway_open_leaks",
+            "Leaks that are open in this installation, by kind; absent while the database is",
+            open_leaks.clone(),
+        );
+        Self { registry, requests, seconds, open_leaks }
+    }
+
+    /// Asks the database, so that each replica says the same. What is not known
+    /// is not shown: an old number would look like a true one.
+    async fn count_leaks(&self, context: &Context) {
+        let counts = tokio::time::timeout(COUNT_LIMIT, leaks::open_counts(context)).await;
+        self.open_leaks.clear();
+        match counts {
+            Ok(Ok(counts)) => {
+                for (kind, open) in counts {
+                    let open = i64::try_from(open).unwrap_or(i64::MAX);
+                    self.open_leaks.get_or_create(&LeakLabels { kind }).set(open);
+                }
+            }
+            Ok(Err(error)) => tracing::warn!(%error, "open leaks could not be counted"),
+            Err(_) => tracing::warn!("open leaks could not be counted in time"),
+        }
     }
 }
 
@@ -106,6 +142,7 @@ pub(crate) async fn count(
 }
 
 pub(crate) async fn show(State(state): State<ServerState>) -> Result<Response, Rejection> {
+    state.metrics.count_leaks(&state.context).await;
     let mut text = String::new();
     encode(&mut text, &state.metrics.registry)
         .map_err(|_| Refusal::new(ErrorKind::Internal, "the metrics could not be written"))?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use slipway_app::Context;
+use slipway_app::usecases::leaks::Finder;
 use slipway_wire::api::{LoopStatus, Probe};
 
 use crate::metrics::Metrics;
@@ -15,6 +16,8 @@ pub struct ServerState {
     pub context: Context,
     pub node_settings: NodeSettings,
     pub loops: Arc<dyn LoopsView>,
+    /// Looks for what no row claims.
+    pub finder: Finder,
     pub metrics: Arc<Metrics>,
 }
 

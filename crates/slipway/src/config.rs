@@ -81,6 +81,10 @@ pub(crate) struct Layer {
     #[arg(long, value_name = "TIME", env = "SLIPWAY_ORPHAN_AFTER")]
     orphan_after: Option<String>,
 
+    /// How often everything outside is held against the rows [default: 10m].
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_ORPHAN_INTERVAL")]
+    orphan_interval: Option<String>,
+
     /// How long a local node may take to stop before it is killed [default: 5s].
     #[arg(long, value_name = "TIME", env = "SLIPWAY_STOP_GRACE")]
     stop_grace: Option<String>,
@@ -167,6 +171,7 @@ pub(crate) struct Config {
     pub(crate) namespace_prefix: String,
     pub(crate) heartbeat_interval: Duration,
     pub(crate) orphan_after: Duration,
+    pub(crate) orphan_interval: Duration,
     pub(crate) stop_grace: Duration,
     pub(crate) deadlines: Deadlines,
     pub(crate) local_project: String,
@@ -266,6 +271,11 @@ impl Layer {
                 Duration::from_secs(1),
             )?,
             orphan_after: duration("orphan_after", layer.orphan_after, Duration::from_secs(600))?,
+            orphan_interval: duration(
+                "orphan_interval",
+                layer.orphan_interval,
+                Duration::from_secs(600),
+            )?,
             stop_grace: duration("stop_grace", layer.stop_grace, Duration::from_secs(5))?,
             deadlines: Deadlines {
                 pending: duration("pending_deadline", layer.pending_deadline, usual.pending)?,
@@ -317,6 +327,7 @@ impl Layer {
             namespace_prefix: self.namespace_prefix.or(below.namespace_prefix),
             heartbeat_interval: self.heartbeat_interval.or(below.heartbeat_interval),
             orphan_after: self.orphan_after.or(below.orphan_after),
+            orphan_interval: self.orphan_interval.or(below.orphan_interval),
             stop_grace: self.stop_grace.or(below.stop_grace),
             pending_deadline: self.pending_deadline.or(below.pending_deadline),
             provisioning_deadline: self.provisioning_deadline.or(below.provisioning_deadline),

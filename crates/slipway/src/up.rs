@@ -19,6 +19,7 @@ use serde_json::json;
 use slipway_app::context::{Settings, Wakes};
 use slipway_app::ports::{Store, Substrate};
 use slipway_app::usecases::converge::{self, Engines};
+use slipway_app::usecases::leaks::Finder;
 use slipway_app::{Context, Error as AppError};
 use slipway_controller::Shutdown;
 use slipway_render::local_node::NodeSettings;
@@ -123,11 +124,14 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     let signing_key = keys::load_or_create(&config.data_dir.join("signing.pk8")).await?;
 
     let (stop, shutdown) = Shutdown::channel();
-    let loops = loops::start(&context, &engines, &config, worker.name(), shutdown.clone()).await;
+    let finder = Finder::new(context.clone(), engines.clone(), config.lease);
+    let loops =
+        loops::start(&context, &engines, &finder, &config, worker.name(), shutdown.clone()).await;
     let state = ServerState {
         context: context.clone(),
         node_settings: signing_key,
         loops: loops.view(),
+        finder,
         metrics: Arc::default(),
     };
     let server_file = config.data_dir.join("server.json");

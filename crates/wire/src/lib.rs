@@ -3,9 +3,11 @@
 //! change here is a change of a published contract.
 //!
 //! * [`api`]: our own JSON API under `/api/v1`.
+//! * [`leaks`]: its part about what stands outside and should not.
 //! * [`plexd`]: the node protocol under `/v1`, both generations of it.
 //! * [`problem`]: the error document of our own API.
 
 pub mod api;
+pub mod leaks;
 pub mod plexd;
 pub mod problem;

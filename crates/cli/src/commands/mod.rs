@@ -3,6 +3,7 @@
 
 mod run;
 
+mod leaks;
 mod records;
 mod resources;
 mod target;

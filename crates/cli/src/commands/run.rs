@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::{records, resources};
+use super::{leaks, records, resources};
 use crate::arguments::{ClientOptions, Command, Output};
 use crate::client::{Client, Listed, to_json};
 use crate::demo;
@@ -50,6 +50,7 @@ async fn connected(
         Command::Node(command) => records::nodes(&mut session, command).await,
         Command::Event(command) => records::events(&mut session, command).await,
         Command::Deletion(command) => records::deletions(&mut session, command).await,
+        Command::Leaks(arguments) => leaks::run(&mut session, arguments).await,
         // Needs no server; run above.
         Command::Demo(_) => Ok(()),
     }

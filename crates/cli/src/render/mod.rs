@@ -4,11 +4,13 @@
 
 mod details;
 mod explanation;
+mod leaks;
 mod lists;
 mod table;
 
 pub(crate) use details::{deletion, node, resource};
 pub(crate) use explanation::explanation;
+pub(crate) use leaks::{leak, leaks, looks, object as leak_object};
 pub(crate) use lists::{deletions, events, nodes, resources};
 
 #[cfg(test)]

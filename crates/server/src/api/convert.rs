@@ -4,13 +4,15 @@
 use serde_json::Value;
 use slipway_app::ports::store::{HistoryLine, PositionedEvent};
 use slipway_app::usecases::explain;
+use slipway_app::usecases::leaks::LookReport;
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::time::Timestamp;
-use slipway_core::{blocker, deletion as domain, node as registry};
+use slipway_core::{blocker, deletion as domain, leak, node as registry};
 use slipway_wire::api::{
     Attempt, Blocker, Deletion, DeletionMember, Event, Explanation, HistoryEntry, Node, Remedy,
     Resource,
 };
+use slipway_wire::leaks::{Leak, LeakLook, LeakSuspicion};
 
 pub(super) fn resource(snapshot: &ResourceSnapshot, now: Timestamp) -> Resource {
     let (resource, attempt) = (&snapshot.resource, &snapshot.attempt);
@@ -143,6 +145,51 @@ fn blocker(blocker: &blocker::Blocker, resource_id: &str) -> Blocker {
                 role: remedy.role.to_owned(),
             })
             .collect(),
+    }
+}
+
+pub(super) fn leak(leak: &leak::Leak) -> Leak {
+    let (removal, resolved) = (leak.removal.as_ref(), leak.resolved.as_ref());
+    Leak {
+        id: leak.id.to_string(),
+        kind: leak.kind.clone(),
+        state: if leak.is_open() { "open" } else { "resolved" }.to_owned(),
+        provisioned_resource_id: leak.provisioned_resource_id().map(|id| id.to_string()),
+        cluster: leak.cluster.clone(),
+        namespace: leak.place.as_ref().map(|place| place.namespace.clone()),
+        name: leak.place.as_ref().map(|place| place.name.clone()),
+        uid: leak.uid.clone(),
+        found_at: leak.found_at.to_string(),
+        last_seen_at: text(leak.last_seen_at),
+        evidence: leak.evidence.clone(),
+        remedy: leak.remedy().to_owned(),
+        removal_requested_at: removal.map(|removal| removal.at.to_string()),
+        removal_requested_by: removal.map(|removal| removal.by.clone()),
+        removal_reason: removal.map(|removal| removal.reason.clone()),
+        resolved_at: resolved.map(|resolved| resolved.at.to_string()),
+        resolved_by: resolved.and_then(|resolved| resolved.by.clone()),
+        resolution: resolved.and_then(|resolved| resolved.resolution.clone()),
+    }
+}
+
+pub(super) fn look(report: &LookReport) -> LeakLook {
+    let suspected = report.suspected.iter().map(|suspected| LeakSuspicion {
+        kind: suspected.kind.to_string(),
+        namespace: suspected.place.namespace.clone(),
+        name: suspected.place.name.clone(),
+        first_seen_at: suspected.first_seen_at.to_string(),
+        counts_from: suspected.counts_from.to_string(),
+    });
+    LeakLook {
+        cluster: report.cluster.clone(),
+        error: report.error.clone(),
+        objects: report.objects,
+        foreign: report.foreign,
+        unreadable: report.unreadable.clone(),
+        leaks: report.leaks.iter().map(leak).collect(),
+        suspected: suspected.collect(),
+        woken: report.woken,
+        resolved: report.resolved,
     }
 }
 

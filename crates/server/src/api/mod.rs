@@ -6,6 +6,7 @@ mod routes;
 
 mod deletions;
 mod events;
+mod leaks;
 mod loops;
 mod nodes;
 mod resources;

@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::routing::{get, post};
 
-use super::{deletions, events, loops, nodes, resources};
+use super::{deletions, events, leaks, loops, nodes, resources};
 use crate::state::ServerState;
 
 pub(crate) fn routes() -> Router<ServerState> {
@@ -18,5 +18,10 @@ pub(crate) fn routes() -> Router<ServerState> {
         .route("/deletions", get(deletions::list))
         .route("/deletions/{id}", get(deletions::get))
         .route("/events", get(events::list))
+        .route("/leaks", get(leaks::list))
+        .route("/leaks/find", post(leaks::find))
+        .route("/leaks/{id}", get(leaks::get))
+        .route("/leaks/{id}/resolve", post(leaks::resolve))
+        .route("/leaks/{id}/remove", post(leaks::remove))
         .route("/loops", get(loops::list))
 }

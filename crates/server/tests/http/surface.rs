@@ -33,6 +33,11 @@ async fn every_route_of_ours_wants_a_key_before_anything_else() {
         ("GET", "/api/v1/deletions".to_owned()),
         ("GET", format!("/api/v1/deletions/{ID}")),
         ("GET", "/api/v1/events".to_owned()),
+        ("GET", "/api/v1/leaks".to_owned()),
+        ("POST", "/api/v1/leaks/find".to_owned()),
+        ("GET", format!("/api/v1/leaks/{ID}")),
+        ("POST", format!("/api/v1/leaks/{ID}/resolve")),
+        ("POST", format!("/api/v1/leaks/{ID}/remove")),
         ("GET", "/api/v1/loops".to_owned()),
     ];
     // The table of the routes is the list of what must be here.

@@ -6,7 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use slipway_app::Context;
 use slipway_app::usecases::converge::Engines;
+use slipway_app::usecases::leaks::Finder;
 use slipway_controller::driver::Surroundings;
+use slipway_controller::orphans::OrphanLoop;
 use slipway_controller::relay::Relay;
 use slipway_controller::resources::ResourceLoop;
 use slipway_controller::{Pacing, Shutdown, Status, drive};
@@ -29,6 +31,7 @@ struct View {
     context: Context,
     lanes: Vec<LaneView>,
     relay_status: Arc<Status>,
+    orphans_status: Arc<Status>,
 }
 
 /// The loop over the resources of one cluster.
@@ -44,6 +47,7 @@ struct LaneView {
 pub(super) async fn start(
     context: &Context,
     engines: &Engines,
+    finder: &Finder,
     config: &Config,
     worker: &str,
     shutdown: Shutdown,
@@ -80,6 +84,7 @@ pub(super) async fn start(
         context: context.clone(),
         lanes,
         relay_status: Arc::new(Status::new(Relay::NAME)),
+        orphans_status: Arc::new(Status::new(OrphanLoop::NAME)),
     });
     let surroundings = |wake| Surroundings {
         clock: Arc::clone(&context.clock),
@@ -101,6 +106,15 @@ pub(super) async fn start(
         Pacing { slots: 1, batch: 1, poll: Duration::from_millis(250) },
         surroundings(Arc::clone(&context.wakes.outbox)),
         Arc::clone(&view.relay_status),
+        shutdown.clone(),
+    ));
+    let orphans = OrphanLoop::new(finder.clone(), worker.to_owned(), config.orphan_interval);
+    tasks.spawn(drive(
+        Arc::new(orphans),
+        OrphanLoop::PACING,
+        // Nothing wakes it: it is not in a hurry.
+        surroundings(Arc::default()),
+        Arc::clone(&view.orphans_status),
         shutdown,
     ));
     Loops { view, tasks }
@@ -147,7 +161,7 @@ impl LoopsView for View {
     fn statuses(&self) -> Vec<LoopStatus> {
         let lanes = self.lanes.iter().map(|lane| &lane.status);
         lanes
-            .chain([&self.relay_status])
+            .chain([&self.relay_status, &self.orphans_status])
             .map(|status| {
                 let snapshot = status.snapshot();
                 LoopStatus {
