@@ -105,9 +105,11 @@ impl OrphanLoop {
 
     fn tell(&self, report: &LookReport, errors: &mut Vec<String>) {
         let cluster = &report.cluster;
-        errors.extend(report.error.as_ref().map(|error| {
-            format!("cluster {cluster} could not be looked at as a whole: {error}")
-        }));
+        errors.extend(
+            report.error.as_ref().map(|error| {
+                format!("cluster {cluster} could not be looked at as a whole: {error}")
+            }),
+        );
         if let Some(first) = report.unreadable.first() {
             let count = report.unreadable.len();
             errors.push(format!("cluster {cluster}: {count} objects cannot be read: {first}"));

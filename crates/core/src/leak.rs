@@ -141,8 +141,7 @@ impl Leak {
 
     /// The attempt that it is about, where it names one.
     pub fn provisioned_resource_id(&self) -> Option<ProvisionedResourceId> {
-        (self.finding != Some(self.subject_id))
-            .then(|| ProvisionedResourceId::new(self.subject_id))
+        (self.finding != Some(self.subject_id)).then(|| ProvisionedResourceId::new(self.subject_id))
     }
 
     /// What a person does about it.

@@ -210,11 +210,8 @@ pub fn request_removal(
     if claims(snapshot) {
         return refuse("a row claims its object now; look at that resource");
     }
-    let removal = Removal {
-        at: snapshot.now,
-        by: actor.name.clone(),
-        reason: reason.as_str().to_owned(),
-    };
+    let removal =
+        Removal { at: snapshot.now, by: actor.name.clone(), reason: reason.as_str().to_owned() };
     let audit = audit("leak.remove", leak, actor, snapshot.now).because(reason.as_str());
     Ok(LeakCommit { leak: Leak { removal: Some(removal), ..leak.clone() }, audit })
 }
@@ -260,11 +257,8 @@ fn open(snapshot: &LeakSnapshot) -> Result<&Leak, Refusal> {
 }
 
 fn end(leak: &Leak, now: Timestamp, actor: &Actor, resolution: &str) -> LeakCommit {
-    let resolved = Resolved {
-        at: now,
-        by: Some(actor.name.clone()),
-        resolution: Some(resolution.to_owned()),
-    };
+    let resolved =
+        Resolved { at: now, by: Some(actor.name.clone()), resolution: Some(resolution.to_owned()) };
     LeakCommit {
         audit: audit("leak.resolve", leak, actor, now).because(resolution),
         leak: Leak { resolved: Some(resolved), ..leak.clone() },

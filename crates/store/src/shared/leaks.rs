@@ -73,6 +73,7 @@ pub(super) async fn sighted(
             _ => suspected.push((key, first)),
         }
     }
+    refresh(&mut transaction, sighted).await?;
     record(&mut transaction, given).await?;
     let open = sqlx::query(sql!(
         "SELECT * FROM leak_records WHERE resolved_at IS NULL AND finding ",
@@ -131,6 +132,25 @@ fn document(cluster: &Cluster, one: &Sighted, first_seen: Timestamp) -> Value {
     })
 }
 
+/// An open leak is as it was seen last, however young its sighting is.
+async fn refresh(connection: &mut Connection, sighted: &[Sighted]) -> Result<(), Failure> {
+    let given: Vec<_> = sighted
+        .iter()
+        .map(|one| json!({ "finding": one.finding.key, "evidence": one.finding.evidence }))
+        .collect();
+    sqlx::query(concat!(
+        "UPDATE leak_records SET last_seen_at = ",
+        sql!(now),
+        ", evidence = given.evidence FROM ",
+        given!(finding: uuid, evidence: json),
+        " WHERE leak_records.finding = given.finding AND leak_records.resolved_at IS NULL",
+    ))
+    .bind(Json(given))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
 async fn record(connection: &mut Connection, given: Vec<Value>) -> Result<(), Failure> {
     if given.is_empty() {
         return Ok(());
@@ -156,9 +176,7 @@ async fn record(connection: &mut Connection, given: Vec<Value>) -> Result<(), Fa
             object_uid: text,
         ),
         " WHERE true ORDER BY given.finding \
-         ON CONFLICT (finding) WHERE resolved_at IS NULL DO UPDATE SET last_seen_at = ",
-        sql!(now),
-        ", evidence = excluded.evidence",
+         ON CONFLICT (finding) WHERE resolved_at IS NULL DO NOTHING",
     ))
     .bind(Json(given))
     .execute(connection)

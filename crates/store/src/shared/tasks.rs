@@ -167,14 +167,10 @@ async fn release(
 
 async fn wake(backend: &Backend, name: &str) -> Result<(), Failure> {
     let mut connection = backend.writer().await?;
-    sqlx::query(concat!(
-        "UPDATE periodic_tasks SET ",
-        wake_assignments!(),
-        " WHERE name = $1"
-    ))
-    .bind(name)
-    .execute(&mut *connection)
-    .await?;
+    sqlx::query(concat!("UPDATE periodic_tasks SET ", wake_assignments!(), " WHERE name = $1"))
+        .bind(name)
+        .execute(&mut *connection)
+        .await?;
     Ok(())
 }
 

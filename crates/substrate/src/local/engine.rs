@@ -10,9 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rustix::process::Signal;
 use serde_json::json;
-use slipway_app::ports::substrate::{
-    Address, Error, InventoryPage, InventoryRequest, Substrate,
-};
+use slipway_app::ports::substrate::{Address, Error, InventoryPage, InventoryRequest, Substrate};
 use slipway_core::blueprint::Engine;
 use slipway_core::ids::InstallationId;
 use slipway_core::observation::{CompositeReport, LiveComposite};

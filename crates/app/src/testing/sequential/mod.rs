@@ -5,9 +5,11 @@ mod batches;
 mod claims;
 mod decisions;
 mod declarations;
+mod leaks;
 mod lifecycle;
 mod lists;
 mod renewals;
 mod suite;
+mod tasks;
 
 pub use suite::conformance;

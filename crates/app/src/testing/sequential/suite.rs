@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{aborts, batches, claims, decisions, declarations, lifecycle, lists, renewals};
+use super::{
+    aborts, batches, claims, decisions, declarations, leaks, lifecycle, lists, renewals, tasks,
+};
 use crate::ports::Store;
 use crate::testing::world::World;
 
@@ -52,6 +54,21 @@ pub async fn conformance(store: Arc<dyn Store>) {
     lifecycle::a_revoked_token_enrols_nobody(&world).await;
 
     aborts::a_caller_that_goes_away_leaves_nothing_open(&world).await;
+
+    leaks::rows_say_where_their_objects_belong(&world).await;
+    leaks::a_doubted_attempt_is_due(&world).await;
+    leaks::a_finding_counts_when_it_lasts_and_is_one_leak(&world).await;
+    leaks::a_look_ends_what_it_did_not_see_and_nothing_else(&world).await;
+    leaks::a_leak_that_ended_and_is_seen_again_is_another(&world).await;
+    leaks::a_removal_is_kept_until_it_is_done(&world).await;
+    leaks::a_claimed_object_is_not_removed(&world).await;
+    leaks::leaks_are_listed_and_counted(&world).await;
+    leaks::looks_at_once_agree(&world).await;
+
+    tasks::a_task_is_due_when_it_was_said_and_sooner_if_asked(&world).await;
+    tasks::a_task_has_one_holder_and_late_ones_are_fenced(&world).await;
+    tasks::a_task_loses_no_wake(&world).await;
+    tasks::a_worker_that_starts_again_gives_its_tasks_back(&world).await;
 
     lists::pages_give_each_row_once_and_in_order(&world).await;
     lists::resources_are_filtered(&world).await;

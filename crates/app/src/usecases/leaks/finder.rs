@@ -165,15 +165,16 @@ impl Finder {
         Ok(report)
     }
 
-    async fn page(&self, cluster: &Cluster, after: Option<String>) -> Result<InventoryPage, String> {
+    async fn page(
+        &self,
+        cluster: &Cluster,
+        after: Option<String>,
+    ) -> Result<InventoryPage, String> {
         let Some(substrate) = self.substrate(cluster) else {
             return Err(format!("this process has no engine {}", cluster.engine));
         };
-        let request = InventoryRequest {
-            substrate_uid: cluster.substrate_uid.clone(),
-            after,
-            limit: PAGE,
-        };
+        let request =
+            InventoryRequest { substrate_uid: cluster.substrate_uid.clone(), after, limit: PAGE };
         match tokio::time::timeout(self.deadline(), substrate.inventory(&request)).await {
             Ok(page) => page.map_err(|error| error.to_string()),
             Err(_) => Err(format!("no answer within {:?}", self.deadline())),

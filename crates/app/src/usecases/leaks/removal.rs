@@ -102,7 +102,9 @@ impl Finder {
         match tokio::time::timeout(self.deadline(), substrate.delete(&address, uid)).await {
             Ok(Ok(())) => {}
             Ok(Err(error @ substrate::Error::Conflict(_))) => {
-                return Ok(Removed::Failed(format!("{error}; look again with `slipway leaks find`")));
+                return Ok(Removed::Failed(format!(
+                    "{error}; look again with `slipway leaks find`"
+                )));
             }
             Ok(Err(error)) => return Ok(Removed::Failed(error.to_string())),
             Err(_) => return Ok(Removed::Failed(format!("no answer in {:?}", self.deadline()))),

@@ -13,6 +13,7 @@
 mod checks;
 mod fate;
 mod journal;
+mod leak_store;
 mod matrix;
 mod names;
 mod plane;
