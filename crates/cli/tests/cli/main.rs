@@ -7,4 +7,5 @@ mod stand_in;
 
 mod commands;
 mod exits;
+mod leaks;
 mod waiting;

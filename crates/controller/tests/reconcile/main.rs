@@ -6,6 +6,7 @@
 
 mod crash;
 mod lanes;
+mod orphans;
 mod simulated;
 mod slow;
 mod ticks;

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use slipway_app::ports::substrate::{Address, Error, Substrate};
+use slipway_app::ports::substrate::{Address, Error, InventoryPage, InventoryRequest, Substrate};
 use slipway_core::blueprint::Engine;
 use slipway_core::ids::ClaimToken;
+use slipway_core::leak::{Found, Place};
 use slipway_core::observation::{CompositeReport, LiveComposite};
 use slipway_render::{RenderedComposite, composite};
 
@@ -67,6 +68,11 @@ impl Simulated {
 
     pub(crate) fn change(&self, name: &str, change: impl FnOnce(&mut Object)) {
         change(self.objects.lock().unwrap().get_mut(name).expect("the object exists"));
+    }
+
+    /// An object appears that nobody applied.
+    pub(crate) fn put(&self, name: &str, object: Object) {
+        self.objects.lock().unwrap().insert(name.to_owned(), object);
     }
 
     /// Somebody deletes it behind our back.
@@ -187,5 +193,31 @@ impl Substrate for Simulated {
             self.delete_once(address, uid)?;
         }
         Ok(())
+    }
+
+    /// A page is one object, so that every look pages.
+    async fn inventory(&self, request: &InventoryRequest) -> Result<InventoryPage, Error> {
+        if self.behaviour.lock().unwrap().unreadable {
+            return Err(Error::Failed("connection refused".to_owned()));
+        }
+        let objects = self.objects.lock().unwrap();
+        let mut rest = objects.iter().filter(|(name, _)| Some(*name) > request.after.as_ref());
+        let Some((name, found)) = rest.next() else {
+            return Ok(InventoryPage::default());
+        };
+        let text = |pointer: &str| found.object.pointer(pointer).and_then(Value::as_str);
+        let found = Found {
+            place: Place {
+                namespace: text("/metadata/namespace").unwrap_or_default().to_owned(),
+                name: name.clone(),
+            },
+            uid: found.uid.clone(),
+            provisioned_resource_id: text("/metadata/labels/slipway.dev~1provisioned-resource")
+                .and_then(|id| id.parse().ok()),
+            claim_token: composite::claim_token(&found.object),
+            evidence: json!({ "simulated": true }),
+        };
+        let next = rest.next().map(|_| name.clone());
+        Ok(InventoryPage { found: vec![found], next, ..InventoryPage::default() })
     }
 }

@@ -5,6 +5,7 @@
 
 mod world;
 
+mod leaks;
 mod lists;
 mod nodes;
 mod resources;

@@ -15,6 +15,8 @@ use slipway_app::ports::store::ResourceKey;
 use slipway_app::ports::{Clock, Entropy};
 use slipway_app::seed::{LocalNames, Seed};
 use slipway_app::usecases::authenticate;
+use slipway_app::usecases::converge::Engines;
+use slipway_app::usecases::leaks::Finder;
 use slipway_core::audit::Actor;
 use slipway_core::blocker::Deadlines;
 use slipway_core::commit::{Commit, Write};
@@ -25,6 +27,7 @@ use slipway_core::secret::Secret;
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::time::Timestamp;
 use slipway_core::token::{Carried, TokenKind, TokenLifetimes, TokenPlan, TokenText};
+use slipway_render::local_node;
 use slipway_server::{LoopsView, Metrics, NodeSettings, ServerState, router};
 use slipway_store::StoreConfig;
 use slipway_wire::api::{LoopStatus, Probe};
@@ -97,7 +100,16 @@ impl World {
         context.store.seed(&seed).await.unwrap();
         authenticate::put_admin_key(&context, "admin", Some(Secret::new(KEY))).await.unwrap();
         let loops_ok = Arc::new(AtomicBool::new(true));
+        // No engine: what needs one is refused, which is what is asked here.
+        let settings = local_node::NodeSettings {
+            installation: context.store.installation().await.unwrap(),
+            public_url: "http://127.0.0.1:1".to_owned(),
+            heartbeat_interval_ms: 1_000,
+            orphan_after_ms: 1_000,
+        };
+        let engines = Engines::new(Vec::new(), settings);
         let state = ServerState {
+            finder: Finder::new(context.clone(), engines, Duration::from_secs(30)),
             context: context.clone(),
             node_settings: NodeSettings {
                 signing_public_key: "c2lnbmluZw==".to_owned(),

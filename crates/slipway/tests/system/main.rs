@@ -9,6 +9,7 @@ mod boot;
 mod crash;
 mod demo;
 mod faults;
+mod leaks;
 mod life;
 mod readme;
 mod replicas;

@@ -130,12 +130,8 @@ pub(super) async fn rows_say_where_their_objects_belong(world: &World) {
 pub(super) async fn a_doubted_attempt_is_due(world: &World) {
     let (Declared { attempt, .. }, _) = world.ready().await;
     let claimed = world.claim_now(attempt).await;
-    let release = Release {
-        attempt,
-        claim_token: claimed.claim_token,
-        recheck: Recheck::Never,
-        failures: 0,
-    };
+    let release =
+        Release { attempt, claim_token: claimed.claim_token, recheck: Recheck::Never, failures: 0 };
     world.store.attempt_release(&[release]).await.expect("a release");
     assert!(world.claim(attempt).await.is_none(), "it is settled");
     world.store.attempt_doubt(&[attempt]).await.expect("a doubt");

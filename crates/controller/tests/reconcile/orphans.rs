@@ -1,0 +1,252 @@
+//! Looks at everything outside, on both databases.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use slipway_app::Error;
+use slipway_app::ports::leaks::Cluster;
+use slipway_app::usecases::converge::Engines;
+use slipway_app::usecases::leaks::{self, Finder, LookReport};
+use slipway_controller::driver::Loop;
+use slipway_controller::orphans::OrphanLoop;
+use slipway_core::ErrorKind;
+use slipway_core::leak::{FindingKind, Leak};
+use slipway_core::phase::Phase;
+use slipway_durable::Lease;
+use slipway_render::composite::LABEL_PROVISIONED_RESOURCE;
+use uuid::Uuid;
+
+use crate::simulated::Behaviour;
+use crate::world::World;
+
+/// What must lie between two sightings.
+const APART: Duration = Duration::from_millis(60);
+const PATIENCE: Duration = Duration::from_secs(30);
+const STRAY: &str = "stray";
+
+fn mk_finder(world: &World) -> Finder {
+    let engines =
+        Engines::new(vec![Arc::clone(&world.substrate) as _], world.node_settings.clone());
+    Finder::new(world.context.clone(), engines, APART)
+}
+
+async fn cluster(finder: &Finder) -> Cluster {
+    let served = finder.served().await.unwrap();
+    assert_eq!(served.len(), 1, "{served:?}");
+    served.into_iter().next().unwrap()
+}
+
+async fn look(finder: &Finder) -> LookReport {
+    finder.look(&cluster(finder).await).await.unwrap()
+}
+
+/// Looks until something counts.
+async fn look_twice(finder: &Finder) -> LookReport {
+    let looking = async {
+        loop {
+            let report = look(finder).await;
+            if report.suspected.is_empty() {
+                return report;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, looking).await.expect("what is suspected counts in time")
+}
+
+/// An object that names an attempt which no row knows.
+async fn stray(world: &World) {
+    let id = world.ready("web").await;
+    let mut object = world.substrate.object(&world.name(id).await).unwrap();
+    let unknown = Uuid::from_u128(77).to_string();
+    object.object["metadata"]["labels"][LABEL_PROVISIONED_RESOURCE] = unknown.into();
+    object.uid = "uid-stray".to_owned();
+    world.substrate.put(STRAY, object);
+}
+
+async fn fetch(world: &World, leak: &Leak) -> Leak {
+    leaks::leak(&world.context, &world.caller, leak.id).await.unwrap()
+}
+
+fn kinds(report: &LookReport) -> Vec<FindingKind> {
+    report.suspected.iter().map(|suspected| suspected.kind).collect()
+}
+
+fn refused<T: std::fmt::Debug>(outcome: Result<T, Error>) -> ErrorKind {
+    outcome.unwrap_err().kind()
+}
+
+const CALM: Behaviour = Behaviour {
+    unreadable: false,
+    apply_fails: false,
+    delete_fails: false,
+    twice: false,
+    comes_up: true,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_row_claims_is_found_twice_and_removed_on_request() {
+    for world in World::each("what_no_row_claims_is_found").await {
+        stray(&world).await;
+        let finder = mk_finder(&world);
+        let first = look(&finder).await;
+        assert_eq!((first.objects, first.leaks.len()), (2, 0), "{first:?}");
+        assert_eq!(kinds(&first), [FindingKind::UnclaimedObject], "seen once is no leak");
+        assert_eq!(first.suspected[0].place.name, STRAY);
+
+        let found = look_twice(&finder).await;
+        let [leak] = &found.leaks[..] else { panic!("{found:?}") };
+        assert_eq!(
+            (leak.kind.as_str(), leak.uid.as_deref()),
+            ("unclaimed_object", Some("uid-stray"))
+        );
+        assert_eq!(look(&finder).await.leaks[0].id, leak.id, "one leak, however often it is seen");
+
+        let by_hand = leaks::resolve(&finder, &world.caller, leak.id, "gone").await;
+        assert_eq!(refused(by_hand), ErrorKind::LeakNotGone);
+        let removed = leaks::remove(&finder, &world.caller, leak.id, "left behind").await.unwrap();
+        assert!(world.substrate.object(STRAY).is_none());
+        let resolution = removed.resolved.unwrap().resolution.unwrap();
+        assert_eq!(resolution, "removed for key:test: left behind");
+        let again = leaks::remove(&finder, &world.caller, leak.id, "again").await;
+        assert_eq!(refused(again), ErrorKind::LeakResolved);
+        assert_eq!(look(&finder).await.leaks, []);
+        let deleted = world.substrate.journal();
+        assert_eq!(deleted.iter().filter(|line| line.starts_with("delete")).count(), 1);
+    }
+}
+
+/// Invariant 3, for a look at everything.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_that_cannot_read_ends_no_leak_and_misses_nothing() {
+    for world in World::each("a_look_that_cannot_read").await {
+        stray(&world).await;
+        let finder = mk_finder(&world);
+        look(&finder).await;
+        let leak = look_twice(&finder).await.leaks.remove(0);
+        world.substrate.behave(Behaviour { unreadable: true, ..CALM });
+        let blind = look(&finder).await;
+        assert_eq!(blind.error.as_deref(), Some("connection refused"));
+        assert_eq!((blind.resolved, blind.woken, blind.suspected.len()), (0, 0, 0), "{blind:?}");
+        assert!(fetch(&world, &leak).await.is_open());
+        let by_hand = leaks::resolve(&finder, &world.caller, leak.id, "I am sure").await;
+        assert_eq!(refused(by_hand), ErrorKind::LeakNotGone);
+
+        world.substrate.behave(CALM);
+        world.substrate.remove(STRAY);
+        assert_eq!(look(&finder).await.resolved, 1, "gone by itself");
+        assert!(!fetch(&world, &leak).await.is_open());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_object_wakes_its_resource_which_heals() {
+    for world in World::each("a_missing_object_wakes").await {
+        let id = world.ready("web").await;
+        let name = world.name(id).await;
+        // Settles: nothing is due before the sweep.
+        while world.round().await > 0 {}
+        world.substrate.remove(&name);
+        let finder = mk_finder(&world);
+        let seen = look(&finder).await;
+        assert_eq!((kinds(&seen), seen.woken), (vec![FindingKind::MissingObject], 1));
+        world.run_until_phase(id, Phase::Enrolling).await;
+        assert!(world.substrate.object(&name).is_some());
+        let healed = look_twice(&finder).await;
+        assert_eq!((healed.leaks.len(), healed.suspected.len()), (0, 0), "{healed:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_is_a_leak_and_the_object_of_a_deleted_attempt_is_the_loops() {
+    for world in World::each("a_copy_is_a_leak").await {
+        let id = world.ready("web").await;
+        let name = world.name(id).await;
+        let object = world.substrate.object(&name).unwrap();
+        world.substrate.put("copy", object.clone());
+        let finder = mk_finder(&world);
+        assert_eq!(kinds(&look(&finder).await), [FindingKind::DuplicateObject]);
+        let leak = look_twice(&finder).await.leaks.remove(0);
+        leaks::remove(&finder, &world.caller, leak.id, "a copy").await.unwrap();
+        assert!(world.substrate.object(&name).is_some(), "the right one is left alone");
+
+        world.delete(id).await;
+        world.acknowledge(id).await;
+        world.run_until_phase(id, Phase::Deleted).await;
+        world.substrate.put(&name, object);
+        let seen = look(&finder).await;
+        assert_eq!(seen.woken, 1, "{seen:?}");
+        assert_eq!((seen.leaks.len(), seen.suspected.len()), (0, 0), "recorded in one place");
+        assert!(world.round().await > 0, "the resource loop looks at it");
+    }
+}
+
+/// A crash, or a refusal, between the request and the deed: the loop does it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removal_that_did_not_happen_is_done_by_the_loop() {
+    for world in World::each("a_removal_that_did_not_happen").await {
+        stray(&world).await;
+        let finder = mk_finder(&world);
+        look(&finder).await;
+        let leak = look_twice(&finder).await.leaks.remove(0);
+        let orphans = OrphanLoop::new(finder.clone(), "one".to_owned(), PATIENCE);
+        let first = async {
+            while !turn(&orphans).await.0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, first).await.expect("a first look soon after a start");
+
+        world.substrate.behave(Behaviour { delete_fails: true, ..CALM });
+        let refusal = leaks::remove(&finder, &world.caller, leak.id, "left behind").await;
+        assert_eq!(refused(refusal), ErrorKind::LeakNotRemovable);
+        let (woken, errors) = turn(&orphans).await;
+        assert!(woken, "the request woke the loop");
+        assert!(errors.iter().any(|error| error.contains("forbidden")), "{errors:?}");
+        assert!(fetch(&world, &leak).await.is_open());
+
+        world.substrate.behave(CALM);
+        world.context.store.task_wake(&Finder::task(cluster(&finder).await.id)).await.unwrap();
+        assert_eq!(turn(&orphans).await, (true, Vec::new()));
+        assert!(world.substrate.object(STRAY).is_none());
+        let resolution = fetch(&world, &leak).await.resolved.unwrap().resolution.unwrap();
+        assert_eq!(resolution, "removed for key:test: left behind");
+    }
+}
+
+/// Claims once and works on it: whether there was a turn, and its errors.
+async fn turn(orphans: &OrphanLoop) -> (bool, Vec<String>) {
+    let asked_at = std::time::Instant::now();
+    let turns = orphans.claim(4).await.unwrap();
+    let had = !turns.is_empty();
+    let lease = Lease::new(asked_at, OrphanLoop::PACING.lease);
+    (had, orphans.work(turns, lease).await)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_replica_at_a_time_looks_at_a_cluster() {
+    for world in World::each("one_replica_at_a_time_looks").await {
+        let finder = mk_finder(&world);
+        let mk_loop = |worker: &str| OrphanLoop::new(finder.clone(), worker.to_owned(), PATIENCE);
+        let (one, other) = (mk_loop("one"), mk_loop("other"));
+        let held = async {
+            loop {
+                let turns = one.claim(4).await.unwrap();
+                if !turns.is_empty() {
+                    return turns;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let held = tokio::time::timeout(PATIENCE, held).await.expect("soon after a start");
+        assert!(other.claim(4).await.unwrap().is_empty(), "somebody is looking");
+        // That replica dies and comes back under its name.
+        drop(held);
+        let again = mk_loop("one");
+        assert_eq!(again.claim(4).await.unwrap().len(), 1, "it knows that it was dead");
+        drop(mk_loop("one").claim(4).await.unwrap());
+        let last = mk_loop("one");
+        assert_eq!(turn(&last).await, (true, Vec::new()));
+        assert!(!turn(&other).await.0, "not before the interval has passed");
+    }
+}
