@@ -14,6 +14,14 @@ use slipway_testkit::process::{Process, Signal, Spawned, processes_with_argument
 use slipway_testkit::wait;
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
+/// What is not set otherwise.
+const SHORT: [(&str, &str); 5] = [
+    ("--heartbeat-interval", "100ms"),
+    ("--orphan-after", "30s"),
+    ("--reconcile-interval", "2s"),
+    ("--stop-grace", "1s"),
+    ("--deregistering-deadline", "1s"),
+];
 pub(crate) const KEY: &str = "slipway_testtest_abcdefghijkmnopqrstuvwxyz";
 
 pub(crate) fn binary() -> Command {
@@ -105,14 +113,17 @@ impl ControlPlane {
         format!("http://127.0.0.1:{}", self.port)
     }
 
+    fn is_set(&self, flag: &str) -> bool {
+        self.settings.iter().any(|setting| setting == flag)
+    }
+
     /// `slipway up` with settings that make waits short.
     pub(crate) fn command(&self) -> Command {
         let mut command = binary();
         command
             .env("SLIPWAY_ADMIN_KEY", KEY)
-            .args(["up", "--heartbeat-interval", "100ms", "--orphan-after", "30s"])
-            .args(["--reconcile-interval", "2s", "--stop-grace", "1s"])
-            .args(["--deregistering-deadline", "1s"])
+            .arg("up")
+            .args(SHORT.iter().filter(|(flag, _)| !self.is_set(flag)).flat_map(|(f, v)| [f, v]))
             .arg("--data-dir")
             .arg(self.data_dir())
             .args(["--listen", &format!("127.0.0.1:{}", self.port)]);

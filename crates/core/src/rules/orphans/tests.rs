@@ -1,3 +1,6 @@
+//! What a look means, in every world of a few attempts; what is removed, and
+//! what never is.
+
 use proptest::prelude::*;
 
 use super::*;
