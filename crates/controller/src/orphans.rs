@@ -37,15 +37,11 @@ pub struct Turn {
 
 impl OrphanLoop {
     pub const NAME: &'static str = "orphans";
+    pub const PACING: Pacing = Pacing { slots: 4, batch: 4, poll: Duration::from_secs(1) };
     /// A look may take minutes and does nothing that two could not do at once,
     /// so its claim is long and not renewed; it only keeps replicas from doing
     /// the same work twice.
-    pub const PACING: Pacing = Pacing {
-        slots: 4,
-        batch: 4,
-        poll: Duration::from_secs(1),
-        lease: Duration::from_secs(300),
-    };
+    const LEASE: Duration = Duration::from_secs(300);
     /// How soon an object that takes its time to go is looked at again.
     const REMOVING: Duration = Duration::from_secs(1);
 
@@ -134,6 +130,10 @@ impl OrphanLoop {
 impl Loop for OrphanLoop {
     type Item = Turn;
 
+    fn lease(&self) -> Duration {
+        Self::LEASE
+    }
+
     async fn claim(&self, limit: u32) -> Result<Vec<Turn>, String> {
         let served = self.finder.served().await.map_err(|error| error.to_string())?;
         let store = &self.finder.context().store;
@@ -144,7 +144,7 @@ impl Loop for OrphanLoop {
             }
             let task = Finder::task(cluster.id);
             self.ensure(&task).await?;
-            let claimed = store.task_claim(&task, &self.worker, Self::PACING.lease).await;
+            let claimed = store.task_claim(&task, &self.worker, Self::LEASE).await;
             if let Some(claim) = claimed.map_err(|error| error.to_string())? {
                 turns.push(Turn { cluster, task, claim });
             }

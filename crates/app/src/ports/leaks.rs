@@ -72,8 +72,9 @@ pub trait LeakStore {
         page: Page<ProvisionedResourceId>,
     ) -> Result<Vec<Claimant>, Error>;
 
-    /// Makes these attempts due, and whatever was proven of their absence is
-    /// proven no more.
+    /// Makes these attempts due, settled or not. What was proven of their
+    /// absence is not touched: the tick that follows takes it back if it sees
+    /// the object too, under its claim.
     async fn attempt_doubt(&self, attempts: &[ProvisionedResourceId]) -> Result<(), Error>;
 
     /// The database's clock, for what a look began with.

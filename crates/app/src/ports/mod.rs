@@ -3,16 +3,16 @@
 
 pub mod clock;
 pub mod lanes;
-pub mod renewal;
 pub mod leaks;
+pub mod renewal;
 pub mod store;
 pub mod substrate;
 pub mod tasks;
 
 pub use clock::{Clock, Entropy};
 pub use lanes::LaneStore;
-pub use renewal::RenewalStore;
 pub use leaks::LeakStore;
+pub use renewal::RenewalStore;
 pub use store::Store;
 pub use substrate::Substrate;
 pub use tasks::TaskStore;

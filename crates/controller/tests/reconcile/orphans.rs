@@ -12,7 +12,7 @@ use slipway_controller::orphans::OrphanLoop;
 use slipway_core::ErrorKind;
 use slipway_core::leak::{FindingKind, Leak};
 use slipway_core::phase::Phase;
-use slipway_durable::Lease;
+use slipway_durable::{Lease, Moment};
 use slipway_render::composite::LABEL_PROVISIONED_RESOURCE;
 use uuid::Uuid;
 
@@ -25,8 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const STRAY: &str = "stray";
 
 fn mk_finder(world: &World) -> Finder {
-    let engines =
-        Engines::new(vec![Arc::clone(&world.substrate) as _], world.node_settings.clone());
+    let substrate = Arc::clone(&world.substrate) as _;
+    let engines = Engines::new(world.node_settings.clone()).serving(world.lane, "local", substrate);
     Finder::new(world.context.clone(), engines, APART)
 }
 
@@ -216,10 +216,10 @@ async fn a_removal_that_did_not_happen_is_done_by_the_loop() {
 
 /// Claims once and works on it: whether there was a turn, and its errors.
 async fn turn(orphans: &OrphanLoop) -> (bool, Vec<String>) {
-    let asked_at = std::time::Instant::now();
+    let asked_at = Moment::now();
     let turns = orphans.claim(4).await.unwrap();
     let had = !turns.is_empty();
-    let lease = Lease::new(asked_at, OrphanLoop::PACING.lease);
+    let lease = Lease::new(asked_at, orphans.lease());
     (had, orphans.work(turns, lease).await)
 }
 

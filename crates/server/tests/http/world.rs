@@ -107,7 +107,7 @@ impl World {
             heartbeat_interval_ms: 1_000,
             orphan_after_ms: 1_000,
         };
-        let engines = Engines::new(Vec::new(), settings);
+        let engines = Engines::new(settings);
         let state = ServerState {
             finder: Finder::new(context.clone(), engines, Duration::from_secs(30)),
             context: context.clone(),

@@ -19,10 +19,12 @@ use crate::fault::Fault;
 use crate::id_list::IdList;
 use crate::micros::Micros;
 
-/// Where an attempt's object belongs goes with its project.
+/// An attempt stays on the cluster it was made for; one that an older version
+/// made goes by its project's placement. The namespace is its project's.
 macro_rules! claimant_columns {
     () => {
-        "SELECT a.id, a.status, a.xr_name, p.cluster_id, p.namespace \
+        "SELECT a.id, a.status, a.xr_name, \
+         coalesce(a.lane, p.cluster_id) AS cluster_id, p.namespace \
          FROM provisioned_resources a "
     };
 }
@@ -94,7 +96,7 @@ pub(super) async fn expecting(
     let found = sqlx::query(concat!(
         claimant_columns!(),
         "JOIN cluster_assignments p ON p.project_id = a.project_id \
-         WHERE p.cluster_id = $1 AND a.status IN ($2, $3) AND ($4 IS NULL OR a.id > $4) \
+         WHERE coalesce(a.lane, p.cluster_id) = $1 AND a.status IN ($2, $3) AND ($4 IS NULL OR a.id > $4) \
          ORDER BY a.id LIMIT $5"
     ))
     .bind(cluster.as_uuid())

@@ -88,24 +88,12 @@ impl Finder {
         self.lease
     }
 
-    /// The clusters that this process can look at: it has their engine, and
-    /// what stands behind the engine is what was registered. Another host's
-    /// root is another replica's to look at; one whose identity cannot be asked
-    /// is ours, and the look says why it fails.
+    /// The clusters that this process serves. Whether what stands there is what
+    /// was registered is asked by each look.
     pub async fn served(&self) -> Result<Vec<Cluster>, Error> {
-        let mut served = Vec::new();
-        for cluster in self.context.store.cluster_list().await? {
-            let Some(substrate) = self.substrate(&cluster) else { continue };
-            let identity = tokio::time::timeout(self.deadline(), substrate.identity()).await;
-            let other = matches!(
-                (&identity, &cluster.substrate_uid),
-                (Ok(Ok(found)), Some(recorded)) if found != recorded
-            );
-            if !other {
-                served.push(cluster);
-            }
-        }
-        Ok(served)
+        let mut clusters = self.context.store.cluster_list().await?;
+        clusters.retain(|cluster| self.substrate(cluster).is_some());
+        Ok(clusters)
     }
 
     /// One look at each cluster that this process serves. What is wrong with
@@ -256,7 +244,9 @@ impl Finder {
     }
 
     pub(super) fn substrate(&self, cluster: &Cluster) -> Option<&Arc<dyn Substrate>> {
-        self.engines.get(cluster.engine)
+        let lane = cluster.id.into();
+        let here = self.engines.iter().filter(|(of, _)| *of == lane);
+        here.map(|(_, substrate)| substrate).find(|found| found.engine() == cluster.engine)
     }
 
     pub(super) fn deadline(&self) -> Duration {

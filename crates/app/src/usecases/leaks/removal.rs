@@ -173,7 +173,8 @@ impl Finder {
         if snapshot.node.as_ref().is_some_and(|node| node.is_registered()) {
             return Ok(Sight::There);
         }
-        let reports = converge::observe(self.engines(), std::slice::from_ref(&snapshot)).await;
+        let snapshots = std::slice::from_ref(&snapshot);
+        let reports = converge::observe(self.engines(), snapshots, self.deadline()).await;
         Ok(reports.first().map_or(Sight::Gone, seen))
     }
 
