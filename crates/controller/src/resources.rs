@@ -95,7 +95,7 @@ impl ResourceLoop {
         lease: Duration,
         sweep: Duration,
     ) -> Self {
-        let pace = Pace { deadlines: context.settings.deadlines, sweep };
+        let pace = Pace { deadlines: context.settings.deadlines, sweep, lease };
         let actor = Actor::new(format!("loop:{}", Self::NAME));
         let batching = Batching::default();
         let (actions, wake) = (Semaphore::new(Self::ACTIONS), context.wakes.listen());
@@ -138,6 +138,13 @@ impl ResourceLoop {
     #[must_use]
     pub fn with_batching(self, batching: Batching) -> Self {
         Self { batching, ..self }
+    }
+
+    /// The same loop with the second proof of absence at another time than one
+    /// lease after Deleted; for tests in which no worker can be late.
+    #[must_use]
+    pub fn with_second_proof_after(self, lease: Duration) -> Self {
+        Self { pace: Pace { lease, ..self.pace }, ..self }
     }
 
     /// Takes back what an earlier life of this worker held, and makes

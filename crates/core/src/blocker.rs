@@ -24,6 +24,7 @@ closed_set!(
         PendingOverdue => "pending_overdue",
         ProvisioningOverdue => "provisioning_overdue",
         EnrollingOverdue => "enrolling_overdue",
+        Unsettled => "unsettled",
         NodeNotDraining => "node_not_draining",
         DeprovisioningOverdue => "deprovisioning_overdue",
         RowInvalid => "row_invalid",
@@ -77,6 +78,7 @@ impl BlockerCode {
             | Self::TokenCapReached
             | Self::PendingOverdue
             | Self::EnrollingOverdue
+            | Self::Unsettled
             | Self::NodeNotDraining => "operator",
         }
     }
@@ -101,7 +103,9 @@ impl BlockerCode {
             Self::ApplyFailed | Self::ProvisioningOverdue | Self::PendingOverdue => &[LOOK, DELETE],
             Self::DeleteFailed | Self::DeprovisioningOverdue => &[LOOK],
             Self::NodeLeft | Self::TokenCapReached => &[LOOK, RETRY, DELETE],
-            Self::ParameterValuesInvalid | Self::EnrollingOverdue => &[LOOK, DELETE],
+            Self::ParameterValuesInvalid | Self::EnrollingOverdue | Self::Unsettled => {
+                &[LOOK, DELETE]
+            }
             Self::NodeNotDraining => &[
                 Remedy {
                     action: "let the node finish, or bring its agent back",

@@ -45,7 +45,11 @@ pub enum Write {
     },
     /// The last observation, for people; does not count as a write of the row.
     ObservedReplace(ProvisionedResourceId, Value),
+    /// Once per id; one that was resolved and is seen again is open again.
     LeakInsert(LeakRecord),
+    /// What the loop found of this attempt is proven gone: its open leak records
+    /// are resolved, now.
+    LeaksResolve(ProvisionedResourceId),
     /// Gives the claim back. Fails the commit if the claim is no longer held.
     Release(Release),
 }

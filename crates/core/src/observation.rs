@@ -14,6 +14,11 @@ pub enum CompositeReport {
     Unknown {
         reason: String,
     },
+    /// Something is there under that name, and it carries another installation
+    /// or another id: it is not ours to touch, and ours is not proven gone.
+    Foreign {
+        reason: String,
+    },
     /// Proven absent: same cluster or root, same kind, and the object is not there.
     Absent,
     Present(Box<LiveComposite>),
@@ -42,7 +47,7 @@ impl CompositeReport {
     /// would render; without it (it could not be rendered) nothing drifts.
     pub fn composite(&self, desired_hash: Option<&str>) -> Composite {
         match self {
-            Self::Unknown { .. } => Composite::Unknown,
+            Self::Unknown { .. } | Self::Foreign { .. } => Composite::Unknown,
             Self::Absent => Composite::Absent,
             Self::Present(live) => Composite::Present {
                 ready: live.ready,
@@ -57,7 +62,7 @@ impl CompositeReport {
         match self {
             // Not knowing is not carrying: nothing is minted on a guess,
             // because an unknown composite is never applied.
-            Self::Unknown { .. } => Carried::Nothing,
+            Self::Unknown { .. } | Self::Foreign { .. } => Carried::Nothing,
             Self::Absent => Carried::NoObject,
             Self::Present(live) => live.carried,
         }
@@ -66,7 +71,7 @@ impl CompositeReport {
     pub fn live(&self) -> Option<&LiveComposite> {
         match self {
             Self::Present(live) => Some(live),
-            Self::Unknown { .. } | Self::Absent => None,
+            Self::Unknown { .. } | Self::Foreign { .. } | Self::Absent => None,
         }
     }
 }

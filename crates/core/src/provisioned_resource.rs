@@ -58,6 +58,8 @@ pub struct StoredAttempt {
     pub parameter_values: ParameterValues,
     pub lane: Option<Lane>,
     pub deletion_requested_at: Option<Timestamp>,
+    pub unsettled_since: Option<Timestamp>,
+    pub absence_proven_at: Option<Timestamp>,
     pub revision: Revision,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -80,6 +82,8 @@ pub struct ProvisionedResource {
     parameter_values: ParameterValues,
     lane: Option<Lane>,
     deletion_requested_at: Option<Timestamp>,
+    unsettled_since: Option<Timestamp>,
+    absence_proven_at: Option<Timestamp>,
     revision: Revision,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -113,6 +117,8 @@ impl ProvisionedResource {
             parameter_values: new.parameter_values,
             lane: new.lane,
             deletion_requested_at: None,
+            unsettled_since: Some(now),
+            absence_proven_at: None,
             revision: Revision::FIRST,
             created_at: now,
             updated_at: now,
@@ -165,6 +171,12 @@ impl ProvisionedResource {
                 format!("must be set exactly in the deletion phases, and the phase is {phase}"),
             ));
         }
+        if stored.absence_proven_at.is_some() && phase != Phase::Deleted {
+            return Err(InvalidAggregate::new(
+                "absence_proven_at",
+                format!("must be set in Deleted only, and the phase is {phase}"),
+            ));
+        }
         if stored.revision < Revision::FIRST {
             return Err(InvalidAggregate::new("revision", "must be at least 1"));
         }
@@ -183,6 +195,8 @@ impl ProvisionedResource {
             parameter_values: stored.parameter_values,
             lane: stored.lane,
             deletion_requested_at: stored.deletion_requested_at,
+            unsettled_since: stored.unsettled_since,
+            absence_proven_at: stored.absence_proven_at,
             revision: stored.revision,
             created_at: stored.created_at,
             updated_at: stored.updated_at,
@@ -213,6 +227,17 @@ impl ProvisionedResource {
     pub(crate) fn failed_because(mut self, reason: Option<String>) -> Self {
         self.failure_reason = reason;
         self
+    }
+
+    /// See [`crate::rules::settle`].
+    pub(crate) fn unsettled(mut self, since: Option<Timestamp>) -> Self {
+        self.unsettled_since = since;
+        self
+    }
+
+    /// See [`crate::rules::absence`].
+    pub(crate) fn with_absence_proven(&self, at: Option<Timestamp>) -> Self {
+        Self { absence_proven_at: at, ..self.clone() }
     }
 
     pub(crate) fn with_bootstrap_token(&self, token: BootstrapTokenId) -> Self {
@@ -264,6 +289,14 @@ impl ProvisionedResource {
     }
     pub const fn deletion_requested_at(&self) -> Option<Timestamp> {
         self.deletion_requested_at
+    }
+    /// Since when it has not been Ready for long enough; see [`crate::rules::settle`].
+    pub const fn unsettled_since(&self) -> Option<Timestamp> {
+        self.unsettled_since
+    }
+    /// When its absence was proven a second time. Nothing is purged before.
+    pub const fn absence_proven_at(&self) -> Option<Timestamp> {
+        self.absence_proven_at
     }
     pub const fn revision(&self) -> Revision {
         self.revision
@@ -344,6 +377,7 @@ mod tests {
                     ..mk_stored_attempt(Phase::Deregistering)
                 },
             ),
+            ("absence_proven_at", StoredAttempt { absence_proven_at: Some(at(5)), ..good() }),
             ("revision", StoredAttempt { revision: Revision(0), ..good() }),
         ];
         for (field, stored) in table {

@@ -28,6 +28,8 @@ pub struct ResourceSnapshot {
     pub placement: Option<Placement>,
     /// The token that the attempt records.
     pub token: Option<BootstrapToken>,
+    /// The token by whose hash this was looked for, if it is another one.
+    pub presented: Option<BootstrapToken>,
     /// The node that enrolled last for this attempt.
     pub node: Option<Node>,
     pub deletion: Option<Deletion>,
@@ -42,6 +44,13 @@ pub struct ResourceSnapshot {
 }
 
 impl ResourceSnapshot {
+    /// The blockers as people see them. A blocker that lasts is not written
+    /// again with every look, so the time of its next one is that of the row.
+    pub fn blockers_shown(&self) -> Vec<Blocker> {
+        let shown = |blocker: &Blocker| Blocker { next_retry_at: self.due_at, ..blocker.clone() };
+        self.blockers.iter().map(shown).collect()
+    }
+
     /// The registry's word on the node that this attempt expects.
     pub fn node_fact(&self) -> NodeFact {
         match (self.blueprint.mesh_role, &self.node) {
@@ -79,4 +88,29 @@ pub struct CredentialView {
     pub assigned: bool,
     pub kv_mount: String,
     pub kv_path: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blocker::BlockerCode;
+    use crate::fixtures::{at, mk_snapshot};
+    use crate::phase::Phase;
+
+    #[test]
+    fn a_lasting_blocker_shows_the_next_look_and_not_the_first() {
+        let mut snapshot = mk_snapshot(Phase::Provisioning);
+        snapshot.blockers.push(Blocker {
+            code: BlockerCode::ApplyFailed,
+            message: String::new(),
+            since: at(900),
+            evidence: Value::Null,
+            next_retry_at: Some(at(901)),
+        });
+        snapshot.due_at = Some(at(1_030));
+        assert_eq!(snapshot.blockers_shown()[0].next_retry_at, Some(at(1_030)));
+        assert_eq!(snapshot.blockers_shown()[0].since, at(900));
+        snapshot.due_at = None;
+        assert_eq!(snapshot.blockers_shown()[0].next_retry_at, None, "nothing is tried again");
+    }
 }

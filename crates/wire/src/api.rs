@@ -68,6 +68,8 @@ pub struct Attempt {
     pub xr_name: String,
     pub parameters: BTreeMap<String, Value>,
     pub deletion_requested_at: Option<String>,
+    /// When it was proven a second time that nothing is left of it.
+    pub absence_proven_at: Option<String>,
     pub failure_reason: Option<String>,
     pub created_at: String,
     pub updated_at: String,
@@ -128,6 +130,8 @@ pub struct Explanation {
     pub waiting_for: Option<String>,
     /// When the wait becomes a blocker.
     pub deadline: Option<String>,
+    /// When it was proven a second time that nothing is left of it.
+    pub absence_proven_at: Option<String>,
     /// When the loop looks again at the latest.
     pub next_check_at: Option<String>,
     pub observed: Value,

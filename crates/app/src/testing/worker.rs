@@ -10,6 +10,7 @@ use slipway_core::commit::{Commit, Recheck, Release};
 use slipway_core::ids::{BootstrapTokenId, DrainId, ProvisionedResourceId};
 use slipway_core::observation::CompositeReport;
 use slipway_core::phase::{Action, Observed, next};
+use slipway_core::rules::absence;
 use slipway_core::rules::prepare::{FreshToken, Read, prepare};
 use slipway_core::rules::record::{Outcome, Pace, Tick, record};
 use slipway_core::snapshot::ResourceSnapshot;
@@ -102,7 +103,7 @@ impl World {
         claimed: Claimed,
         report: &CompositeReport,
     ) -> Result<(), Error> {
-        let outcome = self.tick_inner(claimed, report).await;
+        let outcome = self.tick_inner(claimed, report, pace()).await;
         if let Err(Error::Refused(refusal)) = &outcome
             && refusal.kind == ErrorKind::RevisionStale
         {
@@ -111,10 +112,25 @@ impl World {
         outcome
     }
 
-    async fn tick_inner(&self, claimed: Claimed, report: &CompositeReport) -> Result<(), Error> {
+    /// One tick of a loop whose leases last for no time, so that a second proof
+    /// of absence need not be waited for.
+    pub(super) async fn tick_proving(
+        &self,
+        claimed: Claimed,
+        report: &CompositeReport,
+    ) -> Result<(), Error> {
+        self.tick_inner(claimed, report, Pace { lease: Duration::ZERO, ..pace() }).await
+    }
+
+    async fn tick_inner(
+        &self,
+        claimed: Claimed,
+        report: &CompositeReport,
+        pace: Pace,
+    ) -> Result<(), Error> {
         let snapshot = self.snapshot(claimed.id).await;
         let observed = observed(&snapshot, report);
-        let (action, after) = next(observed, snapshot.attempt.phase());
+        let (action, after) = step(&snapshot, report);
         let mut read = Read { claim_token: claimed.claim_token, ..Read::of(&snapshot) };
         match action {
             Action::Apply => read = self.apply(&snapshot, read, report).await?,
@@ -129,7 +145,7 @@ impl World {
             after,
             outcome: Outcome::Done,
             drain_id: DrainId::new(self.uuid()),
-            pace: pace(),
+            pace,
             jitter: 0.5,
         };
         let mut rule = |snapshot: &ResourceSnapshot| record(snapshot, &tick, &worker());
@@ -139,6 +155,15 @@ impl World {
     /// One tick of each under these claims, as the loop takes a batch: intents
     /// in one transaction, records in another.
     pub(super) async fn tick_many(&self, claimed: &[Claimed]) -> Vec<Decided> {
+        self.tick_many_at(claimed, pace()).await
+    }
+
+    /// The same with leases that last for no time.
+    pub(super) async fn tick_many_proving(&self, claimed: &[Claimed]) -> Vec<Decided> {
+        self.tick_many_at(claimed, Pace { lease: Duration::ZERO, ..pace() }).await
+    }
+
+    async fn tick_many_at(&self, claimed: &[Claimed], pace: Pace) -> Vec<Decided> {
         let mut ticks = HashMap::new();
         for claimed in claimed {
             let snapshot = self.snapshot(claimed.id).await;
@@ -151,8 +176,8 @@ impl World {
         let mut prepare_rule = |current: &ResourceSnapshot| {
             let id = current.attempt.id();
             let (snapshot, report, fresh, read) = &ticks[&id];
-            let (observed, carried) = (observed(snapshot, report), report.carried());
-            if next(observed, snapshot.attempt.phase()).0 != Action::Apply {
+            let carried = report.carried();
+            if step(snapshot, report).0 != Action::Apply {
                 return Ok(Commit::default());
             }
             let plan = token_plan(snapshot, carried);
@@ -164,7 +189,7 @@ impl World {
         let ids: Vec<_> = prepared.into_iter().map(|(id, _)| id).collect();
         for id in &ids {
             let (snapshot, report, fresh, read) = ticks.get_mut(id).expect("one of the batch");
-            let action = next(observed(snapshot, report), snapshot.attempt.phase()).0;
+            let action = step(snapshot, report).0;
             let plan = token_plan(snapshot, report.carried());
             if action == Action::DeleteSubstrate {
                 self.substrate.remove(*id);
@@ -177,9 +202,9 @@ impl World {
         let mut record_rule = |current: &ResourceSnapshot| {
             let (snapshot, report, _, read) = &ticks[&current.attempt.id()];
             let observed = observed(snapshot, report);
-            let (action, after) = next(observed, snapshot.attempt.phase());
+            let (action, after) = step(snapshot, report);
             let outcome = Outcome::Done;
-            let (read, pace) = (*read, pace());
+            let read = *read;
             let tick = Tick {
                 read,
                 report,
@@ -265,7 +290,16 @@ impl World {
 }
 
 fn pace() -> Pace {
-    Pace { deadlines: Deadlines::default(), sweep: Duration::from_secs(30) }
+    Pace { deadlines: Deadlines::default(), sweep: Duration::from_secs(30), lease: LEASE }
+}
+
+/// What the loop does about it.
+fn step(snapshot: &ResourceSnapshot, report: &CompositeReport) -> (Action, Phase) {
+    let phase = snapshot.attempt.phase();
+    match next(observed(snapshot, report), phase) {
+        (_, after) if phase == Phase::Deleted => (absence::action(snapshot, report), after),
+        decided => decided,
+    }
 }
 
 fn observed(snapshot: &ResourceSnapshot, report: &CompositeReport) -> Observed {

@@ -32,7 +32,7 @@ pub async fn explain(
     let history = context.store.history_list(snapshot.attempt.id()).await?;
     Ok(Explanation {
         waiting_for: explain::waiting_for(&snapshot),
-        deadline: explain::deadline_of(&snapshot.attempt, &context.settings.deadlines),
+        deadline: explain::deadline(&snapshot, &context.settings.deadlines),
         history,
         snapshot,
     })

@@ -27,6 +27,7 @@ pub(crate) fn resource(resource: &Resource, width: Option<u16>) -> String {
             ("deletion", resource.deletion_id.clone()),
             ("created", Some(time(&resource.created_at))),
             ("deleted", optional_time(resource.deleted_at.as_ref())),
+            ("gone, proven twice", optional_time(attempt.absence_proven_at.as_ref())),
             ("revision", Some(resource.revision.to_string())),
         ],
         width,

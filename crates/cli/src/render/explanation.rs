@@ -18,9 +18,12 @@ pub(crate) fn explanation(explanation: &Explanation) -> String {
         clean(&explanation.phase),
         time(&explanation.phase_since)
     )];
-    match &explanation.waiting_for {
-        Some(waiting) => lines.push(format!("It waits for {}.", clean(waiting))),
-        None => lines.push("It waits for nothing.".to_owned()),
+    match (&explanation.waiting_for, &explanation.absence_proven_at) {
+        (Some(waiting), _) => lines.push(format!("It waits for {}.", clean(waiting))),
+        (None, Some(proven)) => {
+            lines.push(format!("It is gone; proven twice at {}.", time(proven)));
+        }
+        (None, None) => lines.push("It waits for nothing.".to_owned()),
     }
     if let Some(deadline) = &explanation.deadline {
         lines.push(format!("That is normal until {}.", time(deadline)));

@@ -70,6 +70,7 @@ fn mk_resource(handle: &str) -> Resource {
             xr_name: "pr-1".to_owned(),
             parameters: [("busy_seconds".to_owned(), json!(4))].into(),
             deletion_requested_at: None,
+            absence_proven_at: None,
             failure_reason: None,
             created_at: TIME.to_owned(),
             updated_at: TIME.to_owned(),
@@ -154,6 +155,7 @@ fn an_explanation() {
         phase_since: TIME.to_owned(),
         waiting_for: Some("node n-1 (`web-1`) to acknowledge its drain".to_owned()),
         deadline: Some(TIME.to_owned()),
+        absence_proven_at: None,
         next_check_at: Some(TIME.to_owned()),
         observed: json!({}),
         node: Some(mk_node()),
@@ -174,4 +176,11 @@ fn an_explanation() {
         ],
     };
     insta::assert_snapshot!(explanation(&explained));
+    let gone = Explanation {
+        phase: "Deleted".to_owned(),
+        waiting_for: None,
+        absence_proven_at: Some(TIME.to_owned()),
+        ..explained
+    };
+    assert!(explanation(&gone).contains("It is gone; proven twice at "), "{gone:?}");
 }

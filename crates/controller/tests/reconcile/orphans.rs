@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use slipway_app::Error;
-use slipway_app::ports::leaks::Cluster;
+use slipway_app::ports::leaks::{Cluster, LeakFilter};
+use slipway_app::ports::store::Page;
 use slipway_app::usecases::converge::Engines;
 use slipway_app::usecases::leaks::{self, Finder, LookReport};
 use slipway_controller::driver::Loop;
@@ -12,6 +13,7 @@ use slipway_controller::orphans::OrphanLoop;
 use slipway_core::ErrorKind;
 use slipway_core::leak::{FindingKind, Leak};
 use slipway_core::phase::Phase;
+use slipway_core::snapshot::ResourceSnapshot;
 use slipway_durable::{Lease, Moment};
 use slipway_render::composite::LABEL_PROVISIONED_RESOURCE;
 use uuid::Uuid;
@@ -177,7 +179,14 @@ async fn a_copy_is_a_leak_and_the_object_of_a_deleted_attempt_is_the_loops() {
         let seen = look(&finder).await;
         assert_eq!(seen.woken, 1, "{seen:?}");
         assert_eq!((seen.leaks.len(), seen.suspected.len()), (0, 0), "recorded in one place");
-        assert!(world.round().await > 0, "the resource loop looks at it");
+        let removed = |_: &ResourceSnapshot| world.substrate.object(&name).is_none();
+        let gone = world.run_until(id, "the resource loop to remove it", removed).await;
+        assert_eq!(gone.attempt.phase(), Phase::Deleted);
+        let page = Page { after: None, limit: 10 };
+        let filter = LeakFilter { open: Some(true), kind: None };
+        let open = world.context.store.leak_list(&filter, page).await.unwrap();
+        let open: Vec<_> = open.iter().map(|leak| (leak.kind.as_str(), leak.subject_id)).collect();
+        assert_eq!(open, [("composite", gone.attempt.id().as_uuid())], "until absence is proven");
     }
 }
 

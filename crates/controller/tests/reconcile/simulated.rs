@@ -81,6 +81,15 @@ impl Simulated {
         self.note(name, Deed::Removed);
     }
 
+    /// A worker that was late makes it anew, as it was when that worker decided.
+    pub(crate) fn apply_late(&self, name: &str, object: &Object) {
+        let uid = format!("uid-{}", self.made.fetch_add(1, Ordering::Relaxed));
+        let late = Object { uid, ..object.clone() };
+        let before = self.objects.lock().unwrap().insert(name.to_owned(), late);
+        assert!(before.is_none(), "{name} was gone");
+        self.note(name, Deed::Created);
+    }
+
     /// What we did, in order: `apply <name>` and `delete <name>`.
     pub(crate) fn journal(&self) -> Vec<String> {
         let line = |(name, deed): &(String, Deed)| match deed {

@@ -19,7 +19,7 @@ use slipway_app::{Context, Error};
 use slipway_controller::driver::Loop;
 use slipway_controller::resources::ResourceLoop;
 use slipway_core::blocker::{BlockerCode, Deadlines};
-use slipway_core::ids::{Lane, ResourceId};
+use slipway_core::ids::{Lane, ProvisionedResourceId, ResourceId};
 use slipway_core::phase::Phase;
 use slipway_core::secret::Secret;
 use slipway_core::snapshot::ResourceSnapshot;
@@ -199,6 +199,12 @@ impl World {
 
     pub(crate) async fn get(&self, id: ResourceId) -> ResourceSnapshot {
         read::resource(&self.context, &self.caller, id).await.unwrap()
+    }
+
+    /// An attempt by its own id, also one that was followed by another.
+    pub(crate) async fn get_attempt(&self, id: ProvisionedResourceId) -> ResourceSnapshot {
+        let mut loaded = self.context.store.attempt_load(&[id]).await.unwrap();
+        loaded.remove(0).unwrap()
     }
 
     pub(crate) async fn name(&self, id: ResourceId) -> String {

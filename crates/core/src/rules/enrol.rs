@@ -59,8 +59,10 @@ pub fn enrol(snapshot: &ResourceSnapshot, enrolment: &Enrolment) -> Result<Enrol
     }
     let Some(token) = snapshot.token.as_ref().filter(|token| token.hash == enrolment.token_hash)
     else {
-        // A token that was replaced: the attempt records another one.
-        return Err(revoked());
+        // A token that was replaced: the attempt records another one. Whether
+        // it was used before is what its bearer has to know.
+        let used = snapshot.presented.as_ref().is_some_and(|token| token.consumed.is_some());
+        return Err(if used { consumed() } else { revoked() });
     };
     check_binding(snapshot, token, enrolment)?;
     if let Some(consumption) = &token.consumed {
@@ -95,7 +97,7 @@ pub fn enrol(snapshot: &ResourceSnapshot, enrolment: &Enrolment) -> Result<Enrol
         drain: None,
         deregistration: None,
     };
-    let consumed = BootstrapToken {
+    let used = BootstrapToken {
         consumed: Some(Consumption {
             at: now,
             nonce: enrolment.nonce.clone(),
@@ -109,7 +111,7 @@ pub fn enrol(snapshot: &ResourceSnapshot, enrolment: &Enrolment) -> Result<Enrol
     Ok(Enrolled {
         node_id: node.id,
         commit: Commit {
-            writes: vec![Write::NodeInsert(node), Write::TokenUpdate(consumed)],
+            writes: vec![Write::NodeInsert(node), Write::TokenUpdate(used)],
             events: Vec::new(),
             audit: vec![audit],
             wakes: vec![snapshot.attempt.id()],
@@ -158,10 +160,7 @@ fn answer_again(
             && node.public_key == enrolment.public_key
     });
     let Some(node) = node else {
-        return Err(Refusal::new(
-            ErrorKind::TokenConsumed,
-            "the bootstrap token was used already; a token enrols one node once",
-        ));
+        return Err(consumed());
     };
     let rekeyed = Node { key_hash: Some(enrolment.key_hash), ..node.clone() };
     let audit = audit("node.enrol_again", &rekeyed, node.revision.next(), snapshot);
@@ -189,6 +188,13 @@ fn audit(
         revision,
     };
     AuditEntry::new(verb, &actor, subject, snapshot.now)
+}
+
+fn consumed() -> Refusal {
+    Refusal::new(
+        ErrorKind::TokenConsumed,
+        "the bootstrap token was used already; a token enrols one node once",
+    )
 }
 
 fn revoked() -> Refusal {
@@ -247,12 +253,15 @@ mod tests {
         let late = ResourceSnapshot { now: at(1_100), ..waiting() };
         let revoked = with(BootstrapToken { revoked_at: Some(at(1_001)), ..token.clone() });
         let bridge = with(BootstrapToken { kind: TokenKind::Bridge, ..token.clone() });
-        let replaced = with(BootstrapToken { hash: SecretHash::of(b"newer"), ..token });
+        let replaced = with(BootstrapToken { hash: SecretHash::of(b"newer"), ..token.clone() });
+        let used = BootstrapToken { hash: SecretHash::of(b"newer"), ..token };
+        let used = ResourceSnapshot { presented: enrolled().token, ..with(used) };
         let table = [
             (late, ErrorKind::TokenExpired),
             (revoked, ErrorKind::TokenRevoked),
             (bridge, ErrorKind::KindMismatch),
             (replaced, ErrorKind::TokenRevoked),
+            (used, ErrorKind::TokenConsumed),
         ];
         for (snapshot, kind) in table {
             assert_eq!(enrol(&snapshot, &mk_enrolment()).unwrap_err().kind, kind);

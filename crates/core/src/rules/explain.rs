@@ -7,12 +7,39 @@ use serde_json::json;
 use crate::blocker::{Blocker, BlockerCode, Deadlines};
 use crate::phase::Phase;
 use crate::provisioned_resource::ProvisionedResource;
+use crate::rules::settle;
 use crate::snapshot::ResourceSnapshot;
 use crate::time::Timestamp;
 
-/// When the current phase becomes a blocker.
-pub fn deadline_of(attempt: &ProvisionedResource, deadlines: &Deadlines) -> Option<Timestamp> {
-    deadlines.of(attempt.phase()).map(|duration| attempt.phase_since().plus(duration))
+/// When the wait of a resource becomes a blocker, whichever it is.
+pub fn deadline(snapshot: &ResourceSnapshot, deadlines: &Deadlines) -> Option<Timestamp> {
+    let attempt = &snapshot.attempt;
+    let unrest = settle::deadline_of(attempt, deadlines);
+    deadline_of(snapshot, attempt, deadlines).into_iter().chain(unrest).min()
+}
+
+/// When the phase of `attempt` becomes a blocker.
+pub(crate) fn deadline_of(
+    snapshot: &ResourceSnapshot,
+    attempt: &ProvisionedResource,
+    deadlines: &Deadlines,
+) -> Option<Timestamp> {
+    deadlines.of(attempt.phase()).map(|duration| began(snapshot, attempt).plus(duration))
+}
+
+/// Since when the phase is waited for. The deletion phases may walk back and
+/// forth, so theirs is the beginning of what they wait for: the request for the
+/// drain, the end of the drain (or the request, without one) for the substrate.
+fn began(snapshot: &ResourceSnapshot, attempt: &ProvisionedResource) -> Timestamp {
+    let requested = attempt.deletion_requested_at().unwrap_or_else(|| attempt.phase_since());
+    match attempt.phase() {
+        Phase::Deregistering => requested,
+        Phase::Deprovisioning => {
+            let node = snapshot.node.as_ref().and_then(|node| node.deregistration.as_ref());
+            node.map_or(requested, |gone| gone.at.max(requested))
+        }
+        _ => attempt.phase_since(),
+    }
 }
 
 /// One sentence: what has to happen for the phase to change. `None` where
@@ -41,6 +68,12 @@ pub fn waiting_for(snapshot: &ResourceSnapshot) -> Option<String> {
             None => "the next look at the substrate".to_owned(),
         }),
         Phase::Deprovisioning => Some("the substrate to be gone, proven by its absence".to_owned()),
+        Phase::Deleted if snapshot.attempt.absence_proven_at().is_none() => {
+            Some(match snapshot.due_at {
+                Some(due) => format!("the second proof of its absence, due at {due}"),
+                None => "the second proof of its absence".to_owned(),
+            })
+        }
         Phase::Ready | Phase::Failed | Phase::Deleted => None,
     }
 }
@@ -87,16 +120,52 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::fixtures::{at, mk_node, mk_snapshot};
+    use crate::fixtures::{at, mk_node, mk_snapshot, mk_stored_attempt};
+    use crate::node::{DeregisteredHow, Deregistration};
+    use crate::provisioned_resource::StoredAttempt;
 
     #[test]
     fn every_phase_that_waits_says_for_what() {
         let deadlines = Deadlines::default();
         for phase in Phase::ALL {
             let snapshot = mk_snapshot(phase);
-            let waits = deadline_of(&snapshot.attempt, &deadlines).is_some();
+            // A second proof that cannot be had is a blocker at once.
+            let waits = deadline(&snapshot, &deadlines).is_some() || phase == Phase::Deleted;
             assert_eq!(waiting_for(&snapshot).is_some(), waits, "{phase}");
         }
+        let mut gone = mk_snapshot(Phase::Deleted);
+        gone.due_at = Some(at(1_030));
+        assert!(waiting_for(&gone).unwrap().contains(&at(1_030).to_string()));
+        gone.attempt = gone.attempt.with_absence_proven(Some(at(1_030)));
+        assert_eq!(waiting_for(&gone), None);
+    }
+
+    /// However often the phases of a deletion change, their deadlines stay.
+    #[test]
+    fn the_deadlines_of_a_deletion_count_from_its_beginning() {
+        let deadlines = Deadlines::default();
+        let stored = |phase| StoredAttempt {
+            deletion_requested_at: Some(at(1_000)),
+            phase_since: at(5_000),
+            ..mk_stored_attempt(phase)
+        };
+        let with = |phase, drained: Option<i64>| {
+            let mut node = mk_node();
+            node.deregistration = drained.map(|seconds| Deregistration {
+                at: at(seconds),
+                how: DeregisteredHow::Forced,
+                by: "key:test".to_owned(),
+                reason: None,
+            });
+            let attempt = ProvisionedResource::hydrate(stored(phase)).unwrap();
+            ResourceSnapshot { attempt, node: Some(node), ..mk_snapshot(phase) }
+        };
+        let draining = with(Phase::Deregistering, None);
+        assert_eq!(deadline(&draining, &deadlines), Some(at(1_000).plus(deadlines.deregistering)));
+        let drained = with(Phase::Deprovisioning, Some(4_000));
+        assert_eq!(deadline(&drained, &deadlines), Some(at(4_000).plus(deadlines.deprovisioning)));
+        let earlier = with(Phase::Deprovisioning, Some(900));
+        assert_eq!(deadline(&earlier, &deadlines), Some(at(1_000).plus(deadlines.deprovisioning)));
     }
 
     #[test]

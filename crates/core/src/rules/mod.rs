@@ -3,6 +3,7 @@
 //! run inside the store's transaction and may run twice (a deadlock is
 //! retried), so they must not do anything but compute.
 
+pub mod absence;
 pub mod declare;
 pub mod delete;
 pub mod drain;
@@ -13,4 +14,5 @@ pub mod orphans;
 pub mod prepare;
 pub mod record;
 pub mod retry;
+pub mod settle;
 mod teardown;

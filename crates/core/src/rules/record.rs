@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use crate::audit::{Actor, AuditEntry, Subject};
 use crate::blocker::{self, Blocker, BlockerCode, Deadlines};
-use crate::commit::{Commit, LeakRecord, Recheck, Release, Write};
+use crate::commit::{Commit, Recheck, Release, Write};
 use crate::deletion::{Deletion, DeletionState};
 use crate::error::Refusal;
-use crate::event::{Event, EventType, derive_id};
-use crate::ids::{DrainId, LeakRecordId, ProvisionedResourceId, Revision};
+use crate::event::{Event, EventType};
+use crate::ids::{DrainId, ProvisionedResourceId, Revision};
 use crate::observation::CompositeReport;
 use crate::phase::{Action, Composite, NodeFact, Observed, Phase};
 use crate::provisioned_resource::ProvisionedResource;
@@ -20,7 +20,7 @@ use crate::resource::Resource;
 use crate::rules::explain::deadline_of;
 use crate::rules::prepare::{Read, fence};
 use crate::rules::teardown::Scope;
-use crate::rules::{drain, fault, retry};
+use crate::rules::{absence, drain, fault, retry, settle};
 use crate::snapshot::ResourceSnapshot;
 use crate::text::{storable, storable_value};
 use crate::time::Timestamp;
@@ -47,6 +47,9 @@ pub struct Pace {
     pub deadlines: Deadlines,
     /// How often a settled resource is looked at.
     pub sweep: Duration,
+    /// For how long a worker may act on a claim: absence is proven again this
+    /// long after Deleted.
+    pub lease: Duration,
 }
 
 /// One tick, up to its record.
@@ -64,6 +67,17 @@ pub struct Tick<'a> {
     /// In 0..1; spreads the next look.
     pub jitter: f64,
 }
+
+impl Tick<'_> {
+    /// Spread over ±25 %, so that what was declared together is not swept
+    /// together.
+    pub(crate) fn spread(&self, duration: Duration) -> Duration {
+        fault::spread(duration, self.jitter)
+    }
+}
+
+/// No wait is polled faster.
+pub(crate) const SOONEST: Duration = Duration::from_millis(50);
 
 /// Writes the tick down.
 pub fn record(
@@ -91,18 +105,17 @@ pub fn record(
     if attempt.phase() != snapshot.attempt.phase() {
         cross(&mut commit, snapshot, &attempt, tick, actor);
     }
-    if snapshot.attempt.phase() == Phase::Deleted {
-        commit.writes.extend(leak(snapshot, tick));
-    }
 
     let failures = match tick.outcome {
         Outcome::Failed { .. } => snapshot.failures.saturating_add(1),
         Outcome::Done | Outcome::Held { .. } => 0,
     };
-    let recheck = if deregistered {
-        Recheck::Now
-    } else {
-        recheck(snapshot.attempt.phase(), &attempt, failures, tick, now)
+    let gone = snapshot.attempt.phase() == Phase::Deleted;
+    let again = gone.then(|| absence::conclude(&mut commit, snapshot, tick, actor));
+    let recheck = match again {
+        _ if deregistered => Recheck::Now,
+        Some(again) if failures == 0 => again,
+        _ => recheck(snapshot.attempt.phase(), &attempt, failures, tick, now),
     };
     let blockers = assess(snapshot, &attempt, tick, recheck);
     if !same_blockers(&blockers, &snapshot.blockers) {
@@ -122,8 +135,14 @@ pub fn record(
 }
 
 fn advance(snapshot: &ResourceSnapshot, tick: &Tick<'_>) -> ProvisionedResource {
-    let attempt = snapshot.attempt.advanced(tick.after, snapshot.now);
-    if tick.after == Phase::Failed && snapshot.attempt.phase() != Phase::Failed {
+    let (before, now) = (&snapshot.attempt, snapshot.now);
+    let attempt = before.advanced(tick.after, now);
+    if attempt.phase() == before.phase() {
+        return attempt;
+    }
+    let unsettled = settle::crossing(before, tick.after, &tick.pace.deadlines, now);
+    let attempt = attempt.unsettled(unsettled);
+    if tick.after == Phase::Failed {
         let reason = tick.report.live().and_then(|live| live.failure.as_deref()).map(storable);
         attempt.failed_because(reason)
     } else {
@@ -164,13 +183,13 @@ fn cross(
             .with(json!({ "from": snapshot.attempt.phase(), "to": attempt.phase() })),
     );
     if attempt.phase() == Phase::Deleted {
-        release(commit, snapshot);
+        release(commit, snapshot, actor);
     }
 }
 
 /// The attempt is gone: its deletion is done, and the slot is either free or
 /// filled anew, as the deletion says.
-fn release(commit: &mut Commit, snapshot: &ResourceSnapshot) {
+fn release(commit: &mut Commit, snapshot: &ResourceSnapshot, actor: &Actor) {
     let now = snapshot.now;
     let retried = snapshot.deletion.as_ref().is_some_and(|d| Scope::of(d) == Scope::Attempt);
     // The successor of a valid attempt is valid; if it ever were not, the
@@ -191,6 +210,16 @@ fn release(commit: &mut Commit, snapshot: &ResourceSnapshot) {
     if let Some(next) = successor {
         commit.events.push(Event::announce(EventType::Requested, &next, Revision::FIRST, now));
         commit.wakes.push(next.id());
+        let subject = Subject {
+            kind: ProvisionedResourceId::KIND,
+            id: next.id().as_uuid(),
+            project_id: next.project_id(),
+            revision: Revision::FIRST,
+        };
+        let follows = json!({ "attempt": next.attempt(), "follows": snapshot.attempt.id() });
+        commit.audit.push(
+            AuditEntry::new("provisioned_resource.follow", actor, subject, now).with(follows),
+        );
         commit.writes.push(Write::AttemptInsert(next.clone()));
         commit.writes.push(Write::HistoryAppend {
             attempt: next.id(),
@@ -224,26 +253,6 @@ fn why(tick: &Tick<'_>) -> String {
     format!("{composite}, {node}")
 }
 
-/// Nothing may be seen of what is Deleted; whatever is, is a leak.
-fn leak(snapshot: &ResourceSnapshot, tick: &Tick<'_>) -> Option<Write> {
-    let kind = match (tick.observed.composite, tick.observed.node) {
-        (Composite::Present { .. }, _) => "composite",
-        (_, NodeFact::Registered) => "node",
-        _ => return None,
-    };
-    let id = snapshot.attempt.id();
-    // The same finding has the same id, so that it is recorded once.
-    let leak_id =
-        derive_id(snapshot.attempt.phase_since(), &[kind.as_bytes(), id.as_uuid().as_bytes()]);
-    Some(Write::LeakInsert(LeakRecord {
-        id: LeakRecordId::new(leak_id),
-        kind,
-        subject_id: id,
-        found_at: snapshot.now,
-        evidence: describe(tick),
-    }))
-}
-
 /// When to look again. A wait is polled at an eighth of its age: soon at
 /// first, rarely later, without a counter to keep.
 fn recheck(
@@ -253,15 +262,14 @@ fn recheck(
     tick: &Tick<'_>,
     now: Timestamp,
 ) -> Recheck {
-    const SOONEST: Duration = Duration::from_millis(50);
-    if attempt.phase().is_terminal() {
-        return Recheck::Never;
+    let spread = |duration| tick.spread(duration);
+    match attempt.phase() {
+        Phase::Failed => return Recheck::Never,
+        // Whoever holds an older claim may act until then.
+        Phase::Deleted if before != Phase::Deleted => return Recheck::After(tick.pace.lease),
+        phase if phase != before => return Recheck::Now,
+        _ => {}
     }
-    if attempt.phase() != before {
-        return Recheck::Now;
-    }
-    // Spread over ±25 %, so that what was declared together is not swept together.
-    let spread = |duration: Duration| fault::spread(duration, tick.jitter);
     if failures > 0 {
         return Recheck::After(fault::retry_after(failures, tick.pace.sweep, tick.jitter));
     }
@@ -293,10 +301,10 @@ fn assess(
         next_retry_at,
     };
     let mut blockers = Vec::new();
-    if attempt.phase().is_terminal() {
+    if attempt.phase() == Phase::Failed {
         return blockers;
     }
-    if let CompositeReport::Unknown { reason } = tick.report {
+    if let CompositeReport::Unknown { reason } | CompositeReport::Foreign { reason } = tick.report {
         blockers.push(raise(
             BlockerCode::SubstrateUnknown,
             format!("the substrate could not be read, so nothing is concluded from it: {reason}"),
@@ -324,11 +332,13 @@ fn assess(
         }
         code => code,
     };
-    if let (Some(deadline), Some(code)) =
-        (deadline_of(attempt, &tick.pace.deadlines).filter(|deadline| now >= *deadline), code)
-    {
+    if let (Some(deadline), Some(code)) = (
+        deadline_of(snapshot, attempt, &tick.pace.deadlines).filter(|deadline| now >= *deadline),
+        code,
+    ) {
         blockers.push(overdue(snapshot, attempt, tick, code, deadline, next_retry_at));
     }
+    blockers.extend(settle::blocker(snapshot, attempt, &tick.pace.deadlines, next_retry_at));
     blocker::merge(&snapshot.blockers, blockers)
 }
 
@@ -369,10 +379,11 @@ fn evidence(tick: &Tick<'_>) -> Value {
 
 /// The observation for people and for the row. Carries no time, so that an
 /// unchanged world is an unchanged text.
-fn describe(tick: &Tick<'_>) -> Value {
+pub(crate) fn describe(tick: &Tick<'_>) -> Value {
     let mut seen = json!({ "composite": tick.observed.composite, "node": tick.observed.node });
     match tick.report {
         CompositeReport::Unknown { reason } => seen["reason"] = json!(storable(reason)),
+        CompositeReport::Foreign { reason } => seen["foreign"] = json!(storable(reason)),
         CompositeReport::Absent => {}
         CompositeReport::Present(live) => {
             seen["uid"] = json!(live.uid);

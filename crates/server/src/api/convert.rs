@@ -40,12 +40,13 @@ pub(super) fn resource(snapshot: &ResourceSnapshot, now: Timestamp) -> Resource 
             xr_name: attempt.xr_name().to_owned(),
             parameters: attempt.parameter_values().as_map().clone(),
             deletion_requested_at: text(attempt.deletion_requested_at()),
+            absence_proven_at: text(attempt.absence_proven_at()),
             failure_reason: attempt.failure_reason().map(str::to_owned),
             created_at: attempt.created_at().to_string(),
             updated_at: attempt.updated_at().to_string(),
         },
         node: snapshot.node.as_ref().map(|found| node(found, now)),
-        blockers: snapshot.blockers.iter().map(|found| blocker(found, &id)).collect(),
+        blockers: snapshot.blockers_shown().iter().map(|found| blocker(found, &id)).collect(),
         id,
     }
 }
@@ -110,10 +111,11 @@ pub(super) fn explanation(found: &explain::Explanation, now: Timestamp) -> Expla
         phase_since: snapshot.attempt.phase_since().to_string(),
         waiting_for: found.waiting_for.clone(),
         deadline: text(found.deadline),
+        absence_proven_at: text(snapshot.attempt.absence_proven_at()),
         next_check_at: text(snapshot.due_at),
         observed: snapshot.observed.clone().unwrap_or(Value::Null),
         node: snapshot.node.as_ref().map(|found| node(found, now)),
-        blockers: snapshot.blockers.iter().map(|found| blocker(found, &id)).collect(),
+        blockers: snapshot.blockers_shown().iter().map(|found| blocker(found, &id)).collect(),
         history: found.history.iter().map(history).collect(),
         resource_id: id,
     }

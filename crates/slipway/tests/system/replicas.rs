@@ -116,6 +116,10 @@ async fn two_control_planes_share_the_work_and_survive_each_other() {
         planes[0].assert_each_event_once(id, &ALL).await;
     }
     assert!(planes[0].agents().is_empty(), "{:?}", planes[0].agents());
+    for id in &ids {
+        let proven = |gone: &serde_json::Value| gone["attempt"]["absence_proven_at"].is_string();
+        planes[1].wait_for(id, "proven gone a second time", proven).await;
+    }
     for plane in &mut planes {
         plane.stop().await;
     }

@@ -27,7 +27,7 @@ use slipway_core::token::BootstrapToken;
 use uuid::Uuid;
 
 use super::set_writes::{self, AttemptPatch, HistoryRow};
-use super::{Backend, Connection, commit, decide, snapshot};
+use super::{Backend, Connection, commit, decide, leak_writes, snapshot};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 use crate::retry::retried;
@@ -140,6 +140,7 @@ struct Writes<'a> {
     events: Vec<&'a Event>,
     audit: Vec<&'a AuditEntry>,
     wakes: Vec<ProvisionedResourceId>,
+    proven_gone: Vec<ProvisionedResourceId>,
 }
 
 impl<'a> Writes<'a> {
@@ -167,6 +168,8 @@ impl<'a> Writes<'a> {
                 patch.failure_reason = attempt.failure_reason();
                 patch.bootstrap_token_id = attempt.bootstrap_token_id().map(|id| id.as_uuid());
                 patch.deletion_requested_at = attempt.deletion_requested_at().map(Into::into);
+                patch.unsettled_since = attempt.unsettled_since().map(Into::into);
+                patch.absence_proven_at = attempt.absence_proven_at().map(Into::into);
             }
             Write::ObservedReplace(attempt, seen) => self.patch(*attempt).observed = Some(seen),
             Write::Release(release) => {
@@ -175,6 +178,7 @@ impl<'a> Writes<'a> {
                 patch.micros = commit::recheck_micros(release.recheck);
                 patch.failures = Some(release.failures);
             }
+            Write::LeaksResolve(attempt) => self.proven_gone.push(*attempt),
             Write::BlockersReplace(attempt, blockers) => self.blockers.push((*attempt, blockers)),
             Write::HistoryAppend { attempt, at, from, to, why } => {
                 self.history.push(HistoryRow::new(*attempt, *at, *from, *to, why));
@@ -206,6 +210,7 @@ impl<'a> Writes<'a> {
                 Err(failure) => return Err(failure),
             }
         }
+        leak_writes::resolve(connection, &self.proven_gone).await?;
         let patches: Vec<_> = self.patches.into_values().collect();
         let met = set_writes::tokens_insert(connection, &self.tokens).await?
             && set_writes::attempts_patch(connection, &patches).await?

@@ -137,13 +137,16 @@ pub(super) async fn reclaim(backend: &Backend, worker: &str) -> Result<u64, Fail
 }
 
 /// Wakes everything of the lane but what is settled for good, and what has no
-/// lane and belongs to it.
+/// lane and belongs to it. A Deleted one keeps the time of its second proof; it
+/// gets one here if it has none, as those have that an older version deleted.
 pub(super) async fn wake_all(backend: &Backend, lane: Lane) -> Result<u64, Failure> {
     let mut connection = backend.writer().await?;
     let woken = sqlx::query(concat!(
         "UPDATE provisioned_resources SET lane = $3, ",
         wake_assignments!(),
-        " WHERE status NOT IN ($1, $2) AND (lane = $3 OR (lane IS NULL AND project_id IN \
+        " WHERE (status NOT IN ($1, $2) \
+            OR (status = $2 AND absence_proven_at IS NULL AND due_at IS NULL)) \
+         AND (lane = $3 OR (lane IS NULL AND project_id IN \
          (SELECT project_id FROM cluster_assignments WHERE cluster_id = $3)))"
     ))
     .bind(Phase::Failed.as_str())

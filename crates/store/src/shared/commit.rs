@@ -6,13 +6,13 @@
 //! the whole commit is refused and nothing of it stays.
 
 use slipway_core::audit::AuditEntry;
-use slipway_core::commit::{Commit, LeakRecord, Recheck, Release, Write};
+use slipway_core::commit::{Commit, Recheck, Release, Write};
 use slipway_core::event::Event;
 use slipway_core::ids::ProvisionedResourceId;
 use slipway_core::{ErrorKind, Refusal};
 use sqlx::types::Json;
 
-use super::{Connection, writes};
+use super::{Connection, leak_writes, writes};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 
@@ -57,7 +57,8 @@ pub(super) async fn apply_write(connection: &mut Connection, write: &Write) -> R
                 .await?;
             Ok(())
         }
-        Write::LeakInsert(leak) => leak_insert(connection, leak).await,
+        Write::LeakInsert(leak) => leak_writes::insert(connection, leak).await,
+        Write::LeaksResolve(attempt) => leak_writes::resolve(connection, &[*attempt]).await,
         Write::Release(release) => release_one(connection, *release).await,
     }
 }
@@ -110,22 +111,6 @@ async fn audit_insert(connection: &mut Connection, entry: &AuditEntry) -> Result
     .bind(entry.reason.as_deref())
     .bind(Json(&entry.details))
     .bind(entry.correlation_id.as_deref())
-    .execute(connection)
-    .await?;
-    Ok(())
-}
-
-/// The same finding has the same id, and is recorded once.
-async fn leak_insert(connection: &mut Connection, leak: &LeakRecord) -> Result<(), Failure> {
-    sqlx::query(
-        "INSERT INTO leak_records (id, kind, subject_id, found_at, evidence) \
-         VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
-    )
-    .bind(leak.id.as_uuid())
-    .bind(leak.kind)
-    .bind(leak.subject_id.as_uuid())
-    .bind(crate::micros::Micros::from(leak.found_at))
-    .bind(Json(&leak.evidence))
     .execute(connection)
     .await?;
     Ok(())

@@ -13,7 +13,7 @@ use slipway_core::ids::{NodeId, ProvisionedResourceId, ResourceId};
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::{Backend, Connection, commit, declare, snapshot};
+use super::{Backend, Connection, commit, declare, presented, snapshot};
 use crate::failure::Failure;
 
 pub(super) async fn decide(
@@ -27,7 +27,12 @@ pub(super) async fn decide(
     let Some((id, loaded)) = loaded.into_iter().next() else {
         return Err(Failure::NotFound { kind: ProvisionedResourceId::KIND });
     };
-    let snapshot = loaded.map_err(|fault| Failure::Corrupt { id: id.as_uuid(), fault })?;
+    let mut snapshot = loaded.map_err(|fault| Failure::Corrupt { id: id.as_uuid(), fault })?;
+    if let ResourceKey::Token(hash) = key
+        && snapshot.token.as_ref().is_none_or(|token| token.hash != hash)
+    {
+        snapshot.presented = presented::token(&mut transaction, hash).await?;
+    }
     let decided = rule(&snapshot)?;
     if decided.is_empty() {
         transaction.rollback().await?;

@@ -114,6 +114,8 @@ pub(super) fn attempt(row: &Row) -> Result<ProvisionedResource, Fault> {
         parameter_values: ParameterValues::from_stored(values),
         lane: get::<Option<Uuid>>(row, "a_lane")?.map(Lane::new),
         deletion_requested_at: time_or_null(row, "a_deletion_requested_at")?,
+        unsettled_since: time_or_null(row, "a_unsettled_since")?,
+        absence_proven_at: time_or_null(row, "a_absence_proven_at")?,
         revision: Revision(get(row, "a_revision")?),
         created_at: time(row, "a_created_at")?,
         updated_at: time(row, "a_updated_at")?,

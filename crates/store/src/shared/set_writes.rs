@@ -25,13 +25,15 @@ use super::given::{GivenBytes, GivenTime};
 #[derive(Debug, Default, Serialize)]
 pub(super) struct AttemptPatch<'a> {
     pub(super) id: Uuid,
-    /// The revision that was read; with it go the five columns below.
+    /// The revision that was read; with it go the seven columns below.
     pub(super) revision: Option<i64>,
     pub(super) status: Option<&'static str>,
     pub(super) phase_since: Option<GivenTime>,
     pub(super) failure_reason: Option<&'a str>,
     pub(super) bootstrap_token_id: Option<Uuid>,
     pub(super) deletion_requested_at: Option<GivenTime>,
+    pub(super) unsettled_since: Option<GivenTime>,
+    pub(super) absence_proven_at: Option<GivenTime>,
     // Missing and not null: a null would be read as JSON's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) observed: Option<&'a Value>,
@@ -102,6 +104,10 @@ pub(super) async fn attempts_patch(
                 ELSE given.bootstrap_token_id END, \
              deletion_requested_at = CASE WHEN given.revision IS NULL \
                 THEN a.deletion_requested_at ELSE given.deletion_requested_at END, \
+             unsettled_since = CASE WHEN given.revision IS NULL THEN a.unsettled_since \
+                ELSE given.unsettled_since END, \
+             absence_proven_at = CASE WHEN given.revision IS NULL THEN a.absence_proven_at \
+                ELSE given.absence_proven_at END, \
              observed = coalesce(given.observed, a.observed), \
              revision = CASE WHEN given.revision IS NULL THEN a.revision \
                 ELSE a.revision + 1 END, \
@@ -125,6 +131,8 @@ pub(super) async fn attempts_patch(
                 failure_reason: text,
                 bootstrap_token_id: uuid,
                 deletion_requested_at: time,
+                unsettled_since: time,
+                absence_proven_at: time,
                 observed: json,
                 claim_token: bigint,
                 micros: bigint,

@@ -32,6 +32,7 @@ macro_rules! snapshot_columns {
          a.bootstrap_token_id AS a_bootstrap_token_id, \
          a.parameter_values AS a_parameter_values, a.lane AS a_lane, \
          a.deletion_requested_at AS a_deletion_requested_at, a.observed AS a_observed, \
+         a.unsettled_since AS a_unsettled_since, a.absence_proven_at AS a_absence_proven_at, \
          a.failures AS a_failures, a.due_at AS a_due_at, a.claim_token AS a_claim_token, \
          a.revision AS a_revision, a.created_at AS a_created_at, a.updated_at AS a_updated_at, \
          r.id AS r_id, r.project_id AS r_project_id, r.handle AS r_handle, \
@@ -160,6 +161,7 @@ fn snapshot(row: &Row, node: Option<Node>, blockers: Vec<Blocker>) -> Loaded {
         blueprint: rows::blueprint_version(row)?,
         placement: rows::placement(row)?,
         token: rows::token(row)?,
+        presented: None,
         node,
         deletion: rows::deletion(row)?,
         blockers,

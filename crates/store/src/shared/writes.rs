@@ -94,8 +94,8 @@ pub(super) async fn attempt_insert(
         "INSERT INTO provisioned_resources (id, revision, resource_id, project_id, \
          blueprint_version_id, cloud_credential_id, attempt, status, phase_since, \
          failure_reason, xr_name, bootstrap_token_id, parameter_values, \
-         deletion_requested_at, created_at, updated_at, lane) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+         deletion_requested_at, unsettled_since, created_at, updated_at, lane) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
     )
     .bind(attempt.id().as_uuid())
     .bind(attempt.revision().0)
@@ -111,6 +111,7 @@ pub(super) async fn attempt_insert(
     .bind(attempt.bootstrap_token_id().map(|id| id.as_uuid()))
     .bind(Json(attempt.parameter_values()))
     .bind(optional(attempt.deletion_requested_at()))
+    .bind(optional(attempt.unsettled_since()))
     .bind(Micros::from(attempt.created_at()))
     .bind(Micros::from(attempt.updated_at()))
     .bind(attempt.lane().map(|lane| lane.as_uuid()))
@@ -126,8 +127,8 @@ pub(super) async fn attempt_update(
 ) -> Result<(), Failure> {
     let updated = sqlx::query(sql!(
         "UPDATE provisioned_resources SET status = $3, phase_since = $4, failure_reason = $5, \
-         bootstrap_token_id = $6, deletion_requested_at = $7, revision = revision + 1, \
-         updated_at = ",
+         bootstrap_token_id = $6, deletion_requested_at = $7, unsettled_since = $8, \
+         absence_proven_at = $9, revision = revision + 1, updated_at = ",
         greatest,
         "(",
         now,
@@ -140,6 +141,8 @@ pub(super) async fn attempt_update(
     .bind(attempt.failure_reason())
     .bind(attempt.bootstrap_token_id().map(|id| id.as_uuid()))
     .bind(optional(attempt.deletion_requested_at()))
+    .bind(optional(attempt.unsettled_since()))
+    .bind(optional(attempt.absence_proven_at()))
     .execute(connection)
     .await?
     .rows_affected();

@@ -27,6 +27,8 @@ mod lanes;
 mod leak_port;
 #[path = "../shared/leak_rows.rs"]
 mod leak_rows;
+#[path = "../shared/leak_writes.rs"]
+mod leak_writes;
 #[path = "../shared/leaks.rs"]
 mod leaks;
 #[path = "../shared/migrate.rs"]
@@ -35,6 +37,8 @@ pub(crate) mod migrate;
 mod outbox;
 #[path = "../shared/port.rs"]
 mod port;
+#[path = "../shared/presented.rs"]
+mod presented;
 #[path = "../shared/reads.rs"]
 mod reads;
 #[path = "../shared/renewal.rs"]

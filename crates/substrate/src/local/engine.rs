@@ -214,7 +214,7 @@ impl Inner {
             Ok(Some(object)) => {
                 let owner = address.provisioned_resource_id.to_string();
                 if let Err(error) = self.must_be_ours(&object, &shown, Some(&owner)) {
-                    return unknown(error.to_string());
+                    return CompositeReport::Foreign { reason: error.to_string() };
                 }
                 match live(&directory, &object) {
                     Ok(live) => CompositeReport::Present(Box::new(live)),

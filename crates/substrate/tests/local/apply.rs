@@ -116,7 +116,7 @@ async fn an_object_of_another_installation_is_left_alone() {
     stranger.apply(&composite.rendered()).await.unwrap();
     let before = fs::read(bench.directory().join("composite.json")).unwrap();
 
-    let CompositeReport::Unknown { reason } = bench.report().await else { panic!("not ours") };
+    let CompositeReport::Foreign { reason } = bench.report().await else { panic!("not ours") };
     assert!(reason.contains("belongs to the installation"), "{reason}");
     let refused = bench.engine.apply(&mk_composite().rendered()).await;
     assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");

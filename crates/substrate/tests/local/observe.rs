@@ -11,8 +11,8 @@ use crate::support::{Bench, address, mk_composite};
 
 fn reason(report: CompositeReport) -> String {
     match report {
-        CompositeReport::Unknown { reason } => reason,
-        other => panic!("expected Unknown: {other:?}"),
+        CompositeReport::Unknown { reason } | CompositeReport::Foreign { reason } => reason,
+        other => panic!("expected a doubt: {other:?}"),
     }
 }
 

@@ -92,7 +92,7 @@ pub(super) async fn a_lost_substrate_gets_a_new_token_and_a_new_node(world: &Wor
     assert_eq!(how, Some(DeregisteredHow::SubstrateAbsent));
 
     world.drive(declared.attempt, Phase::Enrolling).await;
-    assert_eq!(refused(world.enrol(old_token, old.public_key).await), ErrorKind::TokenRevoked);
+    assert_eq!(refused(world.enrol(old_token, old.public_key).await), ErrorKind::TokenConsumed);
     let token = world.token(declared.attempt).await;
     let node = world.enrol(token, world.public_key()).await.expect("an enrolment");
     world.drive(declared.attempt, Phase::Ready).await;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    aborts, batches, claims, decisions, declarations, leaks, lifecycle, lists, renewals, tasks,
+    aborts, batches, claims, decisions, declarations, leaks, lifecycle, lists, proofs, renewals,
+    tasks,
 };
 use crate::ports::Store;
 use crate::testing::world::World;
@@ -52,6 +53,11 @@ pub async fn conformance(store: Arc<dyn Store>) {
     lifecycle::a_lost_substrate_gets_a_new_token_and_a_new_node(&world).await;
     lifecycle::force_revokes_the_key(&world).await;
     lifecycle::a_revoked_token_enrols_nobody(&world).await;
+
+    proofs::absence_is_proven_again_one_lease_after_deleted(&world).await;
+    proofs::absence_is_proven_in_batches(&world).await;
+    proofs::an_old_attempt_is_proven_gone_while_its_successor_lives(&world).await;
+    proofs::an_unrest_has_one_beginning(&world).await;
 
     aborts::a_caller_that_goes_away_leaves_nothing_open(&world).await;
 

@@ -7,6 +7,7 @@ use slipway_core::ids::BootstrapTokenId;
 use slipway_core::node::Node;
 use slipway_core::observation::CompositeReport;
 use slipway_core::phase::{Action, Composite, Observed, Phase, next};
+use slipway_core::rules::absence;
 use slipway_core::rules::prepare::{FreshToken, Read};
 use slipway_core::rules::record::Outcome;
 use slipway_core::secret::Secret;
@@ -68,7 +69,11 @@ impl Planned {
             composite: report.composite(desired.as_deref().ok()),
             node: snapshot.node_fact(),
         };
-        let (action, after) = next(observed, snapshot.attempt.phase());
+        let (mut action, after) = next(observed, snapshot.attempt.phase());
+        if snapshot.attempt.phase() == Phase::Deleted {
+            // `next` asks for nothing there; what should not be there goes all the same.
+            action = absence::action(&snapshot, &report);
+        }
         let todo = match action {
             // The drain is a write to our own registry; it happens in the record.
             Action::DeregisterNode => keep_alive(&snapshot, &report, observed.composite),

@@ -218,6 +218,8 @@ fn seen(report: &CompositeReport) -> Sight {
     match report {
         CompositeReport::Absent => Sight::Gone,
         CompositeReport::Present(_) => Sight::There,
-        CompositeReport::Unknown { reason } => Sight::Unknown(reason.clone()),
+        CompositeReport::Unknown { reason } | CompositeReport::Foreign { reason } => {
+            Sight::Unknown(reason.clone())
+        }
     }
 }

@@ -52,6 +52,7 @@ fn mk_explanation(phases: &[Phase]) -> Explanation {
         phase_since: "2026-01-31T12:00:00Z".to_owned(),
         waiting_for: None,
         deadline: None,
+        absence_proven_at: None,
         next_check_at: None,
         observed: json!(null),
         node: Some(mk_node(None, None)),

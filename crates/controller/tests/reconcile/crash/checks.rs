@@ -11,6 +11,7 @@ use slipway_core::blocker::BlockerCode;
 use slipway_core::ids::EventId;
 use slipway_core::node::Node;
 use slipway_core::phase::Phase;
+use slipway_core::rules::absence;
 use slipway_core::snapshot::ResourceSnapshot;
 use uuid::Uuid;
 
@@ -80,10 +81,20 @@ pub(super) async fn check(
         let of_attempt = |node: &&Node| node.provisioned_resource_id == filling.attempt;
         let nodes: Vec<_> = nodes.iter().filter(of_attempt).collect();
         check_state(seen, filling, &mut wrong);
+        // One whose answer was lost is looked at once more.
+        if seen.attempt.phase() == Phase::Deleted && seen.due_at.is_some() && !plane.is_forgiving()
+        {
+            wrong.push(format!("what is proven gone is due {:?}", seen.due_at));
+        }
         check_objects(world, seen, &mut wrong);
         check_nodes(seen, &nodes, &mut wrong);
         check_events(filling, events, &mut wrong);
         check_audit(world, raw, seen, filling, &nodes, &mut wrong).await;
+        let leaks = raw.leaks(filling.attempt).await;
+        let resolved = ("composite".to_owned(), true);
+        if leaks != vec![resolved; usize::from(filling.leaked)] {
+            wrong.push(format!("the leak records (kind, resolved) are {leaks:?}"));
+        }
     }
     let announced: usize = fillings.iter().map(|filling| filling.events.len()).sum();
     if events.len() != announced {
@@ -112,6 +123,10 @@ fn check_state(seen: &ResourceSnapshot, filling: &Filling, wrong: &mut Vec<Strin
     }
     if phase == Phase::Ready && seen.due_at.is_none_or(|due| due > seen.now.plus(SOON)) {
         wrong.push(format!("the next look is due {:?}, and it is {:?}", seen.due_at, seen.now));
+    }
+    let proven = seen.attempt.absence_proven_at();
+    if proven.is_some() != (phase == Phase::Deleted) {
+        wrong.push(format!("in {phase} absence was proven at {proven:?}"));
     }
     // What was retried is gone, but its resource is not.
     let leaving = phase.is_deletion() && !filling.retried;
@@ -215,6 +230,12 @@ async fn check_audit(
         (seen.resource.id.as_uuid(), "resource.declare", declared),
         (seen.resource.id.as_uuid(), order, deleted),
     ];
+    let attempt = seen.attempt.id().as_uuid();
+    let gone = seen.attempt.phase() == Phase::Deleted;
+    claims.push((attempt, absence::PROVEN, usize::from(gone)));
+    claims.push((attempt, absence::FOUND, usize::from(filling.leaked)));
+    let follows = usize::from(seen.attempt.attempt() > 1);
+    claims.push((attempt, "provisioned_resource.follow", follows));
     for node in nodes {
         let id = node.id.as_uuid();
         claims.push((id, "node.enrol", 1));

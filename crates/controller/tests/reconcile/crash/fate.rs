@@ -82,6 +82,11 @@ impl Fate {
         self.state.lock().unwrap().armed = true;
     }
 
+    /// From here on none is.
+    pub(super) fn disarm(&self) {
+        self.state.lock().unwrap().armed = false;
+    }
+
     /// Passes a point; the fault that strikes here, if one does.
     pub(super) fn meet(&self, name: String) -> Option<Fault> {
         let mut state = self.state.lock().unwrap();

@@ -24,7 +24,7 @@ use slipway_controller::driver::Loop;
 use slipway_controller::resources::ResourceLoop;
 use slipway_core::ErrorKind;
 use slipway_core::blocker::Deadlines;
-use slipway_core::ids::{DrainId, NodeId, ResourceId};
+use slipway_core::ids::{DrainId, NodeId, ProvisionedResourceId, ResourceId};
 use slipway_core::phase::Phase;
 use slipway_core::secret::Secret;
 use slipway_core::snapshot::ResourceSnapshot;
@@ -48,6 +48,9 @@ pub(super) enum Succession {
 /// Also the sweep: what is settled is looked at this often, and a failed
 /// action tried again no later.
 const SWEEP: Duration = Duration::from_millis(40);
+/// How long after Deleted absence is proven again. No worker of a run can be
+/// late, so a lease need not be waited for.
+const SECOND_PROOF: Duration = Duration::from_millis(10);
 /// What the loop believes its lease to be; what an action may take follows
 /// from it, and must not depend on how busy the machine is.
 const LEASE: Duration = Duration::from_secs(30);
@@ -70,6 +73,7 @@ pub(super) struct Plane<'a> {
     path: Vec<(Point, Fault)>,
     succession: Succession,
     armed: bool,
+    second_proof: Duration,
     life: Option<Life>,
     /// Of the agents that enrolled.
     pub(super) keys: BTreeSet<u8>,
@@ -142,6 +146,7 @@ impl<'a> Plane<'a> {
             path,
             succession,
             armed: false,
+            second_proof: SECOND_PROOF,
             life: None,
             keys: BTreeSet::new(),
             title,
@@ -154,6 +159,21 @@ impl<'a> Plane<'a> {
         if let Some(life) = &self.life {
             life.fate.arm();
         }
+    }
+
+    /// What follows has its points in other scenarios.
+    pub(super) fn disarm(&mut self) {
+        self.armed = false;
+        if let Some(life) = &self.life {
+            life.fate.disarm();
+        }
+    }
+
+    /// Nothing is proven before somebody lets the time pass, so that it is done
+    /// at a certain time and not in the middle of something else.
+    pub(super) fn prove_when_told(&mut self) {
+        assert!(self.life.is_none(), "a life that has begun goes on as it began");
+        self.second_proof = LEASE;
     }
 
     pub(super) fn is_forgiving(&self) -> bool {
@@ -195,7 +215,8 @@ impl<'a> Plane<'a> {
         let engines =
             Engines::new(world.node_settings.clone()).serving(world.lane, "local", substrate);
         let resources =
-            ResourceLoop::new(context.clone(), engines, worker, world.lane, LEASE, SWEEP);
+            ResourceLoop::new(context.clone(), engines, worker, world.lane, LEASE, SWEEP)
+                .with_second_proof_after(self.second_proof);
         Life {
             context,
             resources,
@@ -249,11 +270,21 @@ impl<'a> Plane<'a> {
         what: &str,
         wanted: impl Fn(&ResourceSnapshot) -> bool,
     ) -> ResourceSnapshot {
+        let world = self.world;
+        self.until_seen(what, async || world.get(id).await, wanted).await
+    }
+
+    async fn until_seen(
+        &mut self,
+        what: &str,
+        look: impl AsyncFn() -> ResourceSnapshot,
+        wanted: impl Fn(&ResourceSnapshot) -> bool,
+    ) -> ResourceSnapshot {
         let (world, armed, title) = (self.world, self.armed, self.title.clone());
         let started = Instant::now();
         self.attend(async |life| {
             loop {
-                let seen = world.get(id).await;
+                let seen = look().await;
                 if wanted(&seen) {
                     return seen;
                 }
@@ -269,7 +300,7 @@ impl<'a> Plane<'a> {
                 if life.round().await {
                     continue;
                 }
-                if armed {
+                if armed || seen.attempt.phase() == Phase::Deleted {
                     // Nothing can be claimed before it is due; looking more
                     // often than that is what made this slow.
                     let due = seen.due_at.map_or(IDLE_MOST, |due| due.since(seen.now));
@@ -285,6 +316,28 @@ impl<'a> Plane<'a> {
 
     pub(super) async fn until_phase(&mut self, id: ResourceId, phase: Phase) -> ResourceSnapshot {
         self.until(id, phase.as_str(), |seen| seen.attempt.phase() == phase).await
+    }
+
+    /// Runs the loop until it is Deleted and its absence was proven again.
+    pub(super) async fn until_gone(&mut self, id: ResourceId) {
+        let attempt = self.until_phase(id, Phase::Deleted).await.attempt.id();
+        self.until_proven(attempt).await;
+    }
+
+    /// The same, but nothing strikes any more once it is Deleted: from there on
+    /// it goes as in every other scenario.
+    pub(super) async fn until_gone_in_peace(&mut self, id: ResourceId) {
+        let attempt = self.until_phase(id, Phase::Deleted).await.attempt.id();
+        self.disarm();
+        self.until_proven(attempt).await;
+    }
+
+    /// Of an attempt that may have a successor.
+    pub(super) async fn until_proven(&mut self, attempt: ProvisionedResourceId) {
+        let world = self.world;
+        let look = async || world.get_attempt(attempt).await;
+        let proven = |seen: &ResourceSnapshot| seen.attempt.absence_proven_at().is_some();
+        self.until_seen("the second proof of absence", look, proven).await;
     }
 
     /// A client whose answer was lost finds what it declared by its handle.

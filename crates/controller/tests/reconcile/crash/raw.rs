@@ -14,6 +14,12 @@ pub(super) enum Raw {
 const AUDIT: &str = "SELECT verb, details FROM audit_entries WHERE subject_id = $1";
 const TOKENS: &str = "SELECT id, consumed_at IS NULL AND revoked_at IS NULL \
      FROM bootstrap_tokens WHERE provisioned_resource_id = $1";
+const LEAKS: &str = "SELECT kind, resolved_at IS NOT NULL FROM leak_records WHERE subject_id = $1";
+/// As if an hour had passed since it was Deleted.
+const AGE_SQLITE: &str = "UPDATE provisioned_resources SET due_at = 1, \
+     phase_since = phase_since - 3600000000 WHERE id = $1 AND status = 'Deleted'";
+const AGE_POSTGRES: &str = "UPDATE provisioned_resources SET due_at = clock_timestamp(), \
+     phase_since = phase_since - interval '1 hour' WHERE id = $1 AND status = 'Deleted'";
 /// Never due, and as if under a lease without end, which a wake respects.
 const RETIRE_SQLITE: &str = "UPDATE provisioned_resources SET due_at = NULL, \
      claimed_by = 'retired', lease_until = 9000000000000000 WHERE id = $1";
@@ -55,18 +61,49 @@ impl Raw {
         rows.unwrap()
     }
 
+    /// What was found of an attempt after it was gone: the kind, and whether
+    /// that is over.
+    pub(super) async fn leaks(&mut self, attempt: ProvisionedResourceId) -> Vec<(String, bool)> {
+        let id = attempt.as_uuid();
+        let rows = match self {
+            Self::Sqlite(connection) => sqlx::query_as(LEAKS).bind(id).fetch_all(connection).await,
+            Self::Postgres(connection) => {
+                sqlx::query_as(LEAKS).bind(id).fetch_all(connection).await
+            }
+        };
+        rows.unwrap()
+    }
+
+    /// Lets the time pass that a second proof of absence is waited for.
+    pub(super) async fn age(&mut self, attempt: ProvisionedResourceId) {
+        self.change(AGE_SQLITE, AGE_POSTGRES, attempt).await;
+    }
+
     /// Nothing looks at this attempt again: whatever is still to be done about
     /// it must not happen in the middle of another run.
     pub(super) async fn retire(&mut self, attempt: ProvisionedResourceId) {
+        self.change(RETIRE_SQLITE, RETIRE_POSTGRES, attempt).await;
+    }
+
+    async fn change(
+        &mut self,
+        sqlite: &'static str,
+        postgres: &'static str,
+        attempt: ProvisionedResourceId,
+    ) {
         let id = attempt.as_uuid();
-        let query = match self {
-            Self::Sqlite(connection) => {
-                sqlx::query(RETIRE_SQLITE).bind(id).execute(connection).await.map(|_| ())
-            }
-            Self::Postgres(connection) => {
-                sqlx::query(RETIRE_POSTGRES).bind(id).execute(connection).await.map(|_| ())
-            }
+        let changed = match self {
+            Self::Sqlite(connection) => sqlx::query(sqlite)
+                .bind(id)
+                .execute(connection)
+                .await
+                .map(|done| done.rows_affected()),
+            Self::Postgres(connection) => sqlx::query(postgres)
+                .bind(id)
+                .execute(connection)
+                .await
+                .map(|done| done.rows_affected()),
         };
-        query.unwrap();
+        assert_eq!(changed.unwrap(), 1, "{attempt} was changed");
     }
 }

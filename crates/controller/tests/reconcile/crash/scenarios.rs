@@ -8,6 +8,7 @@ use slipway_core::phase::Phase;
 use slipway_core::snapshot::ResourceSnapshot;
 
 use super::plane::Plane;
+use super::raw::Raw;
 use crate::simulated::Behaviour;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +22,7 @@ pub(super) enum Scenario {
     DeletedInsideATick,
     FailedAndDeleted,
     FailedAndRetried,
+    LateApply,
     TwoAtOnce,
 }
 
@@ -33,6 +35,8 @@ pub(super) struct Filling {
     pub(super) events: &'static [&'static str],
     /// Another attempt followed it.
     pub(super) retried: bool,
+    /// Whether its composite was found again after it was Deleted.
+    pub(super) leaked: bool,
 }
 
 const CAME: &[&str] = &["Requested", "Ready"];
@@ -42,7 +46,7 @@ const NEVER_CAME: &[&str] = &["Requested", "Deleting", "Deleted"];
 const FAILED_AND_WENT: &[&str] = &["Requested", "Failed", "Deleting", "Deleted"];
 
 impl Scenario {
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::Provisioning,
         Self::Enrolment,
         Self::Teardown,
@@ -52,6 +56,7 @@ impl Scenario {
         Self::DeletedInsideATick,
         Self::FailedAndDeleted,
         Self::FailedAndRetried,
+        Self::LateApply,
         Self::TwoAtOnce,
     ];
 
@@ -80,6 +85,7 @@ impl Scenario {
                 "commit:node.deregister/after",
                 "action:delete/after",
                 "commit:Deprovisioning→Deleted/after",
+                "commit:provisioned_resource.absence_proven/after",
             ],
             Self::Force => &["commit:node.deregister/before", "action:delete/before"],
             Self::MadeAnew => &["commit:node.deregister+token.mint/after", "action:create/before"],
@@ -92,9 +98,16 @@ impl Scenario {
             ],
             Self::FailedAndRetried => &[
                 "commit:Failed→Deregistering+resource.retry/after",
-                "commit:Deprovisioning→Deleted/before",
+                "commit:Deprovisioning→Deleted+provisioned_resource.follow/before",
                 "action:create/after",
                 "commit:Enrolling→Ready/after",
+                "commit:provisioned_resource.absence_proven/before",
+            ],
+            Self::LateApply => &[
+                "commit:provisioned_resource.leak_found/after",
+                "action:delete/before",
+                "action:delete/after",
+                "commit:provisioned_resource.absence_proven/before",
             ],
             Self::TwoAtOnce => {
                 &["action:create/after", "commit:Enrolling→Ready/after", "action:delete/after"]
@@ -127,13 +140,17 @@ impl Scenario {
             Self::FailedAndDeleted => {
                 (vec![failed_and_deleted(plane, handle).await], Phase::Deleted, FAILED_AND_WENT)
             }
+            Self::LateApply => {
+                (vec![late_apply(plane, handle).await], Phase::Deleted, CAME_AND_WENT)
+            }
             Self::FailedAndRetried => return failed_and_retried(plane, handle).await,
             Self::TwoAtOnce => (two_at_once(plane, handle).await, Phase::Deleted, CAME_AND_WENT),
         };
         let mut fillings = Vec::new();
         for resource in ids {
             let attempt = plane.world.get(resource).await.attempt.id();
-            fillings.push(Filling { resource, attempt, phase, events, retried: false });
+            let leaked = self == Self::LateApply;
+            fillings.push(Filling { resource, attempt, phase, events, retried: false, leaked });
         }
         fillings
     }
@@ -179,7 +196,7 @@ async fn teardown(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
     plane.arm();
     plane.delete(id).await;
     plane.acknowledge(id).await;
-    plane.until_phase(id, Phase::Deleted).await;
+    plane.until_gone(id).await;
     id
 }
 
@@ -189,7 +206,7 @@ async fn force(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
     plane.until_draining(id).await;
     plane.arm();
     plane.force(id).await;
-    plane.until_phase(id, Phase::Deleted).await;
+    plane.until_gone_in_peace(id).await;
     id
 }
 
@@ -211,7 +228,7 @@ async fn deleted_between_ticks(plane: &mut Plane<'_>, handle: &str) -> ResourceI
     plane.until(id, "an object", exists).await;
     plane.arm();
     plane.delete(id).await;
-    plane.until_phase(id, Phase::Deleted).await;
+    plane.until_gone_in_peace(id).await;
     id
 }
 
@@ -224,7 +241,7 @@ async fn deleted_inside_a_tick(plane: &mut Plane<'_>, handle: &str) -> ResourceI
         delete::delete(&context, &caller, id, Some("test")).await.unwrap();
     };
     plane.interference.set(request.boxed());
-    plane.until_phase(id, Phase::Deleted).await;
+    plane.until_gone_in_peace(id).await;
     id
 }
 
@@ -241,11 +258,14 @@ async fn failed(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
 async fn failed_and_deleted(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
     let id = failed(plane, handle).await;
     plane.delete(id).await;
-    plane.until_phase(id, Phase::Deleted).await;
+    plane.until_gone_in_peace(id).await;
     id
 }
 
+/// The old attempt is proven gone when the new one is settled; the clock would
+/// put that now here and now there.
 async fn failed_and_retried(plane: &mut Plane<'_>, handle: &str) -> Vec<Filling> {
+    plane.prove_when_told();
     let resource = failed(plane, handle).await;
     let first = plane.world.get(resource).await.attempt.id();
     plane.retry(resource).await;
@@ -255,12 +275,35 @@ async fn failed_and_retried(plane: &mut Plane<'_>, handle: &str) -> Vec<Filling>
     plane.until(resource, "the second attempt to wait for its node", waits).await;
     plane.enrol(resource, 1).await;
     let second = plane.until_phase(resource, Phase::Ready).await.attempt.id();
-    let filling =
-        |attempt, phase, events, retried| Filling { resource, attempt, phase, events, retried };
+    Raw::open(&plane.world.url).await.age(first).await;
+    plane.until_proven(first).await;
+    let filling = |attempt, phase, events, retried| Filling {
+        resource,
+        attempt,
+        phase,
+        events,
+        retried,
+        leaked: false,
+    };
     vec![
         filling(first, Phase::Deleted, FAILED_AND_WENT, true),
         filling(second, Phase::Ready, CAME, false),
     ]
+}
+
+/// A worker that was paused between its decision and its apply wakes up when
+/// all is over. What it makes is found, on record, removed and proven gone.
+async fn late_apply(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
+    let id = ready(plane, handle).await;
+    let name = plane.world.name(id).await;
+    let object = plane.world.substrate.object(&name).unwrap();
+    plane.delete(id).await;
+    plane.acknowledge(id).await;
+    plane.until_phase(id, Phase::Deleted).await;
+    plane.arm();
+    plane.world.substrate.apply_late(&name, &object);
+    plane.until_gone(id).await;
+    id
 }
 
 async fn two_at_once(plane: &mut Plane<'_>, handle: &str) -> Vec<ResourceId> {
@@ -285,7 +328,7 @@ async fn two_at_once(plane: &mut Plane<'_>, handle: &str) -> Vec<ResourceId> {
         plane.acknowledge(*id).await;
     }
     for id in &all {
-        plane.until_phase(*id, Phase::Deleted).await;
+        plane.until_gone(*id).await;
     }
     all
 }

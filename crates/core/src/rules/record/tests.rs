@@ -7,6 +7,9 @@ use crate::fixtures::{at, mk_actor, mk_node, mk_report, mk_snapshot};
 use crate::ids::{ClaimToken, DeletionId};
 use crate::phase::next;
 
+const SWEEP: Duration = Duration::from_secs(30);
+const LEASE: Duration = Duration::from_secs(20);
+
 fn tick<'a>(snapshot: &ResourceSnapshot, report: &'a CompositeReport) -> Tick<'a> {
     let observed = Observed { composite: report.composite(None), node: snapshot.node_fact() };
     let (action, after) = next(observed, snapshot.attempt.phase());
@@ -18,7 +21,7 @@ fn tick<'a>(snapshot: &ResourceSnapshot, report: &'a CompositeReport) -> Tick<'a
         after,
         outcome: Outcome::Done,
         drain_id: DrainId::new(Uuid::from_u128(600)),
-        pace: Pace { deadlines: Deadlines::default(), sweep: Duration::from_secs(30) },
+        pace: Pace { deadlines: Deadlines::default(), sweep: SWEEP, lease: LEASE },
         jitter: 0.5,
     }
 }
@@ -106,6 +109,27 @@ fn reaching_deleted_ends_the_deletion_and_frees_the_handle() {
     ));
     assert!(commit.writes.iter().any(|write| matches!(write, Write::DeletionUpdate(deletion) if deletion.state == DeletionState::Done)));
     assert_ne!(snapshot.resource.deletion_id, Some(DeletionId::new(Uuid::nil())));
+    assert_eq!(release(&commit).recheck, Recheck::After(LEASE), "its absence is proven again");
+}
+
+/// The history and the blockers of one whose agent dies again and again.
+#[test]
+fn flapping_is_a_blocker_of_its_own() {
+    let mut snapshot = mk_snapshot(Phase::Ready);
+    snapshot.attempt = snapshot.attempt.unsettled(Some(at(500)));
+    snapshot.node = Some(mk_node());
+    snapshot.now = at(1_100);
+    let left = run(&snapshot, &mk_report(false));
+    let attempt = left.writes.iter().find_map(|write| match write {
+        Write::AttemptUpdate(attempt) => Some(attempt.clone()),
+        _ => None,
+    });
+    snapshot.attempt = attempt.unwrap();
+    assert_eq!(snapshot.attempt.unsettled_since(), Some(at(500)), "Ready was too short");
+    snapshot.now = at(500 + 35 * 60);
+    let codes: Vec<_> =
+        blockers(&run(&snapshot, &mk_report(false))).iter().map(|found| found.code).collect();
+    assert_eq!(codes, [BlockerCode::Unsettled]);
 }
 
 #[test]
@@ -129,30 +153,12 @@ fn a_retried_attempt_is_followed_by_another() {
     assert_eq!((next.attempt(), next.phase()), (2, Phase::Pending));
     assert_eq!(next.resource_id(), snapshot.resource.id);
     assert_eq!(commit.wakes, [next.id()]);
+    let followed = commit.audit.iter().find(|entry| entry.subject_id == next.id().as_uuid());
+    assert_eq!(followed.unwrap().verb, "provisioned_resource.follow");
     let kinds: Vec<_> = commit.events.iter().map(|event| event.event_type).collect();
     assert_eq!(kinds, [EventType::Deleted, EventType::Requested]);
     assert!(commit.writes.iter().any(|write| matches!(write, Write::ResourceUpdate(resource)
         if resource.deleted_at.is_none() && resource.deletion_id.is_none())));
-}
-
-/// Invariant 2: whatever is seen at Deleted is a leak, recorded once.
-#[test]
-fn what_is_observed_at_deleted_is_a_leak_record() {
-    let snapshot = mk_snapshot(Phase::Deleted);
-    let leaks = |report: &CompositeReport| -> Vec<LeakRecordId> {
-        run(&snapshot, report)
-            .writes
-            .into_iter()
-            .filter_map(|write| match write {
-                Write::LeakInsert(leak) => Some(leak.id),
-                _ => None,
-            })
-            .collect()
-    };
-    let first = leaks(&mk_report(true));
-    assert_eq!(first.len(), 1);
-    assert_eq!(first, leaks(&mk_report(false)), "the same leak has the same id");
-    assert!(leaks(&CompositeReport::Absent).is_empty());
 }
 
 /// Invariant 15: the deadline raises a blocker that names node and deadline,
