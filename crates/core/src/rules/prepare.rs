@@ -2,6 +2,8 @@
 //! prolonged, the one it replaces revoked, and a node whose substrate is gone
 //! deregistered, so that a crash after this leaves nothing usable behind.
 
+use std::mem;
+
 use serde_json::json;
 
 use crate::audit::{Actor, AuditEntry, Subject};
@@ -10,9 +12,12 @@ use crate::error::{ErrorKind, Refusal};
 use crate::ids::{BootstrapTokenId, ClaimToken, Revision};
 use crate::node::DeregisteredHow;
 use crate::phase::NodeFact;
+use crate::placement::Placement;
 use crate::rules::drain;
 use crate::snapshot::ResourceSnapshot;
-use crate::token::{BootstrapToken, Carried, SecretHash, TokenKind, TokenPlan};
+use crate::token::{
+    self, BootstrapToken, Carried, SecretHash, TokenKind, TokenLifetimes, TokenPlan,
+};
 
 /// What a loop read before it acted; its writes hold only if that still stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +76,30 @@ pub fn fence(snapshot: &ResourceSnapshot, read: Read) -> Result<(), Refusal> {
 pub struct FreshToken {
     pub id: BootstrapTokenId,
     pub hash: SecretHash,
+}
+
+/// Looks again at what an intent rests on, in the decision that records it: the
+/// gate is open, and the token still asks for the same. Answers the plan with
+/// the times of now.
+pub fn confirm(
+    snapshot: &ResourceSnapshot,
+    intended: TokenPlan,
+    carried: Carried,
+    lifetimes: TokenLifetimes,
+) -> Result<TokenPlan, Refusal> {
+    let moved = |what: &str| {
+        let id = snapshot.attempt.id();
+        Refusal::new(ErrorKind::RevisionStale, format!("{what} of {id} changed since it was read"))
+    };
+    if !snapshot.placement.as_ref().is_some_and(Placement::is_ready) {
+        return Err(moved("the placement"));
+    }
+    let node = snapshot.node_fact();
+    let plan = token::plan(snapshot.token.as_ref(), carried, node, lifetimes, snapshot.now);
+    if mem::discriminant(&plan) != mem::discriminant(&intended) {
+        return Err(moved("the token"));
+    }
+    Ok(plan)
 }
 
 /// Writes what `plan` says. Empty for plans that need no record; `fresh` is

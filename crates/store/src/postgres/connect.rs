@@ -24,6 +24,12 @@ const CONNECT_PAUSE: Duration = Duration::from_millis(250);
 /// loop comes again by itself.
 const ACQUIRE_LIMIT: Duration = Duration::from_secs(3);
 
+/// A connection that was idle for longer is asked whether it still stands
+/// before it is used. Asking each time is a round trip more for every
+/// statement; one that broke within this time is found out by its first use,
+/// which says that the database is not available.
+const TRUSTED_FOR: Duration = Duration::from_secs(1);
+
 pub(crate) const SCHEMA_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
     version bigint NOT NULL PRIMARY KEY,
     name text COLLATE \"C\" NOT NULL,
@@ -52,6 +58,15 @@ impl Backend {
         let pool = PgPoolOptions::new()
             .max_connections(max_connections)
             .acquire_timeout(ACQUIRE_LIMIT)
+            .test_before_acquire(false)
+            .before_acquire(|connection, metadata| {
+                Box::pin(async move {
+                    if metadata.idle_for >= TRUSTED_FOR {
+                        connection.ping().await?;
+                    }
+                    Ok(true)
+                })
+            })
             .connect_with(options.clone())
             .await
             .map_err(|source| unreachable(&options, limit, Some(source)))?;

@@ -2,6 +2,8 @@
 //! written down before it. Reads no clock and does no I/O; ids and secrets
 //! that may be needed are drawn here.
 
+use std::time::Instant;
+
 use slipway_core::blocker::BlockerCode;
 use slipway_core::ids::BootstrapTokenId;
 use slipway_core::node::Node;
@@ -29,6 +31,10 @@ pub struct Planned {
     pub(super) after: Phase,
     pub(super) read: Read,
     pub(super) todo: Todo,
+    /// The hash of what we would render, if that can be rendered.
+    desired: Option<String>,
+    /// When the snapshot had been read.
+    read_at: Instant,
 }
 
 /// What a tick does outside.
@@ -69,6 +75,7 @@ impl Planned {
             node: snapshot.node_fact(),
         };
         let (action, after) = next(observed, snapshot.attempt.phase());
+        let hash = desired.as_ref().ok().cloned();
         let todo = match action {
             // The drain is a write to our own registry; it happens in the record.
             Action::DeregisterNode => keep_alive(&snapshot, &report, observed.composite),
@@ -85,7 +92,35 @@ impl Planned {
             },
         };
         let read = Read::of(&snapshot);
-        Self { snapshot, report, observed, action, after, read, todo }
+        let read_at = Instant::now();
+        Self { snapshot, report, observed, action, after, read, todo, desired: hash, read_at }
+    }
+
+    /// Goes on from what was read after the intent was recorded.
+    pub(super) fn prepared(&mut self, snapshot: ResourceSnapshot) {
+        self.read = Read::of(&snapshot);
+        self.snapshot = snapshot;
+        self.read_at = Instant::now();
+    }
+
+    /// Decides on what the apply answered, so that a substrate that is ready at
+    /// once needs no second look. One that could not be read afterwards says
+    /// nothing: what was seen before stands.
+    pub(super) fn applied(&mut self, report: CompositeReport) {
+        let composite = report.composite(self.desired.as_deref());
+        if self.action != Action::Apply || composite == Composite::Unknown {
+            return;
+        }
+        self.observed = Observed { composite, node: self.read.node };
+        self.after = next(self.observed, self.snapshot.attempt.phase()).1;
+        self.report = report;
+    }
+
+    /// The snapshot with the database's time of now, counted on from when it
+    /// was read. Never ahead of that clock: the count began after the reading.
+    pub(super) fn snapshot_now(&self) -> ResourceSnapshot {
+        let now = self.snapshot.now.plus(self.read_at.elapsed());
+        ResourceSnapshot { now, ..self.snapshot.clone() }
     }
 
     pub fn snapshot(&self) -> &ResourceSnapshot {
