@@ -2,6 +2,8 @@
 //! transaction that will write it. `now` is the database's clock, read after
 //! the lock was had.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -24,7 +26,7 @@ pub struct ResourceSnapshot {
     pub now: Timestamp,
     pub resource: Resource,
     pub attempt: ProvisionedResource,
-    pub blueprint: BlueprintVersion,
+    pub blueprint: Arc<BlueprintVersion>,
     /// `None` if the project is not (or no longer) assigned to a cluster.
     pub placement: Option<Placement>,
     /// The token that the attempt records.

@@ -14,7 +14,7 @@ use crate::error::Refusal;
 use crate::event::{Event, EventType, derive_id};
 use crate::ids::{DrainId, LeakRecordId, ProvisionedResourceId, Revision};
 use crate::observation::CompositeReport;
-use crate::phase::{Action, Composite, NodeFact, Observed, Phase};
+use crate::phase::{Action, Composite, NodeFact, Observed, Phase, next};
 use crate::provisioned_resource::ProvisionedResource;
 use crate::resource::Resource;
 use crate::rules::explain::deadline_of;
@@ -257,7 +257,10 @@ fn recheck(
     if attempt.phase().is_terminal() {
         return Recheck::Never;
     }
-    if attempt.phase() != before {
+    // What was seen asks for nothing more in the new phase either, so looking
+    // at it again at once would tell nothing new.
+    let settled = next(tick.observed, attempt.phase()) == (Action::Noop, attempt.phase());
+    if attempt.phase() != before && !settled {
         return Recheck::Now;
     }
     // Spread over ±25 %, so that what was declared together is not swept together.

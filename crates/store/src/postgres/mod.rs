@@ -6,6 +6,7 @@
 mod dialect;
 pub(crate) mod connect;
 mod given;
+mod kept;
 mod record;
 
 #[path = "../shared/batch.rs"]

@@ -123,8 +123,9 @@ pub(super) async fn record(
         .bind(column!(Option<&str>, |p| p.audit.map(|entry| entry.verb)))
         .bind(column!(Option<Json<&serde_json::Value>>, |p| p.audit.map(|e| Json(&e.details))))
         .bind(ProvisionedResourceId::KIND);
-    let mut connection = backend.writer().await?;
+    let mut connection = backend.recorder().await?;
     let written = query.fetch_all(&mut *connection).await?;
+    backend.recorded(connection);
     let ids = written.iter().map(|row| row.try_get("id").map(ProvisionedResourceId::new));
     Ok(ids.collect::<Result<_, sqlx::Error>>()?)
 }

@@ -23,7 +23,7 @@ use slipway_core::snapshot::ResourceSnapshot;
 use slipway_render::local_node;
 
 use super::Engines;
-use super::plan::{Planned, Todo};
+use super::plan::{Decision, Planned, Todo};
 use crate::Context;
 use crate::ports::store;
 
@@ -79,10 +79,9 @@ impl Batch<'_> {
     ) -> Prepared {
         let (mut planned, mut ended) = (Vec::new(), Vec::new());
         for (snapshot, report) in seen {
-            let kept = snapshot.clone();
-            match isolated(|| Planned::new(self.context, self.engines, snapshot, report)) {
-                Ok(plan) => planned.push(plan),
-                Err(panicked) => ended.push((kept, Ticked::Failed(panicked))),
+            match isolated(|| Decision::on(self.context, self.engines, &snapshot, &report)) {
+                Ok(decision) => planned.push(Planned::new(snapshot, report, decision)),
+                Err(panicked) => ended.push((snapshot, Ticked::Failed(panicked))),
             }
         }
         (planned, ended)
@@ -217,13 +216,14 @@ impl Batch<'_> {
         let entropy = &self.context.entropy;
         let (mut ended, mut open) = (Vec::with_capacity(acted.len()), HashMap::new());
         let mut records = Vec::with_capacity(acted.len());
-        for (planned, outcome) in acted {
+        for (mut planned, outcome) in acted {
+            planned.bring_to_now();
             let (drain_id, jitter) = (DrainId::new(entropy.uuid()), entropy.jitter());
             let acted = Acted { planned, outcome, drain_id, jitter };
             // What was read is as fresh as the claim. What it leads to is written
             // if nothing moved since, and asked of the locked rows otherwise.
-            let snapshot = acted.planned.snapshot_now();
-            match self.commit(&acted, &snapshot) {
+            let snapshot = &acted.planned.snapshot;
+            match self.commit(&acted, snapshot) {
                 Err(refusal) => {
                     let ticked = Ticked::of(&refusal.into());
                     ended.push((acted.planned.snapshot, ticked));

@@ -61,14 +61,25 @@ pub(super) struct Intent {
     pub(super) fresh: Option<FreshToken>,
 }
 
-impl Planned {
-    pub(super) fn new(
+/// What is to be done about one resource, before it is bound to what it was
+/// decided on.
+#[derive(Debug)]
+pub(super) struct Decision {
+    observed: Observed,
+    action: Action,
+    after: Phase,
+    todo: Todo,
+    desired: Option<String>,
+}
+
+impl Decision {
+    pub(super) fn on(
         context: &Context,
         engines: &Engines,
-        snapshot: ResourceSnapshot,
-        report: CompositeReport,
+        snapshot: &ResourceSnapshot,
+        report: &CompositeReport,
     ) -> Self {
-        let desired = local_node::owned(&snapshot, &engines.node_settings);
+        let desired = local_node::owned(snapshot, &engines.node_settings);
         let desired = desired.map(|owned| owned_hash(&owned)).map_err(|error| error.to_string());
         let observed = Observed {
             composite: report.composite(desired.as_deref().ok()),
@@ -78,22 +89,32 @@ impl Planned {
         let hash = desired.as_ref().ok().cloned();
         let todo = match action {
             // The drain is a write to our own registry; it happens in the record.
-            Action::DeregisterNode => keep_alive(&snapshot, &report, observed.composite),
+            Action::DeregisterNode => keep_alive(snapshot, report, observed.composite),
             Action::Noop => Todo::Nothing(Outcome::Done),
             Action::Apply => match desired {
-                Ok(_) => apply(context, engines, &snapshot, &report, observed.composite),
+                Ok(_) => apply(context, engines, snapshot, report, observed.composite),
                 // Checked before a token is minted for it.
                 Err(problem) => held(BlockerCode::ParameterValuesInvalid, problem),
             },
-            Action::DeleteSubstrate => match (address(&snapshot), report.live()) {
+            Action::DeleteSubstrate => match (address(snapshot), report.live()) {
                 (Some(address), Some(live)) => Todo::Delete { address, uid: live.uid.clone() },
                 // Only a composite that was seen is deleted, so this is not reached.
                 _ => Todo::Nothing(Outcome::Done),
             },
         };
-        let read = Read::of(&snapshot);
-        let read_at = Instant::now();
-        Self { snapshot, report, observed, action, after, read, todo, desired: hash, read_at }
+        Self { observed, action, after, todo, desired: hash }
+    }
+}
+
+impl Planned {
+    pub(super) fn new(
+        snapshot: ResourceSnapshot,
+        report: CompositeReport,
+        decision: Decision,
+    ) -> Self {
+        let Decision { observed, action, after, todo, desired } = decision;
+        let (read, read_at) = (Read::of(&snapshot), Instant::now());
+        Self { snapshot, report, observed, action, after, read, todo, desired, read_at }
     }
 
     /// Goes on from what was read after the intent was recorded.
@@ -116,11 +137,13 @@ impl Planned {
         self.report = report;
     }
 
-    /// The snapshot with the database's time of now, counted on from when it
-    /// was read. Never ahead of that clock: the count began after the reading.
-    pub(super) fn snapshot_now(&self) -> ResourceSnapshot {
-        let now = self.snapshot.now.plus(self.read_at.elapsed());
-        ResourceSnapshot { now, ..self.snapshot.clone() }
+    /// Brings the snapshot's time to the database's time of now, counted on
+    /// from when it was read. Never ahead of that clock: the count began after
+    /// the reading.
+    pub(super) fn bring_to_now(&mut self) {
+        let looked = Instant::now();
+        self.snapshot.now = self.snapshot.now.plus(looked.duration_since(self.read_at));
+        self.read_at = looked;
     }
 
     pub fn snapshot(&self) -> &ResourceSnapshot {
