@@ -8,6 +8,7 @@ mod declarations;
 mod leaks;
 mod lifecycle;
 mod lists;
+mod records;
 mod renewals;
 mod suite;
 mod tasks;
