@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    aborts, batches, claims, decisions, declarations, leaks, lifecycle, lists, records, renewals, tasks,
+    aborts, batches, claims, decisions, declarations, leaks, lifecycle, lists, records, renewals,
+    tasks,
 };
 use crate::ports::Store;
 use crate::testing::world::World;
