@@ -179,3 +179,41 @@ impl Commit {
             && self.wakes.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{mk_attempt, mk_node, mk_snapshot};
+
+    /// Only what is guarded by the row of the attempt goes without a lock.
+    #[test]
+    fn a_record_writes_its_own_row_and_nothing_else() {
+        let attempt = mk_attempt(Phase::Enrolling);
+        let (id, revision) = (attempt.id(), attempt.revision());
+        let release = Write::Release(Release {
+            attempt: id,
+            claim_token: ClaimToken(1),
+            recheck: Recheck::Now,
+            failures: 0,
+        });
+        let of = |writes: Vec<Write>| {
+            Recorded::new(id, revision, Commit { writes, ..Commit::default() }).is_some()
+        };
+        let seen = Write::ObservedReplace(id, Value::Null);
+        assert!(of(vec![release.clone()]));
+        assert!(of(vec![seen.clone(), release.clone()]));
+        assert!(of(vec![Write::AttemptUpdate(attempt), release.clone()]));
+        assert!(!of(vec![seen]), "the claim is given back with it");
+        assert!(!of(vec![release.clone(), release.clone()]));
+        let resource = mk_snapshot(Phase::Ready).resource;
+        for other in [
+            Write::NodeUpdate(mk_node()),
+            Write::ResourceUpdate(resource),
+            Write::BlockersReplace(id, Vec::new()),
+        ] {
+            assert!(!of(vec![other.clone(), release.clone()]), "{other:?}");
+        }
+        let woken = Commit { writes: vec![release], wakes: vec![id], ..Commit::default() };
+        assert!(Recorded::new(id, revision, woken).is_none());
+    }
+}

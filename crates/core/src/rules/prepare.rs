@@ -198,6 +198,38 @@ mod tests {
 
     const MINT: TokenPlan = TokenPlan::Mint { expires_at: at(2_000), hard_expires_at: at(9_000) };
 
+    /// Invariant 5: the gate is asked in the decision that records the intent.
+    #[test]
+    fn an_intent_whose_grounds_moved_is_refused() {
+        let lifetimes = TokenLifetimes::default();
+        let asked = |snapshot: &ResourceSnapshot| {
+            confirm(snapshot, MINT, Carried::NoObject, lifetimes).map_err(|refusal| refusal.kind)
+        };
+        let good = mk_snapshot(Phase::Pending);
+        assert!(matches!(asked(&good), Ok(TokenPlan::Mint { .. })));
+        let unplaced = ResourceSnapshot { placement: None, ..good.clone() };
+        assert_eq!(asked(&unplaced), Err(ErrorKind::RevisionStale));
+        // The token is in place by now, so that nothing is to be minted.
+        let token = mk_token(1_000, 90_000, 90_000);
+        let carried = Carried::Token { id: token.id, hash: token.hash };
+        let minted = ResourceSnapshot { token: Some(token), ..good };
+        let refusal = confirm(&minted, MINT, carried, lifetimes).unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::RevisionStale);
+    }
+
+    /// What the loop goes on with is what it would read.
+    #[test]
+    fn a_snapshot_follows_the_commit_that_was_written() {
+        let mut snapshot = mk_snapshot(Phase::Pending);
+        snapshot.node = Some(mk_node());
+        let commit = run(&snapshot, MINT, Carried::NoObject);
+        let after = snapshot.after(&commit);
+        assert_eq!(Read::of(&after), read(&snapshot).after(&commit));
+        assert_eq!(after.attempt.bootstrap_token_id(), Some(FRESH));
+        assert_eq!(after.token.map(|token| token.id), Some(FRESH));
+        assert!(after.node.is_some_and(|node| !node.is_registered()));
+    }
+
     /// Invariant 10: the old token is revoked in the transaction that mints.
     #[test]
     fn minting_revokes_the_unused_token_and_records_the_new_one() {
