@@ -262,14 +262,14 @@ impl ResourceLoop {
     async fn act(
         &self,
         batch: Batch<'_>,
-        planned: Planned,
+        mut planned: Planned,
     ) -> Result<(Planned, Outcome), (ResourceSnapshot, Ticked)> {
         let _turn = match planned.acts() {
             // It is closed by nobody; if it were, the lease still stands guard.
             true => self.actions.acquire().await.ok(),
             false => None,
         };
-        match AssertUnwindSafe(batch.act(&planned)).catch_unwind().await {
+        match AssertUnwindSafe(batch.act(&mut planned)).catch_unwind().await {
             Ok(Some(outcome)) => Ok((planned, outcome)),
             Ok(None) => Err((planned.snapshot().clone(), Ticked::Expiring)),
             Err(_) => {

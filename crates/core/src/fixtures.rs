@@ -1,6 +1,7 @@
 //! Builders for tests: one valid thing of each kind, to be varied by the test.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -114,7 +115,7 @@ pub fn mk_snapshot(phase: Phase) -> ResourceSnapshot {
             updated_at: at(800),
         },
         attempt,
-        blueprint: mk_blueprint(),
+        blueprint: Arc::new(mk_blueprint()),
         placement: Some(mk_placement()),
         token: None,
         presented: None,

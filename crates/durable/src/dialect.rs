@@ -16,6 +16,7 @@
 /// | `(plus_micros "$2")` | adds a parameter of microseconds to a time |
 /// | `greatest`, `least` | functions of several values |
 /// | `for_update`, `for_share` | row locks; SQLite has one writer and needs none |
+/// | `(for_update_of "a")` | the same for one table of a join |
 /// | `skip_locked` | a row lock for update that passes over locked rows |
 /// | `(one_of "$1")` | membership in a list parameter |
 /// | `picked_from`, `picked_end` | membership in a subquery that runs exactly once |
@@ -57,6 +58,12 @@ macro_rules! fragment {
         " FOR NO KEY UPDATE"
     };
     (sqlite, for_update) => {
+        ""
+    };
+    (postgres, (for_update_of $table:literal)) => {
+        concat!(" FOR NO KEY UPDATE OF ", $table)
+    };
+    (sqlite, (for_update_of $table:literal)) => {
         ""
     };
     (postgres, for_share) => {

@@ -14,6 +14,7 @@ mod open;
 mod directory;
 mod migration;
 
+mod blueprints;
 mod failure;
 mod fault;
 mod id_list;

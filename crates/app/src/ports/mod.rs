@@ -4,6 +4,7 @@
 pub mod clock;
 pub mod lanes;
 pub mod leaks;
+pub mod record;
 pub mod renewal;
 pub mod store;
 pub mod substrate;
@@ -12,6 +13,7 @@ pub mod tasks;
 pub use clock::{Clock, Entropy};
 pub use lanes::LaneStore;
 pub use leaks::LeakStore;
+pub use record::RecordStore;
 pub use renewal::RenewalStore;
 pub use store::Store;
 pub use substrate::Substrate;

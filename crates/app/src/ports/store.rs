@@ -5,7 +5,6 @@
 //! method hands out a transaction, and no I/O but the database's happens
 //! inside one. The rest are reads, and the few writes that decide nothing.
 
-use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -23,7 +22,7 @@ use slipway_core::time::Timestamp;
 use slipway_core::token::SecretHash;
 use uuid::Uuid;
 
-use super::{LaneStore, LeakStore, RenewalStore, TaskStore};
+use super::{LaneStore, LeakStore, RecordStore, RenewalStore, TaskStore};
 use crate::seed::Seed;
 
 /// Names the resource that a decision is about. Each of them leads to the same
@@ -151,9 +150,7 @@ pub struct Heartbeat {
 
 /// The database, as the application sees it.
 #[async_trait]
-pub trait Store:
-    LaneStore + LeakStore + RenewalStore + TaskStore + fmt::Debug + Send + Sync
-{
+pub trait Store: LaneStore + LeakStore + RecordStore + RenewalStore + TaskStore {
     /// The database answers.
     async fn ping(&self) -> Result<(), Error>;
 

@@ -73,9 +73,10 @@ pub trait Substrate: fmt::Debug + Send + Sync {
     /// fail as a whole: what could not be read is Unknown.
     async fn observe(&self, addresses: &[Address]) -> Vec<CompositeReport>;
 
-    /// Creates the composite or brings it to what is rendered. Looks up first;
-    /// refuses an object of another installation.
-    async fn apply(&self, composite: &RenderedComposite) -> Result<(), Error>;
+    /// Creates the composite or brings it to what is rendered, and answers what
+    /// is there then: what is up at once need not be looked at again to be
+    /// known up. Looks up first; refuses an object of another installation.
+    async fn apply(&self, composite: &RenderedComposite) -> Result<CompositeReport, Error>;
 
     /// Begins or continues the deletion of the object with this uid. An absent
     /// object is success, an object with another uid a conflict.

@@ -14,7 +14,7 @@ use crate::error::Refusal;
 use crate::event::{Event, EventType};
 use crate::ids::{DrainId, ProvisionedResourceId, Revision};
 use crate::observation::CompositeReport;
-use crate::phase::{Action, Composite, NodeFact, Observed, Phase};
+use crate::phase::{Action, Composite, NodeFact, Observed, Phase, next};
 use crate::provisioned_resource::ProvisionedResource;
 use crate::resource::Resource;
 use crate::rules::explain::deadline_of;
@@ -267,7 +267,11 @@ fn recheck(
         Phase::Failed => return Recheck::Never,
         // Whoever holds an older claim may act until then.
         Phase::Deleted if before != Phase::Deleted => return Recheck::After(tick.pace.lease),
-        phase if phase != before => return Recheck::Now,
+        // What was seen may ask for nothing more in the new phase either; then
+        // looking at it again at once would tell nothing new.
+        phase if phase != before && next(tick.observed, phase) != (Action::Noop, phase) => {
+            return Recheck::Now;
+        }
         _ => {}
     }
     if failures > 0 {

@@ -7,7 +7,9 @@ use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, Transaction};
 use tokio::time::{Instant, timeout_at};
 
+use super::kept::Kept;
 use super::{Connection, Db, transaction};
+use crate::blueprints::Blueprints;
 use crate::config::OpenError;
 use crate::migration::{Migration, MigrationError, Scripts};
 use crate::retry::retried;
@@ -24,6 +26,12 @@ const CONNECT_PAUSE: Duration = Duration::from_millis(250);
 /// loop comes again by itself.
 const ACQUIRE_LIMIT: Duration = Duration::from_secs(3);
 
+/// A connection that was idle for longer is asked whether it still stands
+/// before it is used. Asking each time is a round trip more for every
+/// statement; one that broke within this time is found out by its first use,
+/// which says that the database is not available.
+pub(super) const TRUSTED_FOR: Duration = Duration::from_secs(1);
+
 pub(crate) const SCHEMA_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
     version bigint NOT NULL PRIMARY KEY,
     name text COLLATE \"C\" NOT NULL,
@@ -35,6 +43,8 @@ pub(crate) const SCHEMA_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_mi
 #[derive(Debug)]
 pub(crate) struct Backend {
     pool: PgPool,
+    kept: Kept,
+    blueprints: Blueprints,
 }
 
 impl Backend {
@@ -52,10 +62,23 @@ impl Backend {
         let pool = PgPoolOptions::new()
             .max_connections(max_connections)
             .acquire_timeout(ACQUIRE_LIMIT)
+            .test_before_acquire(false)
+            .before_acquire(|connection, metadata| {
+                Box::pin(async move {
+                    if metadata.idle_for >= TRUSTED_FOR {
+                        connection.ping().await?;
+                    }
+                    Ok(true)
+                })
+            })
             .connect_with(options.clone())
             .await
             .map_err(|source| unreachable(&options, limit, Some(source)))?;
-        Ok(Self { pool })
+        Ok(Self { pool, kept: Kept::new(max_connections), blueprints: Blueprints::default() })
+    }
+
+    pub(crate) fn blueprints(&self) -> &Blueprints {
+        &self.blueprints
     }
 
     /// A write transaction.
@@ -73,6 +96,15 @@ impl Backend {
         self.pool.acquire().await
     }
 
+    /// The connection for one record; to be handed back if it succeeded.
+    pub(super) async fn recorder(&self) -> Result<PoolConnection<Db>, sqlx::Error> {
+        self.kept.take(&self.pool).await
+    }
+
+    pub(super) fn recorded(&self, connection: PoolConnection<Db>) {
+        self.kept.give_back(connection);
+    }
+
     /// A connection for one reading statement.
     pub(crate) async fn reader(&self) -> Result<PoolConnection<Db>, sqlx::Error> {
         self.pool.acquire().await
@@ -84,16 +116,24 @@ impl Backend {
 /// 10 s of waiting for one means the same. The isolation is pinned because a
 /// server-wide default of another level would break the locking rules.
 ///
-/// Joins are done in the order in which they are written, which goes along
-/// keys: choosing an order for the eight tables of a snapshot took the planner
-/// longer than reading them. (Plans that are made once and kept were tried and
-/// were slower, probably because some were made while a table was empty.)
+/// A statement is planned once for each connection and the plan kept: planning
+/// the record of a tick takes longer than doing it, and with parameters that
+/// are arrays the planner would do it every time. A plan that is kept may have
+/// been made while a table was empty, so it must not depend on how full that
+/// was: joins go in the order in which they are written, along keys, by nested
+/// loops and indexes. No statement of ours wants another plan; none is worth
+/// compiling.
 fn with_limits(options: PgConnectOptions) -> PgConnectOptions {
     options.application_name("slipway").options([
         ("statement_timeout", "30s"),
         ("lock_timeout", "10s"),
         ("default_transaction_isolation", "read committed"),
         ("join_collapse_limit", "1"),
+        ("plan_cache_mode", "force_generic_plan"),
+        ("enable_hashjoin", "off"),
+        ("enable_mergejoin", "off"),
+        ("enable_seqscan", "off"),
+        ("jit", "off"),
     ])
 }
 

@@ -6,6 +6,8 @@
 mod dialect;
 pub(crate) mod connect;
 mod given;
+mod kept;
+mod record;
 
 #[path = "../shared/batch.rs"]
 mod batch;
@@ -41,6 +43,8 @@ mod port;
 mod presented;
 #[path = "../shared/reads.rs"]
 mod reads;
+#[path = "../shared/recorded.rs"]
+mod recorded;
 #[path = "../shared/renewal.rs"]
 mod renewal;
 #[path = "../shared/rows.rs"]

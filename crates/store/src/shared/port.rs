@@ -1,15 +1,17 @@
 //! The port, method by method. Each calls the function that does it, runs it
 //! again where the database asks for that, and translates the failure.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use slipway_app::ports::RecordStore;
 use slipway_app::ports::store::{
     ApiKey, Claimed, CorruptRow, Decided, DeclareKey, DeclareRule, Error, Heartbeat, HistoryLine,
     Page, PositionedEvent, ResourceFilter, ResourceKey, ResourceRule, Store,
 };
 use slipway_app::seed::Seed;
-use slipway_core::commit::Release;
+use slipway_core::commit::{Recorded, Release};
 use slipway_core::deletion::Deletion;
 use slipway_core::ids::{
     ClusterId, DeletionId, InstallationId, Lane, NodeId, ProvisionedResourceId, ResourceId,
@@ -17,9 +19,27 @@ use slipway_core::ids::{
 use slipway_core::node::Node;
 use slipway_core::snapshot::ResourceSnapshot;
 
-use super::{Backend, batch, claims, decide, installation, keys, outbox, reads, seed};
+use super::{Backend, batch, claims, decide, installation, keys, outbox, reads, record, seed};
 use crate::failure::Failure;
 use crate::retry::retried;
+
+#[async_trait]
+impl RecordStore for Backend {
+    async fn attempt_record(
+        &self,
+        records: &[Recorded],
+    ) -> Result<HashSet<ProvisionedResourceId>, Error> {
+        match retried!(record::record(self, records)) {
+            Ok(recorded) => Ok(recorded),
+            // Nothing was written; whose fault it is is found under lock, one by one.
+            Err(failure) if failure.may_be_of_one_row() => {
+                tracing::debug!(?failure, rows = records.len(), "records failed together");
+                Ok(HashSet::new())
+            }
+            Err(failure) => Err(failure.into()),
+        }
+    }
+}
 
 #[async_trait]
 impl Store for Backend {

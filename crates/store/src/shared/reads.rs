@@ -25,7 +25,7 @@ pub(super) async fn attempt_load(
     ids: &[ProvisionedResourceId],
 ) -> Result<Snapshots, Failure> {
     let mut transaction = backend.begin_read().await?;
-    let loaded = snapshot::load(&mut transaction, ids).await?;
+    let loaded = snapshot::load(backend, &mut transaction, ids).await?;
     transaction.rollback().await?;
     Ok(loaded
         .into_iter()
@@ -51,7 +51,7 @@ pub(super) async fn resource_fetch(
         return Ok(None);
     };
     let attempt = ProvisionedResourceId::new(current.try_get("id")?);
-    let loaded = snapshot::load(&mut transaction, &[attempt]).await?;
+    let loaded = snapshot::load(backend, &mut transaction, &[attempt]).await?;
     transaction.rollback().await?;
     loaded
         .into_iter()
@@ -100,7 +100,7 @@ pub(super) async fn resource_list(
         .iter()
         .map(|row| row.try_get("id").map(ProvisionedResourceId::new))
         .collect::<Result<_, _>>()?;
-    let loaded = snapshot::load(&mut transaction, &ids).await?;
+    let loaded = snapshot::load(backend, &mut transaction, &ids).await?;
     transaction.rollback().await?;
     Ok(loaded
         .into_iter()
@@ -154,7 +154,8 @@ pub(super) async fn deletion_fetch(
     match row {
         None => Ok(None),
         Some(row) => {
-            rows::deletion(&row).map_err(|fault| Failure::Corrupt { id: id.as_uuid(), fault })
+            let failure = |fault| Failure::Corrupt { id: id.as_uuid(), fault };
+            rows::deletion(&row).map(Some).map_err(failure)
         }
     }
 }
@@ -174,7 +175,7 @@ pub(super) async fn deletion_list(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(readable(DeletionId::KIND, "d_id", &found, rows::deletion).flatten().collect())
+    Ok(readable(DeletionId::KIND, "d_id", &found, rows::deletion).collect())
 }
 
 pub(super) async fn node_fetch(backend: &Backend, id: NodeId) -> Result<Option<Node>, Failure> {

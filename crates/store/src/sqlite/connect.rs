@@ -15,6 +15,7 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions as _, Connection as _, Transaction};
 
 use super::{Connection, Db, transaction};
+use crate::blueprints::Blueprints;
 use crate::config::OpenError;
 use crate::directory::{DirectoryError, DirectoryLock};
 use crate::migration::{Migration, Scripts};
@@ -39,6 +40,7 @@ pub(crate) const SCHEMA_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_mi
 pub(crate) struct Backend {
     writer: SqlitePool,
     readers: SqlitePool,
+    blueprints: Blueprints,
     _lock: DirectoryLock,
 }
 
@@ -56,7 +58,11 @@ impl Backend {
             .connect_with(options.pragma("query_only", "on"))
             .await
             .map_err(OpenError::Sqlite)?;
-        Ok(Self { writer, readers, _lock: lock })
+        Ok(Self { writer, readers, blueprints: Blueprints::default(), _lock: lock })
+    }
+
+    pub(crate) fn blueprints(&self) -> &Blueprints {
+        &self.blueprints
     }
 
     /// A write transaction, alone in the database from its first statement.

@@ -6,6 +6,7 @@
 mod dialect;
 pub(crate) mod connect;
 mod given;
+mod record;
 
 #[path = "../shared/batch.rs"]
 mod batch;
@@ -41,6 +42,8 @@ mod port;
 mod presented;
 #[path = "../shared/reads.rs"]
 mod reads;
+#[path = "../shared/recorded.rs"]
+mod recorded;
 #[path = "../shared/renewal.rs"]
 mod renewal;
 #[path = "../shared/rows.rs"]

@@ -117,9 +117,13 @@ impl Substrate for LocalSubstrate {
         })
     }
 
-    async fn apply(&self, composite: &RenderedComposite) -> Result<(), Error> {
+    async fn apply(&self, composite: &RenderedComposite) -> Result<CompositeReport, Error> {
         let composite = composite.clone();
-        self.blocking(move |inner, attended| inner.apply(&composite, attended)).await?
+        self.blocking(move |inner, attended| {
+            inner.apply(&composite, attended)?;
+            Ok(inner.seen(&composite))
+        })
+        .await?
     }
 
     async fn delete(&self, address: &Address, uid: &str) -> Result<(), Error> {
@@ -223,6 +227,21 @@ impl Inner {
                     }
                 }
             }
+        }
+    }
+
+    /// What is there of a composite that was just applied.
+    fn seen(&self, composite: &RenderedComposite) -> CompositeReport {
+        let labels = &composite.expose_object()["metadata"]["labels"];
+        let label = labels[composite::LABEL_PROVISIONED_RESOURCE].as_str();
+        match label.and_then(|label| label.parse().ok()) {
+            Some(provisioned_resource_id) => self.report(&Address {
+                provisioned_resource_id,
+                namespace: composite.namespace().to_owned(),
+                name: composite.name().to_owned(),
+                substrate_uid: None,
+            }),
+            None => CompositeReport::Unknown { reason: "its label names no resource".to_owned() },
         }
     }
 

@@ -4,6 +4,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, fcntl_lock};
@@ -282,7 +283,7 @@ fn mk_snapshot() -> ResourceSnapshot {
             updated_at: moment,
         },
         attempt,
-        blueprint: BlueprintVersion {
+        blueprint: Arc::new(BlueprintVersion {
             id: BlueprintVersionId::new(Uuid::from_u128(13)),
             blueprint_id: BlueprintId::new(Uuid::from_u128(15)),
             slug: "local-node".to_owned(),
@@ -292,7 +293,7 @@ fn mk_snapshot() -> ResourceSnapshot {
             injection_strategy: InjectionStrategy::CloudInitUserData,
             mesh_role: MeshRole::Node,
             provider_kinds: vec!["local".to_owned()],
-        },
+        }),
         placement: None,
         token: None,
         presented: None,

@@ -9,6 +9,7 @@ mod leaks;
 mod lifecycle;
 mod lists;
 mod proofs;
+mod records;
 mod renewals;
 mod suite;
 mod tasks;

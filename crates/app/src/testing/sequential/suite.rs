@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    aborts, batches, claims, decisions, declarations, leaks, lifecycle, lists, proofs, renewals,
-    tasks,
+    aborts, batches, claims, decisions, declarations, leaks, lifecycle, lists, proofs, records,
+    renewals, tasks,
 };
 use crate::ports::Store;
 use crate::testing::world::World;
@@ -47,6 +47,11 @@ pub async fn conformance(store: Arc<dyn Store>) {
     renewals::a_stale_claim_is_not_renewed(&world).await;
     renewals::a_claim_given_back_is_not_renewed(&world).await;
     renewals::a_wake_outlives_a_renewal(&world).await;
+
+    records::a_record_is_written_whole_and_gives_the_claim_back(&world).await;
+    records::a_record_misses_whatever_it_did_not_see(&world).await;
+    records::a_record_that_misses_takes_no_other_with_it(&world).await;
+    records::nobody_claims_what_is_being_decided(&world).await;
 
     lifecycle::a_resource_walks_to_ready_and_out_again(&world).await;
     lifecycle::a_lost_answer_to_register_is_given_again(&world).await;

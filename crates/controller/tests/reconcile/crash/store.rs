@@ -8,7 +8,7 @@
 //! before them nothing is held, and a fault there is the one after the commit
 //! before. Reads are no passages, nor are heartbeats, which decide nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ use slipway_app::ports::store::{
     ApiKey, Claimed, CorruptRow, Decided, DeclareKey, DeclareRule, Error, Heartbeat, HistoryLine,
     Page, PositionedEvent, ResourceFilter, ResourceKey, ResourceRule,
 };
-use slipway_app::ports::{LaneStore, RenewalStore, Store};
+use slipway_app::ports::{LaneStore, RecordStore, RenewalStore, Store};
 use slipway_app::seed::Seed;
-use slipway_core::commit::{Commit, Release, Write};
+use slipway_core::commit::{Commit, Recorded, Release, Write};
 use slipway_core::deletion::Deletion;
 use slipway_core::ids::{
     ClusterId, DeletionId, InstallationId, Lane, NodeId, ProvisionedResourceId, ResourceId,
@@ -130,6 +130,35 @@ impl RenewalStore for FatedStore {
     ) -> Result<Vec<ProvisionedResourceId>, Error> {
         self.fate.alive().await;
         self.inner.attempt_renew(worker, claims, self.lease).await
+    }
+}
+
+#[async_trait]
+impl RecordStore for FatedStore {
+    async fn attempt_record(
+        &self,
+        records: &[Recorded],
+    ) -> Result<HashSet<ProvisionedResourceId>, Error> {
+        self.fate.alive().await;
+        // What misses its condition is decided under lock, and met there.
+        let names: BTreeSet<_> = records.iter().map(|r| names::of_commit(r.commit())).collect();
+        for name in &names {
+            match self.fate.meet(format!("{name}/before")) {
+                Some(Fault::Crash) => self.fate.die().await,
+                Some(Fault::Fail | Fault::Twice) => return Err(lost()),
+                None => {}
+            }
+        }
+        let recorded = self.inner.attempt_record(records).await?;
+        let done = || records.iter().filter(|record| recorded.contains(&record.attempt()));
+        for record in done() {
+            self.note(record.commit());
+        }
+        let names: BTreeSet<_> = done().map(|record| names::of_commit(record.commit())).collect();
+        for name in names {
+            self.after(&name).await?;
+        }
+        Ok(recorded)
     }
 }
 
