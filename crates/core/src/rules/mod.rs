@@ -3,6 +3,7 @@
 //! run inside the store's transaction and may run twice (a deadlock is
 //! retried), so they must not do anything but compute.
 
+pub mod control;
 pub mod declare;
 pub mod delete;
 pub mod drain;
