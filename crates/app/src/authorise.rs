@@ -46,6 +46,9 @@ pub enum Verb {
     LeakFind,
     LeakResolve,
     LeakRemove,
+    ControlRead,
+    ControlFreeze,
+    ControlResume,
 }
 
 /// Answers the actor under which the change is audited, or refuses.

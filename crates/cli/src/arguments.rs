@@ -1,11 +1,14 @@
 //! The command line as data. Says what can be asked, does nothing.
 
+mod control;
+
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 use slipway_core::secret::Secret;
 
+pub(crate) use self::control::{FreezeArguments, ReasonArguments};
 use crate::exit::EXIT_CODES;
 
 /// What every command of the client takes.
@@ -61,6 +64,21 @@ pub enum Command {
     /// What stands outside and no row claims, and the reverse: list, find, resolve, remove
     #[command(after_help = EXIT_CODES, args_conflicts_with_subcommands = true)]
     Leaks(LeaksArguments),
+    /// Change nothing outside for a while: no apply, no drain, no delete; observing goes on
+    #[command(after_help = EXIT_CODES)]
+    Freeze(FreezeArguments),
+    /// Lift a freeze before its end; everything goes on at once
+    #[command(after_help = EXIT_CODES)]
+    Unfreeze(ReasonArguments),
+    /// Act again after a start that only observed, for instance on a restored database
+    #[command(after_help = EXIT_CODES)]
+    Resume(ReasonArguments),
+    /// The mode of the installation: acting, frozen or observing, and which replicas obey it
+    #[command(after_help = EXIT_CODES)]
+    Status,
+    /// What would be done if it were not frozen or only observing
+    #[command(after_help = EXIT_CODES)]
+    Plan(PageArguments),
     /// Run the whole story on this machine, check it, and leave no process and no file behind
     #[command(after_help = EXIT_CODES)]
     Demo(DemoArguments),

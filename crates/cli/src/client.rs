@@ -9,7 +9,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use slipway_core::secret::Secret;
 use slipway_wire::api::{
-    DeclareResource, Deletion, Event, Explanation, ForceDrain, HELD_ROWS, Node, Resource, Retry,
+    Control, DeclareResource, Deletion, Event, Explanation, ForceDrain, HELD_ROWS, Node, PLAN_OPEN,
+    PlanLine, PutFreeze, Resource, Resume, Retry,
 };
 use slipway_wire::leaks::{Leak, LeakLook, LeakReason};
 use slipway_wire::problem::Problem;
@@ -27,6 +28,8 @@ const PAGE: u32 = 500;
 pub(crate) struct Listed<T> {
     pub(crate) items: Vec<T>,
     pub(crate) held: Vec<String>,
+    /// Of a plan: how much the server has yet to look at.
+    pub(crate) open: u64,
 }
 
 /// Which resources to list.
@@ -188,6 +191,28 @@ impl Client {
         self.decode(self.request(Method::POST, &["leaks", id, "remove"]).json(&body)).await
     }
 
+    pub(crate) async fn control_get(&self) -> Result<Control, Error> {
+        self.decode(self.request(Method::GET, &["control"])).await
+    }
+
+    pub(crate) async fn freeze_put(&self, body: &PutFreeze) -> Result<Control, Error> {
+        self.decode(self.request(Method::PUT, &["control", "freeze"]).json(body)).await
+    }
+
+    pub(crate) async fn freeze_delete(&self, reason: &str) -> Result<Control, Error> {
+        let request = self.request(Method::DELETE, &["control", "freeze"]);
+        self.decode(request.query(&[("reason", reason)])).await
+    }
+
+    pub(crate) async fn resume(&self, reason: &str) -> Result<Control, Error> {
+        let body = Resume { reason: reason.to_owned() };
+        self.decode(self.request(Method::POST, &["control", "resume"]).json(&body)).await
+    }
+
+    pub(crate) async fn plan_list(&self, limit: Option<u32>) -> Result<Listed<PlanLine>, Error> {
+        self.list("control/plan", Vec::new(), limit).await
+    }
+
     async fn list<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -196,8 +221,9 @@ impl Client {
     ) -> Result<Listed<T>, Error> {
         let most = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         query.push(("limit", limit.unwrap_or(PAGE).min(PAGE).to_string()));
-        let mut request = self.request(Method::GET, &[path]).query(&query);
-        let mut listed = Listed { items: Vec::new(), held: Vec::new() };
+        let mut request =
+            self.request(Method::GET, &path.split('/').collect::<Vec<_>>()).query(&query);
+        let mut listed = Listed { items: Vec::new(), held: Vec::new(), open: 0 };
         loop {
             let response = self.send(request).await?;
             let next = next_link(&self.server, response.headers());
@@ -205,6 +231,8 @@ impl Client {
             listed
                 .held
                 .extend(held.into_iter().flat_map(|held| held.split(',')).map(str::to_owned));
+            let open = response.headers().get(PLAN_OPEN).and_then(|value| value.to_str().ok());
+            listed.open = open.and_then(|open| open.parse().ok()).unwrap_or(0);
             let page: Vec<T> = self.read(response).await?;
             let empty = page.is_empty();
             listed.items.extend(page);

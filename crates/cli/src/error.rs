@@ -26,6 +26,10 @@ pub enum Error {
     Declined,
     #[error("`{handle}` is still {phase} after {waited:?}; the server goes on with it")]
     TimedOut { handle: String, phase: String, waited: Duration },
+    #[error(
+        "{waiting} of the replicas still finish an action after {waited:?}; the freeze is in force"
+    )]
+    Unsettled { waiting: usize, waited: Duration },
     #[error("`{handle}` ended in Failed: {reason}")]
     EndedInFailed { handle: String, reason: String },
     #[error("`{handle}` is being deleted and will not become Ready")]
@@ -50,7 +54,7 @@ impl Error {
             Self::Unreachable { .. } => Exit::Unreachable,
             Self::Usage(_) => Exit::Usage,
             Self::NotFound(_) => Exit::NotFound,
-            Self::TimedOut { .. } => Exit::TimedOut,
+            Self::TimedOut { .. } | Self::Unsettled { .. } => Exit::TimedOut,
             Self::EndedInFailed { .. } => Exit::EndedInFailed,
             Self::Unreadable { .. }
             | Self::Declined
@@ -70,7 +74,7 @@ impl Error {
             Self::Usage(_) => "usage",
             Self::NotFound(_) => "not_found",
             Self::Declined => "declined",
-            Self::TimedOut { .. } => "timed_out",
+            Self::TimedOut { .. } | Self::Unsettled { .. } => "timed_out",
             Self::EndedInFailed { .. } => "ended_in_failed",
             Self::BeingDeleted { .. } => "being_deleted",
             Self::Output(_) => "output_failed",
@@ -99,6 +103,7 @@ impl Error {
             Self::TimedOut { handle, .. } | Self::EndedInFailed { handle, .. } => {
                 Some(format!("see why: slipway resource explain {handle}"))
             }
+            Self::Unsettled { .. } => Some("see which: slipway status".to_owned()),
             Self::Unreadable { .. } => {
                 Some("is this a Slipway server, and of a version that this client knows?".to_owned())
             }

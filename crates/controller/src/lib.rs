@@ -2,8 +2,10 @@
 //! the next poll, claims no more than it has room for, isolates what fails
 //! and keeps a status. Each loop is one file: [`resources`] takes provisioned
 //! resources of one lane one step, [`relay`] gives events their positions,
-//! [`orphans`] looks for what no row knows.
+//! [`orphans`] looks for what no row knows, [`beat`] says that this replica
+//! lives and compares the database with the world.
 
+pub mod beat;
 pub mod driver;
 mod keeper;
 pub mod orphans;

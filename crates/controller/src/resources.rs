@@ -16,6 +16,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::{FutureExt, StreamExt, stream};
 use slipway_app::Context;
+use slipway_app::gate::Gate;
 use slipway_app::ports::store::{Claimed, CorruptRow};
 use slipway_app::usecases::converge::{self, Batch, Engines, Fault, Planned, Ticked};
 use slipway_core::audit::Actor;
@@ -45,6 +46,7 @@ pub struct ResourceLoop {
     actions: Semaphore,
     wake: Arc<Notify>,
     stopping: AtomicBool,
+    gate: Arc<Gate>,
 }
 
 /// How records share transactions.
@@ -112,6 +114,7 @@ impl ResourceLoop {
             actions,
             wake,
             stopping,
+            gate: Arc::default(),
         }
     }
 
@@ -145,6 +148,18 @@ impl ResourceLoop {
     #[must_use]
     pub fn with_second_proof_after(self, lease: Duration) -> Self {
         Self { pace: Pace { lease, ..self.pace }, ..self }
+    }
+
+    /// The same loop behind a gate that it shares with other loops of this
+    /// process, so that they acknowledge a mode together.
+    #[must_use]
+    pub fn with_gate(self, gate: Arc<Gate>) -> Self {
+        Self { gate, ..self }
+    }
+
+    /// What this loop asks before it acts.
+    pub fn gate(&self) -> Arc<Gate> {
+        Arc::clone(&self.gate)
     }
 
     /// Takes back what an earlier life of this worker held, and makes
@@ -395,12 +410,21 @@ impl Loop for ResourceLoop {
 
     async fn work(&self, items: Vec<Claimed>, lease: Lease) -> Vec<String> {
         let store = self.context.store.as_ref();
+        // After the claim: whoever changes the mode after this read finds no
+        // claim of this batch that does not know it, see `docs/control.md`.
+        let mode = match self.gate.read(store).await {
+            Ok(stance) => stance.mode,
+            // The claims run out by themselves.
+            Err(error) => return vec![error.to_string()],
+        };
         let keeper = Keeper::new(store, &self.worker, &items, lease, self.lease);
         let batch = Batch {
             context: &self.context,
             engines: &self.engines,
             pace: self.pace,
             actor: &self.actor,
+            gate: &self.gate,
+            mode: &mode,
             action_deadline: converge::action_deadline(self.lease),
             lease_allows: &|id, deadline| !self.is_stopping() && keeper.allows(id, deadline),
         };

@@ -52,6 +52,8 @@ error_kinds! {
     ClaimLost => "claim_lost",
     NothingToForce => "nothing_to_force",
     NothingToRetry => "nothing_to_retry",
+    /// No freeze is in force, or nothing is to be resumed.
+    NothingToLift => "nothing_to_lift",
     DrainNotRequested => "drain_not_requested",
     /// The object is still seen, or cannot be looked for.
     LeakNotGone => "leak_not_gone",

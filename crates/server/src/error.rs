@@ -58,6 +58,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::ClaimLost
         | ErrorKind::NothingToForce
         | ErrorKind::NothingToRetry
+        | ErrorKind::NothingToLift
         | ErrorKind::DrainNotRequested
         | ErrorKind::LeakNotGone
         | ErrorKind::LeakNotRemovable

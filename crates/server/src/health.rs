@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use slipway_app::usecases::control;
 use slipway_wire::api::{Probe, Readiness};
 
 use crate::state::ServerState;
@@ -24,9 +25,19 @@ pub(crate) async fn ready(State(state): State<ServerState>) -> Response {
         Ok(probes) => probes,
         Err(_) => vec![probe("loops", Err("they did not answer in time"))],
     });
+    probes.extend(mode(&state).await);
     let ready = probes.iter().all(|probe| probe.ok);
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, Json(Readiness { ready, probes })).into_response()
+}
+
+/// Which mode it is, for people who wonder why nothing moves. No reason not to
+/// send traffic: everything is answered, and observing goes on.
+async fn mode(state: &ServerState) -> Option<Probe> {
+    let asked = tokio::time::timeout(PROBE_LIMIT, state.context.store.control_fetch()).await;
+    // Without the database its own probe has said so.
+    let control = asked.ok()?.ok()?;
+    Some(probe("mode", Ok(&control::summary(&control.mode()))))
 }
 
 async fn database(state: &ServerState) -> Probe {

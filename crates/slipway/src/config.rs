@@ -121,6 +121,11 @@ pub(crate) struct Layer {
     #[serde(skip)]
     admin_key: Option<Secret>,
 
+    /// Change nothing outside: show what would be done until `slipway resume`.
+    #[arg(long)]
+    #[serde(skip)]
+    observe_only: bool,
+
     /// Stop in order when standard input ends, so that this does not outlive
     /// whoever started it.
     #[arg(long, hide = true)]
@@ -178,6 +183,7 @@ pub(crate) struct Config {
     pub(crate) local_cluster: String,
     pub(crate) admin_key_name: String,
     pub(crate) admin_key: Option<Secret>,
+    pub(crate) observe_only: bool,
     pub(crate) stop_with_stdin: bool,
     pub(crate) log_format: LogFormat,
 }
@@ -304,6 +310,7 @@ impl Layer {
             local_cluster: name("local_cluster", layer.local_cluster, "local")?,
             admin_key_name: name("admin_key_name", layer.admin_key_name, "admin")?,
             admin_key: layer.admin_key,
+            observe_only: layer.observe_only,
             stop_with_stdin: layer.stop_with_stdin,
             log_format: layer.log_format.unwrap_or(LogFormat::Text),
         })
@@ -338,6 +345,7 @@ impl Layer {
             local_cluster: self.local_cluster.or(below.local_cluster),
             admin_key_name: self.admin_key_name.or(below.admin_key_name),
             admin_key: self.admin_key.or(below.admin_key),
+            observe_only: self.observe_only || below.observe_only,
             stop_with_stdin: self.stop_with_stdin || below.stop_with_stdin,
             log_format: self.log_format.or(below.log_format),
         }

@@ -6,6 +6,7 @@
 
 mod keys;
 mod loops;
+mod mode;
 mod seeding;
 mod stop;
 mod worker;
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use slipway_app::context::{Settings, Wakes};
+use slipway_app::ports::substrate::Error as SubstrateError;
 use slipway_app::ports::{Store, Substrate};
 use slipway_app::usecases::converge::{self, Engines};
 use slipway_app::usecases::leaks::Finder;
@@ -45,7 +47,7 @@ pub(crate) enum Error {
     #[error(transparent)]
     App(#[from] AppError),
     #[error("the local engine cannot start: {0}")]
-    Substrate(#[from] slipway_app::ports::substrate::Error),
+    Substrate(#[from] SubstrateError),
     #[error("{what}: {source}")]
     Io { what: String, source: std::io::Error },
     #[error("the signing key in {path} cannot be used; restore it, or remove it to get a new one")]
@@ -77,6 +79,7 @@ impl Error {
             })) => "database_needs_newer_reader",
             Self::Store(OpenError::Migration(_)) => "migration_failed",
             Self::App(error) => error.kind().code(),
+            Self::Substrate(SubstrateError::Conflict(_)) => "substrate_foreign",
             Self::Substrate(_) => "substrate_unusable",
             Self::Io { .. } => "io_failed",
             Self::SigningKey { .. } => "signing_key_unusable",
@@ -121,6 +124,7 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
         &config.local_cluster,
         local,
     );
+    mode::settle(&context, &engines, &config, worker.name()).await?;
     let signing_key = keys::load_or_create(&config.data_dir.join("signing.pk8")).await?;
 
     let (stop, shutdown) = Shutdown::channel();
@@ -135,7 +139,7 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
         metrics: Arc::default(),
     };
     let server_file = config.data_dir.join("server.json");
-    let admin_key = seeding::admin_key(&context, &config).await?;
+    let admin_key = seeding::admin_key(&context, &config, worker.name()).await?;
     greet(&url, admin_key.as_deref()).map_err(Error::io(
         "show the admin key; start again with SLIPWAY_ADMIN_KEY set to one of your own",
     ))?;

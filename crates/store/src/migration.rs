@@ -77,6 +77,13 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         sqlite: scripts!("sqlite", "0005_leaks"),
         postgres: scripts!("postgres", "0005_leaks"),
     },
+    Migration {
+        version: 6,
+        name: "control",
+        min_reader: 1,
+        sqlite: scripts!("sqlite", "0006_control"),
+        postgres: scripts!("postgres", "0006_control"),
+    },
 ];
 
 /// The schema that this binary was written for.

@@ -2,6 +2,7 @@
 //! Adapters implement them; the conformance suites in `testing` check them.
 
 pub mod clock;
+pub mod control;
 pub mod lanes;
 pub mod leaks;
 pub mod record;
@@ -11,6 +12,7 @@ pub mod substrate;
 pub mod tasks;
 
 pub use clock::{Clock, Entropy};
+pub use control::ControlStore;
 pub use lanes::LaneStore;
 pub use leaks::LeakStore;
 pub use record::RecordStore;

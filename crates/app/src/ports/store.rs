@@ -22,7 +22,7 @@ use slipway_core::time::Timestamp;
 use slipway_core::token::SecretHash;
 use uuid::Uuid;
 
-use super::{LaneStore, LeakStore, RecordStore, RenewalStore, TaskStore};
+use super::{ControlStore, LaneStore, LeakStore, RecordStore, RenewalStore, TaskStore};
 use crate::seed::Seed;
 
 /// Names the resource that a decision is about. Each of them leads to the same
@@ -150,7 +150,9 @@ pub struct Heartbeat {
 
 /// The database, as the application sees it.
 #[async_trait]
-pub trait Store: LaneStore + LeakStore + RecordStore + RenewalStore + TaskStore {
+pub trait Store:
+    ControlStore + LaneStore + LeakStore + RecordStore + RenewalStore + TaskStore
+{
     /// The database answers.
     async fn ping(&self) -> Result<(), Error>;
 

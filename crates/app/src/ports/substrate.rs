@@ -78,6 +78,20 @@ pub trait Substrate: fmt::Debug + Send + Sync {
     /// known up. Looks up first; refuses an object of another installation.
     async fn apply(&self, composite: &RenderedComposite) -> Result<CompositeReport, Error>;
 
+    /// The highest beat that was written beside what this installation manages
+    /// here, and that survives its database; none if there is none yet, or if
+    /// this engine keeps none. Without a witness a restored database is not
+    /// recognised, see `slipway_core::rules::control::beat`.
+    async fn witness_read(&self) -> Result<Option<i64>, Error> {
+        Ok(None)
+    }
+
+    /// Writes a beat that is committed in the database. Only grows: a lower one
+    /// than is there changes nothing.
+    async fn witness_write(&self, _beat: i64) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Begins or continues the deletion of the object with this uid. An absent
     /// object is success, an object with another uid a conflict.
     async fn delete(&self, address: &Address, uid: &str) -> Result<(), Error>;

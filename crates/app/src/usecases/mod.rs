@@ -1,6 +1,7 @@
 //! The use-cases, one file each. A use-case authorises, gathers outside facts,
 //! asks the store to decide by a pure rule of the core, and wakes the loop.
 
+pub mod control;
 pub mod declare;
 pub mod delete;
 pub mod explain;

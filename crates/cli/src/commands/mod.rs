@@ -3,6 +3,7 @@
 
 mod run;
 
+mod control;
 mod leaks;
 mod records;
 mod resources;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::{leaks, records, resources};
+use super::{control, leaks, records, resources};
 use crate::arguments::{ClientOptions, Command, Output};
 use crate::client::{Client, Listed, to_json};
 use crate::demo;
@@ -51,6 +51,11 @@ async fn connected(
         Command::Event(command) => records::events(&mut session, command).await,
         Command::Deletion(command) => records::deletions(&mut session, command).await,
         Command::Leaks(arguments) => leaks::run(&mut session, arguments).await,
+        Command::Freeze(arguments) => control::freeze(&mut session, arguments).await,
+        Command::Unfreeze(arguments) => control::unfreeze(&mut session, arguments).await,
+        Command::Resume(arguments) => control::resume(&mut session, arguments).await,
+        Command::Status => control::status(&mut session).await,
+        Command::Plan(page) => control::plan(&mut session, page).await,
         // Needs no server; run above.
         Command::Demo(_) => Ok(()),
     }

@@ -4,6 +4,7 @@
 //! retried), so they must not do anything but compute.
 
 pub mod absence;
+pub mod control;
 pub mod declare;
 pub mod delete;
 pub mod drain;

@@ -4,6 +4,7 @@
 
 mod routes;
 
+mod control;
 mod deletions;
 mod events;
 mod leaks;

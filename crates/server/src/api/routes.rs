@@ -1,9 +1,9 @@
 //! The table of our own routes.
 
 use axum::Router;
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
 
-use super::{deletions, events, leaks, loops, nodes, resources};
+use super::{control, deletions, events, leaks, loops, nodes, resources};
 use crate::state::ServerState;
 
 pub(crate) fn routes() -> Router<ServerState> {
@@ -24,4 +24,8 @@ pub(crate) fn routes() -> Router<ServerState> {
         .route("/leaks/{id}/resolve", post(leaks::resolve))
         .route("/leaks/{id}/remove", post(leaks::remove))
         .route("/loops", get(loops::list))
+        .route("/control", get(control::get))
+        .route("/control/freeze", put(control::freeze).delete(control::unfreeze))
+        .route("/control/resume", post(control::resume))
+        .route("/control/plan", get(control::plan))
 }

@@ -5,6 +5,7 @@
 
 mod world;
 
+mod control;
 mod leaks;
 mod lists;
 mod nodes;

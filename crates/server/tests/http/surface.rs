@@ -39,6 +39,11 @@ async fn every_route_of_ours_wants_a_key_before_anything_else() {
         ("POST", format!("/api/v1/leaks/{ID}/resolve")),
         ("POST", format!("/api/v1/leaks/{ID}/remove")),
         ("GET", "/api/v1/loops".to_owned()),
+        ("GET", "/api/v1/control".to_owned()),
+        ("PUT", "/api/v1/control/freeze".to_owned()),
+        ("DELETE", "/api/v1/control/freeze".to_owned()),
+        ("POST", "/api/v1/control/resume".to_owned()),
+        ("GET", "/api/v1/control/plan".to_owned()),
     ];
     // The table of the routes is the list of what must be here.
     let table = include_str!("../../src/api/routes.rs").split(".route(\"").skip(1);

@@ -98,7 +98,9 @@ impl World {
         )
         .unwrap();
         context.store.seed(&seed).await.unwrap();
-        authenticate::put_admin_key(&context, "admin", Some(Secret::new(KEY))).await.unwrap();
+        let actor = Actor::new("test");
+        let key = Secret::new(KEY);
+        authenticate::install_admin_key(&context, "admin", &key, &actor).await.unwrap();
         let loops_ok = Arc::new(AtomicBool::new(true));
         // No engine: what needs one is refused, which is what is asked here.
         let settings = local_node::NodeSettings {

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use slipway_app::Context;
+use slipway_app::gate::Gate;
 use slipway_app::usecases::converge::Engines;
 use slipway_app::usecases::leaks::Finder;
+use slipway_controller::beat::Beat;
 use slipway_controller::driver::Surroundings;
 use slipway_controller::orphans::OrphanLoop;
 use slipway_controller::relay::Relay;
@@ -32,6 +34,7 @@ struct View {
     lanes: Vec<LaneView>,
     relay_status: Arc<Status>,
     orphans_status: Arc<Status>,
+    beat_status: Arc<Status>,
 }
 
 /// The loop over the resources of one cluster.
@@ -52,16 +55,21 @@ pub(super) async fn start(
     worker: &str,
     shutdown: Shutdown,
 ) -> Loops {
+    // One for the process: a mode is acknowledged when all of it obeys.
+    let gate = Arc::new(Gate::default());
     let lane = |(lane, cluster): (Lane, &str)| LaneView {
         cluster: cluster.to_owned(),
-        resources: Arc::new(ResourceLoop::new(
-            context.clone(),
-            engines.clone(),
-            worker.to_owned(),
-            lane,
-            config.lease,
-            config.reconcile_interval,
-        )),
+        resources: Arc::new(
+            ResourceLoop::new(
+                context.clone(),
+                engines.clone(),
+                worker.to_owned(),
+                lane,
+                config.lease,
+                config.reconcile_interval,
+            )
+            .with_gate(Arc::clone(&gate)),
+        ),
         status: Arc::new(Status::new(format!("{}/{cluster}", ResourceLoop::NAME))),
     };
     let lanes: Vec<_> = engines.lanes().map(lane).collect();
@@ -85,6 +93,7 @@ pub(super) async fn start(
         lanes,
         relay_status: Arc::new(Status::new(Relay::NAME)),
         orphans_status: Arc::new(Status::new(OrphanLoop::NAME)),
+        beat_status: Arc::new(Status::new(Beat::NAME)),
     });
     let surroundings = |wake| Surroundings {
         clock: Arc::clone(&context.clock),
@@ -115,6 +124,15 @@ pub(super) async fn start(
         // Nothing wakes it: it is not in a hurry.
         surroundings(Arc::default()),
         Arc::clone(&view.orphans_status),
+        shutdown.clone(),
+    ));
+    let beat = Beat::new(context.clone(), engines.clone(), gate, worker.to_owned(), config.lease);
+    tasks.spawn(drive(
+        Arc::new(beat),
+        Pacing { slots: 1, batch: 1, poll: Beat::INTERVAL },
+        // Nobody wakes it: it is its own clock.
+        surroundings(Arc::default()),
+        Arc::clone(&view.beat_status),
         shutdown,
     ));
     Loops { view, tasks }
@@ -161,7 +179,7 @@ impl LoopsView for View {
     fn statuses(&self) -> Vec<LoopStatus> {
         let lanes = self.lanes.iter().map(|lane| &lane.status);
         lanes
-            .chain([&self.relay_status, &self.orphans_status])
+            .chain([&self.relay_status, &self.orphans_status, &self.beat_status])
             .map(|status| {
                 let snapshot = status.snapshot();
                 LoopStatus {

@@ -6,6 +6,7 @@ mod control_plane;
 
 mod bad_input;
 mod boot;
+mod control;
 mod crash;
 mod demo;
 mod faults;
@@ -13,4 +14,5 @@ mod leaks;
 mod life;
 mod readme;
 mod replicas;
+mod restore;
 mod stopping;

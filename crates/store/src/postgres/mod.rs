@@ -15,6 +15,8 @@ mod batch;
 mod claims;
 #[path = "../shared/commit.rs"]
 mod commit;
+#[path = "../shared/control.rs"]
+mod control;
 #[path = "../shared/decide.rs"]
 mod decide;
 #[path = "../shared/declare.rs"]

@@ -3,6 +3,7 @@
 mod aborts;
 mod batches;
 mod claims;
+mod control;
 mod decisions;
 mod declarations;
 mod leaks;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    aborts, batches, claims, decisions, declarations, leaks, lifecycle, lists, proofs, records,
-    renewals, tasks,
+    aborts, batches, claims, control, decisions, declarations, leaks, lifecycle, lists, proofs,
+    records, renewals, tasks,
 };
 use crate::ports::Store;
 use crate::testing::world::World;
@@ -14,6 +14,8 @@ pub async fn conformance(store: Arc<dyn Store>) {
     let world = World::new(store).await;
     lists::the_database_answers_and_knows_its_installation(&world).await;
     lists::a_seed_is_written_once(&world).await;
+    control::a_first_key_is_installed_once_and_a_replacement_is_told_apart(&world).await;
+    control::of_many_first_keys_one_is_installed(&world).await;
     lists::keys_are_found_replaced_and_counted(&world).await;
 
     declarations::a_declaration_is_there_as_it_was_declared(&world).await;
@@ -52,6 +54,10 @@ pub async fn conformance(store: Arc<dyn Store>) {
     records::a_record_misses_whatever_it_did_not_see(&world).await;
     records::a_record_that_misses_takes_no_other_with_it(&world).await;
     records::nobody_claims_what_is_being_decided(&world).await;
+    control::a_freeze_is_read_back_lifted_and_wakes(&world).await;
+    control::a_beat_counts_and_names_its_replica(&world).await;
+    control::a_witness_ahead_lifts_every_claim(&world).await;
+    control::a_plan_shows_what_is_withheld_and_what_is_unknown(&world).await;
 
     lifecycle::a_resource_walks_to_ready_and_out_again(&world).await;
     lifecycle::a_lost_answer_to_register_is_given_again(&world).await;

@@ -17,6 +17,7 @@ use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{DrainId, ProvisionedResourceId};
 use slipway_core::observation::CompositeReport;
 use slipway_core::phase::Action;
+use slipway_core::rules::control::Mode;
 use slipway_core::rules::prepare;
 use slipway_core::rules::record::{self, Outcome, Pace, Tick};
 use slipway_core::snapshot::ResourceSnapshot;
@@ -25,6 +26,7 @@ use slipway_render::local_node;
 use super::Engines;
 use super::plan::{Decision, Planned, Todo};
 use crate::Context;
+use crate::gate::Gate;
 use crate::ports::store;
 
 /// What all ticks of a batch have in common.
@@ -36,6 +38,10 @@ pub struct Batch<'a> {
     pub actor: &'a Actor,
     /// How long one outside action may take, see [`super::action_deadline`].
     pub action_deadline: Duration,
+    /// Asked right before each outside action whether the mode lets it through.
+    pub gate: &'a Gate,
+    /// The mode as it was when the batch was claimed.
+    pub mode: &'a Mode,
     /// Whether more lease is left on this row than a deadline. Asked before an
     /// intent is recorded, and again right before each outside action.
     pub lease_allows: &'a (dyn Fn(ProvisionedResourceId, Duration) -> bool + Send + Sync),
@@ -80,7 +86,11 @@ impl Batch<'_> {
         let (mut planned, mut ended) = (Vec::new(), Vec::new());
         for (snapshot, report) in seen {
             match isolated(|| Decision::on(self.context, self.engines, &snapshot, &report)) {
-                Ok(decision) => planned.push(Planned::new(snapshot, report, decision)),
+                Ok(decision) => {
+                    let mut plan = Planned::new(snapshot, report, decision);
+                    plan.withhold(self.mode);
+                    planned.push(plan);
+                }
                 Err(panicked) => ended.push((snapshot, Ticked::Failed(panicked))),
             }
         }
@@ -180,6 +190,15 @@ impl Batch<'_> {
                 }
             }
             Todo::Nothing(_) | Todo::Delete { .. } => None,
+        };
+        // Held until the action is over. Before the lease is looked at: this may
+        // ask the database.
+        let _pass = match self.gate.enter(self.context.store.as_ref()).await {
+            Ok(Ok(pass)) => pass,
+            Ok(Err(mode)) => return Some(planned.withheld_by(&mode).unwrap_or(Outcome::Done)),
+            Err(error) => {
+                return Some(held(code, &format!("the mode could not be read: {error}")));
+            }
         };
         if !self.may_act(snapshot) {
             return None;

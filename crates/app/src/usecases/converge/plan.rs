@@ -10,6 +10,8 @@ use slipway_core::node::Node;
 use slipway_core::observation::CompositeReport;
 use slipway_core::phase::{Action, Composite, Observed, Phase, next};
 use slipway_core::rules::absence;
+use slipway_core::rules::control::Mode;
+use slipway_core::rules::drain;
 use slipway_core::rules::prepare::{FreshToken, Read};
 use slipway_core::rules::record::Outcome;
 use slipway_core::secret::Secret;
@@ -158,6 +160,33 @@ impl Planned {
     /// Whether something outside is asked for, and may be slow.
     pub fn acts(&self) -> bool {
         !matches!(self.todo, Todo::Nothing(_))
+    }
+
+    /// What this tick would change, in a word; none if it changes nothing.
+    fn deed(&self) -> Option<&'static str> {
+        match (&self.todo, self.action) {
+            (Todo::Apply { .. }, _) => Some("apply"),
+            (Todo::Delete { .. }, _) => Some("delete"),
+            (Todo::Nothing(_), Action::DeregisterNode) => {
+                let absent = self.observed.composite == Composite::Absent;
+                drain::is_due(&self.snapshot, absent).then_some("drain")
+            }
+            (Todo::Nothing(_), _) => None,
+        }
+    }
+
+    /// What becomes of this tick under a mode that does not act: it observes
+    /// and records, and says what it would do.
+    pub(super) fn withheld_by(&self, mode: &Mode) -> Option<Outcome> {
+        mode.withholds(self.deed()?)
+    }
+
+    /// Before the intent is recorded: a token that nothing will carry must not
+    /// be minted, tick after tick.
+    pub(super) fn withhold(&mut self, mode: &Mode) {
+        if let Some(outcome) = self.withheld_by(mode) {
+            self.todo = Todo::Nothing(outcome);
+        }
     }
 
     pub(super) fn intent(&self) -> Option<Intent> {

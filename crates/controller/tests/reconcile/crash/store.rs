@@ -13,6 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use slipway_app::ports::control::{
+    ControlRule, ControlStore, Install, Installed, PlanLine, Replica,
+};
 use slipway_app::ports::lanes::OverdueLane;
 use slipway_app::ports::store::{
     ApiKey, Claimed, CorruptRow, Decided, DeclareKey, DeclareRule, Error, Heartbeat, HistoryLine,
@@ -20,12 +23,14 @@ use slipway_app::ports::store::{
 };
 use slipway_app::ports::{LaneStore, RecordStore, RenewalStore, Store};
 use slipway_app::seed::Seed;
+use slipway_core::audit::Actor;
 use slipway_core::commit::{Commit, Recorded, Release, Write};
 use slipway_core::deletion::Deletion;
 use slipway_core::ids::{
     ClusterId, DeletionId, InstallationId, Lane, NodeId, ProvisionedResourceId, ResourceId,
 };
 use slipway_core::node::Node;
+use slipway_core::rules::control::Control;
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::{ErrorKind, Refusal};
 
@@ -394,5 +399,44 @@ impl Store for FatedStore {
     async fn api_key_count(&self) -> Result<u64, Error> {
         self.fate.alive().await;
         self.inner.api_key_count().await
+    }
+}
+
+/// The mode does not change in these tests, so its commits are no passages.
+#[async_trait]
+impl ControlStore for FatedStore {
+    async fn control_fetch(&self) -> Result<Control, Error> {
+        self.fate.alive().await;
+        self.inner.control_fetch().await
+    }
+
+    async fn control_decide(&self, rule: &mut ControlRule<'_>) -> Result<(), Error> {
+        self.fate.alive().await;
+        self.inner.control_decide(rule).await
+    }
+
+    async fn replica_list(&self) -> Result<Vec<Replica>, Error> {
+        self.fate.alive().await;
+        self.inner.replica_list().await
+    }
+
+    async fn plan_list(&self, page: Page<ProvisionedResourceId>) -> Result<Vec<PlanLine>, Error> {
+        self.fate.alive().await;
+        self.inner.plan_list(page).await
+    }
+
+    async fn plan_open(&self) -> Result<u64, Error> {
+        self.fate.alive().await;
+        self.inner.plan_open().await
+    }
+
+    async fn api_key_install(
+        &self,
+        key: &ApiKey,
+        when: Install,
+        actor: &Actor,
+    ) -> Result<Installed, Error> {
+        self.fate.alive().await;
+        self.inner.api_key_install(key, when, actor).await
     }
 }
