@@ -1,6 +1,8 @@
 //! Counting requests, and `/metrics`. Labels are bounded: the route is the
 //! pattern that matched, never the path, and unknown methods are one.
 
+mod events;
+
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -20,6 +22,7 @@ use slipway_app::Context;
 use slipway_app::usecases::leaks;
 use slipway_core::error::{ErrorKind, Refusal};
 
+use self::events::EventMetrics;
 use crate::error::Rejection;
 use crate::state::ServerState;
 
@@ -59,6 +62,7 @@ pub struct Metrics {
     requests: Family<RequestLabels, Counter>,
     seconds: Seconds,
     open_leaks: Family<LeakLabels, Gauge>,
+    events: EventMetrics,
 }
 
 impl Metrics {
@@ -82,7 +86,8 @@ impl Metrics {
             "Leaks that are open in this installation, by kind; absent while the database is",
             open_leaks.clone(),
         );
-        Self { registry, requests, seconds, open_leaks }
+        let events = EventMetrics::register(&mut registry);
+        Self { registry, requests, seconds, open_leaks, events }
     }
 
     /// Asks the database, so that each replica says the same. What is not known
@@ -143,6 +148,7 @@ pub(crate) async fn count(
 
 pub(crate) async fn show(State(state): State<ServerState>) -> Result<Response, Rejection> {
     state.metrics.count_leaks(&state.context).await;
+    state.metrics.events.refresh(&state).await;
     let mut text = String::new();
     encode(&mut text, &state.metrics.registry)
         .map_err(|_| Refusal::new(ErrorKind::Internal, "the metrics could not be written"))?;

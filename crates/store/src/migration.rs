@@ -77,6 +77,13 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         sqlite: scripts!("sqlite", "0005_leaks"),
         postgres: scripts!("postgres", "0005_leaks"),
     },
+    Migration {
+        version: 7,
+        name: "events",
+        min_reader: 1,
+        sqlite: scripts!("sqlite", "0007_events"),
+        postgres: scripts!("postgres", "0007_events"),
+    },
 ];
 
 /// The schema that this binary was written for.

@@ -3,6 +3,7 @@
 
 pub mod declare;
 pub mod delete;
+pub mod events;
 pub mod explain;
 pub mod force;
 pub mod leaks;

@@ -3,6 +3,7 @@
 
 mod run;
 
+mod events;
 mod leaks;
 mod records;
 mod resources;

@@ -6,6 +6,7 @@
 mod stand_in;
 
 mod commands;
+mod events;
 mod exits;
 mod leaks;
 mod waiting;

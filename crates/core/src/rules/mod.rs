@@ -11,6 +11,7 @@ pub mod enrol;
 pub mod explain;
 pub mod fault;
 pub mod orphans;
+pub mod positions;
 pub mod prepare;
 pub mod record;
 pub mod retry;

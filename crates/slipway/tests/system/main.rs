@@ -8,6 +8,7 @@ mod bad_input;
 mod boot;
 mod crash;
 mod demo;
+mod events;
 mod faults;
 mod leaks;
 mod life;

@@ -43,6 +43,8 @@ mod presented;
 mod reads;
 #[path = "../shared/renewal.rs"]
 mod renewal;
+#[path = "../shared/retention.rs"]
+mod retention;
 #[path = "../shared/rows.rs"]
 mod rows;
 #[path = "../shared/seed.rs"]
@@ -51,6 +53,8 @@ mod seed;
 mod set_writes;
 #[path = "../shared/snapshot.rs"]
 mod snapshot;
+#[path = "../shared/subscriptions.rs"]
+mod subscriptions;
 #[path = "../shared/tasks.rs"]
 mod tasks;
 #[path = "../shared/transaction.rs"]

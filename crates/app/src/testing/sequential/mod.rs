@@ -5,6 +5,7 @@ mod batches;
 mod claims;
 mod decisions;
 mod declarations;
+mod events;
 mod leaks;
 mod lifecycle;
 mod lists;
