@@ -41,6 +41,7 @@ pub enum Verb {
     NodeForceDrain,
     DeletionRead,
     EventRead,
+    SubscriptionRemove,
     LoopRead,
     LeakRead,
     LeakFind,

@@ -116,6 +116,12 @@ pub enum NodeCommand {
 pub enum EventCommand {
     /// List events in the order of their positions
     List(EventListArguments),
+    /// Show events as they happen, until interrupted; a lost connection is taken up again
+    Follow(EventFollowArguments),
+    /// List who gets every event, and how far each is
+    Subscriptions,
+    /// Forget a subscription whose sink is gone for good; events are kept for it until then
+    Unsubscribe(UnsubscribeArguments),
 }
 
 #[derive(Debug, Clone, Subcommand)]
@@ -254,6 +260,25 @@ pub struct EventListArguments {
     pub after: Option<i64>,
     #[command(flatten)]
     pub page: PageArguments,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct EventFollowArguments {
+    /// Begin after this position, 0 for the first event; from now on if not given
+    #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(0..))]
+    pub after: Option<i64>,
+    /// End after so many events
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub limit: Option<u64>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct UnsubscribeArguments {
+    /// The name of the subscription
+    pub name: String,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
 }
 
 #[derive(Debug, Clone, Args)]

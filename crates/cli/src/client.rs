@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, LINK};
-use reqwest::{Method, RequestBuilder, Response, Url, redirect};
+use reqwest::{ClientBuilder, Method, RequestBuilder, Response, Url, redirect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use slipway_core::secret::Secret;
 use slipway_wire::api::{
     Control, DeclareResource, Deletion, Event, Explanation, ForceDrain, HELD_ROWS, Node, PLAN_OPEN,
-    PlanLine, PutFreeze, Resource, Resume, Retry,
+    PlanLine, PutFreeze, Resource, Resume, Retry, Subscription,
 };
 use slipway_wire::leaks::{Leak, LeakLook, LeakReason};
 use slipway_wire::problem::Problem;
@@ -19,6 +19,9 @@ use crate::error::Error;
 
 /// Handlers answer within a transaction; what takes longer than this is stuck.
 const DEADLINE: Duration = Duration::from_secs(30);
+
+/// A stream says every 15 s that it is alive; three times that is silence.
+const SILENCE: Duration = Duration::from_secs(45);
 
 /// The most that the server gives at once.
 const PAGE: u32 = 500;
@@ -44,6 +47,8 @@ pub(crate) struct ResourceQuery {
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     http: reqwest::Client,
+    /// For answers that do not end.
+    streams: reqwest::Client,
     server: Url,
     key: Option<Secret>,
 }
@@ -58,23 +63,17 @@ impl Client {
         }
         // An error says that a provider is installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = reqwest::Client::builder()
-            .timeout(DEADLINE)
-            // A key is for this server, not for whatever it points to.
-            .redirect(redirect::Policy::none());
-        if server.scheme() == "http" {
-            // Without this the system's certificates are loaded even for plain
-            // HTTP, and a machine that has none gets an error.
-            builder = builder.tls_certs_only([]);
-        }
-        if server.host_str().is_some_and(|host| host == "localhost" || host.starts_with("127.")) {
-            builder = builder.no_proxy();
-        }
-        let http = builder.build().map_err(|error| Error::Unreachable {
-            server: server.to_string(),
-            reason: with_causes(&error),
-        })?;
-        Ok(Self { http, server, key })
+        let build = |builder: ClientBuilder| {
+            let built = for_server(&server, builder).build();
+            built.map_err(|error| Error::Unreachable {
+                server: server.to_string(),
+                reason: with_causes(&error),
+            })
+        };
+        let http = build(reqwest::Client::builder().timeout(DEADLINE))?;
+        let streams = reqwest::Client::builder().connect_timeout(DEADLINE).read_timeout(SILENCE);
+        let streams = build(streams)?;
+        Ok(Self { http, streams, server, key })
     }
 
     pub(crate) async fn resource_declare(&self, body: &DeclareResource) -> Result<Resource, Error> {
@@ -213,6 +212,33 @@ impl Client {
         self.list("control/plan", Vec::new(), limit).await
     }
 
+    /// Events as they happen; read with [`Client::next_piece`].
+    pub(crate) async fn event_stream(&self, after: Option<i64>) -> Result<Response, Error> {
+        let url = self.url(&["events", "stream"]);
+        let mut request = self.authorised(self.streams.get(url));
+        if let Some(position) = after {
+            request = request.query(&[("after", position.to_string())]);
+        }
+        self.send(request).await
+    }
+
+    /// `None` at the end of the stream.
+    pub(crate) async fn next_piece(
+        &self,
+        stream: &mut Response,
+    ) -> Result<Option<impl AsRef<[u8]> + use<>>, Error> {
+        stream.chunk().await.map_err(|error| self.unreachable(error))
+    }
+
+    pub(crate) async fn subscription_list(&self) -> Result<Vec<Subscription>, Error> {
+        self.decode(self.request(Method::GET, &["subscriptions"])).await
+    }
+
+    pub(crate) async fn subscription_remove(&self, name: &str) -> Result<(), Error> {
+        self.send(self.request(Method::DELETE, &["subscriptions", name])).await?;
+        Ok(())
+    }
+
     async fn list<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -224,6 +250,7 @@ impl Client {
         let mut request =
             self.request(Method::GET, &path.split('/').collect::<Vec<_>>()).query(&query);
         let mut listed = Listed { items: Vec::new(), held: Vec::new(), open: 0 };
+        let mut last = None;
         loop {
             let response = self.send(request).await?;
             let next = next_link(&self.server, response.headers());
@@ -234,12 +261,13 @@ impl Client {
             let open = response.headers().get(PLAN_OPEN).and_then(|value| value.to_str().ok());
             listed.open = open.and_then(|open| open.parse().ok()).unwrap_or(0);
             let page: Vec<T> = self.read(response).await?;
-            let empty = page.is_empty();
             listed.items.extend(page);
             match next {
-                // An empty page with a link would go on for ever.
-                Some(next) if listed.items.len() < most && !empty => {
-                    request = self.authorised(self.http.get(next));
+                // A page may be empty because its rows are held, and the list
+                // goes on behind them; a link to the same page again would not.
+                Some(next) if listed.items.len() < most && last.as_ref() != Some(&next) => {
+                    request = self.authorised(self.http.get(next.clone()));
+                    last = Some(next);
                 }
                 _ => break,
             }
@@ -251,11 +279,15 @@ impl Client {
     }
 
     fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
+        self.authorised(self.http.request(method, self.url(path)))
+    }
+
+    fn url(&self, path: &[&str]) -> Url {
         let mut url = self.server.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().extend(["api", "v1"]).extend(path);
         }
-        self.authorised(self.http.request(method, url))
+        url
     }
 
     fn authorised(&self, request: RequestBuilder) -> RequestBuilder {
@@ -301,7 +333,7 @@ impl Client {
         Error::Unreachable { server: self.shown(), reason }
     }
 
-    fn unreadable(&self, reason: String) -> Error {
+    pub(crate) fn unreadable(&self, reason: String) -> Error {
         Error::Unreadable { server: self.shown(), reason }
     }
 
@@ -309,6 +341,21 @@ impl Client {
     fn shown(&self) -> String {
         self.server.origin().ascii_serialization()
     }
+}
+
+/// What holds for every request to this server.
+fn for_server(server: &Url, builder: ClientBuilder) -> ClientBuilder {
+    // A key is for this server, not for whatever it points to.
+    let mut builder = builder.redirect(redirect::Policy::none());
+    if server.scheme() == "http" {
+        // Without this the system's certificates are loaded even for plain
+        // HTTP, and a machine that has none gets an error.
+        builder = builder.tls_certs_only([]);
+    }
+    if server.host_str().is_some_and(|host| host == "localhost" || host.starts_with("127.")) {
+        builder = builder.no_proxy();
+    }
+    builder
 }
 
 /// The target of `Link: <…>; rel="next"`, only if it is on the same server:

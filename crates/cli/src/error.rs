@@ -65,6 +65,15 @@ impl Error {
         }
     }
 
+    /// Whether the same request may be answered in a moment.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Problem(problem) => problem.status == 503,
+            _ => false,
+        }
+    }
+
     /// Stable like the server's codes, which these stand beside.
     fn code(&self) -> &str {
         match self {
@@ -93,6 +102,9 @@ impl Error {
             Self::Problem(problem) => match problem.code.as_str() {
                 "unauthenticated" => {
                     Some("give a key with --key or SLIPWAY_KEY; `slipway up` shows the first one".to_owned())
+                }
+                "cursor_expired" => {
+                    Some("begin after the oldest position that is left, with --after".to_owned())
                 }
                 "handle_taken" => Some("choose another handle, or delete the one that has it".to_owned()),
                 "unavailable" | "internal" => {

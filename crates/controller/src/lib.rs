@@ -2,8 +2,10 @@
 //! the next poll, claims no more than it has room for, isolates what fails
 //! and keeps a status. Each loop is one file: [`resources`] takes provisioned
 //! resources of one lane one step, [`relay`] gives events their positions,
-//! [`orphans`] looks for what no row knows, [`beat`] says that this replica
-//! lives and compares the database with the world.
+//! [`subscribers`] brings them to the sinks of this process, [`retention`] lets
+//! go of what was kept long enough, [`orphans`] looks for what no row knows,
+//! [`beat`] says that this replica lives and compares the database with the
+//! world.
 
 pub mod beat;
 pub mod driver;
@@ -11,7 +13,9 @@ mod keeper;
 pub mod orphans;
 pub mod relay;
 pub mod resources;
+pub mod retention;
 pub mod status;
+pub mod subscribers;
 
 pub use driver::{Pacing, Shutdown, drive};
 pub use status::Status;

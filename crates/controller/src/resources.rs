@@ -173,25 +173,28 @@ impl ResourceLoop {
     /// longer than three sweep intervals.
     pub async fn probe(&self, status: &Status) -> Probe {
         let limit = self.pace.sweep * 3;
-        let fail = |detail: String| Probe { ok: false, detail };
+        // Shown to callers without a key, so these texts say what is wrong and
+        // nothing of ours; the rest is in the log and in the loop's status.
+        let fail = |detail: &str, internal: String| {
+            tracing::warn!(internal, "the resource loop is not ready: {detail}");
+            Probe { ok: false, detail: detail.to_owned() }
+        };
         let snapshot = status.snapshot();
         match snapshot.last_success.map(|at| at.elapsed()) {
-            None => return fail("no sweep has been completed yet".to_owned()),
+            None => return fail("no sweep has been completed yet", String::new()),
             Some(age) if age > limit => {
                 let error = snapshot.last_error.unwrap_or_default();
-                return fail(format!(
-                    "due work could not be looked for in {} s: {error}",
-                    age.as_secs()
-                ));
+                let internal = format!("for {} s; the last error: {error}", age.as_secs());
+                return fail("due work cannot be looked for", internal);
             }
             Some(_) => {}
         }
         match self.context.store.attempt_overdue(self.lane).await {
             Ok(Some(overdue)) if overdue > limit => {
-                fail(format!("a resource has been due for {} s", overdue.as_secs()))
+                fail("due work is left lying", format!("for {} s", overdue.as_secs()))
             }
             Ok(_) => Probe { ok: true, detail: "sweeping".to_owned() },
-            Err(error) => fail(error.to_string()),
+            Err(error) => fail("the database does not answer", error.to_string()),
         }
     }
 
@@ -230,7 +233,7 @@ impl ResourceLoop {
                         .get(&snapshot.attempt.id().as_uuid())
                         .is_some_and(|claimed| claimed.claim_token == snapshot.claim_token)
                 })),
-                Err(CorruptRow { id, reason }) => {
+                Err(CorruptRow { id, reason, .. }) => {
                     tracing::error!(%id, reason, "a row breaks an invariant and is held");
                     errors.push(format!("{id}: {reason}"));
                     if let Some(claimed) = claims.get(&id) {

@@ -50,6 +50,9 @@ error_kinds! {
     RevisionStale => "revision_stale",
     /// Another worker claimed the row since.
     ClaimLost => "claim_lost",
+    /// The events after this cursor are no longer kept.
+    CursorExpired => "cursor_expired",
+    SubscriptionNotFound => "subscription_not_found",
     NothingToForce => "nothing_to_force",
     NothingToRetry => "nothing_to_retry",
     /// No freeze is in force, or nothing is to be resumed.

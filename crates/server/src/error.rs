@@ -42,6 +42,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::NodeNotFound
         | ErrorKind::DeletionNotFound
         | ErrorKind::LeakNotFound
+        | ErrorKind::SubscriptionNotFound
         | ErrorKind::RouteNotFound => StatusCode::NOT_FOUND,
         ErrorKind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         // What a request refers to, as opposed to what it addresses.
@@ -67,6 +68,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::NamespaceNotReady
         | ErrorKind::NodeDeregistrationFailed
         | ErrorKind::RowInvalid => StatusCode::CONFLICT,
+        ErrorKind::CursorExpired => StatusCode::GONE,
         ErrorKind::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ErrorKind::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
         ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,

@@ -1,6 +1,8 @@
 //! Counting requests, and `/metrics`. Labels are bounded: the route is the
 //! pattern that matched, never the path, and unknown methods are one.
 
+mod events;
+
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -21,6 +23,7 @@ use slipway_app::usecases::leaks;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::rules::control::Mode;
 
+use self::events::EventMetrics;
 use crate::error::Rejection;
 use crate::state::ServerState;
 
@@ -66,6 +69,7 @@ pub struct Metrics {
     seconds: Seconds,
     open_leaks: Family<LeakLabels, Gauge>,
     modes: Family<ModeLabels, Gauge>,
+    events: EventMetrics,
 }
 
 impl Metrics {
@@ -95,7 +99,8 @@ impl Metrics {
             "1 for the mode of the installation, 0 for the others; absent while the database is",
             modes.clone(),
         );
-        Self { registry, requests, seconds, open_leaks, modes }
+        let events = EventMetrics::register(&mut registry);
+        Self { registry, requests, seconds, open_leaks, modes, events }
     }
 
     async fn show_mode(&self, context: &Context) {
@@ -173,6 +178,7 @@ pub(crate) async fn count(
 pub(crate) async fn show(State(state): State<ServerState>) -> Result<Response, Rejection> {
     state.metrics.count_leaks(&state.context).await;
     state.metrics.show_mode(&state.context).await;
+    state.metrics.events.refresh(&state).await;
     let mut text = String::new();
     encode(&mut text, &state.metrics.registry)
         .map_err(|_| Refusal::new(ErrorKind::Internal, "the metrics could not be written"))?;

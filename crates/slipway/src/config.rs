@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
+use slipway_controller::retention::Retention;
 use slipway_core::blocker::Deadlines;
 use slipway_core::secret::Secret;
 use slipway_core::text::Handle;
@@ -132,6 +133,23 @@ pub(crate) struct Layer {
     #[serde(skip)]
     stop_with_stdin: bool,
 
+    /// A file that gets every event, one JSON document a line.
+    #[arg(long, value_name = "FILE", env = "SLIPWAY_EVENT_LOG")]
+    event_log: Option<PathBuf>,
+
+    /// How long events are kept, such as 30d; never shorter than subscribers
+    /// need them [default: 30d].
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_EVENT_RETENTION")]
+    event_retention: Option<String>,
+
+    /// How long the history of what is gone is kept [default: 365d].
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_HISTORY_RETENTION")]
+    history_retention: Option<String>,
+
+    /// How long audit entries of what is gone are kept [default: 365d].
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_AUDIT_RETENTION")]
+    audit_retention: Option<String>,
+
     /// How log lines look [default: text].
     #[arg(long, value_name = "FORMAT", env = "SLIPWAY_LOG_FORMAT")]
     log_format: Option<LogFormat>,
@@ -185,6 +203,8 @@ pub(crate) struct Config {
     pub(crate) admin_key: Option<Secret>,
     pub(crate) observe_only: bool,
     pub(crate) stop_with_stdin: bool,
+    pub(crate) event_log: Option<PathBuf>,
+    pub(crate) retention: Retention,
     pub(crate) log_format: LogFormat,
 }
 
@@ -312,6 +332,12 @@ impl Layer {
             admin_key: layer.admin_key,
             observe_only: layer.observe_only,
             stop_with_stdin: layer.stop_with_stdin,
+            retention: Retention {
+                events: days("event_retention", layer.event_retention, 30)?,
+                history: days("history_retention", layer.history_retention, 365)?,
+                audit: days("audit_retention", layer.audit_retention, 365)?,
+            },
+            event_log: layer.event_log.map(|path| absolute("event_log", &path)).transpose()?,
             log_format: layer.log_format.unwrap_or(LogFormat::Text),
         })
     }
@@ -347,6 +373,10 @@ impl Layer {
             admin_key: self.admin_key.or(below.admin_key),
             observe_only: self.observe_only || below.observe_only,
             stop_with_stdin: self.stop_with_stdin || below.stop_with_stdin,
+            event_retention: self.event_retention.or(below.event_retention),
+            history_retention: self.history_retention.or(below.history_retention),
+            audit_retention: self.audit_retention.or(below.audit_retention),
+            event_log: self.event_log.or(below.event_log),
             log_format: self.log_format.or(below.log_format),
         }
     }
@@ -447,6 +477,20 @@ fn duration(key: &str, text: Option<String>, default: Duration) -> Result<Durati
     })
 }
 
+/// Reads `30d` beside what [`duration`] reads; ten years at the longest.
+fn days(key: &str, text: Option<String>, default: u32) -> Result<Duration, InvalidConfig> {
+    const DAY: Duration = Duration::from_secs(86_400);
+    let Some(text) = text else { return Ok(DAY * default) };
+    match text.strip_suffix('d').map(str::parse::<u32>) {
+        Some(Ok(days @ 1..=3_660)) => Ok(DAY * days),
+        Some(_) => Err(InvalidConfig::new(
+            key,
+            format!("is `{text}`, which is not a number of days from 1d to 3660d"),
+        )),
+        None => duration(key, Some(text), Duration::ZERO),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -468,6 +512,9 @@ mod tests {
         assert_eq!(config.lease, Duration::from_secs(30));
         assert_eq!(config.token_lifetimes, TokenLifetimes::default());
         assert_eq!(config.deadlines, Deadlines::default());
+        let days = |days: u64| Duration::from_secs(days * 86_400);
+        let kept = Retention { events: days(30), history: days(365), audit: days(365) };
+        assert_eq!((config.retention, config.event_log), (kept, None));
     }
 
     #[test]
@@ -486,6 +533,9 @@ mod tests {
             ("namespace_prefix", Layer { namespace_prefix: some("A"), ..Layer::default() }),
             ("database_connections", Layer { database_connections: Some(0), ..Layer::default() }),
             ("local_cluster", Layer { local_cluster: some("Not A Name"), ..Layer::default() }),
+            ("event_retention", Layer { event_retention: some("0d"), ..Layer::default() }),
+            ("audit_retention", Layer { audit_retention: some("long"), ..Layer::default() }),
+            ("history_retention", Layer { history_retention: some("9999d"), ..Layer::default() }),
             ("stop_grace", Layer { stop_grace: some("x"), ..Layer::default() }),
         ];
         for (key, layer) in table {

@@ -25,7 +25,7 @@ use slipway_app::usecases::leaks::Finder;
 use slipway_app::{Context, Error as AppError};
 use slipway_controller::Shutdown;
 use slipway_render::local_node::NodeSettings;
-use slipway_server::ServerState;
+use slipway_server::{EventStreams, ServerState, StreamLimits};
 use slipway_store::{OpenError, StoreConfig};
 use slipway_substrate::local::{LocalConfig, LocalSubstrate};
 use tokio::net::TcpListener;
@@ -137,6 +137,7 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
         loops: loops.view(),
         finder,
         metrics: Arc::default(),
+        streams: EventStreams::new(context.clone(), StreamLimits::default(), stop.subscribe()),
     };
     let server_file = config.data_dir.join("server.json");
     let admin_key = seeding::admin_key(&context, &config, worker.name()).await?;

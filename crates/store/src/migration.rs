@@ -84,6 +84,13 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         sqlite: scripts!("sqlite", "0006_control"),
         postgres: scripts!("postgres", "0006_control"),
     },
+    Migration {
+        version: 7,
+        name: "events",
+        min_reader: 1,
+        sqlite: scripts!("sqlite", "0007_events"),
+        postgres: scripts!("postgres", "0007_events"),
+    },
 ];
 
 /// The schema that this binary was written for.

@@ -207,6 +207,26 @@ pub struct Event {
     pub payload: Value,
 }
 
+/// One durable subscriber of all events.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subscription {
+    pub id: String,
+    pub name: String,
+    /// Everything up to here was delivered.
+    pub position: i64,
+    /// How far it could be.
+    pub last_position: i64,
+    /// Deliveries that failed in a row, and what the last one said.
+    pub failures: i32,
+    pub last_error: Option<String>,
+    /// When the cursor last moved.
+    pub delivered_at: Option<String>,
+    /// Not delivered to before this.
+    pub due_at: String,
+    /// The replica that delivers just now.
+    pub claimed_by: Option<String>,
+}
+
 /// Paging of every list.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -8,13 +8,12 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde_json::Value;
 use slipway_core::commit::{Commit, Release};
 use slipway_core::deletion::Deletion;
 use slipway_core::error::Refusal;
 use slipway_core::ids::{
-    ApiKeyId, ClaimToken, ClusterId, DeletionId, EventId, InstallationId, Lane, NodeId,
-    ProvisionedResourceId, ResourceId, Revision,
+    ApiKeyId, ClaimToken, ClusterId, DeletionId, InstallationId, Lane, NodeId,
+    ProvisionedResourceId, ResourceId,
 };
 use slipway_core::node::{Drain, Node};
 use slipway_core::snapshot::{DeclareSnapshot, ResourceSnapshot};
@@ -22,7 +21,11 @@ use slipway_core::time::Timestamp;
 use slipway_core::token::SecretHash;
 use uuid::Uuid;
 
-use super::{ControlStore, LaneStore, LeakStore, RecordStore, RenewalStore, TaskStore};
+pub use super::events::PositionedEvent;
+use super::{
+    ControlStore, EventStore, LaneStore, LeakStore, RecordStore, RenewalStore, RetentionStore,
+    SubscriptionStore, TaskStore,
+};
 use crate::seed::Seed;
 
 /// Names the resource that a decision is about. Each of them leads to the same
@@ -80,6 +83,8 @@ pub enum Error {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CorruptRow {
     pub id: Uuid,
+    /// The resource it belongs to, where that is known: a list goes on behind it.
+    pub resource_id: Option<ResourceId>,
     pub reason: String,
 }
 
@@ -117,18 +122,6 @@ pub struct HistoryLine {
     pub why: String,
 }
 
-/// An event that has its position.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PositionedEvent {
-    pub id: EventId,
-    pub position: i64,
-    pub event_type: String,
-    pub aggregate_id: Uuid,
-    pub revision: Revision,
-    pub occurred_at: Timestamp,
-    pub payload: Value,
-}
-
 /// An API key's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
@@ -151,7 +144,15 @@ pub struct Heartbeat {
 /// The database, as the application sees it.
 #[async_trait]
 pub trait Store:
-    ControlStore + LaneStore + LeakStore + RecordStore + RenewalStore + TaskStore
+    ControlStore
+    + EventStore
+    + LaneStore
+    + LeakStore
+    + RecordStore
+    + RenewalStore
+    + RetentionStore
+    + SubscriptionStore
+    + TaskStore
 {
     /// The database answers.
     async fn ping(&self) -> Result<(), Error>;
@@ -245,10 +246,6 @@ pub trait Store:
     /// claim.
     async fn attempt_overdue(&self, lane: Lane) -> Result<Option<Duration>, Error>;
 
-    /// Gives the next dense positions to up to `limit` events, in commit
-    /// order; says how many.
-    async fn outbox_relay(&self, limit: u32) -> Result<u64, Error>;
-
     // ---- registry
 
     /// Notes a heartbeat of a registered node. `None` if it is not registered.
@@ -274,9 +271,6 @@ pub trait Store:
     async fn deletion_fetch(&self, id: DeletionId) -> Result<Option<Deletion>, Error>;
 
     async fn deletion_list(&self, page: Page<DeletionId>) -> Result<Vec<Deletion>, Error>;
-
-    /// Events after the position, in order.
-    async fn event_list(&self, page: Page<i64>) -> Result<Vec<PositionedEvent>, Error>;
 
     // ---- keys
 

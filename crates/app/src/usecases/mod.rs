@@ -4,6 +4,7 @@
 pub mod control;
 pub mod declare;
 pub mod delete;
+pub mod events;
 pub mod explain;
 pub mod force;
 pub mod leaks;

@@ -4,6 +4,7 @@
 mod run;
 
 mod control;
+mod events;
 mod leaks;
 mod records;
 mod resources;

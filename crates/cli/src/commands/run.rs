@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::{control, leaks, records, resources};
+use super::{control, events, leaks, records, resources};
 use crate::arguments::{ClientOptions, Command, Output};
 use crate::client::{Client, Listed, to_json};
 use crate::demo;
@@ -48,7 +48,7 @@ async fn connected(
     match command {
         Command::Resource(command) => resources::run(&mut session, command).await,
         Command::Node(command) => records::nodes(&mut session, command).await,
-        Command::Event(command) => records::events(&mut session, command).await,
+        Command::Event(command) => events::run(&mut session, command).await,
         Command::Deletion(command) => records::deletions(&mut session, command).await,
         Command::Leaks(arguments) => leaks::run(&mut session, arguments).await,
         Command::Freeze(arguments) => control::freeze(&mut session, arguments).await,

@@ -13,7 +13,7 @@ pub(crate) use control::{control, plan};
 pub(crate) use details::{deletion, node, resource};
 pub(crate) use explanation::explanation;
 pub(crate) use leaks::{leak, leaks, looks, object as leak_object};
-pub(crate) use lists::{deletions, events, nodes, resources};
+pub(crate) use lists::{deletions, event_line, events, nodes, resources, subscriptions};
 
 #[cfg(test)]
 mod tests;

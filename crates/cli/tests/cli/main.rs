@@ -7,6 +7,7 @@ mod stand_in;
 
 mod commands;
 mod control;
+mod events;
 mod exits;
 mod leaks;
 mod waiting;

@@ -12,6 +12,7 @@ pub mod enrol;
 pub mod explain;
 pub mod fault;
 pub mod orphans;
+pub mod positions;
 pub mod prepare;
 pub mod record;
 pub mod retry;

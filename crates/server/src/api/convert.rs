@@ -2,7 +2,9 @@
 //! know and leaves out hashes, keys and claims, which are nobody's business.
 
 use serde_json::Value;
-use slipway_app::ports::store::{HistoryLine, PositionedEvent};
+use slipway_app::ports::events::PositionedEvent;
+use slipway_app::ports::store::HistoryLine;
+use slipway_app::ports::subscriptions;
 use slipway_app::usecases::leaks::LookReport;
 use slipway_app::usecases::{control, explain};
 use slipway_core::snapshot::ResourceSnapshot;
@@ -10,7 +12,7 @@ use slipway_core::time::Timestamp;
 use slipway_core::{blocker, deletion as domain, leak, node as registry};
 use slipway_wire::api::{
     Attempt, Blocker, Control, Deletion, DeletionMember, Event, Explanation, Freeze, HistoryEntry,
-    Node, Observing, PlanLine, Remedy, Replica, Resource,
+    Node, Observing, PlanLine, Remedy, Replica, Resource, Subscription,
 };
 use slipway_wire::leaks::{Leak, LeakLook, LeakSuspicion};
 
@@ -90,15 +92,30 @@ pub(super) fn deletion(deletion: &domain::Deletion) -> Deletion {
     }
 }
 
-pub(super) fn event(event: PositionedEvent) -> Event {
+/// An event as everybody gets it: lists, streams and sinks.
+pub fn event(event: &PositionedEvent) -> Event {
     Event {
         id: event.id.to_string(),
         position: event.position,
-        event_type: event.event_type,
+        event_type: event.event_type.clone(),
         aggregate_id: event.aggregate_id.to_string(),
         revision: event.revision.0,
         occurred_at: event.occurred_at.to_string(),
-        payload: event.payload,
+        payload: event.payload.clone(),
+    }
+}
+
+pub(super) fn subscription(found: &subscriptions::Subscription) -> Subscription {
+    Subscription {
+        id: found.id.to_string(),
+        name: found.name.clone(),
+        position: found.position,
+        last_position: found.last_position,
+        failures: found.failures,
+        last_error: found.last_error.clone(),
+        delivered_at: text(found.delivered_at),
+        due_at: found.due_at.to_string(),
+        claimed_by: found.claimed_by.clone(),
     }
 }
 

@@ -11,8 +11,10 @@ mod leaks;
 mod loops;
 mod nodes;
 mod resources;
+mod subscriptions;
 
 mod convert;
 mod list;
 
+pub use convert::event as event_document;
 pub(crate) use routes::routes;

@@ -1,9 +1,9 @@
 //! The table of our own routes.
 
 use axum::Router;
-use axum::routing::{get, post, put};
+use axum::routing::{delete, get, post, put};
 
-use super::{control, deletions, events, leaks, loops, nodes, resources};
+use super::{control, deletions, events, leaks, loops, nodes, resources, subscriptions};
 use crate::state::ServerState;
 
 pub(crate) fn routes() -> Router<ServerState> {
@@ -18,6 +18,9 @@ pub(crate) fn routes() -> Router<ServerState> {
         .route("/deletions", get(deletions::list))
         .route("/deletions/{id}", get(deletions::get))
         .route("/events", get(events::list))
+        .route("/events/stream", get(events::follow))
+        .route("/subscriptions", get(subscriptions::list))
+        .route("/subscriptions/{name}", delete(subscriptions::remove))
         .route("/leaks", get(leaks::list))
         .route("/leaks/find", post(leaks::find))
         .route("/leaks/{id}", get(leaks::get))

@@ -10,4 +10,5 @@ mod leaks;
 mod lists;
 mod nodes;
 mod resources;
+mod streams;
 mod surface;

@@ -38,6 +38,9 @@ async fn every_route_of_ours_wants_a_key_before_anything_else() {
         ("GET", format!("/api/v1/leaks/{ID}")),
         ("POST", format!("/api/v1/leaks/{ID}/resolve")),
         ("POST", format!("/api/v1/leaks/{ID}/remove")),
+        ("GET", "/api/v1/events/stream".to_owned()),
+        ("GET", "/api/v1/subscriptions".to_owned()),
+        ("DELETE", "/api/v1/subscriptions/a-name".to_owned()),
         ("GET", "/api/v1/loops".to_owned()),
         ("GET", "/api/v1/control".to_owned()),
         ("PUT", "/api/v1/control/freeze".to_owned()),
@@ -48,7 +51,7 @@ async fn every_route_of_ours_wants_a_key_before_anything_else() {
     // The table of the routes is the list of what must be here.
     let table = include_str!("../../src/api/routes.rs").split(".route(\"").skip(1);
     for pattern in table.map(|line| line.split('"').next().unwrap()) {
-        let path = format!("/api/v1{}", pattern.replace("{id}", ID));
+        let path = format!("/api/v1{}", pattern.replace("{id}", ID).replace("{name}", "a-name"));
         assert!(routes.iter().any(|(_, listed)| *listed == path), "nobody asks {pattern}");
     }
     let wrong_secret = "slipway_12345678_zzzzzzzzzzzzzzzzzzzzzzzzz";

@@ -9,6 +9,7 @@ mod boot;
 mod control;
 mod crash;
 mod demo;
+mod events;
 mod faults;
 mod leaks;
 mod life;

@@ -49,6 +49,8 @@ mod reads;
 mod recorded;
 #[path = "../shared/renewal.rs"]
 mod renewal;
+#[path = "../shared/retention.rs"]
+mod retention;
 #[path = "../shared/rows.rs"]
 mod rows;
 #[path = "../shared/seed.rs"]
@@ -57,6 +59,8 @@ mod seed;
 mod set_writes;
 #[path = "../shared/snapshot.rs"]
 mod snapshot;
+#[path = "../shared/subscriptions.rs"]
+mod subscriptions;
 #[path = "../shared/tasks.rs"]
 mod tasks;
 #[path = "../shared/transaction.rs"]

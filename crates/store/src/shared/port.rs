@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use slipway_app::ports::RecordStore;
 use slipway_app::ports::store::{
     ApiKey, Claimed, CorruptRow, Decided, DeclareKey, DeclareRule, Error, Heartbeat, HistoryLine,
-    Page, PositionedEvent, ResourceFilter, ResourceKey, ResourceRule, Store,
+    Page, ResourceFilter, ResourceKey, ResourceRule, Store,
 };
 use slipway_app::seed::Seed;
 use slipway_core::commit::{Recorded, Release};
@@ -19,7 +19,7 @@ use slipway_core::ids::{
 use slipway_core::node::Node;
 use slipway_core::snapshot::ResourceSnapshot;
 
-use super::{Backend, batch, claims, decide, installation, keys, outbox, reads, record, seed};
+use super::{Backend, batch, claims, decide, installation, keys, reads, record, seed};
 use crate::failure::Failure;
 use crate::retry::retried;
 
@@ -120,10 +120,6 @@ impl Store for Backend {
         Ok(claims::overdue(self, lane).await?)
     }
 
-    async fn outbox_relay(&self, limit: u32) -> Result<u64, Error> {
-        Ok(retried!(outbox::relay(self, limit))?)
-    }
-
     async fn node_heartbeat(&self, id: NodeId) -> Result<Option<Heartbeat>, Error> {
         Ok(retried!(reads::node_heartbeat(self, id))?)
     }
@@ -158,10 +154,6 @@ impl Store for Backend {
 
     async fn deletion_list(&self, page: Page<DeletionId>) -> Result<Vec<Deletion>, Error> {
         Ok(reads::deletion_list(self, page).await?)
-    }
-
-    async fn event_list(&self, page: Page<i64>) -> Result<Vec<PositionedEvent>, Error> {
-        Ok(outbox::list(self, page).await?)
     }
 
     async fn api_key_find(&self, short: &str) -> Result<Option<ApiKey>, Error> {

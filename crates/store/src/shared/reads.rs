@@ -3,6 +3,8 @@
 //! Lists go by id after a cursor, which is stable however the set changes
 //! meanwhile. What belongs to a page is loaded for the whole page at once.
 
+use std::collections::HashMap;
+
 use slipway_app::ports::store::{CorruptRow, Heartbeat, HistoryLine, Page, ResourceFilter};
 use slipway_core::deletion::Deletion;
 use slipway_core::ids::{DeletionId, DrainId, NodeId, ProvisionedResourceId, ResourceId};
@@ -30,7 +32,11 @@ pub(super) async fn attempt_load(
     Ok(loaded
         .into_iter()
         .map(|(id, loaded)| {
-            loaded.map_err(|fault| CorruptRow { id: id.as_uuid(), reason: fault.to_string() })
+            loaded.map_err(|fault| CorruptRow {
+                id: id.as_uuid(),
+                resource_id: None,
+                reason: fault.to_string(),
+            })
         })
         .collect())
 }
@@ -66,7 +72,7 @@ pub(super) async fn resource_list(
     page: Page<ResourceId>,
 ) -> Result<Snapshots, Failure> {
     let mut query: QueryBuilder<Db> = QueryBuilder::new(
-        "SELECT a.id FROM resources r JOIN provisioned_resources a ON a.resource_id = r.id \
+        "SELECT a.id, r.id AS resource_id FROM resources r JOIN provisioned_resources a ON a.resource_id = r.id \
          WHERE a.attempt = (SELECT max(latest.attempt) FROM provisioned_resources latest \
             WHERE latest.resource_id = r.id)",
     );
@@ -93,19 +99,23 @@ pub(super) async fn resource_list(
     query.push(" ORDER BY r.id LIMIT ").push_bind(i64::from(page.limit));
 
     let mut transaction = backend.begin_read().await?;
-    let ids: Vec<ProvisionedResourceId> = query
-        .build()
-        .fetch_all(&mut *transaction)
-        .await?
-        .iter()
-        .map(|row| row.try_get("id").map(ProvisionedResourceId::new))
-        .collect::<Result<_, _>>()?;
+    let mut resources = HashMap::new();
+    let mut ids = Vec::new();
+    for row in query.build().fetch_all(&mut *transaction).await? {
+        let id = ProvisionedResourceId::new(row.try_get("id")?);
+        resources.insert(id, ResourceId::new(row.try_get("resource_id")?));
+        ids.push(id);
+    }
     let loaded = snapshot::load(backend, &mut transaction, &ids).await?;
     transaction.rollback().await?;
     Ok(loaded
         .into_iter()
         .map(|(id, loaded)| {
-            loaded.map_err(|fault| CorruptRow { id: id.as_uuid(), reason: fault.to_string() })
+            loaded.map_err(|fault| CorruptRow {
+                id: id.as_uuid(),
+                resource_id: resources.get(&id).copied(),
+                reason: fault.to_string(),
+            })
         })
         .collect())
 }

@@ -6,6 +6,7 @@ mod claims;
 mod control;
 mod decisions;
 mod declarations;
+mod events;
 mod leaks;
 mod lifecycle;
 mod lists;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    aborts, batches, claims, control, decisions, declarations, leaks, lifecycle, lists, proofs,
-    records, renewals, tasks,
+    aborts, batches, claims, control, decisions, declarations, events, leaks, lifecycle, lists,
+    proofs, records, renewals, tasks,
 };
 use crate::ports::Store;
 use crate::testing::world::World;
@@ -89,4 +89,11 @@ pub async fn conformance(store: Arc<dyn Store>) {
 
     lists::pages_give_each_row_once_and_in_order(&world).await;
     lists::resources_are_filtered(&world).await;
+
+    events::a_subscription_is_opened_once_and_claimed_by_one(&world).await;
+    events::a_late_worker_does_not_move_the_cursor(&world).await;
+    events::a_failure_is_shown_and_waited_out(&world).await;
+    // From here on events are pruned, which those above do not expect.
+    events::pruning_stops_at_subscribers_and_is_remembered(&world).await;
+    events::history_and_audit_of_what_is_there_are_kept(&world).await;
 }

@@ -19,7 +19,7 @@ use slipway_app::ports::control::{
 use slipway_app::ports::lanes::OverdueLane;
 use slipway_app::ports::store::{
     ApiKey, Claimed, CorruptRow, Decided, DeclareKey, DeclareRule, Error, Heartbeat, HistoryLine,
-    Page, PositionedEvent, ResourceFilter, ResourceKey, ResourceRule,
+    Page, ResourceFilter, ResourceKey, ResourceRule,
 };
 use slipway_app::ports::{LaneStore, RecordStore, RenewalStore, Store};
 use slipway_app::seed::Seed;
@@ -91,7 +91,16 @@ impl FatedStore {
         self.after(&name).await
     }
 
-    async fn after(&self, name: &str) -> Result<(), Error> {
+    pub(super) async fn before(&self, name: &str) -> Result<(), Error> {
+        self.fate.alive().await;
+        match self.fate.meet(format!("{name}/before")) {
+            Some(Fault::Crash) => self.fate.die().await,
+            Some(Fault::Fail | Fault::Twice) => Err(lost()),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) async fn after(&self, name: &str) -> Result<(), Error> {
         if self.fate.survive(format!("{name}/after")).await { Err(lost()) } else { Ok(()) }
     }
 
@@ -300,15 +309,6 @@ impl Store for FatedStore {
         Ok(count)
     }
 
-    async fn outbox_relay(&self, limit: u32) -> Result<u64, Error> {
-        self.fate.alive().await;
-        let count = self.inner.outbox_relay(limit).await?;
-        if count > 0 {
-            self.after("commit:relay").await?;
-        }
-        Ok(count)
-    }
-
     async fn ping(&self) -> Result<(), Error> {
         self.fate.alive().await;
         self.inner.ping().await
@@ -379,11 +379,6 @@ impl Store for FatedStore {
     async fn deletion_list(&self, page: Page<DeletionId>) -> Result<Vec<Deletion>, Error> {
         self.fate.alive().await;
         self.inner.deletion_list(page).await
-    }
-
-    async fn event_list(&self, page: Page<i64>) -> Result<Vec<PositionedEvent>, Error> {
-        self.fate.alive().await;
-        self.inner.event_list(page).await
     }
 
     async fn api_key_find(&self, short: &str) -> Result<Option<ApiKey>, Error> {
