@@ -18,6 +18,7 @@ mod failure;
 mod fault;
 mod id_list;
 mod micros;
+mod patience;
 mod retry;
 
 mod postgres;

@@ -72,6 +72,12 @@ pub enum Error {
     /// The database cannot be used now; the same call may work later.
     #[error("the database is not available: {0}")]
     Unavailable(String),
+    /// It can be read and not written, until somebody changes that.
+    #[error("the database is read-only: {0}")]
+    ReadOnly(String),
+    /// It has no room for more, until somebody gives it some.
+    #[error("the database is full: {0}")]
+    Full(String),
     /// A fault of ours or of the schema; a person must look.
     #[error("the database refused: {0}")]
     Internal(String),

@@ -6,11 +6,14 @@ mod control_plane;
 
 mod bad_input;
 mod boot;
+mod boot_database;
 mod crash;
+mod database_states;
 mod demo;
-mod faults;
 mod leaks;
 mod life;
+mod network;
 mod readme;
 mod replicas;
+mod rolling;
 mod stopping;

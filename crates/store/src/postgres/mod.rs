@@ -6,6 +6,7 @@
 mod dialect;
 pub(crate) mod connect;
 mod given;
+mod pools;
 
 #[path = "../shared/batch.rs"]
 mod batch;
@@ -35,6 +36,8 @@ mod leaks;
 pub(crate) mod migrate;
 #[path = "../shared/outbox.rs"]
 mod outbox;
+#[path = "../shared/ping.rs"]
+mod ping;
 #[path = "../shared/port.rs"]
 mod port;
 #[path = "../shared/presented.rs"]

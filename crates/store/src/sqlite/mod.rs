@@ -35,6 +35,8 @@ mod leaks;
 pub(crate) mod migrate;
 #[path = "../shared/outbox.rs"]
 mod outbox;
+#[path = "../shared/ping.rs"]
+mod ping;
 #[path = "../shared/port.rs"]
 mod port;
 #[path = "../shared/presented.rs"]
