@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use slipway_testkit::ports::lasting_loopback_port;
 use slipway_testkit::postgres::{self, TestDatabase};
+use slipway_testkit::preload::Orders;
 use slipway_testkit::process::{Process, Signal, Spawned, processes_with_argument, send_signal};
 use slipway_testkit::wait;
 
@@ -55,6 +57,8 @@ pub(crate) struct ControlPlane {
     substrate_root: Option<PathBuf>,
     /// Flags with their values.
     settings: BTreeMap<String, String>,
+    /// For its processes, if somebody gives any.
+    orders: Option<Arc<Orders>>,
     process: Option<Spawned>,
     client: reqwest::Client,
 }
@@ -80,6 +84,7 @@ impl ControlPlane {
                 .iter()
                 .map(|&(flag, value)| (flag.to_owned(), value.to_owned()))
                 .collect(),
+            orders: None,
             process: None,
             client: client(),
         }
@@ -107,6 +112,13 @@ impl ControlPlane {
         }
     }
 
+    /// Its processes follow what is ordered by the answered value.
+    pub(crate) fn take_orders(&mut self) -> Arc<Orders> {
+        let orders = Arc::new(Orders::in_folder(self.folder.path()).unwrap());
+        self.orders = Some(Arc::clone(&orders));
+        orders
+    }
+
     pub(crate) fn substrate_root(&self) -> PathBuf {
         self.substrate_root.clone().unwrap_or_else(|| self.data_dir().join("substrate"))
     }
@@ -132,6 +144,9 @@ impl ControlPlane {
             command.args(["--database-url", url]);
         }
         command.arg("--substrate-root").arg(self.substrate_root());
+        if let Some(orders) = &self.orders {
+            command.envs(orders.environment());
+        }
         for (flag, value) in &self.settings {
             command.args([flag, value]);
         }
@@ -187,12 +202,6 @@ impl ControlPlane {
     pub(crate) async fn ended(&mut self) -> std::process::ExitStatus {
         let mut process = self.process.take().expect("it runs");
         process.exit(PATIENCE).await.unwrap()
-    }
-
-    /// The state letter of its process, `T` while it is stopped.
-    pub(crate) fn process_state(&self) -> Option<char> {
-        let pid = self.process.as_ref()?.pid();
-        slipway_testkit::process::process(pid).map(|process| process.state)
     }
 
     /// SIGTERM, and it must end by itself.

@@ -7,6 +7,7 @@ mod control_plane;
 mod bad_input;
 mod boot;
 mod boot_database;
+mod clock;
 mod crash;
 mod database_states;
 mod demo;
