@@ -2,6 +2,7 @@
 //! Adapters implement them; the conformance suites in `testing` check them.
 
 pub mod clock;
+pub mod database_clock;
 pub mod lanes;
 pub mod leaks;
 pub mod renewal;
@@ -10,6 +11,7 @@ pub mod substrate;
 pub mod tasks;
 
 pub use clock::{Clock, Entropy};
+pub use database_clock::DatabaseClock;
 pub use lanes::LaneStore;
 pub use leaks::LeakStore;
 pub use renewal::RenewalStore;

@@ -23,7 +23,7 @@ use slipway_core::time::Timestamp;
 use slipway_core::token::SecretHash;
 use uuid::Uuid;
 
-use super::{LaneStore, LeakStore, RenewalStore, TaskStore};
+use super::{DatabaseClock, LaneStore, LeakStore, RenewalStore, TaskStore};
 use crate::seed::Seed;
 
 /// Names the resource that a decision is about. Each of them leads to the same
@@ -158,7 +158,7 @@ pub struct Heartbeat {
 /// The database, as the application sees it.
 #[async_trait]
 pub trait Store:
-    LaneStore + LeakStore + RenewalStore + TaskStore + fmt::Debug + Send + Sync
+    DatabaseClock + LaneStore + LeakStore + RenewalStore + TaskStore + fmt::Debug + Send + Sync
 {
     /// The database answers.
     async fn ping(&self) -> Result<(), Error>;

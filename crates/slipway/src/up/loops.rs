@@ -11,7 +11,7 @@ use slipway_controller::driver::Surroundings;
 use slipway_controller::orphans::OrphanLoop;
 use slipway_controller::relay::Relay;
 use slipway_controller::resources::ResourceLoop;
-use slipway_controller::{Pacing, Shutdown, Status, drive};
+use slipway_controller::{Pacing, Shutdown, Status, drive, watch_clock};
 use slipway_core::ids::Lane;
 use slipway_server::LoopsView;
 use slipway_wire::api::{LoopStatus, Probe};
@@ -92,6 +92,7 @@ pub(super) async fn start(
         wake,
     };
     let mut tasks = JoinSet::new();
+    let watching = shutdown.clone();
     for lane in &view.lanes {
         tasks.spawn(drive(
             Arc::clone(&lane.resources),
@@ -117,6 +118,8 @@ pub(super) async fn start(
         Arc::clone(&view.orphans_status),
         shutdown,
     ));
+    let store = Arc::clone(&context.store);
+    tasks.spawn(watch_clock(store, config.lease, watching));
     Loops { view, tasks }
 }
 

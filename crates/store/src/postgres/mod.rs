@@ -12,6 +12,8 @@ mod pools;
 mod batch;
 #[path = "../shared/claims.rs"]
 mod claims;
+#[path = "../shared/clock.rs"]
+mod clock;
 #[path = "../shared/commit.rs"]
 mod commit;
 #[path = "../shared/decide.rs"]

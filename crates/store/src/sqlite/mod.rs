@@ -11,6 +11,8 @@ mod given;
 mod batch;
 #[path = "../shared/claims.rs"]
 mod claims;
+#[path = "../shared/clock.rs"]
+mod clock;
 #[path = "../shared/commit.rs"]
 mod commit;
 #[path = "../shared/decide.rs"]

@@ -18,7 +18,7 @@ use slipway_app::ports::store::{
     ApiKey, Claimed, CorruptRow, Decided, DeclareKey, DeclareRule, Error, Heartbeat, HistoryLine,
     Page, PositionedEvent, ResourceFilter, ResourceKey, ResourceRule,
 };
-use slipway_app::ports::{LaneStore, RenewalStore, Store};
+use slipway_app::ports::{DatabaseClock, LaneStore, RenewalStore, Store};
 use slipway_app::seed::Seed;
 use slipway_core::commit::{Commit, Release, Write};
 use slipway_core::deletion::Deletion;
@@ -27,7 +27,7 @@ use slipway_core::ids::{
 };
 use slipway_core::node::Node;
 use slipway_core::snapshot::ResourceSnapshot;
-use slipway_core::{ErrorKind, Refusal};
+use slipway_core::{ErrorKind, Refusal, Timestamp};
 
 use super::fate::{Fate, Fault};
 use super::journal::Journal;
@@ -109,6 +109,17 @@ impl FatedStore {
         let loaded = self.inner.attempt_load(attempts).await?;
         let commits = loaded.iter().flatten().filter_map(|snapshot| rule(snapshot).ok());
         Ok(commits.filter(|commit| !commit.is_empty()).map(|c| names::of_commit(&c)).collect())
+    }
+}
+
+#[async_trait]
+impl DatabaseClock for FatedStore {
+    async fn database_now(&self) -> Result<Timestamp, Error> {
+        self.inner.database_now().await
+    }
+
+    async fn schedule_pull_in(&self, jump: Duration, lease: Duration) -> Result<u64, Error> {
+        self.inner.schedule_pull_in(jump, lease).await
     }
 }
 
