@@ -11,6 +11,7 @@ mod clock;
 mod crash;
 mod database_states;
 mod demo;
+mod late_replica;
 mod leaks;
 mod life;
 mod network;
