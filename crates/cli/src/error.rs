@@ -107,7 +107,7 @@ impl Error {
                     Some("begin after the oldest position that is left, with --after".to_owned())
                 }
                 "handle_taken" => Some("choose another handle, or delete the one that has it".to_owned()),
-                "unavailable" | "internal" => {
+                "unavailable" | "database_read_only" | "database_full" | "internal" => {
                     Some("the correlation id finds the cause in the server's log".to_owned())
                 }
                 _ => None,

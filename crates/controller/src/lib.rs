@@ -5,9 +5,10 @@
 //! [`subscribers`] brings them to the sinks of this process, [`retention`] lets
 //! go of what was kept long enough, [`orphans`] looks for what no row knows,
 //! [`beat`] says that this replica lives and compares the database with the
-//! world.
+//! world. [`clock_watch`] keeps them going when the database's clock goes back.
 
 pub mod beat;
+pub mod clock_watch;
 pub mod driver;
 mod keeper;
 pub mod orphans;
@@ -17,5 +18,6 @@ pub mod retention;
 pub mod status;
 pub mod subscribers;
 
+pub use clock_watch::watch_clock;
 pub use driver::{Pacing, Shutdown, drive};
 pub use status::Status;

@@ -82,6 +82,10 @@ error_kinds! {
     RowInvalid => "row_invalid",
     /// A database or a queue cannot be used now; the same call may work later.
     Unavailable => "unavailable",
+    /// The database can be read and not written.
+    DatabaseReadOnly => "database_read_only",
+    /// The database has no room for more.
+    DatabaseFull => "database_full",
     Internal => "internal",
 }
 

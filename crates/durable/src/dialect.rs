@@ -14,6 +14,7 @@
 /// |---|---|
 /// | `now` | the database's clock; not `now()`, which is stale after a lock wait |
 /// | `(plus_micros "$2")` | adds a parameter of microseconds to a time |
+/// | `(minus_micros "$2")` | takes them away |
 /// | `greatest`, `least` | functions of several values |
 /// | `for_update`, `for_share` | row locks; SQLite has one writer and needs none |
 /// | `(for_update_of "a")` | the same for one table of a join |
@@ -41,6 +42,12 @@ macro_rules! fragment {
     };
     (sqlite, (plus_micros $parameter:literal)) => {
         concat!(" + ", $parameter)
+    };
+    (postgres, (minus_micros $parameter:literal)) => {
+        concat!(" - ", $parameter, "::bigint * interval '1 microsecond'")
+    };
+    (sqlite, (minus_micros $parameter:literal)) => {
+        concat!(" - ", $parameter)
     };
     (postgres, greatest) => {
         "greatest"

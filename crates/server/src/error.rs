@@ -71,7 +71,9 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         ErrorKind::CursorExpired => StatusCode::GONE,
         ErrorKind::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ErrorKind::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
-        ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::Unavailable | ErrorKind::DatabaseReadOnly | ErrorKind::DatabaseFull => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

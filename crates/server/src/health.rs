@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use slipway_app::ports::store::Error as StoreError;
 use slipway_app::usecases::control;
 use slipway_wire::api::{Probe, Readiness};
 
@@ -43,6 +44,13 @@ async fn mode(state: &ServerState) -> Option<Probe> {
 async fn database(state: &ServerState) -> Probe {
     let outcome = match tokio::time::timeout(PROBE_LIMIT, state.context.store.ping()).await {
         Ok(Ok(())) => Ok("it answers"),
+        Ok(Err(error @ (StoreError::ReadOnly(_) | StoreError::Full(_)))) => {
+            tracing::warn!(%error, "the database cannot be written");
+            Err(match error {
+                StoreError::ReadOnly(_) => "it is read-only",
+                _ => "it is full",
+            })
+        }
         Ok(Err(error)) => {
             tracing::warn!(%error, "the database does not answer the probe");
             Err("it does not answer; the log says why")

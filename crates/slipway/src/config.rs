@@ -45,6 +45,11 @@ pub(crate) struct Layer {
     #[arg(long, value_name = "TIME", env = "SLIPWAY_DATABASE_TIMEOUT")]
     database_timeout: Option<String>,
 
+    /// How long the database may work on one statement; an operation is given
+    /// up five seconds later [default: 30s].
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_DATABASE_STATEMENT_TIMEOUT")]
+    database_statement_timeout: Option<String>,
+
     /// How nodes reach this server [default: http://<listen>].
     #[arg(long, value_name = "URL", env = "SLIPWAY_PUBLIC_URL")]
     public_url: Option<String>,
@@ -89,6 +94,10 @@ pub(crate) struct Layer {
     /// How long a local node may take to stop before it is killed [default: 5s].
     #[arg(long, value_name = "TIME", env = "SLIPWAY_STOP_GRACE")]
     stop_grace: Option<String>,
+
+    /// How long work under way may take to finish after SIGTERM [default: 15s].
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_DRAIN_TIMEOUT")]
+    drain_timeout: Option<String>,
 
     /// How long each phase may wait before a blocker is shown
     /// [defaults: 5m, 30m, 24h, 10m, 30m].
@@ -185,6 +194,7 @@ pub(crate) struct Config {
     pub(crate) database_url: Secret,
     pub(crate) database_connections: u32,
     pub(crate) database_timeout: Duration,
+    pub(crate) database_statement_timeout: Duration,
     pub(crate) public_url: Option<String>,
     pub(crate) substrate_root: PathBuf,
     pub(crate) reconcile_interval: Duration,
@@ -196,6 +206,7 @@ pub(crate) struct Config {
     pub(crate) orphan_after: Duration,
     pub(crate) orphan_interval: Duration,
     pub(crate) stop_grace: Duration,
+    pub(crate) drain_timeout: Duration,
     pub(crate) deadlines: Deadlines,
     pub(crate) local_project: String,
     pub(crate) local_cluster: String,
@@ -276,6 +287,11 @@ impl Layer {
                 layer.database_timeout,
                 Duration::from_secs(30),
             )?,
+            database_statement_timeout: duration(
+                "database_statement_timeout",
+                layer.database_statement_timeout,
+                Duration::from_secs(30),
+            )?,
             public_url: layer.public_url.as_deref().map(checked_url).transpose()?,
             substrate_root: match layer.substrate_root {
                 Some(root) => absolute("substrate_root", &root)?,
@@ -303,6 +319,7 @@ impl Layer {
                 Duration::from_secs(600),
             )?,
             stop_grace: duration("stop_grace", layer.stop_grace, Duration::from_secs(5))?,
+            drain_timeout: duration("drain_timeout", layer.drain_timeout, Duration::from_secs(15))?,
             deadlines: Deadlines {
                 pending: duration("pending_deadline", layer.pending_deadline, usual.pending)?,
                 provisioning: duration(
@@ -351,6 +368,9 @@ impl Layer {
             database_url: self.database_url.or(below.database_url),
             database_connections: self.database_connections.or(below.database_connections),
             database_timeout: self.database_timeout.or(below.database_timeout),
+            database_statement_timeout: self
+                .database_statement_timeout
+                .or(below.database_statement_timeout),
             public_url: self.public_url.or(below.public_url),
             substrate_root: self.substrate_root.or(below.substrate_root),
             reconcile_interval: self.reconcile_interval.or(below.reconcile_interval),
@@ -362,6 +382,7 @@ impl Layer {
             orphan_after: self.orphan_after.or(below.orphan_after),
             orphan_interval: self.orphan_interval.or(below.orphan_interval),
             stop_grace: self.stop_grace.or(below.stop_grace),
+            drain_timeout: self.drain_timeout.or(below.drain_timeout),
             pending_deadline: self.pending_deadline.or(below.pending_deadline),
             provisioning_deadline: self.provisioning_deadline.or(below.provisioning_deadline),
             enrolling_deadline: self.enrolling_deadline.or(below.enrolling_deadline),

@@ -54,6 +54,10 @@ pub(crate) enum Error {
     SigningKey { path: String },
     #[error("the built-in blueprint is invalid: {0}")]
     Seed(#[from] slipway_core::parameters::InvalidSchema),
+    #[error(
+        "told to stop twice, so work under way was left as it is; it is taken up at the next start"
+    )]
+    StoppedTwice,
 }
 
 impl Error {
@@ -67,6 +71,11 @@ impl Error {
             Self::Store(OpenError::InvalidUrl) => "database_url_invalid",
             Self::Store(OpenError::DatabaseUnreachable { .. }) => "database_unreachable",
             Self::Store(OpenError::DatabaseRefused { .. }) => "database_refused",
+            Self::Store(OpenError::DatabaseConnectionsExhausted { .. }) => {
+                "database_connections_exhausted"
+            }
+            Self::Store(OpenError::DatabaseReadOnly(_)) => "database_read_only",
+            Self::Store(OpenError::DatabaseFull(_)) => "database_full",
             Self::Store(OpenError::Directory(DirectoryError::DataDirectoryInUse { .. })) => {
                 "data_directory_in_use"
             }
@@ -84,6 +93,7 @@ impl Error {
             Self::Io { .. } => "io_failed",
             Self::SigningKey { .. } => "signing_key_unusable",
             Self::Seed(_) => "internal",
+            Self::StoppedTwice => "stopped_at_once",
         }
     }
 
@@ -93,15 +103,12 @@ impl Error {
     }
 }
 
-/// How long loops and requests under way may take after a signal to stop.
-const DRAIN_LIMIT: Duration = Duration::from_secs(15);
-
 /// Runs the control plane until it is told to stop.
 pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     let config = layer.resolve(&|name| std::env::var(name).ok())?;
     adapters::log_to_stderr(config.log_format);
     // From the first moment on: a signal must never find nobody listening.
-    let told_to_stop = stop::signals(config.stop_with_stdin)?;
+    let mut signals = stop::Signals::listen(config.stop_with_stdin)?;
 
     // The port before the database: the cheaper refusal first.
     let listener = listen(&config).await?;
@@ -113,6 +120,7 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
         max_connections: config.database_connections,
         connect_limit: config.database_timeout,
         idle_transaction_limit: converge::action_deadline(config.lease),
+        statement_limit: config.database_statement_timeout,
         ..StoreConfig::new(config.database_url.expose())
     })
     .await?;
@@ -151,19 +159,27 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
         tokio::spawn(slipway_server::serve(listener, slipway_server::router(state), async move {
             stopping.requested().await;
         }));
-    told_to_stop.await;
+    signals.next().await;
     tracing::info!("stopping: no new work is taken, what is under way is finished");
     // Nobody listening any more is no reason not to stop.
     stop.send_replace(true);
-    let drained = tokio::time::timeout(DRAIN_LIMIT, async {
+    let drained = tokio::time::timeout(config.drain_timeout, async {
         loops.join().await;
         serving.await
-    })
-    .await;
-    if drained.is_err() {
-        tracing::warn!("not everything was finished in time; it is taken up at the next start");
-    }
+    });
+    let told_twice = tokio::select! {
+        drained = drained => {
+            if drained.is_err() {
+                tracing::warn!("not everything was finished in time; it is taken up at the next start");
+            }
+            false
+        }
+        () = signals.next() => true,
+    };
     remove_server_file(&server_file).await;
+    if told_twice {
+        return Err(Error::StoppedTwice);
+    }
     tracing::info!("stopped");
     Ok(())
 }

@@ -19,6 +19,7 @@ mod failure;
 mod fault;
 mod id_list;
 mod micros;
+mod patience;
 mod retry;
 
 mod postgres;

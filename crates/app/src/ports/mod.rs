@@ -3,6 +3,7 @@
 
 pub mod clock;
 pub mod control;
+pub mod database_clock;
 pub mod events;
 pub mod lanes;
 pub mod leaks;
@@ -17,6 +18,7 @@ pub mod tasks;
 
 pub use clock::{Clock, Entropy};
 pub use control::ControlStore;
+pub use database_clock::DatabaseClock;
 pub use events::EventStore;
 pub use lanes::LaneStore;
 pub use leaks::LeakStore;

@@ -23,8 +23,8 @@ use uuid::Uuid;
 
 pub use super::events::PositionedEvent;
 use super::{
-    ControlStore, EventStore, LaneStore, LeakStore, RecordStore, RenewalStore, RetentionStore,
-    SubscriptionStore, TaskStore,
+    ControlStore, DatabaseClock, EventStore, LaneStore, LeakStore, RecordStore, RenewalStore,
+    RetentionStore, SubscriptionStore, TaskStore,
 };
 use crate::seed::Seed;
 
@@ -74,6 +74,12 @@ pub enum Error {
     /// The database cannot be used now; the same call may work later.
     #[error("the database is not available: {0}")]
     Unavailable(String),
+    /// It can be read and not written, until somebody changes that.
+    #[error("the database is read-only: {0}")]
+    ReadOnly(String),
+    /// It has no room for more, until somebody gives it some.
+    #[error("the database is full: {0}")]
+    Full(String),
     /// A fault of ours or of the schema; a person must look.
     #[error("the database refused: {0}")]
     Internal(String),
@@ -145,6 +151,7 @@ pub struct Heartbeat {
 #[async_trait]
 pub trait Store:
     ControlStore
+    + DatabaseClock
     + EventStore
     + LaneStore
     + LeakStore

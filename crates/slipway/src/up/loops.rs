@@ -16,7 +16,7 @@ use slipway_controller::relay::Relay;
 use slipway_controller::resources::ResourceLoop;
 use slipway_controller::retention::RetentionLoop;
 use slipway_controller::subscribers::Subscribers;
-use slipway_controller::{Pacing, Shutdown, Status, drive};
+use slipway_controller::{Pacing, Shutdown, Status, drive, watch_clock};
 use slipway_core::ids::Lane;
 use slipway_server::LoopsView;
 use slipway_wire::api::{LoopStatus, Probe};
@@ -113,6 +113,7 @@ pub(super) async fn start(
         wake,
     };
     let mut tasks = JoinSet::new();
+    let watching = shutdown.clone();
     for lane in &view.lanes {
         tasks.spawn(drive(
             Arc::clone(&lane.resources),
@@ -164,6 +165,8 @@ pub(super) async fn start(
         beat_status,
         shutdown,
     ));
+    let store = Arc::clone(&context.store);
+    tasks.spawn(watch_clock(store, config.lease, watching));
     Loops { view, tasks }
 }
 

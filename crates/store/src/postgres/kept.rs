@@ -13,7 +13,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::postgres::PgPool;
 
 use super::Db;
-use super::connect::TRUSTED_FOR;
+use super::pools::TRUSTED_FOR;
 
 #[derive(Debug)]
 pub(super) struct Kept {

@@ -7,12 +7,15 @@ mod dialect;
 pub(crate) mod connect;
 mod given;
 mod kept;
+mod pools;
 mod record;
 
 #[path = "../shared/batch.rs"]
 mod batch;
 #[path = "../shared/claims.rs"]
 mod claims;
+#[path = "../shared/clock.rs"]
+mod clock;
 #[path = "../shared/commit.rs"]
 mod commit;
 #[path = "../shared/control.rs"]
@@ -39,6 +42,8 @@ mod leaks;
 pub(crate) mod migrate;
 #[path = "../shared/outbox.rs"]
 mod outbox;
+#[path = "../shared/ping.rs"]
+mod ping;
 #[path = "../shared/port.rs"]
 mod port;
 #[path = "../shared/presented.rs"]

@@ -132,9 +132,9 @@ pub(super) async fn record(
             p.attempt.and_then(|a| a.absence_proven_at()).map(micros)
         }))
         .bind(ProvisionedResourceId::KIND);
-    let mut connection = backend.recorder().await?;
-    let written = query.fetch_all(&mut *connection).await?;
-    backend.recorded(connection);
+    let mut recorder = backend.recorder().await?;
+    let written = query.fetch_all(&mut *recorder.connection).await?;
+    recorder.give_back();
     let ids = written.iter().map(|row| row.try_get("id").map(ProvisionedResourceId::new));
     Ok(ids.collect::<Result<_, sqlx::Error>>()?)
 }

@@ -19,9 +19,13 @@ use slipway_core::ids::{
 use slipway_core::node::Node;
 use slipway_core::snapshot::ResourceSnapshot;
 
-use super::{Backend, batch, claims, decide, installation, keys, reads, record, seed};
+use super::{Backend, batch, claims, decide, installation, keys, ping, reads, record, seed};
 use crate::failure::Failure;
+use crate::patience::{limited, limited_to};
 use crate::retry::retried;
+
+/// A probe waits two seconds for an answer; ours comes before it goes away.
+const PING_LIMIT: Duration = Duration::from_millis(1_800);
 
 #[async_trait]
 impl RecordStore for Backend {
@@ -44,14 +48,12 @@ impl RecordStore for Backend {
 #[async_trait]
 impl Store for Backend {
     async fn ping(&self) -> Result<(), Error> {
-        let mut connection = self.reader().await.map_err(Failure::from)?;
-        sqlx::query("SELECT 1").execute(&mut *connection).await.map_err(Failure::from)?;
-        Ok(())
+        Ok(limited_to(PING_LIMIT, ping::ping(self)).await?)
     }
 
     async fn installation(&self) -> Result<InstallationId, Error> {
         let mut connection = self.reader().await.map_err(Failure::from)?;
-        Ok(installation::fetch(&mut connection).await.map_err(Failure::from)?)
+        Ok(limited(installation::fetch(&mut connection)).await.map_err(Failure::from)?)
     }
 
     async fn seed(&self, seed: &Seed) -> Result<ClusterId, Error> {
@@ -117,7 +119,7 @@ impl Store for Backend {
     }
 
     async fn attempt_overdue(&self, lane: Lane) -> Result<Option<Duration>, Error> {
-        Ok(claims::overdue(self, lane).await?)
+        Ok(retried!(claims::overdue(self, lane))?)
     }
 
     async fn node_heartbeat(&self, id: NodeId) -> Result<Option<Heartbeat>, Error> {
@@ -125,15 +127,15 @@ impl Store for Backend {
     }
 
     async fn node_fetch(&self, id: NodeId) -> Result<Option<Node>, Error> {
-        Ok(reads::node_fetch(self, id).await?)
+        Ok(retried!(reads::node_fetch(self, id))?)
     }
 
     async fn node_list(&self, page: Page<NodeId>) -> Result<Vec<Node>, Error> {
-        Ok(reads::node_list(self, page).await?)
+        Ok(retried!(reads::node_list(self, page))?)
     }
 
     async fn resource_fetch(&self, id: ResourceId) -> Result<Option<ResourceSnapshot>, Error> {
-        Ok(reads::resource_fetch(self, id).await?)
+        Ok(retried!(reads::resource_fetch(self, id))?)
     }
 
     async fn resource_list(
@@ -141,23 +143,23 @@ impl Store for Backend {
         filter: &ResourceFilter,
         page: Page<ResourceId>,
     ) -> Result<Vec<Result<ResourceSnapshot, CorruptRow>>, Error> {
-        Ok(reads::resource_list(self, filter, page).await?)
+        Ok(retried!(reads::resource_list(self, filter, page))?)
     }
 
     async fn history_list(&self, id: ProvisionedResourceId) -> Result<Vec<HistoryLine>, Error> {
-        Ok(reads::history_list(self, id).await?)
+        Ok(retried!(reads::history_list(self, id))?)
     }
 
     async fn deletion_fetch(&self, id: DeletionId) -> Result<Option<Deletion>, Error> {
-        Ok(reads::deletion_fetch(self, id).await?)
+        Ok(retried!(reads::deletion_fetch(self, id))?)
     }
 
     async fn deletion_list(&self, page: Page<DeletionId>) -> Result<Vec<Deletion>, Error> {
-        Ok(reads::deletion_list(self, page).await?)
+        Ok(retried!(reads::deletion_list(self, page))?)
     }
 
     async fn api_key_find(&self, short: &str) -> Result<Option<ApiKey>, Error> {
-        Ok(keys::find(self, short).await?)
+        Ok(retried!(keys::find(self, short))?)
     }
 
     async fn api_key_put(&self, key: &ApiKey) -> Result<(), Error> {
@@ -165,6 +167,6 @@ impl Store for Backend {
     }
 
     async fn api_key_count(&self) -> Result<u64, Error> {
-        Ok(keys::count(self).await?)
+        Ok(retried!(keys::count(self))?)
     }
 }

@@ -12,6 +12,8 @@ mod record;
 mod batch;
 #[path = "../shared/claims.rs"]
 mod claims;
+#[path = "../shared/clock.rs"]
+mod clock;
 #[path = "../shared/commit.rs"]
 mod commit;
 #[path = "../shared/control.rs"]
@@ -38,6 +40,8 @@ mod leaks;
 pub(crate) mod migrate;
 #[path = "../shared/outbox.rs"]
 mod outbox;
+#[path = "../shared/ping.rs"]
+mod ping;
 #[path = "../shared/port.rs"]
 mod port;
 #[path = "../shared/presented.rs"]

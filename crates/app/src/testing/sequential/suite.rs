@@ -37,6 +37,7 @@ pub async fn conformance(store: Arc<dyn Store>) {
 
     claims::a_claimed_attempt_is_not_claimed_again(&world).await;
     claims::a_lane_is_claimed_by_itself(&world).await;
+    claims::a_clock_that_went_back_leaves_nothing_lying(&world).await;
     claims::a_claim_takes_no_more_than_it_was_asked_for(&world).await;
     claims::a_lease_that_is_over_is_claimed_anew_and_fences_the_old_one(&world).await;
     claims::a_wake_during_a_claim_makes_it_due_again(&world).await;

@@ -21,7 +21,7 @@ use slipway_app::ports::store::{
     ApiKey, Claimed, CorruptRow, Decided, DeclareKey, DeclareRule, Error, Heartbeat, HistoryLine,
     Page, ResourceFilter, ResourceKey, ResourceRule,
 };
-use slipway_app::ports::{LaneStore, RecordStore, RenewalStore, Store};
+use slipway_app::ports::{DatabaseClock, LaneStore, RecordStore, RenewalStore, Store};
 use slipway_app::seed::Seed;
 use slipway_core::audit::Actor;
 use slipway_core::commit::{Commit, Recorded, Release, Write};
@@ -32,7 +32,7 @@ use slipway_core::ids::{
 use slipway_core::node::Node;
 use slipway_core::rules::control::Control;
 use slipway_core::snapshot::ResourceSnapshot;
-use slipway_core::{ErrorKind, Refusal};
+use slipway_core::{ErrorKind, Refusal, Timestamp};
 
 use super::fate::{Fate, Fault};
 use super::journal::Journal;
@@ -123,6 +123,17 @@ impl FatedStore {
         let loaded = self.inner.attempt_load(attempts).await?;
         let commits = loaded.iter().flatten().filter_map(|snapshot| rule(snapshot).ok());
         Ok(commits.filter(|commit| !commit.is_empty()).map(|c| names::of_commit(&c)).collect())
+    }
+}
+
+#[async_trait]
+impl DatabaseClock for FatedStore {
+    async fn database_now(&self) -> Result<Timestamp, Error> {
+        self.inner.database_now().await
+    }
+
+    async fn schedule_pull_in(&self, jump: Duration, lease: Duration) -> Result<u64, Error> {
+        self.inner.schedule_pull_in(jump, lease).await
     }
 }
 
