@@ -112,9 +112,7 @@ fn of_database(error: &sqlx::Error) -> Error {
     let text = error.to_string();
     match condition(error) {
         Some(Condition::ReadOnly) => {
-            // A server that became a standby stays one for its old connections,
-            // and a session keeps the default that it began with.
-            patience::distrust();
+            patience::saw_read_only();
             Error::ReadOnly(text)
         }
         Some(Condition::Full) => Error::Full(text),

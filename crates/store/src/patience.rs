@@ -17,8 +17,9 @@
 
 use std::io::{Error as IoError, ErrorKind};
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The server's limit for a statement, if nobody says another.
 pub(crate) const STATEMENT_LIMIT: Duration = Duration::from_secs(30);
@@ -29,6 +30,9 @@ const BEYOND_A_STATEMENT: Duration = Duration::from_secs(5);
 
 static LIMIT_MILLIS: AtomicU64 = AtomicU64::new(35_000);
 static GENERATION: AtomicU64 = AtomicU64::new(0);
+static SAW_READ_ONLY: AtomicBool = AtomicBool::new(false);
+
+const SHORTEST_GENERATION: Duration = Duration::from_secs(1);
 
 /// Operations end a little after statements would.
 pub(crate) fn set_statement_limit(limit: Duration) {
@@ -41,9 +45,37 @@ pub(crate) fn generation() -> u64 {
     GENERATION.load(Ordering::Acquire)
 }
 
-/// Ends the generation.
+/// Ends the generation, once for all that notice the same thing: a server that
+/// stays read-only refuses every write, which is no reason to connect anew for
+/// each of them, and what went silent together times out together.
 pub(crate) fn distrust() {
+    static LAST: Mutex<Option<Instant>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if last.is_none_or(|last| last.elapsed() >= SHORTEST_GENERATION) {
+        *last = Some(Instant::now());
+        end_generation();
+    }
+}
+
+fn end_generation() {
     GENERATION.fetch_add(1, Ordering::AcqRel);
+}
+
+/// A session keeps the default that it began with, and a server that became a
+/// standby stays one for its old connections.
+pub(crate) fn saw_read_only() {
+    SAW_READ_ONLY.store(true, Ordering::Release);
+    distrust();
+}
+
+/// Whether it was read-only since this was last asked. Then a connection that
+/// can be written to says nothing of its neighbours, and none is used again.
+pub(crate) fn leave_read_only() -> bool {
+    let left = SAW_READ_ONLY.swap(false, Ordering::AcqRel);
+    if left {
+        end_generation();
+    }
+    left
 }
 
 /// Waits for an operation as long as any may take.

@@ -12,7 +12,6 @@ use std::time::Duration;
 use sqlx::Connection as _;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use tokio::time::Instant;
 
 use super::Db;
 use super::kept::Kept;
@@ -29,10 +28,6 @@ const ACQUIRE_LIMIT: Duration = Duration::from_secs(3);
 /// which says that the database is not available.
 pub(super) const TRUSTED_FOR: Duration = Duration::from_secs(1);
 
-/// A server that stays read-only refuses every write. That is no reason to
-/// connect anew for each of them.
-const SHORTEST_LIFE: Duration = Duration::from_secs(1);
-
 #[derive(Debug)]
 pub(super) struct Pools {
     options: PgConnectOptions,
@@ -46,7 +41,6 @@ struct Current {
     /// Of this pool, so that they end with it.
     kept: Arc<Kept>,
     generation: u64,
-    since: Instant,
 }
 
 impl Pools {
@@ -88,13 +82,15 @@ impl Pools {
     fn renewed(&self) -> MutexGuard<'_, Current> {
         // Nothing in here panics, and half a replacement cannot be seen.
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if current.generation != patience::generation() && current.since.elapsed() >= SHORTEST_LIFE
-        {
+        if current.generation != patience::generation() {
             let fresh = Current::new(&self.options, self.max_connections);
             let old = std::mem::replace(&mut *current, fresh);
             // From here on nobody gets anything from it. That its last
             // connection is gone is not waited for: it may never be.
-            tokio::spawn(async move { old.pool.close().await });
+            // What it keeps at hand goes now, or that would be waited for.
+            let Current { pool, kept, .. } = old;
+            drop(kept);
+            tokio::spawn(async move { pool.close().await });
         }
         current
     }
@@ -132,7 +128,6 @@ impl Current {
                 })
                 .connect_lazy_with(options.clone()),
             kept: Arc::new(Kept::new(max_connections)),
-            since: Instant::now(),
         }
     }
 }

@@ -17,14 +17,14 @@ use crate::retry::retried;
 #[async_trait]
 impl LeakStore for Backend {
     async fn cluster_list(&self) -> Result<Vec<Cluster>, Error> {
-        Ok(leak_rows::clusters(self).await?)
+        Ok(retried!(leak_rows::clusters(self))?)
     }
 
     async fn claimant_load(
         &self,
         attempts: &[ProvisionedResourceId],
     ) -> Result<Vec<Claimant>, Error> {
-        Ok(leak_rows::claimants(self, attempts).await?)
+        Ok(retried!(leak_rows::claimants(self, attempts))?)
     }
 
     async fn claimant_expecting(
@@ -32,7 +32,7 @@ impl LeakStore for Backend {
         cluster: ClusterId,
         page: Page<ProvisionedResourceId>,
     ) -> Result<Vec<Claimant>, Error> {
-        Ok(leak_rows::expecting(self, cluster, page).await?)
+        Ok(retried!(leak_rows::expecting(self, cluster, page))?)
     }
 
     async fn attempt_doubt(&self, attempts: &[ProvisionedResourceId]) -> Result<(), Error> {
@@ -40,7 +40,7 @@ impl LeakStore for Backend {
     }
 
     async fn leak_look_begin(&self) -> Result<Timestamp, Error> {
-        Ok(leak_rows::now(self).await?)
+        Ok(retried!(leak_rows::now(self))?)
     }
 
     async fn leak_sighted(
@@ -62,7 +62,7 @@ impl LeakStore for Backend {
     }
 
     async fn leak_removals(&self, cluster: ClusterId, limit: u32) -> Result<Vec<Leak>, Error> {
-        Ok(leak_rows::removals(self, cluster, limit).await?)
+        Ok(retried!(leak_rows::removals(self, cluster, limit))?)
     }
 
     async fn leak_list(
@@ -70,11 +70,11 @@ impl LeakStore for Backend {
         filter: &LeakFilter,
         page: Page<LeakRecordId>,
     ) -> Result<Vec<Leak>, Error> {
-        Ok(leak_rows::list(self, filter, page).await?)
+        Ok(retried!(leak_rows::list(self, filter, page))?)
     }
 
     async fn leak_fetch(&self, id: LeakRecordId) -> Result<Option<Leak>, Error> {
-        Ok(leak_rows::fetch(self, id).await?)
+        Ok(retried!(leak_rows::fetch(self, id))?)
     }
 
     async fn leak_decide(&self, id: LeakRecordId, rule: &mut LeakRule<'_>) -> Result<(), Error> {
@@ -82,6 +82,6 @@ impl LeakStore for Backend {
     }
 
     async fn leak_open_counts(&self) -> Result<BTreeMap<String, u64>, Error> {
-        Ok(leak_rows::open_counts(self).await?)
+        Ok(retried!(leak_rows::open_counts(self))?)
     }
 }

@@ -370,7 +370,8 @@ impl Drawing {
     fn nominal(&self, operation: Operation) -> u64 {
         const START: u64 = 700;
         match operation {
-            Operation::TakeOver { .. } => LEASE + 500,
+            // Both have to be up for it, so that faults before it are waited out.
+            Operation::TakeOver { .. } => LEASE + 2_500,
             // Nobody can be asked meanwhile.
             Operation::CrashDatabase { down } => down + START,
             Operation::SpoilLine { line: Line::Database(_), how, time }

@@ -184,6 +184,18 @@ impl World {
         Ok(())
     }
 
+    /// Waits until every control plane is up; false if that takes too long.
+    pub(super) fn wait_for_all(&mut self, limit: Duration) -> anyhow::Result<bool> {
+        let end = Instant::now() + limit;
+        while self.planes.iter().any(|plane| plane.state != State::Up) {
+            if Instant::now() > end {
+                return Ok(false);
+            }
+            self.pass(LOOK)?;
+        }
+        Ok(true)
+    }
+
     /// Hurts a control plane that is up; false if it is not.
     pub(super) fn hurt(&mut self, plane: usize, hurt: Hurt) -> anyhow::Result<bool> {
         if self.planes[plane].state != State::Up {
