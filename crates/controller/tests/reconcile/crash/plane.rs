@@ -177,7 +177,7 @@ impl<'a> Plane<'a> {
     pub(super) fn prove_when_told(&mut self) {
         assert!(self.life.is_none(), "a life that has begun goes on as it began");
         self.second_proof = LEASE;
-        self.sweep = SWEEP * 25;
+        self.sweep = LEASE;
     }
 
     pub(super) fn is_forgiving(&self) -> bool {
