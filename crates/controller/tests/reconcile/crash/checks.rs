@@ -80,7 +80,7 @@ pub(super) async fn check(
         created |= world.substrate.deeds(seen.attempt.xr_name()).contains(&Deed::Created);
         let of_attempt = |node: &&Node| node.provisioned_resource_id == filling.attempt;
         let nodes: Vec<_> = nodes.iter().filter(of_attempt).collect();
-        check_state(seen, filling, &mut wrong);
+        check_state(seen, filling, plane.longest_rest(), &mut wrong);
         // One whose answer was lost is looked at once more.
         if seen.attempt.phase() == Phase::Deleted && seen.due_at.is_some() && !plane.is_forgiving()
         {
@@ -107,7 +107,12 @@ pub(super) async fn check(
     wrong
 }
 
-fn check_state(seen: &ResourceSnapshot, filling: &Filling, wrong: &mut Vec<String>) {
+fn check_state(
+    seen: &ResourceSnapshot,
+    filling: &Filling,
+    longest_rest: Duration,
+    wrong: &mut Vec<String>,
+) {
     let phase = seen.attempt.phase();
     if phase != filling.phase || seen.resource.id != filling.resource {
         wrong.push(format!("it ended in {phase}, not {}", filling.phase));
@@ -121,7 +126,8 @@ fn check_state(seen: &ResourceSnapshot, filling: &Filling, wrong: &mut Vec<Strin
     if seen.blockers.iter().any(|blocker| !passing(blocker.code)) {
         wrong.push(format!("blockers were left: {:?}", seen.blockers));
     }
-    if phase == Phase::Ready && seen.due_at.is_none_or(|due| due > seen.now.plus(SOON)) {
+    let by_then = seen.now.plus(SOON.max(longest_rest));
+    if phase == Phase::Ready && seen.due_at.is_none_or(|due| due > by_then) {
         wrong.push(format!("the next look is due {:?}, and it is {:?}", seen.due_at, seen.now));
     }
     let proven = seen.attempt.absence_proven_at();

@@ -180,6 +180,11 @@ impl<'a> Plane<'a> {
         self.sweep = LEASE;
     }
 
+    /// Until what is settled is looked at again: a sweep, spread by a quarter.
+    pub(super) fn longest_rest(&self) -> Duration {
+        self.sweep * 5 / 4
+    }
+
     pub(super) fn is_forgiving(&self) -> bool {
         self.path.iter().any(|(_, fault)| *fault == Fault::Fail)
     }
