@@ -32,6 +32,8 @@ static LIMIT_MILLIS: AtomicU64 = AtomicU64::new(35_000);
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 static SAW_READ_ONLY: AtomicBool = AtomicBool::new(false);
 
+/// Longer than it takes all callers to notice the same loss, and short beside
+/// the time that a server takes to come back.
 const SHORTEST_GENERATION: Duration = Duration::from_secs(1);
 
 /// Operations end a little after statements would.

@@ -1,9 +1,8 @@
 //! Everything that stands under a root, page by page. Reads only.
 //!
 //! A page lists the root anew: nothing is kept between two, and what came or
-//! went meanwhile is a matter of the next look. 100,000 names are listed and
-//! sorted in about a tenth of a second, so that pages of a thousand add ten
-//! seconds to a look at that many, which happens a few times an hour.
+//! went meanwhile is a matter of the next look. That makes a look cost the
+//! square of the number of pages, which a few looks an hour can bear.
 
 use std::io;
 use std::path::Path;
