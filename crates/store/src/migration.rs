@@ -77,6 +77,13 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         sqlite: scripts!("sqlite", "0005_leaks"),
         postgres: scripts!("postgres", "0005_leaks"),
     },
+    Migration {
+        version: 8,
+        name: "catalog",
+        min_reader: 1,
+        sqlite: scripts!("sqlite", "0008_catalog"),
+        postgres: scripts!("postgres", "0008_catalog"),
+    },
 ];
 
 /// The schema that this binary was written for.

@@ -1,6 +1,7 @@
 //! The ports: what the application needs from outside, in its own words.
 //! Adapters implement them; the conformance suites in `testing` check them.
 
+pub mod catalog;
 pub mod clock;
 pub mod lanes;
 pub mod leaks;
@@ -9,6 +10,7 @@ pub mod store;
 pub mod substrate;
 pub mod tasks;
 
+pub use catalog::CatalogStore;
 pub use clock::{Clock, Entropy};
 pub use lanes::LaneStore;
 pub use leaks::LeakStore;

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
+use slipway_core::blocker::BlockerCode;
+use slipway_core::catalog::label::LabelSelector;
 use slipway_core::commit::{Commit, Release};
 use slipway_core::deletion::Deletion;
 use slipway_core::error::Refusal;
@@ -23,7 +25,7 @@ use slipway_core::time::Timestamp;
 use slipway_core::token::SecretHash;
 use uuid::Uuid;
 
-use super::{LaneStore, LeakStore, RenewalStore, TaskStore};
+use super::{CatalogStore, LaneStore, LeakStore, RenewalStore, TaskStore};
 use crate::seed::Seed;
 
 /// Names the resource that a decision is about. Each of them leads to the same
@@ -105,8 +107,19 @@ pub struct ResourceFilter {
     pub project: Option<String>,
     pub handle: Option<String>,
     pub phase: Option<String>,
+    /// All of these hold for its labels in effect.
+    pub labels: Vec<LabelSelector>,
+    pub blocked: Option<Blocked>,
     /// Include those whose deletion is done.
     pub show_deleted: bool,
+}
+
+/// Which blockers a resource must have to be listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blocked {
+    By(BlockerCode),
+    /// Whichever.
+    ByAny,
 }
 
 /// One line of a history.
@@ -152,7 +165,7 @@ pub struct Heartbeat {
 /// The database, as the application sees it.
 #[async_trait]
 pub trait Store:
-    LaneStore + LeakStore + RenewalStore + TaskStore + fmt::Debug + Send + Sync
+    CatalogStore + LaneStore + LeakStore + RenewalStore + TaskStore + fmt::Debug + Send + Sync
 {
     /// The database answers.
     async fn ping(&self) -> Result<(), Error>;

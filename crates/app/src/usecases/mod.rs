@@ -1,12 +1,16 @@
 //! The use-cases, one file each. A use-case authorises, gathers outside facts,
 //! asks the store to decide by a pure rule of the core, and wakes the loop.
 
+pub mod catalog;
+pub mod idempotency;
+
 pub mod declare;
 pub mod delete;
 pub mod explain;
 pub mod force;
 pub mod leaks;
 pub mod read;
+pub mod relabel;
 pub mod retry;
 
 pub mod authenticate;

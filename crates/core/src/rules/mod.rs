@@ -4,6 +4,7 @@
 //! retried), so they must not do anything but compute.
 
 pub mod absence;
+pub mod catalog;
 pub mod declare;
 pub mod delete;
 pub mod drain;
@@ -13,6 +14,7 @@ pub mod fault;
 pub mod orphans;
 pub mod prepare;
 pub mod record;
+pub mod relabel;
 pub mod retry;
 pub mod settle;
 mod teardown;

@@ -1,17 +1,24 @@
 //! Our own API, `/api/v1`: one file per kind of thing, JSON in and out, an API
-//! key on every route. [`convert`] is where the domain becomes documents; no
-//! other file here builds one. Refusals are written by [`crate::error`].
+//! key on every route. [`convert`] and, for the catalog, [`documents`] are
+//! where the domain becomes documents; no other file here builds one. Refusals are written by [`crate::error`].
 
 mod routes;
 
+mod blueprints;
+mod clouds;
+mod clusters;
+mod credentials;
 mod deletions;
 mod events;
+mod labels;
 mod leaks;
 mod loops;
 mod nodes;
+mod projects;
 mod resources;
 
 mod convert;
+mod documents;
 mod list;
 
 pub(crate) use routes::routes;

@@ -5,6 +5,10 @@
 
 mod world;
 
+mod blueprints;
+mod catalog;
+mod idempotency;
+mod labels;
 mod leaks;
 mod lists;
 mod nodes;

@@ -10,6 +10,7 @@
 //! way to it; [`matrix`] runs until each was struck; [`checks`] says after
 //! each run what must be true, partly by the [`journal`] that was kept.
 
+mod catalog;
 mod checks;
 mod fate;
 mod journal;
