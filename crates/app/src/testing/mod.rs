@@ -15,6 +15,7 @@
 
 mod bad_row;
 mod batch_races;
+mod catalog;
 mod invariants;
 mod pairs;
 mod races;
