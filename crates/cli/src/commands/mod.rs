@@ -3,6 +3,7 @@
 
 mod run;
 
+mod catalog;
 mod leaks;
 mod records;
 mod resources;

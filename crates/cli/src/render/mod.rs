@@ -2,12 +2,14 @@
 //! Tables fit the width of a terminal; without one no line is broken, so that
 //! each row stays one line for the tool behind the pipe. No colours here.
 
+mod catalog;
 mod details;
 mod explanation;
 mod leaks;
 mod lists;
 mod table;
 
+pub(crate) use catalog::*;
 pub(crate) use details::{deletion, node, resource};
 pub(crate) use explanation::explanation;
 pub(crate) use leaks::{leak, leaks, looks, object as leak_object};
