@@ -6,6 +6,7 @@ mod control_plane;
 
 mod bad_input;
 mod boot;
+mod catalog;
 mod crash;
 mod demo;
 mod faults;

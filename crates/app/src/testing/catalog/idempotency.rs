@@ -1,8 +1,11 @@
 //! Keys that make a create happen once.
 
+use std::sync::Arc;
+
 use slipway_core::ErrorKind;
 use slipway_core::idempotency::Answer;
 
+use crate::ports::Store;
 use crate::testing::world::{World, refused};
 
 pub(super) async fn a_key_is_bound_with_what_it_made(world: &World) {
@@ -51,4 +54,33 @@ pub(super) async fn the_first_answer_is_kept(world: &World) {
         world.store.idempotency_answer(record.id, &answer(body)).await.expect("it is kept");
     }
     assert_eq!(find().await.answer, Some(answer("{\"ü\": 1}")));
+}
+
+/// A key that is expired is forgotten: it is bound anew, to something else.
+/// Only an adapter can make one old; it hands in how.
+pub async fn expired_key(store: Arc<dyn Store>, expire: impl AsyncFn(&str)) {
+    let world = World::new(store).await;
+    let key = world.uuid().to_string();
+    let create = async |body: &str| {
+        let request = Some(world.request(&key, body));
+        world.create_project_bound(&world.fresh_name("project"), request).await
+    };
+    create("one").await.expect("a project");
+    let bound = world.store.idempotency_find("suite", &key).await.expect("an answer");
+    let answer = Answer { status: 201, location: None, etag: None, body: "old".to_owned() };
+    let record = bound.expect("the key is bound").record;
+    world.store.idempotency_answer(record.id, &answer).await.expect("it is kept");
+    expire(&key).await;
+    let forgotten = world.store.idempotency_find("suite", &key).await.expect("an answer");
+    assert_eq!(forgotten, None);
+    let second = create("another").await.expect("the key is free again");
+    let bound = world.store.idempotency_find("suite", &key).await.expect("an answer");
+    let bound = bound.expect("the key is bound anew");
+    assert_eq!((bound.record.subject_id, bound.answer), (second.as_uuid(), None));
+
+    // Whoever binds a key takes expired ones of others away.
+    expire(&key).await;
+    let other = Some(world.request(&world.uuid().to_string(), "one"));
+    world.create_project_bound(&world.fresh_name("project"), other).await.expect("a project");
+    world.store.idempotency_answer(bound.record.id, &answer).await.expect("no fault");
 }

@@ -7,4 +7,5 @@ mod races;
 mod sequential;
 mod suite;
 
+pub use idempotency::expired_key;
 pub(super) use suite::{conformance, races};
