@@ -56,11 +56,15 @@ pub enum Verb {
     NodeForceDrain,
     DeletionRead,
     EventRead,
+    SubscriptionRemove,
     LoopRead,
     LeakRead,
     LeakFind,
     LeakResolve,
     LeakRemove,
+    ControlRead,
+    ControlFreeze,
+    ControlResume,
 }
 
 /// Answers the actor under which the change is audited, or refuses.

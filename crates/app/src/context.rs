@@ -39,6 +39,9 @@ pub struct Settings {
 pub struct Wakes {
     attempts: Arc<Mutex<Vec<Arc<Notify>>>>,
     pub outbox: Arc<Notify>,
+    /// Events got positions: for the subscribers, and for the streams.
+    pub subscribers: Arc<Notify>,
+    pub streams: Arc<Notify>,
 }
 
 impl Wakes {
@@ -58,5 +61,11 @@ impl Wakes {
         let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
         attempts.push(Arc::clone(&listener));
         listener
+    }
+
+    /// Events were given positions and can be read.
+    pub fn relayed(&self) {
+        self.subscribers.notify_one();
+        self.streams.notify_one();
     }
 }

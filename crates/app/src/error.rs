@@ -56,6 +56,22 @@ impl From<store::Error> for Error {
                 ),
                 internal,
             },
+            store::Error::ReadOnly(_) => Self {
+                refusal: Refusal::new(
+                    ErrorKind::DatabaseReadOnly,
+                    "the database is read-only now, so nothing can be changed; reading works, and \
+                     so does this once the database can be written again",
+                ),
+                internal,
+            },
+            store::Error::Full(_) => Self {
+                refusal: Refusal::new(
+                    ErrorKind::DatabaseFull,
+                    "the database is full, so nothing can be added; reading works, and so does \
+                     this once the database has more space",
+                ),
+                internal,
+            },
             store::Error::Internal(_) => Self {
                 refusal: Refusal::new(
                     ErrorKind::Internal,

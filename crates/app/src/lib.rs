@@ -5,6 +5,7 @@
 pub mod authorise;
 pub mod context;
 pub mod error;
+pub mod gate;
 pub mod ports;
 pub mod seed;
 pub mod usecases;

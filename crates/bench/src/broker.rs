@@ -5,6 +5,7 @@ use slipway_controller::resources::Batching;
 use crate::database::{Kind, durable_server};
 use crate::ready::{self, Arrival};
 use crate::report::Report;
+use crate::transitions::Way;
 use crate::{machine, memory, next, transitions};
 
 /// How much is done.
@@ -35,12 +36,14 @@ const SINGLE: Batching = Batching { records_per_commit: 1, commits_at_once: 32 }
 pub(crate) async fn one_comparison(
     database: &str,
     batching: &str,
+    way: &str,
     resources: u32,
 ) -> anyhow::Result<()> {
+    let way = if way == "node" { Way::WithNode } else { Way::Standalone };
     let kind = if database == "postgres" { Kind::Postgres } else { Kind::Sqlite };
     let batching = if batching == "single" { SINGLE } else { Batching::default() };
     let server = durable_server()?;
-    let compared = transitions::compare(kind, &server, resources, batching).await?;
+    let compared = transitions::compare(kind, &server, resources, batching, way).await?;
     println!("{:.3} {compared:?}", compared.ratio());
     Ok(())
 }
@@ -57,14 +60,20 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<()> {
 
     let server = durable_server()?;
     for kind in [Kind::Sqlite, Kind::Postgres] {
-        for (suffix, batching) in [("", Batching::default()), ("_single", SINGLE)] {
-            let compared = transitions::compare(kind, &server, size.walking, batching).await?;
+        for (suffix, batching, way) in [
+            ("", Batching::default(), Way::Standalone),
+            ("_single", SINGLE, Way::Standalone),
+            ("_with_node", Batching::default(), Way::WithNode),
+            ("_with_node_single", SINGLE, Way::WithNode),
+        ] {
+            let compared = transitions::compare(kind, &server, size.walking, batching, way).await?;
+            let enrolled = compared.enrolments_per_second;
             let how = format!(
-                "{:.0} transitions/s against {:.0} and {:.0} commits/s; {:.0} enrolments/s",
+                "{:.0} transitions/s against {:.0} and {:.0} commits/s{}",
                 compared.transitions_per_second,
                 compared.commits_before,
                 compared.commits_after,
-                compared.enrolments_per_second,
+                enrolled.map_or(String::new(), |rate| format!("; {rate:.0} enrolments/s")),
             );
             let key = format!("transitions_vs_commits_{}{suffix}", kind.name());
             report.note(&key, compared.ratio(), &how);

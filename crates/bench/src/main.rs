@@ -30,14 +30,15 @@ fn main() -> anyhow::Result<()> {
     match words[..] {
         ["broker"] => runtime.block_on(broker::run(broker::Size::FULL)),
         ["broker", "--quick"] => runtime.block_on(broker::run(broker::Size::QUICK)),
-        ["transitions", database, batching, resources] => {
-            runtime.block_on(broker::one_comparison(database, batching, resources.parse()?))
+        ["transitions", database, batching, way, resources] => {
+            let resources = resources.parse()?;
+            runtime.block_on(broker::one_comparison(database, batching, way, resources))
         }
         // In a process of its own, so that nothing else is in its memory.
         [memory::COMMAND, objects] => runtime.block_on(memory::measure(objects.parse()?)),
         _ => bail!(
             "usage: slipway-bench broker [--quick] | \
-             transitions (postgres|sqlite) (shipped|single) RESOURCES"
+             transitions (postgres|sqlite) (shipped|single) (standalone|node) RESOURCES"
         ),
     }
 }

@@ -88,9 +88,10 @@ impl Substrate for Instant {
         addresses.iter().map(|address| self.report(&address.name)).collect()
     }
 
-    async fn apply(&self, rendered: &RenderedComposite) -> Result<(), Error> {
+    async fn apply(&self, rendered: &RenderedComposite) -> Result<CompositeReport, Error> {
         let (name, object) = (rendered.name().to_owned(), rendered.expose_object());
         let owned_hash = composite::owned_hash(object);
+        let seen = name.clone();
         match self.memory {
             Memory::Everything => {
                 let live = LiveComposite {
@@ -104,7 +105,7 @@ impl Substrate for Instant {
                 lock(&self.hashes).insert(name, owned_hash);
             }
         }
-        Ok(())
+        Ok(self.report(&seen))
     }
 
     async fn delete(&self, address: &Address, _uid: &str) -> Result<(), Error> {

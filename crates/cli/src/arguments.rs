@@ -1,6 +1,7 @@
 //! The command line as data. Says what can be asked, does nothing.
 
 mod catalog;
+mod control;
 
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 use slipway_core::secret::Secret;
 
+pub(crate) use self::control::{FreezeArguments, ReasonArguments};
 use crate::exit::EXIT_CODES;
 
 pub(crate) use catalog::*;
@@ -84,6 +86,21 @@ pub enum Command {
     /// What stands outside and no row claims, and the reverse: list, find, resolve, remove
     #[command(after_help = EXIT_CODES, args_conflicts_with_subcommands = true)]
     Leaks(LeaksArguments),
+    /// Change nothing outside for a while: no apply, no drain, no delete; observing goes on
+    #[command(after_help = EXIT_CODES)]
+    Freeze(FreezeArguments),
+    /// Lift a freeze before its end; everything goes on at once
+    #[command(after_help = EXIT_CODES)]
+    Unfreeze(ReasonArguments),
+    /// Act again after a start that only observed, for instance on a restored database
+    #[command(after_help = EXIT_CODES)]
+    Resume(ReasonArguments),
+    /// The mode of the installation: acting, frozen or observing, and which replicas obey it
+    #[command(after_help = EXIT_CODES)]
+    Status,
+    /// What would be done if it were not frozen or only observing
+    #[command(after_help = EXIT_CODES)]
+    Plan(PageArguments),
     /// Run the whole story on this machine, check it, and leave no process and no file behind
     #[command(after_help = EXIT_CODES)]
     Demo(DemoArguments),
@@ -123,6 +140,12 @@ pub enum NodeCommand {
 pub enum EventCommand {
     /// List events in the order of their positions
     List(EventListArguments),
+    /// Show events as they happen, until interrupted; a lost connection is taken up again
+    Follow(EventFollowArguments),
+    /// List who gets every event, and how far each is
+    Subscriptions,
+    /// Forget a subscription whose sink is gone for good; events are kept for it until then
+    Unsubscribe(UnsubscribeArguments),
 }
 
 #[derive(Debug, Clone, Subcommand)]
@@ -276,6 +299,25 @@ pub struct EventListArguments {
     pub after: Option<i64>,
     #[command(flatten)]
     pub page: PageArguments,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct EventFollowArguments {
+    /// Begin after this position, 0 for the first event; from now on if not given
+    #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(0..))]
+    pub after: Option<i64>,
+    /// End after so many events
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub limit: Option<u64>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct UnsubscribeArguments {
+    /// The name of the subscription
+    pub name: String,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
 }
 
 #[derive(Debug, Clone, Args)]

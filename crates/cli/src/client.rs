@@ -6,12 +6,13 @@ mod catalog;
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, LINK};
-use reqwest::{Method, RequestBuilder, Response, Url, redirect};
+use reqwest::{ClientBuilder, Method, RequestBuilder, Response, Url, redirect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use slipway_core::secret::Secret;
 use slipway_wire::api::{
-    DeclareResource, Deletion, Event, Explanation, ForceDrain, HELD_ROWS, Node, Resource, Retry,
+    Control, DeclareResource, Deletion, Event, Explanation, ForceDrain, HELD_ROWS, Node, PLAN_OPEN,
+    PlanLine, PutFreeze, Resource, Resume, Retry, Subscription,
 };
 use slipway_wire::leaks::{Leak, LeakLook, LeakReason};
 use slipway_wire::problem::Problem;
@@ -21,6 +22,9 @@ use crate::error::Error;
 /// Handlers answer within a transaction; what takes longer than this is stuck.
 const DEADLINE: Duration = Duration::from_secs(30);
 
+/// A stream says every 15 s that it is alive; three times that is silence.
+const SILENCE: Duration = Duration::from_secs(45);
+
 /// The most that the server gives at once.
 const PAGE: u32 = 500;
 
@@ -29,6 +33,8 @@ const PAGE: u32 = 500;
 pub(crate) struct Listed<T> {
     pub(crate) items: Vec<T>,
     pub(crate) held: Vec<String>,
+    /// Of a plan: how much the server has yet to look at.
+    pub(crate) open: u64,
 }
 
 /// Which resources to list.
@@ -45,6 +51,8 @@ pub(crate) struct ResourceQuery {
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     http: reqwest::Client,
+    /// For answers that do not end.
+    streams: reqwest::Client,
     server: Url,
     key: Option<Secret>,
 }
@@ -59,23 +67,17 @@ impl Client {
         }
         // An error says that a provider is installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = reqwest::Client::builder()
-            .timeout(DEADLINE)
-            // A key is for this server, not for whatever it points to.
-            .redirect(redirect::Policy::none());
-        if server.scheme() == "http" {
-            // Without this the system's certificates are loaded even for plain
-            // HTTP, and a machine that has none gets an error.
-            builder = builder.tls_certs_only([]);
-        }
-        if server.host_str().is_some_and(|host| host == "localhost" || host.starts_with("127.")) {
-            builder = builder.no_proxy();
-        }
-        let http = builder.build().map_err(|error| Error::Unreachable {
-            server: server.to_string(),
-            reason: with_causes(&error),
-        })?;
-        Ok(Self { http, server, key })
+        let build = |builder: ClientBuilder| {
+            let built = for_server(&server, builder).build();
+            built.map_err(|error| Error::Unreachable {
+                server: server.to_string(),
+                reason: with_causes(&error),
+            })
+        };
+        let http = build(reqwest::Client::builder().timeout(DEADLINE))?;
+        let streams = reqwest::Client::builder().connect_timeout(DEADLINE).read_timeout(SILENCE);
+        let streams = build(streams)?;
+        Ok(Self { http, streams, server, key })
     }
 
     pub(crate) async fn resource_declare(&self, body: &DeclareResource) -> Result<Resource, Error> {
@@ -196,6 +198,55 @@ impl Client {
         self.decode(self.request(Method::POST, &["leaks", id, "remove"]).json(&body)).await
     }
 
+    pub(crate) async fn control_get(&self) -> Result<Control, Error> {
+        self.decode(self.request(Method::GET, &["control"])).await
+    }
+
+    pub(crate) async fn freeze_put(&self, body: &PutFreeze) -> Result<Control, Error> {
+        self.decode(self.request(Method::PUT, &["control", "freeze"]).json(body)).await
+    }
+
+    pub(crate) async fn freeze_delete(&self, reason: &str) -> Result<Control, Error> {
+        let request = self.request(Method::DELETE, &["control", "freeze"]);
+        self.decode(request.query(&[("reason", reason)])).await
+    }
+
+    pub(crate) async fn resume(&self, reason: &str) -> Result<Control, Error> {
+        let body = Resume { reason: reason.to_owned() };
+        self.decode(self.request(Method::POST, &["control", "resume"]).json(&body)).await
+    }
+
+    pub(crate) async fn plan_list(&self, limit: Option<u32>) -> Result<Listed<PlanLine>, Error> {
+        self.list_at(&["control", "plan"], Vec::new(), limit).await
+    }
+
+    /// Events as they happen; read with [`Client::next_piece`].
+    pub(crate) async fn event_stream(&self, after: Option<i64>) -> Result<Response, Error> {
+        let url = self.url(&["events", "stream"]);
+        let mut request = self.authorised(self.streams.get(url));
+        if let Some(position) = after {
+            request = request.query(&[("after", position.to_string())]);
+        }
+        self.send(request).await
+    }
+
+    /// `None` at the end of the stream.
+    pub(crate) async fn next_piece(
+        &self,
+        stream: &mut Response,
+    ) -> Result<Option<impl AsRef<[u8]> + use<>>, Error> {
+        stream.chunk().await.map_err(|error| self.unreachable(error))
+    }
+
+    pub(crate) async fn subscription_list(&self) -> Result<Vec<Subscription>, Error> {
+        self.decode(self.request(Method::GET, &["subscriptions"])).await
+    }
+
+    pub(crate) async fn subscription_remove(&self, name: &str) -> Result<(), Error> {
+        self.send(self.request(Method::DELETE, &["subscriptions", name])).await?;
+        Ok(())
+    }
+
     async fn list<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -214,7 +265,8 @@ impl Client {
         let most = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         query.push(("limit", limit.unwrap_or(PAGE).min(PAGE).to_string()));
         let mut request = self.request(Method::GET, path).query(&query);
-        let mut listed = Listed { items: Vec::new(), held: Vec::new() };
+        let mut listed = Listed { items: Vec::new(), held: Vec::new(), open: 0 };
+        let mut last = None;
         loop {
             let response = self.send(request).await?;
             let next = next_link(&self.server, response.headers());
@@ -222,13 +274,16 @@ impl Client {
             listed
                 .held
                 .extend(held.into_iter().flat_map(|held| held.split(',')).map(str::to_owned));
+            let open = response.headers().get(PLAN_OPEN).and_then(|value| value.to_str().ok());
+            listed.open = open.and_then(|open| open.parse().ok()).unwrap_or(0);
             let page: Vec<T> = self.read(response).await?;
-            let empty = page.is_empty();
             listed.items.extend(page);
             match next {
-                // An empty page with a link would go on for ever.
-                Some(next) if listed.items.len() < most && !empty => {
-                    request = self.authorised(self.http.get(next));
+                // A page may be empty because its rows are held, and the list
+                // goes on behind them; a link to the same page again would not.
+                Some(next) if listed.items.len() < most && last.as_ref() != Some(&next) => {
+                    request = self.authorised(self.http.get(next.clone()));
+                    last = Some(next);
                 }
                 _ => break,
             }
@@ -240,11 +295,15 @@ impl Client {
     }
 
     fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
+        self.authorised(self.http.request(method, self.url(path)))
+    }
+
+    fn url(&self, path: &[&str]) -> Url {
         let mut url = self.server.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().extend(["api", "v1"]).extend(path);
         }
-        self.authorised(self.http.request(method, url))
+        url
     }
 
     fn authorised(&self, request: RequestBuilder) -> RequestBuilder {
@@ -290,7 +349,7 @@ impl Client {
         Error::Unreachable { server: self.shown(), reason }
     }
 
-    fn unreadable(&self, reason: String) -> Error {
+    pub(crate) fn unreadable(&self, reason: String) -> Error {
         Error::Unreadable { server: self.shown(), reason }
     }
 
@@ -298,6 +357,21 @@ impl Client {
     fn shown(&self) -> String {
         self.server.origin().ascii_serialization()
     }
+}
+
+/// What holds for every request to this server.
+fn for_server(server: &Url, builder: ClientBuilder) -> ClientBuilder {
+    // A key is for this server, not for whatever it points to.
+    let mut builder = builder.redirect(redirect::Policy::none());
+    if server.scheme() == "http" {
+        // Without this the system's certificates are loaded even for plain
+        // HTTP, and a machine that has none gets an error.
+        builder = builder.tls_certs_only([]);
+    }
+    if server.host_str().is_some_and(|host| host == "localhost" || host.starts_with("127.")) {
+        builder = builder.no_proxy();
+    }
+    builder
 }
 
 /// The target of `Link: <…>; rel="next"`, only if it is on the same server:

@@ -26,6 +26,10 @@ pub enum Error {
     Declined,
     #[error("`{handle}` is still {phase} after {waited:?}; the server goes on with it")]
     TimedOut { handle: String, phase: String, waited: Duration },
+    #[error(
+        "{waiting} of the replicas still finish an action after {waited:?}; the freeze is in force"
+    )]
+    Unsettled { waiting: usize, waited: Duration },
     #[error("`{handle}` ended in Failed: {reason}")]
     EndedInFailed { handle: String, reason: String },
     #[error("`{handle}` is being deleted and will not become Ready")]
@@ -50,7 +54,7 @@ impl Error {
             Self::Unreachable { .. } => Exit::Unreachable,
             Self::Usage(_) => Exit::Usage,
             Self::NotFound(_) => Exit::NotFound,
-            Self::TimedOut { .. } => Exit::TimedOut,
+            Self::TimedOut { .. } | Self::Unsettled { .. } => Exit::TimedOut,
             Self::EndedInFailed { .. } => Exit::EndedInFailed,
             Self::Unreadable { .. }
             | Self::Declined
@@ -58,6 +62,15 @@ impl Error {
             | Self::Output(_)
             | Self::Demo(_)
             | Self::Interrupted => Exit::Refused,
+        }
+    }
+
+    /// Whether the same request may be answered in a moment.
+    pub(crate) fn may_pass(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Problem(problem) => problem.status == 503,
+            _ => false,
         }
     }
 
@@ -70,7 +83,7 @@ impl Error {
             Self::Usage(_) => "usage",
             Self::NotFound(_) => "not_found",
             Self::Declined => "declined",
-            Self::TimedOut { .. } => "timed_out",
+            Self::TimedOut { .. } | Self::Unsettled { .. } => "timed_out",
             Self::EndedInFailed { .. } => "ended_in_failed",
             Self::BeingDeleted { .. } => "being_deleted",
             Self::Output(_) => "output_failed",
@@ -90,8 +103,11 @@ impl Error {
                 "unauthenticated" => {
                     Some("give a key with --key or SLIPWAY_KEY; `slipway up` shows the first one".to_owned())
                 }
+                "cursor_expired" => {
+                    Some("begin after the oldest position that is left, with --after".to_owned())
+                }
                 "handle_taken" => Some("choose another handle, or delete the one that has it".to_owned()),
-                "unavailable" | "internal" => {
+                "unavailable" | "database_read_only" | "database_full" | "internal" => {
                     Some("the correlation id finds the cause in the server's log".to_owned())
                 }
                 _ => None,
@@ -99,6 +115,7 @@ impl Error {
             Self::TimedOut { handle, .. } | Self::EndedInFailed { handle, .. } => {
                 Some(format!("see why: slipway resource explain {handle}"))
             }
+            Self::Unsettled { .. } => Some("see which: slipway status".to_owned()),
             Self::Unreadable { .. } => {
                 Some("is this a Slipway server, and of a version that this client knows?".to_owned())
             }

@@ -14,6 +14,7 @@ mod terminal;
 
 mod client;
 mod render;
+mod sse;
 mod wait;
 
 mod commands;

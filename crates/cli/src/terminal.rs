@@ -14,6 +14,8 @@ pub struct Terminal {
     live: bool,
     /// The first result that could not be written.
     failure: Option<io::Error>,
+    /// Whoever read the results has seen enough.
+    closed: bool,
 }
 
 /// What is known of the streams.
@@ -52,7 +54,7 @@ impl Terminal {
         input: Box<dyn BufRead + Send>,
         traits: Traits,
     ) -> Self {
-        Self { output, errors, input, traits, live: false, failure: None }
+        Self { output, errors, input, traits, live: false, failure: None, closed: false }
     }
 
     pub fn traits(&self) -> Traits {
@@ -64,12 +66,19 @@ impl Terminal {
     pub(crate) fn print(&mut self, text: &str) {
         self.finish_live();
         let written = writeln!(self.output, "{text}").and_then(|()| self.output.flush());
-        if let Err(error) = written
+        match written {
+            Ok(()) => {}
             // A reader that has seen enough is no failure of the command.
-            && error.kind() != io::ErrorKind::BrokenPipe
-        {
-            self.failure.get_or_insert(error);
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.closed = true,
+            Err(error) => {
+                self.failure.get_or_insert(error);
+            }
         }
+    }
+
+    /// Nothing that is printed from here on is read, or can be written.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed || self.failure.is_some()
     }
 
     /// Why a result is not, or not whole, where it was to go.

@@ -53,7 +53,7 @@ pub(crate) async fn wait_for(
             {
                 return Ok(None);
             }
-            Look::Failed(error) if is_passing(&error) => trouble = Some(error),
+            Look::Failed(error) if error.may_pass() => trouble = Some(error),
             Look::Failed(error) => return Err(error),
         }
         let state = describe(&last, trouble.as_ref());
@@ -120,15 +120,6 @@ fn outcome(resource: &Resource, goal: Goal) -> Option<Result<(), Error>> {
             Some(Err(Error::BeingDeleted { handle: handle() }))
         }
         _ => None,
-    }
-}
-
-/// The same request may be answered in a moment.
-fn is_passing(error: &Error) -> bool {
-    match error {
-        Error::Unreachable { .. } => true,
-        Error::Problem(problem) => problem.status == 503,
-        _ => false,
     }
 }
 

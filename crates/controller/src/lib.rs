@@ -2,14 +2,22 @@
 //! the next poll, claims no more than it has room for, isolates what fails
 //! and keeps a status. Each loop is one file: [`resources`] takes provisioned
 //! resources of one lane one step, [`relay`] gives events their positions,
-//! [`orphans`] looks for what no row knows.
+//! [`subscribers`] brings them to the sinks of this process, [`retention`] lets
+//! go of what was kept long enough, [`orphans`] looks for what no row knows,
+//! [`beat`] says that this replica lives and compares the database with the
+//! world. [`clock_watch`] keeps them going when the database's clock goes back.
 
+pub mod beat;
+pub mod clock_watch;
 pub mod driver;
 mod keeper;
 pub mod orphans;
 pub mod relay;
 pub mod resources;
+pub mod retention;
 pub mod status;
+pub mod subscribers;
 
+pub use clock_watch::watch_clock;
 pub use driver::{Pacing, Shutdown, drive};
 pub use status::Status;

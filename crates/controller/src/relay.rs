@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use slipway_app::context::Wakes;
 use slipway_app::ports::Store;
 use slipway_durable::Lease;
 
@@ -14,14 +15,21 @@ use crate::driver::Loop;
 #[derive(Debug)]
 pub struct Relay {
     store: Arc<dyn Store>,
+    wakes: Wakes,
 }
 
 impl Relay {
     pub const NAME: &'static str = "outbox-relay";
     const BATCH: u32 = 500;
 
-    pub const fn new(store: Arc<dyn Store>) -> Self {
-        Self { store }
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, wakes: Wakes::default() }
+    }
+
+    /// The same relay, which tells the readers of this process.
+    #[must_use]
+    pub fn waking(self, wakes: Wakes) -> Self {
+        Self { wakes, ..self }
     }
 }
 
@@ -34,7 +42,11 @@ impl Loop for Relay {
     async fn claim(&self, _limit: u32) -> Result<Vec<()>, String> {
         loop {
             let numbered = self.store.outbox_relay(Self::BATCH).await;
-            if numbered.map_err(|error| error.to_string())? < u64::from(Self::BATCH) {
+            let numbered = numbered.map_err(|error| error.to_string())?;
+            if numbered > 0 {
+                self.wakes.relayed();
+            }
+            if numbered < u64::from(Self::BATCH) {
                 return Ok(Vec::new());
             }
         }

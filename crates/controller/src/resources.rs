@@ -16,6 +16,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::{FutureExt, StreamExt, stream};
 use slipway_app::Context;
+use slipway_app::gate::Gate;
 use slipway_app::ports::store::{Claimed, CorruptRow};
 use slipway_app::usecases::converge::{self, Batch, Engines, Fault, Planned, Ticked};
 use slipway_core::audit::Actor;
@@ -45,6 +46,7 @@ pub struct ResourceLoop {
     actions: Semaphore,
     wake: Arc<Notify>,
     stopping: AtomicBool,
+    gate: Arc<Gate>,
 }
 
 /// How records share transactions.
@@ -112,6 +114,7 @@ impl ResourceLoop {
             actions,
             wake,
             stopping,
+            gate: Arc::default(),
         }
     }
 
@@ -147,6 +150,18 @@ impl ResourceLoop {
         Self { pace: Pace { lease, ..self.pace }, ..self }
     }
 
+    /// The same loop behind a gate that it shares with other loops of this
+    /// process, so that they acknowledge a mode together.
+    #[must_use]
+    pub fn with_gate(self, gate: Arc<Gate>) -> Self {
+        Self { gate, ..self }
+    }
+
+    /// What this loop asks before it acts.
+    pub fn gate(&self) -> Arc<Gate> {
+        Arc::clone(&self.gate)
+    }
+
     /// Takes back what an earlier life of this worker held, and makes
     /// everything that is not settled for good due now.
     pub async fn boot_sweep(&self) -> Result<u64, slipway_app::ports::store::Error> {
@@ -158,25 +173,28 @@ impl ResourceLoop {
     /// longer than three sweep intervals.
     pub async fn probe(&self, status: &Status) -> Probe {
         let limit = self.pace.sweep * 3;
-        let fail = |detail: String| Probe { ok: false, detail };
+        // Shown to callers without a key, so these texts say what is wrong and
+        // nothing of ours; the rest is in the log and in the loop's status.
+        let fail = |detail: &str, internal: String| {
+            tracing::warn!(internal, "the resource loop is not ready: {detail}");
+            Probe { ok: false, detail: detail.to_owned() }
+        };
         let snapshot = status.snapshot();
         match snapshot.last_success.map(|at| at.elapsed()) {
-            None => return fail("no sweep has been completed yet".to_owned()),
+            None => return fail("no sweep has been completed yet", String::new()),
             Some(age) if age > limit => {
                 let error = snapshot.last_error.unwrap_or_default();
-                return fail(format!(
-                    "due work could not be looked for in {} s: {error}",
-                    age.as_secs()
-                ));
+                let internal = format!("for {} s; the last error: {error}", age.as_secs());
+                return fail("due work cannot be looked for", internal);
             }
             Some(_) => {}
         }
         match self.context.store.attempt_overdue(self.lane).await {
             Ok(Some(overdue)) if overdue > limit => {
-                fail(format!("a resource has been due for {} s", overdue.as_secs()))
+                fail("due work is left lying", format!("for {} s", overdue.as_secs()))
             }
             Ok(_) => Probe { ok: true, detail: "sweeping".to_owned() },
-            Err(error) => fail(error.to_string()),
+            Err(error) => fail("the database does not answer", error.to_string()),
         }
     }
 
@@ -215,7 +233,7 @@ impl ResourceLoop {
                         .get(&snapshot.attempt.id().as_uuid())
                         .is_some_and(|claimed| claimed.claim_token == snapshot.claim_token)
                 })),
-                Err(CorruptRow { id, reason }) => {
+                Err(CorruptRow { id, reason, .. }) => {
                     tracing::error!(%id, reason, "a row breaks an invariant and is held");
                     errors.push(format!("{id}: {reason}"));
                     if let Some(claimed) = claims.get(&id) {
@@ -262,14 +280,14 @@ impl ResourceLoop {
     async fn act(
         &self,
         batch: Batch<'_>,
-        planned: Planned,
+        mut planned: Planned,
     ) -> Result<(Planned, Outcome), (ResourceSnapshot, Ticked)> {
         let _turn = match planned.acts() {
             // It is closed by nobody; if it were, the lease still stands guard.
             true => self.actions.acquire().await.ok(),
             false => None,
         };
-        match AssertUnwindSafe(batch.act(&planned)).catch_unwind().await {
+        match AssertUnwindSafe(batch.act(&mut planned)).catch_unwind().await {
             Ok(Some(outcome)) => Ok((planned, outcome)),
             Ok(None) => Err((planned.snapshot().clone(), Ticked::Expiring)),
             Err(_) => {
@@ -395,12 +413,21 @@ impl Loop for ResourceLoop {
 
     async fn work(&self, items: Vec<Claimed>, lease: Lease) -> Vec<String> {
         let store = self.context.store.as_ref();
+        // After the claim: whoever changes the mode after this read finds no
+        // claim of this batch that does not know it, see `docs/control.md`.
+        let mode = match self.gate.read(store).await {
+            Ok(stance) => stance.mode,
+            // The claims run out by themselves.
+            Err(error) => return vec![error.to_string()],
+        };
         let keeper = Keeper::new(store, &self.worker, &items, lease, self.lease);
         let batch = Batch {
             context: &self.context,
             engines: &self.engines,
             pace: self.pace,
             actor: &self.actor,
+            gate: &self.gate,
+            mode: &mode,
             action_deadline: converge::action_deadline(self.lease),
             lease_allows: &|id, deadline| !self.is_stopping() && keeper.allows(id, deadline),
         };

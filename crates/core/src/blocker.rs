@@ -13,6 +13,8 @@ use crate::time::Timestamp;
 closed_set!(
     /// Every reason that can be shown. Each has a remedy.
     BlockerCode {
+        Frozen => "frozen",
+        ObserveOnly => "observe_only",
         NamespaceNotReady => "namespace_not_ready",
         SubstrateUnknown => "substrate_unknown",
         SubstrateTerminating => "substrate_terminating",
@@ -63,7 +65,9 @@ impl BlockerCode {
     /// Who can do something about it.
     pub const fn owner(self) -> &'static str {
         match self {
-            Self::NamespaceNotReady
+            Self::Frozen
+            | Self::ObserveOnly
+            | Self::NamespaceNotReady
             | Self::SubstrateUnknown
             | Self::SubstrateTerminating
             | Self::ApplyFailed
@@ -85,6 +89,23 @@ impl BlockerCode {
 
     pub const fn remedies(self) -> &'static [Remedy] {
         match self {
+            Self::Frozen => &[Remedy {
+                action: "wait for the end of the freeze, or lift it; everything goes on at once",
+                command: Some("slipway unfreeze --reason <why>"),
+                role: "admin",
+            }],
+            Self::ObserveOnly => &[
+                Remedy {
+                    action: "look at everything that would be done",
+                    command: Some("slipway plan"),
+                    role: "operator",
+                },
+                Remedy {
+                    action: "act again, on everything at once",
+                    command: Some("slipway resume --reason <why>"),
+                    role: "admin",
+                },
+            ],
             Self::NamespaceNotReady => &[Remedy {
                 action: "bring the project's namespace to Ready; the loop goes on by itself",
                 command: None,

@@ -11,7 +11,7 @@ use crate::blocker::Blocker;
 use crate::catalog::CatalogWrite;
 use crate::deletion::Deletion;
 use crate::event::Event;
-use crate::ids::{ClaimToken, LeakRecordId, ProvisionedResourceId};
+use crate::ids::{ClaimToken, LeakRecordId, ProvisionedResourceId, Revision};
 use crate::node::Node;
 use crate::phase::Phase;
 use crate::provisioned_resource::ProvisionedResource;
@@ -87,6 +87,42 @@ pub struct LeakRecord {
     pub evidence: Value,
 }
 
+/// A tick's record that can be written without a lock, on the condition that
+/// nothing it was decided on has moved since it was read:
+///
+/// - the row of the attempt has the revision that was read,
+/// - the claim it was read under is held,
+/// - nobody woke the row since that claim. Enrolment, leaving, the end of a
+///   drain and force change what a tick decides on without writing the row of
+///   the attempt; each of them wakes it in its own transaction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recorded {
+    attempt: ProvisionedResourceId,
+    revision: Revision,
+    commit: Commit,
+}
+
+impl Recorded {
+    /// `None` for a commit that writes more than a tick's own row: that is
+    /// decided under lock.
+    pub fn new(attempt: ProvisionedResourceId, revision: Revision, commit: Commit) -> Option<Self> {
+        commit.is_plain_record_of(attempt).then_some(Self { attempt, revision, commit })
+    }
+
+    pub const fn attempt(&self) -> ProvisionedResourceId {
+        self.attempt
+    }
+
+    /// The revision that was read.
+    pub const fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    pub const fn commit(&self) -> &Commit {
+        &self.commit
+    }
+}
+
 /// Everything that one decision writes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Commit {
@@ -110,10 +146,81 @@ impl Commit {
         }
     }
 
+    /// Whether it is the record of a tick and writes nothing but the row of its
+    /// attempt and what is said of that: at most one line of history, one event
+    /// and one audit entry, each of this attempt, and the claim given back.
+    fn is_plain_record_of(&self, attempt: ProvisionedResourceId) -> bool {
+        let (mut updates, mut lines, mut seen, mut releases) = (0, 0, 0, 0);
+        for write in &self.writes {
+            match write {
+                Write::AttemptUpdate(update) if update.id() == attempt => updates += 1,
+                Write::HistoryAppend { attempt: of, .. } if *of == attempt => lines += 1,
+                Write::ObservedReplace(of, _) if *of == attempt => seen += 1,
+                Write::Release(release) if release.attempt == attempt => releases += 1,
+                _ => return false,
+            }
+        }
+        // What is said without a new revision could be said twice.
+        let said = lines + self.events.len() + self.audit.len();
+        let plain = |entry: &AuditEntry| {
+            entry.subject_kind == ProvisionedResourceId::KIND
+                && entry.subject_id == attempt.as_uuid()
+                && entry.project_id.is_some()
+                && entry.reason.is_none()
+                && entry.correlation_id.is_none()
+        };
+        releases == 1
+            && updates <= 1
+            && seen <= 1
+            && (said == 0 || (updates == 1 && lines == 1 && self.audit.len() == 1))
+            && self.events.len() <= 1
+            && self.events.iter().all(|event| event.aggregate_id == attempt)
+            && self.audit.iter().all(plain)
+            && self.wakes.is_empty()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty()
             && self.events.is_empty()
             && self.audit.is_empty()
             && self.wakes.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{mk_attempt, mk_node, mk_snapshot};
+
+    /// Only what is guarded by the row of the attempt goes without a lock.
+    #[test]
+    fn a_record_writes_its_own_row_and_nothing_else() {
+        let attempt = mk_attempt(Phase::Enrolling);
+        let (id, revision) = (attempt.id(), attempt.revision());
+        let release = Write::Release(Release {
+            attempt: id,
+            claim_token: ClaimToken(1),
+            recheck: Recheck::Now,
+            failures: 0,
+        });
+        let of = |writes: Vec<Write>| {
+            Recorded::new(id, revision, Commit { writes, ..Commit::default() }).is_some()
+        };
+        let seen = Write::ObservedReplace(id, Value::Null);
+        assert!(of(vec![release.clone()]));
+        assert!(of(vec![seen.clone(), release.clone()]));
+        assert!(of(vec![Write::AttemptUpdate(attempt), release.clone()]));
+        assert!(!of(vec![seen]), "the claim is given back with it");
+        assert!(!of(vec![release.clone(), release.clone()]));
+        let resource = mk_snapshot(Phase::Ready).resource;
+        for other in [
+            Write::NodeUpdate(mk_node()),
+            Write::ResourceUpdate(resource),
+            Write::BlockersReplace(id, Vec::new()),
+        ] {
+            assert!(!of(vec![other.clone(), release.clone()]), "{other:?}");
+        }
+        let woken = Commit { writes: vec![release], wakes: vec![id], ..Commit::default() };
+        assert!(Recorded::new(id, revision, woken).is_none());
     }
 }

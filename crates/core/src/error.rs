@@ -50,8 +50,13 @@ error_kinds! {
     RevisionStale => "revision_stale",
     /// Another worker claimed the row since.
     ClaimLost => "claim_lost",
+    /// The events after this cursor are no longer kept.
+    CursorExpired => "cursor_expired",
+    SubscriptionNotFound => "subscription_not_found",
     NothingToForce => "nothing_to_force",
     NothingToRetry => "nothing_to_retry",
+    /// No freeze is in force, or nothing is to be resumed.
+    NothingToLift => "nothing_to_lift",
     DrainNotRequested => "drain_not_requested",
     /// The object is still seen, or cannot be looked for.
     LeakNotGone => "leak_not_gone",
@@ -94,6 +99,10 @@ error_kinds! {
     RowInvalid => "row_invalid",
     /// A database or a queue cannot be used now; the same call may work later.
     Unavailable => "unavailable",
+    /// The database can be read and not written.
+    DatabaseReadOnly => "database_read_only",
+    /// The database has no room for more.
+    DatabaseFull => "database_full",
     Internal => "internal",
 }
 

@@ -3,6 +3,7 @@
 pub mod catalog;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -116,7 +117,7 @@ pub fn mk_snapshot(phase: Phase) -> ResourceSnapshot {
             updated_at: at(800),
         },
         attempt,
-        blueprint: mk_blueprint(),
+        blueprint: Arc::new(mk_blueprint()),
         placement: Some(mk_placement()),
         token: None,
         presented: None,

@@ -108,6 +108,8 @@ typed_id!(EventId, "event");
 typed_id!(AuditEntryId, "audit_entry");
 typed_id!(LeakRecordId, "leak_record");
 typed_id!(ApiKeyId, "api_key");
+typed_id!(/// One reader of all events, with a durable cursor.
+    SubscriptionId, "subscription");
 
 /// Counts the writes of a row: +1 with each. A write names the revision it read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -240,6 +240,11 @@ impl ProvisionedResource {
         Self { absence_proven_at: at, ..self.clone() }
     }
 
+    /// The same after a write of it.
+    pub(crate) fn written(&self) -> Self {
+        Self { revision: self.revision.next(), ..self.clone() }
+    }
+
     pub(crate) fn with_bootstrap_token(&self, token: BootstrapTokenId) -> Self {
         Self { bootstrap_token_id: Some(token), ..self.clone() }
     }

@@ -2,11 +2,14 @@
 //! transaction that will write it. `now` is the database's clock, read after
 //! the lock was had.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::blocker::Blocker;
 use crate::blueprint::{BlueprintVersion, MeshRole};
+use crate::commit::{Commit, Write};
 use crate::deletion::Deletion;
 use crate::ids::{ClaimToken, CloudCredentialId, CloudId, ProjectId};
 use crate::node::Node;
@@ -23,7 +26,7 @@ pub struct ResourceSnapshot {
     pub now: Timestamp,
     pub resource: Resource,
     pub attempt: ProvisionedResource,
-    pub blueprint: BlueprintVersion,
+    pub blueprint: Arc<BlueprintVersion>,
     /// `None` if the project is not (or no longer) assigned to a cluster.
     pub placement: Option<Placement>,
     /// The token that the attempt records.
@@ -58,6 +61,31 @@ impl ResourceSnapshot {
             (MeshRole::Node, Some(node)) if node.is_registered() => NodeFact::Registered,
             (MeshRole::Node, _) => NodeFact::Absent,
         }
+    }
+
+    /// What would be read after this commit, as far as the loop's own commits
+    /// go: the attempt, its token and its node.
+    #[must_use]
+    pub fn after(&self, commit: &Commit) -> Self {
+        let mut after = self.clone();
+        for write in &commit.writes {
+            match write {
+                Write::AttemptUpdate(attempt) => after.attempt = attempt.written(),
+                Write::NodeUpdate(node) => {
+                    after.node = Some(Node { revision: node.revision.next(), ..node.clone() });
+                }
+                _ => {}
+            }
+        }
+        let current = after.attempt.bootstrap_token_id();
+        for write in &commit.writes {
+            if let Write::TokenInsert(token) | Write::TokenUpdate(token) = write
+                && Some(token.id) == current
+            {
+                after.token = Some(token.clone());
+            }
+        }
+        after
     }
 }
 

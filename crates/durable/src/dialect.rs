@@ -14,8 +14,10 @@
 /// |---|---|
 /// | `now` | the database's clock; not `now()`, which is stale after a lock wait |
 /// | `(plus_micros "$2")` | adds a parameter of microseconds to a time |
+/// | `(minus_micros "$2")` | takes them away |
 /// | `greatest`, `least` | functions of several values |
 /// | `for_update`, `for_share` | row locks; SQLite has one writer and needs none |
+/// | `(for_update_of "a")` | the same for one table of a join |
 /// | `skip_locked` | a row lock for update that passes over locked rows |
 /// | `(one_of "$1")` | membership in a list parameter |
 /// | `picked_from`, `picked_end` | membership in a subquery that runs exactly once |
@@ -41,6 +43,12 @@ macro_rules! fragment {
     (sqlite, (plus_micros $parameter:literal)) => {
         concat!(" + ", $parameter)
     };
+    (postgres, (minus_micros $parameter:literal)) => {
+        concat!(" - ", $parameter, "::bigint * interval '1 microsecond'")
+    };
+    (sqlite, (minus_micros $parameter:literal)) => {
+        concat!(" - ", $parameter)
+    };
     (postgres, greatest) => {
         "greatest"
     };
@@ -57,6 +65,12 @@ macro_rules! fragment {
         " FOR NO KEY UPDATE"
     };
     (sqlite, for_update) => {
+        ""
+    };
+    (postgres, (for_update_of $table:literal)) => {
+        concat!(" FOR NO KEY UPDATE OF ", $table)
+    };
+    (sqlite, (for_update_of $table:literal)) => {
         ""
     };
     (postgres, for_share) => {

@@ -44,6 +44,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::LeakNotFound
         | ErrorKind::BlueprintVersionNotFound
         | ErrorKind::LabelNotFound
+        | ErrorKind::SubscriptionNotFound
         | ErrorKind::RouteNotFound => StatusCode::NOT_FOUND,
         ErrorKind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         // What a request refers to in a field; what it addresses by its path is
@@ -72,6 +73,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::ClaimLost
         | ErrorKind::NothingToForce
         | ErrorKind::NothingToRetry
+        | ErrorKind::NothingToLift
         | ErrorKind::DrainNotRequested
         | ErrorKind::LeakNotGone
         | ErrorKind::LeakNotRemovable
@@ -80,9 +82,12 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::NamespaceNotReady
         | ErrorKind::NodeDeregistrationFailed
         | ErrorKind::RowInvalid => StatusCode::CONFLICT,
+        ErrorKind::CursorExpired => StatusCode::GONE,
         ErrorKind::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ErrorKind::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
-        ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::Unavailable | ErrorKind::DatabaseReadOnly | ErrorKind::DatabaseFull => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

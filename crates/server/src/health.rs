@@ -7,6 +7,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use slipway_app::ports::store::Error as StoreError;
+use slipway_app::usecases::control;
 use slipway_wire::api::{Probe, Readiness};
 
 use crate::state::ServerState;
@@ -24,14 +26,31 @@ pub(crate) async fn ready(State(state): State<ServerState>) -> Response {
         Ok(probes) => probes,
         Err(_) => vec![probe("loops", Err("they did not answer in time"))],
     });
+    probes.extend(mode(&state).await);
     let ready = probes.iter().all(|probe| probe.ok);
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, Json(Readiness { ready, probes })).into_response()
 }
 
+/// Which mode it is, for people who wonder why nothing moves. No reason not to
+/// send traffic: everything is answered, and observing goes on.
+async fn mode(state: &ServerState) -> Option<Probe> {
+    let asked = tokio::time::timeout(PROBE_LIMIT, state.context.store.control_fetch()).await;
+    // Without the database its own probe has said so.
+    let control = asked.ok()?.ok()?;
+    Some(probe("mode", Ok(&control::summary(&control.mode()))))
+}
+
 async fn database(state: &ServerState) -> Probe {
     let outcome = match tokio::time::timeout(PROBE_LIMIT, state.context.store.ping()).await {
         Ok(Ok(())) => Ok("it answers"),
+        Ok(Err(error @ (StoreError::ReadOnly(_) | StoreError::Full(_)))) => {
+            tracing::warn!(%error, "the database cannot be written");
+            Err(match error {
+                StoreError::ReadOnly(_) => "it is read-only",
+                _ => "it is full",
+            })
+        }
         Ok(Err(error)) => {
             tracing::warn!(%error, "the database does not answer the probe");
             Err("it does not answer; the log says why")

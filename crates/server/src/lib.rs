@@ -4,7 +4,8 @@
 //!
 //! This crate translates: a request into the call of one use-case, its answer
 //! into a document, a refusal into a status. It decides nothing, keeps nothing
-//! between two requests, and knows neither the database nor the loops.
+//! between two requests (the last events while somebody streams them, see
+//! [`streams`], are in the database too), and knows neither the database nor the loops.
 //!
 //! Way of a request: [`correlation`] names it, [`metrics`] counts it, the
 //! extractors in [`extract`] authenticate and check it, a handler calls the
@@ -26,8 +27,11 @@ mod plexd;
 
 mod health;
 mod metrics;
+mod streams;
 
+pub use api::event_document;
 pub use metrics::Metrics;
 pub use router::router;
 pub use serve::serve;
 pub use state::{LoopsView, NodeSettings, ServerState};
+pub use streams::{EventStreams, StreamLimits};

@@ -1,6 +1,8 @@
 //! Counting requests, and `/metrics`. Labels are bounded: the route is the
 //! pattern that matched, never the path, and unknown methods are one.
 
+mod events;
+
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -19,7 +21,9 @@ use prometheus_client::registry::Registry;
 use slipway_app::Context;
 use slipway_app::usecases::leaks;
 use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::rules::control::Mode;
 
+use self::events::EventMetrics;
 use crate::error::Rejection;
 use crate::state::ServerState;
 
@@ -48,6 +52,11 @@ struct LeakLabels {
     kind: String,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ModeLabels {
+    mode: &'static str,
+}
+
 /// A scrape waits this long for the database.
 const COUNT_LIMIT: Duration = Duration::from_secs(2);
 
@@ -59,6 +68,8 @@ pub struct Metrics {
     requests: Family<RequestLabels, Counter>,
     seconds: Seconds,
     open_leaks: Family<LeakLabels, Gauge>,
+    modes: Family<ModeLabels, Gauge>,
+    events: EventMetrics,
 }
 
 impl Metrics {
@@ -82,7 +93,30 @@ impl Metrics {
             "Leaks that are open in this installation, by kind; absent while the database is",
             open_leaks.clone(),
         );
-        Self { registry, requests, seconds, open_leaks }
+        let modes = Family::default();
+        registry.register(
+            "slipway_control_mode",
+            "1 for the mode of the installation, 0 for the others; absent while the database is",
+            modes.clone(),
+        );
+        let events = EventMetrics::register(&mut registry);
+        Self { registry, requests, seconds, open_leaks, modes, events }
+    }
+
+    async fn show_mode(&self, context: &Context) {
+        let asked = tokio::time::timeout(COUNT_LIMIT, context.store.control_fetch()).await;
+        self.modes.clear();
+        match asked {
+            Ok(Ok(control)) => {
+                let mode = control.mode();
+                for name in Mode::NAMES {
+                    let gauge = self.modes.get_or_create(&ModeLabels { mode: name });
+                    gauge.set(i64::from(name == mode.name()));
+                }
+            }
+            Ok(Err(error)) => tracing::warn!(%error, "the mode could not be read"),
+            Err(_) => tracing::warn!("the mode could not be read in time"),
+        }
     }
 
     /// Asks the database, so that each replica says the same. What is not known
@@ -143,6 +177,8 @@ pub(crate) async fn count(
 
 pub(crate) async fn show(State(state): State<ServerState>) -> Result<Response, Rejection> {
     state.metrics.count_leaks(&state.context).await;
+    state.metrics.show_mode(&state.context).await;
+    state.metrics.events.refresh(&state).await;
     let mut text = String::new();
     encode(&mut text, &state.metrics.registry)
         .map_err(|_| Refusal::new(ErrorKind::Internal, "the metrics could not be written"))?;

@@ -1,6 +1,8 @@
 //! Serving a listener until told to stop. Every connection has an end, whoever
 //! is at its other side: a header must arrive in time, a body too
-//! ([`crate::extract`]), and there are only so many connections at once.
+//! ([`crate::extract`]), an answer must be taken ([`impatient`]), and there are only so many connections at once.
+
+mod impatient;
 
 use std::future::Future;
 use std::pin::pin;
@@ -16,6 +18,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use impatient::Impatient;
+
 /// What a connection, and all of them together, may take.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
@@ -26,6 +30,9 @@ struct Limits {
     /// transaction and no external action, so this is generous; what takes
     /// longer is a client that does not read its answer.
     drain: Duration,
+    /// For a client to take the next bytes of its answer. Whoever takes none
+    /// for this long is cut off; a stream is resumed by position.
+    stall: Duration,
     /// Connections at once. Further ones wait in the kernel's queue.
     connections: usize,
     /// Connections that stay open for a next request. Those beyond are closed
@@ -39,6 +46,7 @@ struct Limits {
 const LIMITS: Limits = Limits {
     header: Duration::from_secs(10),
     drain: Duration::from_secs(10),
+    stall: Duration::from_secs(30),
     connections: 768,
     lasting: 512,
 };
@@ -70,8 +78,14 @@ async fn serve_within(
             (connection, _) = Listener::accept(&mut listener),
                 if connections.len() < limits.connections =>
             {
+                // Answers are small and written at once; waiting to fill a packet
+                // only adds latency. One that cannot be tuned is served all the same.
+                if let Err(error) = connection.set_nodelay(true) {
+                    tracing::debug!(%error, "cannot set TCP_NODELAY");
+                }
                 let lasting = connections.len() < limits.lasting;
                 let http = protocol(limits, lasting);
+                let connection = Impatient::new(connection, limits.stall);
                 connections.spawn(converse(http, connection, router.clone(), stopping.clone()));
             }
             Some(_) = connections.join_next() => {}
@@ -96,15 +110,10 @@ fn protocol(limits: Limits, lasting: bool) -> http1::Builder {
 /// One connection, to its end.
 async fn converse(
     http: http1::Builder,
-    connection: TcpStream,
+    connection: Impatient<TcpStream>,
     router: Router,
     mut stopping: watch::Receiver<bool>,
 ) {
-    // Answers are small and written at once; waiting to fill a packet only
-    // adds latency. A connection that cannot be tuned is served all the same.
-    if let Err(error) = connection.set_nodelay(true) {
-        tracing::debug!(%error, "cannot set TCP_NODELAY");
-    }
     let service = TowerToHyperService::new(router);
     let mut conversation = pin!(http.serve_connection(TokioIo::new(connection), service));
     let ended = tokio::select! {

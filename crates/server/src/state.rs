@@ -9,6 +9,7 @@ use slipway_app::usecases::leaks::Finder;
 use slipway_wire::api::{LoopStatus, Probe};
 
 use crate::metrics::Metrics;
+use crate::streams::EventStreams;
 
 /// The application and what is peculiar to its HTTP surface.
 #[derive(Debug, Clone)]
@@ -19,6 +20,7 @@ pub struct ServerState {
     /// Looks for what no row claims.
     pub finder: Finder,
     pub metrics: Arc<Metrics>,
+    pub streams: EventStreams,
 }
 
 /// What every node is told when it registers.

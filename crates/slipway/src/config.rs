@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
+use slipway_controller::retention::Retention;
 use slipway_core::blocker::Deadlines;
 use slipway_core::secret::Secret;
 use slipway_core::text::Handle;
@@ -43,6 +44,11 @@ pub(crate) struct Layer {
     /// How long to wait for the database at the start [default: 30s].
     #[arg(long, value_name = "TIME", env = "SLIPWAY_DATABASE_TIMEOUT")]
     database_timeout: Option<String>,
+
+    /// How long the database may work on one statement; an operation is given
+    /// up five seconds later [default: 30s].
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_DATABASE_STATEMENT_TIMEOUT")]
+    database_statement_timeout: Option<String>,
 
     /// How nodes reach this server [default: http://<listen>].
     #[arg(long, value_name = "URL", env = "SLIPWAY_PUBLIC_URL")]
@@ -89,6 +95,10 @@ pub(crate) struct Layer {
     #[arg(long, value_name = "TIME", env = "SLIPWAY_STOP_GRACE")]
     stop_grace: Option<String>,
 
+    /// How long work under way may take to finish after SIGTERM [default: 15s].
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_DRAIN_TIMEOUT")]
+    drain_timeout: Option<String>,
+
     /// How long each phase may wait before a blocker is shown
     /// [defaults: 5m, 30m, 24h, 10m, 30m].
     #[arg(long, value_name = "TIME", env = "SLIPWAY_PENDING_DEADLINE")]
@@ -121,11 +131,33 @@ pub(crate) struct Layer {
     #[serde(skip)]
     admin_key: Option<Secret>,
 
+    /// Change nothing outside: show what would be done until `slipway resume`.
+    #[arg(long)]
+    #[serde(skip)]
+    observe_only: bool,
+
     /// Stop in order when standard input ends, so that this does not outlive
     /// whoever started it.
     #[arg(long, hide = true)]
     #[serde(skip)]
     stop_with_stdin: bool,
+
+    /// A file that gets every event, one JSON document a line.
+    #[arg(long, value_name = "FILE", env = "SLIPWAY_EVENT_LOG")]
+    event_log: Option<PathBuf>,
+
+    /// How long events are kept, such as 30d; never shorter than subscribers
+    /// need them [default: 30d].
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_EVENT_RETENTION")]
+    event_retention: Option<String>,
+
+    /// How long the history of what is gone is kept [default: 365d].
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_HISTORY_RETENTION")]
+    history_retention: Option<String>,
+
+    /// How long audit entries of what is gone are kept [default: 365d].
+    #[arg(long, value_name = "TIME", env = "SLIPWAY_AUDIT_RETENTION")]
+    audit_retention: Option<String>,
 
     /// How log lines look [default: text].
     #[arg(long, value_name = "FORMAT", env = "SLIPWAY_LOG_FORMAT")]
@@ -162,6 +194,7 @@ pub(crate) struct Config {
     pub(crate) database_url: Secret,
     pub(crate) database_connections: u32,
     pub(crate) database_timeout: Duration,
+    pub(crate) database_statement_timeout: Duration,
     pub(crate) public_url: Option<String>,
     pub(crate) substrate_root: PathBuf,
     pub(crate) reconcile_interval: Duration,
@@ -173,12 +206,16 @@ pub(crate) struct Config {
     pub(crate) orphan_after: Duration,
     pub(crate) orphan_interval: Duration,
     pub(crate) stop_grace: Duration,
+    pub(crate) drain_timeout: Duration,
     pub(crate) deadlines: Deadlines,
     pub(crate) local_project: String,
     pub(crate) local_cluster: String,
     pub(crate) admin_key_name: String,
     pub(crate) admin_key: Option<Secret>,
+    pub(crate) observe_only: bool,
     pub(crate) stop_with_stdin: bool,
+    pub(crate) event_log: Option<PathBuf>,
+    pub(crate) retention: Retention,
     pub(crate) log_format: LogFormat,
 }
 
@@ -250,6 +287,11 @@ impl Layer {
                 layer.database_timeout,
                 Duration::from_secs(30),
             )?,
+            database_statement_timeout: duration(
+                "database_statement_timeout",
+                layer.database_statement_timeout,
+                Duration::from_secs(30),
+            )?,
             public_url: layer.public_url.as_deref().map(checked_url).transpose()?,
             substrate_root: match layer.substrate_root {
                 Some(root) => absolute("substrate_root", &root)?,
@@ -277,6 +319,7 @@ impl Layer {
                 Duration::from_secs(600),
             )?,
             stop_grace: duration("stop_grace", layer.stop_grace, Duration::from_secs(5))?,
+            drain_timeout: duration("drain_timeout", layer.drain_timeout, Duration::from_secs(15))?,
             deadlines: Deadlines {
                 pending: duration("pending_deadline", layer.pending_deadline, usual.pending)?,
                 provisioning: duration(
@@ -304,7 +347,14 @@ impl Layer {
             local_cluster: name("local_cluster", layer.local_cluster, "local")?,
             admin_key_name: name("admin_key_name", layer.admin_key_name, "admin")?,
             admin_key: layer.admin_key,
+            observe_only: layer.observe_only,
             stop_with_stdin: layer.stop_with_stdin,
+            retention: Retention {
+                events: days("event_retention", layer.event_retention, 30)?,
+                history: days("history_retention", layer.history_retention, 365)?,
+                audit: days("audit_retention", layer.audit_retention, 365)?,
+            },
+            event_log: layer.event_log.map(|path| absolute("event_log", &path)).transpose()?,
             log_format: layer.log_format.unwrap_or(LogFormat::Text),
         })
     }
@@ -318,6 +368,9 @@ impl Layer {
             database_url: self.database_url.or(below.database_url),
             database_connections: self.database_connections.or(below.database_connections),
             database_timeout: self.database_timeout.or(below.database_timeout),
+            database_statement_timeout: self
+                .database_statement_timeout
+                .or(below.database_statement_timeout),
             public_url: self.public_url.or(below.public_url),
             substrate_root: self.substrate_root.or(below.substrate_root),
             reconcile_interval: self.reconcile_interval.or(below.reconcile_interval),
@@ -329,6 +382,7 @@ impl Layer {
             orphan_after: self.orphan_after.or(below.orphan_after),
             orphan_interval: self.orphan_interval.or(below.orphan_interval),
             stop_grace: self.stop_grace.or(below.stop_grace),
+            drain_timeout: self.drain_timeout.or(below.drain_timeout),
             pending_deadline: self.pending_deadline.or(below.pending_deadline),
             provisioning_deadline: self.provisioning_deadline.or(below.provisioning_deadline),
             enrolling_deadline: self.enrolling_deadline.or(below.enrolling_deadline),
@@ -338,7 +392,12 @@ impl Layer {
             local_cluster: self.local_cluster.or(below.local_cluster),
             admin_key_name: self.admin_key_name.or(below.admin_key_name),
             admin_key: self.admin_key.or(below.admin_key),
+            observe_only: self.observe_only || below.observe_only,
             stop_with_stdin: self.stop_with_stdin || below.stop_with_stdin,
+            event_retention: self.event_retention.or(below.event_retention),
+            history_retention: self.history_retention.or(below.history_retention),
+            audit_retention: self.audit_retention.or(below.audit_retention),
+            event_log: self.event_log.or(below.event_log),
             log_format: self.log_format.or(below.log_format),
         }
     }
@@ -439,6 +498,20 @@ fn duration(key: &str, text: Option<String>, default: Duration) -> Result<Durati
     })
 }
 
+/// Reads `30d` beside what [`duration`] reads; ten years at the longest.
+fn days(key: &str, text: Option<String>, default: u32) -> Result<Duration, InvalidConfig> {
+    const DAY: Duration = Duration::from_secs(86_400);
+    let Some(text) = text else { return Ok(DAY * default) };
+    match text.strip_suffix('d').map(str::parse::<u32>) {
+        Some(Ok(days @ 1..=3_660)) => Ok(DAY * days),
+        Some(_) => Err(InvalidConfig::new(
+            key,
+            format!("is `{text}`, which is not a number of days from 1d to 3660d"),
+        )),
+        None => duration(key, Some(text), Duration::ZERO),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -460,6 +533,9 @@ mod tests {
         assert_eq!(config.lease, Duration::from_secs(30));
         assert_eq!(config.token_lifetimes, TokenLifetimes::default());
         assert_eq!(config.deadlines, Deadlines::default());
+        let days = |days: u64| Duration::from_secs(days * 86_400);
+        let kept = Retention { events: days(30), history: days(365), audit: days(365) };
+        assert_eq!((config.retention, config.event_log), (kept, None));
     }
 
     #[test]
@@ -478,6 +554,9 @@ mod tests {
             ("namespace_prefix", Layer { namespace_prefix: some("A"), ..Layer::default() }),
             ("database_connections", Layer { database_connections: Some(0), ..Layer::default() }),
             ("local_cluster", Layer { local_cluster: some("Not A Name"), ..Layer::default() }),
+            ("event_retention", Layer { event_retention: some("0d"), ..Layer::default() }),
+            ("audit_retention", Layer { audit_retention: some("long"), ..Layer::default() }),
+            ("history_retention", Layer { history_retention: some("9999d"), ..Layer::default() }),
             ("stop_grace", Layer { stop_grace: some("x"), ..Layer::default() }),
         ];
         for (key, layer) in table {

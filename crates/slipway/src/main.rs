@@ -5,6 +5,7 @@
 mod adapters;
 mod arguments;
 mod config;
+mod event_log;
 mod up;
 
 use std::process::ExitCode;

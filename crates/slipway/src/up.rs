@@ -6,6 +6,7 @@
 
 mod keys;
 mod loops;
+mod mode;
 mod seeding;
 mod stop;
 mod worker;
@@ -17,13 +18,14 @@ use std::time::Duration;
 
 use serde_json::json;
 use slipway_app::context::{Settings, Wakes};
+use slipway_app::ports::substrate::Error as SubstrateError;
 use slipway_app::ports::{Store, Substrate};
 use slipway_app::usecases::converge::{self, Engines};
 use slipway_app::usecases::leaks::Finder;
 use slipway_app::{Context, Error as AppError};
 use slipway_controller::Shutdown;
 use slipway_render::local_node::NodeSettings;
-use slipway_server::ServerState;
+use slipway_server::{EventStreams, ServerState, StreamLimits};
 use slipway_store::{OpenError, StoreConfig};
 use slipway_substrate::local::{LocalConfig, LocalSubstrate};
 use tokio::net::TcpListener;
@@ -45,13 +47,17 @@ pub(crate) enum Error {
     #[error(transparent)]
     App(#[from] AppError),
     #[error("the local engine cannot start: {0}")]
-    Substrate(#[from] slipway_app::ports::substrate::Error),
+    Substrate(#[from] SubstrateError),
     #[error("{what}: {source}")]
     Io { what: String, source: std::io::Error },
     #[error("the signing key in {path} cannot be used; restore it, or remove it to get a new one")]
     SigningKey { path: String },
     #[error("the built-in blueprint is invalid: {0}")]
     Seed(#[from] slipway_core::parameters::InvalidSchema),
+    #[error(
+        "told to stop twice, so work under way was left as it is; it is taken up at the next start"
+    )]
+    StoppedTwice,
 }
 
 impl Error {
@@ -65,6 +71,11 @@ impl Error {
             Self::Store(OpenError::InvalidUrl) => "database_url_invalid",
             Self::Store(OpenError::DatabaseUnreachable { .. }) => "database_unreachable",
             Self::Store(OpenError::DatabaseRefused { .. }) => "database_refused",
+            Self::Store(OpenError::DatabaseConnectionsExhausted { .. }) => {
+                "database_connections_exhausted"
+            }
+            Self::Store(OpenError::DatabaseReadOnly(_)) => "database_read_only",
+            Self::Store(OpenError::DatabaseFull(_)) => "database_full",
             Self::Store(OpenError::Directory(DirectoryError::DataDirectoryInUse { .. })) => {
                 "data_directory_in_use"
             }
@@ -77,10 +88,12 @@ impl Error {
             })) => "database_needs_newer_reader",
             Self::Store(OpenError::Migration(_)) => "migration_failed",
             Self::App(error) => error.kind().code(),
+            Self::Substrate(SubstrateError::Conflict(_)) => "substrate_foreign",
             Self::Substrate(_) => "substrate_unusable",
             Self::Io { .. } => "io_failed",
             Self::SigningKey { .. } => "signing_key_unusable",
             Self::Seed(_) => "internal",
+            Self::StoppedTwice => "stopped_at_once",
         }
     }
 
@@ -90,15 +103,12 @@ impl Error {
     }
 }
 
-/// How long loops and requests under way may take after a signal to stop.
-const DRAIN_LIMIT: Duration = Duration::from_secs(15);
-
 /// Runs the control plane until it is told to stop.
 pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     let config = layer.resolve(&|name| std::env::var(name).ok())?;
     adapters::log_to_stderr(config.log_format);
     // From the first moment on: a signal must never find nobody listening.
-    let told_to_stop = stop::signals(config.stop_with_stdin)?;
+    let mut signals = stop::Signals::listen(config.stop_with_stdin)?;
 
     // The port before the database: the cheaper refusal first.
     let listener = listen(&config).await?;
@@ -110,6 +120,7 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
         max_connections: config.database_connections,
         connect_limit: config.database_timeout,
         idle_transaction_limit: converge::action_deadline(config.lease),
+        statement_limit: config.database_statement_timeout,
         ..StoreConfig::new(config.database_url.expose())
     })
     .await?;
@@ -121,6 +132,7 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
         &config.local_cluster,
         local,
     );
+    mode::settle(&context, &engines, &config, worker.name()).await?;
     let signing_key = keys::load_or_create(&config.data_dir.join("signing.pk8")).await?;
 
     let (stop, shutdown) = Shutdown::channel();
@@ -133,9 +145,10 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
         loops: loops.view(),
         finder,
         metrics: Arc::default(),
+        streams: EventStreams::new(context.clone(), StreamLimits::default(), stop.subscribe()),
     };
     let server_file = config.data_dir.join("server.json");
-    let admin_key = seeding::admin_key(&context, &config).await?;
+    let admin_key = seeding::admin_key(&context, &config, worker.name()).await?;
     greet(&url, admin_key.as_deref()).map_err(Error::io(
         "show the admin key; start again with SLIPWAY_ADMIN_KEY set to one of your own",
     ))?;
@@ -146,19 +159,27 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
         tokio::spawn(slipway_server::serve(listener, slipway_server::router(state), async move {
             stopping.requested().await;
         }));
-    told_to_stop.await;
+    signals.next().await;
     tracing::info!("stopping: no new work is taken, what is under way is finished");
     // Nobody listening any more is no reason not to stop.
     stop.send_replace(true);
-    let drained = tokio::time::timeout(DRAIN_LIMIT, async {
+    let drained = tokio::time::timeout(config.drain_timeout, async {
         loops.join().await;
         serving.await
-    })
-    .await;
-    if drained.is_err() {
-        tracing::warn!("not everything was finished in time; it is taken up at the next start");
-    }
+    });
+    let told_twice = tokio::select! {
+        drained = drained => {
+            if drained.is_err() {
+                tracing::warn!("not everything was finished in time; it is taken up at the next start");
+            }
+            false
+        }
+        () = signals.next() => true,
+    };
     remove_server_file(&server_file).await;
+    if told_twice {
+        return Err(Error::StoppedTwice);
+    }
     tracing::info!("stopped");
     Ok(())
 }

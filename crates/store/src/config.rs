@@ -7,7 +7,9 @@ use std::time::Duration;
 use sqlx::postgres::PgConnectOptions;
 
 use crate::directory::DirectoryError;
+use crate::failure::{Condition, condition};
 use crate::migration::MigrationError;
+use crate::patience;
 
 /// Where the database is and how much of it to use.
 #[derive(Clone)]
@@ -24,6 +26,10 @@ pub struct StoreConfig {
     /// that of a process that was stopped, and its row locks keep the rows from
     /// whoever takes its claims over: it must be over before the lease is.
     pub idle_transaction_limit: Duration,
+    /// How long PostgreSQL works on one statement. No statement of ours takes
+    /// seconds, so a longer one means that something is wrong. An operation is
+    /// given up by us a little later, whatever the server does.
+    pub statement_limit: Duration,
 }
 
 impl StoreConfig {
@@ -35,6 +41,7 @@ impl StoreConfig {
             max_connections: 16,
             connect_limit: Duration::from_secs(30),
             idle_transaction_limit: Duration::from_secs(10),
+            statement_limit: patience::STATEMENT_LIMIT,
         }
     }
 }
@@ -49,29 +56,57 @@ impl fmt::Debug for StoreConfig {
             .field("max_connections", &self.max_connections)
             .field("connect_limit", &self.connect_limit)
             .field("idle_transaction_limit", &self.idle_transaction_limit)
+            .field("statement_limit", &self.statement_limit)
             .finish()
     }
 }
 
 /// What a URL names.
 pub(crate) enum Target {
-    Sqlite(PathBuf),
+    Sqlite(SqliteFile),
     Postgres(Box<PgConnectOptions>),
+}
+
+/// A SQLite file and what it may become.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SqliteFile {
+    pub(crate) path: PathBuf,
+    /// The file grows to so many pages of 4096 bytes and no further.
+    pub(crate) max_page_count: Option<u32>,
+}
+
+impl SqliteFile {
+    /// What stands after `sqlite:`.
+    fn parse(text: &str) -> Result<Self, OpenError> {
+        let text = text.strip_prefix("//").unwrap_or(text);
+        let (path, query) = text.split_once('?').map_or((text, None), |(p, q)| (p, Some(q)));
+        let max_page_count = match query.map(|query| query.split_once('=')) {
+            None => None,
+            Some(Some(("max_page_count", pages))) => match pages.parse() {
+                Ok(pages @ 1..) => Some(pages),
+                _ => return Err(OpenError::InvalidUrl),
+            },
+            Some(_) => return Err(OpenError::InvalidUrl),
+        };
+        if path.is_empty() || path == ":memory:" {
+            return Err(OpenError::InvalidUrl);
+        }
+        Ok(Self { path: PathBuf::from(path), max_page_count })
+    }
 }
 
 impl StoreConfig {
     pub(crate) fn target(&self) -> Result<Target, OpenError> {
         if let Some(path) = self.url.strip_prefix("sqlite:") {
-            let path = path.strip_prefix("//").unwrap_or(path);
-            if path.is_empty() || path == ":memory:" {
-                return Err(OpenError::InvalidUrl);
-            }
-            return Ok(Target::Sqlite(PathBuf::from(path)));
+            return SqliteFile::parse(path).map(Target::Sqlite);
         }
         if self.url.starts_with("postgres://") || self.url.starts_with("postgresql://") {
             let options: PgConnectOptions = self.url.parse().map_err(|_| OpenError::InvalidUrl)?;
-            let idle = format!("{}ms", self.idle_transaction_limit.as_millis().max(1));
-            let options = options.options([("idle_in_transaction_session_timeout", idle)]);
+            let millis = |limit: Duration| format!("{}ms", limit.as_millis().max(1));
+            let options = options.options([
+                ("idle_in_transaction_session_timeout", millis(self.idle_transaction_limit)),
+                ("statement_timeout", millis(self.statement_limit)),
+            ]);
             return Ok(Target::Postgres(Box::new(options)));
         }
         Err(OpenError::InvalidUrl)
@@ -83,7 +118,7 @@ pub enum OpenError {
     // Without the URL on purpose: it may hold a password.
     #[error(
         "the database URL is not understood; use postgres://USER:PASSWORD@HOST:PORT/DATABASE or \
-         sqlite:PATH with the path of a file"
+         sqlite:PATH with the path of a file, and ?max_page_count=N after it to bound its size"
     )]
     InvalidUrl,
     #[error(
@@ -91,6 +126,25 @@ pub enum OpenError {
          runs and can be reached from here"
     )]
     DatabaseUnreachable { server: String, limit: Duration, source: Box<sqlx::Error> },
+    #[error(
+        "the database {server} gave {had} of {wanted} connections within {limit:?}: {source}; \
+         raise its `max_connections` or the CONNECTION LIMIT of the role, or lower \
+         `database_connections` ({wanted} here) of each replica"
+    )]
+    DatabaseConnectionsExhausted {
+        server: String,
+        limit: Duration,
+        had: usize,
+        wanted: u32,
+        source: Box<sqlx::Error>,
+    },
+    #[error(
+        "the database is read-only, so it cannot be prepared: {0}; name the primary server, or \
+         make it writable"
+    )]
+    DatabaseReadOnly(#[source] Box<sqlx::Error>),
+    #[error("the database is full, so it cannot be prepared: {0}; give it more space")]
+    DatabaseFull(#[source] Box<sqlx::Error>),
     #[error(
         "the database {server} refused the connection: {source}; check user, password and name"
     )]
@@ -100,7 +154,21 @@ pub enum OpenError {
     #[error("the SQLite file cannot be opened: {0}; check the path and its permissions")]
     Sqlite(#[source] sqlx::Error),
     #[error(transparent)]
-    Migration(#[from] MigrationError),
+    Migration(MigrationError),
+}
+
+/// A migration that failed because of the state of the whole database says so.
+impl From<MigrationError> for OpenError {
+    fn from(error: MigrationError) -> Self {
+        match error {
+            MigrationError::Database(error) => match condition(&error) {
+                Some(Condition::ReadOnly) => Self::DatabaseReadOnly(Box::new(error)),
+                Some(Condition::Full) => Self::DatabaseFull(Box::new(error)),
+                None => Self::Migration(MigrationError::Database(error)),
+            },
+            other => Self::Migration(other),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -111,11 +179,21 @@ mod tests {
     fn a_url_names_one_of_two_databases() {
         let sqlite = StoreConfig::new("sqlite:/data/slipway.db").target();
         assert!(
-            matches!(sqlite, Ok(Target::Sqlite(path)) if path == std::path::Path::new("/data/slipway.db"))
+            matches!(sqlite, Ok(Target::Sqlite(file)) if file.path == std::path::Path::new("/data/slipway.db"))
         );
+        let bounded = StoreConfig::new("sqlite:/data/slipway.db?max_page_count=500").target();
+        assert!(matches!(bounded, Ok(Target::Sqlite(file)) if file.max_page_count == Some(500)));
         let postgres = StoreConfig::new("postgres://me:secret@db.example:6543/slipway").target();
         assert!(matches!(postgres, Ok(Target::Postgres(options)) if options.get_port() == 6543));
-        for url in ["", "mysql://x", "sqlite:", "sqlite::memory:", "postgres://me:pw@host:port/x"] {
+        for url in [
+            "",
+            "mysql://x",
+            "sqlite:",
+            "sqlite::memory:",
+            "sqlite:x?max_page_count=0",
+            "sqlite:x?mode=ro",
+            "postgres://me:pw@host:port/x",
+        ] {
             assert!(matches!(StoreConfig::new(url).target(), Err(OpenError::InvalidUrl)), "{url}");
         }
     }

@@ -6,6 +6,7 @@ use slipway_core::Refusal;
 use uuid::Uuid;
 
 use crate::fault::Fault;
+use crate::patience;
 use crate::retry::{MaybeTransient, is_transient};
 
 #[derive(Debug)]
@@ -60,6 +61,32 @@ impl Failure {
     }
 }
 
+/// A state of the whole database in which nothing can be written, and that
+/// somebody has to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Condition {
+    ReadOnly,
+    Full,
+}
+
+/// PostgreSQL: read-only transaction (25006), disk full (53100). SQLite by its
+/// primary code: READONLY 8, FULL 13.
+pub(crate) fn condition(error: &sqlx::Error) -> Option<Condition> {
+    let code = error.as_database_error()?.code()?;
+    if code.len() == 5 {
+        return match code.as_ref() {
+            "25006" => Some(Condition::ReadOnly),
+            "53100" => Some(Condition::Full),
+            _ => None,
+        };
+    }
+    match code.parse::<i32>().ok()? & 0xff {
+        8 => Some(Condition::ReadOnly),
+        13 => Some(Condition::Full),
+        _ => None,
+    }
+}
+
 /// PostgreSQL: connection lost (08), resources short (53), shutting down (57P),
 /// read-only (25006). SQLite by its primary code: BUSY 5, LOCKED 6, NOMEM 7,
 /// READONLY 8, IOERR 10, CORRUPT 11, FULL 13, CANTOPEN 14, NOTADB 26.
@@ -73,12 +100,26 @@ fn concerns_the_database(code: &str) -> bool {
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Database(error) if may_pass(&error) => Self::Unavailable(error.to_string()),
-            Failure::Database(error) => Self::Internal(error.to_string()),
+            Failure::Database(error) => of_database(&error),
             Failure::Refused(refusal) => Self::Refused(refusal),
             Failure::NotFound { kind } => Self::NotFound { kind },
             Failure::Corrupt { id, fault } => Self::Corrupt { id, reason: fault.to_string() },
         }
+    }
+}
+
+fn of_database(error: &sqlx::Error) -> Error {
+    let text = error.to_string();
+    match condition(error) {
+        Some(Condition::ReadOnly) => {
+            // A server that became a standby stays one for its old connections,
+            // and a session keeps the default that it began with.
+            patience::distrust();
+            Error::ReadOnly(text)
+        }
+        Some(Condition::Full) => Error::Full(text),
+        None if may_pass(error) => Error::Unavailable(text),
+        None => Error::Internal(text),
     }
 }
 

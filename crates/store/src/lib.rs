@@ -14,10 +14,12 @@ mod open;
 mod directory;
 mod migration;
 
+mod blueprints;
 mod failure;
 mod fault;
 mod id_list;
 mod micros;
+mod patience;
 mod retry;
 
 mod postgres;

@@ -34,6 +34,12 @@ impl Type<Postgres> for Micros {
     }
 }
 
+impl sqlx::postgres::PgHasArrayType for Micros {
+    fn array_type_info() -> <Postgres as Database>::TypeInfo {
+        sqlx::postgres::PgTypeInfo::with_name("_timestamptz")
+    }
+}
+
 impl Encode<'_, Postgres> for Micros {
     fn encode_by_ref(
         &self,

@@ -78,6 +78,20 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         postgres: scripts!("postgres", "0005_leaks"),
     },
     Migration {
+        version: 6,
+        name: "control",
+        min_reader: 1,
+        sqlite: scripts!("sqlite", "0006_control"),
+        postgres: scripts!("postgres", "0006_control"),
+    },
+    Migration {
+        version: 7,
+        name: "events",
+        min_reader: 1,
+        sqlite: scripts!("sqlite", "0007_events"),
+        postgres: scripts!("postgres", "0007_events"),
+    },
+    Migration {
         version: 8,
         name: "catalog",
         min_reader: 1,

@@ -10,6 +10,7 @@ use crate::{postgres, sqlite};
 
 /// Connects, migrates to the newest schema and answers the store.
 pub async fn open(config: StoreConfig) -> Result<Arc<dyn Store>, OpenError> {
+    crate::patience::set_statement_limit(config.statement_limit);
     match config.target()? {
         Target::Sqlite(file) => Ok(Arc::new(sqlite::Backend::open(&file).await?)),
         Target::Postgres(options) => {
@@ -25,15 +26,17 @@ pub async fn open(config: StoreConfig) -> Result<Arc<dyn Store>, OpenError> {
 pub async fn migrate_down_to(config: StoreConfig, version: i64) -> Result<usize, OpenError> {
     match config.target()? {
         Target::Sqlite(file) => {
-            let _lock = sqlite::connect::lock_directory(&file)?;
-            let options = sqlite::connect::options(&file);
+            let _lock = sqlite::connect::lock_directory(&file.path)?;
+            let options = sqlite::connect::options(&file.path);
             let mut connection = sqlite::connect::connect(&options).await?;
             let steps = sqlite::migrate::migrate_down_to(&mut connection, version).await?;
             connection.close().await.map_err(OpenError::Sqlite)?;
             Ok(steps)
         }
         Target::Postgres(options) => {
-            let mut connection = postgres::connect::connect(&options, config.connect_limit).await?;
+            let mut connection =
+                postgres::connect::connect(&options, config.max_connections, config.connect_limit)
+                    .await?;
             Ok(postgres::migrate::migrate_down_to(&mut connection, version).await?)
         }
     }

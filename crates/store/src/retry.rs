@@ -50,9 +50,19 @@ impl Retries {
     }
 }
 
-/// Evaluates an expression that gives a future, again while [`Retries`] says so.
-/// A macro and not a function: a closure could not lend its rule to each run.
+/// Evaluates an expression that gives a future, again while [`Retries`] says so,
+/// and waits for each run as long as an operation may take
+/// ([`crate::patience`]). A macro and not a function: a closure could not lend
+/// its rule to each run.
 macro_rules! retried {
+    ($run:expr) => {
+        $crate::retry::retried_without_limit!($crate::patience::limited($run))
+    };
+}
+pub(crate) use retried;
+
+/// The same for what may take minutes: a migration.
+macro_rules! retried_without_limit {
     ($run:expr) => {{
         let mut retries = $crate::retry::Retries::new();
         loop {
@@ -63,7 +73,7 @@ macro_rules! retried {
         }
     }};
 }
-pub(crate) use retried;
+pub(crate) use retried_without_limit;
 
 /// Whether the database rolled back and asks to try again: PostgreSQL's
 /// serialization failure and deadlock, SQLite's BUSY and LOCKED in all their

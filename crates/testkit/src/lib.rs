@@ -9,5 +9,6 @@
 pub mod network;
 pub mod ports;
 pub mod postgres;
+pub mod preload;
 pub mod process;
 pub mod wait;

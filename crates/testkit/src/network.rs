@@ -1,11 +1,13 @@
-//! A stretch of network that a test can cut: a relay on loopback between a
+//! A stretch of network that a test can spoil: a relay on loopback between a
 //! client and a server, for faults that a real server does not make on demand.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
-use tokio::io::copy_bidirectional;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -15,10 +17,15 @@ use tokio::task::JoinHandle;
 enum Line {
     /// Everything passes.
     Up,
+    /// Everything passes so much later, in each direction.
+    Slow(Duration),
     /// Connections are closed, and new ones as soon as they are made.
     Cut,
     /// Connections stay and nothing passes: the peer seems to be thinking.
     Silent,
+    /// Connections stay, and what is sent is lost: the peer is gone and nobody
+    /// said so.
+    Swallowing,
 }
 
 /// The relay. It ends when it is dropped.
@@ -49,9 +56,22 @@ impl Relay {
         self.line.send_replace(Line::Cut);
     }
 
-    /// Lets connections live and nothing pass until [`Relay::restore`].
+    /// Lets connections live and nothing pass until [`Relay::restore`]; then
+    /// what was sent meanwhile arrives.
     pub fn silence(&self) {
         self.line.send_replace(Line::Silent);
+    }
+
+    /// Lets connections live and loses what is sent. A connection that lost
+    /// something stays as it is also after [`Relay::restore`]: to its ends it
+    /// is half open, and no packet of it arrives ever again.
+    pub fn swallow(&self) {
+        self.line.send_replace(Line::Swallowing);
+    }
+
+    /// Delays everything by this much, in each direction.
+    pub fn slow_down(&self, delay: Duration) {
+        self.line.send_replace(Line::Slow(delay));
     }
 
     /// Lets everything pass again.
@@ -75,27 +95,54 @@ async fn accept(listener: TcpListener, target: SocketAddr, line: Arc<watch::Send
 }
 
 /// One connection. Whatever ends it, both sides see a closed connection.
-async fn relay(mut client: TcpStream, target: SocketAddr, mut line: watch::Receiver<Line>) {
+async fn relay(mut client: TcpStream, target: SocketAddr, line: watch::Receiver<Line>) {
     if *line.borrow() == Line::Cut {
         return;
     }
     let Ok(mut server) = TcpStream::connect(target).await else { return };
+    // Small messages go at once, as they would without a relay.
+    if client.set_nodelay(true).and(server.set_nodelay(true)).is_err() {
+        return;
+    }
+    let (from_client, to_client) = client.split();
+    let (from_server, to_server) = server.split();
+    tokio::select! {
+        () = pump(from_client, to_server, line.clone()) => {}
+        () = pump(from_server, to_client, line) => {}
+    }
+}
+
+/// One direction of a connection, until it is over.
+async fn pump(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, mut line: watch::Receiver<Line>) {
+    let mut bytes = vec![0; 64 * 1024];
+    let mut lost_something = false;
     loop {
-        let now = *line.borrow_and_update();
+        let count = tokio::select! {
+            read = from.read(&mut bytes) => match read {
+                Ok(count @ 1..) => count,
+                _ => return,
+            },
+            () = until(&mut line, |line| line == Line::Cut) => return,
+        };
+        // What came while nothing passes waits, and nothing after it is read.
+        until(&mut line, |line| line != Line::Silent).await;
+        let now = *line.borrow();
+        lost_something |= now == Line::Swallowing;
         match now {
             Line::Cut => return,
-            // The sender lives as long as the relay; its end is a cut.
-            Line::Silent if line.changed().await.is_err() => return,
-            Line::Silent => {}
-            Line::Up => {
-                tokio::select! {
-                    // Done or broken: both mean that this connection is over.
-                    _ended = copy_bidirectional(&mut client, &mut server) => return,
-                    changed = line.changed() => if changed.is_err() { return },
-                }
-            }
+            _ if lost_something => continue,
+            Line::Slow(delay) => tokio::time::sleep(delay).await,
+            Line::Up | Line::Silent | Line::Swallowing => {}
+        }
+        if to.write_all(&bytes[..count]).await.is_err() {
+            return;
         }
     }
+}
+
+/// Returns once the line is like that. The end of the relay is a cut.
+async fn until(line: &mut watch::Receiver<Line>, wanted: impl Fn(Line) -> bool) {
+    let _gone = line.wait_for(|line| *line == Line::Cut || wanted(*line)).await;
 }
 
 #[cfg(test)]
@@ -157,5 +204,31 @@ mod tests {
         let mut answer = [0];
         stream.read_exact(&mut answer).await.unwrap();
         assert_eq!(answer[0], 2, "what was sent meanwhile arrives");
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_was_swallowed_stays_half_open() {
+        let relay = Relay::to(echo().await).await.unwrap();
+        let mut stream = TcpStream::connect(relay.address()).await.unwrap();
+        assert_eq!(round_trip(&mut stream, 1).await.unwrap(), 1);
+        relay.swallow();
+        let lost = async |stream: &mut TcpStream| {
+            timeout(Duration::from_millis(100), round_trip(stream, 2)).await.is_err()
+        };
+        assert!(lost(&mut stream).await);
+        relay.restore();
+        assert!(lost(&mut stream).await, "neither closed nor alive");
+        let mut fresh = TcpStream::connect(relay.address()).await.unwrap();
+        assert_eq!(round_trip(&mut fresh, 3).await.unwrap(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_slow_relay_delays_both_ways() {
+        let relay = Relay::to(echo().await).await.unwrap();
+        let mut stream = TcpStream::connect(relay.address()).await.unwrap();
+        relay.slow_down(Duration::from_millis(40));
+        let asked = tokio::time::Instant::now();
+        assert_eq!(round_trip(&mut stream, 1).await.unwrap(), 1);
+        assert!(asked.elapsed() >= Duration::from_millis(80), "{:?}", asked.elapsed());
     }
 }

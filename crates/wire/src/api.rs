@@ -212,6 +212,26 @@ pub struct Event {
     pub payload: Value,
 }
 
+/// One durable subscriber of all events.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subscription {
+    pub id: String,
+    pub name: String,
+    /// Everything up to here was delivered.
+    pub position: i64,
+    /// How far it could be.
+    pub last_position: i64,
+    /// Deliveries that failed in a row, and what the last one said.
+    pub failures: i32,
+    pub last_error: Option<String>,
+    /// When the cursor last moved.
+    pub delivered_at: Option<String>,
+    /// Not delivered to before this.
+    pub due_at: String,
+    /// The replica that delivers just now.
+    pub claimed_by: Option<String>,
+}
+
 /// Paging of every list.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -245,4 +265,83 @@ pub struct Probe {
     pub name: String,
     pub ok: bool,
     pub detail: String,
+}
+
+/// `GET /api/v1/control`: the mode of the installation and who obeys it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Control {
+    pub installation_id: String,
+    /// `acting`, `frozen` or `observing`.
+    pub mode: String,
+    /// Moves with every change of the mode.
+    pub revision: i64,
+    pub freeze: Option<Freeze>,
+    pub observing: Option<Observing>,
+    /// No action that began under an earlier mode is under way anywhere.
+    pub settled: bool,
+    pub replicas: Vec<Replica>,
+    /// How nodes reach this installation, if it was ever configured.
+    pub public_url: Option<String>,
+}
+
+/// Nothing outside is changed until then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Freeze {
+    pub since: String,
+    pub until: String,
+    pub by: String,
+    pub reason: String,
+}
+
+/// Nothing outside is changed until a person resumes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Observing {
+    pub since: String,
+    pub by: String,
+    pub reason: String,
+}
+
+/// A control plane that shares the work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replica {
+    pub worker: String,
+    pub seen_at: String,
+    /// Everything it does obeys the mode in force.
+    pub obeys: bool,
+    /// Not heard of for longer than its lease; what it did is over.
+    pub lapsed: bool,
+}
+
+/// `PUT /api/v1/control/freeze`. An hour if no length is given.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PutFreeze {
+    pub reason: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_seconds: Option<u64>,
+}
+
+/// `POST /api/v1/control/resume`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Resume {
+    pub reason: String,
+}
+
+/// Header of the plan: how many resources were not looked at yet, so that the
+/// plan may still grow.
+pub const PLAN_OPEN: &str = "slipway-plan-open";
+
+/// One line of `GET /api/v1/control/plan`: what would be done to one resource.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanLine {
+    pub resource_id: String,
+    pub provisioned_resource_id: String,
+    pub project: String,
+    pub handle: String,
+    pub phase: String,
+    /// `apply`, `delete` or `drain`; `unknown` if the substrate cannot be read.
+    pub action: String,
+    pub since: String,
+    pub message: String,
 }

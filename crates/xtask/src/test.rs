@@ -77,7 +77,7 @@ fn check_and_test(
         steps.take("cargo test --workspace", || cargo.run(&arguments, &environment)).is_some();
     // With filters somebody wants those tests and their answer.
     let soaked = !(tested && filters.is_empty())
-        || steps.take("soak for 60 s", || soak::run_in_test(root, server.url())).is_some();
+        || steps.take("soak for 60 s", || soak::run_in_test(root)).is_some();
     let stopped = steps.take("stop PostgreSQL", || stop_server(server)).is_some();
     tested && soaked && stopped
 }

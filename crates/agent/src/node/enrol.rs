@@ -71,6 +71,53 @@ pub(crate) async fn enrol(
     }
 }
 
+/// Once more, by a node whose key is not accepted: a server whose registry was
+/// restored to an earlier state does not know it any more, and its token may be
+/// unused there, or replaced by a new one in the document. The registry decides:
+/// for a node that was taken out on purpose it refuses, as the token is used up
+/// or the resource on its way out. `None` if it did.
+pub(crate) async fn again(
+    directory: &Directory,
+    config: &Config,
+    client: &Client,
+    contact: &Contact,
+) -> Result<Option<Identity>, Error> {
+    let Some(document) = UserData::read(directory)? else { return Ok(None) };
+    // A key is refused, too, because the substrate was lost and is made anew:
+    // the directory of this name is then another agent's, and so is its token.
+    if !directory.is_there() {
+        return Ok(None);
+    }
+    document.install(directory, false)?;
+    let Some(token) = token_read(directory)? else { return Ok(None) };
+    let request = request(config, &token, &public_key(directory)?)?;
+    if !directory.is_there() {
+        return Ok(None);
+    }
+    let identity = match client.register(&token, &request).await {
+        Ok(reply) => {
+            contact.made();
+            let identity = Identity {
+                node_id: reply.node_id,
+                node_secret_key: Secret::new(reply.node_secret_key),
+                enrolled_at: BootMoment::now()?,
+            };
+            identity.store(directory)?;
+            tracing::info!(
+                node_id = identity.node_id,
+                "enrolled anew with a server that forgot us"
+            );
+            Some(identity)
+        }
+        Err(failure) => {
+            tracing::debug!(%failure, "not enrolled anew");
+            None
+        }
+    };
+    token_forget(directory)?;
+    Ok(identity)
+}
+
 /// The bodies of both generations in one.
 fn request(config: &Config, token: &Secret, public_key: &str) -> Result<RegisterRequest, Error> {
     let mut nonce = [0; 16];

@@ -12,6 +12,7 @@ use super::client::{Client, Failure};
 use super::config::Config;
 use super::contact::Contact;
 use super::directory::Directory;
+use super::enrol;
 use super::error::Error;
 use super::identity::{Drained, Identity};
 use super::status::{State, StatusFile};
@@ -125,6 +126,16 @@ impl Node<'_, '_> {
             Acknowledged::NotDue => trouble,
             Acknowledged::Failed(failure) => Some(failure),
         };
+        if let (Progress::Active, Some(Failure::Refused { status, .. })) =
+            (&self.progress, &trouble)
+            && *status == StatusCode::UNAUTHORIZED
+            && let Some(identity) =
+                enrol::again(self.directory, self.config, self.client, self.contact).await?
+        {
+            self.identity = identity;
+            self.show(None);
+            return Ok(self.pace());
+        }
         self.show(trouble.as_ref());
         match trouble {
             None => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use slipway_agent::node::Ending;
 
-use crate::stand_in::{Agent, NODE_ID, NodeDirectory, StandIn, eventually};
+use crate::stand_in::{Agent, NODE_ID, NodeDirectory, RegisterAnswer, StandIn, eventually};
 
 #[tokio::test]
 async fn a_restarted_node_does_not_register_again() {
@@ -81,12 +81,33 @@ async fn a_revoked_key_is_shown() {
     let directory = NodeDirectory::new(&server, &[]);
     let agent = Agent::start(&directory.path);
     directory.until_state("active").await;
-    server.script(|calls| calls.revoked = true);
+    server.script(|calls| {
+        calls.revoked = true;
+        calls.register_script.push_back(RegisterAnswer::Refuse(409, "token_consumed"));
+    });
     eventually("the status names 401", || {
         directory.status()["message"].as_str().is_some_and(|text| text.contains("401"))
     })
     .await;
     assert_eq!(directory.status()["state"], "active");
+    agent.stop().await;
+}
+
+/// The registry was restored to a state before this node enrolled.
+#[tokio::test]
+async fn a_node_that_its_server_forgot_enrols_anew_with_its_first_key() {
+    let server = StandIn::start().await;
+    let directory = NodeDirectory::new(&server, &[]);
+    let agent = Agent::start(&directory.path);
+    directory.until_state("active").await;
+    server.script(|calls| calls.revoked = true);
+    let calls = server.until("a second register", |calls| calls.registers.len() > 1).await;
+    let [first, second] = &calls.registers[..] else { panic!("{:?}", calls.registers) };
+    assert_eq!(first.request.public_key, second.request.public_key);
+    let heard = calls.heartbeats.len();
+    server.until("heartbeats again", |calls| calls.heartbeats.len() > heard + 2).await;
+    assert_eq!(server.calls().registers.len(), 2);
+    assert!(!directory.file("rootfs/etc/plexd/bootstrap-token").exists());
     agent.stop().await;
 }
 

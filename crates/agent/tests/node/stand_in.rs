@@ -124,6 +124,7 @@ async fn register(
         scripted = calls.register_script.pop_front();
         if scripted.is_none() {
             calls.enrolled = Some(Instant::now());
+            calls.revoked = false;
         }
     });
     match scripted {

@@ -3,18 +3,32 @@
 
 pub mod catalog;
 pub mod clock;
+pub mod control;
+pub mod database_clock;
+pub mod events;
 pub mod lanes;
 pub mod leaks;
+pub mod record;
 pub mod renewal;
+pub mod retention;
+pub mod sink;
 pub mod store;
+pub mod subscriptions;
 pub mod substrate;
 pub mod tasks;
 
 pub use catalog::CatalogStore;
 pub use clock::{Clock, Entropy};
+pub use control::ControlStore;
+pub use database_clock::DatabaseClock;
+pub use events::EventStore;
 pub use lanes::LaneStore;
 pub use leaks::LeakStore;
+pub use record::RecordStore;
 pub use renewal::RenewalStore;
+pub use retention::RetentionStore;
+pub use sink::EventSink;
 pub use store::Store;
+pub use subscriptions::SubscriptionStore;
 pub use substrate::Substrate;
 pub use tasks::TaskStore;

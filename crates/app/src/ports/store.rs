@@ -5,19 +5,17 @@
 //! method hands out a transaction, and no I/O but the database's happens
 //! inside one. The rest are reads, and the few writes that decide nothing.
 
-use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde_json::Value;
 use slipway_core::blocker::BlockerCode;
 use slipway_core::catalog::label::LabelSelector;
 use slipway_core::commit::{Commit, Release};
 use slipway_core::deletion::Deletion;
 use slipway_core::error::Refusal;
 use slipway_core::ids::{
-    ApiKeyId, ClaimToken, ClusterId, DeletionId, EventId, InstallationId, Lane, NodeId,
-    ProvisionedResourceId, ResourceId, Revision,
+    ApiKeyId, ClaimToken, ClusterId, DeletionId, InstallationId, Lane, NodeId,
+    ProvisionedResourceId, ResourceId,
 };
 use slipway_core::node::{Drain, Node};
 use slipway_core::snapshot::{DeclareSnapshot, ResourceSnapshot};
@@ -25,7 +23,11 @@ use slipway_core::time::Timestamp;
 use slipway_core::token::SecretHash;
 use uuid::Uuid;
 
-use super::{CatalogStore, LaneStore, LeakStore, RenewalStore, TaskStore};
+pub use super::events::PositionedEvent;
+use super::{
+    CatalogStore, ControlStore, DatabaseClock, EventStore, LaneStore, LeakStore, RecordStore,
+    RenewalStore, RetentionStore, SubscriptionStore, TaskStore,
+};
 use crate::seed::Seed;
 
 /// Names the resource that a decision is about. Each of them leads to the same
@@ -74,6 +76,12 @@ pub enum Error {
     /// The database cannot be used now; the same call may work later.
     #[error("the database is not available: {0}")]
     Unavailable(String),
+    /// It can be read and not written, until somebody changes that.
+    #[error("the database is read-only: {0}")]
+    ReadOnly(String),
+    /// It has no room for more, until somebody gives it some.
+    #[error("the database is full: {0}")]
+    Full(String),
     /// A fault of ours or of the schema; a person must look.
     #[error("the database refused: {0}")]
     Internal(String),
@@ -83,6 +91,8 @@ pub enum Error {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CorruptRow {
     pub id: Uuid,
+    /// The resource it belongs to, where that is known: a list goes on behind it.
+    pub resource_id: Option<ResourceId>,
     pub reason: String,
 }
 
@@ -131,18 +141,6 @@ pub struct HistoryLine {
     pub why: String,
 }
 
-/// An event that has its position.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PositionedEvent {
-    pub id: EventId,
-    pub position: i64,
-    pub event_type: String,
-    pub aggregate_id: Uuid,
-    pub revision: Revision,
-    pub occurred_at: Timestamp,
-    pub payload: Value,
-}
-
 /// An API key's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
@@ -165,7 +163,17 @@ pub struct Heartbeat {
 /// The database, as the application sees it.
 #[async_trait]
 pub trait Store:
-    CatalogStore + LaneStore + LeakStore + RenewalStore + TaskStore + fmt::Debug + Send + Sync
+    CatalogStore
+    + ControlStore
+    + DatabaseClock
+    + EventStore
+    + LaneStore
+    + LeakStore
+    + RecordStore
+    + RenewalStore
+    + RetentionStore
+    + SubscriptionStore
+    + TaskStore
 {
     /// The database answers.
     async fn ping(&self) -> Result<(), Error>;
@@ -259,10 +267,6 @@ pub trait Store:
     /// claim.
     async fn attempt_overdue(&self, lane: Lane) -> Result<Option<Duration>, Error>;
 
-    /// Gives the next dense positions to up to `limit` events, in commit
-    /// order; says how many.
-    async fn outbox_relay(&self, limit: u32) -> Result<u64, Error>;
-
     // ---- registry
 
     /// Notes a heartbeat of a registered node. `None` if it is not registered.
@@ -288,9 +292,6 @@ pub trait Store:
     async fn deletion_fetch(&self, id: DeletionId) -> Result<Option<Deletion>, Error>;
 
     async fn deletion_list(&self, page: Page<DeletionId>) -> Result<Vec<Deletion>, Error>;
-
-    /// Events after the position, in order.
-    async fn event_list(&self, page: Page<i64>) -> Result<Vec<PositionedEvent>, Error>;
 
     // ---- keys
 

@@ -73,9 +73,24 @@ pub trait Substrate: fmt::Debug + Send + Sync {
     /// fail as a whole: what could not be read is Unknown.
     async fn observe(&self, addresses: &[Address]) -> Vec<CompositeReport>;
 
-    /// Creates the composite or brings it to what is rendered. Looks up first;
-    /// refuses an object of another installation.
-    async fn apply(&self, composite: &RenderedComposite) -> Result<(), Error>;
+    /// Creates the composite or brings it to what is rendered, and answers what
+    /// is there then: what is up at once need not be looked at again to be
+    /// known up. Looks up first; refuses an object of another installation.
+    async fn apply(&self, composite: &RenderedComposite) -> Result<CompositeReport, Error>;
+
+    /// The highest beat that was written beside what this installation manages
+    /// here, and that survives its database; none if there is none yet, or if
+    /// this engine keeps none. Without a witness a restored database is not
+    /// recognised, see `slipway_core::rules::control::beat`.
+    async fn witness_read(&self) -> Result<Option<i64>, Error> {
+        Ok(None)
+    }
+
+    /// Writes a beat that is committed in the database. Only grows: a lower one
+    /// than is there changes nothing.
+    async fn witness_write(&self, _beat: i64) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// Begins or continues the deletion of the object with this uid. An absent
     /// object is success, an object with another uid a conflict.

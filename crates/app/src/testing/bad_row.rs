@@ -34,6 +34,8 @@ pub async fn bad_row(store: Arc<dyn Store>, spoil: impl AsyncFnOnce(ProvisionedR
     let listed = world.store.resource_list(&ResourceFilter::default(), page).await;
     let listed = listed.expect("a bad row stops no list");
     assert_eq!(listed.iter().filter(|row| row.is_ok()).count(), 2);
+    let held: Vec<_> = listed.iter().filter_map(|row| row.as_ref().err()).collect();
+    assert_eq!(held[0].resource_id, Some(bad.resource), "a list goes on behind it");
 
     let key = ResourceKey::Resource(bad.resource);
     let outcome = world.store.decide(key, &mut |_| panic!("nothing is decided on a bad row")).await;

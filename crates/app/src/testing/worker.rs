@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use slipway_core::audit::Actor;
 use slipway_core::blocker::Deadlines;
-use slipway_core::commit::{Commit, Recheck, Release};
+use slipway_core::commit::{Commit, Recheck, Recorded, Release};
 use slipway_core::ids::{BootstrapTokenId, DrainId, ProvisionedResourceId};
 use slipway_core::observation::CompositeReport;
 use slipway_core::phase::{Action, Observed, next};
@@ -128,12 +128,15 @@ impl World {
         report: &CompositeReport,
         pace: Pace,
     ) -> Result<(), Error> {
-        let snapshot = self.snapshot(claimed.id).await;
+        let mut snapshot = self.snapshot(claimed.id).await;
         let observed = observed(&snapshot, report);
         let (action, after) = step(&snapshot, report);
         let mut read = Read { claim_token: claimed.claim_token, ..Read::of(&snapshot) };
         match action {
-            Action::Apply => read = self.apply(&snapshot, read, report).await?,
+            Action::Apply => {
+                snapshot = self.apply(snapshot, read, report).await?;
+                read = Read { claim_token: claimed.claim_token, ..Read::of(&snapshot) };
+            }
             Action::DeleteSubstrate => self.substrate.remove(claimed.id),
             Action::Noop | Action::DeregisterNode => {}
         }
@@ -148,8 +151,36 @@ impl World {
             pace,
             jitter: 0.5,
         };
+        // As the loop does: without a lock if nothing moved, under lock otherwise.
+        let commit = record(&snapshot, &tick, &worker())?;
+        if let Some(recorded) = Recorded::new(claimed.id, read.revision, commit)
+            && !self.store.attempt_record(&[recorded]).await?.is_empty()
+        {
+            return Ok(());
+        }
         let mut rule = |snapshot: &ResourceSnapshot| record(snapshot, &tick, &worker());
         self.store.decide(ResourceKey::Attempt(claimed.id), &mut rule).await
+    }
+
+    /// What a tick that has nothing to do outside would record now.
+    pub(super) async fn record_of(&self, claimed: Claimed) -> Recorded {
+        let (snapshot, report) =
+            (self.snapshot(claimed.id).await, self.substrate.observe(claimed.id));
+        let observed = observed(&snapshot, &report);
+        let (action, after) = next(observed, snapshot.attempt.phase());
+        let tick = Tick {
+            read: Read::of(&snapshot),
+            report: &report,
+            observed,
+            action,
+            after,
+            outcome: Outcome::Done,
+            drain_id: DrainId::new(self.uuid()),
+            pace: pace(),
+            jitter: 0.5,
+        };
+        let commit = record(&snapshot, &tick, &worker()).expect("a record");
+        Recorded::new(claimed.id, snapshot.attempt.revision(), commit).expect("a plain record")
     }
 
     /// One tick of each under these claims, as the loop takes a batch: intents
@@ -230,22 +261,22 @@ impl World {
         ended
     }
 
-    /// Records the intent, then applies; answers what the record must name.
+    /// Records the intent, then applies; answers what is known after that.
     async fn apply(
         &self,
-        snapshot: &ResourceSnapshot,
+        snapshot: ResourceSnapshot,
         read: Read,
         report: &CompositeReport,
-    ) -> Result<Read, Error> {
+    ) -> Result<ResourceSnapshot, Error> {
         let id = snapshot.attempt.id();
         let carried = report.carried();
-        let token_plan = token_plan(snapshot, carried);
+        let token_plan = token_plan(&snapshot, carried);
         let fresh = FreshToken { id: BootstrapTokenId::new(self.uuid()), hash: self.hash() };
-        let mut after = read;
+        let mut after = snapshot;
         self.store
             .decide(ResourceKey::Attempt(id), &mut |snapshot| {
                 let commit = prepare(snapshot, read, token_plan, carried, Some(fresh), &worker())?;
-                after = read.after(&commit);
+                after = snapshot.after(&commit);
                 Ok(commit)
             })
             .await?;

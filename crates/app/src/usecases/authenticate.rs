@@ -1,12 +1,14 @@
 //! Who is calling: API keys of people and programs, node keys of agents.
 //! Whatever is wrong with a key, the answer is the same.
 
+use slipway_core::audit::Actor;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{ApiKeyId, NodeId};
 use slipway_core::keys::{ApiKeyText, NodeKeyText};
 use slipway_core::secret::Secret;
 
 use crate::authorise::{Caller, Role};
+use crate::ports::control::{Install, Installed};
 use crate::ports::store::ApiKey;
 use crate::{Context, Error};
 
@@ -32,23 +34,41 @@ pub async fn node_key(context: &Context, text: &str) -> Result<NodeId, Error> {
     Ok(node.id)
 }
 
-/// Makes the key of this name be `text`, or draws a new one. For the first
-/// start and for a key that was lost.
-pub async fn put_admin_key(
+/// Makes the key of this name be `text`. Told apart is whether another one was
+/// there; it does not work any more then, and the audit says who did that.
+pub async fn install_admin_key(
     context: &Context,
     name: &str,
-    text: Option<Secret>,
-) -> Result<Secret, Error> {
-    let text = text.unwrap_or_else(|| {
-        let (mut short, mut long) = ([0; 6], [0; 24]);
-        context.entropy.fill(&mut short);
-        context.entropy.fill(&mut long);
-        ApiKeyText::mint(short, long)
-    });
+    text: &Secret,
+    actor: &Actor,
+) -> Result<Installed, Error> {
+    let key = admin_key(context, name, text)?;
+    Ok(context.store.api_key_install(&key, Install::Replace, actor).await?)
+}
+
+/// Draws the first key of an installation. `None` if there is one that can be
+/// used, also if another replica was a moment faster.
+pub async fn draw_first_admin_key(
+    context: &Context,
+    name: &str,
+    actor: &Actor,
+) -> Result<Option<Secret>, Error> {
+    let (mut short, mut long) = ([0; 6], [0; 24]);
+    context.entropy.fill(&mut short);
+    context.entropy.fill(&mut long);
+    let text = ApiKeyText::mint(short, long);
+    let key = admin_key(context, name, &text)?;
+    match context.store.api_key_install(&key, Install::First, actor).await? {
+        Installed::Inserted | Installed::Replaced => Ok(Some(text)),
+        Installed::Unchanged | Installed::Occupied => Ok(None),
+    }
+}
+
+fn admin_key(context: &Context, name: &str, text: &Secret) -> Result<ApiKey, Error> {
     let parsed = ApiKeyText::parse(text.expose()).ok_or_else(|| {
         Refusal::invalid("admin_key", "must look like slipway_<8 characters>_<20 to 64 characters>")
     })?;
-    let key = ApiKey {
+    Ok(ApiKey {
         id: ApiKeyId::new(context.entropy.uuid()),
         name: name.to_owned(),
         short: parsed.short,
@@ -56,9 +76,7 @@ pub async fn put_admin_key(
         role: Role::Admin.as_str().to_owned(),
         expires_at: None,
         revoked_at: None,
-    };
-    context.store.api_key_put(&key).await?;
-    Ok(text)
+    })
 }
 
 fn unknown_key() -> Error {

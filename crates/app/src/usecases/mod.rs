@@ -2,10 +2,12 @@
 //! asks the store to decide by a pure rule of the core, and wakes the loop.
 
 pub mod catalog;
+pub mod control;
 pub mod idempotency;
 
 pub mod declare;
 pub mod delete;
+pub mod events;
 pub mod explain;
 pub mod force;
 pub mod leaks;

@@ -1,4 +1,4 @@
-//! Reading: resources, nodes, deletions and events.
+//! Reading: resources, nodes and deletions.
 
 use slipway_core::deletion::Deletion;
 use slipway_core::error::{ErrorKind, Refusal};
@@ -8,7 +8,7 @@ use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::text::check_reference;
 
 use crate::authorise::{Caller, Verb, authorise};
-use crate::ports::store::{CorruptRow, Page, PositionedEvent, ResourceFilter};
+use crate::ports::store::{CorruptRow, Page, ResourceFilter};
 use crate::{Context, Error};
 
 /// How many rows a list answers at most, and by default.
@@ -71,15 +71,6 @@ pub async fn deletions(
 ) -> Result<Vec<Deletion>, Error> {
     authorise(caller, Verb::DeletionRead)?;
     Ok(context.store.deletion_list(page).await?)
-}
-
-pub async fn events(
-    context: &Context,
-    caller: &Caller,
-    page: Page<i64>,
-) -> Result<Vec<PositionedEvent>, Error> {
-    authorise(caller, Verb::EventRead)?;
-    Ok(context.store.event_list(page).await?)
 }
 
 fn not_found(error: ErrorKind, kind: &str, id: impl std::fmt::Display) -> Error {

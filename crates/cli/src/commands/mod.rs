@@ -4,6 +4,8 @@
 mod run;
 
 mod catalog;
+mod control;
+mod events;
 mod leaks;
 mod records;
 mod resources;

@@ -1,7 +1,7 @@
-//! `slipway node …`, `slipway event …` and `slipway deletion …`: reading.
+//! `slipway node …` and `slipway deletion …`: reading.
 
 use super::run::Session;
-use crate::arguments::{DeletionCommand, EventCommand, NodeCommand};
+use crate::arguments::{DeletionCommand, NodeCommand};
 use crate::error::Error;
 use crate::render;
 
@@ -16,13 +16,6 @@ pub(super) async fn nodes(session: &mut Session<'_>, command: NodeCommand) -> Re
             session.show(&node, render::node);
         }
     }
-    Ok(())
-}
-
-pub(super) async fn events(session: &mut Session<'_>, command: EventCommand) -> Result<(), Error> {
-    let EventCommand::List(arguments) = command;
-    let listed = session.client.event_list(arguments.after, arguments.page.limit).await?;
-    session.show_list(&listed, render::events);
     Ok(())
 }
 

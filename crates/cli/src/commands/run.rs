@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use super::catalog::{blueprints, clouds, clusters, credentials, labels, projects};
-use super::{leaks, records, resources};
+use super::{control, events, leaks, records, resources};
 use crate::arguments::{ClientOptions, Command, Output};
 use crate::client::{Client, Listed, to_json, to_yaml};
 use crate::demo;
@@ -56,9 +56,14 @@ async fn connected(
         Command::Label(command) => labels::run(&mut session, command).await,
         Command::Cluster(command) => clusters::run(&mut session, command).await,
         Command::Node(command) => records::nodes(&mut session, command).await,
-        Command::Event(command) => records::events(&mut session, command).await,
+        Command::Event(command) => events::run(&mut session, command).await,
         Command::Deletion(command) => records::deletions(&mut session, command).await,
         Command::Leaks(arguments) => leaks::run(&mut session, arguments).await,
+        Command::Freeze(arguments) => control::freeze(&mut session, arguments).await,
+        Command::Unfreeze(arguments) => control::unfreeze(&mut session, arguments).await,
+        Command::Resume(arguments) => control::resume(&mut session, arguments).await,
+        Command::Status => control::status(&mut session).await,
+        Command::Plan(page) => control::plan(&mut session, page).await,
         // Needs no server; run above.
         Command::Demo(_) => Ok(()),
     }

@@ -1,8 +1,9 @@
 //! Lists, a line each.
 
-use slipway_wire::api::{Deletion, Event, Node, Resource};
+use slipway_wire::api::{Deletion, Event, Node, Resource, Subscription};
 
 use super::table::{or_dash, rows, time};
+use crate::terminal::clean;
 
 pub(crate) fn resources(resources: &[Resource], width: Option<u16>) -> String {
     let line = |resource: &Resource| {
@@ -66,4 +67,27 @@ pub(crate) fn events(events: &[Event], width: Option<u16>) -> String {
     };
     let headings = ["POSITION", "AT", "TYPE", "AGGREGATE", "REVISION"];
     rows(&headings, events.iter().map(line).collect(), width)
+}
+
+/// One event as one line, for a list that has no end to align to.
+pub(crate) fn event_line(event: &Event) -> String {
+    let Event { position, revision, .. } = event;
+    let at = time(&event.occurred_at);
+    clean(&format!("{position:>6}  {at}  {}  {}  {revision}", event.event_type, event.aggregate_id))
+}
+
+pub(crate) fn subscriptions(subscriptions: &[Subscription], width: Option<u16>) -> String {
+    let line = |found: &Subscription| {
+        let delivered = found.delivered_at.as_deref().map(time);
+        vec![
+            found.name.clone(),
+            found.position.to_string(),
+            (found.last_position - found.position).to_string(),
+            or_dash(delivered.as_deref()),
+            found.failures.to_string(),
+            or_dash(found.last_error.as_deref()),
+        ]
+    };
+    let headings = ["NAME", "POSITION", "BEHIND", "LAST DELIVERY", "FAILURES", "LAST ERROR"];
+    rows(&headings, subscriptions.iter().map(line).collect(), width)
 }

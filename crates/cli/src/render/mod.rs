@@ -3,6 +3,7 @@
 //! each row stays one line for the tool behind the pipe. No colours here.
 
 mod catalog;
+mod control;
 mod details;
 mod explanation;
 mod leaks;
@@ -10,10 +11,11 @@ mod lists;
 mod table;
 
 pub(crate) use catalog::*;
+pub(crate) use control::{control, plan};
 pub(crate) use details::{deletion, node, resource};
 pub(crate) use explanation::explanation;
 pub(crate) use leaks::{leak, leaks, looks, object as leak_object};
-pub(crate) use lists::{deletions, events, nodes, resources};
+pub(crate) use lists::{deletions, event_line, events, nodes, resources, subscriptions};
 
 #[cfg(test)]
 mod tests;

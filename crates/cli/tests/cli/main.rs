@@ -7,6 +7,8 @@ mod stand_in;
 
 mod catalog;
 mod commands;
+mod control;
+mod events;
 mod exits;
 mod leaks;
 mod waiting;

@@ -33,11 +33,13 @@ pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) body: Value,
     pub(crate) link: Option<String>,
+    /// In place of the body: a stream that says this and ends.
+    pub(crate) stream: Option<String>,
 }
 
 impl Reply {
     pub(crate) fn of(status: u16, body: Value) -> Self {
-        Self { status, body, link: None }
+        Self { status, body, link: None, stream: None }
     }
 }
 
@@ -120,6 +122,9 @@ async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response
     let Some(reply) = script.next() else {
         return std::future::pending().await;
     };
+    if let Some(text) = reply.stream {
+        return ([("content-type", "text/event-stream")], text).into_response();
+    }
     let mut response =
         (StatusCode::from_u16(reply.status).unwrap(), axum::Json(reply.body)).into_response();
     if let Some(link) = reply.link {

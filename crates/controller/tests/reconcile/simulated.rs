@@ -147,6 +147,27 @@ impl Simulated {
     }
 }
 
+impl Simulated {
+    fn report(&self, name: &str) -> CompositeReport {
+        match self.object(name) {
+            _ if self.behaviour.lock().unwrap().unreadable => {
+                CompositeReport::Unknown { reason: "connection refused".to_owned() }
+            }
+            None => CompositeReport::Absent,
+            Some(found) => CompositeReport::Present(Box::new(LiveComposite {
+                uid: found.uid,
+                ready: found.ready,
+                failure: found.failure,
+                terminating: found.terminating,
+                owned_hash: composite::owned_hash(&found.object),
+                carried: composite::carried(&found.object),
+                injected: composite::injected(&found.object),
+                evidence: json!({ "simulated": true }),
+            })),
+        }
+    }
+}
+
 #[async_trait]
 impl Substrate for Simulated {
     fn engine(&self) -> Engine {
@@ -158,29 +179,10 @@ impl Substrate for Simulated {
     }
 
     async fn observe(&self, addresses: &[Address]) -> Vec<CompositeReport> {
-        let unreadable = self.behaviour.lock().unwrap().unreadable;
-        addresses
-            .iter()
-            .map(|address| match self.object(&address.name) {
-                _ if unreadable => {
-                    CompositeReport::Unknown { reason: "connection refused".to_owned() }
-                }
-                None => CompositeReport::Absent,
-                Some(found) => CompositeReport::Present(Box::new(LiveComposite {
-                    uid: found.uid,
-                    ready: found.ready,
-                    failure: found.failure,
-                    terminating: found.terminating,
-                    owned_hash: composite::owned_hash(&found.object),
-                    carried: composite::carried(&found.object),
-                    injected: composite::injected(&found.object),
-                    evidence: json!({ "simulated": true }),
-                })),
-            })
-            .collect()
+        addresses.iter().map(|address| self.report(&address.name)).collect()
     }
 
-    async fn apply(&self, rendered: &RenderedComposite) -> Result<(), Error> {
+    async fn apply(&self, rendered: &RenderedComposite) -> Result<CompositeReport, Error> {
         let behaviour = *self.behaviour.lock().unwrap();
         if behaviour.apply_fails {
             return Err(Error::Failed("no room".to_owned()));
@@ -189,7 +191,7 @@ impl Substrate for Simulated {
         if behaviour.twice {
             self.apply_once(rendered)?;
         }
-        Ok(())
+        Ok(self.report(rendered.name()))
     }
 
     async fn delete(&self, address: &Address, uid: &str) -> Result<(), Error> {

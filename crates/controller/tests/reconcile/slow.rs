@@ -70,7 +70,7 @@ impl Substrate for Slow {
         self.inner.observe(addresses).await
     }
 
-    async fn apply(&self, rendered: &RenderedComposite) -> Result<(), Error> {
+    async fn apply(&self, rendered: &RenderedComposite) -> Result<CompositeReport, Error> {
         let _under_way = self.take_time().await;
         self.claims.lock().unwrap().push(rendered.claim_token());
         self.inner.apply(rendered).await

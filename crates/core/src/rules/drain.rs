@@ -39,6 +39,13 @@ pub(crate) fn advance(
     Some((draining, audit))
 }
 
+/// Whether a tick that decided DeregisterNode would write anything: ask the
+/// node to drain, or take it out of the registry.
+pub fn is_due(snapshot: &ResourceSnapshot, substrate_absent: bool) -> bool {
+    let node = snapshot.node.as_ref().filter(|node| node.is_registered());
+    node.is_some_and(|node| substrate_absent || !node.can_drain() || node.drain.is_none())
+}
+
 /// The node says that it finished this drain.
 pub fn acknowledge(
     snapshot: &ResourceSnapshot,
@@ -148,6 +155,28 @@ mod tests {
         }
         snapshot.node = Some(node);
         snapshot
+    }
+
+    #[test]
+    fn what_is_due_is_what_would_be_written() {
+        for (capable, asked, registered, absent) in
+            (0..16_u8).map(|bits| (bits & 1 != 0, bits & 2 != 0, bits & 4 != 0, bits & 8 != 0))
+        {
+            let mut snapshot = draining(capable);
+            if asked && let Some(node) = &mut snapshot.node {
+                node.drain = Some(Drain { id: DRAIN, requested_at: snapshot.now });
+            }
+            if !registered && let Some(node) = snapshot.node.take() {
+                let left = deregister(&node, DeregisteredHow::Left, None, &mk_actor(), &snapshot);
+                snapshot.node = Some(left.0);
+            }
+            let written = advance(&snapshot, absent, DRAIN, &mk_actor()).is_some();
+            assert_eq!(
+                is_due(&snapshot, absent),
+                written,
+                "{capable} {asked} {registered} {absent}"
+            );
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 pub mod absence;
 pub mod catalog;
+pub mod control;
 pub mod declare;
 pub mod delete;
 pub mod drain;
@@ -12,6 +13,7 @@ pub mod enrol;
 pub mod explain;
 pub mod fault;
 pub mod orphans;
+pub mod positions;
 pub mod prepare;
 pub mod record;
 pub mod relabel;

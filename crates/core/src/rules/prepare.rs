@@ -2,6 +2,8 @@
 //! prolonged, the one it replaces revoked, and a node whose substrate is gone
 //! deregistered, so that a crash after this leaves nothing usable behind.
 
+use std::mem;
+
 use serde_json::json;
 
 use crate::audit::{Actor, AuditEntry, Subject};
@@ -10,9 +12,12 @@ use crate::error::{ErrorKind, Refusal};
 use crate::ids::{BootstrapTokenId, ClaimToken, Revision};
 use crate::node::DeregisteredHow;
 use crate::phase::NodeFact;
+use crate::placement::Placement;
 use crate::rules::drain;
 use crate::snapshot::ResourceSnapshot;
-use crate::token::{BootstrapToken, Carried, SecretHash, TokenKind, TokenPlan};
+use crate::token::{
+    self, BootstrapToken, Carried, SecretHash, TokenKind, TokenLifetimes, TokenPlan,
+};
 
 /// What a loop read before it acted; its writes hold only if that still stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +76,30 @@ pub fn fence(snapshot: &ResourceSnapshot, read: Read) -> Result<(), Refusal> {
 pub struct FreshToken {
     pub id: BootstrapTokenId,
     pub hash: SecretHash,
+}
+
+/// Looks again at what an intent rests on, in the decision that records it: the
+/// gate is open, and the token still asks for the same. Answers the plan with
+/// the times of now.
+pub fn confirm(
+    snapshot: &ResourceSnapshot,
+    intended: TokenPlan,
+    carried: Carried,
+    lifetimes: TokenLifetimes,
+) -> Result<TokenPlan, Refusal> {
+    let moved = |what: &str| {
+        let id = snapshot.attempt.id();
+        Refusal::new(ErrorKind::RevisionStale, format!("{what} of {id} changed since it was read"))
+    };
+    if !snapshot.placement.as_ref().is_some_and(Placement::is_ready) {
+        return Err(moved("the placement"));
+    }
+    let node = snapshot.node_fact();
+    let plan = token::plan(snapshot.token.as_ref(), carried, node, lifetimes, snapshot.now);
+    if mem::discriminant(&plan) != mem::discriminant(&intended) {
+        return Err(moved("the token"));
+    }
+    Ok(plan)
 }
 
 /// Writes what `plan` says. Empty for plans that need no record; `fresh` is
@@ -168,6 +197,38 @@ mod tests {
     }
 
     const MINT: TokenPlan = TokenPlan::Mint { expires_at: at(2_000), hard_expires_at: at(9_000) };
+
+    /// Invariant 5: the gate is asked in the decision that records the intent.
+    #[test]
+    fn an_intent_whose_grounds_moved_is_refused() {
+        let lifetimes = TokenLifetimes::default();
+        let asked = |snapshot: &ResourceSnapshot| {
+            confirm(snapshot, MINT, Carried::NoObject, lifetimes).map_err(|refusal| refusal.kind)
+        };
+        let good = mk_snapshot(Phase::Pending);
+        assert!(matches!(asked(&good), Ok(TokenPlan::Mint { .. })));
+        let unplaced = ResourceSnapshot { placement: None, ..good.clone() };
+        assert_eq!(asked(&unplaced), Err(ErrorKind::RevisionStale));
+        // The token is in place by now, so that nothing is to be minted.
+        let token = mk_token(1_000, 90_000, 90_000);
+        let carried = Carried::Token { id: token.id, hash: token.hash };
+        let minted = ResourceSnapshot { token: Some(token), ..good };
+        let refusal = confirm(&minted, MINT, carried, lifetimes).unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::RevisionStale);
+    }
+
+    /// What the loop goes on with is what it would read.
+    #[test]
+    fn a_snapshot_follows_the_commit_that_was_written() {
+        let mut snapshot = mk_snapshot(Phase::Pending);
+        snapshot.node = Some(mk_node());
+        let commit = run(&snapshot, MINT, Carried::NoObject);
+        let after = snapshot.after(&commit);
+        assert_eq!(Read::of(&after), read(&snapshot).after(&commit));
+        assert_eq!(after.attempt.bootstrap_token_id(), Some(FRESH));
+        assert_eq!(after.token.map(|token| token.id), Some(FRESH));
+        assert!(after.node.is_some_and(|node| !node.is_registered()));
+    }
 
     /// Invariant 10: the old token is revoked in the transaction that mints.
     #[test]

@@ -14,7 +14,7 @@ use crate::error::Refusal;
 use crate::event::{Event, EventType};
 use crate::ids::{DrainId, ProvisionedResourceId, Revision};
 use crate::observation::CompositeReport;
-use crate::phase::{Action, Composite, NodeFact, Observed, Phase};
+use crate::phase::{Action, Composite, NodeFact, Observed, Phase, next};
 use crate::provisioned_resource::ProvisionedResource;
 use crate::resource::Resource;
 use crate::rules::explain::deadline_of;
@@ -33,6 +33,12 @@ pub enum Outcome {
     Held {
         code: BlockerCode,
         message: String,
+    },
+    /// It was not attempted, because the whole installation is told not to act.
+    Withheld {
+        code: BlockerCode,
+        message: String,
+        evidence: Value,
     },
     /// It was attempted and failed; the loop backs off.
     Failed {
@@ -89,7 +95,8 @@ pub fn record(
     let mut commit = Commit::default();
     let now = snapshot.now;
 
-    let node_moved = if tick.action == Action::DeregisterNode {
+    let withheld = matches!(tick.outcome, Outcome::Withheld { .. });
+    let node_moved = if tick.action == Action::DeregisterNode && !withheld {
         let absent = tick.observed.composite == Composite::Absent;
         drain::advance(snapshot, absent, tick.drain_id, actor)
     } else {
@@ -108,7 +115,7 @@ pub fn record(
 
     let failures = match tick.outcome {
         Outcome::Failed { .. } => snapshot.failures.saturating_add(1),
-        Outcome::Done | Outcome::Held { .. } => 0,
+        Outcome::Done | Outcome::Held { .. } | Outcome::Withheld { .. } => 0,
     };
     let gone = snapshot.attempt.phase() == Phase::Deleted;
     let again = gone.then(|| absence::conclude(&mut commit, snapshot, tick, actor));
@@ -267,7 +274,11 @@ fn recheck(
         Phase::Failed => return Recheck::Never,
         // Whoever holds an older claim may act until then.
         Phase::Deleted if before != Phase::Deleted => return Recheck::After(tick.pace.lease),
-        phase if phase != before => return Recheck::Now,
+        // What was seen may ask for nothing more in the new phase either; then
+        // looking at it again at once would tell nothing new.
+        phase if phase != before && next(tick.observed, phase) != (Action::Noop, phase) => {
+            return Recheck::Now;
+        }
         _ => {}
     }
     if failures > 0 {
@@ -323,6 +334,9 @@ fn assess(
     }
     if let Outcome::Held { code, message } | Outcome::Failed { code, message } = &tick.outcome {
         blockers.push(raise(*code, message.clone(), evidence(tick)));
+    }
+    if let Outcome::Withheld { code, message, evidence } = &tick.outcome {
+        blockers.push(raise(*code, message.clone(), evidence.clone()));
     }
     let registered = snapshot.node.as_ref().is_some_and(|node| node.is_registered());
     let code = match BlockerCode::of_overdue(attempt.phase()) {

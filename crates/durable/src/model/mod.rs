@@ -19,11 +19,11 @@
 //! | `Claim` | `claim_sql!` |
 //! | `Load` | `attempt_load`, and letting go of a row whose claim moved since |
 //! | `Observe` | `converge::observe` and the pure decision |
-//! | `Fence`, `Intend` | `rules::prepare`: `fence` compares claim token and revision, the commit names the revision; before an apply, not before a delete |
+//! | `Fence`, `Intend` | `rules::prepare`: `fence` compares claim token and revision, the commit names the revision; before an apply, not before a delete. The store locks the row from the one to the other, so that no claim comes between; the model lets one come |
 //! | `Start` | `Lease::allows` with the action's deadline, then the action; or none, and the tick is recorded as held |
 //! | `Finish`, `Fail` | the outside action ends, with or without effect, within its deadline |
 //! | `Abandon` | the timeout around the action: the worker goes on, the action may too (only if actions need not end by their deadline) |
-//! | `Record` | `rules::record` in one transaction with `release_sql!`: names revision and claim token, compares `wake` with `claimed_wake` |
+//! | `Record` | `rules::record` in one transaction with `release_sql!`: names revision and claim token, compares `wake` with `claimed_wake`. A record without a lock (`attempt_record`) is this step where `wake` has not moved, and no step at all where it has |
 //! | `RecordUnanswered` | the same, but the answer is lost, and the worker gives back what it no longer has |
 //! | `Release` | `release_sql!` without a record (nothing changed, or overtaken): names the claim token only |
 //! | `AskRenewal` | the keeper of a batch reads its clock before it sends the renewal, at any moment between claim and record |

@@ -1,5 +1,7 @@
 //! Snapshots of the composite, and what must not be seen of it.
 
+use std::sync::Arc;
+
 use slipway_core::error::ErrorKind;
 use slipway_core::fixtures::{mk_snapshot, mk_stored_attempt};
 use slipway_core::parameters::ParameterValues;
@@ -108,7 +110,7 @@ fn no_secret_in_any_debug_or_error_text() {
 #[test]
 fn a_standalone_composite_carries_no_token() {
     let mut snapshot = busy(json!({}));
-    snapshot.blueprint.mesh_role = MeshRole::Standalone;
+    Arc::make_mut(&mut snapshot.blueprint).mesh_role = MeshRole::Standalone;
     let object = rendered(&snapshot, &fresh()).expose_object().clone();
     assert!(injected(&object).is_none());
     assert_eq!(carried(&object), Carried::Nothing);

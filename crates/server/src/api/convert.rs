@@ -4,17 +4,19 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use slipway_app::ports::store::{HistoryLine, PositionedEvent};
-use slipway_app::usecases::explain;
+use slipway_app::ports::events::PositionedEvent;
+use slipway_app::ports::store::HistoryLine;
+use slipway_app::ports::subscriptions;
 use slipway_app::usecases::leaks::LookReport;
+use slipway_app::usecases::{control, explain};
 use slipway_core::catalog::label;
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::text::Labels;
 use slipway_core::time::Timestamp;
 use slipway_core::{blocker, deletion as domain, leak, node as registry};
 use slipway_wire::api::{
-    Attempt, Blocker, Deletion, DeletionMember, Event, Explanation, HistoryEntry, Node, Remedy,
-    Resource,
+    Attempt, Blocker, Control, Deletion, DeletionMember, Event, Explanation, Freeze, HistoryEntry,
+    Node, Observing, PlanLine, Remedy, Replica, Resource, Subscription,
 };
 use slipway_wire::catalog::EffectiveLabel;
 use slipway_wire::leaks::{Leak, LeakLook, LeakSuspicion};
@@ -109,15 +111,30 @@ pub(super) fn deletion(deletion: &domain::Deletion) -> Deletion {
     }
 }
 
-pub(super) fn event(event: PositionedEvent) -> Event {
+/// An event as everybody gets it: lists, streams and sinks.
+pub fn event(event: &PositionedEvent) -> Event {
     Event {
         id: event.id.to_string(),
         position: event.position,
-        event_type: event.event_type,
+        event_type: event.event_type.clone(),
         aggregate_id: event.aggregate_id.to_string(),
         revision: event.revision.0,
         occurred_at: event.occurred_at.to_string(),
-        payload: event.payload,
+        payload: event.payload.clone(),
+    }
+}
+
+pub(super) fn subscription(found: &subscriptions::Subscription) -> Subscription {
+    Subscription {
+        id: found.id.to_string(),
+        name: found.name.clone(),
+        position: found.position,
+        last_position: found.last_position,
+        failures: found.failures,
+        last_error: found.last_error.clone(),
+        delivered_at: text(found.delivered_at),
+        due_at: found.due_at.to_string(),
+        claimed_by: found.claimed_by.clone(),
     }
 }
 
@@ -137,6 +154,54 @@ pub(super) fn explanation(found: &explain::Explanation, now: Timestamp) -> Expla
         blockers: snapshot.blockers_shown().iter().map(|found| blocker(found, &id)).collect(),
         history: found.history.iter().map(history).collect(),
         resource_id: id,
+    }
+}
+
+pub(super) fn control(status: control::Status) -> Control {
+    let control = status.control;
+    let mode = control.mode().name().to_owned();
+    // A freeze that is over is kept until a beat has noticed; it is none.
+    let freeze = control.freeze.filter(|freeze| control.now < freeze.until);
+    Control {
+        installation_id: control.installation.to_string(),
+        mode,
+        revision: control.revision.0,
+        freeze: freeze.map(|freeze| Freeze {
+            since: freeze.since.to_string(),
+            until: freeze.until.to_string(),
+            by: freeze.by,
+            reason: freeze.reason,
+        }),
+        observing: control.observing.map(|observing| Observing {
+            since: observing.since.to_string(),
+            by: observing.by,
+            reason: observing.reason,
+        }),
+        settled: status.settled,
+        replicas: status
+            .replicas
+            .into_iter()
+            .map(|status| Replica {
+                worker: status.replica.worker,
+                seen_at: status.replica.seen_at.to_string(),
+                obeys: status.obeys,
+                lapsed: status.lapsed,
+            })
+            .collect(),
+        public_url: control.public_url,
+    }
+}
+
+pub(super) fn plan_line(line: slipway_app::ports::control::PlanLine) -> PlanLine {
+    PlanLine {
+        resource_id: line.resource_id.to_string(),
+        provisioned_resource_id: line.provisioned_resource_id.to_string(),
+        project: line.project,
+        handle: line.handle,
+        phase: line.phase,
+        action: line.action.unwrap_or_else(|| "unknown".to_owned()),
+        since: line.since.to_string(),
+        message: line.message,
     }
 }
 

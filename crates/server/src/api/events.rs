@@ -1,10 +1,19 @@
-//! Events: the lifecycle in the order of its positions. The cursor is a
-//! position, so a reader that remembers the last one misses nothing.
+//! Events: the lifecycle in the order of its positions, page by page or as a
+//! stream. The cursor is a position, so a reader that remembers the last one
+//! misses nothing, and is told when it would.
+
+use std::convert::Infallible;
+use std::time::Duration;
 
 use axum::extract::State;
-use axum::response::Response;
+use axum::http::{HeaderMap, HeaderName};
+use axum::response::sse::{Event as Frame, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures::{Stream, StreamExt, stream};
+use slipway_app::ports::events::PositionedEvent;
 use slipway_app::ports::store::Page;
-use slipway_app::usecases::read;
+use slipway_app::usecases::events;
+use slipway_core::error::Refusal;
 use slipway_wire::api::Event;
 
 use super::convert;
@@ -13,6 +22,17 @@ use crate::error::Rejection;
 use crate::extract::Authenticated;
 use crate::query::Parameters;
 use crate::state::ServerState;
+use crate::streams::EventStream;
+
+/// What a browser sends when it takes a stream up again.
+const LAST_EVENT_ID: &str = "last-event-id";
+
+/// A comment this often tells a reader, and whatever is between, that the
+/// stream is alive. Proxies cut what is silent for 30 to 60 s.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// How soon a browser takes a stream up again that ended.
+const RETRY: Duration = Duration::from_secs(1);
 
 pub(super) async fn list(
     State(state): State<ServerState>,
@@ -21,8 +41,55 @@ pub(super) async fn list(
 ) -> Result<Response, Rejection> {
     let wanted: Page<i64> = parameters.take_page()?;
     parameters.finish()?;
-    let events = read::events(&state.context, &caller, wanted).await?;
+    let events = events::list(&state.context, &caller, wanted).await?;
     let next = cursor_after(&events, wanted.limit, |event| event.position.to_string());
-    let items = events.into_iter().map(convert::event).collect();
+    let items = events.iter().map(convert::event).collect();
     Ok(page::<Event>(items, "/api/v1/events", wanted.limit, &[], next))
+}
+
+pub(super) async fn follow(
+    State(state): State<ServerState>,
+    Authenticated(caller): Authenticated,
+    headers: HeaderMap,
+    mut parameters: Parameters,
+) -> Result<Response, Rejection> {
+    let given = parameters.take("after");
+    parameters.finish()?;
+    // The header wins: whoever resumes asks the same address again, and the
+    // `after` in it is where the stream once began.
+    let resumed = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty());
+    let (field, after) = match resumed {
+        Some(value) => (LAST_EVENT_ID, value.to_str().ok().and_then(|text| text.parse().ok())),
+        None => ("after", given.as_deref().and_then(|text| text.parse().ok())),
+    };
+    if after.is_none() && (resumed.is_some() || given.is_some()) {
+        let problem = "must be the position of an event, such as 42";
+        return Err(Refusal::invalid(field, problem).into());
+    }
+    let place = state.streams.place()?;
+    let after = events::begin_stream(&state.context, &caller, field, after).await?;
+    let frames = frames(after, state.streams.subscribe(after, place));
+    let stream = Sse::new(frames).keep_alive(KeepAlive::new().interval(HEARTBEAT).text("alive"));
+    // A proxy that collects answers before it passes them on would hold events.
+    let unbuffered = [(HeaderName::from_static("x-accel-buffering"), "no")];
+    Ok((unbuffered, stream).into_response())
+}
+
+/// The first frame holds no event, only where the stream begins: a reader that
+/// is cut off before the first event resumes there and not at the end.
+fn frames(after: i64, stream: EventStream) -> impl Stream<Item = Result<Frame, Infallible>> {
+    let first = Frame::default().retry(RETRY).id(after.to_string());
+    let first = stream::once(async { first });
+    let events = stream::unfold(stream, async |mut stream| {
+        let events = stream.next().await?;
+        Some((stream::iter(events), stream))
+    });
+    first.chain(events.flatten().map(|event| frame(&event))).map(Ok)
+}
+
+fn frame(event: &PositionedEvent) -> Frame {
+    let document = convert::event(event);
+    // These documents have text keys only, which is all that can fail.
+    let data = serde_json::to_string(&document).unwrap_or_default();
+    Frame::default().id(document.position.to_string()).event(document.event_type).data(data)
 }

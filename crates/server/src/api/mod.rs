@@ -7,6 +7,7 @@ mod routes;
 mod blueprints;
 mod clouds;
 mod clusters;
+mod control;
 mod credentials;
 mod deletions;
 mod events;
@@ -16,9 +17,11 @@ mod loops;
 mod nodes;
 mod projects;
 mod resources;
+mod subscriptions;
 
 mod convert;
 mod documents;
 mod list;
 
+pub use convert::event as event_document;
 pub(crate) use routes::routes;

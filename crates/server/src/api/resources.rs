@@ -101,6 +101,13 @@ pub(super) async fn list(
     }
     let rows = read::resources(&state.context, &caller, &filter, wanted).await?;
     let full = rows.len() >= usize::try_from(wanted.limit).unwrap_or(usize::MAX);
+    // A row that cannot be shown counts all the same: the next page begins
+    // behind it, also if nothing on this one can be shown.
+    let last = rows.iter().filter_map(|row| match row {
+        Ok(snapshot) => Some(snapshot.resource.id),
+        Err(row) => row.resource_id,
+    });
+    let next = last.max().filter(|_| full).map(|last| last.to_string());
     let mut snapshots = Vec::with_capacity(rows.len());
     let mut held = Vec::new();
     for row in rows {
@@ -113,9 +120,6 @@ pub(super) async fn list(
         }
     }
     snapshots.sort_by_key(|snapshot| snapshot.resource.id);
-    // A held row has no resource to point behind, so the cursor is that of the
-    // last good one; the next page may name the same held row again.
-    let next = snapshots.last().filter(|_| full).map(|last| last.resource.id.to_string());
     let now = state.context.clock.now();
     let mut projects: Vec<_> = snapshots.iter().map(|row| row.resource.project_id).collect();
     projects.dedup();

@@ -1,11 +1,11 @@
 //! The table of our own routes.
 
 use axum::Router;
-use axum::routing::{get, post, put};
+use axum::routing::{delete, get, post, put};
 
 use super::{
-    blueprints, clouds, clusters, credentials, deletions, events, labels, leaks, loops, nodes,
-    projects, resources,
+    blueprints, clouds, clusters, control, credentials, deletions, events, labels, leaks, loops,
+    nodes, projects, resources, subscriptions,
 };
 use crate::state::ServerState;
 
@@ -24,12 +24,19 @@ pub(crate) fn routes() -> Router<ServerState> {
         .route("/deletions", get(deletions::list))
         .route("/deletions/{id}", get(deletions::get))
         .route("/events", get(events::list))
+        .route("/events/stream", get(events::follow))
+        .route("/subscriptions", get(subscriptions::list))
+        .route("/subscriptions/{name}", delete(subscriptions::remove))
         .route("/leaks", get(leaks::list))
         .route("/leaks/find", post(leaks::find))
         .route("/leaks/{id}", get(leaks::get))
         .route("/leaks/{id}/resolve", post(leaks::resolve))
         .route("/leaks/{id}/remove", post(leaks::remove))
         .route("/loops", get(loops::list))
+        .route("/control", get(control::get))
+        .route("/control/freeze", put(control::freeze).delete(control::unfreeze))
+        .route("/control/resume", post(control::resume))
+        .route("/control/plan", get(control::plan))
         .merge(catalog())
 }
 

@@ -40,7 +40,7 @@ async fn every_kind_has_a_status_a_code_and_the_media_type() {
         );
         assert_eq!((problem.instance.as_str(), problem.correlation_id.as_str()), ("/thing", "c-1"));
         let retries = response.headers().contains_key(RETRY_AFTER);
-        assert_eq!(retries, *kind == ErrorKind::Unavailable, "{kind}");
+        assert_eq!(retries, response.status() == StatusCode::SERVICE_UNAVAILABLE, "{kind}");
         let challenges = response.headers().contains_key(WWW_AUTHENTICATE);
         assert_eq!(challenges, response.status() == StatusCode::UNAUTHORIZED, "{kind}");
     }
@@ -61,6 +61,8 @@ fn the_published_statuses_stay() {
         (ErrorKind::BlueprintNotFound, 422),
         (ErrorKind::Internal, 500),
         (ErrorKind::Unavailable, 503),
+        (ErrorKind::DatabaseReadOnly, 503),
+        (ErrorKind::DatabaseFull, 503),
     ];
     for (kind, expected) in table {
         assert_eq!(status(kind).as_u16(), expected, "{kind}");

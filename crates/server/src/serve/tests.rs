@@ -14,10 +14,16 @@ use crate::extract::read_body;
 
 const SMALL: Limits = Limits { connections: 2, lasting: 1, ..LIMITS };
 
+/// More than the buffers of both sides hold.
+const LONG: usize = 64 << 20;
+
 /// A server with one route that answers at once and one that reads a body.
 async fn started(limits: Limits) -> (SocketAddr, watch::Sender<bool>, JoinHandle<()>) {
     let read = async |request| Ok::<_, Rejection>(read_body(request).await?.len().to_string());
-    let router = Router::new().route("/", get(async || "here")).route("/read", post(read));
+    let router = Router::new()
+        .route("/", get(async || "here"))
+        .route("/read", post(read))
+        .route("/long", get(async || vec![b'x'; LONG]));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, mut stopping) = watch::channel(false);
@@ -65,6 +71,23 @@ async fn a_body_that_does_not_end_is_408_and_the_end() {
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
     assert!(answer.contains("connection: close"), "{answer}");
     assert!(waited >= Duration::from_secs(10) && waited < Duration::from_secs(20), "{waited:?}");
+}
+
+/// A client that asks for something long and does not read it.
+#[tokio::test(start_paused = true)]
+async fn who_does_not_read_the_answer_is_cut_off() {
+    let (address, _stop, _) = started(LIMITS).await;
+    let begun = Instant::now();
+    let mut connection = TcpStream::connect(address).await.unwrap();
+    connection.write_all(b"GET /long HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    // Nothing else is left to happen but that the limit runs out.
+    tokio::time::sleep(LIMITS.stall * 2).await;
+    let mut answer = Vec::new();
+    let cut = timeout(Duration::from_secs(60), connection.read_to_end(&mut answer)).await;
+    // Closed with bytes under way, which the other side may see as a reset.
+    let whole = cut.expect("the connection was left open").is_ok() && answer.len() >= LONG;
+    assert!(!whole, "it was read in full");
+    assert!(begun.elapsed() < LIMITS.stall * 4, "{:?}", begun.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

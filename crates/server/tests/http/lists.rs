@@ -1,6 +1,7 @@
 //! Lists: pages, filters, links, and what they refuse.
 
 use serde_json::Value;
+use sqlx::Connection as _;
 
 use crate::world::World;
 
@@ -72,4 +73,59 @@ async fn events_come_by_position() {
     let second = world.get(&format!("/api/v1/events?limit=5&cursor={position}")).await;
     assert_eq!(second.json()[0]["position"], position + 1);
     assert!(!second.headers.contains_key("link"));
+}
+
+#[tokio::test]
+async fn a_cursor_from_the_future_is_refused() {
+    let world = World::new().await;
+    world.declare("a").await;
+    world.relay().await;
+    assert_eq!(world.get("/api/v1/events?cursor=1").await.json(), serde_json::json!([]));
+    for cursor in ["2", "-1"] {
+        let answer = world.get(&format!("/api/v1/events?cursor={cursor}")).await;
+        assert_eq!(answer.refused(400, "invalid_input").as_deref(), Some("cursor"), "{cursor}");
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_that_is_too_old_is_410_and_names_what_is_left() {
+    let world = World::new().await;
+    for handle in ["a", "b", "c"] {
+        world.declare(handle).await;
+    }
+    world.relay().await;
+    let removed = world.context.store.event_prune(std::time::Duration::ZERO, 2).await.unwrap();
+    assert_eq!(removed, 2);
+    for path in
+        ["/api/v1/events?cursor=1", "/api/v1/events?cursor=0", "/api/v1/events/stream?after=1"]
+    {
+        let answer = world.get(path).await;
+        answer.refused(410, "cursor_expired");
+        assert_eq!(answer.json()["details"]["oldest_position"], 3, "{path}");
+    }
+    for path in ["/api/v1/events?cursor=2", "/api/v1/events"] {
+        assert_eq!(world.get(path).await.json()[0]["position"], 3, "{path}");
+    }
+}
+
+/// A page on which nothing can be shown says what is held, and leads on.
+#[tokio::test]
+async fn a_page_of_held_rows_does_not_end_the_list() {
+    let world = World::new().await;
+    for handle in ["a", "b", "c"] {
+        world.declare(handle).await;
+    }
+    let mut connection =
+        sqlx::SqliteConnection::connect(&format!("sqlite:{}", world.file.display())).await.unwrap();
+    let spoil = "UPDATE provisioned_resources SET deletion_requested_at = created_at WHERE \
+         resource_id IN (SELECT id FROM resources WHERE handle IN ('a', 'b'))";
+    sqlx::query(spoil).execute(&mut connection).await.unwrap();
+    let first = world.get("/api/v1/resources?limit=2").await;
+    assert_eq!(first.json(), serde_json::json!([]));
+    assert_eq!(first.header("slipway-held-rows").split(',').count(), 2);
+    let link = first.header("link");
+    let target = link.strip_prefix('<').unwrap().strip_suffix(">; rel=\"next\"").unwrap();
+    let second = world.get(target).await;
+    assert_eq!(handles(&second.json()), ["c"]);
+    assert!(!second.headers.contains_key("slipway-held-rows"), "{second:?}");
 }

@@ -7,10 +7,12 @@ mod world;
 
 mod blueprints;
 mod catalog;
+mod control;
 mod idempotency;
 mod labels;
 mod leaks;
 mod lists;
 mod nodes;
 mod resources;
+mod streams;
 mod surface;

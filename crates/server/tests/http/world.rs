@@ -1,5 +1,6 @@
 //! A server on a fresh database, and how to ask it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::http::{HeaderMap, Request, StatusCode};
+use axum::http::{HeaderMap, Request, Response, StatusCode};
 use serde_json::Value;
 use slipway_app::Context;
 use slipway_app::context::{Settings, Wakes};
@@ -28,9 +29,12 @@ use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::time::Timestamp;
 use slipway_core::token::{Carried, TokenKind, TokenLifetimes, TokenPlan, TokenText};
 use slipway_render::local_node;
-use slipway_server::{LoopsView, Metrics, NodeSettings, ServerState, router};
+use slipway_server::{
+    EventStreams, LoopsView, Metrics, NodeSettings, ServerState, StreamLimits, router,
+};
 use slipway_store::StoreConfig;
 use slipway_wire::api::{LoopStatus, Probe};
+use tokio::sync::watch;
 use tower::ServiceExt;
 use uuid::Uuid;
 
@@ -39,6 +43,9 @@ pub(crate) const KEY: &str = "slipway_12345678_abcdefghijkmnopqrstuvwxyz";
 pub(crate) struct World {
     pub(crate) context: Context,
     pub(crate) loops_ok: Arc<AtomicBool>,
+    /// Ends every stream.
+    pub(crate) stop: watch::Sender<bool>,
+    pub(crate) file: PathBuf,
     router: Router,
     _directory: tempfile::TempDir,
 }
@@ -72,6 +79,10 @@ impl Answer {
 
 impl World {
     pub(crate) async fn new() -> Self {
+        Self::with(StreamLimits::default()).await
+    }
+
+    pub(crate) async fn with(limits: StreamLimits) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("slipway.db");
         let store = slipway_store::open(StoreConfig::new(format!("sqlite:{}", file.display())));
@@ -98,7 +109,10 @@ impl World {
         )
         .unwrap();
         context.store.seed(&seed).await.unwrap();
-        authenticate::put_admin_key(&context, "admin", Some(Secret::new(KEY))).await.unwrap();
+        let actor = Actor::new("test");
+        let key = Secret::new(KEY);
+        authenticate::install_admin_key(&context, "admin", &key, &actor).await.unwrap();
+        let (stop, _) = watch::channel(false);
         let loops_ok = Arc::new(AtomicBool::new(true));
         // No engine: what needs one is refused, which is what is asked here.
         let settings = local_node::NodeSettings {
@@ -117,8 +131,24 @@ impl World {
             },
             loops: Arc::new(FixedLoops { ok: Arc::clone(&loops_ok) }),
             metrics: Arc::new(Metrics::default()),
+            streams: EventStreams::new(context.clone(), limits, stop.subscribe()),
         };
-        Self { context, loops_ok, router: router(state), _directory: directory }
+        Self { context, loops_ok, stop, file, router: router(state), _directory: directory }
+    }
+
+    /// Gives all events their positions, as the relay does.
+    pub(crate) async fn relay(&self) {
+        while self.context.store.outbox_relay(100).await.unwrap() > 0 {}
+        self.context.wakes.relayed();
+    }
+
+    /// The answer before its body is read.
+    pub(crate) async fn open(&self, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
+        let mut request = Request::get(path).header("authorization", format!("Bearer {KEY}"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Answer {

@@ -5,19 +5,25 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use slipway_app::Context;
+use slipway_app::gate::Gate;
+use slipway_app::ports::EventSink;
 use slipway_app::usecases::converge::Engines;
 use slipway_app::usecases::leaks::Finder;
+use slipway_controller::beat::Beat;
 use slipway_controller::driver::Surroundings;
 use slipway_controller::orphans::OrphanLoop;
 use slipway_controller::relay::Relay;
 use slipway_controller::resources::ResourceLoop;
-use slipway_controller::{Pacing, Shutdown, Status, drive};
+use slipway_controller::retention::RetentionLoop;
+use slipway_controller::subscribers::Subscribers;
+use slipway_controller::{Pacing, Shutdown, Status, drive, watch_clock};
 use slipway_core::ids::Lane;
 use slipway_server::LoopsView;
 use slipway_wire::api::{LoopStatus, Probe};
 use tokio::task::JoinSet;
 
 use crate::config::Config;
+use crate::event_log::EventLog;
 
 /// The running loops.
 #[derive(Debug)]
@@ -30,8 +36,8 @@ pub(super) struct Loops {
 struct View {
     context: Context,
     lanes: Vec<LaneView>,
-    relay_status: Arc<Status>,
-    orphans_status: Arc<Status>,
+    /// Of the others.
+    statuses: Vec<Arc<Status>>,
 }
 
 /// The loop over the resources of one cluster.
@@ -52,16 +58,21 @@ pub(super) async fn start(
     worker: &str,
     shutdown: Shutdown,
 ) -> Loops {
+    // One for the process: a mode is acknowledged when all of it obeys.
+    let gate = Arc::new(Gate::default());
     let lane = |(lane, cluster): (Lane, &str)| LaneView {
         cluster: cluster.to_owned(),
-        resources: Arc::new(ResourceLoop::new(
-            context.clone(),
-            engines.clone(),
-            worker.to_owned(),
-            lane,
-            config.lease,
-            config.reconcile_interval,
-        )),
+        resources: Arc::new(
+            ResourceLoop::new(
+                context.clone(),
+                engines.clone(),
+                worker.to_owned(),
+                lane,
+                config.lease,
+                config.reconcile_interval,
+            )
+            .with_gate(Arc::clone(&gate)),
+        ),
         status: Arc::new(Status::new(format!("{}/{cluster}", ResourceLoop::NAME))),
     };
     let lanes: Vec<_> = engines.lanes().map(lane).collect();
@@ -80,11 +91,21 @@ pub(super) async fn start(
             ),
         }
     }
+    let relay_status = Arc::new(Status::new(Relay::NAME));
+    let subscribers_status = Arc::new(Status::new(Subscribers::NAME));
+    let orphans_status = Arc::new(Status::new(OrphanLoop::NAME));
+    let beat_status = Arc::new(Status::new(Beat::NAME));
+    let retention_status = Arc::new(Status::new(RetentionLoop::NAME));
     let view = Arc::new(View {
         context: context.clone(),
         lanes,
-        relay_status: Arc::new(Status::new(Relay::NAME)),
-        orphans_status: Arc::new(Status::new(OrphanLoop::NAME)),
+        statuses: vec![
+            Arc::clone(&relay_status),
+            Arc::clone(&subscribers_status),
+            Arc::clone(&retention_status),
+            Arc::clone(&orphans_status),
+            Arc::clone(&beat_status),
+        ],
     });
     let surroundings = |wake| Surroundings {
         clock: Arc::clone(&context.clock),
@@ -92,6 +113,7 @@ pub(super) async fn start(
         wake,
     };
     let mut tasks = JoinSet::new();
+    let watching = shutdown.clone();
     for lane in &view.lanes {
         tasks.spawn(drive(
             Arc::clone(&lane.resources),
@@ -102,22 +124,56 @@ pub(super) async fn start(
         ));
     }
     tasks.spawn(drive(
-        Arc::new(Relay::new(Arc::clone(&context.store))),
+        Arc::new(Relay::new(Arc::clone(&context.store)).waking(context.wakes.clone())),
         Pacing { slots: 1, batch: 1, poll: Duration::from_millis(250) },
         surroundings(Arc::clone(&context.wakes.outbox)),
-        Arc::clone(&view.relay_status),
+        relay_status,
+        shutdown.clone(),
+    ));
+    let subscribers =
+        Subscribers::new(context.clone(), sinks(config), worker.to_owned(), config.lease);
+    tasks.spawn(drive(
+        Arc::new(subscribers),
+        Subscribers::PACING,
+        surroundings(Arc::clone(&context.wakes.subscribers)),
+        subscribers_status,
+        shutdown.clone(),
+    ));
+    tasks.spawn(drive(
+        Arc::new(RetentionLoop::new(context.clone(), config.retention, worker.to_owned())),
+        RetentionLoop::PACING,
+        // Nothing wakes it: it is not in a hurry.
+        surroundings(Arc::default()),
+        retention_status,
         shutdown.clone(),
     ));
     let orphans = OrphanLoop::new(finder.clone(), worker.to_owned(), config.orphan_interval);
     tasks.spawn(drive(
         Arc::new(orphans),
         OrphanLoop::PACING,
-        // Nothing wakes it: it is not in a hurry.
+        // Nothing wakes it either.
         surroundings(Arc::default()),
-        Arc::clone(&view.orphans_status),
+        orphans_status,
+        shutdown.clone(),
+    ));
+    let beat = Beat::new(context.clone(), engines.clone(), gate, worker.to_owned(), config.lease);
+    tasks.spawn(drive(
+        Arc::new(beat),
+        Pacing { slots: 1, batch: 1, poll: Beat::INTERVAL },
+        // Nobody wakes it: it is its own clock.
+        surroundings(Arc::default()),
+        beat_status,
         shutdown,
     ));
+    let store = Arc::clone(&context.store);
+    tasks.spawn(watch_clock(store, config.lease, watching));
     Loops { view, tasks }
+}
+
+/// Where this process brings events.
+fn sinks(config: &Config) -> Vec<Arc<dyn EventSink>> {
+    let event_log = config.event_log.clone().map(EventLog::new);
+    event_log.into_iter().map(|sink| Arc::new(sink) as Arc<dyn EventSink>).collect()
 }
 
 impl Loops {
@@ -141,7 +197,11 @@ impl View {
     async fn not_served(&self) -> Vec<String> {
         let overdue = match self.context.store.lane_list_overdue().await {
             Ok(overdue) => overdue,
-            Err(error) => return vec![format!("other clusters: {error}")],
+            // Shown to callers without a key: the text of the error is not.
+            Err(error) => {
+                tracing::warn!(%error, "cannot look for clusters that nobody serves");
+                return vec!["other clusters cannot be looked at".to_owned()];
+            }
         };
         let ours = |lane| self.lanes.iter().any(|served| Some(served.resources.lane()) == lane);
         let limit = self.context.settings.claimed_within;
@@ -161,7 +221,7 @@ impl LoopsView for View {
     fn statuses(&self) -> Vec<LoopStatus> {
         let lanes = self.lanes.iter().map(|lane| &lane.status);
         lanes
-            .chain([&self.relay_status, &self.orphans_status])
+            .chain(&self.statuses)
             .map(|status| {
                 let snapshot = status.snapshot();
                 LoopStatus {

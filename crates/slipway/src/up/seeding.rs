@@ -1,9 +1,11 @@
 //! What a fresh installation starts with, and the admin's first key.
 
 use slipway_app::ports::Substrate;
+use slipway_app::ports::control::Installed;
 use slipway_app::seed::{LocalNames, Seed};
 use slipway_app::usecases::authenticate;
 use slipway_app::{Context, Error as AppError};
+use slipway_core::audit::Actor;
 use slipway_core::ids::ClusterId;
 
 use super::Error;
@@ -30,16 +32,26 @@ pub(super) async fn seed(
 }
 
 /// Installs the configured admin key, or draws one if there is no key at all.
-/// Answers the text only if it was drawn: it is shown once and not kept.
-pub(super) async fn admin_key(context: &Context, config: &Config) -> Result<Option<String>, Error> {
+/// Answers the text only if it was drawn: it is shown once and not kept. Of
+/// replicas that start together on an empty database one draws, and the others
+/// find that a key is there.
+pub(super) async fn admin_key(
+    context: &Context,
+    config: &Config,
+    worker: &str,
+) -> Result<Option<String>, Error> {
     let name = &config.admin_key_name;
+    let actor = Actor::new(format!("replica:{worker}"));
     if let Some(key) = &config.admin_key {
-        authenticate::put_admin_key(context, name, Some(key.clone())).await?;
+        let installed = authenticate::install_admin_key(context, name, key, &actor).await?;
+        if installed == Installed::Replaced {
+            tracing::warn!(name, "the admin key of this name was replaced by the configured one");
+        }
         return Ok(None);
     }
-    if context.store.api_key_count().await.map_err(AppError::from)? > 0 {
-        return Ok(None);
+    let drawn = authenticate::draw_first_admin_key(context, name, &actor).await?;
+    if drawn.is_none() {
+        tracing::info!("an admin key exists already; set SLIPWAY_ADMIN_KEY to install another");
     }
-    let drawn = authenticate::put_admin_key(context, name, None).await?;
-    Ok(Some(drawn.expose().to_owned()))
+    Ok(drawn.map(|drawn| drawn.expose().to_owned()))
 }

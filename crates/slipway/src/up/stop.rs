@@ -1,25 +1,44 @@
 //! What tells a control plane to stop.
 
 use tokio::io::AsyncReadExt;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Error;
 
-/// Listens from now on; the future ends when it is time to stop: at SIGTERM,
-/// SIGINT or SIGHUP, and at the end of standard input if that is asked for.
-pub(super) fn signals(with_stdin: bool) -> Result<impl Future<Output = ()>, Error> {
-    let listen = |kind| signal(kind).map_err(Error::io("wait for signals"));
-    let mut terminate = listen(SignalKind::terminate())?;
-    let mut interrupt = listen(SignalKind::interrupt())?;
-    let mut hang_up = listen(SignalKind::hangup())?;
-    Ok(async move {
+/// SIGTERM, SIGINT and SIGHUP, and the end of standard input if that is asked
+/// for. Heard from the moment at which this is made.
+#[derive(Debug)]
+pub(super) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+    /// Only for the first: Ctrl-C reaches whoever started this as well, whose
+    /// end is then no second request.
+    with_stdin: bool,
+}
+
+impl Signals {
+    pub(super) fn listen(with_stdin: bool) -> Result<Self, Error> {
+        let listen = |kind| signal(kind).map_err(Error::io("wait for signals"));
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            hang_up: listen(SignalKind::hangup())?,
+            with_stdin,
+        })
+    }
+
+    /// Returns at the next of them. The first means to finish what is under
+    /// way, a second one not to.
+    pub(super) async fn next(&mut self) {
         tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-            _ = hang_up.recv() => {}
-            () = end_of_stdin(), if with_stdin => {}
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            _ = self.hang_up.recv() => {}
+            () = end_of_stdin(), if self.with_stdin => {}
         }
-    })
+        self.with_stdin = false;
+    }
 }
 
 /// Whoever started this holds the other end for life.

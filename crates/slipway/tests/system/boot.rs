@@ -36,6 +36,16 @@ async fn a_data_directory_in_use_is_refused() {
     plane.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_substrate_root_of_another_installation_is_refused() {
+    let mut plane = ControlPlane::new(None);
+    plane.start().await;
+    plane.stop().await;
+    // On SQLite: a database, and so an installation, of its own.
+    let stranger = plane.beside();
+    refused(&mut stranger.command(), "substrate_foreign", "--substrate-root");
+}
+
 #[test]
 fn a_database_that_cannot_be_reached_is_named_without_its_password() {
     let folder = tempfile::tempdir().unwrap();

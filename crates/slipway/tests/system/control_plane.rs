@@ -2,27 +2,31 @@
 //! and started again on the same data; its agents are found in the process
 //! table by the folder they were started for.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use slipway_testkit::ports::lasting_loopback_port;
 use slipway_testkit::postgres::{self, TestDatabase};
+use slipway_testkit::preload::Orders;
 use slipway_testkit::process::{Process, Signal, Spawned, processes_with_argument, send_signal};
 use slipway_testkit::wait;
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
-/// What is not set otherwise.
-const SHORT: [(&str, &str); 5] = [
+pub(crate) const KEY: &str = "slipway_testtest_abcdefghijkmnopqrstuvwxyz";
+
+/// They make waits short.
+const USUAL: [(&str, &str); 5] = [
     ("--heartbeat-interval", "100ms"),
     ("--orphan-after", "30s"),
     ("--reconcile-interval", "2s"),
     ("--stop-grace", "1s"),
     ("--deregistering-deadline", "1s"),
 ];
-pub(crate) const KEY: &str = "slipway_testtest_abcdefghijkmnopqrstuvwxyz";
 
 pub(crate) fn binary() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_slipway"));
@@ -51,8 +55,10 @@ pub(crate) struct ControlPlane {
     port: u16,
     /// Somebody else's, if it is not in the data directory.
     substrate_root: Option<PathBuf>,
-    /// Further arguments.
-    settings: Vec<String>,
+    /// Flags with their values.
+    settings: BTreeMap<String, String>,
+    /// For its processes, if somebody gives any.
+    orders: Option<Arc<Orders>>,
     process: Option<Spawned>,
     client: reqwest::Client,
 }
@@ -74,7 +80,11 @@ impl ControlPlane {
             _database: database,
             port: lasting_loopback_port().unwrap(),
             substrate_root: None,
-            settings: Vec::new(),
+            settings: USUAL
+                .iter()
+                .map(|&(flag, value)| (flag.to_owned(), value.to_owned()))
+                .collect(),
+            orders: None,
             process: None,
             client: client(),
         }
@@ -97,7 +107,16 @@ impl ControlPlane {
 
     /// Starts with these from now on, such as `--lease 3s`.
     pub(crate) fn set(&mut self, settings: &[&str]) {
-        self.settings.extend(settings.iter().map(|&setting| setting.to_owned()));
+        for pair in settings.chunks_exact(2) {
+            self.settings.insert(pair[0].to_owned(), pair[1].to_owned());
+        }
+    }
+
+    /// Its processes follow what is ordered by the answered value.
+    pub(crate) fn take_orders(&mut self) -> Arc<Orders> {
+        let orders = Arc::new(Orders::in_folder(self.folder.path()).unwrap());
+        self.orders = Some(Arc::clone(&orders));
+        orders
     }
 
     pub(crate) fn substrate_root(&self) -> PathBuf {
@@ -113,28 +132,37 @@ impl ControlPlane {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    fn is_set(&self, flag: &str) -> bool {
-        self.settings.iter().any(|setting| setting == flag)
-    }
-
-    /// `slipway up` with settings that make waits short.
+    /// `slipway up` with its settings.
     pub(crate) fn command(&self) -> Command {
         let mut command = binary();
         command
             .env("SLIPWAY_ADMIN_KEY", KEY)
-            .arg("up")
-            .args(SHORT.iter().filter(|(flag, _)| !self.is_set(flag)).flat_map(|(f, v)| [f, v]))
-            .arg("--data-dir")
+            .args(["up", "--data-dir"])
             .arg(self.data_dir())
             .args(["--listen", &format!("127.0.0.1:{}", self.port)]);
         if let Some(url) = &self.database_url {
             command.args(["--database-url", url]);
         }
-        command.arg("--substrate-root").arg(self.substrate_root()).args(&self.settings);
+        command.arg("--substrate-root").arg(self.substrate_root());
+        if let Some(orders) = &self.orders {
+            command.envs(orders.environment());
+        }
+        for (flag, value) in &self.settings {
+            command.args([flag, value]);
+        }
         command
     }
 
     pub(crate) async fn start(&mut self) {
+        self.launch();
+        wait::until(PATIENCE, "the control plane to come up", async || {
+            if self.data_dir().join("server.json").exists() { Ok(()) } else { Err(self.log_tail()) }
+        })
+        .await;
+    }
+
+    /// Starts the process and does not wait until it is up.
+    pub(crate) fn launch(&mut self) {
         // What an earlier run left would be taken for this one's.
         let server_file = self.data_dir().join("server.json");
         if server_file.exists() {
@@ -144,10 +172,6 @@ impl ControlPlane {
         let mut command = self.command();
         command.stdout(Stdio::null()).stderr(log);
         self.process = Some(Spawned::start(&mut command).unwrap());
-        wait::until(PATIENCE, "the control plane to come up", async || {
-            if server_file.exists() { Ok(()) } else { Err(self.log_tail()) }
-        })
-        .await;
     }
 
     fn log(&self) -> PathBuf {
@@ -174,6 +198,12 @@ impl ControlPlane {
         self.process.as_ref().expect("it runs").signal(signal).unwrap();
     }
 
+    /// Waits until it ended by itself; how.
+    pub(crate) async fn ended(&mut self) -> std::process::ExitStatus {
+        let mut process = self.process.take().expect("it runs");
+        process.exit(PATIENCE).await.unwrap()
+    }
+
     /// SIGTERM, and it must end by itself.
     pub(crate) async fn stop(&mut self) {
         let mut process = self.process.take().expect("it runs");
@@ -189,14 +219,67 @@ impl ControlPlane {
         path: &str,
         body: Option<Value>,
     ) -> (u16, Value) {
+        let response = self.send(method, path, body).await;
+        let status = response.status().as_u16();
+        (status, serde_json::from_str(&response.text().await.unwrap()).unwrap_or(Value::Null))
+    }
+
+    /// The answer with its headers.
+    pub(crate) async fn send(
+        &self,
+        method: reqwest::Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> reqwest::Response {
         let mut request =
             self.client.request(method, format!("{}{path}", self.url())).bearer_auth(KEY);
         if let Some(body) = body {
             request = request.json(&body);
         }
-        let response = request.send().await.unwrap();
+        request.send().await.unwrap()
+    }
+
+    /// What `/readyz` says: its status and its text.
+    pub(crate) async fn readiness(&self) -> (u16, String) {
+        let response = self.send(reqwest::Method::GET, "/readyz", None).await;
+        (response.status().as_u16(), response.text().await.unwrap())
+    }
+
+    /// Waits until it is ready to serve, as whoever sends it traffic would.
+    pub(crate) async fn wait_until_ready(&self) {
+        wait::until(PATIENCE, "the control plane to be ready", async || {
+            match self.readiness().await {
+                (200, _) => Ok(()),
+                (_, text) => Err(format!("{text}\n{}", self.log_tail())),
+            }
+        })
+        .await;
+    }
+
+    /// Tries to declare and is refused for the state of the database: soon,
+    /// with this code, and told when to come again.
+    pub(crate) async fn assert_refused_for_now(&self, handle: &str, code: &str) {
+        let body = json!({ "handle": handle, "blueprint": "local-node" });
+        let response = self.send(reqwest::Method::POST, "/api/v1/resources", Some(body)).await;
         let status = response.status().as_u16();
-        (status, serde_json::from_str(&response.text().await.unwrap()).unwrap_or(Value::Null))
+        let retry_after = response.headers().get("retry-after").cloned();
+        let problem: Value = response.json().await.unwrap();
+        assert_eq!((status, problem["code"].as_str()), (503, Some(code)), "{problem}");
+        assert_eq!(retry_after.unwrap(), "1");
+    }
+
+    /// A resource comes up and goes, and each event happened once.
+    pub(crate) async fn assert_works(&self, handle: &str) {
+        let id = self.declare(handle, 0).await;
+        self.wait_for_phase(&id, "Ready").await;
+        self.assert_goes(&id).await;
+    }
+
+    /// A resource that is Ready is deleted, with each event once.
+    pub(crate) async fn assert_goes(&self, id: &str) {
+        self.delete(id).await;
+        self.wait_for_phase(id, "Deleted").await;
+        self.assert_each_event_once(id, &["Requested", "Ready", "Deleting", "Deleted"]).await;
     }
 
     pub(crate) async fn get(&self, path: &str) -> Value {

@@ -1,9 +1,11 @@
-//! SIGTERM in the middle of work: the control plane ends by itself within its
-//! limit, with everything either finished or given back, and the next start
-//! goes on where it left off.
+//! Stopping: SIGTERM finishes what is under way, but not for ever, and a second
+//! one does not wait. Whatever was left is taken up at the next start.
 
+use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
 use std::time::{Duration, Instant};
 
+use slipway_testkit::process::Signal;
 use slipway_testkit::wait;
 
 use crate::control_plane::{ControlPlane, PATIENCE};
@@ -11,6 +13,88 @@ use crate::control_plane::{ControlPlane, PATIENCE};
 /// How long loops and requests may take after the signal.
 const DRAIN_LIMIT: Duration = Duration::from_secs(15);
 const COUNT: usize = 12;
+
+/// A control plane in the middle of an action that goes on until the answered
+/// file is closed: the engine waits for the lock of the node's directory.
+/// Answers the resource too.
+async fn amid_a_slow_action(plane: &mut ControlPlane, drain: &str) -> (String, File) {
+    // An action gets a third of the lease.
+    plane.set(&["--lease", "90s", "--drain-timeout", drain]);
+    plane.start().await;
+    let id = plane.declare("web-1", 0).await;
+    plane.wait_for_phase(&id, "Ready").await;
+    let directory = File::open(plane.node_directory(&id).await).unwrap();
+    directory.lock().unwrap();
+    plane.delete(&id).await;
+    plane.wait_for_phase(&id, "Deprovisioning").await;
+    let inode = format!(":{} ", directory.metadata().unwrap().ino());
+    wait::until(PATIENCE, "the deletion to wait for the lock", async || {
+        let locks = std::fs::read_to_string("/proc/locks").unwrap();
+        locks.lines().any(|line| line.contains("-> FLOCK") && line.contains(&inode))
+    })
+    .await;
+    (id, directory)
+}
+
+/// Started again, it ends what was left: no process, each event once.
+async fn assert_taken_up(plane: &mut ControlPlane, id: &str) {
+    plane.start().await;
+    plane.wait_for_phase(id, "Deleted").await;
+    plane.assert_each_event_once(id, &["Requested", "Ready", "Deleting", "Deleted"]).await;
+    assert!(plane.agents().is_empty());
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_under_way_is_finished_before_the_end() {
+    let mut plane = ControlPlane::new(None);
+    let (id, lock) = amid_a_slow_action(&mut plane, "15s").await;
+    plane.signal(Signal::Terminate);
+    wait::until(PATIENCE, "it to be stopping", async || {
+        plane.log_text().contains("no new work is taken")
+    })
+    .await;
+    assert!(!plane.agents().is_empty(), "the action waits");
+    drop(lock);
+    assert!(plane.ended().await.success(), "{}", plane.log_tail());
+    assert!(plane.agents().is_empty(), "the action was finished");
+    let log = plane.log_text();
+    assert!(!log.contains("not everything was finished"), "{log}");
+    assert_taken_up(&mut plane, &id).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_does_not_wait_longer_than_its_limit() {
+    let mut plane = ControlPlane::new(None);
+    let (id, lock) = amid_a_slow_action(&mut plane, "1s").await;
+    let told = Instant::now();
+    plane.stop().await;
+    assert!(told.elapsed() >= Duration::from_secs(1), "{:?}", told.elapsed());
+    // One second for the loops, one for file work that hangs, and some.
+    assert!(told.elapsed() < Duration::from_secs(6), "{:?}", told.elapsed());
+    assert!(plane.log_text().contains("not everything was finished"), "{}", plane.log_tail());
+    drop(lock);
+    assert_taken_up(&mut plane, &id).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_signal_ends_at_once() {
+    let mut plane = ControlPlane::new(None);
+    let (id, lock) = amid_a_slow_action(&mut plane, "60s").await;
+    plane.signal(Signal::Terminate);
+    wait::until(PATIENCE, "it to be stopping", async || {
+        plane.log_text().contains("no new work is taken")
+    })
+    .await;
+    let told = Instant::now();
+    plane.signal(Signal::Terminate);
+    let status = plane.ended().await;
+    assert!(told.elapsed() < Duration::from_secs(5), "{:?}", told.elapsed());
+    assert_eq!(status.code(), Some(1), "{}", plane.log_tail());
+    assert!(plane.log_text().contains("error[stopped_at_once]"), "{}", plane.log_tail());
+    drop(lock);
+    assert_taken_up(&mut plane, &id).await;
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn told_to_stop_while_provisioning_it_ends_in_time_and_goes_on_later() {

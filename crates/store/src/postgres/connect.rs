@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Transaction};
 use tokio::time::{Instant, timeout_at};
 
+use super::pools::{Pools, Recorder};
 use super::{Connection, Db, transaction};
+use crate::blueprints::Blueprints;
 use crate::config::OpenError;
 use crate::migration::{Migration, MigrationError, Scripts};
-use crate::retry::retried;
+use crate::retry::retried_without_limit;
 
 /// Serialises migrations among everything that shares this database. The number
 /// is arbitrary and must never change.
@@ -18,11 +20,6 @@ const MIGRATION_LOCK: i64 = 0x736c_6970_7761_7901;
 
 /// Between two tries to reach a server that is still starting.
 const CONNECT_PAUSE: Duration = Duration::from_millis(250);
-
-/// How long a caller waits for a connection, whether all are busy or the server
-/// is gone. A person waits behind it, so it is short: the answer is 503, and a
-/// loop comes again by itself.
-const ACQUIRE_LIMIT: Duration = Duration::from_secs(3);
 
 pub(crate) const SCHEMA_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
     version bigint NOT NULL PRIMARY KEY,
@@ -34,7 +31,8 @@ pub(crate) const SCHEMA_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_mi
 
 #[derive(Debug)]
 pub(crate) struct Backend {
-    pool: PgPool,
+    pools: Pools,
+    blueprints: Blueprints,
 }
 
 impl Backend {
@@ -45,55 +43,82 @@ impl Backend {
         limit: Duration,
     ) -> Result<Self, OpenError> {
         let options = with_limits(options);
-        let mut connection = connect(&options, limit).await?;
-        retried!(super::migrate::migrate_up(&mut connection))?;
+        let mut connection = connect(&options, max_connections, limit).await?;
+        retried_without_limit!(super::migrate::migrate_up(&mut connection))?;
         super::installation::ensure(&mut connection).await.map_err(MigrationError::from)?;
         let _ = connection.close().await;
-        let pool = PgPoolOptions::new()
-            .max_connections(max_connections)
-            .acquire_timeout(ACQUIRE_LIMIT)
-            .connect_with(options.clone())
-            .await
-            .map_err(|source| unreachable(&options, limit, Some(source)))?;
-        Ok(Self { pool })
+        let server = describe(&options);
+        let pools = Pools::new(options, max_connections);
+        let deadline = Instant::now() + limit;
+        // A pool that cannot grow to its size keeps callers waiting for the
+        // connections that it will never get, so that is found out now.
+        while let Err((had, error)) = pools.fill().await {
+            if Instant::now() >= deadline {
+                let (wanted, source) = (max_connections, Box::new(error));
+                return Err(if had == 0 {
+                    OpenError::DatabaseUnreachable { server, limit, source }
+                } else {
+                    OpenError::DatabaseConnectionsExhausted { server, limit, had, wanted, source }
+                });
+            }
+            tracing::warn!(%error, had, max_connections, "waiting for connections to the database");
+        }
+        Ok(Self { pools, blueprints: Blueprints::default() })
+    }
+
+    pub(crate) fn blueprints(&self) -> &Blueprints {
+        &self.blueprints
     }
 
     /// A write transaction.
     pub(crate) async fn begin(&self) -> Result<Transaction<'static, Db>, sqlx::Error> {
-        transaction::begin(&self.pool, "BEGIN").await
+        transaction::begin(&self.pools.current(), "BEGIN").await
     }
 
     /// A transaction that sees one state of the database and writes nothing.
     pub(crate) async fn begin_read(&self) -> Result<Transaction<'static, Db>, sqlx::Error> {
-        transaction::begin(&self.pool, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await
+        let pool = self.pools.current();
+        transaction::begin(&pool, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await
     }
 
     /// The connection for one writing statement, which is its own transaction.
     pub(crate) async fn writer(&self) -> Result<PoolConnection<Db>, sqlx::Error> {
-        self.pool.acquire().await
+        self.pools.current().acquire().await
+    }
+
+    /// The connection for one record; to be handed back if it succeeded.
+    pub(super) async fn recorder(&self) -> Result<Recorder, sqlx::Error> {
+        self.pools.recorder().await
     }
 
     /// A connection for one reading statement.
     pub(crate) async fn reader(&self) -> Result<PoolConnection<Db>, sqlx::Error> {
-        self.pool.acquire().await
+        self.pools.current().acquire().await
     }
 }
 
-/// Limits of each session. No statement of ours takes seconds, so 30 s means
-/// that something is wrong; a lock is held for the length of one decision, so
-/// 10 s of waiting for one means the same. The isolation is pinned because a
+/// Limits of each session, beside those that the configuration sets. A lock is
+/// held for the length of one decision, so 10 s of waiting for one means that
+/// something is wrong. The isolation is pinned because a
 /// server-wide default of another level would break the locking rules.
 ///
-/// Joins are done in the order in which they are written, which goes along
-/// keys: choosing an order for the eight tables of a snapshot took the planner
-/// longer than reading them. (Plans that are made once and kept were tried and
-/// were slower, probably because some were made while a table was empty.)
+/// A statement is planned once for each connection and the plan kept: planning
+/// the record of a tick takes longer than doing it, and with parameters that
+/// are arrays the planner would do it every time. A plan that is kept may have
+/// been made while a table was empty, so it must not depend on how full that
+/// was: joins go in the order in which they are written, along keys, by nested
+/// loops and indexes. No statement of ours wants another plan; none is worth
+/// compiling.
 fn with_limits(options: PgConnectOptions) -> PgConnectOptions {
     options.application_name("slipway").options([
-        ("statement_timeout", "30s"),
         ("lock_timeout", "10s"),
         ("default_transaction_isolation", "read committed"),
         ("join_collapse_limit", "1"),
+        ("plan_cache_mode", "force_generic_plan"),
+        ("enable_hashjoin", "off"),
+        ("enable_mergejoin", "off"),
+        ("enable_seqscan", "off"),
+        ("jit", "off"),
     ])
 }
 
@@ -101,6 +126,7 @@ fn with_limits(options: PgConnectOptions) -> PgConnectOptions {
 /// answers and refuses (password, role, database) will not change its mind.
 pub(crate) async fn connect(
     options: &PgConnectOptions,
+    max_connections: u32,
     limit: Duration,
 ) -> Result<Connection, OpenError> {
     let deadline = Instant::now() + limit;
@@ -115,10 +141,10 @@ pub(crate) async fn connect(
                 });
             }
             Ok(Err(error)) => last = Some(error),
-            Err(_) => return Err(unreachable(options, limit, last)),
+            Err(_) => return Err(failed(options, max_connections, limit, last)),
         }
         if timeout_at(deadline, tokio::time::sleep(CONNECT_PAUSE)).await.is_err() {
-            return Err(unreachable(options, limit, last));
+            return Err(failed(options, max_connections, limit, last));
         }
     }
 }
@@ -132,17 +158,24 @@ fn is_final(error: &sqlx::Error) -> bool {
         .is_some_and(|code| !code.starts_with("57") && !code.starts_with("53"))
 }
 
-fn unreachable(
+fn failed(
     options: &PgConnectOptions,
+    wanted: u32,
     limit: Duration,
     source: Option<sqlx::Error>,
 ) -> OpenError {
-    OpenError::DatabaseUnreachable {
-        server: describe(options),
-        limit,
-        source: Box::new(source.unwrap_or(sqlx::Error::PoolTimedOut)),
+    let server = describe(options);
+    let source = Box::new(source.unwrap_or(sqlx::Error::PoolTimedOut));
+    let code = source.as_database_error().and_then(|error| error.code());
+    if code.as_deref() == Some(TOO_MANY_CONNECTIONS) {
+        let had = 0;
+        return OpenError::DatabaseConnectionsExhausted { server, limit, had, wanted, source };
     }
+    OpenError::DatabaseUnreachable { server, limit, source }
 }
+
+/// Of the server as a whole, of the role or of the database.
+const TOO_MANY_CONNECTIONS: &str = "53300";
 
 /// Who was asked, never with what password.
 fn describe(options: &PgConnectOptions) -> String {

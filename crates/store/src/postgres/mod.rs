@@ -6,6 +6,9 @@
 mod dialect;
 pub(crate) mod connect;
 mod given;
+mod kept;
+mod pools;
+mod record;
 
 #[path = "../shared/batch.rs"]
 mod batch;
@@ -27,8 +30,12 @@ mod catalog_project;
 mod catalog_row;
 #[path = "../shared/claims.rs"]
 mod claims;
+#[path = "../shared/clock.rs"]
+mod clock;
 #[path = "../shared/commit.rs"]
 mod commit;
+#[path = "../shared/control.rs"]
+mod control;
 #[path = "../shared/decide.rs"]
 mod decide;
 #[path = "../shared/declare.rs"]
@@ -53,14 +60,20 @@ mod leaks;
 pub(crate) mod migrate;
 #[path = "../shared/outbox.rs"]
 mod outbox;
+#[path = "../shared/ping.rs"]
+mod ping;
 #[path = "../shared/port.rs"]
 mod port;
 #[path = "../shared/presented.rs"]
 mod presented;
 #[path = "../shared/reads.rs"]
 mod reads;
+#[path = "../shared/recorded.rs"]
+mod recorded;
 #[path = "../shared/renewal.rs"]
 mod renewal;
+#[path = "../shared/retention.rs"]
+mod retention;
 #[path = "../shared/rows.rs"]
 mod rows;
 #[path = "../shared/seed.rs"]
@@ -69,6 +82,8 @@ mod seed;
 mod set_writes;
 #[path = "../shared/snapshot.rs"]
 mod snapshot;
+#[path = "../shared/subscriptions.rs"]
+mod subscriptions;
 #[path = "../shared/tasks.rs"]
 mod tasks;
 #[path = "../shared/transaction.rs"]

@@ -86,7 +86,7 @@ async fn decide_together(
 ) -> Result<Batch, Failure> {
     let mut transaction = backend.begin().await?;
     lock(&mut transaction, attempts).await?;
-    let loaded = snapshot::load_locked(&mut transaction, attempts).await?;
+    let loaded = snapshot::load_locked(backend, &mut transaction, attempts).await?;
     let mut outcomes = HashMap::with_capacity(loaded.len());
     let mut commits = Vec::with_capacity(loaded.len());
     for (id, loaded) in loaded {

@@ -48,6 +48,9 @@ pub(super) async fn release(backend: &Backend, releases: &[Release]) -> Result<(
     if releases.is_empty() {
         return Ok(());
     }
+    // In the order of their ids, as decisions lock them.
+    let mut releases: Vec<_> = releases.iter().collect();
+    releases.sort_by_key(|release| release.attempt);
     let given: Vec<_> = releases
         .iter()
         .map(|release| {

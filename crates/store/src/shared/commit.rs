@@ -97,7 +97,10 @@ async fn event_insert(connection: &mut Connection, event: &Event) -> Result<(), 
     })
 }
 
-async fn audit_insert(connection: &mut Connection, entry: &AuditEntry) -> Result<(), Failure> {
+pub(super) async fn audit_insert(
+    connection: &mut Connection,
+    entry: &AuditEntry,
+) -> Result<(), Failure> {
     sqlx::query(
         "INSERT INTO audit_entries (id, at, actor, verb, subject_kind, subject_id, project_id, \
          reason, details, correlation_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",

@@ -23,7 +23,7 @@ pub(super) async fn decide(
 ) -> Result<(), Failure> {
     let mut transaction = backend.begin().await?;
     let attempt = lock(&mut transaction, key).await?;
-    let loaded = snapshot::load_locked(&mut transaction, &[attempt]).await?;
+    let loaded = snapshot::load_locked(backend, &mut transaction, &[attempt]).await?;
     let Some((id, loaded)) = loaded.into_iter().next() else {
         return Err(Failure::NotFound { kind: ProvisionedResourceId::KIND });
     };

@@ -6,7 +6,7 @@ use slipway_core::token::SecretHash;
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::{Backend, Row, rows};
+use super::{Backend, Connection, Row, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
@@ -20,9 +20,27 @@ pub(super) async fn find(backend: &Backend, short: &str) -> Result<Option<ApiKey
     .bind(short)
     .fetch_optional(&mut *connection)
     .await?;
+    api_key_or_none(row.as_ref())
+}
+
+pub(super) async fn find_named_in_txn(
+    connection: &mut Connection,
+    name: &str,
+) -> Result<Option<ApiKey>, Failure> {
+    let row = sqlx::query(
+        "SELECT id, name, short, hash, role, expires_at, revoked_at FROM api_keys \
+         WHERE name = $1",
+    )
+    .bind(name)
+    .fetch_optional(connection)
+    .await?;
+    api_key_or_none(row.as_ref())
+}
+
+fn api_key_or_none(row: Option<&Row>) -> Result<Option<ApiKey>, Failure> {
     let Some(row) = row else { return Ok(None) };
     let id: Uuid = row.try_get("id")?;
-    api_key(&row, id).map(Some).map_err(|fault| Failure::Corrupt { id, fault })
+    api_key(row, id).map(Some).map_err(|fault| Failure::Corrupt { id, fault })
 }
 
 fn api_key(row: &Row, id: Uuid) -> Result<ApiKey, Fault> {
@@ -41,6 +59,13 @@ fn api_key(row: &Row, id: Uuid) -> Result<ApiKey, Fault> {
 
 pub(super) async fn put(backend: &Backend, key: &ApiKey) -> Result<(), Failure> {
     let mut connection = backend.writer().await?;
+    Ok(put_in_txn(&mut connection, key).await?)
+}
+
+pub(super) async fn put_in_txn(
+    connection: &mut Connection,
+    key: &ApiKey,
+) -> Result<(), sqlx::Error> {
     sqlx::query(sql!(
         "INSERT INTO api_keys (id, name, short, hash, role, expires_at, revoked_at) \
          VALUES ($1, $2, $3, $4, $5, $6, $7) \
@@ -56,20 +81,24 @@ pub(super) async fn put(backend: &Backend, key: &ApiKey) -> Result<(), Failure> 
     .bind(&key.role)
     .bind(key.expires_at.map(Micros::from))
     .bind(key.revoked_at.map(Micros::from))
-    .execute(&mut *connection)
+    .execute(connection)
     .await?;
     Ok(())
 }
 
 pub(super) async fn count(backend: &Backend) -> Result<u64, Failure> {
     let mut connection = backend.reader().await?;
+    Ok(count_in_txn(&mut connection).await?)
+}
+
+pub(super) async fn count_in_txn(connection: &mut Connection) -> Result<u64, sqlx::Error> {
     let row = sqlx::query(sql!(
         "SELECT count(*) AS usable FROM api_keys WHERE revoked_at IS NULL \
          AND (expires_at IS NULL OR expires_at > ",
         now,
         ")"
     ))
-    .fetch_one(&mut *connection)
+    .fetch_one(connection)
     .await?;
     Ok(u64::try_from(row.try_get::<i64, _>("usable")?).unwrap_or(0))
 }

@@ -6,16 +6,53 @@
 //! a reader that has seen position n has seen all before it. Hot transactions
 //! never touch that row.
 
-use slipway_app::ports::store::{Page, PositionedEvent};
+use async_trait::async_trait;
+use slipway_app::ports::events::{Backlog, EventStore, PositionedEvent};
+use slipway_app::ports::store::{Error, Page};
+use slipway_core::Timestamp;
 use slipway_core::ids::{EventId, Revision};
+use slipway_core::rules::positions::Span;
 use sqlx::Row as _;
 use sqlx::types::Json;
 
 use super::{Backend, Row};
 use crate::failure::Failure;
 use crate::micros::Micros;
+use crate::retry::retried;
 
-pub(super) async fn relay(backend: &Backend, limit: u32) -> Result<u64, Failure> {
+/// Up to this many waiting events are counted; a relay that is further behind
+/// than this is as alarming as it gets, and counting costs.
+const COUNTED: i64 = 10_000;
+
+#[async_trait]
+impl EventStore for Backend {
+    async fn outbox_relay(&self, limit: u32) -> Result<u64, Error> {
+        Ok(retried!(relay(self, limit))?)
+    }
+
+    async fn outbox_backlog(&self) -> Result<Backlog, Error> {
+        Ok(backlog(self).await?)
+    }
+
+    async fn event_list(&self, page: Page<i64>) -> Result<Vec<PositionedEvent>, Error> {
+        Ok(list(self, page).await?)
+    }
+
+    async fn event_span(&self) -> Result<Span, Error> {
+        let mut connection = self.reader().await.map_err(Failure::from)?;
+        let row = sqlx::query("SELECT pruned_position, last_position FROM outbox_head")
+            .fetch_one(&mut *connection)
+            .await
+            .map_err(Failure::from)?;
+        Ok(span(&row).map_err(Failure::from)?)
+    }
+}
+
+pub(super) fn span(row: &Row) -> Result<Span, sqlx::Error> {
+    Ok(Span { pruned: row.try_get("pruned_position")?, last: row.try_get("last_position")? })
+}
+
+async fn relay(backend: &Backend, limit: u32) -> Result<u64, Failure> {
     if !has_unpublished(backend).await? {
         return Ok(0);
     }
@@ -54,10 +91,28 @@ async fn has_unpublished(backend: &Backend) -> Result<bool, sqlx::Error> {
     Ok(row.is_some())
 }
 
-pub(super) async fn list(
-    backend: &Backend,
-    page: Page<i64>,
-) -> Result<Vec<PositionedEvent>, Failure> {
+async fn backlog(backend: &Backend) -> Result<Backlog, Failure> {
+    let mut connection = backend.reader().await?;
+    let row = sqlx::query(sql!(
+        "SELECT ",
+        now,
+        " AS now, count(*) AS waiting, min(occurred_at) AS oldest FROM \
+         (SELECT occurred_at FROM outbox_events WHERE position IS NULL ORDER BY seq LIMIT $1) \
+         AS unpublished"
+    ))
+    .bind(COUNTED)
+    .fetch_one(&mut *connection)
+    .await?;
+    let now: Timestamp = row.try_get::<Micros, _>("now")?.into();
+    let waiting: i64 = row.try_get("waiting")?;
+    let oldest: Option<Micros> = row.try_get("oldest")?;
+    Ok(Backlog {
+        waiting: u64::try_from(waiting).unwrap_or_default(),
+        oldest: oldest.map(|oldest| now.since(oldest.into())),
+    })
+}
+
+async fn list(backend: &Backend, page: Page<i64>) -> Result<Vec<PositionedEvent>, Failure> {
     let mut connection = backend.reader().await?;
     let found = sqlx::query(
         "SELECT id, position, event_type, aggregate_id, revision, occurred_at, payload \

@@ -1,15 +1,17 @@
 //! The port, method by method. Each calls the function that does it, runs it
 //! again where the database asks for that, and translates the failure.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use slipway_app::ports::RecordStore;
 use slipway_app::ports::store::{
     ApiKey, Claimed, CorruptRow, Decided, DeclareKey, DeclareRule, Error, Heartbeat, HistoryLine,
-    Page, PositionedEvent, ResourceFilter, ResourceKey, ResourceRule, Store,
+    Page, ResourceFilter, ResourceKey, ResourceRule, Store,
 };
 use slipway_app::seed::Seed;
-use slipway_core::commit::Release;
+use slipway_core::commit::{Recorded, Release};
 use slipway_core::deletion::Deletion;
 use slipway_core::ids::{
     ClusterId, DeletionId, InstallationId, Lane, NodeId, ProvisionedResourceId, ResourceId,
@@ -17,21 +19,41 @@ use slipway_core::ids::{
 use slipway_core::node::Node;
 use slipway_core::snapshot::ResourceSnapshot;
 
-use super::{Backend, batch, claims, decide, installation, keys, outbox, reads, seed};
+use super::{Backend, batch, claims, decide, installation, keys, ping, reads, record, seed};
 use crate::failure::Failure;
+use crate::patience::{limited, limited_to};
 use crate::retry::retried;
+
+/// A probe waits two seconds for an answer; ours comes before it goes away.
+const PING_LIMIT: Duration = Duration::from_millis(1_800);
+
+#[async_trait]
+impl RecordStore for Backend {
+    async fn attempt_record(
+        &self,
+        records: &[Recorded],
+    ) -> Result<HashSet<ProvisionedResourceId>, Error> {
+        match retried!(record::record(self, records)) {
+            Ok(recorded) => Ok(recorded),
+            // Nothing was written; whose fault it is is found under lock, one by one.
+            Err(failure) if failure.may_be_of_one_row() => {
+                tracing::debug!(?failure, rows = records.len(), "records failed together");
+                Ok(HashSet::new())
+            }
+            Err(failure) => Err(failure.into()),
+        }
+    }
+}
 
 #[async_trait]
 impl Store for Backend {
     async fn ping(&self) -> Result<(), Error> {
-        let mut connection = self.reader().await.map_err(Failure::from)?;
-        sqlx::query("SELECT 1").execute(&mut *connection).await.map_err(Failure::from)?;
-        Ok(())
+        Ok(limited_to(PING_LIMIT, ping::ping(self)).await?)
     }
 
     async fn installation(&self) -> Result<InstallationId, Error> {
         let mut connection = self.reader().await.map_err(Failure::from)?;
-        Ok(installation::fetch(&mut connection).await.map_err(Failure::from)?)
+        Ok(limited(installation::fetch(&mut connection)).await.map_err(Failure::from)?)
     }
 
     async fn seed(&self, seed: &Seed) -> Result<ClusterId, Error> {
@@ -97,11 +119,7 @@ impl Store for Backend {
     }
 
     async fn attempt_overdue(&self, lane: Lane) -> Result<Option<Duration>, Error> {
-        Ok(claims::overdue(self, lane).await?)
-    }
-
-    async fn outbox_relay(&self, limit: u32) -> Result<u64, Error> {
-        Ok(retried!(outbox::relay(self, limit))?)
+        Ok(retried!(claims::overdue(self, lane))?)
     }
 
     async fn node_heartbeat(&self, id: NodeId) -> Result<Option<Heartbeat>, Error> {
@@ -109,15 +127,15 @@ impl Store for Backend {
     }
 
     async fn node_fetch(&self, id: NodeId) -> Result<Option<Node>, Error> {
-        Ok(reads::node_fetch(self, id).await?)
+        Ok(retried!(reads::node_fetch(self, id))?)
     }
 
     async fn node_list(&self, page: Page<NodeId>) -> Result<Vec<Node>, Error> {
-        Ok(reads::node_list(self, page).await?)
+        Ok(retried!(reads::node_list(self, page))?)
     }
 
     async fn resource_fetch(&self, id: ResourceId) -> Result<Option<ResourceSnapshot>, Error> {
-        Ok(reads::resource_fetch(self, id).await?)
+        Ok(retried!(reads::resource_fetch(self, id))?)
     }
 
     async fn resource_list(
@@ -125,27 +143,23 @@ impl Store for Backend {
         filter: &ResourceFilter,
         page: Page<ResourceId>,
     ) -> Result<Vec<Result<ResourceSnapshot, CorruptRow>>, Error> {
-        Ok(reads::resource_list(self, filter, page).await?)
+        Ok(retried!(reads::resource_list(self, filter, page))?)
     }
 
     async fn history_list(&self, id: ProvisionedResourceId) -> Result<Vec<HistoryLine>, Error> {
-        Ok(reads::history_list(self, id).await?)
+        Ok(retried!(reads::history_list(self, id))?)
     }
 
     async fn deletion_fetch(&self, id: DeletionId) -> Result<Option<Deletion>, Error> {
-        Ok(reads::deletion_fetch(self, id).await?)
+        Ok(retried!(reads::deletion_fetch(self, id))?)
     }
 
     async fn deletion_list(&self, page: Page<DeletionId>) -> Result<Vec<Deletion>, Error> {
-        Ok(reads::deletion_list(self, page).await?)
-    }
-
-    async fn event_list(&self, page: Page<i64>) -> Result<Vec<PositionedEvent>, Error> {
-        Ok(outbox::list(self, page).await?)
+        Ok(retried!(reads::deletion_list(self, page))?)
     }
 
     async fn api_key_find(&self, short: &str) -> Result<Option<ApiKey>, Error> {
-        Ok(keys::find(self, short).await?)
+        Ok(retried!(keys::find(self, short))?)
     }
 
     async fn api_key_put(&self, key: &ApiKey) -> Result<(), Error> {
@@ -153,6 +167,6 @@ impl Store for Backend {
     }
 
     async fn api_key_count(&self) -> Result<u64, Error> {
-        Ok(keys::count(self).await?)
+        Ok(retried!(keys::count(self))?)
     }
 }

@@ -26,5 +26,5 @@ pub(super) async fn token(
     .await?;
     let Some(row) = row else { return Ok(None) };
     let id = row.try_get("t_id")?;
-    rows::token(&row).map_err(|fault| Failure::Corrupt { id, fault })
+    rows::token(&row).map(Some).map_err(|fault| Failure::Corrupt { id, fault })
 }

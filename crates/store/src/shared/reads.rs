@@ -3,6 +3,8 @@
 //! Lists go by id after a cursor, which is stable however the set changes
 //! meanwhile. What belongs to a page is loaded for the whole page at once.
 
+use std::collections::HashMap;
+
 use slipway_app::ports::store::{
     Blocked, CorruptRow, Heartbeat, HistoryLine, Page, ResourceFilter,
 };
@@ -27,12 +29,16 @@ pub(super) async fn attempt_load(
     ids: &[ProvisionedResourceId],
 ) -> Result<Snapshots, Failure> {
     let mut transaction = backend.begin_read().await?;
-    let loaded = snapshot::load(&mut transaction, ids).await?;
+    let loaded = snapshot::load(backend, &mut transaction, ids).await?;
     transaction.rollback().await?;
     Ok(loaded
         .into_iter()
         .map(|(id, loaded)| {
-            loaded.map_err(|fault| CorruptRow { id: id.as_uuid(), reason: fault.to_string() })
+            loaded.map_err(|fault| CorruptRow {
+                id: id.as_uuid(),
+                resource_id: None,
+                reason: fault.to_string(),
+            })
         })
         .collect())
 }
@@ -53,7 +59,7 @@ pub(super) async fn resource_fetch(
         return Ok(None);
     };
     let attempt = ProvisionedResourceId::new(current.try_get("id")?);
-    let loaded = snapshot::load(&mut transaction, &[attempt]).await?;
+    let loaded = snapshot::load(backend, &mut transaction, &[attempt]).await?;
     transaction.rollback().await?;
     loaded
         .into_iter()
@@ -68,7 +74,7 @@ pub(super) async fn resource_list(
     page: Page<ResourceId>,
 ) -> Result<Snapshots, Failure> {
     let mut query: QueryBuilder<Db> = QueryBuilder::new(
-        "SELECT a.id FROM resources r JOIN provisioned_resources a ON a.resource_id = r.id \
+        "SELECT a.id, r.id AS resource_id FROM resources r JOIN provisioned_resources a ON a.resource_id = r.id \
          WHERE a.attempt = (SELECT max(latest.attempt) FROM provisioned_resources latest \
             WHERE latest.resource_id = r.id)",
     );
@@ -117,19 +123,23 @@ pub(super) async fn resource_list(
     query.push(" ORDER BY r.id LIMIT ").push_bind(i64::from(page.limit));
 
     let mut transaction = backend.begin_read().await?;
-    let ids: Vec<ProvisionedResourceId> = query
-        .build()
-        .fetch_all(&mut *transaction)
-        .await?
-        .iter()
-        .map(|row| row.try_get("id").map(ProvisionedResourceId::new))
-        .collect::<Result<_, _>>()?;
-    let loaded = snapshot::load(&mut transaction, &ids).await?;
+    let mut resources = HashMap::new();
+    let mut ids = Vec::new();
+    for row in query.build().fetch_all(&mut *transaction).await? {
+        let id = ProvisionedResourceId::new(row.try_get("id")?);
+        resources.insert(id, ResourceId::new(row.try_get("resource_id")?));
+        ids.push(id);
+    }
+    let loaded = snapshot::load(backend, &mut transaction, &ids).await?;
     transaction.rollback().await?;
     Ok(loaded
         .into_iter()
         .map(|(id, loaded)| {
-            loaded.map_err(|fault| CorruptRow { id: id.as_uuid(), reason: fault.to_string() })
+            loaded.map_err(|fault| CorruptRow {
+                id: id.as_uuid(),
+                resource_id: resources.get(&id).copied(),
+                reason: fault.to_string(),
+            })
         })
         .collect())
 }
@@ -178,7 +188,8 @@ pub(super) async fn deletion_fetch(
     match row {
         None => Ok(None),
         Some(row) => {
-            rows::deletion(&row).map_err(|fault| Failure::Corrupt { id: id.as_uuid(), fault })
+            let failure = |fault| Failure::Corrupt { id: id.as_uuid(), fault };
+            rows::deletion(&row).map(Some).map_err(failure)
         }
     }
 }
@@ -198,7 +209,7 @@ pub(super) async fn deletion_list(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(readable(DeletionId::KIND, "d_id", &found, rows::deletion).flatten().collect())
+    Ok(readable(DeletionId::KIND, "d_id", &found, rows::deletion).collect())
 }
 
 pub(super) async fn node_fetch(backend: &Backend, id: NodeId) -> Result<Option<Node>, Failure> {

@@ -84,7 +84,7 @@ fn required<T>(value: Option<T>, column: &str) -> Result<T, Fault> {
 pub(super) fn resource(row: &Row) -> Result<Resource, Fault> {
     let handle: String = get(row, "r_handle")?;
     Ok(Resource {
-        id: ResourceId::new(get(row, "r_id")?),
+        id: ResourceId::new(get(row, "a_resource_id")?),
         project_id: ProjectId::new(get(row, "r_project_id")?),
         handle: Handle::parse(&handle).map_err(|error| Fault::new("r_handle", error.problem))?,
         labels: json::<Labels>(row, "r_labels")?,
@@ -151,10 +151,7 @@ pub(super) fn placement(row: &Row) -> Result<Option<Placement>, Fault> {
     }))
 }
 
-pub(super) fn token(row: &Row) -> Result<Option<BootstrapToken>, Fault> {
-    let Some(id) = get::<Option<Uuid>>(row, "t_id")? else {
-        return Ok(None);
-    };
+pub(super) fn token(row: &Row) -> Result<BootstrapToken, Fault> {
     let consumed = match time_or_null(row, "t_consumed_at")? {
         None => None,
         Some(at) => {
@@ -169,8 +166,8 @@ pub(super) fn token(row: &Row) -> Result<Option<BootstrapToken>, Fault> {
         }
     };
     let hash: Vec<u8> = get(row, "t_hash")?;
-    Ok(Some(BootstrapToken {
-        id: BootstrapTokenId::new(id),
+    Ok(BootstrapToken {
+        id: BootstrapTokenId::new(get(row, "t_id")?),
         project_id: ProjectId::new(get(row, "t_project_id")?),
         provisioned_resource_id: ProvisionedResourceId::new(get(row, "t_provisioned_resource_id")?),
         kind: member(row, "t_kind", TokenKind::parse)?,
@@ -181,15 +178,12 @@ pub(super) fn token(row: &Row) -> Result<Option<BootstrapToken>, Fault> {
         hard_expires_at: time(row, "t_hard_expires_at")?,
         consumed,
         revoked_at: time_or_null(row, "t_revoked_at")?,
-    }))
+    })
 }
 
-pub(super) fn deletion(row: &Row) -> Result<Option<Deletion>, Fault> {
-    let Some(id) = get::<Option<Uuid>>(row, "d_id")? else {
-        return Ok(None);
-    };
-    Ok(Some(Deletion {
-        id: DeletionId::new(id),
+pub(super) fn deletion(row: &Row) -> Result<Deletion, Fault> {
+    Ok(Deletion {
+        id: DeletionId::new(get(row, "d_id")?),
         kind: get(row, "d_kind")?,
         target_id: get(row, "d_target_id")?,
         state: member(row, "d_state", DeletionState::parse)?,
@@ -200,7 +194,7 @@ pub(super) fn deletion(row: &Row) -> Result<Option<Deletion>, Fault> {
         requested_at: time(row, "d_requested_at")?,
         done_at: time_or_null(row, "d_done_at")?,
         restorable_until: time_or_null(row, "d_restorable_until")?,
-    }))
+    })
 }
 
 pub(super) fn node(row: &Row) -> Result<Node, Fault> {

@@ -1,81 +1,66 @@
 //! Loading what a decision may know, for one attempt or for many by the same
-//! three statements.
+//! few statements, each over the whole set: the attempts with their resources,
+//! then what hangs on them, where anything does.
 //!
 //! A snapshot that will be decided on is loaded after its resource row was
 //! locked, by statements of their own: under READ COMMITTED each statement sees
 //! what was committed before it began, so nothing older than the lock is read.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use slipway_core::blocker::Blocker;
+use slipway_core::blueprint::BlueprintVersion;
+use slipway_core::deletion::Deletion;
 use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
 use slipway_core::node::Node;
+use slipway_core::placement::Placement;
 use slipway_core::snapshot::ResourceSnapshot;
+use slipway_core::token::BootstrapToken;
 use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::{Connection, Row, rows};
+use super::{Backend, Connection, Row, rows};
 use crate::fault::Fault;
 use crate::id_list::IdList;
 
 /// The snapshot of one attempt, or what is wrong with its rows.
 pub(super) type Loaded = Result<ResourceSnapshot, Fault>;
 
-macro_rules! snapshot_columns {
-    () => {
-        "a.id AS a_id, a.resource_id AS a_resource_id, a.project_id AS a_project_id, \
-         a.blueprint_version_id AS a_blueprint_version_id, \
-         a.cloud_credential_id AS a_cloud_credential_id, a.attempt AS a_attempt, \
-         a.status AS a_status, a.phase_since AS a_phase_since, \
-         a.failure_reason AS a_failure_reason, a.xr_name AS a_xr_name, \
-         a.bootstrap_token_id AS a_bootstrap_token_id, \
-         a.parameter_values AS a_parameter_values, a.lane AS a_lane, \
-         a.deletion_requested_at AS a_deletion_requested_at, a.observed AS a_observed, \
-         a.unsettled_since AS a_unsettled_since, a.absence_proven_at AS a_absence_proven_at, \
-         a.failures AS a_failures, a.due_at AS a_due_at, a.claim_token AS a_claim_token, \
-         a.revision AS a_revision, a.created_at AS a_created_at, a.updated_at AS a_updated_at, \
-         r.id AS r_id, r.project_id AS r_project_id, r.handle AS r_handle, \
-         r.labels AS r_labels, r.revision AS r_revision, r.deletion_id AS r_deletion_id, \
-         r.deleted_at AS r_deleted_at, r.created_at AS r_created_at, \
-         r.updated_at AS r_updated_at, \
-         v.id AS v_id, v.blueprint_id AS v_blueprint_id, b.slug AS v_slug, \
-         v.version AS v_version, b.engine AS v_engine, \
-         v.parameter_schema AS v_parameter_schema, \
-         v.injection_strategy AS v_injection_strategy, v.mesh_role AS v_mesh_role, \
-         v.provider_kinds AS v_provider_kinds, \
-         s.cluster_id AS p_cluster_id, c.name AS p_cluster, s.namespace AS p_namespace, \
-         s.namespace_phase AS p_namespace_phase, c.substrate_uid AS p_substrate_uid, \
-         t.id AS t_id, t.project_id AS t_project_id, \
-         t.provisioned_resource_id AS t_provisioned_resource_id, t.kind AS t_kind, \
-         t.hash AS t_hash, t.issued_at AS t_issued_at, t.expires_at AS t_expires_at, \
-         t.hard_expires_at AS t_hard_expires_at, t.consumed_at AS t_consumed_at, \
-         t.consumed_nonce AS t_consumed_nonce, \
-         t.consumed_by_node_id AS t_consumed_by_node_id, \
-         t.consumed_public_key AS t_consumed_public_key, t.revoked_at AS t_revoked_at, \
-         d.id AS d_id, d.kind AS d_kind, d.target_id AS d_target_id, d.state AS d_state, \
-         d.requested_by AS d_requested_by, d.reason AS d_reason, d.members AS d_members, \
-         d.revision AS d_revision, d.requested_at AS d_requested_at, d.done_at AS d_done_at, \
-         d.restorable_until AS d_restorable_until"
-    };
-}
+/// Things of one kind by the id they are found by, each readable or not.
+type Found<T> = HashMap<Uuid, Result<T, Fault>>;
 
-macro_rules! snapshot_tables {
+macro_rules! attempts_sql {
     () => {
-        " FROM provisioned_resources a \
-         JOIN resources r ON r.id = a.resource_id \
-         JOIN blueprint_versions v ON v.id = a.blueprint_version_id \
-         JOIN blueprints b ON b.id = v.blueprint_id \
-         LEFT JOIN cluster_assignments s ON s.project_id = a.project_id \
-         LEFT JOIN clusters c ON c.id = s.cluster_id \
-         LEFT JOIN bootstrap_tokens t ON t.id = a.bootstrap_token_id \
-         LEFT JOIN deletions d ON d.id = r.deletion_id "
+        concat!(
+            "SELECT ",
+            sql!(now),
+            " AS now, a.id AS a_id, a.resource_id AS a_resource_id, \
+             a.project_id AS a_project_id, a.blueprint_version_id AS a_blueprint_version_id, \
+             a.cloud_credential_id AS a_cloud_credential_id, a.attempt AS a_attempt, \
+             a.status AS a_status, a.phase_since AS a_phase_since, \
+             a.failure_reason AS a_failure_reason, a.xr_name AS a_xr_name, \
+             a.bootstrap_token_id AS a_bootstrap_token_id, \
+             a.parameter_values AS a_parameter_values, a.lane AS a_lane, \
+             a.deletion_requested_at AS a_deletion_requested_at, a.observed AS a_observed, \
+             a.failures AS a_failures, a.due_at AS a_due_at, a.claim_token AS a_claim_token, \
+             a.revision AS a_revision, a.created_at AS a_created_at, \
+             a.updated_at AS a_updated_at, r.project_id AS r_project_id, \
+             r.handle AS r_handle, r.labels AS r_labels, r.revision AS r_revision, \
+             r.deletion_id AS r_deletion_id, r.deleted_at AS r_deleted_at, \
+             r.created_at AS r_created_at, r.updated_at AS r_updated_at \
+             FROM provisioned_resources a JOIN resources r ON r.id = a.resource_id \
+             WHERE a.id ",
+            sql!((one_of "$1"))
+        )
     };
 }
 
 /// Loads the snapshots of these attempts, in the given order; unknown ids are
 /// left out.
 pub(super) async fn load(
+    backend: &Backend,
     connection: &mut Connection,
     ids: &[ProvisionedResourceId],
 ) -> Result<Vec<(ProvisionedResourceId, Loaded)>, sqlx::Error> {
@@ -88,18 +73,23 @@ pub(super) async fn load(
         node_columns!(),
         sql!(" FROM nodes WHERE provisioned_resource_id ", (one_of "$1"))
     ))
-    .bind(list)
+    .bind(list.clone())
     .fetch_all(&mut *connection)
     .await?;
-    load_around(connection, ids, &nodes).await
+    let attempts = sqlx::query(attempts_sql!()).bind(list).fetch_all(&mut *connection).await?;
+    load_around(backend, connection, ids, &nodes, &attempts).await
 }
 
-/// The same with the resources locked by the caller and the nodes locked here,
-/// in one order (not by id alone: that order invites a walk over all nodes).
-/// Reading and locking them is one statement: what
+/// The same with the resources locked by the caller, and the nodes and then the
+/// attempts locked here, each in one order (nodes not by id alone: that order
+/// invites a walk over all of them). Reading and locking is one statement: what
 /// it answers is what was locked, also after a wait, and a node that it does
 /// not see could only come from a decision about the same resource.
+///
+/// The lock of the attempt keeps claims away: what is written here under a
+/// claim that was held when it was read is written while it is held.
 pub(super) async fn load_locked(
+    backend: &Backend,
     connection: &mut Connection,
     ids: &[ProvisionedResourceId],
 ) -> Result<Vec<(ProvisionedResourceId, Loaded)>, sqlx::Error> {
@@ -114,69 +104,194 @@ pub(super) async fn load_locked(
             for_update
         )
     ))
-    .bind(list)
-    .fetch_all(&mut *connection)
-    .await?;
-    load_around(connection, ids, &nodes).await
-}
-
-async fn load_around(
-    connection: &mut Connection,
-    ids: &[ProvisionedResourceId],
-    nodes: &[Row],
-) -> Result<Vec<(ProvisionedResourceId, Loaded)>, sqlx::Error> {
-    let list: IdList = ids.iter().map(|id| id.as_uuid()).collect();
-    let attempts = sqlx::query(concat!(
-        "SELECT ",
-        sql!(now),
-        " AS now, ",
-        snapshot_columns!(),
-        snapshot_tables!(),
-        sql!("WHERE a.id ", (one_of "$1")),
-    ))
     .bind(list.clone())
     .fetch_all(&mut *connection)
     .await?;
+    let attempts =
+        sqlx::query(concat!(attempts_sql!(), sql!(" ORDER BY a.id", (for_update_of "a"))))
+            .bind(list)
+            .fetch_all(&mut *connection)
+            .await?;
+    load_around(backend, connection, ids, &nodes, &attempts).await
+}
+
+async fn load_around(
+    backend: &Backend,
+    connection: &mut Connection,
+    ids: &[ProvisionedResourceId],
+    nodes: &[Row],
+    attempts: &[Row],
+) -> Result<Vec<(ProvisionedResourceId, Loaded)>, sqlx::Error> {
+    let named = |column: &str| -> Result<BTreeSet<Uuid>, sqlx::Error> {
+        let ids = attempts.iter().map(|row| row.try_get::<Option<Uuid>, _>(column));
+        ids.filter_map(Result::transpose).collect()
+    };
+    let versions = versions(backend, connection, named("a_blueprint_version_id")?).await?;
+    let placements = placements(connection, named("a_project_id")?).await?;
+    let tokens = tokens(connection, named("a_bootstrap_token_id")?).await?;
+    let deletions = deletions(connection, named("r_deletion_id")?).await?;
+    let mut blockers = blockers(connection, named("a_id")?).await?;
     let mut nodes = last_nodes(nodes)?;
-    let mut blockers = blockers(connection, list).await?;
+    let around = Around { versions, placements, tokens, deletions };
 
     let mut snapshots = HashMap::with_capacity(attempts.len());
-    for row in &attempts {
+    for row in attempts {
         let id: Uuid = row.try_get("a_id")?;
         let node = nodes.remove(&id).transpose();
         let blockers = blockers.remove(&id).unwrap_or(Ok(Vec::new()));
-        snapshots.insert(id, node.and_then(|node| snapshot(row, node, blockers?)));
+        snapshots.insert(id, node.and_then(|node| around.snapshot(row, node, blockers?)));
     }
     let loaded =
         ids.iter().filter_map(|id| Some((*id, snapshots.remove(&id.as_uuid())?))).collect();
     Ok(loaded)
 }
 
-fn snapshot(row: &Row, node: Option<Node>, blockers: Vec<Blocker>) -> Loaded {
-    let observed: Option<Json<serde_json::Value>> = rows::get(row, "a_observed")?;
-    Ok(ResourceSnapshot {
-        now: rows::time(row, "now")?,
-        resource: rows::resource(row)?,
-        attempt: rows::attempt(row)?,
-        blueprint: rows::blueprint_version(row)?,
-        placement: rows::placement(row)?,
-        token: rows::token(row)?,
-        presented: None,
-        node,
-        deletion: rows::deletion(row)?,
-        blockers,
-        claim_token: ClaimToken(rows::get(row, "a_claim_token")?),
-        failures: rows::get(row, "a_failures")?,
-        observed: observed.map(|observed| observed.0),
-        due_at: rows::time_or_null(row, "a_due_at")?,
-    })
+/// What several attempts may share.
+struct Around {
+    versions: Found<Arc<BlueprintVersion>>,
+    placements: Found<Option<Placement>>,
+    tokens: Found<BootstrapToken>,
+    deletions: Found<Deletion>,
+}
+
+impl Around {
+    fn snapshot(&self, row: &Row, node: Option<Node>, blockers: Vec<Blocker>) -> Loaded {
+        let observed: Option<Json<serde_json::Value>> = rows::get(row, "a_observed")?;
+        let attempt = rows::attempt(row)?;
+        let resource = rows::resource(row)?;
+        let blueprint = found(&self.versions, Some(attempt.blueprint_version_id().as_uuid()))?
+            .ok_or_else(|| Fault::new("blueprint_version_id", "leads to no version"))?;
+        let token = attempt.bootstrap_token_id().map(|id| id.as_uuid());
+        let deletion = resource.deletion_id.map(|id| id.as_uuid());
+        let project = attempt.project_id().as_uuid();
+        Ok(ResourceSnapshot {
+            now: rows::time(row, "now")?,
+            blueprint,
+            placement: found(&self.placements, Some(project))?.flatten(),
+            token: found(&self.tokens, token)?,
+            presented: None,
+            node,
+            deletion: found(&self.deletions, deletion)?,
+            blockers,
+            claim_token: ClaimToken(rows::get(row, "a_claim_token")?),
+            failures: rows::get(row, "a_failures")?,
+            observed: observed.map(|observed| observed.0),
+            due_at: rows::time_or_null(row, "a_due_at")?,
+            resource,
+            attempt,
+        })
+    }
+}
+
+/// What an id leads to: nothing, something, or a row that cannot be read.
+fn found<T: Clone>(found: &Found<T>, id: Option<Uuid>) -> Result<Option<T>, Fault> {
+    id.and_then(|id| found.get(&id)).cloned().transpose()
+}
+
+/// Runs a statement over ids, if there are any.
+async fn fetch(
+    connection: &mut Connection,
+    sql: &'static str,
+    ids: BTreeSet<Uuid>,
+) -> Result<Vec<Row>, sqlx::Error> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    sqlx::query(sql).bind(ids.into_iter().collect::<IdList>()).fetch_all(connection).await
+}
+
+fn by_id<T>(
+    rows: &[Row],
+    column: &str,
+    read: impl Fn(&Row) -> Result<T, Fault>,
+) -> Result<Found<T>, sqlx::Error> {
+    rows.iter().map(|row| Ok((row.try_get(column)?, read(row)))).collect()
+}
+
+/// Those that were read before are not read again; one that cannot be read is
+/// looked at each time, since somebody may repair it.
+async fn versions(
+    backend: &Backend,
+    connection: &mut Connection,
+    ids: BTreeSet<Uuid>,
+) -> Result<Found<Arc<BlueprintVersion>>, sqlx::Error> {
+    let (mut versions, mut unknown) = (Found::new(), BTreeSet::new());
+    for id in ids {
+        match backend.blueprints().get(id) {
+            Some(version) => drop(versions.insert(id, Ok(version))),
+            None => drop(unknown.insert(id)),
+        }
+    }
+    const SQL: &str = concat!(
+        "SELECT v.id AS v_id, v.blueprint_id AS v_blueprint_id, b.slug AS v_slug, \
+         v.version AS v_version, b.engine AS v_engine, \
+         v.parameter_schema AS v_parameter_schema, \
+         v.injection_strategy AS v_injection_strategy, v.mesh_role AS v_mesh_role, \
+         v.provider_kinds AS v_provider_kinds \
+         FROM blueprint_versions v JOIN blueprints b ON b.id = v.blueprint_id WHERE v.id ",
+        sql!((one_of "$1"))
+    );
+    let rows = fetch(connection, SQL, unknown).await?;
+    let read = by_id(&rows, "v_id", |row| rows::blueprint_version(row).map(Arc::new))?;
+    read.values().flatten().for_each(|version| backend.blueprints().keep(version));
+    versions.extend(read);
+    Ok(versions)
+}
+
+async fn placements(
+    connection: &mut Connection,
+    projects: BTreeSet<Uuid>,
+) -> Result<Found<Option<Placement>>, sqlx::Error> {
+    const SQL: &str = concat!(
+        "SELECT s.project_id, s.cluster_id AS p_cluster_id, c.name AS p_cluster, \
+         s.namespace AS p_namespace, s.namespace_phase AS p_namespace_phase, \
+         c.substrate_uid AS p_substrate_uid \
+         FROM cluster_assignments s JOIN clusters c ON c.id = s.cluster_id \
+         WHERE s.project_id ",
+        sql!((one_of "$1"))
+    );
+    let rows = fetch(connection, SQL, projects).await?;
+    by_id(&rows, "project_id", rows::placement)
+}
+
+async fn tokens(
+    connection: &mut Connection,
+    ids: BTreeSet<Uuid>,
+) -> Result<Found<BootstrapToken>, sqlx::Error> {
+    const SQL: &str = concat!(
+        "SELECT id AS t_id, project_id AS t_project_id, \
+         provisioned_resource_id AS t_provisioned_resource_id, kind AS t_kind, \
+         hash AS t_hash, issued_at AS t_issued_at, expires_at AS t_expires_at, \
+         hard_expires_at AS t_hard_expires_at, consumed_at AS t_consumed_at, \
+         consumed_nonce AS t_consumed_nonce, consumed_by_node_id AS t_consumed_by_node_id, \
+         consumed_public_key AS t_consumed_public_key, revoked_at AS t_revoked_at \
+         FROM bootstrap_tokens WHERE id ",
+        sql!((one_of "$1"))
+    );
+    let rows = fetch(connection, SQL, ids).await?;
+    by_id(&rows, "t_id", rows::token)
+}
+
+async fn deletions(
+    connection: &mut Connection,
+    ids: BTreeSet<Uuid>,
+) -> Result<Found<Deletion>, sqlx::Error> {
+    const SQL: &str = concat!(
+        "SELECT id AS d_id, kind AS d_kind, target_id AS d_target_id, state AS d_state, \
+         requested_by AS d_requested_by, reason AS d_reason, members AS d_members, \
+         revision AS d_revision, requested_at AS d_requested_at, done_at AS d_done_at, \
+         restorable_until AS d_restorable_until FROM deletions WHERE id ",
+        sql!((one_of "$1"))
+    );
+    let rows = fetch(connection, SQL, ids).await?;
+    by_id(&rows, "d_id", rows::deletion)
 }
 
 /// The node that enrolled last, for each attempt. An attempt has few nodes in
 /// its life, so the earlier ones are read and passed over. One that cannot be
 /// read stands in for all of its attempt.
-fn last_nodes(rows: &[Row]) -> Result<HashMap<Uuid, Result<Node, Fault>>, sqlx::Error> {
-    let mut last: HashMap<Uuid, Result<Node, Fault>> = HashMap::with_capacity(rows.len());
+fn last_nodes(rows: &[Row]) -> Result<Found<Node>, sqlx::Error> {
+    let mut last: Found<Node> = Found::with_capacity(rows.len());
     for row in rows {
         let attempt = row.try_get("provisioned_resource_id")?;
         let node = rows::node(row);
@@ -196,8 +311,11 @@ fn last_nodes(rows: &[Row]) -> Result<HashMap<Uuid, Result<Node, Fault>>, sqlx::
 
 async fn blockers(
     connection: &mut Connection,
-    attempts: IdList,
-) -> Result<HashMap<Uuid, Result<Vec<Blocker>, Fault>>, sqlx::Error> {
+    attempts: BTreeSet<Uuid>,
+) -> Result<Found<Vec<Blocker>>, sqlx::Error> {
+    if attempts.is_empty() {
+        return Ok(Found::new());
+    }
     let found = sqlx::query(sql!(
         "SELECT subject_id, code, since, message, evidence, next_retry_at FROM blockers \
          WHERE subject_kind = $1 AND subject_id ",
@@ -205,10 +323,10 @@ async fn blockers(
         " ORDER BY subject_id, code"
     ))
     .bind(ProvisionedResourceId::KIND)
-    .bind(attempts)
+    .bind(attempts.into_iter().collect::<IdList>())
     .fetch_all(connection)
     .await?;
-    let mut blockers: HashMap<Uuid, Result<Vec<Blocker>, Fault>> = HashMap::new();
+    let mut blockers: Found<Vec<Blocker>> = Found::new();
     for row in &found {
         let of_subject = blockers.entry(row.try_get("subject_id")?).or_insert(Ok(Vec::new()));
         match (of_subject.as_mut(), rows::blocker(row)) {

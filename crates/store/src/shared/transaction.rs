@@ -9,14 +9,15 @@
 use sqlx::{Pool, Transaction};
 
 use super::Db;
+use crate::patience::limited;
 
-/// Begins in a task of its own, which runs to its end whoever still waits for
-/// it; a transaction that nobody takes is dropped, and thereby rolled back.
+/// Begins in a task of its own, which runs to its end (or that of all patience)
+/// whoever still waits for it; a transaction that nobody takes is dropped, and thereby rolled back.
 pub(super) async fn begin(
     pool: &Pool<Db>,
     statement: &'static str,
 ) -> Result<Transaction<'static, Db>, sqlx::Error> {
     let pool = pool.clone();
-    let begun = tokio::spawn(async move { pool.begin_with(statement).await });
+    let begun = tokio::spawn(async move { limited(pool.begin_with(statement)).await });
     begun.await.map_err(|error| sqlx::Error::Io(std::io::Error::other(error)))?
 }

@@ -15,10 +15,11 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions as _, Connection as _, Transaction};
 
 use super::{Connection, Db, transaction};
-use crate::config::OpenError;
+use crate::blueprints::Blueprints;
+use crate::config::{OpenError, SqliteFile};
 use crate::directory::{DirectoryError, DirectoryLock};
-use crate::migration::{Migration, Scripts};
-use crate::retry::retried;
+use crate::migration::{Migration, MigrationError, Scripts};
+use crate::retry::{retried, retried_without_limit};
 
 /// Longer than the longest write transaction; only the migrations of several
 /// processes at once ever wait for it.
@@ -39,24 +40,32 @@ pub(crate) const SCHEMA_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_mi
 pub(crate) struct Backend {
     writer: SqlitePool,
     readers: SqlitePool,
+    blueprints: Blueprints,
     _lock: DirectoryLock,
 }
 
 impl Backend {
     /// Locks the directory of `file`, migrates, and opens both pools.
-    pub(crate) async fn open(file: &Path) -> Result<Self, OpenError> {
-        let lock = lock_directory(file)?;
-        let options = options(file);
+    pub(crate) async fn open(file: &SqliteFile) -> Result<Self, OpenError> {
+        let lock = lock_directory(&file.path)?;
+        let mut options = options(&file.path);
+        if let Some(pages) = file.max_page_count {
+            options = options.pragma("max_page_count", pages.to_string());
+        }
         let mut connection = connect(&options).await?;
-        retried!(super::migrate::migrate_up(&mut connection))?;
-        super::installation::ensure(&mut connection).await.map_err(OpenError::Sqlite)?;
+        retried_without_limit!(super::migrate::migrate_up(&mut connection))?;
+        super::installation::ensure(&mut connection).await.map_err(MigrationError::from)?;
         connection.close().await.map_err(OpenError::Sqlite)?;
         let writer = pool(1).connect_with(options.clone()).await.map_err(OpenError::Sqlite)?;
         let readers = pool(READERS)
             .connect_with(options.pragma("query_only", "on"))
             .await
             .map_err(OpenError::Sqlite)?;
-        Ok(Self { writer, readers, _lock: lock })
+        Ok(Self { writer, readers, blueprints: Blueprints::default(), _lock: lock })
+    }
+
+    pub(crate) fn blueprints(&self) -> &Blueprints {
+        &self.blueprints
     }
 
     /// A write transaction, alone in the database from its first statement.
@@ -105,6 +114,13 @@ fn pool(size: u32) -> SqlitePoolOptions {
         .test_before_acquire(false)
         .idle_timeout(None)
         .max_lifetime(None)
+        // After some errors (a full disk, a failed read) SQLite has rolled back
+        // by itself. The driver's own rollback then fails, and it believes for
+        // ever to be inside a transaction: every later BEGIN would be refused.
+        .before_acquire(|connection, _| {
+            let usable = !connection.is_in_transaction();
+            Box::pin(async move { Ok(usable) })
+        })
 }
 
 /// Switching a new file to WAL takes an exclusive lock for which SQLite does

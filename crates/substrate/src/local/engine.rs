@@ -21,6 +21,7 @@ use super::inventory;
 use super::node::{self, Locked, Object};
 use super::process::{self, Holder, Starter};
 use super::root::{Root, random_uid, unfinished};
+use super::witness;
 
 /// How long a delete waits for an agent that ends promptly, which most do: it
 /// saves the caller a second round. Longer would hold its slot.
@@ -70,13 +71,24 @@ impl LocalSubstrate {
         let root = Root::open(&config.root)
             .and_then(|root| root.tidy().map(|()| root))
             .map_err(|error| failed("open the substrate root", &shown, &error))?;
+        let installation = config.installation.to_string();
+        let owner = root
+            .take(&installation)
+            .map_err(|error| failed("read the owner of the substrate root", &shown, &error))?;
+        if owner != installation {
+            return Err(Error::Conflict(format!(
+                "the substrate root {shown} belongs to the installation {owner} and this database \
+                 is the installation {installation}; start with the database of {owner}, or choose \
+                 another --substrate-root"
+            )));
+        }
         let arguments = config.agent_arguments.into_iter().map(OsString::from).collect();
         Ok(Self {
             inner: Arc::new(Inner {
                 root,
                 starter: Starter::new(config.agent_program, arguments),
                 stop_grace: config.stop_grace,
-                installation: config.installation.to_string(),
+                installation,
             }),
         })
     }
@@ -117,9 +129,31 @@ impl Substrate for LocalSubstrate {
         })
     }
 
-    async fn apply(&self, composite: &RenderedComposite) -> Result<(), Error> {
+    async fn apply(&self, composite: &RenderedComposite) -> Result<CompositeReport, Error> {
         let composite = composite.clone();
-        self.blocking(move |inner, attended| inner.apply(&composite, attended)).await?
+        self.blocking(move |inner, attended| {
+            inner.apply(&composite, attended)?;
+            Ok(inner.seen(&composite))
+        })
+        .await?
+    }
+
+    async fn witness_read(&self) -> Result<Option<i64>, Error> {
+        self.blocking(|inner, _| {
+            inner.trusted()?;
+            witness::read(inner.root.path(), &inner.installation)
+                .map_err(|error| failed("read", "the witness", &error))
+        })
+        .await?
+    }
+
+    async fn witness_write(&self, beat: i64) -> Result<(), Error> {
+        self.blocking(move |inner, _| {
+            inner.trusted()?;
+            witness::write(inner.root.path(), &inner.installation, beat)
+                .map_err(|error| failed("write", "the witness", &error))
+        })
+        .await?
     }
 
     async fn delete(&self, address: &Address, uid: &str) -> Result<(), Error> {
@@ -177,6 +211,11 @@ enum Deletion {
 }
 
 impl Inner {
+    /// The root that was opened is the one that is there.
+    fn trusted(&self) -> Result<(), Error> {
+        self.root.look().doubt(None).map_or(Ok(()), |doubt| Err(Error::Failed(doubt)))
+    }
+
     fn observe(&self, addresses: &[Address]) -> Vec<CompositeReport> {
         if let Err(error) = self.root.retired_remove() {
             tracing::warn!(%error, "a retired node directory cannot be removed yet");
@@ -223,6 +262,21 @@ impl Inner {
                     }
                 }
             }
+        }
+    }
+
+    /// What is there of a composite that was just applied.
+    fn seen(&self, composite: &RenderedComposite) -> CompositeReport {
+        let labels = &composite.expose_object()["metadata"]["labels"];
+        let label = labels[composite::LABEL_PROVISIONED_RESOURCE].as_str();
+        match label.and_then(|label| label.parse().ok()) {
+            Some(provisioned_resource_id) => self.report(&Address {
+                provisioned_resource_id,
+                namespace: composite.namespace().to_owned(),
+                name: composite.name().to_owned(),
+                substrate_uid: None,
+            }),
+            None => CompositeReport::Unknown { reason: "its label names no resource".to_owned() },
         }
     }
 

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! <root>/substrate.uid              which root this is
+//! <root>/substrate.installation     whose it is
+//! <root>/slipway-witness-…          the highest beat, see `witness`
 //! <root>/<namespace>/<name>/        one composite
 //!     composite.json                the applied object, with the uid we gave it
 //!     user-data                     its injected document, for the agent
@@ -24,5 +26,6 @@ mod inventory;
 mod node;
 mod process;
 mod root;
+mod witness;
 
 pub use engine::{LocalConfig, LocalSubstrate};

@@ -12,9 +12,11 @@ use std::path::{Path, PathBuf};
 
 use slipway_core::leak::Place;
 
-use super::files;
+use super::{files, witness};
 
 const UID: &str = "substrate.uid";
+/// Whose root it is: the id of the installation that opened it first.
+const OWNER: &str = "substrate.installation";
 /// Directories that were taken down and only have to be removed.
 const GONE: &str = ".gone";
 /// Directories that are still being laid out.
@@ -33,23 +35,19 @@ impl Root {
         files::create_folder(path)?;
         // Agents are started with another working directory.
         let path = path.canonicalize()?;
-        let file = path.join(UID);
-        if files::read_if_there(&file)?.is_none() {
-            let temporary = path.join(format!("{UNFINISHED}{}", random_uid()?));
-            files::create(&temporary, random_uid()?.as_bytes())?;
-            // A link fails where a rename would replace the winner's file.
-            let linked = fs::hard_link(&temporary, &file);
-            files::remove_if_there(&temporary)?;
-            match linked {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-                _ => files::sync_folder(&path)?,
-            }
-        }
-        let uid = fs::read_to_string(&file)?.trim().to_owned();
-        if uid.is_empty() {
-            return Err(io::Error::other(format!("{} is empty", file.display())));
-        }
+        let uid = written_once(&path, UID, &random_uid()?)?;
         Ok(Self { path, uid })
+    }
+
+    /// Takes the root for this installation, for good; answers whose it is.
+    /// Two installations must not share one: each would see the other's nodes
+    /// as nobody's.
+    pub(super) fn take(&self, installation: &str) -> io::Result<String> {
+        written_once(&self.path, OWNER, installation)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(super) fn uid(&self) -> &str {
@@ -66,8 +64,8 @@ impl Root {
     pub(super) fn node(&self, namespace: &str, name: &str) -> Option<PathBuf> {
         let plain =
             |text: &str| !text.is_empty() && !text.starts_with('.') && !text.contains(['/', '\0']);
-        (plain(namespace) && plain(name) && namespace != UID)
-            .then(|| self.path.join(namespace).join(name))
+        let ours = [UID, OWNER].contains(&namespace) || namespace.starts_with(witness::PREFIX);
+        (plain(namespace) && plain(name) && !ours).then(|| self.path.join(namespace).join(name))
     }
 
     /// Every place where a node may be, after `after`, in order. What is being
@@ -177,6 +175,28 @@ fn folders(path: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
+/// Writes a small file unless it is there, and answers what it holds. Of
+/// several processes that write at once, one wins and all read the same.
+fn written_once(folder: &Path, name: &str, content: &str) -> io::Result<String> {
+    let file = folder.join(name);
+    if files::read_if_there(&file)?.is_none() {
+        let temporary = folder.join(format!("{UNFINISHED}{}", random_uid()?));
+        files::create(&temporary, content.as_bytes())?;
+        // A link fails where a rename would replace the winner's file.
+        let linked = fs::hard_link(&temporary, &file);
+        files::remove_if_there(&temporary)?;
+        match linked {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => files::sync_folder(folder)?,
+        }
+    }
+    let found = fs::read_to_string(&file)?.trim().to_owned();
+    if found.is_empty() {
+        return Err(io::Error::other(format!("{} is empty", file.display())));
+    }
+    Ok(found)
+}
+
 /// A name beside the node's for a directory that is not finished.
 pub(super) fn unfinished(node: &Path, uid: &str) -> PathBuf {
     node.with_file_name(format!("{UNFINISHED}{uid}"))
@@ -238,6 +258,8 @@ mod tests {
             ("a", "b/c"),
             (".gone", "a"),
             (UID, "a"),
+            (OWNER, "a"),
+            ("slipway-witness-1", "a"),
         ] {
             assert_eq!(root.node(namespace, name), None, "{namespace} {name}");
         }

@@ -95,3 +95,31 @@ async fn a_failure_marker_and_the_status_of_the_agent_are_reported() {
     assert_eq!(live.failure.as_deref(), Some("no disk"));
     assert_eq!(live.evidence["agent"]["state"], "active");
 }
+
+#[tokio::test]
+async fn a_root_of_another_installation_is_refused_when_it_is_opened() {
+    let bench = Bench::new();
+    let refused = bench.try_engine_of(2).unwrap_err();
+    let Error::Conflict(text) = &refused else { panic!("{refused:?}") };
+    for part in ["belongs to the installation", "--substrate-root"] {
+        assert!(text.contains(part), "{text}");
+    }
+    bench.apply_until_ready().await;
+    bench.another_engine();
+}
+
+#[tokio::test]
+async fn the_witness_is_the_installations_own_and_needs_the_root() {
+    let bench = Bench::new();
+    assert_eq!(bench.engine.witness_read().await, Ok(None));
+    bench.engine.witness_write(7).await.unwrap();
+    bench.engine.witness_write(3).await.unwrap();
+    assert_eq!(bench.another_engine().witness_read().await, Ok(Some(7)));
+    fs::rename(bench.root(), bench.root().with_extension("unmounted")).unwrap();
+    assert!(
+        matches!(bench.engine.witness_read().await, Err(Error::Failed(_))),
+        "not a first start"
+    );
+    assert!(bench.engine.witness_write(8).await.is_err());
+    assert!(!bench.root().exists());
+}

@@ -4,11 +4,12 @@
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use slipway_app::ports::substrate::{Address, Substrate};
+use slipway_app::ports::substrate::{Address, Error, Substrate};
 use slipway_core::blueprint::{BlueprintVersion, Engine, InjectionStrategy, MeshRole};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, BootstrapTokenId, ClaimToken, CloudCredentialId,
@@ -73,8 +74,16 @@ impl Bench {
         open(self.root(), OURS, self.stop_grace)
     }
 
+    /// An engine of another installation. A root takes only its own, so what
+    /// says whose it is has to be lost first.
     pub(crate) fn engine_of(&self, installation: u128) -> LocalSubstrate {
+        fs::remove_file(self.root().join("substrate.installation")).unwrap();
         open(self.root(), installation, self.stop_grace)
+    }
+
+    /// The same, with the root taken by ours.
+    pub(crate) fn try_engine_of(&self, installation: u128) -> Result<LocalSubstrate, Error> {
+        try_open(self.root(), installation, self.stop_grace)
     }
 
     pub(crate) fn root(&self) -> PathBuf {
@@ -175,6 +184,14 @@ impl Drop for Bench {
 }
 
 fn open(root: PathBuf, installation: u128, stop_grace: Duration) -> LocalSubstrate {
+    try_open(root, installation, stop_grace).unwrap()
+}
+
+fn try_open(
+    root: PathBuf,
+    installation: u128,
+    stop_grace: Duration,
+) -> Result<LocalSubstrate, Error> {
     let arguments = ["--exact", "support::stand_in_agent", "--ignored", "--nocapture"];
     LocalSubstrate::open(LocalConfig {
         root,
@@ -183,7 +200,6 @@ fn open(root: PathBuf, installation: u128, stop_grace: Duration) -> LocalSubstra
         stop_grace,
         installation: InstallationId::new(Uuid::from_u128(installation)),
     })
-    .unwrap()
 }
 
 pub(crate) fn pid(live: &LiveComposite) -> Pid {
@@ -282,7 +298,7 @@ fn mk_snapshot() -> ResourceSnapshot {
             updated_at: moment,
         },
         attempt,
-        blueprint: BlueprintVersion {
+        blueprint: Arc::new(BlueprintVersion {
             id: BlueprintVersionId::new(Uuid::from_u128(13)),
             blueprint_id: BlueprintId::new(Uuid::from_u128(15)),
             slug: "local-node".to_owned(),
@@ -292,7 +308,7 @@ fn mk_snapshot() -> ResourceSnapshot {
             injection_strategy: InjectionStrategy::CloudInitUserData,
             mesh_role: MeshRole::Node,
             provider_kinds: vec!["local".to_owned()],
-        },
+        }),
         placement: None,
         token: None,
         presented: None,

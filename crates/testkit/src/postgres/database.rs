@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anyhow::{Context as _, bail};
 
 use super::server::Postgres;
+use crate::process::Spawned;
 
 /// PostgreSQL cuts names at 63 bytes; what is left of a hint then still leaves
 /// room for a process id (at most 7 digits) and a counter.
@@ -33,6 +34,71 @@ impl TestDatabase {
         &self.url
     }
 
+    /// Runs statements on it one after the other, as the server's superuser,
+    /// each in a transaction of its own.
+    ///
+    /// # Panics
+    /// When one fails.
+    pub async fn execute(&self, statements: &[&str]) {
+        let (psql, url) = (self.psql.clone(), self.url.clone());
+        let statements: Vec<String> = statements.iter().map(|&text| text.to_owned()).collect();
+        let done = tokio::task::spawn_blocking(move || {
+            let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
+            run(&psql, &url, &statements)
+        });
+        if let Err(error) = done.await.context("the thread that runs psql panicked").flatten() {
+            panic!("cannot prepare the database {}: {error:#}", self.name);
+        }
+    }
+
+    /// Ends every other connection to it.
+    pub async fn end_connections(&self) {
+        let statement = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                         WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        self.execute(&[statement]).await;
+    }
+
+    /// Locks a table against everybody for as long as the answer lives.
+    ///
+    /// # Panics
+    /// When the lock is not had within ten seconds.
+    pub async fn hold_lock(&self, table: &str) -> Spawned {
+        let mut command = psql(&self.psql, &self.url);
+        command
+            .args(["--tuples-only", "--command"])
+            .arg(format!(
+                "SET client_connection_check_interval = '50ms'; \
+                 BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE; SELECT 'held'; \
+                 SELECT pg_sleep(600)"
+            ))
+            .stdout(Stdio::null());
+        let held = Spawned::start(&mut command).unwrap_or_else(|error| panic!("{error:#}"));
+        let asked = format!(
+            "DO $$ BEGIN FOR i IN 1..1000 LOOP \
+             IF EXISTS (SELECT 1 FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted \
+                AND relation = '{table}'::regclass) THEN RETURN; END IF; \
+             PERFORM pg_sleep(0.01); END LOOP; RAISE 'the lock was not had'; END $$"
+        );
+        self.execute(&[&asked]).await;
+        held
+    }
+
+    /// Gives it to a role of its own, named like the database, whose limits the
+    /// server applies (it applies none to a superuser). Answers the URL to
+    /// connect with as that role.
+    pub async fn give_to_a_role(&self) -> String {
+        let name = &self.name;
+        self.execute(&[
+            &format!("DROP ROLE IF EXISTS {name}"),
+            &format!("CREATE ROLE {name} LOGIN"),
+            &format!("ALTER DATABASE {name} OWNER TO {name}"),
+        ])
+        .await;
+        let (scheme, rest) = self.url.split_once("://").unwrap_or_default();
+        let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+        format!("{scheme}://{name}@{host}")
+    }
+
     /// Its name on the server, for [`Postgres::database_from_template`].
     pub fn name(&self) -> &str {
         &self.name
@@ -42,8 +108,9 @@ impl TestDatabase {
 impl Drop for TestDatabase {
     fn drop(&mut self) {
         let statement = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
+        let role = format!("DROP ROLE IF EXISTS {}", self.name);
         // The server may be gone already, and the database with it.
-        let _dropped = run(&self.psql, &self.server_url, &[&statement]);
+        let _dropped = run(&self.psql, &self.server_url, &[&statement, &role]);
     }
 }
 
@@ -94,9 +161,9 @@ impl Postgres {
     }
 }
 
-/// Runs statements one after the other, each in a transaction of its own.
-fn run(psql: &Path, url: &str, statements: &[&str]) -> anyhow::Result<()> {
-    let mut command = Command::new(psql);
+/// A client that does as it is told and asks nothing.
+fn psql(program: &Path, url: &str) -> Command {
+    let mut command = Command::new(program);
     command
         .args(["--no-psqlrc", "--quiet", "--no-password", "--set=ON_ERROR_STOP=1"])
         .arg(format!("--dbname={url}"))
@@ -104,11 +171,17 @@ fn run(psql: &Path, url: &str, statements: &[&str]) -> anyhow::Result<()> {
         // "does not exist, skipping" is a notice nobody needs.
         .env("PGOPTIONS", "-c client_min_messages=warning")
         .stdin(Stdio::null());
+    command
+}
+
+/// Runs statements one after the other, each in a transaction of its own.
+fn run(program: &Path, url: &str, statements: &[&str]) -> anyhow::Result<()> {
+    let mut command = psql(program, url);
     for statement in statements {
         command.arg(format!("--command={statement}"));
     }
     let answer = command.output().with_context(|| {
-        format!("cannot run {} (apt-get install postgresql-client)", psql.display())
+        format!("cannot run {} (apt-get install postgresql-client)", program.display())
     })?;
     if !answer.status.success() {
         bail!("{}", String::from_utf8_lossy(&answer.stderr).trim());

@@ -8,11 +8,11 @@
 
 use std::env;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use anyhow::{Context as _, bail};
 
@@ -24,6 +24,7 @@ const SCRIPT: &str = include_str!("keeper.sh");
 #[derive(Debug)]
 pub(super) struct Keeper {
     shell: Child,
+    said: Option<BufReader<ChildStdout>>,
     folder: PathBuf,
 }
 
@@ -44,7 +45,7 @@ impl Keeper {
         settings: impl FnOnce(&Path) -> Vec<String>,
     ) -> Result<Self, Failure> {
         let mut keeper = Self::spawn(programs, settings).map_err(Failure::Other)?;
-        let said = keeper.first_line().map_err(Failure::Other)?;
+        let said = keeper.next_line().map_err(Failure::Other)?;
         if said == "ready" {
             return Ok(keeper);
         }
@@ -101,20 +102,40 @@ impl Keeper {
                 .with_context(|| format!("cannot give {} away", folder.path().display()))?;
             command.uid(user).gid(group);
         }
-        let shell = command.spawn().context("cannot start sh, which keeps PostgreSQL")?;
+        let mut shell = command.spawn().context("cannot start sh, which keeps PostgreSQL")?;
+        let said = shell.stdout.take().map(BufReader::new);
         // From here on the keeper removes it.
         let folder = folder.keep();
-        Ok(Self { shell, folder })
+        Ok(Self { shell, said, folder })
     }
 
-    fn first_line(&mut self) -> anyhow::Result<String> {
-        let Some(output) = self.shell.stdout.take() else {
+    /// Ends the server as a power cut would, with everything that is connected.
+    pub(super) fn crash(&mut self) -> anyhow::Result<()> {
+        self.order("crash", "stopped")
+    }
+
+    /// Starts it again.
+    pub(super) fn start_again(&mut self) -> anyhow::Result<()> {
+        self.order("start", "ready")
+    }
+
+    fn order(&mut self, order: &str, expected: &str) -> anyhow::Result<()> {
+        let Some(input) = &mut self.shell.stdin else {
+            bail!("the keeper of PostgreSQL takes no orders");
+        };
+        writeln!(input, "{order}").context("cannot order the keeper of PostgreSQL")?;
+        match self.next_line()? {
+            said if said == expected => Ok(()),
+            said => bail!("the keeper of PostgreSQL was told to {order} and said {said:?}"),
+        }
+    }
+
+    fn next_line(&mut self) -> anyhow::Result<String> {
+        let Some(output) = &mut self.said else {
             bail!("the keeper of PostgreSQL has no output to read");
         };
         let mut line = String::new();
-        BufReader::new(output)
-            .read_line(&mut line)
-            .context("cannot read what the keeper of PostgreSQL says")?;
+        output.read_line(&mut line).context("cannot read what the keeper of PostgreSQL says")?;
         Ok(line.trim_end().to_owned())
     }
 }

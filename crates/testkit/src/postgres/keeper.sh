@@ -3,7 +3,7 @@
 # well as by the death of the holder, whatever killed it.
 #
 # Arguments: the server's folder, the folder of PostgreSQL's programs, then
-# lines for postgresql.conf. Says "ready" or "failed" once.
+# lines for postgresql.conf. Says "ready" or "failed" after each start.
 set -u
 folder=$1
 programs=$2
@@ -29,9 +29,21 @@ if ! initialize --locale-provider=icu --icu-locale=en-US; then
     initialize || { echo failed; read -r _; exit 1; }
 fi
 printf '%s\n' "$@" >>"$folder/data/postgresql.conf"
-if "$programs/pg_ctl" -D "$folder/data" -l "$folder/log" -w -t 60 start >>"$folder/log"; then
-    echo ready
-else
-    echo failed
-fi
-read -r _
+start() {
+    if "$programs/pg_ctl" -D "$folder/data" -l "$folder/log" -w -t 60 start >>"$folder/log"; then
+        echo ready
+    else
+        echo failed
+    fi
+}
+start
+# Until the other end is closed: a crash of the server, and its next start.
+while read -r order; do
+    case $order in
+    crash)
+        "$programs/pg_ctl" -D "$folder/data" -m immediate -w stop >>"$folder/log"
+        echo stopped
+        ;;
+    start) start ;;
+    esac
+done

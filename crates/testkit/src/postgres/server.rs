@@ -62,6 +62,18 @@ impl Postgres {
         &self.url.whole
     }
 
+    /// Ends a server that we started, as a power cut would; what was committed
+    /// is there again after [`Postgres::start_again`]. An error for a server
+    /// that somebody else started.
+    pub fn crash(&mut self) -> anyhow::Result<()> {
+        self.keeper.as_mut().context("this server is not ours to stop")?.crash()
+    }
+
+    /// Starts it again at the same place.
+    pub fn start_again(&mut self) -> anyhow::Result<()> {
+        self.keeper.as_mut().context("this server is not ours to start")?.start_again()
+    }
+
     /// The folder of a server that we started: its data and its `log`. Stands
     /// in the command line of each of its processes.
     pub fn folder(&self) -> Option<&Path> {

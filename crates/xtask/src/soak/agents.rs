@@ -58,6 +58,17 @@ fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     listed.map(|entry| Ok(entry?.path())).collect()
 }
 
+/// Marks a node as failed for good. False if its directory was not there.
+pub(super) fn mark_failed(root: &Path, name: &str) -> anyhow::Result<bool> {
+    let Some(directory) = directories(root)?.remove(name) else {
+        return Ok(false);
+    };
+    match fs::write(directory.join("failure.json"), r#"{"message":"the soak says so"}"#) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        written => written.map(|()| true).context("cannot mark a node as failed"),
+    }
+}
+
 /// How often a person repeats `rm -r` that found a file which was not there
 /// when it listed the folder: the agent may be writing one.
 const REMOVALS: usize = 50;

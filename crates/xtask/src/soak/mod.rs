@@ -18,6 +18,7 @@ mod schedule;
 
 mod agents;
 mod http;
+mod lines;
 mod plane;
 mod world;
 

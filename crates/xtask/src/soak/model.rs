@@ -24,6 +24,9 @@ pub(super) struct Filling {
     /// Its agent was killed or frozen or lost its directory. Only then may its
     /// drain need somebody to force it.
     pub(super) agent_hurt: bool,
+    /// Its node was marked as failed, so that the attempt may have to be
+    /// retried; without that it must not fail, nor be followed by another.
+    pub(super) failed: bool,
 }
 
 impl Filling {
@@ -36,7 +39,17 @@ impl Filling {
             xr_name: text(&resource["attempt"]["xr_name"])?,
             wanted: if resource["deletion_id"].is_null() { Wanted::Ready } else { Wanted::Deleted },
             agent_hurt: false,
+            failed: false,
         })
+    }
+
+    /// Takes over the attempt that followed by a retry; answers the one before.
+    pub(super) fn follow(&mut self, resource: &Value) -> Option<String> {
+        let next = Self::of(resource).filter(|next| next.attempt != self.attempt)?;
+        self.xr_name = next.xr_name;
+        self.failed = false;
+        self.agent_hurt = false;
+        Some(std::mem::replace(&mut self.attempt, next.attempt))
     }
 }
 
@@ -56,6 +69,8 @@ pub(super) struct Slot {
     /// Those before it, not yet checked for good.
     pub(super) before: Vec<Filling>,
     pub(super) unsure: Option<Unsure>,
+    /// Attempts that failed and were followed by another, not yet checked.
+    pub(super) retired: Vec<String>,
     trace: VecDeque<String>,
 }
 
@@ -66,6 +81,7 @@ impl Slot {
             current: None,
             before: Vec::new(),
             unsure: None,
+            retired: Vec::new(),
             trace: VecDeque::new(),
         }
     }
@@ -92,6 +108,9 @@ impl Slot {
     /// What names this handle in logs.
     pub(super) fn names(&self) -> Vec<&str> {
         let fillings = self.current.iter().chain(&self.before);
-        fillings.flat_map(|filling| [&*filling.attempt, &*filling.xr_name]).collect()
+        fillings
+            .flat_map(|filling| [&*filling.attempt, &*filling.xr_name])
+            .chain(self.retired.iter().map(String::as_str))
+            .collect()
     }
 }

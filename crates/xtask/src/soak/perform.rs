@@ -13,7 +13,7 @@ use super::model::{Filling, Unsure, Wanted};
 use super::options::Options;
 use super::plane::State;
 use super::run::Soak;
-use super::schedule::{Hurt, Operation};
+use super::schedule::{Hurt, Line, Operation, Spoil};
 use super::world::nap;
 
 const RESOURCES: &str = "/api/v1/resources";
@@ -48,6 +48,10 @@ impl Soak {
             O::FreezeAgent { slot, frozen } => self.freeze_agent(slot, frozen),
             O::KillAgent { slot } => self.kill_agent(slot),
             O::RemoveDirectory { slot } => self.remove_directory(slot),
+            O::FailNode { slot } => self.fail_node(slot),
+            O::Retry { slot } => self.retry(slot),
+            O::SpoilLine { line, how, time } => Ok(self.spoil_line(line, how, time)),
+            O::CrashDatabase { down } => self.crash_database(down),
             O::HurtPlane { plane, hurt } => self.hurt_plane(plane, hurt),
             O::DeclareUnanswered { slot, plane, after, down } => {
                 let body = declaration(&self.slots[slot].handle, 0);
@@ -184,6 +188,66 @@ impl Soak {
         Ok(Done::Yes)
     }
 
+    fn fail_node(&mut self, slot: usize) -> anyhow::Result<Done> {
+        self.resolve(slot)?;
+        let Some(filling) = &mut self.slots[slot].current else { return Ok(Done::Skipped) };
+        if !agents::mark_failed(&self.world.root(), &filling.xr_name)? {
+            return Ok(Done::Skipped);
+        }
+        filling.failed = true;
+        self.note(slot, "marked the node as failed");
+        Ok(Done::Yes)
+    }
+
+    pub(super) fn retry(&mut self, slot: usize) -> anyhow::Result<Done> {
+        self.resolve(slot)?;
+        let Some(filling) = &self.slots[slot].current else { return Ok(Done::Skipped) };
+        let path = format!("{RESOURCES}/{}/retry", filling.resource);
+        let answer = self.world.call("POST", &path, Some(json!({ "reason": "soak" })))?;
+        let failed = filling.failed;
+        self.note(slot, &format!("retry: {}", answer.status));
+        match (answer.status, answer.body["code"].as_str()) {
+            (202, _) => {
+                if !failed {
+                    self.violation(Some(slot), "what nobody failed could be retried");
+                }
+                self.tally.count("retried");
+                Ok(Done::Yes)
+            }
+            (409, Some("nothing_to_retry")) => Ok(Done::Refused),
+            _ => {
+                self.unexpected(slot, "retry", answer.status, &answer.body);
+                Ok(Done::Refused)
+            }
+        }
+    }
+
+    /// Takes over an attempt that followed by a retry.
+    pub(super) fn follow(&mut self, slot: usize, resource: &Value) -> Option<Filling> {
+        let filling = self.slots[slot].current.as_mut()?;
+        let before = filling.follow(resource)?;
+        let (followed, xr_name) = (filling.clone(), filling.xr_name.clone());
+        self.slots[slot].retired.push(before);
+        self.note(slot, &format!("followed by {xr_name}"));
+        Some(followed)
+    }
+
+    fn spoil_line(&mut self, line: Line, how: Spoil, time: u64) -> Done {
+        if !self.world.spoil(line, how, time) {
+            return Done::Skipped;
+        }
+        self.note_all(&format!("{line:?}: {how:?} for {time} ms"));
+        Done::Yes
+    }
+
+    fn crash_database(&mut self, down: u64) -> anyhow::Result<Done> {
+        if !self.world.crash_database(down)? {
+            return Ok(Done::Skipped);
+        }
+        self.note_all(&format!("the database crashed, down for {down} ms"));
+        Ok(Done::Yes)
+    }
+
     /// The agent of a slot, about to be hurt.
     fn agent(&mut self, slot: usize) -> anyhow::Result<Option<Process>> {
         self.resolve(slot)?;
@@ -228,6 +292,10 @@ impl Soak {
 
     /// Finds out what became of a request whose answer was lost.
     pub(super) fn resolve(&mut self, slot: usize) -> anyhow::Result<()> {
+        if let Some(filling) = self.slots[slot].current.as_ref().filter(|filling| filling.failed) {
+            let resource = self.world.get(&format!("{RESOURCES}/{}", filling.resource))?;
+            self.follow(slot, &resource);
+        }
         let Some(unsure) = self.slots[slot].unsure.take() else { return Ok(()) };
         let known = self.slots[slot].current.as_ref().map(|filling| filling.resource.clone());
         match (unsure, known) {

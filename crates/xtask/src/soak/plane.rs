@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use slipway_testkit::process::{Signal, Spawned};
 
+use super::http::{self, Request};
 use super::options::Options;
 use super::world::KEY;
 
@@ -17,8 +18,6 @@ use super::world::KEY;
 pub(super) struct Settings {
     pub(super) binary: PathBuf,
     pub(super) folder: PathBuf,
-    /// `None` is SQLite in the data directory.
-    pub(super) database_url: Option<String>,
     pub(super) heartbeat: Duration,
 }
 
@@ -34,6 +33,8 @@ pub(super) enum State {
     /// Started, and not yet answering.
     Starting,
     Paused,
+    /// Cut off from its database, or just back: it runs and cannot be asked.
+    CutOff,
     Down,
 }
 
@@ -43,14 +44,51 @@ pub(super) struct Plane {
     pub(super) state: State,
     name: String,
     folder: PathBuf,
+    /// `None` is SQLite in the data directory.
+    database_url: Option<String>,
+    public_url: String,
+    /// How many things keep it from its database.
+    cuts: usize,
+    /// It lost its database since it was started.
+    disturbed: bool,
     process: Option<Spawned>,
 }
 
 impl Plane {
-    pub(super) fn new(number: usize, port: u16, settings: &Settings) -> Self {
+    pub(super) fn new(
+        number: usize,
+        port: u16,
+        settings: &Settings,
+        database_url: Option<String>,
+        public_url: String,
+    ) -> Self {
         let name = format!("plane-{number}");
         let folder = settings.folder.join(&name);
-        Self { port, state: State::Down, name, folder, process: None }
+        Self {
+            port,
+            state: State::Down,
+            name,
+            folder,
+            database_url,
+            public_url,
+            cuts: 0,
+            disturbed: false,
+            process: None,
+        }
+    }
+
+    /// It loses its database. Whatever it says meanwhile proves nothing.
+    pub(super) fn cut_off(&mut self) {
+        self.cuts += 1;
+        self.disturbed = true;
+        if self.state == State::Up {
+            self.state = State::CutOff;
+        }
+    }
+
+    /// It has its database again, and has to notice by itself.
+    pub(super) fn reconnect(&mut self) {
+        self.cuts = self.cuts.saturating_sub(1);
     }
 
     pub(super) fn start(&mut self, settings: &Settings) -> anyhow::Result<()> {
@@ -77,29 +115,45 @@ impl Plane {
             .arg(settings.substrate_root())
             .args(["--lease", &lease, "--heartbeat-interval", &heartbeat])
             .args(["--reconcile-interval", "2s", "--stop-grace", "1s", "--orphan-after", "60s"])
-            .args(["--deregistering-deadline", "2s"])
+            .args(["--deregistering-deadline", "2s", "--database-statement-timeout", "2s"])
+            .args(["--public-url", &self.public_url])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);
-        if let Some(url) = &settings.database_url {
+        if let Some(url) = &self.database_url {
             command.env("SLIPWAY_DATABASE_URL", url);
         }
         self.process = Some(Spawned::start(&mut command)?);
         self.state = State::Starting;
+        self.disturbed = self.cuts > 0;
         Ok(())
     }
 
-    /// Notices that it came up. An error if it ended by itself.
-    pub(super) fn look(&mut self) -> anyhow::Result<()> {
+    /// Notices that it came up. False if it gave up its start because its
+    /// database went away meanwhile, as it may: whoever supervises it starts it
+    /// again. An error if it ended by itself otherwise.
+    pub(super) fn look(&mut self) -> anyhow::Result<bool> {
         if let Some(process) = &mut self.process
             && let Some(status) = process.child().try_wait()?
         {
+            if self.state == State::Starting && self.disturbed {
+                self.kill();
+                return Ok(false);
+            }
             anyhow::bail!("{} ended by itself with {status}:\n{}", self.name, self.log_tail(&[]));
         }
         if self.state == State::Starting && self.server_file().exists() {
+            self.state = if self.cuts == 0 { State::Up } else { State::CutOff };
+        }
+        if self.state == State::CutOff && self.cuts == 0 && self.is_ready() {
             self.state = State::Up;
         }
-        Ok(())
+        Ok(true)
+    }
+
+    fn is_ready(&self) -> bool {
+        let request = Request { method: "GET", path: "/readyz".to_owned(), body: None };
+        http::call(self.port, &request).is_ok_and(|answer| answer.status == 200)
     }
 
     pub(super) fn kill(&mut self) {
@@ -115,7 +169,8 @@ impl Plane {
 
     pub(super) fn resume(&mut self) -> anyhow::Result<()> {
         self.signal(Signal::Continue)?;
-        self.state = State::Up;
+        // What happened to its connections meanwhile it learns now.
+        self.state = State::CutOff;
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::options::Options;
-use super::schedule::{Hurt, Operation};
+use super::schedule::{Hurt, Line, Operation, Spoil};
 
 #[derive(Debug, Default)]
 pub(super) struct Tally {
@@ -59,6 +59,7 @@ impl Tally {
             "events": self.events,
             "checks": count("checks"),
             "forced_at_rest": count("forced_at_rest"),
+            "retried": count("retried"),
             "longest_takeover_ms": millis(self.longest_takeover),
             "longest_settling_ms": millis(self.longest_settling),
             "duration_s": duration.as_secs(),
@@ -71,10 +72,17 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-const FAULTS: [&str; 7] = [
+const FAULTS: [&str; 14] = [
     "agent_frozen",
     "agent_killed",
+    "agents_cut_off",
+    "database_crashed",
+    "database_cut_off",
+    "database_silent",
+    "database_slow",
+    "database_swallowed",
     "directory_removed",
+    "node_failed",
     "plane_killed",
     "plane_killed_unanswered",
     "plane_paused",
@@ -94,10 +102,20 @@ const fn fault(operation: Operation) -> Option<&'static str> {
             Some("plane_killed_unanswered")
         }
         Operation::ForceDrain { .. } => Some("drain_forced"),
+        Operation::FailNode { .. } => Some("node_failed"),
+        Operation::CrashDatabase { .. } => Some("database_crashed"),
+        Operation::SpoilLine { line: Line::Agents(_), .. } => Some("agents_cut_off"),
+        Operation::SpoilLine { line: Line::Database(_), how, .. } => Some(match how {
+            Spoil::Cut => "database_cut_off",
+            Spoil::Silence => "database_silent",
+            Spoil::Swallow => "database_swallowed",
+            Spoil::Slow => "database_slow",
+        }),
         Operation::Declare { .. }
         | Operation::DeclareAgain { .. }
         | Operation::Delete { .. }
         | Operation::DeleteTwice { .. }
+        | Operation::Retry { .. }
         | Operation::Wait
         | Operation::Settle => None,
     }

@@ -52,14 +52,14 @@ pub fn run(root: &Path, options: &Options) -> anyhow::Result<Verdict> {
     })
 }
 
-/// The minute of continuous integration, on the binary that the tests built
-/// and the server that they used.
-pub fn run_in_test(root: &Path, server_url: &str) -> anyhow::Result<()> {
+/// The minute of continuous integration, on the binary that the tests built. Its
+/// database server is its own: it is crashed now and then.
+pub fn run_in_test(root: &Path) -> anyhow::Result<()> {
     let binary = Cargo::new(root).built("debug", "slipway");
     let options = Options::in_test(binary.clone());
     let (seed, handles) = (options.seed, options.resources);
     println!("by hand: cargo xtask soak --seed {seed} --replicas 2 --resources {handles} --debug");
-    if go(&options, &schedule(&options), &binary, Some(server_url))? {
+    if go(&options, &schedule(&options), &binary, None)? {
         Ok(())
     } else {
         bail!("something was violated")

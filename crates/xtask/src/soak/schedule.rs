@@ -29,6 +29,26 @@ pub(super) enum Hurt {
     Pause { frozen: u64 },
 }
 
+/// A stretch of network, by the number of its control plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// Between it and its database.
+    Database(usize),
+    /// Between agents and it.
+    Agents(usize),
+}
+
+/// How a line is spoiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spoil {
+    Cut,
+    /// Nothing passes, and later all of it does.
+    Silence,
+    /// What is sent is lost, and connections stay open for good.
+    Swallow,
+    Slow,
+}
+
 /// One thing to do. Times are in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
@@ -58,6 +78,22 @@ pub(super) enum Operation {
     },
     RemoveDirectory {
         slot: usize,
+    },
+    /// The node is marked as failed for good, which is what a retry is for.
+    FailNode {
+        slot: usize,
+    },
+    Retry {
+        slot: usize,
+    },
+    SpoilLine {
+        line: Line,
+        how: Spoil,
+        time: u64,
+    },
+    /// The database server dies and is started again after so long.
+    CrashDatabase {
+        down: u64,
     },
     HurtPlane {
         plane: usize,
@@ -156,11 +192,11 @@ impl Drawing {
         self.push(0, Operation::Settle);
     }
 
-    /// Weights out of 100. Declarations come to about twice the deletions, so
+    /// Weights out of 115. Declarations come to about twice the deletions, so
     /// that most handles are in use and there is something to hurt.
     fn mixed_step(&mut self, delay: u64) {
         let (free, used) = (self.slots(false), self.slots(true));
-        let dice = self.random.between(0, 100);
+        let dice = self.random.between(0, 115);
         let (a_free, a_used) = (self.random.pick(&free), self.random.pick(&used));
         match (dice, a_free, a_used) {
             (0..38, Some(slot), _) => self.declare(delay, slot),
@@ -208,6 +244,21 @@ impl Drawing {
                 let (plane, hurt) = (self.plane(), self.hurt());
                 self.push(delay, Operation::TakeOver { slot, plane, hurt });
                 self.declared[slot] = true;
+            }
+            (100..106, _, Some(slot)) => {
+                self.push(delay, Operation::FailNode { slot });
+                // Too early for some, which are then retried when all is at rest.
+                let later = self.random.between(50, 1_500);
+                self.push(later, Operation::Retry { slot });
+            }
+            (106..112, _, _) => {
+                let (line, how, time) =
+                    (self.line(), self.spoil(), self.random.between(200, 4_000));
+                self.push(delay, Operation::SpoilLine { line, how, time });
+            }
+            (112..114, _, _) => {
+                let down = self.random.between(0, 1_500);
+                self.push(delay, Operation::CrashDatabase { down });
             }
             (_, Some(slot), _) => self.declare(delay, slot),
             (_, None, Some(slot)) => self.delete(delay, Operation::Delete { slot }, slot),
@@ -270,6 +321,16 @@ impl Drawing {
         self.random.pick(&planes).unwrap_or(0)
     }
 
+    fn line(&mut self) -> Line {
+        let plane = self.plane();
+        if self.random.between(0, 3) == 0 { Line::Agents(plane) } else { Line::Database(plane) }
+    }
+
+    fn spoil(&mut self) -> Spoil {
+        let all = [Spoil::Cut, Spoil::Silence, Spoil::Swallow, Spoil::Slow];
+        self.random.pick(&all).unwrap_or(Spoil::Cut)
+    }
+
     fn hurt(&mut self) -> Hurt {
         if self.random.between(0, 2) == 0 {
             Hurt::Kill { down: self.random.between(200, 3_000) }
@@ -310,6 +371,13 @@ impl Drawing {
         const START: u64 = 700;
         match operation {
             Operation::TakeOver { .. } => LEASE + 500,
+            // Nobody can be asked meanwhile.
+            Operation::CrashDatabase { down } => down + START,
+            Operation::SpoilLine { line: Line::Database(_), how, time }
+                if self.planes == 1 && how != Spoil::Slow =>
+            {
+                time + START
+            }
             Operation::HurtPlane { hurt, .. } if self.planes == 1 => match hurt {
                 Hurt::Kill { down } => down + START,
                 Hurt::Pause { frozen } => frozen,
@@ -351,6 +419,7 @@ mod tests {
         };
         let drawn: std::collections::BTreeSet<String> = steps.iter().map(name).collect();
         for expected in [
+            "CrashDatabase",
             "Declare",
             "DeclareAgain",
             "DeclareUnanswered",
@@ -358,11 +427,14 @@ mod tests {
             "DeleteTwice",
             "DeleteUnanswered",
             "ForceDrain",
+            "FailNode",
             "FreezeAgent",
             "HurtPlane",
             "KillAgent",
             "RemoveDirectory",
+            "Retry",
             "Settle",
+            "SpoilLine",
             "TakeOver",
         ] {
             assert!(drawn.contains(expected), "{expected} is not in {drawn:?}");

@@ -69,6 +69,10 @@ impl Soak {
         for slot in 0..self.slots.len() {
             let Some(filling) = self.slots[slot].current.clone() else { continue };
             let resource = listed.remove(&filling.resource);
+            let filling = match &resource {
+                Some(resource) if filling.failed => self.follow(slot, resource).unwrap_or(filling),
+                _ => filling,
+            };
             if filling.wanted == Wanted::Ready {
                 ready.insert(filling.xr_name.clone());
             }
@@ -80,6 +84,12 @@ impl Soak {
             {
                 self.force_drain(slot)?;
                 self.tally.count("forced_at_rest");
+            }
+            if filling.failed
+                && filling.wanted == Wanted::Ready
+                && resource.as_ref().is_some_and(|resource| resource["phase"] == "Failed")
+            {
+                self.retry(slot)?;
             }
             deviations.push(Deviation { slot: Some(slot), text });
         }
@@ -173,6 +183,7 @@ mod tests {
             xr_name: "x".to_owned(),
             wanted,
             agent_hurt: false,
+            failed: false,
         }
     }
 

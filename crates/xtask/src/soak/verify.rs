@@ -34,6 +34,7 @@ impl Soak {
                 }
             }
         }
+        self.verify_retired();
         self.verify_no_other_events();
         self.verify_nodes()?;
         if self.violations.is_empty() {
@@ -42,6 +43,9 @@ impl Soak {
                 let gone = slot.current.take_if(|filling| leaving(filling));
                 for filling in slot.before.drain(..).chain(gone) {
                     self.events.close(&filling.attempt);
+                }
+                for attempt in slot.retired.drain(..) {
+                    self.events.close(&attempt);
                 }
             }
         }
@@ -106,6 +110,26 @@ impl Soak {
             self.violation(None, &text);
         }
         Ok(())
+    }
+
+    /// An attempt that was retried failed, was taken down once, and is over.
+    fn verify_retired(&mut self) {
+        let mut wrong = Vec::new();
+        for (number, slot) in self.slots.iter().enumerate() {
+            for attempt in &slot.retired {
+                let seen = self.events.of(attempt);
+                let once = |kind: &str| seen.iter().filter(|seen| *seen == kind).count() == 1;
+                let in_order = ["Requested", "Failed", "Deleting", "Deleted"].into_iter().all(once)
+                    && seen.first().is_some_and(|first| first == "Requested")
+                    && seen.ends_with(&["Failed", "Deleting", "Deleted"].map(str::to_owned));
+                if !in_order {
+                    wrong.push((number, format!("the retried attempt {attempt} has {seen:?}")));
+                }
+            }
+        }
+        for (slot, text) in wrong {
+            self.violation(Some(slot), &text);
+        }
     }
 
     /// Every event is of something that the model knows.

@@ -13,9 +13,10 @@ use slipway_testkit::process::Signal;
 
 use super::agents;
 use super::http::{self, Answer, Request};
+use super::lines::{Lines, address_in};
 use super::options::{Database, Options};
 use super::plane::{Plane, Settings, State};
-use super::schedule::Hurt;
+use super::schedule::{Hurt, Line, Spoil};
 
 /// The admin key of every control plane of a soak. Loopback only.
 pub(super) const KEY: &str = "slipway_soaksoak_abcdefghijkmnopqrstuvwxyz";
@@ -30,6 +31,8 @@ enum Undo {
     StartPlane(usize),
     ResumePlane(usize),
     ThawAgent(u32),
+    RestoreLine(Line),
+    StartDatabase,
 }
 
 #[derive(Debug)]
@@ -39,9 +42,10 @@ pub(super) struct World {
     undo: Vec<(Instant, Undo)>,
     /// Whose turn it is to be asked.
     turn: usize,
+    lines: Lines,
     // Dropped in this order: databases go before their server.
     _database: Option<TestDatabase>,
-    _server: Option<Postgres>,
+    server: Option<Postgres>,
     folder: tempfile::TempDir,
 }
 
@@ -71,22 +75,29 @@ impl World {
             binary: own_binary,
             // As processes show it in their arguments.
             folder: folder.path().canonicalize()?,
-            database_url: database.as_ref().map(|database| database.url().to_owned()),
             // A hundred heartbeats a second leave two cores room for the rest.
             heartbeat: Duration::from_millis(200)
                 .max(Duration::from_millis(10) * u32::try_from(options.resources).unwrap_or(1)),
         };
+        let ports: Vec<u16> =
+            (0..options.replicas).map(|_| lasting_loopback_port()).collect::<Result<_, _>>()?;
+        let url = database.as_ref().map(TestDatabase::url);
+        let address = url.and_then(address_in).and_then(|address| address.parse().ok());
+        let lines = Lines::new(&ports, address)?;
         let mut planes = Vec::new();
-        for number in 0..options.replicas {
-            planes.push(Plane::new(number, lasting_loopback_port()?, &settings));
+        for (number, port) in ports.into_iter().enumerate() {
+            let url = url.map(|url| lines.database_url(number, url));
+            let public = lines.public_url(number);
+            planes.push(Plane::new(number, port, &settings, url, public));
         }
         let mut world = Self {
             planes,
             settings,
             undo: Vec::new(),
             turn: 0,
+            lines,
             _database: database,
-            _server: server,
+            server,
             folder,
         };
         for plane in 0..world.planes.len() {
@@ -106,7 +117,9 @@ impl World {
         loop {
             self.undo_due(Instant::now())?;
             for plane in &mut self.planes {
-                plane.look()?;
+                if !plane.look()? {
+                    plane.start(&self.settings)?;
+                }
             }
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -120,6 +133,12 @@ impl World {
     pub(super) fn undo_all(&mut self) -> anyhow::Result<()> {
         let far = Instant::now() + Duration::from_secs(86_400);
         self.undo_due(far)?;
+        for plane in &mut self.planes {
+            // Also one that nobody knew to be hurt has to prove that it is well.
+            if plane.state == State::Up {
+                plane.state = State::CutOff;
+            }
+        }
         self.wait_until_up()
     }
 
@@ -130,6 +149,16 @@ impl World {
             match undo {
                 Undo::StartPlane(plane) => self.planes[plane].start(&self.settings)?,
                 Undo::ResumePlane(plane) => self.planes[plane].resume()?,
+                Undo::RestoreLine(line) => {
+                    self.lines.restore(line);
+                    if let Line::Database(plane) = line {
+                        self.planes[plane].reconnect();
+                    }
+                }
+                Undo::StartDatabase => {
+                    self.server.as_mut().context("there is a server")?.start_again()?;
+                    self.planes.iter_mut().for_each(Plane::reconnect);
+                }
                 Undo::ThawAgent(pid) => {
                     // Its id may have been given away since it was frozen.
                     let living = agents::living(&self.root())?;
@@ -144,7 +173,7 @@ impl World {
 
     fn wait_until_up(&mut self) -> anyhow::Result<()> {
         let limit = Instant::now() + START_LIMIT;
-        let is_starting = |plane: &Plane| plane.state == State::Starting;
+        let is_starting = |plane: &Plane| matches!(plane.state, State::Starting | State::CutOff);
         while self.planes.iter().any(is_starting) {
             self.pass(LOOK)?;
             if Instant::now() > limit {
@@ -171,6 +200,34 @@ impl World {
             }
         };
         self.undo.push((Instant::now() + Duration::from_millis(time), undo));
+        Ok(true)
+    }
+
+    /// Spoils a line for a while; false if there is none, or it is spoiled.
+    pub(super) fn spoil(&mut self, line: Line, how: Spoil, time: u64) -> bool {
+        let is_it = |(_, undo): &(Instant, Undo)| matches!(undo, Undo::RestoreLine(other) if *other == line);
+        if self.undo.iter().any(is_it) || !self.lines.spoil(line, how) {
+            return false;
+        }
+        if let Line::Database(plane) = line {
+            self.planes[plane].cut_off();
+        }
+        self.undo.push((Instant::now() + Duration::from_millis(time), Undo::RestoreLine(line)));
+        true
+    }
+
+    /// Ends the database server for a while; false if it is not ours.
+    pub(super) fn crash_database(&mut self, down: u64) -> anyhow::Result<bool> {
+        let is_down = self.undo.iter().any(|(_, undo)| matches!(undo, Undo::StartDatabase));
+        let Some(server) = self.server.as_mut().filter(|server| server.folder().is_some()) else {
+            return Ok(false);
+        };
+        if is_down {
+            return Ok(false);
+        }
+        server.crash()?;
+        self.planes.iter_mut().for_each(Plane::cut_off);
+        self.undo.push((Instant::now() + Duration::from_millis(down), Undo::StartDatabase));
         Ok(true)
     }
 

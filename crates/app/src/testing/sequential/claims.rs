@@ -1,5 +1,6 @@
 //! Claims, leases, fencing, wakes and releases.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use slipway_core::ErrorKind;
@@ -54,6 +55,32 @@ pub(super) async fn a_lane_is_claimed_by_itself(world: &World) {
     assert!(overdue[0].cluster.is_some());
     assert!(world.claim(declared.attempt).await.is_some(), "and is left for those who serve it");
     assert_eq!(world.store.lane_list_overdue().await.expect("an answer"), [], "all is claimed");
+}
+
+pub(super) async fn a_clock_that_went_back_leaves_nothing_lying(world: &World) {
+    const HOUR: Duration = Duration::from_secs(3_600);
+    const JUMP: Duration = Duration::from_secs(2 * 3_600);
+    world.park_all().await;
+    let before = world.store.database_now().await.expect("a time");
+    // As they look after a jump: due in two hours, held for more than two
+    // hours, held by somebody whose time is over, and claimed since.
+    let waiting = declared(world).await;
+    let claimed = world.claim(waiting.attempt).await.expect("it is due");
+    let release = released(claimed, Recheck::After(JUMP));
+    world.store.attempt_release(&[release]).await.expect("a release");
+    let [held, dead, fresh] = [declared(world).await, declared(world).await, declared(world).await];
+    world.claim_with_lease(held.attempt, JUMP + HOUR).await;
+    world.claim_with_lease(dead.attempt, HOUR).await;
+    world.claim_with_lease(fresh.attempt, LEASE).await;
+    let due = async || {
+        let claimed = world.store.attempt_claim("suite", world.lane, 100, LEASE).await;
+        claimed.expect("a claim").into_iter().map(|claimed| claimed.id).collect::<BTreeSet<_>>()
+    };
+    assert_eq!(due().await, BTreeSet::new());
+    let pulled = world.store.schedule_pull_in(JUMP, LEASE).await.expect("an answer");
+    assert!(pulled >= 4, "{pulled}");
+    assert_eq!(due().await, BTreeSet::from([waiting.attempt, dead.attempt]));
+    assert!(world.store.database_now().await.expect("a time") >= before);
 }
 
 pub(super) async fn a_claim_takes_no_more_than_it_was_asked_for(world: &World) {

@@ -3,12 +3,15 @@
 mod aborts;
 mod batches;
 mod claims;
+mod control;
 mod decisions;
 mod declarations;
+mod events;
 mod leaks;
 mod lifecycle;
 mod lists;
 mod proofs;
+mod records;
 mod renewals;
 mod suite;
 mod tasks;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    aborts, batches, claims, decisions, declarations, leaks, lifecycle, lists, proofs, renewals,
-    tasks,
+    aborts, batches, claims, control, decisions, declarations, events, leaks, lifecycle, lists,
+    proofs, records, renewals, tasks,
 };
 use crate::ports::Store;
 use crate::testing::catalog;
@@ -15,6 +15,8 @@ pub async fn conformance(store: Arc<dyn Store>) {
     let world = World::new(store).await;
     lists::the_database_answers_and_knows_its_installation(&world).await;
     lists::a_seed_is_written_once(&world).await;
+    control::a_first_key_is_installed_once_and_a_replacement_is_told_apart(&world).await;
+    control::of_many_first_keys_one_is_installed(&world).await;
     lists::keys_are_found_replaced_and_counted(&world).await;
 
     declarations::a_declaration_is_there_as_it_was_declared(&world).await;
@@ -36,6 +38,7 @@ pub async fn conformance(store: Arc<dyn Store>) {
 
     claims::a_claimed_attempt_is_not_claimed_again(&world).await;
     claims::a_lane_is_claimed_by_itself(&world).await;
+    claims::a_clock_that_went_back_leaves_nothing_lying(&world).await;
     claims::a_claim_takes_no_more_than_it_was_asked_for(&world).await;
     claims::a_lease_that_is_over_is_claimed_anew_and_fences_the_old_one(&world).await;
     claims::a_wake_during_a_claim_makes_it_due_again(&world).await;
@@ -48,6 +51,15 @@ pub async fn conformance(store: Arc<dyn Store>) {
     renewals::a_stale_claim_is_not_renewed(&world).await;
     renewals::a_claim_given_back_is_not_renewed(&world).await;
     renewals::a_wake_outlives_a_renewal(&world).await;
+
+    records::a_record_is_written_whole_and_gives_the_claim_back(&world).await;
+    records::a_record_misses_whatever_it_did_not_see(&world).await;
+    records::a_record_that_misses_takes_no_other_with_it(&world).await;
+    records::nobody_claims_what_is_being_decided(&world).await;
+    control::a_freeze_is_read_back_lifted_and_wakes(&world).await;
+    control::a_beat_counts_and_names_its_replica(&world).await;
+    control::a_witness_ahead_lifts_every_claim(&world).await;
+    control::a_plan_shows_what_is_withheld_and_what_is_unknown(&world).await;
 
     lifecycle::a_resource_walks_to_ready_and_out_again(&world).await;
     lifecycle::a_lost_answer_to_register_is_given_again(&world).await;
@@ -81,4 +93,11 @@ pub async fn conformance(store: Arc<dyn Store>) {
 
     lists::pages_give_each_row_once_and_in_order(&world).await;
     lists::resources_are_filtered(&world).await;
+
+    events::a_subscription_is_opened_once_and_claimed_by_one(&world).await;
+    events::a_late_worker_does_not_move_the_cursor(&world).await;
+    events::a_failure_is_shown_and_waited_out(&world).await;
+    // From here on events are pruned, which those above do not expect.
+    events::pruning_stops_at_subscribers_and_is_remembered(&world).await;
+    events::history_and_audit_of_what_is_there_are_kept(&world).await;
 }

@@ -12,19 +12,21 @@ use std::time::Duration;
 
 use slipway_core::audit::Actor;
 use slipway_core::blocker::BlockerCode;
-use slipway_core::commit::{Commit, Release};
+use slipway_core::commit::{Commit, Recorded, Release};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{DrainId, ProvisionedResourceId};
 use slipway_core::observation::CompositeReport;
 use slipway_core::phase::Action;
-use slipway_core::rules::prepare::{self, Read};
+use slipway_core::rules::control::Mode;
+use slipway_core::rules::prepare;
 use slipway_core::rules::record::{self, Outcome, Pace, Tick};
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_render::local_node;
 
 use super::Engines;
-use super::plan::{Planned, Todo};
+use super::plan::{Decision, Planned, Todo};
 use crate::Context;
+use crate::gate::Gate;
 use crate::ports::store;
 
 /// What all ticks of a batch have in common.
@@ -36,6 +38,10 @@ pub struct Batch<'a> {
     pub actor: &'a Actor,
     /// How long one outside action may take, see [`super::action_deadline`].
     pub action_deadline: Duration,
+    /// Asked right before each outside action whether the mode lets it through.
+    pub gate: &'a Gate,
+    /// The mode as it was when the batch was claimed.
+    pub mode: &'a Mode,
     /// Whether more lease is left on this row than a deadline. Asked before an
     /// intent is recorded, and again right before each outside action.
     pub lease_allows: &'a (dyn Fn(ProvisionedResourceId, Duration) -> bool + Send + Sync),
@@ -79,10 +85,13 @@ impl Batch<'_> {
     ) -> Prepared {
         let (mut planned, mut ended) = (Vec::new(), Vec::new());
         for (snapshot, report) in seen {
-            let kept = snapshot.clone();
-            match isolated(|| Planned::new(self.context, self.engines, snapshot, report)) {
-                Ok(plan) => planned.push(plan),
-                Err(panicked) => ended.push((kept, Ticked::Failed(panicked))),
+            match isolated(|| Decision::on(self.context, self.engines, &snapshot, &report)) {
+                Ok(decision) => {
+                    let mut plan = Planned::new(snapshot, report, decision);
+                    plan.withhold(self.mode);
+                    planned.push(plan);
+                }
+                Err(panicked) => ended.push((snapshot, Ticked::Failed(panicked))),
             }
         }
         (planned, ended)
@@ -102,8 +111,7 @@ impl Batch<'_> {
             match plan.intent() {
                 None => ready.push(plan),
                 Some(intent) => {
-                    let read = plan.read;
-                    intents.insert(plan.snapshot.attempt.id(), (plan, intent, read));
+                    intents.insert(plan.snapshot.attempt.id(), (plan, intent, None));
                 }
             }
         }
@@ -120,17 +128,13 @@ impl Batch<'_> {
                     return Err(unexpected(id));
                 };
                 let carried = plan.report.carried();
+                let lifetimes = self.context.settings.token_lifetimes;
                 let commit = pure(|| {
-                    prepare::prepare(
-                        current,
-                        plan.read,
-                        intent.plan,
-                        carried,
-                        intent.fresh,
-                        self.actor,
-                    )
+                    prepare::fence(current, plan.read)?;
+                    let token = prepare::confirm(current, intent.plan, carried, lifetimes)?;
+                    prepare::prepare(current, plan.read, token, carried, intent.fresh, self.actor)
                 })?;
-                *after = plan.read.after(&commit);
+                *after = Some(current.after(&commit));
                 Ok(commit)
             })
             .await;
@@ -144,12 +148,13 @@ impl Batch<'_> {
         };
         for (id, outcome) in decided {
             let Some((mut plan, _, after)) = intents.remove(&id) else { continue };
-            match outcome {
-                Ok(()) => {
-                    plan.read = after;
+            match (outcome, after) {
+                (Ok(()), Some(after)) => {
+                    plan.prepared(after);
                     ready.push(plan);
                 }
-                Err(error) => ended.push((plan.snapshot, Ticked::of(&error))),
+                (Ok(()), None) => ended.push((plan.snapshot, Ticked::of(&unexpected(id).into()))),
+                (Err(error), _) => ended.push((plan.snapshot, Ticked::of(&error))),
             }
         }
         (ready, ended)
@@ -159,9 +164,9 @@ impl Batch<'_> {
         (self.lease_allows)(snapshot.attempt.id(), self.action_deadline)
     }
 
-    /// Does what one tick asks for outside. `None` if the claim is about to
-    /// end, so that nothing was begun.
-    pub async fn act(&self, planned: &Planned) -> Option<Outcome> {
+    /// Does what one tick asks for outside, and looks at what came of it. `None`
+    /// if the claim is about to end, so that nothing was begun.
+    pub async fn act(&self, planned: &mut Planned) -> Option<Outcome> {
         let snapshot = &planned.snapshot;
         let (code, substrate) = match &planned.todo {
             Todo::Nothing(outcome) => return Some(outcome.clone()),
@@ -186,19 +191,35 @@ impl Batch<'_> {
             }
             Todo::Nothing(_) | Todo::Delete { .. } => None,
         };
+        // Held until the action is over. Before the lease is looked at: this may
+        // ask the database.
+        let _pass = match self.gate.enter(self.context.store.as_ref()).await {
+            Ok(Ok(pass)) => pass,
+            Ok(Err(mode)) => return Some(planned.withheld_by(&mode).unwrap_or(Outcome::Done)),
+            Err(error) => {
+                return Some(held(code, &format!("the mode could not be read: {error}")));
+            }
+        };
         if !self.may_act(snapshot) {
             return None;
         }
         let action = async {
             match (&planned.todo, &rendered) {
-                (Todo::Apply { .. }, Some(rendered)) => substrate.apply(rendered).await,
-                (Todo::Delete { address, uid }, _) => substrate.delete(address, uid).await,
-                _ => Ok(()),
+                (Todo::Apply { .. }, Some(rendered)) => substrate.apply(rendered).await.map(Some),
+                (Todo::Delete { address, uid }, _) => {
+                    substrate.delete(address, uid).await.map(|()| None)
+                }
+                _ => Ok(None),
             }
         };
         let deadline = self.action_deadline;
         Some(match tokio::time::timeout(deadline, action).await {
-            Ok(Ok(())) => Outcome::Done,
+            Ok(Ok(seen)) => {
+                if let Some(report) = seen {
+                    planned.applied(report);
+                }
+                Outcome::Done
+            }
             Ok(Err(error)) => Outcome::Failed { code, message: error.to_string() },
             Err(_) => {
                 let limit = deadline.as_millis();
@@ -213,27 +234,42 @@ impl Batch<'_> {
     pub async fn record(&self, acted: Vec<(Planned, Outcome)>) -> Vec<(ResourceSnapshot, Ticked)> {
         let entropy = &self.context.entropy;
         let (mut ended, mut open) = (Vec::with_capacity(acted.len()), HashMap::new());
-        for (planned, outcome) in acted {
+        let mut records = Vec::with_capacity(acted.len());
+        for (mut planned, outcome) in acted {
+            planned.bring_to_now();
             let (drain_id, jitter) = (DrainId::new(entropy.uuid()), entropy.jitter());
             let acted = Acted { planned, outcome, drain_id, jitter };
+            // What was read is as fresh as the claim. What it leads to is written
+            // if nothing moved since, and asked of the locked rows otherwise.
             let snapshot = &acted.planned.snapshot;
-            // Without a prepare the snapshot is as fresh as the claim, so whether
-            // there is anything to record can be asked of it before a transaction.
-            let fresh = acted.planned.read == Read::of(snapshot);
-            match fresh.then(|| self.commit(&acted, snapshot)).transpose() {
+            match self.commit(&acted, snapshot) {
                 Err(refusal) => {
                     let ticked = Ticked::of(&refusal.into());
                     ended.push((acted.planned.snapshot, ticked));
                 }
-                Ok(commit) => match commit.and_then(|commit| commit.only_release()) {
+                Ok(commit) => match commit.only_release() {
                     Some(release) => {
                         ended.push((acted.planned.snapshot, Ticked::Unchanged(release)));
                     }
                     None => {
-                        open.insert(snapshot.attempt.id(), acted);
+                        let (id, revision) = (snapshot.attempt.id(), acted.planned.read.revision);
+                        records.extend(Recorded::new(id, revision, commit));
+                        open.insert(id, acted);
                     }
                 },
             }
+        }
+        let recorded = match self.context.store.attempt_record(&records).await {
+            Ok(recorded) => recorded,
+            Err(error) => {
+                let failed = |acted: Acted| (acted.planned.snapshot, Ticked::of(&error));
+                ended.extend(open.into_values().map(failed));
+                return ended;
+            }
+        };
+        for id in recorded {
+            let Some(acted) = open.remove(&id) else { continue };
+            ended.push(acted.planned.recorded());
         }
         if open.is_empty() {
             return ended;
@@ -251,14 +287,10 @@ impl Batch<'_> {
         match decided {
             Ok(decided) => ended.extend(decided.into_iter().filter_map(|(id, outcome)| {
                 let planned = open.remove(&id)?.planned;
-                let ticked = match outcome {
-                    Ok(()) => Ticked::Recorded {
-                        action: planned.action,
-                        changed_phase: planned.after != planned.snapshot.attempt.phase(),
-                    },
-                    Err(error) => Ticked::of(&error),
-                };
-                Some((planned.snapshot, ticked))
+                Some(match outcome {
+                    Ok(()) => planned.recorded(),
+                    Err(error) => (planned.snapshot, Ticked::of(&error)),
+                })
             })),
             Err(error) => ended.extend(
                 open.into_values().map(|acted| (acted.planned.snapshot, Ticked::of(&error))),
@@ -281,6 +313,13 @@ impl Batch<'_> {
             jitter: acted.jitter,
         };
         pure(|| record::record(current, &tick, self.actor))
+    }
+}
+
+impl Planned {
+    fn recorded(self) -> (ResourceSnapshot, Ticked) {
+        let changed_phase = self.after != self.snapshot.attempt.phase();
+        (self.snapshot, Ticked::Recorded { action: self.action, changed_phase })
     }
 }
 

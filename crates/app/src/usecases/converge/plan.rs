@@ -2,12 +2,16 @@
 //! written down before it. Reads no clock and does no I/O; ids and secrets
 //! that may be needed are drawn here.
 
+use std::time::Instant;
+
 use slipway_core::blocker::BlockerCode;
 use slipway_core::ids::BootstrapTokenId;
 use slipway_core::node::Node;
 use slipway_core::observation::CompositeReport;
 use slipway_core::phase::{Action, Composite, Observed, Phase, next};
 use slipway_core::rules::absence;
+use slipway_core::rules::control::Mode;
+use slipway_core::rules::drain;
 use slipway_core::rules::prepare::{FreshToken, Read};
 use slipway_core::rules::record::Outcome;
 use slipway_core::secret::Secret;
@@ -30,6 +34,10 @@ pub struct Planned {
     pub(super) after: Phase,
     pub(super) read: Read,
     pub(super) todo: Todo,
+    /// The hash of what we would render, if that can be rendered.
+    desired: Option<String>,
+    /// When the snapshot had been read.
+    read_at: Instant,
 }
 
 /// What a tick does outside.
@@ -56,14 +64,25 @@ pub(super) struct Intent {
     pub(super) fresh: Option<FreshToken>,
 }
 
-impl Planned {
-    pub(super) fn new(
+/// What is to be done about one resource, before it is bound to what it was
+/// decided on.
+#[derive(Debug)]
+pub(super) struct Decision {
+    observed: Observed,
+    action: Action,
+    after: Phase,
+    todo: Todo,
+    desired: Option<String>,
+}
+
+impl Decision {
+    pub(super) fn on(
         context: &Context,
         engines: &Engines,
-        snapshot: ResourceSnapshot,
-        report: CompositeReport,
+        snapshot: &ResourceSnapshot,
+        report: &CompositeReport,
     ) -> Self {
-        let desired = local_node::owned(&snapshot, &engines.node_settings);
+        let desired = local_node::owned(snapshot, &engines.node_settings);
         let desired = desired.map(|owned| owned_hash(&owned)).map_err(|error| error.to_string());
         let observed = Observed {
             composite: report.composite(desired.as_deref().ok()),
@@ -72,25 +91,66 @@ impl Planned {
         let (mut action, after) = next(observed, snapshot.attempt.phase());
         if snapshot.attempt.phase() == Phase::Deleted {
             // `next` asks for nothing there; what should not be there goes all the same.
-            action = absence::action(&snapshot, &report);
+            action = absence::action(snapshot, report);
         }
+        let hash = desired.as_ref().ok().cloned();
         let todo = match action {
             // The drain is a write to our own registry; it happens in the record.
-            Action::DeregisterNode => keep_alive(&snapshot, &report, observed.composite),
+            Action::DeregisterNode => keep_alive(snapshot, report, observed.composite),
             Action::Noop => Todo::Nothing(Outcome::Done),
             Action::Apply => match desired {
-                Ok(_) => apply(context, engines, &snapshot, &report, observed.composite),
+                Ok(_) => apply(context, engines, snapshot, report, observed.composite),
                 // Checked before a token is minted for it.
                 Err(problem) => held(BlockerCode::ParameterValuesInvalid, problem),
             },
-            Action::DeleteSubstrate => match (address(&snapshot), report.live()) {
+            Action::DeleteSubstrate => match (address(snapshot), report.live()) {
                 (Some(address), Some(live)) => Todo::Delete { address, uid: live.uid.clone() },
                 // Only a composite that was seen is deleted, so this is not reached.
                 _ => Todo::Nothing(Outcome::Done),
             },
         };
-        let read = Read::of(&snapshot);
-        Self { snapshot, report, observed, action, after, read, todo }
+        Self { observed, action, after, todo, desired: hash }
+    }
+}
+
+impl Planned {
+    pub(super) fn new(
+        snapshot: ResourceSnapshot,
+        report: CompositeReport,
+        decision: Decision,
+    ) -> Self {
+        let Decision { observed, action, after, todo, desired } = decision;
+        let (read, read_at) = (Read::of(&snapshot), Instant::now());
+        Self { snapshot, report, observed, action, after, read, todo, desired, read_at }
+    }
+
+    /// Goes on from what was read after the intent was recorded.
+    pub(super) fn prepared(&mut self, snapshot: ResourceSnapshot) {
+        self.read = Read::of(&snapshot);
+        self.snapshot = snapshot;
+        self.read_at = Instant::now();
+    }
+
+    /// Decides on what the apply answered, so that a substrate that is ready at
+    /// once needs no second look. One that could not be read afterwards says
+    /// nothing: what was seen before stands.
+    pub(super) fn applied(&mut self, report: CompositeReport) {
+        let composite = report.composite(self.desired.as_deref());
+        if self.action != Action::Apply || composite == Composite::Unknown {
+            return;
+        }
+        self.observed = Observed { composite, node: self.read.node };
+        self.after = next(self.observed, self.snapshot.attempt.phase()).1;
+        self.report = report;
+    }
+
+    /// Brings the snapshot's time to the database's time of now, counted on
+    /// from when it was read. Never ahead of that clock: the count began after
+    /// the reading.
+    pub(super) fn bring_to_now(&mut self) {
+        let looked = Instant::now();
+        self.snapshot.now = self.snapshot.now.plus(looked.duration_since(self.read_at));
+        self.read_at = looked;
     }
 
     pub fn snapshot(&self) -> &ResourceSnapshot {
@@ -100,6 +160,33 @@ impl Planned {
     /// Whether something outside is asked for, and may be slow.
     pub fn acts(&self) -> bool {
         !matches!(self.todo, Todo::Nothing(_))
+    }
+
+    /// What this tick would change, in a word; none if it changes nothing.
+    fn deed(&self) -> Option<&'static str> {
+        match (&self.todo, self.action) {
+            (Todo::Apply { .. }, _) => Some("apply"),
+            (Todo::Delete { .. }, _) => Some("delete"),
+            (Todo::Nothing(_), Action::DeregisterNode) => {
+                let absent = self.observed.composite == Composite::Absent;
+                drain::is_due(&self.snapshot, absent).then_some("drain")
+            }
+            (Todo::Nothing(_), _) => None,
+        }
+    }
+
+    /// What becomes of this tick under a mode that does not act: it observes
+    /// and records, and says what it would do.
+    pub(super) fn withheld_by(&self, mode: &Mode) -> Option<Outcome> {
+        mode.withholds(self.deed()?)
+    }
+
+    /// Before the intent is recorded: a token that nothing will carry must not
+    /// be minted, tick after tick.
+    pub(super) fn withhold(&mut self, mode: &Mode) {
+        if let Some(outcome) = self.withheld_by(mode) {
+            self.todo = Todo::Nothing(outcome);
+        }
     }
 
     pub(super) fn intent(&self) -> Option<Intent> {

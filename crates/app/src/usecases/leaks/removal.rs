@@ -10,6 +10,7 @@ use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{ClusterId, LeakRecordId, ProvisionedResourceId};
 use slipway_core::leak::{Leak, LeakSnapshot};
 use slipway_core::observation::CompositeReport;
+use slipway_core::rules::control::Mode;
 use slipway_core::rules::orphans::{self, Sight};
 use slipway_core::text::Reason;
 
@@ -17,7 +18,7 @@ use super::finder::Finder;
 use crate::Error;
 use crate::ports::leaks::Cluster;
 use crate::ports::substrate::{self, Address};
-use crate::usecases::converge;
+use crate::usecases::{control, converge};
 
 /// Removals that one round continues.
 const REMOVALS: u32 = 100;
@@ -99,6 +100,14 @@ impl Finder {
         let Some(substrate) = self.substrate(cluster) else {
             return Ok(Removed::Failed(format!("this process has no engine {}", cluster.engine)));
         };
+        // Nothing outside is changed meanwhile; the loop goes on when it is over.
+        let mode = store.control_fetch().await?.mode();
+        if mode != Mode::Acting {
+            return Ok(Removed::Failed(format!(
+                "the installation is {}; `slipway status` says until when",
+                control::summary(&mode)
+            )));
+        }
         match tokio::time::timeout(self.deadline(), substrate.delete(&address, uid)).await {
             Ok(Ok(())) => {}
             Ok(Err(error @ substrate::Error::Conflict(_))) => {

@@ -9,9 +9,14 @@
 //! substrate. The [`registry`] holds every point that was ever passed and the
 //! way to it; [`matrix`] runs until each was struck; [`checks`] says after
 //! each run what must be true, partly by the [`journal`] that was kept.
+//!
+//! [`delivery`] does the same for the way of an event from its commit to a
+//! subscriber, through the [`event_store`].
 
 mod catalog;
 mod checks;
+mod delivery;
+mod event_store;
 mod fate;
 mod journal;
 mod leak_store;

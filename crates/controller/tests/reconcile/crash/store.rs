@@ -8,26 +8,31 @@
 //! before them nothing is held, and a fault there is the one after the commit
 //! before. Reads are no passages, nor are heartbeats, which decide nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use slipway_app::ports::control::{
+    ControlRule, ControlStore, Install, Installed, PlanLine, Replica,
+};
 use slipway_app::ports::lanes::OverdueLane;
 use slipway_app::ports::store::{
     ApiKey, Claimed, CorruptRow, Decided, DeclareKey, DeclareRule, Error, Heartbeat, HistoryLine,
-    Page, PositionedEvent, ResourceFilter, ResourceKey, ResourceRule,
+    Page, ResourceFilter, ResourceKey, ResourceRule,
 };
-use slipway_app::ports::{LaneStore, RenewalStore, Store};
+use slipway_app::ports::{DatabaseClock, LaneStore, RecordStore, RenewalStore, Store};
 use slipway_app::seed::Seed;
-use slipway_core::commit::{Commit, Release, Write};
+use slipway_core::audit::Actor;
+use slipway_core::commit::{Commit, Recorded, Release, Write};
 use slipway_core::deletion::Deletion;
 use slipway_core::ids::{
     ClusterId, DeletionId, InstallationId, Lane, NodeId, ProvisionedResourceId, ResourceId,
 };
 use slipway_core::node::Node;
+use slipway_core::rules::control::Control;
 use slipway_core::snapshot::ResourceSnapshot;
-use slipway_core::{ErrorKind, Refusal};
+use slipway_core::{ErrorKind, Refusal, Timestamp};
 
 use super::fate::{Fate, Fault};
 use super::journal::Journal;
@@ -86,7 +91,16 @@ impl FatedStore {
         self.after(&name).await
     }
 
-    async fn after(&self, name: &str) -> Result<(), Error> {
+    pub(super) async fn before(&self, name: &str) -> Result<(), Error> {
+        self.fate.alive().await;
+        match self.fate.meet(format!("{name}/before")) {
+            Some(Fault::Crash) => self.fate.die().await,
+            Some(Fault::Fail | Fault::Twice) => Err(lost()),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) async fn after(&self, name: &str) -> Result<(), Error> {
         if self.fate.survive(format!("{name}/after")).await { Err(lost()) } else { Ok(()) }
     }
 
@@ -113,6 +127,17 @@ impl FatedStore {
 }
 
 #[async_trait]
+impl DatabaseClock for FatedStore {
+    async fn database_now(&self) -> Result<Timestamp, Error> {
+        self.inner.database_now().await
+    }
+
+    async fn schedule_pull_in(&self, jump: Duration, lease: Duration) -> Result<u64, Error> {
+        self.inner.schedule_pull_in(jump, lease).await
+    }
+}
+
+#[async_trait]
 impl LaneStore for FatedStore {
     async fn lane_list_overdue(&self) -> Result<Vec<OverdueLane>, Error> {
         self.fate.alive().await;
@@ -130,6 +155,35 @@ impl RenewalStore for FatedStore {
     ) -> Result<Vec<ProvisionedResourceId>, Error> {
         self.fate.alive().await;
         self.inner.attempt_renew(worker, claims, self.lease).await
+    }
+}
+
+#[async_trait]
+impl RecordStore for FatedStore {
+    async fn attempt_record(
+        &self,
+        records: &[Recorded],
+    ) -> Result<HashSet<ProvisionedResourceId>, Error> {
+        self.fate.alive().await;
+        // What misses its condition is decided under lock, and met there.
+        let names: BTreeSet<_> = records.iter().map(|r| names::of_commit(r.commit())).collect();
+        for name in &names {
+            match self.fate.meet(format!("{name}/before")) {
+                Some(Fault::Crash) => self.fate.die().await,
+                Some(Fault::Fail | Fault::Twice) => return Err(lost()),
+                None => {}
+            }
+        }
+        let recorded = self.inner.attempt_record(records).await?;
+        let done = || records.iter().filter(|record| recorded.contains(&record.attempt()));
+        for record in done() {
+            self.note(record.commit());
+        }
+        let names: BTreeSet<_> = done().map(|record| names::of_commit(record.commit())).collect();
+        for name in names {
+            self.after(&name).await?;
+        }
+        Ok(recorded)
     }
 }
 
@@ -266,15 +320,6 @@ impl Store for FatedStore {
         Ok(count)
     }
 
-    async fn outbox_relay(&self, limit: u32) -> Result<u64, Error> {
-        self.fate.alive().await;
-        let count = self.inner.outbox_relay(limit).await?;
-        if count > 0 {
-            self.after("commit:relay").await?;
-        }
-        Ok(count)
-    }
-
     async fn ping(&self) -> Result<(), Error> {
         self.fate.alive().await;
         self.inner.ping().await
@@ -347,11 +392,6 @@ impl Store for FatedStore {
         self.inner.deletion_list(page).await
     }
 
-    async fn event_list(&self, page: Page<i64>) -> Result<Vec<PositionedEvent>, Error> {
-        self.fate.alive().await;
-        self.inner.event_list(page).await
-    }
-
     async fn api_key_find(&self, short: &str) -> Result<Option<ApiKey>, Error> {
         self.fate.alive().await;
         self.inner.api_key_find(short).await
@@ -365,5 +405,44 @@ impl Store for FatedStore {
     async fn api_key_count(&self) -> Result<u64, Error> {
         self.fate.alive().await;
         self.inner.api_key_count().await
+    }
+}
+
+/// The mode does not change in these tests, so its commits are no passages.
+#[async_trait]
+impl ControlStore for FatedStore {
+    async fn control_fetch(&self) -> Result<Control, Error> {
+        self.fate.alive().await;
+        self.inner.control_fetch().await
+    }
+
+    async fn control_decide(&self, rule: &mut ControlRule<'_>) -> Result<(), Error> {
+        self.fate.alive().await;
+        self.inner.control_decide(rule).await
+    }
+
+    async fn replica_list(&self) -> Result<Vec<Replica>, Error> {
+        self.fate.alive().await;
+        self.inner.replica_list().await
+    }
+
+    async fn plan_list(&self, page: Page<ProvisionedResourceId>) -> Result<Vec<PlanLine>, Error> {
+        self.fate.alive().await;
+        self.inner.plan_list(page).await
+    }
+
+    async fn plan_open(&self) -> Result<u64, Error> {
+        self.fate.alive().await;
+        self.inner.plan_open().await
+    }
+
+    async fn api_key_install(
+        &self,
+        key: &ApiKey,
+        when: Install,
+        actor: &Actor,
+    ) -> Result<Installed, Error> {
+        self.fate.alive().await;
+        self.inner.api_key_install(key, when, actor).await
     }
 }

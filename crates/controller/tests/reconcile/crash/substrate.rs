@@ -102,7 +102,7 @@ impl Substrate for FatedSubstrate {
         self.inner.observe(addresses).await
     }
 
-    async fn apply(&self, composite: &RenderedComposite) -> Result<(), Error> {
+    async fn apply(&self, composite: &RenderedComposite) -> Result<CompositeReport, Error> {
         self.fate.alive().await;
         if let Some(interference) = self.interference.take() {
             interference.await;
@@ -110,7 +110,7 @@ impl Substrate for FatedSubstrate {
         let created = self.inner.object(composite.name()).is_none();
         let name = if created { "action:create" } else { "action:update" };
         let twice = self.before(name).await?;
-        {
+        let seen = {
             let attempt = attempt_of(composite);
             let claim = composite.claim_token();
             let _acting = self.journal.act(self.fate.life, attempt, name, Some(claim));
@@ -121,12 +121,11 @@ impl Substrate for FatedSubstrate {
             if let Some(token) = document.as_ref().and_then(bootstrap_token_in) {
                 self.journal.injected(token);
             }
-            self.inner.apply(composite).await?;
-            if twice {
-                self.inner.apply(composite).await?;
-            }
-        }
-        self.after(name).await
+            let seen = self.inner.apply(composite).await?;
+            if twice { self.inner.apply(composite).await? } else { seen }
+        };
+        self.after(name).await?;
+        Ok(seen)
     }
 
     async fn delete(&self, address: &Address, uid: &str) -> Result<(), Error> {

@@ -60,7 +60,8 @@ fn crossing_into_ready_announces_it_once() {
     assert_eq!(commit.events.len(), 1);
     assert_eq!(commit.events[0].event_type, EventType::Ready);
     assert_eq!(commit.events[0].revision, snapshot.attempt.revision().next());
-    assert_eq!(release(&commit).recheck, Recheck::Now);
+    let sweep = Recheck::After(Duration::from_secs(30));
+    assert_eq!(release(&commit).recheck, sweep, "nothing is left to be done in Ready");
 
     let mut ready = mk_snapshot(Phase::Ready);
     ready.node = Some(mk_node());

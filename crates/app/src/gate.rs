@@ -1,0 +1,138 @@
+//! The gate before every outside action: what this process knows of the mode,
+//! and which actions are under way under which mode.
+//!
+//! *Guarantees:* an action starts only under a mode that was read from the
+//! database no longer than [`Gate::FRESH`] ago, by a clock that goes on while
+//! the process is stopped. So once a freeze was answered, no action starts
+//! later than that; and one that started before ends within its own deadline.
+//! [`Gate::acknowledged`] tells when that is over in this process, for
+//! whoever waits until nothing moves.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use slipway_core::ids::Revision;
+use slipway_core::rules::control::{Control, Mode};
+
+use crate::ports::Store;
+use crate::ports::store::Error;
+
+/// A mode and the revision that it has in the database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stance {
+    pub revision: Revision,
+    pub mode: Mode,
+}
+
+impl From<&Control> for Stance {
+    fn from(control: &Control) -> Self {
+        Self { revision: control.revision, mode: control.mode() }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Gate {
+    inner: Mutex<Inner>,
+    /// Held while the mode is read: of many actions that need it at once, one
+    /// asks the database.
+    reading: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// When the read began, and what it answered.
+    known: Option<(Instant, Stance)>,
+    under_way: BTreeMap<Revision, usize>,
+}
+
+impl Gate {
+    /// Short enough that a freeze takes hold before a person has read the
+    /// answer, long enough that a busy loop reads one small row a second.
+    pub const FRESH: Duration = Duration::from_secs(1);
+
+    /// Reads the mode now.
+    pub async fn read(&self, store: &dyn Store) -> Result<Stance, Error> {
+        let asked_at = Instant::now();
+        let stance = Stance::from(&store.control_fetch().await?);
+        self.learn(asked_at, stance.clone());
+        Ok(stance)
+    }
+
+    /// The mode, read no longer than [`Self::FRESH`] ago.
+    async fn fresh(&self, store: &dyn Store) -> Result<Stance, Error> {
+        if let Some(stance) = self.remembered() {
+            return Ok(stance);
+        }
+        let _reading = self.reading.lock().await;
+        match self.remembered() {
+            Some(stance) => Ok(stance),
+            None => self.read(store).await,
+        }
+    }
+
+    fn remembered(&self) -> Option<Stance> {
+        let inner = self.lock();
+        let (at, stance) = inner.known.as_ref()?;
+        (at.elapsed() < Self::FRESH).then(|| stance.clone())
+    }
+
+    /// A read that began earlier than the last one tells nothing new.
+    fn learn(&self, asked_at: Instant, stance: Stance) {
+        let mut inner = self.lock();
+        if inner.known.as_ref().is_none_or(|(at, _)| *at <= asked_at) {
+            inner.known = Some((asked_at, stance));
+        }
+    }
+
+    /// Lets an action through, or answers the mode that does not. The action is
+    /// under way for as long as the pass lives.
+    pub async fn enter(&self, store: &dyn Store) -> Result<Result<Pass<'_>, Mode>, Error> {
+        let stance = self.fresh(store).await?;
+        if stance.mode != Mode::Acting {
+            return Ok(Err(stance.mode));
+        }
+        let mut inner = self.lock();
+        // What was learnt between the read and here counts.
+        if let Some((_, known)) = inner.known.as_ref()
+            && known.mode != Mode::Acting
+        {
+            return Ok(Err(known.mode.clone()));
+        }
+        *inner.under_way.entry(stance.revision).or_default() += 1;
+        Ok(Ok(Pass { gate: self, revision: stance.revision }))
+    }
+
+    /// The newest mode that everything this process does obeys: no action that
+    /// began under an older one is under way, and none will begin.
+    pub fn acknowledged(&self) -> Option<Revision> {
+        let inner = self.lock();
+        let known = inner.known.as_ref().map(|(_, stance)| stance.revision)?;
+        Some(inner.under_way.keys().next().map_or(known, |oldest| known.min(*oldest)))
+    }
+
+    /// Nothing is left half done by a panic in between.
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An action under way.
+#[derive(Debug)]
+pub struct Pass<'a> {
+    gate: &'a Gate,
+    revision: Revision,
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.gate.lock();
+        if let Some(count) = inner.under_way.get_mut(&self.revision) {
+            *count -= 1;
+            if *count == 0 {
+                inner.under_way.remove(&self.revision);
+            }
+        }
+    }
+}

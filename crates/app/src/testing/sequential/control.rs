@@ -1,0 +1,255 @@
+//! The mode, the beat, what a restore does to claims, the plan, and keys that
+//! are installed.
+
+use std::time::Duration;
+
+use slipway_core::audit::Actor;
+use slipway_core::blocker::{Blocker, BlockerCode};
+use slipway_core::commit::{Commit, Recheck, Write};
+use slipway_core::ids::{ApiKeyId, ProvisionedResourceId, Revision};
+use slipway_core::rules::control::{self, Control, Mode, Sighting};
+use slipway_core::text::Reason;
+use slipway_core::{ErrorKind, Phase, Refusal};
+
+use crate::ports::control::{Install, Installed};
+use crate::ports::store::{ApiKey, Error, Page, ResourceKey};
+use crate::testing::worker::{LEASE, released};
+use crate::testing::world::{World, refused};
+
+fn actor() -> Actor {
+    Actor::new("suite")
+}
+
+fn why() -> Reason {
+    Reason::parse("the suite").expect("a valid reason")
+}
+
+async fn fetch(world: &World) -> Control {
+    world.store.control_fetch().await.expect("the mode is read")
+}
+
+async fn beat(world: &World, worker: &str, witness: Option<i64>) -> Control {
+    let mut sighting = Sighting {
+        worker: worker.to_owned(),
+        lease: Duration::from_secs(30),
+        acknowledged: Revision(0),
+    };
+    world
+        .store
+        .control_decide(&mut |control| {
+            sighting.acknowledged = control.revision;
+            Ok(Some(control::beat(control, witness, sighting.clone(), &actor())))
+        })
+        .await
+        .expect("a beat");
+    fetch(world).await
+}
+
+async fn freeze(world: &World, length: Duration) -> Result<(), Error> {
+    world
+        .store
+        .control_decide(&mut |control| control::freeze(control, length, &why(), &actor()).map(Some))
+        .await
+}
+
+async fn unfreeze(world: &World) -> Result<(), Error> {
+    world
+        .store
+        .control_decide(&mut |control| control::unfreeze(control, &why(), &actor()).map(Some))
+        .await
+}
+
+async fn resume(world: &World) -> Result<(), Error> {
+    world
+        .store
+        .control_decide(&mut |control| control::resume(control, &why(), &actor()).map(Some))
+        .await
+}
+
+pub(super) async fn a_freeze_is_read_back_lifted_and_wakes(world: &World) {
+    let before = fetch(world).await;
+    assert_eq!(before.mode(), Mode::Acting);
+    assert_eq!(before.installation, world.store.installation().await.expect("an id"));
+    world.store.control_decide(&mut |_| Ok(None)).await.expect("nothing decided");
+    assert_eq!(fetch(world).await.revision, before.revision, "nothing was written");
+
+    let declared = world.declare(&world.handle()).await.expect("a declaration");
+    let claimed = world.claim(declared.attempt).await.expect("a fresh attempt is due");
+    world.store.attempt_release(&[released(claimed, Recheck::Never)]).await.expect("a release");
+    freeze(world, Duration::from_secs(60)).await.expect("a freeze");
+    let frozen = fetch(world).await;
+    let Mode::Frozen(found) = frozen.mode() else { panic!("not frozen: {frozen:?}") };
+    assert_eq!((found.by.as_str(), found.reason.as_str()), ("suite", "the suite"));
+    assert_eq!(found.until.since(found.since), Duration::from_secs(60));
+    assert_eq!(frozen.revision, before.revision.next());
+    assert!(world.claim(declared.attempt).await.is_some(), "a change of mode wakes");
+
+    unfreeze(world).await.expect("it is lifted");
+    assert_eq!(fetch(world).await.mode(), Mode::Acting);
+    assert_eq!(refused(unfreeze(world).await), ErrorKind::NothingToLift);
+    let mut failing = |_: &Control| Err(Refusal::new(ErrorKind::Internal, "no"));
+    assert_eq!(refused(world.store.control_decide(&mut failing).await), ErrorKind::Internal);
+}
+
+pub(super) async fn a_beat_counts_and_names_its_replica(world: &World) {
+    let before = fetch(world).await;
+    let after = beat(world, "replica-a", Some(before.beat)).await;
+    assert_eq!((after.beat, after.revision), (before.beat + 1, before.revision));
+    beat(world, "replica-b", None).await;
+    let again = beat(world, "replica-a", Some(after.beat)).await;
+    assert_eq!(again.beat, after.beat + 2);
+    let replicas = world.store.replica_list().await.expect("a list");
+    let names: Vec<_> = replicas.iter().map(|replica| replica.worker.as_str()).collect();
+    assert_eq!(names, ["replica-a", "replica-b"]);
+    assert!(replicas.iter().all(|replica| replica.acknowledged == before.revision));
+    assert_eq!(replicas[0].lease, Duration::from_secs(30));
+    assert!(replicas[0].seen_at >= replicas[1].seen_at, "the second beat moved it");
+}
+
+/// A restore: everything observes only, claims are ended and fenced, and new
+/// ones are above anything that was ever given.
+pub(super) async fn a_witness_ahead_lifts_every_claim(world: &World) {
+    let declared = world.declare(&world.handle()).await.expect("a declaration");
+    let held = world.claim(declared.attempt).await.expect("a fresh attempt is due");
+    let before = fetch(world).await;
+    let after = beat(world, "replica-a", Some(before.beat + 1_000)).await;
+    assert_eq!(after.beat, before.beat + 1_001);
+    assert!(matches!(after.mode(), Mode::Observing(_)), "{after:?}");
+
+    assert_eq!(refused(world.tick(held).await), ErrorKind::ClaimLost);
+    let anew = world.claim(declared.attempt).await.expect("its claim was ended, so it is due");
+    assert!(anew.claim_token.0 > (before.beat + 1_000) << 24, "{anew:?}");
+    world.tick(anew).await.expect("the new holder commits");
+
+    let later = beat(world, "replica-a", Some(after.beat)).await;
+    assert_eq!(later.revision, after.revision, "a restore is detected once");
+    resume(world).await.expect("resumed");
+    assert_eq!(fetch(world).await.mode(), Mode::Acting);
+    assert_eq!(refused(resume(world).await), ErrorKind::NothingToLift);
+}
+
+pub(super) async fn a_plan_shows_what_is_withheld_and_what_is_unknown(world: &World) {
+    // Ids rise, so that this is a cursor behind everything before.
+    let start = ProvisionedResourceId::new(world.uuid());
+    let mut expected = Vec::new();
+    for (codes, action) in [
+        (vec![(BlockerCode::ObserveOnly, Some("apply"))], Some("apply")),
+        (
+            vec![(BlockerCode::Frozen, Some("delete")), (BlockerCode::SubstrateUnknown, None)],
+            Some("delete"),
+        ),
+        (vec![(BlockerCode::SubstrateUnknown, None)], None),
+        (vec![(BlockerCode::ApplyFailed, None)], Some("not in the plan")),
+    ] {
+        let handle = world.handle();
+        let declared = world.declare(&handle).await.expect("a declaration");
+        world
+            .store
+            .decide(ResourceKey::Attempt(declared.attempt), &mut |snapshot| {
+                let blockers = codes.iter().map(|(code, action)| Blocker {
+                    code: *code,
+                    message: "because".to_owned(),
+                    since: snapshot.now,
+                    evidence: action.map_or(
+                        serde_json::Value::Null,
+                        |action| serde_json::json!({ "action": action }),
+                    ),
+                    next_retry_at: None,
+                });
+                let write = Write::BlockersReplace(declared.attempt, blockers.collect());
+                Ok(Commit { writes: vec![write], ..Commit::default() })
+            })
+            .await
+            .expect("blockers");
+        if action != Some("not in the plan") {
+            expected.push((declared.attempt, handle, action.map(str::to_owned)));
+        }
+    }
+    let mut listed: Vec<(ProvisionedResourceId, String, Option<String>)> = Vec::new();
+    loop {
+        let after = Some(listed.last().map_or(start, |(attempt, ..)| *attempt));
+        let page = world.store.plan_list(Page { after, limit: 1 }).await.expect("a page");
+        let Some(line) = page.into_iter().next() else { break };
+        assert_eq!(
+            (line.project.as_str(), line.phase.as_str()),
+            ("default", Phase::Pending.as_str())
+        );
+        listed.push((line.provisioned_resource_id, line.handle, line.action));
+    }
+    assert_eq!(listed, expected);
+    assert!(world.store.plan_open().await.expect("a count") >= 4, "they are due");
+    world.store.attempt_claim("suite", world.lane, 1_000, LEASE).await.expect("a claim");
+    assert!(world.store.plan_open().await.expect("a count") >= 4, "claimed is not looked at yet");
+}
+
+pub(super) async fn a_first_key_is_installed_once_and_a_replacement_is_told_apart(world: &World) {
+    let key = |name: &str, short: &str| ApiKey {
+        id: ApiKeyId::new(world.uuid()),
+        name: name.to_owned(),
+        short: short.to_owned(),
+        hash: world.hash(),
+        role: "admin".to_owned(),
+        expires_at: None,
+        revoked_at: None,
+    };
+    let install = async |key: &ApiKey, when| {
+        world.store.api_key_install(key, when, &actor()).await.expect("an answer")
+    };
+    let first = key("first", "ffffffff");
+    assert_eq!(install(&first, Install::First).await, Installed::Inserted);
+    assert_eq!(install(&key("other", "gggggggg"), Install::First).await, Installed::Occupied);
+    assert_eq!(world.store.api_key_find("gggggggg").await.expect("an answer"), None);
+    assert_eq!(install(&first, Install::Replace).await, Installed::Unchanged);
+    let second = key("first", "hhhhhhhh");
+    assert_eq!(install(&second, Install::Replace).await, Installed::Replaced);
+    assert_eq!(world.store.api_key_find("ffffffff").await.expect("an answer"), None);
+    let revoked = ApiKey { revoked_at: Some(second_moment()), ..key("first", "iiiiiiii") };
+    install(&revoked, Install::Replace).await;
+    assert_eq!(
+        install(&key("first", "jjjjjjjj"), Install::First).await,
+        Installed::Replaced,
+        "none can be used"
+    );
+    let revoked = ApiKey { revoked_at: Some(second_moment()), ..key("first", "kkkkkkkk") };
+    assert_eq!(install(&revoked, Install::Replace).await, Installed::Replaced);
+}
+
+fn second_moment() -> slipway_core::Timestamp {
+    slipway_core::Timestamp::from_micros(2)
+}
+
+/// Replicas that start together on an empty database: one key, whoever wins.
+pub(super) async fn of_many_first_keys_one_is_installed(world: &World) {
+    for _ in 0..20 {
+        let mut starts = tokio::task::JoinSet::new();
+        for _ in 0..4 {
+            let store = std::sync::Arc::clone(&world.store);
+            let short: String = world.uuid().simple().to_string().chars().rev().take(8).collect();
+            let key = ApiKey {
+                id: ApiKeyId::new(world.uuid()),
+                name: "raced".to_owned(),
+                short,
+                hash: world.hash(),
+                role: "admin".to_owned(),
+                expires_at: None,
+                revoked_at: None,
+            };
+            starts.spawn(async move {
+                let installed = store.api_key_install(&key, Install::First, &actor()).await;
+                (installed.expect("an answer"), key)
+            });
+        }
+        let mut winner = None;
+        while let Some(started) = starts.join_next().await {
+            let (installed, key) = started.expect("no panic");
+            if installed != Installed::Occupied {
+                assert!(winner.replace(key).is_none(), "two believe that theirs is the first");
+            }
+        }
+        let winner = winner.expect("one is installed");
+        let found = world.store.api_key_find(&winner.short).await.expect("an answer");
+        assert_eq!(found.as_ref(), Some(&winner), "the shown key is the one that works");
+        let revoked = ApiKey { revoked_at: Some(second_moment()), ..winner };
+        world.store.api_key_put(&revoked).await.expect("room for the next round");
+    }
+}

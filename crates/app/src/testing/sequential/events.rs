@@ -1,0 +1,168 @@
+//! Subscriptions and retention.
+
+use std::time::Duration;
+
+use slipway_core::audit::Actor;
+use slipway_core::ids::{AuditEntryId, SubscriptionId};
+use slipway_core::{ErrorKind, Phase};
+
+use crate::ports::store::Page;
+use crate::ports::subscriptions::{ClaimedSubscription, Delivered, Subscription};
+use crate::testing::world::{World, refused};
+
+const LEASE: Duration = Duration::from_secs(30);
+const MONTH: Duration = Duration::from_secs(30 * 86_400);
+
+async fn open(world: &World, name: &str) {
+    let id = SubscriptionId::new(world.uuid());
+    world.store.subscription_open(id, name).await.expect("a subscription");
+}
+
+async fn claim(world: &World, name: &str, worker: &str) -> Option<ClaimedSubscription> {
+    world.store.subscription_claim(name, worker, LEASE).await.expect("an answer")
+}
+
+async fn find(world: &World, name: &str) -> Subscription {
+    let found = world.store.subscription_list().await.expect("a list");
+    found.into_iter().find(|found| found.name == name).expect("the subscription")
+}
+
+async fn remove(world: &World, name: &str) -> bool {
+    let audit = AuditEntryId::new(world.uuid());
+    world.store.subscription_remove(name, audit, &Actor::new("key:suite")).await.expect("an answer")
+}
+
+/// Something to deliver.
+async fn announce(world: &World) -> i64 {
+    world.declare(&world.handle()).await.expect("a declaration");
+    world.relay_all(world.store.event_span().await.expect("a span").last).await;
+    world.store.event_span().await.expect("a span").last
+}
+
+pub(super) async fn a_subscription_is_opened_once_and_claimed_by_one(world: &World) {
+    open(world, "one").await;
+    let first = find(world, "one").await;
+    assert_eq!((first.position, first.failures, first.claimed_by), (0, 0, None));
+    open(world, "one").await;
+    assert_eq!(find(world, "one").await.id, first.id, "a second start opens nothing");
+    let last = announce(world).await;
+    assert_eq!(world.store.subscription_due().await.expect("names"), ["one"]);
+
+    let claimed = claim(world, "one", "a").await.expect("it is due");
+    assert_eq!((claimed.position, claimed.name.as_str()), (0, "one"));
+    assert_eq!(claim(world, "one", "b").await, None, "one has it");
+    assert_eq!(world.store.subscription_due().await.expect("names"), [""; 0]);
+    assert_eq!(find(world, "one").await.claimed_by.as_deref(), Some("a"));
+    world.store.subscription_advance(&claimed, last).await.expect("the cursor moves");
+    world.store.subscription_release(&claimed, &Delivered::Well).await.expect("a release");
+    let had = find(world, "one").await;
+    assert_eq!((had.position, had.last_position, had.claimed_by), (last, last, None));
+    assert!(had.delivered_at.is_some());
+    assert_eq!(claim(world, "one", "b").await, None, "there is nothing to deliver");
+    announce(world).await;
+    assert!(claim(world, "one", "b").await.is_some(), "and now there is");
+    assert_eq!(world.store.subscription_reclaim("b").await.expect("a count"), 1);
+    assert!(claim(world, "one", "b").await.is_some(), "what a dead worker held is free");
+    assert!(remove(world, "one").await);
+    assert!(!remove(world, "one").await);
+}
+
+pub(super) async fn a_late_worker_does_not_move_the_cursor(world: &World) {
+    open(world, "late").await;
+    announce(world).await;
+    let store = &world.store;
+    let late = store.subscription_claim("late", "a", Duration::ZERO).await.expect("an answer");
+    let late = late.expect("it is due");
+    let next = claim(world, "late", "b").await.expect("the lease is over");
+    assert!(next.claim_token > late.claim_token);
+    assert_eq!(refused(store.subscription_advance(&late, 1).await), ErrorKind::ClaimLost);
+    let failed = Delivered::Failed { error: "late".to_owned(), retry_after: MONTH };
+    store.subscription_release(&late, &failed).await.expect("no error");
+    let found = find(world, "late").await;
+    assert_eq!((found.position, found.claimed_by.as_deref()), (0, Some("b")));
+    assert_eq!((found.failures, found.last_error), (0, None));
+    store.subscription_advance(&next, 1).await.expect("the holder moves it");
+    assert_eq!(
+        refused(store.subscription_advance(&next, 0).await),
+        ErrorKind::ClaimLost,
+        "never back"
+    );
+    assert!(remove(world, "late").await);
+}
+
+pub(super) async fn a_failure_is_shown_and_waited_out(world: &World) {
+    open(world, "failing").await;
+    announce(world).await;
+    for failures in 1..=2 {
+        let claimed = claim(world, "failing", "a").await.expect("it is due");
+        assert_eq!(claimed.failures, failures - 1);
+        let retry_after = if failures == 1 { Duration::ZERO } else { LEASE };
+        let failed = Delivered::Failed { error: format!("no {failures}"), retry_after };
+        world.store.subscription_release(&claimed, &failed).await.expect("a release");
+        let found = find(world, "failing").await;
+        assert_eq!((found.failures, found.last_error), (failures, Some(format!("no {failures}"))));
+    }
+    assert_eq!(claim(world, "failing", "a").await, None, "not before its time");
+    assert!(remove(world, "failing").await);
+}
+
+pub(super) async fn pruning_stops_at_subscribers_and_is_remembered(world: &World) {
+    let store = &world.store;
+    let last = announce(world).await;
+    let span = store.event_span().await.expect("a span");
+    assert_eq!((span.pruned, span.last), (0, last));
+    assert_eq!(store.event_prune(MONTH, 1_000).await.expect("a count"), 0, "all is young");
+
+    open(world, "slow").await;
+    let claimed = claim(world, "slow", "a").await.expect("it is due");
+    assert_eq!(store.event_prune(Duration::ZERO, 1_000).await.expect("a count"), 0);
+    store.subscription_advance(&claimed, 3).await.expect("the cursor moves");
+    assert_eq!(store.event_prune(Duration::ZERO, 2).await.expect("a count"), 2, "in batches");
+    assert_eq!(store.event_prune(Duration::ZERO, 1_000).await.expect("a count"), 1);
+    assert_eq!(store.event_prune(Duration::ZERO, 1_000).await.expect("a count"), 0);
+    assert_eq!(store.event_span().await.expect("a span").pruned, 3);
+    let page = Page { after: None, limit: 1 };
+    assert_eq!(store.event_list(page).await.expect("a list")[0].position, 4);
+
+    assert!(remove(world, "slow").await);
+    assert!(store.event_prune(Duration::ZERO, 100_000).await.expect("a count") > 0);
+    let span = store.event_span().await.expect("a span");
+    assert_eq!((span.pruned, span.last), (last, last), "known although nothing is left");
+    open(world, "new").await;
+    assert_eq!(find(world, "new").await.position, last, "it begins with what is left");
+    assert!(remove(world, "new").await);
+    let next = announce(world).await;
+    assert_eq!(next, last + 1, "positions go on where they were");
+}
+
+pub(super) async fn history_and_audit_of_what_is_there_are_kept(world: &World) {
+    let store = &world.store;
+    let there = world.declare(&world.handle()).await.expect("a declaration");
+    let gone = world.declare(&world.handle()).await.expect("a declaration");
+    world.delete(gone.resource).await.expect("a deletion");
+    world.drive(gone.attempt, Phase::Deleted).await;
+    let audit = async |keep| {
+        let (mut removed, mut after) = (0, None);
+        loop {
+            let step = store.audit_prune(keep, after, 7).await.expect("a step");
+            removed += step.removed;
+            if step.next.is_none() {
+                return removed;
+            }
+            after = step.next;
+        }
+    };
+    assert_eq!(
+        (store.history_prune(MONTH, 1_000).await.expect("a count"), audit(MONTH).await),
+        (0, 0)
+    );
+    while store.history_prune(Duration::ZERO, 2).await.expect("a count") > 0 {}
+    assert!(store.history_list(gone.attempt).await.expect("a history").is_empty());
+    assert!(!store.history_list(there.attempt).await.expect("a history").is_empty());
+    assert!(audit(Duration::ZERO).await > 0);
+    assert_eq!(audit(Duration::ZERO).await, 0, "the rest is about what is there");
+    world.delete(there.resource).await.expect("a deletion");
+    world.drive(there.attempt, Phase::Deleted).await;
+    assert!(audit(Duration::ZERO).await >= 2, "its declaration is among them");
+    assert!(store.history_prune(Duration::ZERO, 1_000).await.expect("a count") > 0);
+}

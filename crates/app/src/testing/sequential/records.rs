@@ -1,0 +1,145 @@
+//! Records without a lock: written whole where nothing moved, and not at all
+//! where anything did that the tick was decided on.
+
+use slipway_core::Phase;
+use slipway_core::commit::{Commit, Recheck, Recorded};
+use slipway_core::ids::Revision;
+
+use crate::ports::store::{Claimed, Page, ResourceKey};
+use crate::testing::worker::released;
+use crate::testing::world::{Declared, World};
+
+/// A resource with its node, about to become Ready: the record of its tick.
+async fn about_to_be_ready(world: &World) -> (Declared, Claimed, Recorded) {
+    let declared = world.enrolling().await;
+    let token = world.token(declared.attempt).await;
+    world.enrol(token, world.public_key()).await.expect("an enrolment");
+    let claimed = world.claim_now(declared.attempt).await;
+    let record = world.record_of(claimed).await;
+    (declared, claimed, record)
+}
+
+async fn is_written(world: &World, record: &Recorded) -> bool {
+    let written = world.store.attempt_record(std::slice::from_ref(record)).await;
+    written.expect("an answer").contains(&record.attempt())
+}
+
+/// Asserts that the record misses, and that nothing of it was written.
+async fn misses(world: &World, record: &Recorded, why: &str) {
+    let lines = world.store.history_list(record.attempt()).await.expect("a history");
+    let phase = world.snapshot(record.attempt()).await.attempt.phase();
+    assert!(!is_written(world, record).await, "written although {why}");
+    let after = world.store.history_list(record.attempt()).await.expect("a history");
+    assert_eq!(after, lines, "{why}");
+    assert_eq!(world.snapshot(record.attempt()).await.attempt.phase(), phase, "{why}");
+}
+
+pub(super) async fn a_record_is_written_whole_and_gives_the_claim_back(world: &World) {
+    let nothing = world.store.attempt_record(&[]).await.expect("an answer");
+    assert!(nothing.is_empty());
+    let (declared, claimed, record) = about_to_be_ready(world).await;
+    let before = world.snapshot(declared.attempt).await;
+    let lines = world.store.history_list(declared.attempt).await.expect("a history").len();
+    while world.store.outbox_relay(1_000).await.expect("a relay") > 0 {}
+    let page = Page { after: None, limit: 100_000 };
+    let events = world.store.event_list(page).await.expect("events").len();
+
+    assert!(is_written(world, &record).await);
+    let ready = world.snapshot(declared.attempt).await;
+    assert_eq!(ready.attempt.phase(), Phase::Ready);
+    assert_eq!(ready.attempt.revision(), before.attempt.revision().next());
+    assert!(ready.observed.is_some());
+    assert!(ready.due_at.is_some_and(|due| due > ready.now), "settled until the next sweep");
+    let history = world.store.history_list(declared.attempt).await.expect("a history");
+    assert_eq!(history.len(), lines + 1);
+    assert_eq!(history.last().map(|line| line.to.as_str()), Some("Ready"));
+    world.store.outbox_relay(1_000).await.expect("a relay");
+    let said = world.store.event_list(page).await.expect("events");
+    assert_eq!(said.len(), events + 1);
+    assert_eq!(said.last().map(|event| event.aggregate_id), Some(declared.attempt.as_uuid()));
+
+    misses(world, &record, "it was written before").await;
+    let again = world.claim_now(declared.attempt).await;
+    assert_eq!(again.claim_token.0, claimed.claim_token.0 + 1, "the claim was given back");
+    // A line that a locked decision adds is numbered after those of records.
+    world.store.attempt_release(&[released(again, Recheck::Now)]).await.expect("a release");
+    world.delete(declared.resource).await.expect("a deletion");
+    let history = world.store.history_list(declared.attempt).await.expect("a history");
+    assert_eq!(history.last().map(|line| line.to.as_str()), Some("Deregistering"));
+}
+
+/// Whatever may change what a tick decides on moves a condition of its record.
+pub(super) async fn a_record_misses_whatever_it_did_not_see(world: &World) {
+    let (declared, _, record) = about_to_be_ready(world).await;
+    world.delete(declared.resource).await.expect("a deletion");
+    misses(world, &record, "the resource is being deleted").await;
+
+    let (declared, _, record) = about_to_be_ready(world).await;
+    let node = world.snapshot(declared.attempt).await.node.expect("a node");
+    world.leave(node.id).await.expect("a node that leaves");
+    misses(world, &record, "the node left").await;
+
+    let declared = world.enrolling().await;
+    let claimed = world.claim_now(declared.attempt).await;
+    let record = world.record_of(claimed).await;
+    let token = world.token(declared.attempt).await;
+    world.enrol(token, world.public_key()).await.expect("an enrolment");
+    misses(world, &record, "a node enrolled").await;
+
+    let (declared, node, drain) = world.draining().await;
+    let claimed = world.claim_now(declared.attempt).await;
+    let record = world.record_of(claimed).await;
+    world.acknowledge(node, drain).await.expect("an acknowledgement");
+    misses(world, &record, "the drain ended").await;
+
+    let (declared, ..) = world.draining().await;
+    let claimed = world.claim_now(declared.attempt).await;
+    let record = world.record_of(claimed).await;
+    world.force(declared.resource).await.expect("a forced drain");
+    misses(world, &record, "the drain was forced").await;
+
+    let (declared, claimed, record) = about_to_be_ready(world).await;
+    world.store.attempt_release(&[released(claimed, Recheck::Now)]).await.expect("a release");
+    world.claim_now(declared.attempt).await;
+    misses(world, &record, "another worker has the claim").await;
+}
+
+pub(super) async fn a_record_that_misses_takes_no_other_with_it(world: &World) {
+    let (good, _, first) = about_to_be_ready(world).await;
+    let (stale, _, second) = about_to_be_ready(world).await;
+    let commit: Commit = second.commit().clone();
+    let older = Revision(second.revision().0 - 1);
+    let second = Recorded::new(stale.attempt, older, commit).expect("a record");
+    let written = world.store.attempt_record(&[second, first]).await.expect("an answer");
+    assert_eq!(written.into_iter().collect::<Vec<_>>(), [good.attempt]);
+    assert_eq!(world.snapshot(good.attempt).await.attempt.phase(), Phase::Ready);
+    assert_eq!(world.snapshot(stale.attempt).await.attempt.phase(), Phase::Enrolling);
+}
+
+/// Invariant 6: between the read and the write of a decision nobody claims.
+pub(super) async fn nobody_claims_what_is_being_decided(world: &World) {
+    let declared = world.declare(&world.handle()).await.expect("a declaration");
+    world.wake(declared.attempt).await.expect("a wake");
+    let (store, lane) = (world.store.clone(), world.lane);
+    let mut claimed = None;
+    let mut rule = |_: &slipway_core::snapshot::ResourceSnapshot| {
+        // The rule runs inside the transaction; another connection claims now.
+        let store = store.clone();
+        let claim = async move {
+            let lease = crate::testing::worker::LEASE;
+            let limit = std::time::Duration::from_millis(300);
+            tokio::time::timeout(limit, store.attempt_claim("other", lane, 1_000, lease)).await
+        };
+        let handle = tokio::runtime::Handle::current();
+        claimed = Some(tokio::task::block_in_place(|| handle.block_on(claim)));
+        Ok(Commit::default())
+    };
+    world.store.decide(ResourceKey::Attempt(declared.attempt), &mut rule).await.expect("decided");
+    // On SQLite the claim waits for the only writer and is given up; on
+    // PostgreSQL it passes over the row.
+    if let Some(Ok(Ok(claimed))) = claimed {
+        assert!(claimed.iter().all(|claimed| claimed.id != declared.attempt), "{claimed:?}");
+        let back: Vec<_> = claimed.into_iter().map(|c| released(c, Recheck::Never)).collect();
+        world.store.attempt_release(&back).await.expect("a release");
+    }
+}

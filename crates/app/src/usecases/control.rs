@@ -1,0 +1,210 @@
+//! The mode of the installation: freezing and lifting, observing and resuming,
+//! the plan of what is withheld, and the beat by which replicas say that they
+//! live and a restored database is recognised.
+
+use std::time::Duration;
+
+use slipway_core::Refusal;
+use slipway_core::audit::Actor;
+use slipway_core::ids::{ProvisionedResourceId, Revision};
+use slipway_core::rules::control::{self, Control, Mode, Sighting};
+use slipway_core::text::Reason;
+
+use crate::authorise::{Caller, Verb, authorise};
+use crate::gate::{Gate, Stance};
+use crate::ports::control::{PlanLine, Replica};
+use crate::ports::store::Page;
+use crate::usecases::converge::Engines;
+use crate::{Context, Error};
+
+/// How often a replica beats; see [`beat`].
+pub const BEAT_INTERVAL: Duration = Duration::from_secs(2);
+
+/// The mode, and who obeys it.
+#[derive(Debug, Clone)]
+pub struct Status {
+    pub control: Control,
+    pub replicas: Vec<ReplicaStatus>,
+    /// No action that began under an earlier mode is under way anywhere.
+    pub settled: bool,
+}
+
+/// A replica and what it means for the mode.
+#[derive(Debug, Clone)]
+pub struct ReplicaStatus {
+    pub replica: Replica,
+    /// Everything it does obeys the mode that is in force.
+    pub obeys: bool,
+    /// It has not been heard of for longer than its lease: whatever it did is
+    /// over, and it reads the mode anew before it does anything else.
+    pub lapsed: bool,
+}
+
+pub async fn status(context: &Context, caller: &Caller) -> Result<Status, Error> {
+    authorise(caller, Verb::ControlRead)?;
+    let control = context.store.control_fetch().await?;
+    let replicas: Vec<_> = context.store.replica_list().await?;
+    let replicas: Vec<_> = replicas
+        .into_iter()
+        .map(|replica| ReplicaStatus {
+            obeys: replica.acknowledged >= control.revision,
+            lapsed: control.now.since(replica.seen_at) > replica.lease.max(BEAT_INTERVAL * 3),
+            replica,
+        })
+        .collect();
+    let settled = replicas.iter().all(|status| status.obeys || status.lapsed);
+    Ok(Status { control, replicas, settled })
+}
+
+pub async fn freeze(
+    context: &Context,
+    caller: &Caller,
+    length: Duration,
+    reason: &str,
+) -> Result<(), Error> {
+    let actor = authorise(caller, Verb::ControlFreeze)?;
+    let reason = Reason::parse(reason).map_err(Refusal::from)?;
+    context
+        .store
+        .control_decide(&mut |control| control::freeze(control, length, &reason, &actor).map(Some))
+        .await?;
+    context.wakes.wake();
+    Ok(())
+}
+
+pub async fn unfreeze(context: &Context, caller: &Caller, reason: &str) -> Result<(), Error> {
+    let actor = authorise(caller, Verb::ControlFreeze)?;
+    let reason = Reason::parse(reason).map_err(Refusal::from)?;
+    context
+        .store
+        .control_decide(&mut |control| control::unfreeze(control, &reason, &actor).map(Some))
+        .await?;
+    context.wakes.wake();
+    Ok(())
+}
+
+pub async fn resume(context: &Context, caller: &Caller, reason: &str) -> Result<(), Error> {
+    let actor = authorise(caller, Verb::ControlResume)?;
+    let reason = Reason::parse(reason).map_err(Refusal::from)?;
+    context
+        .store
+        .control_decide(&mut |control| control::resume(control, &reason, &actor).map(Some))
+        .await?;
+    context.wakes.wake();
+    Ok(())
+}
+
+/// One page of what is withheld, and how much was not looked at yet.
+pub async fn plan(
+    context: &Context,
+    caller: &Caller,
+    page: Page<ProvisionedResourceId>,
+) -> Result<(Vec<PlanLine>, u64), Error> {
+    authorise(caller, Verb::ControlRead)?;
+    let lines = context.store.plan_list(page).await?;
+    Ok((lines, context.store.plan_open().await?))
+}
+
+/// Starts in observe-only mode, on the word of whoever started this process.
+pub async fn observe(context: &Context, reason: &str, actor: &Actor) -> Result<(), Error> {
+    let mut rule = |control: &Control| Ok(control::observe(control, reason, actor));
+    Ok(context.store.control_decide(&mut rule).await?)
+}
+
+/// Records how nodes reach this installation. Answers the address before, if
+/// that was another one.
+pub async fn locate(
+    context: &Context,
+    public_url: &str,
+    actor: &Actor,
+) -> Result<Option<String>, Error> {
+    let mut before = None;
+    context
+        .store
+        .control_decide(&mut |control| {
+            let located = control::locate(control, public_url, actor);
+            before = located.as_ref().and(control.public_url.clone());
+            Ok(located)
+        })
+        .await?;
+    Ok(before)
+}
+
+/// One beat of this replica.
+///
+/// *Expected flow:* read the witness of every engine → commit one more beat and
+/// this replica's acknowledgement → write the beat to every witness.
+/// *Guarantees:* the order makes a witness that is ahead of the database proof
+/// of a restore, whatever else happens in between; the same commit then ends
+/// all acting. A crash anywhere leaves a witness that is behind, which proves
+/// nothing and is mended by the next beat.
+/// *Caveat:* a witness that cannot be read or written is an error of this beat,
+/// and while that lasts a restore is not noticed; the mode is beaten all the
+/// same, so that replicas keep acknowledging it.
+pub async fn beat(
+    context: &Context,
+    engines: &Engines,
+    gate: &Gate,
+    worker: &str,
+    lease: Duration,
+) -> Result<Stance, BeatError> {
+    let actor = Actor::new(format!("replica:{worker}"));
+    let (mut witness, mut unreadable) = (None, None);
+    for (_, engine) in engines.iter() {
+        match engine.witness_read().await {
+            Ok(found) => witness = witness.max(found),
+            Err(error) => unreadable = Some(error),
+        }
+    }
+    gate.read(context.store.as_ref()).await?;
+    let sighting = Sighting {
+        worker: worker.to_owned(),
+        lease,
+        acknowledged: gate.acknowledged().unwrap_or(Revision(0)),
+    };
+    let mut after = None;
+    context
+        .store
+        .control_decide(&mut |control| {
+            let commit = control::beat(control, witness, sighting.clone(), &actor);
+            after = Some(commit.clone());
+            Ok(Some(commit))
+        })
+        .await?;
+    // A rule is asked at least once in a decision that was written.
+    let Some(commit) = after else { return Ok(gate.read(context.store.as_ref()).await?) };
+    if commit.claim_floor.is_some() {
+        tracing::error!(
+            beat = commit.control.beat,
+            "the database was restored to an earlier state: only observing until `slipway resume`"
+        );
+    }
+    if commit.wake_all {
+        context.wakes.wake();
+    }
+    for (_, engine) in engines.iter() {
+        engine.witness_write(commit.control.beat).await?;
+    }
+    match unreadable {
+        Some(error) => Err(error.into()),
+        None => Ok(Stance::from(&commit.control)),
+    }
+}
+
+/// Why a beat was not whole.
+#[derive(Debug, thiserror::Error)]
+pub enum BeatError {
+    #[error(transparent)]
+    Store(#[from] crate::ports::store::Error),
+    #[error("the witness: {0}")]
+    Witness(#[from] crate::ports::substrate::Error),
+}
+
+/// What a caller without a key may know of the mode: not who and why.
+pub fn summary(mode: &Mode) -> String {
+    match mode {
+        Mode::Acting => "acting".to_owned(),
+        Mode::Frozen(freeze) => format!("frozen until {}", freeze.until),
+        Mode::Observing(observing) => format!("only observing since {}", observing.since),
+    }
+}

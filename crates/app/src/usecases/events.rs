@@ -1,0 +1,64 @@
+//! Reading events by position, and looking after those who do.
+
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::ids::AuditEntryId;
+use slipway_core::rules::positions::check_cursor;
+
+use crate::authorise::{Caller, Verb, authorise};
+use crate::ports::events::PositionedEvent;
+use crate::ports::store::Page;
+use crate::ports::subscriptions::Subscription;
+use crate::{Context, Error};
+
+/// Events after a position. A cursor from which something would be missed is
+/// refused; no cursor means the oldest that is kept.
+pub async fn list(
+    context: &Context,
+    caller: &Caller,
+    page: Page<i64>,
+) -> Result<Vec<PositionedEvent>, Error> {
+    authorise(caller, Verb::EventRead)?;
+    let events = context.store.event_list(page).await?;
+    // Where the next event follows on, there is no hole to look for.
+    let follows = |after: i64| events.first().is_some_and(|event| event.position == after + 1);
+    if let Some(after) = page.after.filter(|after| !follows(*after)) {
+        check_cursor("cursor", after, context.store.event_span().await?)?;
+    }
+    Ok(events)
+}
+
+/// The position after which a stream begins. `field` is how the caller named
+/// it; without one it is what comes from now on.
+pub async fn begin_stream(
+    context: &Context,
+    caller: &Caller,
+    field: &str,
+    after: Option<i64>,
+) -> Result<i64, Error> {
+    authorise(caller, Verb::EventRead)?;
+    let span = context.store.event_span().await?;
+    let after = after.unwrap_or(span.last);
+    check_cursor(field, after, span)?;
+    Ok(after)
+}
+
+pub async fn subscriptions(context: &Context, caller: &Caller) -> Result<Vec<Subscription>, Error> {
+    authorise(caller, Verb::EventRead)?;
+    Ok(context.store.subscription_list().await?)
+}
+
+/// Forgets a subscription whose sink is gone for good; until then events are
+/// kept for it.
+pub async fn unsubscribe(context: &Context, caller: &Caller, name: &str) -> Result<(), Error> {
+    let actor = authorise(caller, Verb::SubscriptionRemove)?;
+    let audit = AuditEntryId::new(context.entropy.uuid());
+    if context.store.subscription_remove(name, audit, &actor).await? {
+        return Ok(());
+    }
+    let shown: String = name.chars().filter(|c| !c.is_control()).take(128).collect();
+    Err(Refusal::new(
+        ErrorKind::SubscriptionNotFound,
+        format!("there is no subscription `{shown}`; GET /api/v1/subscriptions names them"),
+    )
+    .into())
+}

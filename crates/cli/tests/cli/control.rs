@@ -1,0 +1,72 @@
+//! The mode on the command line.
+
+use serde_json::{Value, json};
+use slipway_cli::Exit;
+
+use crate::stand_in::{Reply, StandIn};
+
+fn mk_control(mode: &str, obeys: bool) -> Value {
+    let freeze = json!({
+        "since": "2026-01-31T12:00:00Z", "until": "2026-01-31T14:00:00Z",
+        "by": "key:admin", "reason": "a storm",
+    });
+    json!({
+        "installation_id": "i", "mode": mode, "revision": 3,
+        "freeze": if mode == "frozen" { freeze } else { Value::Null },
+        "observing": null, "settled": obeys, "public_url": null,
+        "replicas": [{
+            "worker": "w", "seen_at": "2026-01-31T12:00:00Z", "obeys": obeys, "lapsed": false,
+        }],
+    })
+}
+
+#[tokio::test]
+async fn a_freeze_sends_its_length_and_waits_until_all_obey() {
+    let replies = vec![
+        Reply::of(200, mk_control("frozen", false)),
+        Reply::of(200, mk_control("frozen", true)),
+    ];
+    let server = StandIn::new(replies).await;
+    let ended = server.run(&["freeze", "--reason", "a storm", "--for", "2h", "--wait"]).await;
+    assert_eq!(ended.exit, Exit::Success, "{ended:?}");
+    assert!(ended.output.contains("frozen") && ended.output.contains("a storm"), "{ended:?}");
+    assert!(ended.errors.contains("waiting for 1 of the replicas"), "{ended:?}");
+    assert_eq!(server.lines(), ["PUT /api/v1/control/freeze", "GET /api/v1/control"]);
+    let body: Value = serde_json::from_str(&server.asked()[0].body).unwrap();
+    assert_eq!(body, json!({ "reason": "a storm", "for_seconds": 7_200 }));
+}
+
+#[tokio::test]
+async fn a_freeze_that_does_not_settle_ends_the_wait() {
+    let server = StandIn::new(vec![Reply::of(200, mk_control("frozen", false))]).await;
+    let line = ["freeze", "--reason", "x", "--wait", "--timeout", "0s"];
+    let ended = server.run(&line).await;
+    assert_eq!(ended.exit, Exit::TimedOut, "{ended:?}");
+    assert!(ended.errors.contains("still finish an action"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn lifting_resuming_status_and_plan_ask_what_they_say() {
+    let acting = || Reply::of(200, mk_control("acting", true));
+    let line = json!([{
+        "resource_id": "r", "provisioned_resource_id": "p", "project": "default",
+        "handle": "web-1", "phase": "Pending", "action": "apply",
+        "since": "2026-01-31T12:00:00Z", "message": "only observing",
+    }]);
+    let server = StandIn::new(vec![acting(), acting(), acting(), Reply::of(200, line)]).await;
+    assert_eq!(server.run(&["unfreeze", "--reason", "over it"]).await.exit, Exit::Success);
+    assert_eq!(server.run(&["resume", "--reason", "looked"]).await.exit, Exit::Success);
+    let status = server.run(&["status"]).await;
+    assert!(status.output.contains("acting") && status.output.contains("w obeys"), "{status:?}");
+    let plan = server.run(&["plan"]).await;
+    assert!(plan.output.contains("apply") && plan.output.contains("web-1"), "{plan:?}");
+    assert_eq!(
+        server.lines(),
+        [
+            "DELETE /api/v1/control/freeze?reason=over+it",
+            "POST /api/v1/control/resume",
+            "GET /api/v1/control",
+            "GET /api/v1/control/plan?limit=500",
+        ]
+    );
+}

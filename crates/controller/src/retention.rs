@@ -1,0 +1,140 @@
+//! The retention loop: lets go of events, histories and audit entries that were
+//! kept long enough. What counts as work is one periodic task, which one
+//! replica holds at a time; what may go is decided by the store's statements
+//! and the rules in `slipway_core::rules::positions`.
+//!
+//! It removes in small batches with commits between, and gives the task back
+//! when its lease runs low; what is left is taken up at once. Two replicas that
+//! did this at the same time would do no harm, only work twice.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use slipway_app::Context;
+use slipway_app::ports::store::Error;
+use slipway_core::ids::ClaimToken;
+use slipway_durable::Lease;
+use tokio::sync::OnceCell;
+
+use crate::driver::{Loop, Pacing};
+
+/// How long things are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// From when an event happened.
+    pub events: Duration,
+    /// From when the resource was gone.
+    pub history: Duration,
+    /// From when it was written, if what it is about is gone.
+    pub audit: Duration,
+}
+
+/// The loop over what is old.
+#[derive(Debug)]
+pub struct RetentionLoop {
+    context: Context,
+    retention: Retention,
+    worker: String,
+    opened: OnceCell<()>,
+}
+
+/// How much was let go.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Pruned {
+    events: u64,
+    history: u64,
+    audit: u64,
+}
+
+impl RetentionLoop {
+    pub const NAME: &'static str = "retention";
+    /// Nothing wakes it, and nothing waits for it: a look every few seconds
+    /// finds the task when its holder died.
+    pub const PACING: Pacing = Pacing { slots: 1, batch: 1, poll: Duration::from_secs(5) };
+    const LEASE: Duration = Duration::from_secs(30);
+    /// What is kept for days is looked at every hour.
+    const INTERVAL: Duration = Duration::from_secs(3_600);
+    /// After a start, so that a busy boot comes first.
+    const FIRST: Duration = Duration::from_secs(60);
+    const AFTER_FAULT: Duration = Duration::from_secs(60);
+    /// Rows in one transaction: some ten milliseconds of the only writer that
+    /// SQLite has.
+    const BATCH: u32 = 500;
+    /// What one batch may take; less lease than that is too little for one.
+    const BATCH_LIMIT: Duration = Duration::from_secs(10);
+
+    pub fn new(context: Context, retention: Retention, worker: String) -> Self {
+        Self { context, retention, worker, opened: OnceCell::new() }
+    }
+
+    async fn open(&self) -> Result<(), Error> {
+        self.context.store.task_ensure(Self::NAME, Self::FIRST).await
+    }
+
+    /// Removes what is old. False if the lease ran low first.
+    async fn prune(&self, lease: &Lease, pruned: &mut Pruned) -> Result<bool, Error> {
+        let store = &self.context.store;
+        let time_is_left = || lease.allows(Self::BATCH_LIMIT);
+        while time_is_left() {
+            match store.event_prune(self.retention.events, Self::BATCH).await? {
+                0 => break,
+                removed => pruned.events += removed,
+            }
+        }
+        while time_is_left() {
+            match store.history_prune(self.retention.history, Self::BATCH).await? {
+                0 => break,
+                removed => pruned.history += removed,
+            }
+        }
+        let mut after = None;
+        while time_is_left() {
+            let step = store.audit_prune(self.retention.audit, after, Self::BATCH).await?;
+            pruned.audit += step.removed;
+            if step.next.is_none() {
+                return Ok(true);
+            }
+            after = step.next;
+        }
+        Ok(false)
+    }
+}
+
+#[async_trait]
+impl Loop for RetentionLoop {
+    type Item = ClaimToken;
+
+    fn lease(&self) -> Duration {
+        Self::LEASE
+    }
+
+    async fn claim(&self, _limit: u32) -> Result<Vec<ClaimToken>, String> {
+        let store = &self.context.store;
+        let claimed = async {
+            self.opened.get_or_try_init(|| self.open()).await?;
+            store.task_claim(Self::NAME, &self.worker, Self::LEASE).await
+        };
+        Ok(claimed.await.map_err(|error| error.to_string())?.into_iter().collect())
+    }
+
+    async fn work(&self, items: Vec<ClaimToken>, lease: Lease) -> Vec<String> {
+        let store = &self.context.store;
+        let mut errors = Vec::new();
+        for claim in items {
+            let mut pruned = Pruned::default();
+            let outcome = self.prune(&lease, &mut pruned).await;
+            if pruned != Pruned::default() {
+                tracing::info!(?pruned, "let go of what was kept long enough");
+            }
+            let (next, error) = match outcome {
+                Ok(true) => (Self::INTERVAL, None),
+                Ok(false) => (Duration::ZERO, None),
+                Err(error) => (Self::AFTER_FAULT, Some(error.to_string())),
+            };
+            let released = store.task_release(Self::NAME, claim, next, error.as_deref()).await;
+            errors.extend(released.err().map(|error| error.to_string()));
+            errors.extend(error);
+        }
+        errors
+    }
+}

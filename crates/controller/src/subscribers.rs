@@ -1,0 +1,172 @@
+//! The subscriber loop: brings every event to every sink of this process, at
+//! least once and in the order of positions. What counts as work is a
+//! subscription whose cursor is behind the last position; numbering is the
+//! relay's, and sinks decide nothing.
+//!
+//! One replica delivers to a subscription at a time, the one that holds its
+//! claim. The cursor moves after the sink has taken the events and under that
+//! claim; a crash in between means that the next one delivers them again, with
+//! the same ids. A delivery starts only with more lease left than it may take,
+//! as every outside action does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use slipway_app::Context;
+use slipway_app::ports::EventSink;
+use slipway_app::ports::store::{Error, Page};
+use slipway_app::ports::subscriptions::{ClaimedSubscription, Delivered};
+use slipway_core::error::ErrorKind;
+use slipway_core::ids::SubscriptionId;
+use slipway_durable::{Backoff, Lease};
+use tokio::sync::OnceCell;
+use tokio::time::timeout;
+
+use crate::driver::{Loop, Pacing};
+
+/// The loop over subscriptions.
+#[derive(Debug)]
+pub struct Subscribers {
+    context: Context,
+    sinks: BTreeMap<String, Arc<dyn EventSink>>,
+    worker: String,
+    lease: Duration,
+    opened: OnceCell<()>,
+}
+
+impl Subscribers {
+    pub const NAME: &'static str = "event-subscribers";
+    /// One subscription is one piece of work, in a task of its own, so that a
+    /// sink that hangs holds up nobody. More sinks than slots share them.
+    pub const PACING: Pacing = Pacing { slots: 16, batch: 1, poll: Duration::from_millis(250) };
+    /// Events in one delivery: about 100 KiB at a kilobyte each.
+    const BATCH: u32 = 100;
+    const BACKOFF: Backoff =
+        Backoff { base: Duration::from_secs(1), max: Duration::from_secs(300) };
+    /// What is kept of a sink's error.
+    const ERROR_LENGTH: usize = 500;
+
+    pub fn new(
+        context: Context,
+        sinks: Vec<Arc<dyn EventSink>>,
+        worker: String,
+        lease: Duration,
+    ) -> Self {
+        let sinks = sinks.into_iter().map(|sink| (sink.name().to_owned(), sink)).collect();
+        Self { context, sinks, worker, lease, opened: OnceCell::new() }
+    }
+
+    /// Makes the subscriptions of a first start, and takes back what an earlier
+    /// life of this worker held.
+    async fn open(&self) -> Result<(), Error> {
+        let store = &self.context.store;
+        store.subscription_reclaim(&self.worker).await?;
+        for name in self.sinks.keys() {
+            let id = SubscriptionId::new(self.context.entropy.uuid());
+            store.subscription_open(id, name).await?;
+        }
+        Ok(())
+    }
+
+    /// Delivers while there are events and lease left.
+    ///
+    /// An error of the database ends this without a release: what is known of
+    /// the cursor is then whatever the database knows, and the lease runs out.
+    async fn deliver(
+        &self,
+        claimed: &ClaimedSubscription,
+        sink: &dyn EventSink,
+        lease: Lease,
+    ) -> Result<Delivered, Error> {
+        let deadline = self.lease / 3;
+        let mut failures = u32::try_from(claimed.failures).unwrap_or_default();
+        let mut position = claimed.position;
+        loop {
+            let page = Page { after: Some(position), limit: Self::BATCH };
+            let events = self.context.store.event_list(page).await?;
+            let Some(last) = events.last() else { return Ok(Delivered::Well) };
+            if !lease.allows(deadline) {
+                return Ok(Delivered::Well);
+            }
+            let error = match timeout(deadline, sink.deliver(&events)).await {
+                Ok(Ok(())) => None,
+                Ok(Err(error)) => Some(error.to_string()),
+                Err(_) => Some(format!("it did not take the events within {deadline:?}")),
+            };
+            if let Some(error) = error {
+                let error: String = error.chars().take(Self::ERROR_LENGTH).collect();
+                let jitter = self.context.entropy.jitter();
+                let retry_after = Self::BACKOFF.delay(failures.saturating_add(1), jitter);
+                return Ok(Delivered::Failed { error, retry_after });
+            }
+            self.context.store.subscription_advance(claimed, last.position).await?;
+            (position, failures) = (last.position, 0);
+        }
+    }
+
+    async fn tend(&self, claimed: ClaimedSubscription, lease: Lease) -> Option<String> {
+        let name = &claimed.name;
+        let sink = self.sinks.get(name)?;
+        let failed = |error: String| Some(format!("{name}: {error}"));
+        let delivered = match self.deliver(&claimed, sink.as_ref(), lease).await {
+            Ok(delivered) => delivered,
+            Err(Error::Refused(refusal)) if refusal.kind == ErrorKind::ClaimLost => {
+                tracing::info!(name, "another replica has the subscription now");
+                return None;
+            }
+            Err(error) => return failed(error.to_string()),
+        };
+        if let Err(error) = self.context.store.subscription_release(&claimed, &delivered).await {
+            return failed(error.to_string());
+        }
+        match delivered {
+            Delivered::Well => None,
+            Delivered::Failed { error, retry_after } => {
+                tracing::warn!(name, error, ?retry_after, "a sink did not take events");
+                failed(error)
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Loop for Subscribers {
+    type Item = ClaimedSubscription;
+
+    fn lease(&self) -> Duration {
+        self.lease
+    }
+
+    async fn claim(&self, limit: u32) -> Result<Vec<ClaimedSubscription>, String> {
+        if self.sinks.is_empty() {
+            return Ok(Vec::new());
+        }
+        let store = &self.context.store;
+        let claimed = async {
+            self.opened.get_or_try_init(|| self.open()).await?;
+            let mut claimed = Vec::new();
+            for name in store.subscription_due().await? {
+                if claimed.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
+                    break;
+                }
+                // Those of other processes are theirs.
+                if self.sinks.contains_key(&name) {
+                    claimed
+                        .extend(store.subscription_claim(&name, &self.worker, self.lease).await?);
+                }
+            }
+            Ok::<_, Error>(claimed)
+        };
+        claimed.await.map_err(|error| error.to_string())
+    }
+
+    async fn work(&self, items: Vec<ClaimedSubscription>, lease: Lease) -> Vec<String> {
+        let mut errors = Vec::new();
+        for claimed in items {
+            errors.extend(self.tend(claimed, lease).await);
+        }
+        errors
+    }
+}

@@ -1,0 +1,94 @@
+//! The loop under a mode that does not act, and the gate before its actions.
+
+use std::time::Duration;
+
+use slipway_app::usecases::{control, node};
+use slipway_core::blocker::BlockerCode;
+use slipway_core::phase::Phase;
+use slipway_core::rules::control::Mode;
+
+use crate::world::World;
+
+async fn freeze(world: &World) {
+    let hour = Duration::from_secs(3_600);
+    control::freeze(&world.context, &world.caller, hour, "test").await.unwrap();
+}
+
+async fn unfreeze(world: &World) {
+    control::unfreeze(&world.context, &world.caller, "test").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frozen_loop_observes_enrols_and_drains_but_touches_nothing() {
+    for world in World::each("a_frozen_loop_observes").await {
+        // One about to enrol, one asked to drain, one settled.
+        let enrolling = world.declare("enrolling").await;
+        world.run_until_phase(enrolling, Phase::Enrolling).await;
+        let draining = world.ready("draining").await;
+        world.delete(draining).await;
+        let asked = world
+            .run_until(draining, "a drain request", |seen| {
+                seen.node.as_ref().is_some_and(|node| node.drain.is_some())
+            })
+            .await;
+        let settled = world.ready("settled").await;
+        freeze(&world).await;
+        let before = world.substrate.journal();
+
+        let token = world.token(&world.name(enrolling).await);
+        world.enrol(&token, 7).await.unwrap();
+        world.run_until_phase(enrolling, Phase::Ready).await;
+        let found = asked.node.unwrap();
+        node::acknowledge_drain(&world.context, found.id, found.drain.unwrap().id).await.unwrap();
+        let held = world.run_until_blocked(draining, BlockerCode::Frozen).await;
+        assert_eq!(held.blockers[0].evidence["action"], "delete");
+
+        let fresh = world.declare("fresh").await;
+        let held = world.run_until_blocked(fresh, BlockerCode::Frozen).await;
+        assert_eq!(held.attempt.phase(), Phase::Pending);
+        assert!(held.token.is_none(), "no token is minted that nothing will carry");
+        world.delete(settled).await;
+        let held = world.run_until_blocked(settled, BlockerCode::Frozen).await;
+        assert_eq!(held.blockers[0].evidence["action"], "drain");
+        assert!(held.node.unwrap().drain.is_none(), "the node is left to its work");
+        // Lost outside: the phase follows what is seen, and nothing is made.
+        world.substrate.remove(&world.name(enrolling).await);
+        let lost = world.run_until_blocked(enrolling, BlockerCode::Frozen).await;
+        assert_eq!(lost.attempt.phase(), Phase::Pending);
+        assert!(lost.node.unwrap().is_registered(), "its registration is not touched either");
+        assert_eq!(world.substrate.journal(), before, "nothing outside was changed");
+
+        unfreeze(&world).await;
+        world.run_until_phase(draining, Phase::Deleted).await;
+        let going = world.run_until_phase(fresh, Phase::Enrolling).await;
+        assert!(going.blockers.is_empty(), "{:?}", going.blockers);
+        world.run_until_phase(enrolling, Phase::Enrolling).await;
+        world.acknowledge(settled).await;
+        world.run_until_phase(settled, Phase::Deleted).await;
+    }
+}
+
+/// What `freeze --wait` waits for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_acknowledges_a_mode_when_nothing_older_is_under_way() {
+    for world in World::each("a_replica_acknowledges").await {
+        let (store, gate) = (world.context.store.as_ref(), world.resources.gate());
+        assert_eq!(gate.acknowledged(), None, "it has not read the mode yet");
+        let acting = gate.read(store).await.unwrap();
+        assert_eq!(gate.acknowledged(), Some(acting.revision));
+        let pass = gate.enter(store).await.unwrap().expect("acting");
+
+        freeze(&world).await;
+        let frozen = gate.read(store).await.unwrap();
+        assert!(frozen.revision > acting.revision);
+        assert_eq!(gate.acknowledged(), Some(acting.revision), "an action is under way");
+        let closed = gate.enter(store).await.unwrap().expect_err("frozen");
+        assert!(matches!(closed, Mode::Frozen(_)), "{closed:?}");
+        drop(pass);
+        assert_eq!(gate.acknowledged(), Some(frozen.revision));
+
+        unfreeze(&world).await;
+        gate.read(store).await.unwrap();
+        assert!(gate.enter(store).await.unwrap().is_ok());
+    }
+}

@@ -1,0 +1,348 @@
+//! The mode of the whole installation: acting, frozen by a person for a while,
+//! or observing only because the database may be older than the world.
+//!
+//! One row holds it. Every change is decided here, under the lock of that row,
+//! and audited. Loops read the mode without a lock, with each batch and again
+//! before an outside action; what that guarantees is in `docs/control.md`.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::audit::{Actor, AuditEntry};
+use crate::blocker::BlockerCode;
+use crate::error::{ErrorKind, Refusal};
+use crate::event::derive_id;
+use crate::ids::{ApiKeyId, AuditEntryId, ClaimToken, InstallationId, Revision};
+use crate::rules::record::Outcome;
+use crate::text::Reason;
+use crate::time::Timestamp;
+
+/// A freeze that nobody lifts ends by itself; longer than this is not asked
+/// for in an emergency but forgotten.
+pub const FREEZE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
+pub const FREEZE_DEFAULT: Duration = Duration::from_secs(3_600);
+const FREEZE_MIN: Duration = Duration::from_secs(1);
+
+/// How many claims of one row are left room for between two beats when the
+/// claim tokens are lifted after a restore. A row is claimed at most about 20
+/// times a second, so 2^24 covers more than nine days in which the witness
+/// could not be written. A beat every 2 s for a thousand years is less than
+/// 2^34, and 2^34 · 2^24 is far below 2^63.
+const CLAIMS_PER_BEAT: i64 = 1 << 24;
+
+/// The row, as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Control {
+    pub now: Timestamp,
+    pub installation: InstallationId,
+    /// +1 with every change of the mode; beats do not move it.
+    pub revision: Revision,
+    /// Kept until it is lifted or its end was noticed, so ask [`Control::mode`].
+    pub freeze: Option<Freeze>,
+    pub observing: Option<Observing>,
+    /// Grows with every beat of every replica, see [`beat`].
+    pub beat: i64,
+    /// How nodes reach this installation, if it was ever configured.
+    pub public_url: Option<String>,
+}
+
+/// Nothing outside is changed until then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Freeze {
+    pub since: Timestamp,
+    pub until: Timestamp,
+    pub by: String,
+    pub reason: String,
+}
+
+/// Nothing outside is changed until a person resumes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observing {
+    pub since: Timestamp,
+    pub by: String,
+    pub reason: String,
+}
+
+/// What the loops may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mode {
+    Acting,
+    Frozen(Freeze),
+    Observing(Observing),
+}
+
+impl Mode {
+    pub const NAMES: [&str; 3] = ["acting", "frozen", "observing"];
+
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Acting => Self::NAMES[0],
+            Self::Frozen(_) => Self::NAMES[1],
+            Self::Observing(_) => Self::NAMES[2],
+        }
+    }
+
+    /// What becomes of an action under this mode: nothing, and why. `None` if
+    /// it may be done. Carries no time of the tick, so that a resource that
+    /// waits for the same thing keeps the same blocker.
+    pub fn withholds(&self, action: &'static str) -> Option<Outcome> {
+        let (code, message, evidence) = match self {
+            Self::Acting => return None,
+            Self::Frozen(freeze) => (
+                BlockerCode::Frozen,
+                format!(
+                    "frozen until {} by {}: {}; this would be done: {action}",
+                    freeze.until, freeze.by, freeze.reason
+                ),
+                json!({
+                    "action": action, "until": freeze.until, "by": freeze.by,
+                    "reason": freeze.reason,
+                }),
+            ),
+            Self::Observing(observing) => (
+                BlockerCode::ObserveOnly,
+                format!(
+                    "only observing since {}: {}; this would be done: {action}",
+                    observing.since, observing.reason
+                ),
+                json!({
+                    "action": action, "since": observing.since, "by": observing.by,
+                    "reason": observing.reason,
+                }),
+            ),
+        };
+        Some(Outcome::Withheld { code, message, evidence })
+    }
+}
+
+impl Control {
+    /// The mode at `now`. Observing goes before frozen: it has no end.
+    pub fn mode(&self) -> Mode {
+        match (&self.observing, &self.freeze) {
+            (Some(observing), _) => Mode::Observing(observing.clone()),
+            (None, Some(freeze)) if self.now < freeze.until => Mode::Frozen(freeze.clone()),
+            (None, _) => Mode::Acting,
+        }
+    }
+
+    fn audit(&self, verb: &'static str, actor: &Actor) -> AuditEntry {
+        let revision = self.revision.next().0;
+        let installation = self.installation.as_uuid();
+        let parts: &[&[u8]] =
+            &[b"audit", verb.as_bytes(), installation.as_bytes(), &revision.to_be_bytes()];
+        AuditEntry {
+            id: AuditEntryId::new(derive_id(self.now, parts)),
+            at: self.now,
+            actor: actor.name.clone(),
+            verb,
+            subject_kind: InstallationId::KIND,
+            subject_id: installation,
+            project_id: None,
+            reason: None,
+            details: Value::Object(serde_json::Map::new()),
+            correlation_id: actor.correlation_id.clone(),
+        }
+    }
+}
+
+/// What a decision about the mode writes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ControlCommit {
+    /// The new row; its revision is the one that it will have.
+    pub control: Control,
+    pub audit: Vec<AuditEntry>,
+    /// Makes everything that is not settled for good due now.
+    pub wake_all: bool,
+    /// Every claim is ended, and no claim token stays below this one.
+    pub claim_floor: Option<ClaimToken>,
+    /// What a replica says about itself.
+    pub replica: Option<Sighting>,
+}
+
+/// A replica that beats, and the newest mode that everything it does obeys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sighting {
+    pub worker: String,
+    pub lease: Duration,
+    /// No action that it began under an older mode is still under way.
+    pub acknowledged: Revision,
+}
+
+impl ControlCommit {
+    fn change(control: Control, audit: AuditEntry) -> Self {
+        let revision = control.revision.next();
+        Self {
+            control: Control { revision, ..control },
+            audit: vec![audit],
+            wake_all: true,
+            claim_floor: None,
+            replica: None,
+        }
+    }
+}
+
+/// Freezes, or gives a freeze another end, reason and owner.
+pub fn freeze(
+    control: &Control,
+    length: Duration,
+    reason: &Reason,
+    actor: &Actor,
+) -> Result<ControlCommit, Refusal> {
+    if !(FREEZE_MIN..=FREEZE_MAX).contains(&length) {
+        return Err(Refusal::invalid(
+            "for_seconds",
+            format!(
+                "must be between {} and {} (7 days); a freeze ends by itself and can be given again",
+                FREEZE_MIN.as_secs(),
+                FREEZE_MAX.as_secs()
+            ),
+        ));
+    }
+    let freeze = Freeze {
+        since: control.now,
+        until: control.now.plus(length),
+        by: actor.name.clone(),
+        reason: reason.as_str().to_owned(),
+    };
+    let audit = control
+        .audit("control.freeze", actor)
+        .because(reason.as_str())
+        .with(json!({ "until": freeze.until }));
+    Ok(ControlCommit::change(Control { freeze: Some(freeze), ..control.clone() }, audit))
+}
+
+/// Lifts a freeze before its end.
+pub fn unfreeze(
+    control: &Control,
+    reason: &Reason,
+    actor: &Actor,
+) -> Result<ControlCommit, Refusal> {
+    let in_force = control.freeze.as_ref().filter(|freeze| control.now < freeze.until);
+    if in_force.is_none() {
+        return Err(Refusal::new(
+            ErrorKind::NothingToLift,
+            "nothing is frozen; `slipway status` shows the mode",
+        ));
+    }
+    let audit = control.audit("control.unfreeze", actor).because(reason.as_str());
+    Ok(ControlCommit::change(Control { freeze: None, ..control.clone() }, audit))
+}
+
+/// Stops acting until a person resumes. `None` if that is so already.
+pub fn observe(control: &Control, reason: &str, actor: &Actor) -> Option<ControlCommit> {
+    if control.observing.is_some() {
+        return None;
+    }
+    let observing =
+        Observing { since: control.now, by: actor.name.clone(), reason: reason.to_owned() };
+    let audit = control.audit("control.observe", actor).because(reason);
+    Some(ControlCommit::change(Control { observing: Some(observing), ..control.clone() }, audit))
+}
+
+/// Acts again, on everything at once. A freeze stays.
+pub fn resume(control: &Control, reason: &Reason, actor: &Actor) -> Result<ControlCommit, Refusal> {
+    if control.observing.is_none() {
+        return Err(Refusal::new(
+            ErrorKind::NothingToLift,
+            "nothing to resume: this installation does not merely observe; `slipway status` shows the mode",
+        ));
+    }
+    let audit = control.audit("control.resume", actor).because(reason.as_str());
+    Ok(ControlCommit::change(Control { observing: None, ..control.clone() }, audit))
+}
+
+/// One beat of a replica.
+///
+/// The counter is committed to the database first and written to the witness
+/// outside after that, and both only grow. So whatever the witness says was
+/// once in the database; a witness that was read *before* this row and is ahead
+/// of it proves that the database went back in time. What it then believes of
+/// the world is old: nothing is done until a person has looked.
+///
+/// Claim tokens went back too. Objects outside carry newer ones and would turn
+/// every later claim away as outdated, so all are lifted above any that can
+/// have been given since, in the same commit. Deriving the floor from the beat
+/// keeps a second restore of the same backup above the first.
+///
+/// Also ends a freeze whose time has come, so that what waited for it is woken
+/// and does not have to wait for its turn in the sweep.
+pub fn beat(
+    control: &Control,
+    witness: Option<i64>,
+    replica: Sighting,
+    actor: &Actor,
+) -> ControlCommit {
+    let counted = Control { beat: control.beat.saturating_add(1), ..control.clone() };
+    let mut commit = ControlCommit {
+        control: counted.clone(),
+        audit: Vec::new(),
+        wake_all: false,
+        claim_floor: None,
+        replica: None,
+    };
+    if let Some(witness) = witness.filter(|witness| *witness > control.beat) {
+        let beat = witness.saturating_add(1);
+        let reason = format!(
+            "the database was restored to an earlier state: its beat is {}, the witness outside has seen {witness}",
+            control.beat
+        );
+        // In the place of an older reason: this is the one to act upon.
+        let observing =
+            Observing { since: control.now, by: actor.name.clone(), reason: reason.clone() };
+        let floor = ClaimToken(beat.saturating_mul(CLAIMS_PER_BEAT));
+        let audit = control
+            .audit("control.restore_detected", actor)
+            .because(reason)
+            .with(json!({ "beat": control.beat, "witness": witness, "claim_floor": floor }));
+        let restored = Control { beat, observing: Some(observing), ..counted };
+        commit = ControlCommit::change(restored, audit);
+        commit.claim_floor = Some(floor);
+    } else if control.freeze.as_ref().is_some_and(|freeze| control.now >= freeze.until) {
+        let audit = control.audit("control.freeze_expired", actor);
+        commit = ControlCommit::change(Control { freeze: None, ..counted }, audit);
+    }
+    commit.replica = Some(replica);
+    commit
+}
+
+/// Records how nodes reach this installation. `None` if nothing changed.
+pub fn locate(control: &Control, public_url: &str, actor: &Actor) -> Option<ControlCommit> {
+    if control.public_url.as_deref() == Some(public_url) {
+        return None;
+    }
+    let audit = control
+        .audit("control.public_url", actor)
+        .with(json!({ "from": control.public_url, "to": public_url }));
+    let located = Control { public_url: Some(public_url.to_owned()), ..control.clone() };
+    Some(ControlCommit { wake_all: false, ..ControlCommit::change(located, audit) })
+}
+
+/// The entry for a key that was installed. The key's id is drawn anew with each
+/// of them, which makes the entry's unique.
+pub fn key_audit(
+    verb: &'static str,
+    key: ApiKeyId,
+    name: &str,
+    actor: &Actor,
+    at: Timestamp,
+) -> AuditEntry {
+    AuditEntry {
+        id: AuditEntryId::new(derive_id(
+            at,
+            &[b"audit", verb.as_bytes(), key.as_uuid().as_bytes()],
+        )),
+        at,
+        actor: actor.name.clone(),
+        verb,
+        subject_kind: ApiKeyId::KIND,
+        subject_id: key.as_uuid(),
+        project_id: None,
+        reason: None,
+        details: json!({ "name": name }),
+        correlation_id: actor.correlation_id.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+//! The rules of the mode, and that no restore brings an old claim back.
+
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::*;
+use crate::fixtures::{at, mk_actor};
+
+fn mk_control() -> Control {
+    Control {
+        now: at(1_000),
+        installation: InstallationId::new(Uuid::from_u128(7)),
+        revision: Revision(4),
+        freeze: None,
+        observing: None,
+        beat: 10,
+        public_url: None,
+    }
+}
+
+fn why() -> Reason {
+    Reason::parse("maintenance").unwrap()
+}
+
+fn mk_sighting() -> Sighting {
+    Sighting { worker: "w".to_owned(), lease: Duration::from_secs(30), acknowledged: Revision(4) }
+}
+
+fn after(commit: ControlCommit, now: Timestamp) -> Control {
+    Control { now, ..commit.control }
+}
+
+#[test]
+fn a_freeze_is_in_force_until_its_end_and_says_who_and_why() {
+    let commit = freeze(&mk_control(), FREEZE_DEFAULT, &why(), &mk_actor()).unwrap();
+    assert!(commit.wake_all, "what would act shows the blocker at once");
+    assert_eq!(commit.control.revision, Revision(5));
+    assert_eq!(commit.audit[0].verb, "control.freeze");
+    assert_eq!(commit.audit[0].reason.as_deref(), Some("maintenance"));
+    let frozen = after(commit, at(1_001));
+    let Some(Outcome::Withheld { code, message, evidence }) = frozen.mode().withholds("apply")
+    else {
+        panic!("it must be withheld");
+    };
+    assert_eq!(code, BlockerCode::Frozen);
+    assert_eq!(
+        (&evidence["action"], &evidence["reason"]),
+        (&json!("apply"), &json!("maintenance"))
+    );
+    assert!(message.contains(&mk_actor().name) && message.contains("maintenance"), "{message}");
+    let over = Control { now: at(1_000).plus(FREEZE_DEFAULT), ..frozen };
+    assert_eq!(over.mode(), Mode::Acting);
+    assert_eq!(over.mode().withholds("apply"), None);
+}
+
+#[test]
+fn a_freeze_has_an_end_within_seven_days() {
+    for wrong in [Duration::ZERO, FREEZE_MAX + Duration::from_secs(1), Duration::MAX] {
+        let refusal = freeze(&mk_control(), wrong, &why(), &mk_actor()).unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::InvalidInput);
+        assert_eq!(refusal.field.as_deref(), Some("for_seconds"));
+    }
+}
+
+#[test]
+fn lifting_wants_something_to_lift() {
+    let control = mk_control();
+    assert_eq!(unfreeze(&control, &why(), &mk_actor()).unwrap_err().kind, ErrorKind::NothingToLift);
+    assert_eq!(resume(&control, &why(), &mk_actor()).unwrap_err().kind, ErrorKind::NothingToLift);
+    let frozen = freeze(&control, FREEZE_DEFAULT, &why(), &mk_actor()).unwrap().control;
+    let lifted = unfreeze(&frozen, &why(), &mk_actor()).unwrap();
+    assert!(lifted.wake_all, "all that waited goes on at once");
+    assert_eq!(lifted.control.mode(), Mode::Acting);
+    let over = Control { now: frozen.now.plus(FREEZE_DEFAULT), ..frozen };
+    assert!(unfreeze(&over, &why(), &mk_actor()).is_err(), "it ended by itself");
+}
+
+#[test]
+fn resuming_leaves_a_freeze_in_force() {
+    let frozen = freeze(&mk_control(), FREEZE_DEFAULT, &why(), &mk_actor()).unwrap().control;
+    let observing = observe(&frozen, "asked for", &mk_actor()).unwrap().control;
+    assert!(matches!(observing.mode(), Mode::Observing(_)), "the one without an end is shown");
+    assert_eq!(observe(&observing, "again", &mk_actor()), None);
+    let resumed = resume(&observing, &why(), &mk_actor()).unwrap();
+    assert!(resumed.wake_all);
+    assert!(matches!(resumed.control.mode(), Mode::Frozen(_)));
+}
+
+#[test]
+fn the_end_of_a_freeze_is_noticed_by_a_beat_which_wakes_what_waited() {
+    let frozen = freeze(&mk_control(), FREEZE_DEFAULT, &why(), &mk_actor()).unwrap().control;
+    let early = beat(&frozen, Some(10), mk_sighting(), &mk_actor());
+    assert!(!early.wake_all && early.audit.is_empty() && early.control.freeze.is_some());
+    let over = Control { now: frozen.now.plus(FREEZE_DEFAULT), ..frozen };
+    let late = beat(&over, Some(10), mk_sighting(), &mk_actor());
+    assert!(late.wake_all && late.control.freeze.is_none());
+    assert_eq!(late.audit[0].verb, "control.freeze_expired");
+    assert!(beat(&late.control, None, mk_sighting(), &mk_actor()).audit.is_empty(), "said once");
+}
+
+#[test]
+fn a_witness_that_is_ahead_proves_a_restore() {
+    for harmless in [None, Some(0), Some(9), Some(10)] {
+        let commit = beat(&mk_control(), harmless, mk_sighting(), &mk_actor());
+        assert_eq!(commit.control, Control { beat: 11, ..mk_control() }, "{harmless:?}");
+        assert_eq!((commit.claim_floor, commit.wake_all), (None, false));
+    }
+    let commit = beat(&mk_control(), Some(11), mk_sighting(), &mk_actor());
+    assert_eq!(commit.control.beat, 12, "ahead of the witness, so that it is detected once");
+    assert!(matches!(commit.control.mode(), Mode::Observing(_)));
+    assert_eq!(commit.audit[0].verb, "control.restore_detected");
+    assert!(commit.wake_all && commit.claim_floor.is_some());
+}
+
+#[test]
+fn a_new_public_url_is_recorded_once() {
+    let located = locate(&mk_control(), "http://a", &mk_actor()).unwrap();
+    assert!(!located.wake_all);
+    assert_eq!(locate(&located.control, "http://a", &mk_actor()), None);
+    let moved = locate(&located.control, "http://b", &mk_actor()).unwrap();
+    assert_eq!(moved.audit[0].details, json!({ "from": "http://a", "to": "http://b" }));
+}
+
+proptest! {
+    /// However often, and to whichever backup, a database is restored: the
+    /// floor is above every claim token that was given before.
+    #[test]
+    fn the_claim_floor_is_above_every_token_ever_given(
+        steps in proptest::collection::vec((0..3_u8, 1..200_i64), 1..60),
+    ) {
+        let mut control = mk_control();
+        let (mut witness, mut token, mut highest) = (0_i64, 0_i64, 0_i64);
+        let mut backups = vec![(control.clone(), token)];
+        for (step, amount) in steps {
+            match step {
+                0 => {
+                    // Claims between beats: 100 are many for 2 s.
+                    for _ in 0..amount {
+                        let commit = beat(&control, Some(witness), mk_sighting(), &mk_actor());
+                        prop_assert_eq!(commit.claim_floor, None, "nothing was restored");
+                        control = commit.control;
+                        witness = witness.max(control.beat);
+                        token += 100;
+                        highest = highest.max(token);
+                    }
+                }
+                1 => backups.push((control.clone(), token)),
+                _ => {
+                    let index = usize::try_from(amount).unwrap() % backups.len();
+                    (control, token) = backups[index].clone();
+                    let behind = witness > control.beat;
+                    let commit = beat(&control, Some(witness), mk_sighting(), &mk_actor());
+                    prop_assert_eq!(commit.claim_floor.is_some(), behind);
+                    if let Some(floor) = commit.claim_floor {
+                        prop_assert!(floor.0 > highest, "{:?} <= {}", floor, highest);
+                        token = token.max(floor.0);
+                    }
+                    control = resume(&commit.control, &why(), &mk_actor())
+                        .map_or(commit.control, |commit| commit.control);
+                    witness = witness.max(control.beat);
+                    highest = highest.max(token);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! How far events have come: numbered, delivered, streamed. Read from the
+//! database when somebody asks for the metrics, so that nobody asking costs
+//! nothing.
+
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use slipway_app::ports::store;
+use tokio::time::timeout;
+
+use crate::state::ServerState;
+
+/// A scrape waits about ten seconds; what is not known by then stays as it was.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// As many as sinks are configured.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Labels {
+    subscription: String,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct EventMetrics {
+    streams: Gauge,
+    last_position: Gauge,
+    unrelayed: Gauge,
+    relay_lag: Gauge<f64, AtomicU64>,
+    subscription_lag: Family<Labels, Gauge>,
+    subscription_failures: Family<Labels, Gauge>,
+}
+
+impl EventMetrics {
+    pub(super) fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        registry.register(
+            "slipway_event_streams",
+            "Streams of events that are open at this replica",
+            metrics.streams.clone(),
+        );
+        registry.register(
+            "slipway_event_last_position",
+            "The highest position that an event was given",
+            metrics.last_position.clone(),
+        );
+        registry.register(
+            "slipway_events_unrelayed",
+            "Events that are committed and have no position yet, counted up to 10,000",
+            metrics.unrelayed.clone(),
+        );
+        registry.register(
+            "slipway_event_relay_lag_seconds",
+            "How long ago the oldest event without a position happened; 0 if there is none",
+            metrics.relay_lag.clone(),
+        );
+        registry.register(
+            "slipway_subscription_lag_events",
+            "Events that a subscription has not had yet",
+            metrics.subscription_lag.clone(),
+        );
+        registry.register(
+            "slipway_subscription_failures",
+            "Deliveries to a subscription that failed in a row",
+            metrics.subscription_failures.clone(),
+        );
+        metrics
+    }
+
+    pub(super) async fn refresh(&self, state: &ServerState) {
+        self.streams.set(as_gauge(state.streams.open()));
+        match timeout(LIMIT, self.read(state)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the metrics of events are not up to date"),
+            Err(_) => tracing::warn!("the metrics of events are not up to date: no answer in time"),
+        }
+    }
+
+    async fn read(&self, state: &ServerState) -> Result<(), store::Error> {
+        let store = &state.context.store;
+        let backlog = store.outbox_backlog().await?;
+        self.unrelayed.set(as_gauge(backlog.waiting));
+        self.relay_lag.set(backlog.oldest.unwrap_or_default().as_secs_f64());
+        self.last_position.set(store.event_span().await?.last);
+        let subscriptions = store.subscription_list().await?;
+        // One that was removed must not be shown for ever.
+        self.subscription_lag.clear();
+        self.subscription_failures.clear();
+        for found in subscriptions {
+            let labels = Labels { subscription: found.name };
+            let lag = found.last_position - found.position;
+            self.subscription_lag.get_or_create(&labels).set(lag);
+            self.subscription_failures.get_or_create(&labels).set(i64::from(found.failures));
+        }
+        Ok(())
+    }
+}
+
+fn as_gauge(count: impl TryInto<i64>) -> i64 {
+    count.try_into().unwrap_or(i64::MAX)
+}

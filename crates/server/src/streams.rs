@@ -1,0 +1,319 @@
+//! Live events for many readers at the price of one.
+//!
+//! While anybody listens, one poller reads new events and keeps the last ones
+//! here; every stream takes its own from there, and asks the database itself
+//! only for what is older. Without a listener there is no poller and no cost.
+//!
+//! A stream holds no queue: the connection pulls from it, so what a reader does
+//! not take is not read for it. Whoever stops reading is cut off by the
+//! connection (see `serve`), and whoever is cut off resumes by position.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use slipway_app::Context;
+use slipway_app::ports::events::PositionedEvent;
+use slipway_app::ports::store::{self, Page};
+use slipway_core::error::{ErrorKind, Refusal};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{Instant, sleep, sleep_until};
+
+/// What the streams of a process may take together.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamLimits {
+    /// Streams at once. Each holds a connection, of which there are 768.
+    pub streams: usize,
+    /// Events kept for readers that are up to date. At about a kilobyte each
+    /// this is a mebibyte; a reader further behind asks the database.
+    pub recent: usize,
+    /// How often events are looked for that another replica gave positions.
+    pub poll: Duration,
+    /// How long a stream lasts. Its key is looked at when it begins, so this
+    /// is how long a revoked one is good for; a reader resumes at once.
+    pub lasting: Duration,
+}
+
+impl Default for StreamLimits {
+    fn default() -> Self {
+        Self {
+            streams: 128,
+            recent: 1_024,
+            poll: Duration::from_millis(200),
+            lasting: Duration::from_secs(15 * 60),
+        }
+    }
+}
+
+/// Events handed over at once, from here or from the database.
+const BATCH: u32 = 100;
+
+/// A database that does not answer is asked again after this.
+const AFTER_FAULT: Duration = Duration::from_secs(1);
+
+/// The streams of this process. Cheap to clone.
+#[derive(Clone)]
+pub struct EventStreams(Arc<Hub>);
+
+struct Hub {
+    context: Context,
+    limits: StreamLimits,
+    places: Arc<Semaphore>,
+    recent: Mutex<Recent>,
+    /// The last position that is known here.
+    head: watch::Sender<i64>,
+    stopping: watch::Receiver<bool>,
+}
+
+/// The last events, without a hole, up to `head`.
+#[derive(Debug, Default)]
+struct Recent {
+    events: VecDeque<Arc<PositionedEvent>>,
+    head: i64,
+    readers: usize,
+    polled: bool,
+}
+
+/// What the hub has for a reader at a position.
+enum Next {
+    Events(Vec<Arc<PositionedEvent>>),
+    /// It is up to date.
+    Nothing,
+    /// What it needs is no longer, or not yet, here.
+    Elsewhere,
+}
+
+impl Recent {
+    fn next(&self, after: i64) -> Next {
+        let Some(first) = self.events.front().map(|event| event.position) else {
+            return if after >= self.head { Next::Nothing } else { Next::Elsewhere };
+        };
+        if after >= self.head {
+            return Next::Nothing;
+        }
+        match usize::try_from(after + 1 - first) {
+            Ok(skipped) => {
+                let events = self.events.iter().skip(skipped).take(BATCH as usize);
+                Next::Events(events.map(Arc::clone).collect())
+            }
+            Err(_) => Next::Elsewhere,
+        }
+    }
+
+    fn append(&mut self, events: Vec<PositionedEvent>, most: usize) {
+        for event in events {
+            self.head = event.position;
+            self.events.push_back(Arc::new(event));
+        }
+        let surplus = self.events.len().saturating_sub(most);
+        self.events.drain(..surplus);
+    }
+}
+
+impl EventStreams {
+    /// `stopping` becomes true when the process is told to stop; every stream
+    /// then ends, so that none of them holds up the stop.
+    pub fn new(context: Context, limits: StreamLimits, stopping: watch::Receiver<bool>) -> Self {
+        Self(Arc::new(Hub {
+            context,
+            places: Arc::new(Semaphore::new(limits.streams)),
+            limits,
+            recent: Mutex::default(),
+            head: watch::Sender::new(0),
+            stopping,
+        }))
+    }
+
+    /// How many there are.
+    pub(crate) fn open(&self) -> usize {
+        self.0.limits.streams - self.0.places.available_permits()
+    }
+
+    /// A place for one more, if there is one.
+    pub(crate) fn place(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        Arc::clone(&self.0.places).try_acquire_owned().map_err(|_| {
+            Refusal::new(
+                ErrorKind::Unavailable,
+                format!(
+                    "{} streams are open, which is all there may be; try again in a moment, or \
+                     read GET /api/v1/events page by page",
+                    self.0.limits.streams
+                ),
+            )
+        })
+    }
+
+    /// A stream of what comes after the position.
+    pub(crate) fn subscribe(&self, after: i64, place: OwnedSemaphorePermit) -> EventStream {
+        let hub = Arc::clone(&self.0);
+        let head = hub.head.subscribe();
+        let stopping = hub.stopping.clone();
+        let ends_at = Instant::now() + hub.limits.lasting;
+        hub.enter();
+        EventStream { hub, position: after, head, stopping, ends_at, _place: place }
+    }
+}
+
+impl fmt::Debug for EventStreams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventStreams").field("limits", &self.0.limits).finish_non_exhaustive()
+    }
+}
+
+impl Hub {
+    /// What is kept here stays usable even if a holder of the lock panicked:
+    /// it is only ever appended to and cut.
+    fn recent(&self) -> MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more reader; the first one brings the poller.
+    fn enter(self: &Arc<Self>) {
+        let mut recent = self.recent();
+        recent.readers += 1;
+        if !std::mem::replace(&mut recent.polled, true) {
+            tokio::spawn(Arc::clone(self).poll());
+        }
+    }
+
+    fn leave(&self) {
+        self.recent().readers -= 1;
+        // So that a poller without readers does not wait for its next turn.
+        self.context.wakes.streams.notify_one();
+    }
+
+    /// Ends, under the lock that `enter` takes, once nobody listens: whoever
+    /// comes later finds no poller and starts the next.
+    fn ends(&self) -> bool {
+        let mut recent = self.recent();
+        // An error means that whoever could tell us to stop is gone.
+        let told = *self.stopping.borrow() || self.stopping.has_changed().is_err();
+        let over = recent.readers == 0 || told;
+        if over {
+            // What comes while nobody looks would be a hole.
+            *recent = Recent { readers: recent.readers, ..Recent::default() };
+        }
+        over
+    }
+
+    async fn poll(self: Arc<Self>) {
+        let mut known = false;
+        while !self.ends() {
+            let pause = match self.look(known).await {
+                // As long as there is more, it is read.
+                Ok(true) => Duration::ZERO,
+                Ok(false) => self.limits.poll,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot look for events to stream; trying again");
+                    AFTER_FAULT
+                }
+            };
+            known |= pause != AFTER_FAULT;
+            let mut stopping = self.stopping.clone();
+            tokio::select! {
+                () = self.context.wakes.streams.notified() => {}
+                () = sleep(pause) => {}
+                _ = stopping.changed() => {}
+            }
+        }
+    }
+
+    /// Reads what is new; whether there may be more. The first look only
+    /// learns where the end is.
+    async fn look(&self, known: bool) -> Result<bool, store::Error> {
+        if !known {
+            let last = self.context.store.event_span().await?.last;
+            self.recent().head = last;
+            self.head.send_replace(last);
+            return Ok(true);
+        }
+        let after = self.recent().head;
+        let page = Page { after: Some(after), limit: BATCH };
+        let events = self.context.store.event_list(page).await?;
+        let full = events.len() >= BATCH as usize;
+        // Pruned before they were read here, which takes a poller that was
+        // away for as long as events are kept: start again at the end.
+        if events.first().is_some_and(|event| event.position != after + 1) {
+            self.recent().events.clear();
+        }
+        if !events.is_empty() {
+            let mut recent = self.recent();
+            recent.append(events, self.limits.recent);
+            let head = recent.head;
+            drop(recent);
+            self.head.send_replace(head);
+        }
+        Ok(full)
+    }
+}
+
+/// One reader's stream.
+pub(crate) struct EventStream {
+    hub: Arc<Hub>,
+    position: i64,
+    head: watch::Receiver<i64>,
+    stopping: watch::Receiver<bool>,
+    ends_at: Instant,
+    _place: OwnedSemaphorePermit,
+}
+
+impl EventStream {
+    /// The next events, as soon as there are any. `None` is the end: this
+    /// process stops, the stream has lasted its time, the database does not
+    /// answer, or what comes next was pruned. The reader resumes by position
+    /// and is told then.
+    pub(crate) async fn next(&mut self) -> Option<Vec<Arc<PositionedEvent>>> {
+        loop {
+            if *self.stopping.borrow() || Instant::now() >= self.ends_at {
+                return None;
+            }
+            self.head.borrow_and_update();
+            let next = self.hub.recent().next(self.position);
+            let events = match next {
+                Next::Events(events) => events,
+                Next::Elsewhere => self.read().await?,
+                Next::Nothing => Vec::new(),
+            };
+            if let Some(last) = events.last() {
+                self.position = last.position;
+                return Some(events);
+            }
+            tokio::select! {
+                changed = self.head.changed() => changed.ok()?,
+                () = sleep_until(self.ends_at) => return None,
+                _ = self.stopping.changed() => return None,
+            }
+        }
+    }
+
+    /// What is older than the hub has.
+    async fn read(&self) -> Option<Vec<Arc<PositionedEvent>>> {
+        let page = Page { after: Some(self.position), limit: BATCH };
+        match self.hub.context.store.event_list(page).await {
+            Ok(events) if events.first().is_some_and(|e| e.position == self.position + 1) => {
+                Some(events.into_iter().map(Arc::new).collect())
+            }
+            Ok(_) => {
+                tracing::info!(position = self.position, "a stream ends: its events are pruned");
+                None
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a stream ends: the database does not answer");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for EventStream {
+    fn drop(&mut self) {
+        self.hub.leave();
+    }
+}
+
+impl fmt::Debug for EventStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventStream").field("position", &self.position).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,45 @@
+//! What a start means for the mode: the database may be older than the world,
+//! an operator may ask for observing only, and a new public address is noticed.
+
+use slipway_app::Context;
+use slipway_app::gate::Gate;
+use slipway_app::usecases::control::{self, BeatError};
+use slipway_app::usecases::converge::Engines;
+use slipway_core::audit::Actor;
+
+use super::Error;
+use crate::config::Config;
+
+/// Before any loop runs, so that not even one batch acts on a database that
+/// was restored. A witness that is there and cannot be read refuses the start:
+/// going on would be to guess.
+pub(super) async fn settle(
+    context: &Context,
+    engines: &Engines,
+    config: &Config,
+    worker: &str,
+) -> Result<(), Error> {
+    let actor = Actor::new(format!("replica:{worker}"));
+    control::beat(context, engines, &Gate::default(), worker, config.lease).await.map_err(
+        |error| match error {
+            BeatError::Store(error) => Error::App(error.into()),
+            BeatError::Witness(error) => Error::Substrate(error),
+        },
+    )?;
+    if config.observe_only {
+        control::observe(context, "started with --observe-only", &actor).await?;
+        tracing::warn!("only observing: nothing outside is changed until `slipway resume`");
+    }
+    // Only a configured one: without it each replica has its own, and they
+    // would take turns in announcing a change.
+    if let Some(url) = &config.public_url
+        && let Some(before) = control::locate(context, url, &actor).await?
+    {
+        tracing::warn!(
+            before,
+            now = url,
+            "the public URL changed: nodes that were made with the old one go on using it, so it has to lead here for as long as they live"
+        );
+    }
+    Ok(())
+}

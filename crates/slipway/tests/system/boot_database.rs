@@ -1,0 +1,105 @@
+//! A database that is not there, or not fit, when the control plane starts.
+
+use std::time::{Duration, Instant};
+
+use slipway_testkit::postgres;
+use slipway_testkit::wait;
+
+use crate::control_plane::{ControlPlane, PATIENCE};
+use crate::network::on_relay;
+
+/// Starts it and expects that it gives up, with this code and these words.
+async fn assert_refused(plane: &mut ControlPlane, code: &str, words: &[&str]) {
+    plane.launch();
+    let status = plane.ended().await;
+    let text = plane.log_text();
+    assert_eq!(status.code(), Some(1), "{text}");
+    assert!(text.contains(&format!("error[{code}]")), "expected {code}: {text}");
+    for word in words {
+        assert!(text.contains(word), "expected it to say {word}: {text}");
+    }
+}
+
+/// It waits for its database, does not serve meanwhile, and comes up with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_comes_up_later_is_waited_for() {
+    let Some(server) = postgres::shared("a_database_that_comes_up_later").await else { return };
+    let database = server.database("boot_later").await;
+    let (mut plane, relay) = on_relay(&database).await;
+    relay.cut();
+    plane.launch();
+    // Long enough to have tried and failed: it logs nothing, but its lock on
+    // the data directory is taken right before the first try.
+    let worker = plane.data_dir().join("worker");
+    wait::until(PATIENCE, "it to try", async || worker.exists()).await;
+    assert!(!plane.data_dir().join("server.json").exists(), "it says that it is up");
+    relay.restore();
+    wait::until(PATIENCE, "it to come up", async || plane.data_dir().join("server.json").exists())
+        .await;
+    plane.wait_until_ready().await;
+    plane.assert_works("web-1").await;
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_stays_away_is_given_up_in_time() {
+    let Some(server) = postgres::shared("a_database_that_stays_away").await else { return };
+    let database = server.database("boot_never").await;
+    let (mut plane, relay) = on_relay(&database).await;
+    // Worse than a refusal: somebody takes the connection and says nothing.
+    relay.silence();
+    plane.set(&["--database-timeout", "1s"]);
+    let begun = Instant::now();
+    assert_refused(&mut plane, "database_unreachable", &["within 1s", database.name()]).await;
+    assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_without_a_free_connection_names_the_settings() {
+    let Some(server) = postgres::shared("a_database_without_a_free_connection").await else {
+        return;
+    };
+    let database = server.database("boot_no_connection").await;
+    let url = database.give_to_a_role().await;
+    database.execute(&[&format!("ALTER ROLE {} CONNECTION LIMIT 0", database.name())]).await;
+    let mut plane = ControlPlane::new(None);
+    plane.on_database(&url);
+    plane.set(&["--database-timeout", "1s", "--database-connections", "7"]);
+    let words = ["max_connections", "CONNECTION LIMIT", "`database_connections` (7 here)"];
+    assert_refused(&mut plane, "database_connections_exhausted", &words).await;
+
+    // Some, but not what it was told to use.
+    database.execute(&[&format!("ALTER ROLE {} CONNECTION LIMIT 4", database.name())]).await;
+    assert_refused(&mut plane, "database_connections_exhausted", &["gave 4 of 7"]).await;
+    plane.set(&["--database-connections", "4"]);
+    plane.start().await;
+    plane.assert_works("web-1").await;
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fresh_database_that_is_read_only_is_refused_by_name() {
+    let Some(server) = postgres::shared("a_fresh_database_that_is_read_only").await else {
+        return;
+    };
+    let database = server.database("boot_read_only").await;
+    let setting =
+        format!("ALTER DATABASE {} SET default_transaction_read_only = on", database.name());
+    database.execute(&[&setting]).await;
+    let mut plane = ControlPlane::new(None);
+    plane.on_database(database.url());
+    assert_refused(&mut plane, "database_read_only", &["primary"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_full_before_the_start_is_refused_by_name() {
+    let mut plane = ControlPlane::new(None);
+    let url = format!("sqlite:{}?max_page_count=4", plane.data_dir().join("slipway.db").display());
+    plane.on_database(&url);
+    assert_refused(&mut plane, "database_full", &["more space"]).await;
+    // Nothing was half made: with room it starts from the beginning.
+    plane.on_database(&url.replace("max_page_count=4", "max_page_count=4000"));
+    plane.start().await;
+    plane.assert_works("web-1").await;
+    plane.stop().await;
+}

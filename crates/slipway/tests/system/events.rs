@@ -1,0 +1,74 @@
+//! Events on their way out of the real thing: the event log over a kill, and
+//! a reader that follows over it.
+
+use std::process::Stdio;
+use std::time::Instant;
+
+use serde_json::Value;
+use slipway_testkit::process::{Signal, Spawned};
+use slipway_testkit::wait;
+
+use crate::control_plane::{ControlPlane, KEY, PATIENCE, binary};
+
+/// Follows with the real client, into a file.
+fn follow(plane: &ControlPlane, arguments: &[&str], into: &std::path::Path) -> Spawned {
+    let mut command = binary();
+    command.env("SLIPWAY_KEY", KEY).args(["event", "follow", "--server", &plane.url()]);
+    let output = std::fs::File::create(into).unwrap();
+    command.args(["-o", "json"]).args(arguments).stdout(output).stderr(Stdio::null());
+    Spawned::start(&mut command).unwrap()
+}
+
+fn lines(path: &std::path::Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    // The last line may be under way.
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_event_log_has_every_event_once_whatever_is_killed() {
+    for mut plane in ControlPlane::each("the_event_log").await {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("events.jsonl");
+        plane.set(&["--event-log", log.to_str().unwrap(), "--lease", "3s"]);
+        plane.start().await;
+        let followed = folder.path().join("followed.jsonl");
+        let mut reader = follow(&plane, &["--after", "0", "--limit", "8"], &followed);
+        let mut ids = Vec::new();
+        for handle in ["web-1", "web-2"] {
+            ids.push(plane.declare(handle, 0).await);
+            plane.kill();
+            plane.start().await;
+        }
+        for id in &ids {
+            plane.wait_for_phase(id, "Ready").await;
+            plane.delete(id).await;
+        }
+        plane.kill();
+        plane.start().await;
+        for id in &ids {
+            plane.wait_for_phase(id, "Deleted").await;
+        }
+        // Requested, Ready, Deleting, Deleted, of each.
+        let logged = wait::until(PATIENCE, "eight events in the log", async || {
+            let logged = lines(&log);
+            if logged.len() >= 8 { Ok(logged) } else { Err(format!("{logged:?}")) }
+        })
+        .await;
+        let listed = plane.get("/api/v1/events").await;
+        assert_eq!(&logged, listed.as_array().unwrap());
+        assert!(reader.exit(PATIENCE).await.unwrap().success());
+        assert_eq!(&lines(&followed), listed.as_array().unwrap(), "and so has who followed");
+        let shown = plane.get("/api/v1/subscriptions").await;
+        assert_eq!(shown[0]["position"], 8, "{shown}");
+
+        // An open stream holds up no stop, and Ctrl-C is a clean end.
+        let mut reader = follow(&plane, &["--after", "0"], &followed);
+        wait::until(PATIENCE, "the stream", async || lines(&followed).len() == 8).await;
+        let begun = Instant::now();
+        plane.stop().await;
+        assert!(begun.elapsed().as_secs() < 9, "{:?}", begun.elapsed());
+        reader.signal(Signal::Interrupt).unwrap();
+        assert!(reader.exit(PATIENCE).await.unwrap().success());
+    }
+}

@@ -1,0 +1,68 @@
+//! A replica that is stopped between its decision and the action, for longer
+//! than its lease, and wakes up when the resource is long Deleted.
+
+use std::path::Path;
+use std::time::Duration;
+
+use slipway_testkit::postgres;
+use slipway_testkit::process::Signal;
+use slipway_testkit::wait;
+
+use crate::control_plane::{ControlPlane, PATIENCE};
+
+/// The last step before a node directory is laid out. No check of ours comes
+/// after it: whoever stops here makes what nobody wants any more.
+const LAYING_OUT: &str = "/.new-";
+
+/// What is below a namespace of the root: node directories, finished or not.
+fn below(root: &Path) -> Vec<String> {
+    let namespaces = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap());
+    namespaces
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("slipway-project-"))
+        .flat_map(|entry| std::fs::read_dir(entry.path()).unwrap())
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_late_replica_makes_is_found_and_removed() {
+    let Some(server) = postgres::shared("what_a_late_replica_makes").await else { return };
+    let mut late = ControlPlane::new(Some(server.database("late_replica").await));
+    late.set(&["--lease", "3s", "--orphan-interval", "1s"]);
+    let orders = late.take_orders();
+    late.start().await;
+    orders.stop_before_folder(LAYING_OUT).unwrap();
+    let id = late.declare("web-1", 0).await;
+    wait::until(PATIENCE, "the replica to stop itself", async || orders.has_stopped().unwrap())
+        .await;
+
+    let mut other = late.beside();
+    other.start().await;
+    other.wait_for_phase(&id, "Ready").await;
+    other.assert_goes(&id).await;
+    assert!(other.agents().is_empty() && below(&other.substrate_root()).is_empty());
+
+    late.signal(Signal::Continue);
+    // Nobody has to do anything: absence is proven a second time one lease after
+    // Deleted, and what is found then is recorded and removed.
+    wait::until(PATIENCE, "the late action to be recorded and undone", async || {
+        let leaks = other.get("/api/v1/leaks?state=all").await;
+        let leaks = leaks.as_array().unwrap().clone();
+        let left = (below(&other.substrate_root()), other.agents());
+        let recorded = !leaks.is_empty() && leaks.iter().all(|leak| leak["state"] != "open");
+        if recorded && left.0.is_empty() && left.1.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("left: {left:?}, leaks: {leaks:?}\n{}", late.log_tail()))
+        }
+    })
+    .await;
+    assert_eq!(other.resource(&id).await["phase"], "Deleted");
+    // Both are well, and what comes next is not disturbed.
+    for plane in [&late, &other] {
+        plane.wait_until_ready().await;
+    }
+    tokio::time::timeout(Duration::from_secs(40), late.assert_works("web-2")).await.unwrap();
+    other.stop().await;
+    late.stop().await;
+}

@@ -1,0 +1,163 @@
+//! The network between the control plane and its database: lost, silent, half
+//! open, slow.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use slipway_testkit::network::Relay;
+use slipway_testkit::postgres::{self, TestDatabase};
+use slipway_testkit::wait;
+
+use crate::control_plane::{ControlPlane, PATIENCE};
+
+/// A control plane, not yet started, that reaches the database through a relay.
+pub(crate) async fn on_relay(database: &TestDatabase) -> (ControlPlane, Relay) {
+    // postgres://postgres@127.0.0.1:PORT/NAME
+    let (address, name) = database.url().rsplit('@').next().unwrap().split_once('/').unwrap();
+    let target: SocketAddr = address.parse().unwrap();
+    let relay = Relay::to(target).await.unwrap();
+    let mut plane = ControlPlane::new(None);
+    plane.on_database(&format!("postgres://postgres@{}/{name}", relay.address()));
+    (plane, relay)
+}
+
+/// While the database is away, requests are refused soon with 503 and nothing
+/// is half written; when it is back, everything goes on by itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_goes_away_costs_answers_and_nothing_else() {
+    let Some(server) = postgres::shared("a_database_that_goes_away").await else { return };
+    let database = server.database("faults").await;
+    let (mut plane, relay) = on_relay(&database).await;
+    plane.start().await;
+    let id = plane.declare("web-1", 0).await;
+    plane.wait_for_phase(&id, "Ready").await;
+    let agent = plane.agent(&id).await;
+
+    relay.cut();
+    let asked_at = Instant::now();
+    let (status, problem) = plane.call(Method::GET, "/api/v1/resources", None).await;
+    assert_eq!((status, problem["code"].as_str()), (503, Some("unavailable")), "{problem}");
+    assert!(asked_at.elapsed() < Duration::from_secs(8), "{:?}", asked_at.elapsed());
+    plane.assert_refused_for_now("web-2", "unavailable").await;
+    assert_eq!(plane.readiness().await.0, 503);
+    let alive = plane.send(Method::GET, "/healthz", None).await;
+    assert_eq!(alive.status().as_u16(), 200, "it is the database that is away");
+
+    relay.restore();
+    plane.wait_until_ready().await;
+    assert_eq!(plane.get("/api/v1/resources").await.as_array().unwrap().len(), 1);
+    assert_eq!(plane.agent(&id).await.pid, agent.pid, "the node was left alone");
+    plane.assert_goes(&id).await;
+    plane.stop().await;
+}
+
+/// The server is gone and nobody said so: what is sent is lost, and connections
+/// stay open for ever. Every call ends all the same, and once the server can be
+/// reached again the old connections are not waited for.
+#[tokio::test(flavor = "multi_thread")]
+async fn half_open_connections_are_given_up() {
+    let Some(server) = postgres::shared("half_open_connections").await else { return };
+    let database = server.database("half_open").await;
+    let (mut plane, relay) = on_relay(&database).await;
+    // As few as it can do with: one that is lost for good would show.
+    plane.set(&["--database-statement-timeout", "1s", "--database-connections", "3"]);
+    plane.start().await;
+    let id = plane.declare("web-1", 0).await;
+    plane.wait_for_phase(&id, "Ready").await;
+    let agent = plane.agent(&id).await;
+
+    relay.swallow();
+    let asked_at = Instant::now();
+    for number in 0..6 {
+        plane.assert_refused_for_now(&format!("lost-{number}"), "unavailable").await;
+    }
+    // An operation gets six seconds here, and three to find a connection.
+    assert!(asked_at.elapsed() < Duration::from_secs(6 * 9), "{:?}", asked_at.elapsed());
+    let (status, text) = plane.readiness().await;
+    assert_eq!(status, 503, "{text}");
+
+    relay.restore();
+    plane.wait_until_ready().await;
+    assert_eq!(plane.agent(&id).await.pid, agent.pid, "the node was left alone");
+    assert_eq!(plane.get("/api/v1/resources").await.as_array().unwrap().len(), 1);
+    plane.assert_goes(&id).await;
+    plane.stop().await;
+}
+
+/// Nothing passes for a while and then everything does, late: what was sent
+/// before is done once or not at all.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stall_ends_and_nothing_is_done_twice() {
+    let Some(server) = postgres::shared("a_stall_ends").await else { return };
+    let database = server.database("stall").await;
+    let (mut plane, relay) = on_relay(&database).await;
+    plane.set(&["--database-statement-timeout", "1s"]);
+    plane.start().await;
+    let id = plane.declare("web-1", 0).await;
+    relay.silence();
+    let (status, text) = plane.readiness().await;
+    assert_eq!(status, 503, "{text}");
+    plane.assert_refused_for_now("web-2", "unavailable").await;
+    relay.restore();
+    plane.wait_until_ready().await;
+    plane.wait_for_phase(&id, "Ready").await;
+    assert_eq!(
+        plane.agents_of("").len(),
+        plane.get("/api/v1/nodes").await.as_array().unwrap().len()
+    );
+    plane.assert_goes(&id).await;
+    plane.stop().await;
+}
+
+/// A database far away makes everything slower and breaks nothing: no claim is
+/// lost, nobody is told that it is away, nothing happens twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_database_costs_time_and_nothing_else() {
+    let Some(server) = postgres::shared("a_slow_database").await else { return };
+    let database = server.database("slow").await;
+    let (mut plane, relay) = on_relay(&database).await;
+    plane.start().await;
+    relay.slow_down(Duration::from_millis(25));
+    plane.wait_until_ready().await;
+    let mut ids = Vec::new();
+    for number in 0..4 {
+        ids.push(plane.declare(&format!("web-{number}"), 0).await);
+    }
+    for id in &ids {
+        plane.wait_for_phase(id, "Ready").await;
+    }
+    assert_eq!(plane.agents().len(), ids.len());
+    for id in &ids {
+        plane.assert_goes(id).await;
+    }
+    plane.stop().await;
+}
+
+/// A statement that waits for a lock ends by its limit and says so; whoever
+/// holds the lock is to blame, and with it gone the work goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_that_takes_too_long_is_ended() {
+    let Some(server) = postgres::shared("a_statement_that_takes_too_long").await else { return };
+    let database = server.database("long_statement").await;
+    let mut plane = ControlPlane::new(None);
+    plane.on_database(database.url());
+    plane.set(&["--database-statement-timeout", "1s"]);
+    plane.start().await;
+    let id = plane.declare("web-1", 0).await;
+    plane.wait_for_phase(&id, "Ready").await;
+    let held = database.hold_lock("resources").await;
+    plane.assert_refused_for_now("web-2", "unavailable").await;
+    let (status, problem) =
+        plane.call(Method::DELETE, &format!("/api/v1/resources/{id}?reason=test"), None).await;
+    assert_eq!((status, problem["code"].as_str()), (503, Some("unavailable")), "{problem}");
+    drop(held);
+    wait::until(PATIENCE, "the deletion to be taken", async || {
+        let path = format!("/api/v1/resources/{id}?reason=test");
+        plane.call(Method::DELETE, &path, None).await.0 == 202
+    })
+    .await;
+    plane.wait_for_phase(&id, "Deleted").await;
+    plane.assert_each_event_once(&id, &["Requested", "Ready", "Deleting", "Deleted"]).await;
+    plane.stop().await;
+}

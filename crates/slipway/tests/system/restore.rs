@@ -1,0 +1,198 @@
+//! A database that was restored to an earlier state: nothing outside is changed
+//! until a person has looked and resumes, and then everything converges.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use slipway_testkit::process::{Signal, is_alive, send_signal};
+use slipway_testkit::wait;
+
+use crate::control_plane::{ControlPlane, PATIENCE};
+
+/// SQLite's files, copied while nobody has them open.
+fn copy_database(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for name in ["slipway.db", "slipway.db-wal", "slipway.db-shm"] {
+        let (source, target) = (from.join(name), to.join(name));
+        if target.exists() {
+            std::fs::remove_file(&target).unwrap();
+        }
+        if source.exists() {
+            std::fs::copy(source, target).unwrap();
+        }
+    }
+}
+
+/// What the engine keeps: every node directory with its object and document.
+fn outside(root: &Path) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    for namespace in std::fs::read_dir(root).unwrap().map(Result::unwrap) {
+        if !namespace.file_type().unwrap().is_dir() {
+            continue;
+        }
+        for node in std::fs::read_dir(namespace.path()).unwrap().map(Result::unwrap) {
+            for name in ["composite.json", "user-data", "terminating"] {
+                let path = node.path().join(name);
+                if let Ok(text) = std::fs::read_to_string(&path) {
+                    found.insert(path, text);
+                }
+            }
+        }
+    }
+    found
+}
+
+fn pids(plane: &ControlPlane) -> Vec<u32> {
+    let mut pids: Vec<_> = plane.agents().iter().map(|agent| agent.pid).collect();
+    pids.sort_unstable();
+    pids
+}
+
+async fn plan(plane: &ControlPlane) -> BTreeMap<String, String> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let plan = plane.get("/api/v1/control/plan").await;
+    let lines = plan.as_array().unwrap().iter();
+    lines.map(|line| (text(&line["handle"]), text(&line["action"]))).collect()
+}
+
+async fn until_plan(plane: &ControlPlane, wanted: &[(&str, &str)]) {
+    let wanted: BTreeMap<_, _> = wanted
+        .iter()
+        .map(|(handle, action)| ((*handle).to_owned(), (*action).to_owned()))
+        .collect();
+    wait::until(PATIENCE, "the plan to be complete", async || {
+        let plan = plan(plane).await;
+        if plan == wanted { Ok(()) } else { Err(format!("{plan:?}\n{}", plane.log_tail())) }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restored_database_observes_only_until_resumed() {
+    let mut plane = ControlPlane::new(None);
+    // A leak is one when it was seen for longer than a lease; the agents that
+    // the backup does not know end by themselves 30 s after the restore.
+    plane.set(&["--lease", "3s"]);
+    plane.start().await;
+    let kept = plane.declare("kept", 0).await;
+    let gone = plane.declare("gone", 0).await;
+    plane.wait_for_phase(&kept, "Ready").await;
+    plane.wait_for_phase(&gone, "Ready").await;
+    let body = json!({ "reason": "backup" });
+    let (status, _) = plane.call(Method::PUT, "/api/v1/control/freeze", Some(body)).await;
+    assert_eq!(status, 200);
+    // Declared and nothing more when the backup is taken.
+    let late = plane.declare("late", 0).await;
+    until_plan(&plane, &[("late", "apply")]).await;
+    plane.kill();
+    let (data, backup) = (plane.data_dir(), plane.data_dir().with_extension("backup"));
+    copy_database(&data, &backup);
+
+    // Life goes on: one goes, one comes, one enrols, one is made ready again
+    // under claims that the backup does not know.
+    plane.start().await;
+    let lift = "/api/v1/control/freeze?reason=the+backup+is+done";
+    assert_eq!(plane.call(Method::DELETE, lift, None).await.0, 200);
+    plane.wait_for_phase(&late, "Ready").await;
+    plane.delete(&gone).await;
+    plane.wait_for_phase(&gone, "Deleted").await;
+    let unknown = plane.declare("unknown", 0).await;
+    plane.wait_for_phase(&unknown, "Ready").await;
+    let unknown_agent = plane.agent(&unknown).await;
+    let unknown_name =
+        plane.resource(&unknown).await["attempt"]["xr_name"].as_str().unwrap().to_owned();
+    let first_agent = plane.agent(&kept).await;
+    send_signal(first_agent.pid, Signal::Kill).unwrap();
+    wait::until(PATIENCE, "the killed agent to be started again", async || {
+        let xr_name =
+            plane.resource(&kept).await["attempt"]["xr_name"].as_str().unwrap().to_owned();
+        plane.agents_of(&xr_name).iter().any(|agent| agent.pid != first_agent.pid)
+    })
+    .await;
+    plane.wait_for_phase(&kept, "Ready").await;
+    plane.kill();
+
+    let before = (pids(&plane), outside(&plane.substrate_root()));
+    copy_database(&backup, &data);
+    plane.start().await;
+    let control = plane.get("/api/v1/control").await;
+    assert_eq!(control["mode"], "observing", "{control}");
+    let reason = control["observing"]["reason"].as_str().unwrap();
+    assert!(reason.contains("restored to an earlier state"), "{reason}");
+    // The deleted one would be made again, the late one given a new token; the
+    // one that stands as the backup says needs nothing.
+    until_plan(&plane, &[("gone", "apply"), ("late", "apply")]).await;
+    let shown = plane.resource(&gone).await;
+    assert_eq!(shown["blockers"][0]["code"], "observe_only", "{shown}");
+    assert_eq!(shown["blockers"][0]["evidence"]["action"], "apply");
+    assert_eq!((pids(&plane), outside(&plane.substrate_root())), before, "nothing was touched");
+
+    // What the restored rows do not know is listed, and left alone.
+    wait::until(PATIENCE, "the unknown node to be listed", async || {
+        plane.call(Method::POST, "/api/v1/leaks/find", None).await;
+        let leaks = plane.get("/api/v1/leaks").await.to_string();
+        if leaks.contains(&unknown_name) { Ok(()) } else { Err(leaks) }
+    })
+    .await;
+    assert_eq!((pids(&plane), outside(&plane.substrate_root())), before, "nothing was touched");
+
+    // Not even what would be harmless: a dead agent stays dead.
+    let agent = plane.agent(&kept).await;
+    send_signal(agent.pid, Signal::Kill).unwrap();
+    until_plan(&plane, &[("gone", "apply"), ("kept", "apply"), ("late", "apply")]).await;
+    assert!(pids(&plane).iter().all(|pid| before.0.contains(pid)), "nothing was started");
+    // Also not after another restart, which finds nothing new.
+    plane.stop().await;
+    plane.start().await;
+    let again = plane.get("/api/v1/control").await;
+    assert_eq!(again["observing"], control["observing"], "it is detected once");
+
+    let body = json!({ "reason": "looked at the plan" });
+    let (status, control) =
+        plane.call(Method::POST, "/api/v1/control/resume", Some(body.clone())).await;
+    // The freeze of the backup came back with it.
+    assert_eq!((status, &control["mode"]), (200, &json!("frozen")), "{control}");
+    assert_eq!(plane.call(Method::DELETE, lift, None).await.0, 200);
+    for id in [&kept, &gone, &late] {
+        let ready = plane
+            .wait_for(id, "Ready and nothing in its way", |resource| {
+                resource["phase"] == "Ready" && resource["blockers"] == json!([])
+            })
+            .await;
+        plane.agent(id).await;
+        assert_eq!(ready["node"]["registered"], true);
+    }
+    // Written under a claim above any that the backup did not know.
+    let object = plane.node_directory(&kept).await.join("composite.json");
+    let object: Value = serde_json::from_str(&std::fs::read_to_string(object).unwrap()).unwrap();
+    let claim = object["metadata"]["annotations"]["slipway.dev/claim-token"].as_str().unwrap();
+    assert!(claim.parse::<i64>().unwrap() > 1 << 24, "{claim}");
+    assert!(plan(&plane).await.is_empty());
+    assert!(is_alive(unknown_agent.pid), "what the backup does not know is left alone");
+    assert_eq!(plane.agents().len(), 4, "one process each, none twice");
+    let (status, problem) = plane.call(Method::POST, "/api/v1/control/resume", Some(body)).await;
+    assert_eq!((status, &problem["code"]), (409, &json!("nothing_to_lift")));
+
+    for id in [&kept, &gone, &late] {
+        plane.delete(id).await;
+        plane.wait_for_phase(id, "Deleted").await;
+    }
+    plane.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn started_to_observe_only_it_acts_after_resume() {
+    let mut plane = ControlPlane::new(None);
+    plane.set(&["--observe-only"]);
+    plane.start().await;
+    let id = plane.declare("web-1", 0).await;
+    until_plan(&plane, &[("web-1", "apply")]).await;
+    assert!(plane.agents().is_empty());
+    let body = json!({ "reason": "all is well" });
+    let (status, control) = plane.call(Method::POST, "/api/v1/control/resume", Some(body)).await;
+    assert_eq!((status, &control["mode"]), (200, &json!("acting")), "{control}");
+    plane.wait_for_phase(&id, "Ready").await;
+    plane.stop().await;
+}

@@ -1,0 +1,3 @@
+DROP INDEX blockers_code_index;
+DROP TABLE replicas;
+DROP TABLE control;

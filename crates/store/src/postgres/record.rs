@@ -1,0 +1,140 @@
+//! The records of ticks in one statement, which is one round trip and its own
+//! transaction. An exception to "no data-modifying CTE", see
+//! `docs/adr/0004-records-without-a-lock.md`.
+//!
+//! The update takes only rows whose conditions hold, and hands the rest of what
+//! is to be said to the inserts by its RETURNING: nothing is said of a row that
+//! was not written. A row that another transaction has locked is waited for,
+//! and its conditions are asked again of what was committed there.
+//!
+//! A line of history is numbered by the revision that its write gives the row.
+//! That leaves gaps and never meets another number: every line goes with a
+//! revision of its own, so no number there is larger than the revision.
+
+use std::collections::HashSet;
+
+use slipway_core::commit::Recorded;
+use slipway_core::ids::ProvisionedResourceId;
+use sqlx::Row as _;
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use super::Backend;
+use super::recorded::Parts;
+use crate::failure::Failure;
+use crate::micros::Micros;
+
+const RECORD: &str = "WITH moved AS (\
+    UPDATE provisioned_resources AS a SET \
+        status = coalesce(given.status, a.status), \
+        phase_since = coalesce(given.phase_since, a.phase_since), \
+        failure_reason = CASE WHEN given.status IS NULL THEN a.failure_reason \
+            ELSE given.failure_reason END, \
+        bootstrap_token_id = CASE WHEN given.status IS NULL THEN a.bootstrap_token_id \
+            ELSE given.bootstrap_token_id END, \
+        deletion_requested_at = CASE WHEN given.status IS NULL THEN a.deletion_requested_at \
+            ELSE given.deletion_requested_at END, \
+        unsettled_since = CASE WHEN given.status IS NULL THEN a.unsettled_since \
+            ELSE given.unsettled_since END, \
+        absence_proven_at = CASE WHEN given.status IS NULL THEN a.absence_proven_at \
+            ELSE given.absence_proven_at END, \
+        observed = coalesce(given.observed, a.observed), \
+        revision = CASE WHEN given.status IS NULL THEN a.revision ELSE a.revision + 1 END, \
+        updated_at = CASE WHEN given.status IS NULL THEN a.updated_at \
+            ELSE greatest(clock_timestamp(), a.updated_at) END, \
+        failures = given.failures, claimed_by = NULL, lease_until = NULL, \
+        due_at = clock_timestamp() + given.micros * interval '1 microsecond' \
+    FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], \
+        $6::text[], $7::timestamptz[], $8::text[], $9::uuid[], $10::timestamptz[], \
+        $11::jsonb[], $12::timestamptz[], $13::text[], $14::text[], $15::text[], \
+        $16::uuid[], $17::text[], $18::jsonb[], $19::timestamptz[], $20::uuid[], \
+        $21::timestamptz[], $22::text[], $23::text[], $24::jsonb[], \
+        $25::timestamptz[], $26::timestamptz[]) \
+        AS given (id, revision, claim_token, micros, failures, \
+        status, phase_since, failure_reason, bootstrap_token_id, deletion_requested_at, \
+        observed, line_at, from_phase, to_phase, why, \
+        event_id, event_type, payload, occurred_at, audit_id, \
+        audit_at, actor, verb, details, unsettled_since, absence_proven_at) \
+    WHERE a.id = given.id AND a.revision = given.revision \
+        AND a.claim_token = given.claim_token AND a.wake = a.claimed_wake \
+    RETURNING a.id, a.revision, a.project_id, given.line_at, given.from_phase, \
+        given.to_phase, given.why, given.event_id, given.event_type, given.payload, \
+        given.occurred_at, given.audit_id, given.audit_at, given.actor, given.verb, \
+        given.details), \
+lines AS (\
+    INSERT INTO phase_history (provisioned_resource_id, seq, at, from_phase, to_phase, why) \
+    SELECT id, revision, line_at, from_phase, to_phase, why FROM moved \
+    WHERE line_at IS NOT NULL), \
+events AS (\
+    INSERT INTO outbox_events (id, aggregate_kind, aggregate_id, revision, event_type, \
+        project_id, payload, occurred_at) \
+    SELECT event_id, $27, id, revision, event_type, project_id, payload, occurred_at \
+    FROM moved WHERE event_id IS NOT NULL), \
+entries AS (\
+    INSERT INTO audit_entries (id, at, actor, verb, subject_kind, subject_id, project_id, \
+        details) \
+    SELECT audit_id, audit_at, actor, verb, $27, id, project_id, details \
+    FROM moved WHERE audit_id IS NOT NULL) \
+SELECT id FROM moved";
+
+/// Answers which were written.
+pub(super) async fn record(
+    backend: &Backend,
+    records: &[Recorded],
+) -> Result<HashSet<ProvisionedResourceId>, Failure> {
+    if records.is_empty() {
+        return Ok(HashSet::new());
+    }
+    // In the order of their ids, so that two that share some rows wait for each
+    // other instead of dying.
+    let mut records: Vec<&Recorded> = records.iter().collect();
+    records.sort_by_key(|record| record.attempt());
+    let parts: Vec<Parts<'_>> = records.iter().map(|record| Parts::of(record)).collect();
+    macro_rules! column {
+        ($kind:ty, |$part:ident| $value:expr) => {
+            parts.iter().map(|$part| $value).collect::<Vec<$kind>>()
+        };
+    }
+    let micros = |time: slipway_core::Timestamp| Micros::from(time);
+    let ids: Vec<Uuid> = records.iter().map(|record| record.attempt().as_uuid()).collect();
+    let revisions: Vec<i64> = records.iter().map(|record| record.revision().0).collect();
+    let query = sqlx::query(RECORD)
+        .bind(ids)
+        .bind(revisions)
+        .bind(column!(i64, |p| p.claim_token))
+        .bind(column!(Option<i64>, |p| p.micros))
+        .bind(column!(i32, |p| p.failures))
+        .bind(column!(Option<&str>, |p| p.attempt.map(|a| a.phase().as_str())))
+        .bind(column!(Option<Micros>, |p| p.attempt.map(|a| micros(a.phase_since()))))
+        .bind(column!(Option<&str>, |p| p.attempt.and_then(|a| a.failure_reason())))
+        .bind(column!(Option<Uuid>, |p| {
+            p.attempt.and_then(|a| a.bootstrap_token_id()).map(|id| id.as_uuid())
+        }))
+        .bind(column!(Option<Micros>, |p| {
+            p.attempt.and_then(|a| a.deletion_requested_at()).map(micros)
+        }))
+        .bind(column!(Option<Json<&serde_json::Value>>, |p| p.observed.map(Json)))
+        .bind(column!(Option<Micros>, |p| p.line.map(|line| micros(line.at))))
+        .bind(column!(Option<&str>, |p| p.line.and_then(|l| l.from).map(|from| from.as_str())))
+        .bind(column!(Option<&str>, |p| p.line.map(|line| line.to.as_str())))
+        .bind(column!(Option<&str>, |p| p.line.map(|line| line.why)))
+        .bind(column!(Option<Uuid>, |p| p.event.map(|event| event.id.as_uuid())))
+        .bind(column!(Option<&str>, |p| p.event.map(|event| event.event_type.as_str())))
+        .bind(column!(Option<Json<&serde_json::Value>>, |p| p.event.map(|e| Json(&e.payload))))
+        .bind(column!(Option<Micros>, |p| p.event.map(|event| micros(event.occurred_at))))
+        .bind(column!(Option<Uuid>, |p| p.audit.map(|entry| entry.id.as_uuid())))
+        .bind(column!(Option<Micros>, |p| p.audit.map(|entry| micros(entry.at))))
+        .bind(column!(Option<&str>, |p| p.audit.map(|entry| entry.actor.as_str())))
+        .bind(column!(Option<&str>, |p| p.audit.map(|entry| entry.verb)))
+        .bind(column!(Option<Json<&serde_json::Value>>, |p| p.audit.map(|e| Json(&e.details))))
+        .bind(column!(Option<Micros>, |p| p.attempt.and_then(|a| a.unsettled_since()).map(micros)))
+        .bind(column!(Option<Micros>, |p| {
+            p.attempt.and_then(|a| a.absence_proven_at()).map(micros)
+        }))
+        .bind(ProvisionedResourceId::KIND);
+    let mut recorder = backend.recorder().await?;
+    let written = query.fetch_all(&mut *recorder.connection).await?;
+    recorder.give_back();
+    let ids = written.iter().map(|row| row.try_get("id").map(ProvisionedResourceId::new));
+    Ok(ids.collect::<Result<_, sqlx::Error>>()?)
+}

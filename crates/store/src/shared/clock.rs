@@ -1,0 +1,51 @@
+//! The database's clock, and bringing the schedule back to it after a jump.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use slipway_app::ports::DatabaseClock;
+use slipway_app::ports::store::Error;
+use slipway_core::Timestamp;
+use slipway_core::commit::Recheck;
+use sqlx::Row as _;
+
+use super::{Backend, commit};
+use crate::failure::Failure;
+use crate::micros::Micros;
+use crate::retry::retried;
+
+#[async_trait]
+impl DatabaseClock for Backend {
+    async fn database_now(&self) -> Result<Timestamp, Error> {
+        Ok(retried!(now(self))?)
+    }
+
+    async fn schedule_pull_in(&self, jump: Duration, lease: Duration) -> Result<u64, Error> {
+        Ok(retried!(pull_in(self, jump, lease))?)
+    }
+}
+
+async fn now(backend: &Backend) -> Result<Timestamp, Failure> {
+    let mut connection = backend.reader().await?;
+    let row = sqlx::query(sql!("SELECT ", now, " AS now")).fetch_one(&mut *connection).await?;
+    Ok(row.try_get::<Micros, _>("now")?.into())
+}
+
+async fn pull_in(backend: &Backend, jump: Duration, lease: Duration) -> Result<u64, Failure> {
+    let mut connection = backend.writer().await?;
+    let pulled = sqlx::query(concat!(
+        "UPDATE provisioned_resources SET due_at = ",
+        sql!(greatest, "(", now, ", due_at", (minus_micros "$1"), ")"),
+        ", lease_until = CASE WHEN lease_until > ",
+        sql!(now, (plus_micros "$2")),
+        " THEN ",
+        sql!(greatest, "(", now, ", lease_until", (minus_micros "$1"), ")"),
+        " ELSE lease_until END WHERE due_at > ",
+        sql!("(SELECT ", now, ")"),
+    ))
+    .bind(commit::recheck_micros(Recheck::After(jump)))
+    .bind(commit::recheck_micros(Recheck::After(lease)))
+    .execute(&mut *connection)
+    .await?;
+    Ok(pulled.rows_affected())
+}

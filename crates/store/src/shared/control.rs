@@ -1,0 +1,353 @@
+//! The mode of the installation, the replicas that obey it, and the keys of
+//! the installation itself.
+//!
+//! The one row is locked by whoever changes the mode and by the beats, a few
+//! times a minute. Claims, decisions and records never lock it; the loop reads
+//! it like anybody else.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use slipway_app::ports::control::{
+    ControlRule, ControlStore, Install, Installed, PlanLine, Replica,
+};
+use slipway_app::ports::store::{ApiKey, Error, Page};
+use slipway_core::Phase;
+use slipway_core::audit::Actor;
+use slipway_core::blocker::BlockerCode;
+use slipway_core::ids::{ClaimToken, InstallationId, ProvisionedResourceId, ResourceId, Revision};
+use slipway_core::rules::control::{
+    Control, ControlCommit, Freeze, Observing, Sighting, key_audit,
+};
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use super::{Backend, Connection, Row, commit, keys, rows};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::micros::Micros;
+use crate::retry::retried;
+
+/// A replica that was silent for this long is of no interest to anybody.
+const FORGOTTEN: Duration = Duration::from_secs(24 * 3_600);
+
+#[async_trait]
+impl ControlStore for Backend {
+    async fn control_fetch(&self) -> Result<Control, Error> {
+        let mut connection = self.reader().await.map_err(Failure::from)?;
+        Ok(fetch(&mut connection, Lock::No).await?)
+    }
+
+    async fn control_decide(&self, rule: &mut ControlRule<'_>) -> Result<(), Error> {
+        Ok(retried!(decide(self, &mut *rule))?)
+    }
+
+    async fn replica_list(&self) -> Result<Vec<Replica>, Error> {
+        Ok(replicas(self).await?)
+    }
+
+    async fn plan_list(&self, page: Page<ProvisionedResourceId>) -> Result<Vec<PlanLine>, Error> {
+        Ok(plan(self, page).await?)
+    }
+
+    async fn plan_open(&self) -> Result<u64, Error> {
+        Ok(open(self).await?)
+    }
+
+    async fn api_key_install(
+        &self,
+        key: &ApiKey,
+        when: Install,
+        actor: &Actor,
+    ) -> Result<Installed, Error> {
+        Ok(retried!(install(self, key, when, actor))?)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lock {
+    No,
+    Yes,
+}
+
+/// The columns of the row beside the clock; the id is that of the installation.
+macro_rules! control_sql {
+    ($end:tt) => {
+        sql!(
+            "SELECT ",
+            now,
+            " AS now, i.id, c.revision, c.frozen_since, c.frozen_until, c.frozen_by, \
+             c.frozen_reason, c.observing_since, c.observing_by, c.observing_reason, c.beat, \
+             c.public_url FROM control c JOIN installation i ON i.singleton = c.singleton \
+             WHERE c.singleton = 1",
+            $end
+        )
+    };
+}
+
+async fn fetch(connection: &mut Connection, lock: Lock) -> Result<Control, Failure> {
+    if lock == Lock::Yes {
+        sqlx::query(sql!("SELECT singleton FROM control WHERE singleton = 1", for_update))
+            .fetch_one(&mut *connection)
+            .await?;
+    }
+    // A statement of its own: its clock and its row are younger than the lock.
+    let row = sqlx::query(control_sql!("")).fetch_one(connection).await?;
+    let id: Uuid = row.try_get("id")?;
+    control(&row, id).map_err(|fault| Failure::Corrupt { id, fault })
+}
+
+fn control(row: &Row, installation: Uuid) -> Result<Control, Fault> {
+    let freeze = match rows::time_or_null(row, "frozen_until")? {
+        None => None,
+        Some(until) => Some(Freeze {
+            since: rows::time(row, "frozen_since")?,
+            until,
+            by: rows::get(row, "frozen_by")?,
+            reason: rows::get(row, "frozen_reason")?,
+        }),
+    };
+    let observing = match rows::time_or_null(row, "observing_since")? {
+        None => None,
+        Some(since) => Some(Observing {
+            since,
+            by: rows::get(row, "observing_by")?,
+            reason: rows::get(row, "observing_reason")?,
+        }),
+    };
+    Ok(Control {
+        now: rows::time(row, "now")?,
+        installation: InstallationId::new(installation),
+        revision: Revision(rows::get(row, "revision")?),
+        freeze,
+        observing,
+        beat: rows::get(row, "beat")?,
+        public_url: rows::get(row, "public_url")?,
+    })
+}
+
+async fn decide(backend: &Backend, rule: &mut ControlRule<'_>) -> Result<(), Failure> {
+    let mut transaction = backend.begin().await?;
+    let before = fetch(&mut transaction, Lock::Yes).await?;
+    let Some(decided) = rule(&before)? else {
+        transaction.rollback().await?;
+        return Ok(());
+    };
+    write(&mut transaction, &decided).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+async fn write(connection: &mut Connection, decided: &ControlCommit) -> Result<(), Failure> {
+    let control = &decided.control;
+    let (freeze, observing) = (control.freeze.as_ref(), control.observing.as_ref());
+    sqlx::query(
+        "UPDATE control SET revision = $1, frozen_since = $2, frozen_until = $3, frozen_by = $4, \
+         frozen_reason = $5, observing_since = $6, observing_by = $7, observing_reason = $8, \
+         beat = $9, public_url = $10 WHERE singleton = 1",
+    )
+    .bind(control.revision.0)
+    .bind(freeze.map(|freeze| Micros::from(freeze.since)))
+    .bind(freeze.map(|freeze| Micros::from(freeze.until)))
+    .bind(freeze.map(|freeze| freeze.by.as_str()))
+    .bind(freeze.map(|freeze| freeze.reason.as_str()))
+    .bind(observing.map(|observing| Micros::from(observing.since)))
+    .bind(observing.map(|observing| observing.by.as_str()))
+    .bind(observing.map(|observing| observing.reason.as_str()))
+    .bind(control.beat)
+    .bind(control.public_url.as_deref())
+    .execute(&mut *connection)
+    .await?;
+    if let Some(sighting) = &decided.replica {
+        sight(connection, sighting).await?;
+    }
+    for entry in &decided.audit {
+        commit::audit_insert(connection, entry).await?;
+    }
+    if let Some(floor) = decided.claim_floor {
+        lift_claims(connection, floor).await?;
+    }
+    if decided.wake_all {
+        wake_all(connection).await?;
+    }
+    Ok(())
+}
+
+async fn sight(connection: &mut Connection, sighting: &Sighting) -> Result<(), sqlx::Error> {
+    sqlx::query(sql!(
+        "INSERT INTO replicas (worker, seen_at, lease_micros, acknowledged) VALUES ($1, ",
+        now,
+        ", $2, $3) ON CONFLICT (worker) DO UPDATE SET seen_at = excluded.seen_at, \
+         lease_micros = excluded.lease_micros, acknowledged = excluded.acknowledged"
+    ))
+    .bind(&sighting.worker)
+    .bind(micros(sighting.lease))
+    .bind(sighting.acknowledged.0)
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query(sql!("DELETE FROM replicas WHERE seen_at", (plus_micros "$1"), " < ", now))
+        .bind(micros(FORGOTTEN))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Ends every claim and fences off whoever holds one. In the order of the ids,
+/// like every statement that locks many of these rows.
+async fn lift_claims(connection: &mut Connection, floor: ClaimToken) -> Result<(), sqlx::Error> {
+    sqlx::query(sql!(
+        "UPDATE provisioned_resources SET claim_token = ",
+        greatest,
+        "(claim_token + 1, $1), claimed_by = NULL, lease_until = NULL WHERE id ",
+        picked_from,
+        "SELECT id FROM provisioned_resources ORDER BY id",
+        for_update,
+        picked_end
+    ))
+    .bind(floor.0)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Wakes everything of every lane but what is settled for good.
+async fn wake_all(connection: &mut Connection) -> Result<(), sqlx::Error> {
+    sqlx::query(concat!(
+        "UPDATE provisioned_resources SET ",
+        wake_assignments!(),
+        " WHERE id ",
+        sql!(
+            picked_from,
+            "SELECT id FROM provisioned_resources WHERE status NOT IN ($1, $2) ORDER BY id",
+            for_update,
+            picked_end
+        ),
+    ))
+    .bind(Phase::Failed.as_str())
+    .bind(Phase::Deleted.as_str())
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+async fn replicas(backend: &Backend) -> Result<Vec<Replica>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found = sqlx::query(
+        "SELECT worker, seen_at, lease_micros, acknowledged FROM replicas ORDER BY worker",
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    found
+        .iter()
+        .map(|row| {
+            let lease: i64 = row.try_get("lease_micros")?;
+            Ok(Replica {
+                worker: row.try_get("worker")?,
+                seen_at: row.try_get::<Micros, _>("seen_at")?.into(),
+                lease: Duration::from_micros(u64::try_from(lease).unwrap_or(0)),
+                acknowledged: Revision(row.try_get("acknowledged")?),
+            })
+        })
+        .collect()
+}
+
+async fn plan(
+    backend: &Backend,
+    page: Page<ProvisionedResourceId>,
+) -> Result<Vec<PlanLine>, Failure> {
+    let mut connection = backend.reader().await?;
+    let after = page.after.map_or(Uuid::nil(), ProvisionedResourceId::as_uuid);
+    // One line per attempt: what is withheld says more than "unreadable".
+    let found = sqlx::query(sql!(
+        "SELECT a.id, a.resource_id, p.name AS project, r.handle, a.status, b.code, b.since, \
+         b.message, b.evidence ->> 'action' AS action FROM blockers b \
+         JOIN provisioned_resources a ON a.id = b.subject_id \
+         JOIN resources r ON r.id = a.resource_id JOIN projects p ON p.id = a.project_id \
+         WHERE b.subject_kind = $1 AND b.subject_id > $2 AND (b.code IN ($3, $4) OR (b.code = $5 \
+         AND NOT EXISTS (SELECT 1 FROM blockers o WHERE o.subject_kind = b.subject_kind \
+         AND o.subject_id = b.subject_id AND o.code IN ($3, $4)))) ORDER BY a.id LIMIT $6"
+    ))
+    .bind(ProvisionedResourceId::KIND)
+    .bind(after)
+    .bind(BlockerCode::Frozen.as_str())
+    .bind(BlockerCode::ObserveOnly.as_str())
+    .bind(BlockerCode::SubstrateUnknown.as_str())
+    .bind(i64::from(page.limit))
+    .fetch_all(&mut *connection)
+    .await?;
+    found
+        .iter()
+        .map(|row| {
+            Ok(PlanLine {
+                provisioned_resource_id: ProvisionedResourceId::new(row.try_get("id")?),
+                resource_id: ResourceId::new(row.try_get("resource_id")?),
+                project: row.try_get("project")?,
+                handle: row.try_get("handle")?,
+                phase: row.try_get("status")?,
+                action: row.try_get("action")?,
+                since: row.try_get::<Micros, _>("since")?.into(),
+                message: row.try_get("message")?,
+            })
+        })
+        .collect()
+}
+
+async fn open(backend: &Backend) -> Result<u64, Failure> {
+    let mut connection = backend.reader().await?;
+    let row = sqlx::query(sql!(
+        "SELECT count(*) AS open FROM provisioned_resources WHERE status NOT IN ($1, $2) \
+         AND due_at IS NOT NULL AND (lease_until > ",
+        now,
+        " OR due_at <= ",
+        now,
+        ")"
+    ))
+    .bind(Phase::Failed.as_str())
+    .bind(Phase::Deleted.as_str())
+    .fetch_one(&mut *connection)
+    .await?;
+    Ok(u64::try_from(row.try_get::<i64, _>("open")?).unwrap_or(0))
+}
+
+async fn install(
+    backend: &Backend,
+    key: &ApiKey,
+    when: Install,
+    actor: &Actor,
+) -> Result<Installed, Failure> {
+    let mut transaction = backend.begin().await?;
+    let now = fetch(&mut transaction, Lock::Yes).await?.now;
+    let usable = keys::count_in_txn(&mut transaction).await?;
+    let before = keys::find_named_in_txn(&mut transaction, &key.name).await?;
+    let installed = match (when, &before) {
+        (Install::First, _) if usable > 0 => Installed::Occupied,
+        (_, Some(before))
+            if before.hash == key.hash
+                && before.short == key.short
+                && before.role == key.role
+                && before.revoked_at.is_none()
+                && before.expires_at == key.expires_at =>
+        {
+            Installed::Unchanged
+        }
+        (_, Some(_)) => Installed::Replaced,
+        (_, None) => Installed::Inserted,
+    };
+    let verb = match installed {
+        Installed::Inserted => "api_key.install",
+        Installed::Replaced => "api_key.replace",
+        Installed::Unchanged | Installed::Occupied => {
+            transaction.rollback().await?;
+            return Ok(installed);
+        }
+    };
+    keys::put_in_txn(&mut transaction, key).await?;
+    let entry = key_audit(verb, key.id, &key.name, actor, now);
+    commit::audit_insert(&mut transaction, &entry).await?;
+    transaction.commit().await?;
+    Ok(installed)
+}

@@ -1,0 +1,60 @@
+//! A tick's record, taken apart into the columns that its statement writes.
+//! `postgres/record.rs` and `sqlite/record.rs` write it, each in its own way.
+
+use serde_json::Value;
+use slipway_core::audit::AuditEntry;
+use slipway_core::commit::{Recorded, Write};
+use slipway_core::event::Event;
+use slipway_core::provisioned_resource::ProvisionedResource;
+use slipway_core::{Phase, Timestamp};
+
+use super::commit::recheck_micros;
+
+/// What a record writes, by place.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Parts<'a> {
+    /// The attempt as it is to be; none if only the observation is noted.
+    pub(super) attempt: Option<&'a ProvisionedResource>,
+    pub(super) observed: Option<&'a Value>,
+    pub(super) line: Option<Line<'a>>,
+    pub(super) event: Option<&'a Event>,
+    pub(super) audit: Option<&'a AuditEntry>,
+    pub(super) claim_token: i64,
+    /// After how long it is due again; none is "when woken".
+    pub(super) micros: Option<i64>,
+    pub(super) failures: i32,
+}
+
+/// A line of history.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Line<'a> {
+    pub(super) at: Timestamp,
+    pub(super) from: Option<Phase>,
+    pub(super) to: Phase,
+    pub(super) why: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    pub(super) fn of(record: &'a Recorded) -> Self {
+        let commit = record.commit();
+        let mut parts =
+            Self { event: commit.events.first(), audit: commit.audit.first(), ..Self::default() };
+        for write in &commit.writes {
+            match write {
+                Write::AttemptUpdate(attempt) => parts.attempt = Some(attempt),
+                Write::ObservedReplace(_, observed) => parts.observed = Some(observed),
+                Write::HistoryAppend { at, from, to, why, .. } => {
+                    parts.line = Some(Line { at: *at, from: *from, to: *to, why });
+                }
+                Write::Release(release) => {
+                    parts.claim_token = release.claim_token.0;
+                    parts.micros = recheck_micros(release.recheck);
+                    parts.failures = release.failures;
+                }
+                // `Recorded` lets nothing else through.
+                _ => {}
+            }
+        }
+        parts
+    }
+}

@@ -1,0 +1,166 @@
+//! Letting go of what was kept long enough: events from the front, histories
+//! and audit entries of what is gone.
+//!
+//! "Gone" is said of the declared slot: a failed attempt of a resource that is
+//! still there keeps its history and its entries with it.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use slipway_app::ports::retention::{AuditPruned, RetentionStore};
+use slipway_app::ports::store::Error;
+use slipway_core::commit::Recheck;
+use slipway_core::ids::AuditEntryId;
+use slipway_core::rules::positions::{prune_limit, prune_to};
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use super::commit::recheck_micros;
+use super::{Backend, outbox};
+use crate::failure::Failure;
+use crate::retry::retried;
+
+#[async_trait]
+impl RetentionStore for Backend {
+    async fn event_prune(&self, keep: Duration, limit: u32) -> Result<u64, Error> {
+        Ok(retried!(events(self, keep, limit))?)
+    }
+
+    async fn history_prune(&self, keep: Duration, limit: u32) -> Result<u64, Error> {
+        Ok(retried!(histories(self, keep, limit))?)
+    }
+
+    async fn audit_prune(
+        &self,
+        keep: Duration,
+        after: Option<AuditEntryId>,
+        limit: u32,
+    ) -> Result<AuditPruned, Error> {
+        Ok(retried!(audit(self, keep, after, limit))?)
+    }
+}
+
+/// What is added to the clock to get the moment before which things are old.
+fn backwards(keep: Duration) -> i64 {
+    -recheck_micros(Recheck::After(keep)).unwrap_or_default()
+}
+
+/// Under the lock of the head, so that pruning and numbering, and two prunings,
+/// come one after the other. The subscriptions are read after the lock is had;
+/// one that is opened meanwhile begins where it finds the head.
+async fn events(backend: &Backend, keep: Duration, limit: u32) -> Result<u64, Failure> {
+    let mut transaction = backend.begin().await?;
+    let head =
+        sqlx::query(sql!("SELECT pruned_position, last_position FROM outbox_head", for_update))
+            .fetch_one(&mut *transaction)
+            .await?;
+    let span = outbox::span(&head)?;
+    let slowest: Option<i64> =
+        sqlx::query("SELECT min(position) AS slowest FROM event_subscriptions")
+            .fetch_one(&mut *transaction)
+            .await?
+            .try_get("slowest")?;
+    let reach = prune_limit(span, slowest, limit);
+    let first_young: Option<i64> = sqlx::query(sql!(
+        "SELECT min(position) AS young FROM outbox_events \
+         WHERE position > $1 AND position <= $2 AND occurred_at > ",
+        now,
+        (plus_micros "$3")
+    ))
+    .bind(span.pruned)
+    .bind(reach)
+    .bind(backwards(keep))
+    .fetch_one(&mut *transaction)
+    .await?
+    .try_get("young")?;
+    let pruned = prune_to(span, reach, first_young);
+    if pruned == span.pruned {
+        transaction.rollback().await?;
+        return Ok(0);
+    }
+    let removed = sqlx::query("DELETE FROM outbox_events WHERE position > $1 AND position <= $2")
+        .bind(span.pruned)
+        .bind(pruned)
+        .execute(&mut *transaction)
+        .await?
+        .rows_affected();
+    sqlx::query("UPDATE outbox_head SET pruned_position = $1")
+        .bind(pruned)
+        .execute(&mut *transaction)
+        .await?;
+    transaction.commit().await?;
+    Ok(removed)
+}
+
+async fn histories(backend: &Backend, keep: Duration, limit: u32) -> Result<u64, Failure> {
+    let mut connection = backend.writer().await?;
+    let removed = sqlx::query(sql!(
+        "DELETE FROM phase_history WHERE provisioned_resource_id IN (SELECT a.id \
+         FROM resources r JOIN provisioned_resources a ON a.resource_id = r.id \
+         WHERE r.deleted_at IS NOT NULL AND r.deleted_at <= ",
+        now,
+        (plus_micros "$1"),
+        " AND EXISTS (SELECT 1 FROM phase_history h WHERE h.provisioned_resource_id = a.id) \
+         AND NOT EXISTS (SELECT 1 FROM leak_records l \
+            WHERE l.subject_id = a.id AND l.resolved_at IS NULL) \
+         ORDER BY r.deleted_at, a.id LIMIT $2)"
+    ))
+    .bind(backwards(keep))
+    .bind(i64::from(limit))
+    .execute(&mut *connection)
+    .await?;
+    Ok(removed.rows_affected())
+}
+
+/// Entries of what is still there stay and are passed over, which is why this
+/// goes through the table by a cursor and not always from its front. Ids of
+/// subjects are unique over all kinds, so the kind need not be looked at.
+async fn audit(
+    backend: &Backend,
+    keep: Duration,
+    after: Option<AuditEntryId>,
+    limit: u32,
+) -> Result<AuditPruned, Failure> {
+    let after = after.map_or(Uuid::nil(), |id| id.as_uuid());
+    let mut connection = backend.reader().await?;
+    let page = sqlx::query(sql!(
+        "SELECT id, at <= ",
+        now,
+        (plus_micros "$2"),
+        " AS old FROM audit_entries WHERE id > $1 ORDER BY id LIMIT $3"
+    ))
+    .bind(after)
+    .bind(backwards(keep))
+    .bind(i64::from(limit))
+    .fetch_all(&mut *connection)
+    .await?;
+    drop(connection);
+    let Some(last) = page.last() else {
+        return Ok(AuditPruned { removed: 0, next: None });
+    };
+    let until: Uuid = last.try_get("id")?;
+    let full = page.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
+    let more = full && last.try_get::<bool, _>("old")?;
+    let mut connection = backend.writer().await?;
+    let removed = sqlx::query(sql!(
+        "DELETE FROM audit_entries WHERE id > $1 AND id <= $3 AND at <= ",
+        now,
+        (plus_micros "$2"),
+        " AND NOT EXISTS (SELECT 1 FROM resources r \
+            WHERE r.id = audit_entries.subject_id AND r.deleted_at IS NULL) \
+         AND NOT EXISTS (SELECT 1 FROM provisioned_resources a \
+            JOIN resources r ON r.id = a.resource_id \
+            WHERE a.id = audit_entries.subject_id AND r.deleted_at IS NULL) \
+         AND NOT EXISTS (SELECT 1 FROM nodes n JOIN resources r ON r.id = n.resource_id \
+            WHERE n.id = audit_entries.subject_id AND r.deleted_at IS NULL) \
+         AND NOT EXISTS (SELECT 1 FROM leak_records l \
+            WHERE l.id = audit_entries.subject_id AND l.resolved_at IS NULL)"
+    ))
+    .bind(after)
+    .bind(backwards(keep))
+    .bind(until)
+    .execute(&mut *connection)
+    .await?
+    .rows_affected();
+    Ok(AuditPruned { removed, next: more.then(|| AuditEntryId::new(until)) })
+}

@@ -1,0 +1,296 @@
+//! Subscriptions: durable cursors into the outbox, each worked on by the one
+//! replica that holds its claim.
+//!
+//! Every write of a worker names its claim token. A claim asks for events
+//! behind the cursor itself, so a subscription without any is never written,
+//! however often it is looked for.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use slipway_app::ports::store::Error;
+use slipway_app::ports::subscriptions::{
+    ClaimedSubscription, Delivered, Subscription, SubscriptionStore,
+};
+use slipway_core::audit::Actor;
+use slipway_core::commit::Recheck;
+use slipway_core::ids::{AuditEntryId, ClaimToken, SubscriptionId};
+use slipway_core::{ErrorKind, Refusal};
+use sqlx::Row as _;
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use super::commit::recheck_micros;
+use super::{Backend, Row, writes};
+use crate::failure::Failure;
+use crate::micros::Micros;
+use crate::retry::retried;
+
+#[async_trait]
+impl SubscriptionStore for Backend {
+    async fn subscription_open(&self, id: SubscriptionId, name: &str) -> Result<(), Error> {
+        Ok(retried!(open(self, id, name))?)
+    }
+
+    async fn subscription_due(&self) -> Result<Vec<String>, Error> {
+        Ok(due(self).await?)
+    }
+
+    async fn subscription_claim(
+        &self,
+        name: &str,
+        worker: &str,
+        lease: Duration,
+    ) -> Result<Option<ClaimedSubscription>, Error> {
+        Ok(retried!(claim(self, name, worker, lease))?)
+    }
+
+    async fn subscription_advance(
+        &self,
+        claimed: &ClaimedSubscription,
+        position: i64,
+    ) -> Result<(), Error> {
+        Ok(retried!(advance(self, claimed, position))?)
+    }
+
+    async fn subscription_release(
+        &self,
+        claimed: &ClaimedSubscription,
+        delivered: &Delivered,
+    ) -> Result<(), Error> {
+        Ok(retried!(release(self, claimed, delivered))?)
+    }
+
+    async fn subscription_reclaim(&self, worker: &str) -> Result<u64, Error> {
+        Ok(retried!(reclaim(self, worker))?)
+    }
+
+    async fn subscription_list(&self) -> Result<Vec<Subscription>, Error> {
+        Ok(list(self).await?)
+    }
+
+    async fn subscription_remove(
+        &self,
+        name: &str,
+        audit: AuditEntryId,
+        actor: &Actor,
+    ) -> Result<bool, Error> {
+        Ok(retried!(remove(self, name, audit, actor))?)
+    }
+}
+
+/// Starts behind what is pruned, not at zero: a cursor that is too old would be
+/// a fault. What retention prunes in the same moment was before its time.
+async fn open(backend: &Backend, id: SubscriptionId, name: &str) -> Result<(), Failure> {
+    let mut connection = backend.writer().await?;
+    sqlx::query(
+        "INSERT INTO event_subscriptions (id, name, position) \
+         SELECT $1, $2, pruned_position FROM outbox_head WHERE singleton = 1 \
+         ON CONFLICT (name) DO NOTHING",
+    )
+    .bind(id.as_uuid())
+    .bind(name)
+    .execute(&mut *connection)
+    .await?;
+    Ok(())
+}
+
+/// Which subscriptions may be claimed.
+macro_rules! claimable {
+    () => {
+        sql!(
+            "due_at <= ",
+            now,
+            " AND (lease_until IS NULL OR lease_until <= ",
+            now,
+            ") AND position < (SELECT last_position FROM outbox_head)"
+        )
+    };
+}
+
+async fn due(backend: &Backend) -> Result<Vec<String>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found = sqlx::query(concat!(
+        "SELECT name FROM event_subscriptions WHERE ",
+        claimable!(),
+        " ORDER BY due_at, name"
+    ))
+    .fetch_all(&mut *connection)
+    .await?;
+    Ok(found.iter().map(|row| row.try_get("name")).collect::<Result<_, _>>()?)
+}
+
+/// Two that want the same row come one after the other; the second looks at
+/// the conditions again and finds a lease.
+async fn claim(
+    backend: &Backend,
+    name: &str,
+    worker: &str,
+    lease: Duration,
+) -> Result<Option<ClaimedSubscription>, Failure> {
+    let mut connection = backend.writer().await?;
+    let row = sqlx::query(concat!(
+        sql!(
+            "UPDATE event_subscriptions SET claim_token = claim_token + 1, claimed_by = $1, \
+             lease_until = ",
+            now,
+            (plus_micros "$2"),
+            " WHERE name = $3 AND "
+        ),
+        claimable!(),
+        " RETURNING id, name, claim_token, position, failures"
+    ))
+    .bind(worker)
+    .bind(recheck_micros(Recheck::After(lease)))
+    .bind(name)
+    .fetch_optional(&mut *connection)
+    .await?;
+    Ok(row.as_ref().map(claimed).transpose()?)
+}
+
+fn claimed(row: &Row) -> Result<ClaimedSubscription, sqlx::Error> {
+    Ok(ClaimedSubscription {
+        id: SubscriptionId::new(row.try_get("id")?),
+        name: row.try_get("name")?,
+        claim_token: ClaimToken(row.try_get("claim_token")?),
+        position: row.try_get("position")?,
+        failures: row.try_get("failures")?,
+    })
+}
+
+/// A delivery that worked ends a row of failures.
+async fn advance(
+    backend: &Backend,
+    claimed: &ClaimedSubscription,
+    position: i64,
+) -> Result<(), Failure> {
+    let mut connection = backend.writer().await?;
+    let moved = sqlx::query(sql!(
+        "UPDATE event_subscriptions SET position = $3, failures = 0, last_error = NULL, \
+         delivered_at = ",
+        now,
+        " WHERE id = $1 AND claim_token = $2 AND position <= $3"
+    ))
+    .bind(claimed.id.as_uuid())
+    .bind(claimed.claim_token.0)
+    .bind(position)
+    .execute(&mut *connection)
+    .await?
+    .rows_affected();
+    writes::one_row(moved, || {
+        Refusal::new(
+            ErrorKind::ClaimLost,
+            format!(
+                "claim {} of subscription `{}` is no longer held; another worker has it",
+                claimed.claim_token.0, claimed.name
+            ),
+        )
+    })
+}
+
+async fn release(
+    backend: &Backend,
+    claimed: &ClaimedSubscription,
+    delivered: &Delivered,
+) -> Result<(), Failure> {
+    let (pause, failed, error) = match delivered {
+        Delivered::Well => (Duration::ZERO, 0, None),
+        Delivered::Failed { error, retry_after } => (*retry_after, 1, Some(error)),
+    };
+    let mut connection = backend.writer().await?;
+    sqlx::query(sql!(
+        "UPDATE event_subscriptions SET claimed_by = NULL, lease_until = NULL, due_at = ",
+        now,
+        (plus_micros "$3"),
+        ", failures = failures + $4, last_error = COALESCE($5, last_error) \
+         WHERE id = $1 AND claim_token = $2"
+    ))
+    .bind(claimed.id.as_uuid())
+    .bind(claimed.claim_token.0)
+    .bind(recheck_micros(Recheck::After(pause)))
+    .bind(failed)
+    .bind(error)
+    .execute(&mut *connection)
+    .await?;
+    Ok(())
+}
+
+async fn reclaim(backend: &Backend, worker: &str) -> Result<u64, Failure> {
+    let mut connection = backend.writer().await?;
+    let ended = sqlx::query(
+        "UPDATE event_subscriptions SET claim_token = claim_token + 1, claimed_by = NULL, \
+         lease_until = NULL WHERE claimed_by = $1",
+    )
+    .bind(worker)
+    .execute(&mut *connection)
+    .await?;
+    Ok(ended.rows_affected())
+}
+
+async fn list(backend: &Backend) -> Result<Vec<Subscription>, Failure> {
+    let mut connection = backend.reader().await?;
+    // Whoever died with a claim does not deliver, so it is not shown as doing so.
+    let found = sqlx::query(sql!(
+        "SELECT id, name, position, failures, last_error, delivered_at, due_at, \
+         CASE WHEN lease_until > ",
+        now,
+        " THEN claimed_by END AS claimed_by, \
+         (SELECT last_position FROM outbox_head) AS last_position \
+         FROM event_subscriptions ORDER BY name"
+    ))
+    .fetch_all(&mut *connection)
+    .await?;
+    Ok(found.iter().map(subscription).collect::<Result<_, _>>()?)
+}
+
+fn subscription(row: &Row) -> Result<Subscription, sqlx::Error> {
+    Ok(Subscription {
+        id: SubscriptionId::new(row.try_get("id")?),
+        name: row.try_get("name")?,
+        position: row.try_get("position")?,
+        last_position: row.try_get("last_position")?,
+        failures: row.try_get("failures")?,
+        last_error: row.try_get("last_error")?,
+        delivered_at: row.try_get::<Option<Micros>, _>("delivered_at")?.map(Into::into),
+        due_at: row.try_get::<Micros, _>("due_at")?.into(),
+        claimed_by: row.try_get("claimed_by")?,
+    })
+}
+
+/// The entry's time is the database's, by its default.
+async fn remove(
+    backend: &Backend,
+    name: &str,
+    audit: AuditEntryId,
+    actor: &Actor,
+) -> Result<bool, Failure> {
+    let mut transaction = backend.begin().await?;
+    let removed =
+        sqlx::query("DELETE FROM event_subscriptions WHERE name = $1 RETURNING id, position")
+            .bind(name)
+            .fetch_optional(&mut *transaction)
+            .await?;
+    let Some(removed) = removed else {
+        transaction.rollback().await?;
+        return Ok(false);
+    };
+    let details = serde_json::json!({
+        "name": name,
+        "position": removed.try_get::<i64, _>("position")?,
+    });
+    sqlx::query(
+        "INSERT INTO audit_entries (id, actor, verb, subject_kind, subject_id, details, \
+         correlation_id) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+    )
+    .bind(audit.as_uuid())
+    .bind(&actor.name)
+    .bind("subscription.remove")
+    .bind(SubscriptionId::KIND)
+    .bind(removed.try_get::<Uuid, _>("id")?)
+    .bind(Json(details))
+    .bind(actor.correlation_id.as_deref())
+    .execute(&mut *transaction)
+    .await?;
+    transaction.commit().await?;
+    Ok(true)
+}
