@@ -43,19 +43,28 @@ pub struct Enrolled {
 /// consumed, loop woken.
 /// *Guarantees.* A token registers at most one node. A register that is
 /// repeated with the same key before the first heartbeat gets the same node
-/// with a fresh key, since the first answer may have been lost.
+/// with a fresh key, since the first answer may have been lost. That holds while
+/// the resource is leaving too: without its key the node could never
+/// acknowledge its drain.
 /// *Assumptions.* `snapshot` was found by the hash of the presented token.
 pub fn enrol(snapshot: &ResourceSnapshot, enrolment: &Enrolment) -> Result<Enrolled, Refusal> {
     let now = snapshot.now;
     let phase = snapshot.attempt.phase();
     if phase == Phase::Failed || phase.is_deletion() {
-        return Err(Refusal::new(
-            ErrorKind::NotEnrolling,
-            format!(
-                "resource `{}` is {phase} and takes no node; declare a new one",
-                snapshot.resource.handle
-            ),
-        ));
+        let token = snapshot.token.as_ref().filter(|token| token.hash == enrolment.token_hash);
+        let known = token
+            .filter(|token| check_binding(snapshot, token, enrolment).is_ok())
+            .and_then(|token| token.consumed.as_ref())
+            .and_then(|consumption| answer_again(snapshot, consumption, enrolment).ok());
+        return known.ok_or_else(|| {
+            Refusal::new(
+                ErrorKind::NotEnrolling,
+                format!(
+                    "resource `{}` is {phase} and takes no node; declare a new one",
+                    snapshot.resource.handle
+                ),
+            )
+        });
     }
     let Some(token) = snapshot.token.as_ref().filter(|token| token.hash == enrolment.token_hash)
     else {
@@ -297,5 +306,19 @@ mod tests {
         let mut heard = snapshot;
         heard.node.as_mut().unwrap().last_heartbeat_at = Some(at(1_021));
         assert_eq!(enrol(&heard, &again).unwrap_err().kind, ErrorKind::TokenConsumed);
+    }
+
+    /// Without its key a registered node could never acknowledge its drain.
+    #[test]
+    fn a_lost_answer_is_given_again_while_the_resource_is_leaving() {
+        let leaving =
+            ResourceSnapshot { attempt: mk_snapshot(Phase::Deregistering).attempt, ..enrolled() };
+        let answer = enrol(&leaving, &mk_enrolment()).unwrap();
+        assert_eq!(answer.node_id, leaving.node.as_ref().unwrap().id);
+        let other_key = Enrolment { public_key: [8; 32], ..mk_enrolment() };
+        assert_eq!(enrol(&leaving, &other_key).unwrap_err().kind, ErrorKind::NotEnrolling);
+        let mut gone = leaving;
+        gone.node = None;
+        assert_eq!(enrol(&gone, &mk_enrolment()).unwrap_err().kind, ErrorKind::NotEnrolling);
     }
 }

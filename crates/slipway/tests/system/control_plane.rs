@@ -56,7 +56,7 @@ pub(crate) struct ControlPlane {
     /// Somebody else's, if it is not in the data directory.
     substrate_root: Option<PathBuf>,
     /// Flags with their values.
-    settings: BTreeMap<String, String>,
+    settings: BTreeMap<String, Option<String>>,
     /// For its processes, if somebody gives any.
     orders: Option<Arc<Orders>>,
     process: Option<Spawned>,
@@ -82,7 +82,7 @@ impl ControlPlane {
             substrate_root: None,
             settings: USUAL
                 .iter()
-                .map(|&(flag, value)| (flag.to_owned(), value.to_owned()))
+                .map(|&(flag, value)| (flag.to_owned(), Some(value.to_owned())))
                 .collect(),
             orders: None,
             process: None,
@@ -105,10 +105,13 @@ impl ControlPlane {
         other
     }
 
-    /// Starts with these from now on, such as `--lease 3s`.
+    /// Starts with these from now on, such as `--lease 3s`; a flag that takes
+    /// no value stands alone.
     pub(crate) fn set(&mut self, settings: &[&str]) {
-        for pair in settings.chunks_exact(2) {
-            self.settings.insert(pair[0].to_owned(), pair[1].to_owned());
+        let mut settings = settings.iter().peekable();
+        while let Some(flag) = settings.next() {
+            let value = settings.next_if(|next| !next.starts_with("--"));
+            self.settings.insert((*flag).to_owned(), value.map(|value| (*value).to_owned()));
         }
     }
 
@@ -148,7 +151,7 @@ impl ControlPlane {
             command.envs(orders.environment());
         }
         for (flag, value) in &self.settings {
-            command.args([flag, value]);
+            command.arg(flag).args(value);
         }
         command
     }

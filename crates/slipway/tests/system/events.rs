@@ -59,8 +59,12 @@ async fn the_event_log_has_every_event_once_whatever_is_killed() {
         assert_eq!(&logged, listed.as_array().unwrap());
         assert!(reader.exit(PATIENCE).await.unwrap().success());
         assert_eq!(&lines(&followed), listed.as_array().unwrap(), "and so has who followed");
-        let shown = plane.get("/api/v1/subscriptions").await;
-        assert_eq!(shown[0]["position"], 8, "{shown}");
+        // The cursor follows the delivery.
+        wait::until(PATIENCE, "the cursor behind the last event", async || {
+            let shown = plane.get("/api/v1/subscriptions").await;
+            if shown[0]["position"] == 8 { Ok(()) } else { Err(shown.to_string()) }
+        })
+        .await;
 
         // An open stream holds up no stop, and Ctrl-C is a clean end.
         let mut reader = follow(&plane, &["--after", "0"], &followed);

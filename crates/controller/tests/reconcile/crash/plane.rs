@@ -74,6 +74,7 @@ pub(super) struct Plane<'a> {
     succession: Succession,
     armed: bool,
     second_proof: Duration,
+    sweep: Duration,
     life: Option<Life>,
     /// Of the agents that enrolled.
     pub(super) keys: BTreeSet<u8>,
@@ -147,6 +148,7 @@ impl<'a> Plane<'a> {
             succession,
             armed: false,
             second_proof: SECOND_PROOF,
+            sweep: SWEEP,
             life: None,
             keys: BTreeSet::new(),
             title,
@@ -170,10 +172,12 @@ impl<'a> Plane<'a> {
     }
 
     /// Nothing is proven before somebody lets the time pass, so that it is done
-    /// at a certain time and not in the middle of something else.
+    /// at a certain time and not in the middle of something else. What is
+    /// settled meanwhile rests for longer than the proof takes.
     pub(super) fn prove_when_told(&mut self) {
         assert!(self.life.is_none(), "a life that has begun goes on as it began");
         self.second_proof = LEASE;
+        self.sweep = SWEEP * 25;
     }
 
     pub(super) fn is_forgiving(&self) -> bool {
@@ -215,7 +219,7 @@ impl<'a> Plane<'a> {
         let engines =
             Engines::new(world.node_settings.clone()).serving(world.lane, "local", substrate);
         let resources =
-            ResourceLoop::new(context.clone(), engines, worker, world.lane, LEASE, SWEEP)
+            ResourceLoop::new(context.clone(), engines, worker, world.lane, LEASE, self.sweep)
                 .with_second_proof_after(self.second_proof);
         Life {
             context,
