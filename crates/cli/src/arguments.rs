@@ -1,5 +1,6 @@
 //! The command line as data. Says what can be asked, does nothing.
 
+mod catalog;
 mod control;
 
 use std::time::Duration;
@@ -10,6 +11,8 @@ use slipway_core::secret::Secret;
 
 pub(crate) use self::control::{FreezeArguments, ReasonArguments};
 use crate::exit::EXIT_CODES;
+
+pub(crate) use catalog::*;
 
 /// What every command of the client takes.
 #[derive(Debug, Clone, Args)]
@@ -44,6 +47,7 @@ pub enum Output {
     #[default]
     Table,
     Json,
+    Yaml,
 }
 
 /// The commands of the client, noun first.
@@ -52,6 +56,24 @@ pub enum Command {
     /// Declared infrastructure: create, list, get, delete, retry, explain, force-drain
     #[command(subcommand, after_help = EXIT_CODES)]
     Resource(ResourceCommand),
+    /// What resources belong to: create, list, get, relabel, delete
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Project(ProjectCommand),
+    /// Accounts of providers: create, list, get, update, delete
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Cloud(CloudCommand),
+    /// Where credentials lie, and who may use them: create, list, get, update, delete, assign, unassign
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Credential(CredentialCommand),
+    /// What resources are made from: create, publish, list, get, versions, retire
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Blueprint(BlueprintCommand),
+    /// What labels mean: define, list, get, delete
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Label(LabelCommand),
+    /// Where projects live: create, list, get, assign, unassign, assignments
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Cluster(ClusterCommand),
     /// Enrolled node agents
     #[command(subcommand, after_help = EXIT_CODES)]
     Node(NodeCommand),
@@ -94,6 +116,8 @@ pub enum ResourceCommand {
     List(ListArguments),
     /// Show one resource
     Get(TargetArguments),
+    /// Replace all labels of a resource; they win over those of its project
+    Relabel(ResourceRelabelArguments),
     /// Drain a resource, take it down in order and release it
     Delete(DeleteArguments),
     /// Say why a resource is where it is, and what would move it
@@ -239,11 +263,26 @@ pub struct ListArguments {
     /// Only in this phase, for instance Ready
     #[arg(long)]
     pub phase: Option<String>,
+    /// Only with this label in effect; given several times, with all of them
+    #[arg(short, long = "label", value_name = "KEY[=VALUE]")]
+    pub labels: Vec<String>,
+    /// Only what does not advance, or for this reason (the code of a blocker)
+    #[arg(long, value_name = "CODE", num_args = 0..=1, default_missing_value = "true")]
+    pub blocked: Option<String>,
     /// Also those whose deletion is done
     #[arg(long)]
     pub show_deleted: bool,
     #[command(flatten)]
     pub page: PageArguments,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ResourceRelabelArguments {
+    #[command(flatten)]
+    pub target: TargetArguments,
+    /// A label; those that are not given are taken away
+    #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = parse_pair)]
+    pub labels: Vec<(String, String)>,
 }
 
 #[derive(Debug, Clone, Args)]

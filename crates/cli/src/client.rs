@@ -1,6 +1,8 @@
 //! Our API over HTTP: one method per call, one attempt each, lists read to
 //! their end by following the `next` links.
 
+mod catalog;
+
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, LINK};
@@ -41,6 +43,8 @@ pub(crate) struct ResourceQuery {
     pub(crate) project: Option<String>,
     pub(crate) handle: Option<String>,
     pub(crate) phase: Option<String>,
+    pub(crate) labels: Vec<String>,
+    pub(crate) blocked: Option<String>,
     pub(crate) show_deleted: bool,
 }
 
@@ -86,13 +90,17 @@ impl Client {
         limit: Option<u32>,
     ) -> Result<Listed<Resource>, Error> {
         let mut pairs = Vec::new();
-        for (name, value) in
-            [("project", &query.project), ("handle", &query.handle), ("phase", &query.phase)]
-        {
+        for (name, value) in [
+            ("project", &query.project),
+            ("handle", &query.handle),
+            ("phase", &query.phase),
+            ("blocked", &query.blocked),
+        ] {
             if let Some(value) = value {
                 pairs.push((name, value.clone()));
             }
         }
+        pairs.extend(query.labels.iter().map(|label| ("label", label.clone())));
         if query.show_deleted {
             pairs.push(("show_deleted", "true".to_owned()));
         }
@@ -209,7 +217,7 @@ impl Client {
     }
 
     pub(crate) async fn plan_list(&self, limit: Option<u32>) -> Result<Listed<PlanLine>, Error> {
-        self.list("control/plan", Vec::new(), limit).await
+        self.list_at(&["control", "plan"], Vec::new(), limit).await
     }
 
     /// Events as they happen; read with [`Client::next_piece`].
@@ -242,13 +250,21 @@ impl Client {
     async fn list<T: DeserializeOwned>(
         &self,
         path: &str,
+        query: Vec<(&str, String)>,
+        limit: Option<u32>,
+    ) -> Result<Listed<T>, Error> {
+        self.list_at(&[path], query, limit).await
+    }
+
+    async fn list_at<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
         mut query: Vec<(&str, String)>,
         limit: Option<u32>,
     ) -> Result<Listed<T>, Error> {
         let most = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         query.push(("limit", limit.unwrap_or(PAGE).min(PAGE).to_string()));
-        let mut request =
-            self.request(Method::GET, &path.split('/').collect::<Vec<_>>()).query(&query);
+        let mut request = self.request(Method::GET, path).query(&query);
         let mut listed = Listed { items: Vec::new(), held: Vec::new(), open: 0 };
         let mut last = None;
         loop {
@@ -383,6 +399,12 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 pub(crate) fn to_json(document: &impl Serialize) -> String {
     // The documents of this API have text keys only, which is all that can fail.
     serde_json::to_string_pretty(document).unwrap_or_default()
+}
+
+/// The same with `-o yaml`.
+pub(crate) fn to_yaml(document: &impl Serialize) -> String {
+    let text = serde_yaml_ng::to_string(document).unwrap_or_default();
+    text.trim_end().to_owned()
 }
 
 #[cfg(test)]

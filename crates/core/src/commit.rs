@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::audit::AuditEntry;
 use crate::blocker::Blocker;
+use crate::catalog::CatalogWrite;
 use crate::deletion::Deletion;
 use crate::event::Event;
 use crate::ids::{ClaimToken, LeakRecordId, ProvisionedResourceId, Revision};
@@ -50,6 +51,8 @@ pub enum Write {
     /// What the loop found of this attempt is proven gone: its open leak records
     /// are resolved, now.
     LeaksResolve(ProvisionedResourceId),
+    /// A row of the catalog.
+    Catalog(Box<CatalogWrite>),
     /// Gives the claim back. Fails the commit if the claim is no longer held.
     Release(Release),
 }

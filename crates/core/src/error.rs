@@ -63,6 +63,23 @@ error_kinds! {
     LeakNotRemovable => "leak_not_removable",
     LeakResolved => "leak_resolved",
 
+    ClusterNotFound => "cluster_not_found",
+    BlueprintVersionNotFound => "blueprint_version_not_found",
+    LabelNotFound => "label_not_found",
+    NameTaken => "name_taken",
+    ProjectNotEmpty => "project_not_empty",
+    CloudInUse => "cloud_in_use",
+    CredentialInUse => "credential_in_use",
+    /// Resources of the project are made with the credential.
+    AssignmentInUse => "assignment_in_use",
+    /// The project owns resources, so it stays where it is.
+    ClusterAssignmentImmutable => "cluster_assignment_immutable",
+    ParameterSchemaInvalid => "parameter_schema_invalid",
+    /// The version was published with another content.
+    BlueprintVersionExists => "blueprint_version_exists",
+    BlueprintVersionRetired => "blueprint_version_retired",
+    IdempotencyKeyReused => "idempotency_key_reused",
+
     PublicKeyInvalid => "public_key_invalid",
     TokenInvalid => "token_invalid",
     TokenConsumed => "token_consumed",

@@ -1,5 +1,7 @@
 //! Builders for tests: one valid thing of each kind, to be varied by the test.
 
+pub mod catalog;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -212,6 +214,7 @@ pub fn mk_declare_snapshot() -> DeclareSnapshot {
         now: at(1_000),
         project: Some(ProjectId::new(uuid(12))),
         blueprint: Some(mk_blueprint()),
+        blueprint_retired: false,
         credential: Some(CredentialView {
             id: CloudCredentialId::new(uuid(14)),
             name: "local".to_owned(),

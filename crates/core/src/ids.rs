@@ -94,6 +94,7 @@ impl From<ClusterId> for Lane {
 
 typed_id!(BlueprintId, "blueprint");
 typed_id!(BlueprintVersionId, "blueprint_version");
+typed_id!(LabelDefinitionId, "label");
 typed_id!(/// The named slot that an operator declared.
     ResourceId, "resource");
 typed_id!(/// One filling of a slot (one attempt).

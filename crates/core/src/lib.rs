@@ -6,6 +6,7 @@
 //! Reading order: the vocabulary ([`ids`], [`time`], [`text`], [`secret`]), the
 //! state machine ([`phase`]), the aggregates ([`resource`],
 //! [`provisioned_resource`], [`blueprint`], [`token`], [`node`], [`deletion`]),
+//! what has to be there before them ([`catalog`]),
 //! what is said about them ([`event`], [`blocker`], [`audit`]), and the
 //! [`rules`]: pure functions from a [`snapshot`] to a [`commit`] or a
 //! [`error::Refusal`].
@@ -20,6 +21,7 @@ pub mod observation;
 pub mod phase;
 
 pub mod blueprint;
+pub mod catalog;
 pub mod deletion;
 pub mod keys;
 pub mod leak;
@@ -36,6 +38,8 @@ pub mod error;
 pub mod event;
 
 pub mod commit;
+pub mod idempotency;
+pub mod precondition;
 pub mod rules;
 pub mod snapshot;
 

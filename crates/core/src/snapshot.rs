@@ -96,6 +96,8 @@ pub struct DeclareSnapshot {
     pub now: Timestamp,
     pub project: Option<ProjectId>,
     pub blueprint: Option<BlueprintVersion>,
+    /// It is published, and nothing new may be made from it.
+    pub blueprint_retired: bool,
     pub credential: Option<CredentialView>,
     /// How many credentials the project may use; tells "none named and none to
     /// be had" from "name one of these".

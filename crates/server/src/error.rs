@@ -42,20 +42,34 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::NodeNotFound
         | ErrorKind::DeletionNotFound
         | ErrorKind::LeakNotFound
+        | ErrorKind::BlueprintVersionNotFound
+        | ErrorKind::LabelNotFound
         | ErrorKind::SubscriptionNotFound
         | ErrorKind::RouteNotFound => StatusCode::NOT_FOUND,
         ErrorKind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-        // What a request refers to, as opposed to what it addresses.
+        // What a request refers to in a field; what it addresses by its path is
+        // 404, see `Rejection::status`.
         ErrorKind::BlueprintNotFound
         | ErrorKind::CloudNotFound
         | ErrorKind::CredentialNotFound
         | ErrorKind::AssignmentNotFound
         | ErrorKind::ProjectNotFound
+        | ErrorKind::ClusterNotFound
+        | ErrorKind::BlueprintVersionRetired
+        | ErrorKind::ParameterSchemaInvalid
         | ErrorKind::CredentialNotAssigned
         | ErrorKind::ProviderKindMismatch
         | ErrorKind::ParameterValuesInvalid => StatusCode::UNPROCESSABLE_ENTITY,
+        ErrorKind::RevisionStale => StatusCode::PRECONDITION_FAILED,
         ErrorKind::HandleTaken
-        | ErrorKind::RevisionStale
+        | ErrorKind::NameTaken
+        | ErrorKind::ProjectNotEmpty
+        | ErrorKind::CloudInUse
+        | ErrorKind::CredentialInUse
+        | ErrorKind::AssignmentInUse
+        | ErrorKind::ClusterAssignmentImmutable
+        | ErrorKind::BlueprintVersionExists
+        | ErrorKind::IdempotencyKeyReused
         | ErrorKind::ClaimLost
         | ErrorKind::NothingToForce
         | ErrorKind::NothingToRetry
@@ -78,9 +92,26 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
     }
 }
 
+/// What can be addressed by a path as well as named in a field.
+const fn is_reference(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::BlueprintNotFound
+            | ErrorKind::CloudNotFound
+            | ErrorKind::CredentialNotFound
+            | ErrorKind::AssignmentNotFound
+            | ErrorKind::ProjectNotFound
+            | ErrorKind::ClusterNotFound
+    )
+}
+
 impl Rejection {
+    /// The status of the kind, but for what is missing and was addressed by the
+    /// path: such a refusal names no field.
     pub(crate) fn status(&self) -> StatusCode {
-        status(self.refusal.kind)
+        let by_kind = status(self.refusal.kind);
+        let addressed = self.refusal.field.is_none();
+        if addressed && is_reference(self.refusal.kind) { StatusCode::NOT_FOUND } else { by_kind }
     }
 
     /// Writes a line for what a person must look at.

@@ -76,6 +76,23 @@ where
     }
 }
 
+/// The parameters of the path, in its order, as texts: names or ids.
+#[derive(Debug)]
+pub(crate) struct Segments<const N: usize>(pub(crate) [String; N]);
+
+impl<S: Send + Sync, const N: usize> FromRequestParts<S> for Segments<N> {
+    type Rejection = Rejection;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Rejection> {
+        let unreadable = || Refusal::invalid("path", "is not readable text");
+        let Path(pairs) = Path::<Vec<(String, String)>>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| unreadable())?;
+        let segments: Vec<String> = pairs.into_iter().map(|(_, text)| text).collect();
+        Ok(Self(segments.try_into().map_err(|_| unreadable())?))
+    }
+}
+
 /// A JSON body.
 #[derive(Debug)]
 pub(crate) struct Body<T>(pub(crate) T);
@@ -94,7 +111,7 @@ where
     }
 }
 
-fn check_media_type(headers: &HeaderMap) -> Result<(), Refusal> {
+pub(crate) fn check_media_type(headers: &HeaderMap) -> Result<(), Refusal> {
     let Some(given) = headers.get(CONTENT_TYPE) else {
         return Ok(());
     };

@@ -18,6 +18,8 @@ mod state;
 mod correlation;
 mod error;
 mod extract;
+mod once;
+mod precondition;
 mod query;
 
 mod api;

@@ -15,11 +15,22 @@ use crate::error::{Rejection, clip};
 
 /// The parameters that were not taken yet.
 #[derive(Debug, Default)]
-pub(crate) struct Parameters(BTreeMap<String, String>);
+pub(crate) struct Parameters {
+    single: BTreeMap<String, String>,
+    labels: Vec<String>,
+}
+
+/// The only parameter that may be given several times: all have to hold.
+const LABEL: &str = "label";
 
 impl Parameters {
     pub(crate) fn take(&mut self, name: &str) -> Option<String> {
-        self.0.remove(name)
+        self.single.remove(name)
+    }
+
+    /// `label`, which some lists take, any number of times.
+    pub(crate) fn take_labels(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.labels)
     }
 
     pub(crate) fn take_flag(&mut self, name: &str) -> Result<bool, Refusal> {
@@ -53,7 +64,8 @@ impl Parameters {
 
     /// Refuses what is left.
     pub(crate) fn finish(self) -> Result<(), Refusal> {
-        match self.0.into_keys().next() {
+        let label = self.labels.first().map(|_| LABEL.to_owned());
+        match self.single.into_keys().next().or(label) {
             None => Ok(()),
             Some(name) => Err(Refusal::invalid(
                 clip(&name),
@@ -70,14 +82,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Parameters {
         let malformed = || Refusal::invalid("query", "is not a valid query string");
         let Query(pairs) =
             Query::<Vec<(String, String)>>::try_from_uri(&parts.uri).map_err(|_| malformed())?;
-        let mut parameters = BTreeMap::new();
+        let mut parameters = Self::default();
         for (name, value) in pairs {
+            if name == LABEL {
+                parameters.labels.push(value);
+                continue;
+            }
             let shown = clip(&name);
-            if parameters.insert(name, value).is_some() {
+            if parameters.single.insert(name, value).is_some() {
                 return Err(Refusal::invalid(shown, "is given twice").into());
             }
         }
-        Ok(Self(parameters))
+        Ok(parameters)
     }
 }
 
@@ -116,6 +132,10 @@ mod tests {
         parameters.take_page::<i64>().unwrap();
         assert_eq!(field(parameters.finish()), "colour");
         assert_eq!(field(of("limit=3&limit=4").await), "limit");
+        assert_eq!(field(of("label=a").await.unwrap().finish()), "label");
+        let mut several = of("label=a&label=b%3Dc").await.unwrap();
+        assert_eq!(several.take_labels(), ["a", "b=c"]);
+        assert!(several.finish().is_ok());
         assert!(of("").await.unwrap().finish().is_ok());
     }
 

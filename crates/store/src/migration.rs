@@ -91,6 +91,13 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         sqlite: scripts!("sqlite", "0007_events"),
         postgres: scripts!("postgres", "0007_events"),
     },
+    Migration {
+        version: 8,
+        name: "catalog",
+        min_reader: 1,
+        sqlite: scripts!("sqlite", "0008_catalog"),
+        postgres: scripts!("postgres", "0008_catalog"),
+    },
 ];
 
 /// The schema that this binary was written for.

@@ -100,6 +100,35 @@ async fn postgres_isolates_a_bad_row() {
     .await;
 }
 
+/// As if its time had come.
+const EXPIRE: &str =
+    "UPDATE idempotency_keys SET expires_at = created_at WHERE idempotency_key = $1";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_forgets_an_expired_key() {
+    let sqlite = Sqlite::new();
+    testing::expired_key(sqlite.open().await, async |key| {
+        let file = sqlite.directory.path().join("slipway.db");
+        let url = format!("sqlite:{}", file.display());
+        let mut connection = sqlx::SqliteConnection::connect(&url).await.expect("a connection");
+        sqlx::query(EXPIRE).bind(key).execute(&mut connection).await.expect("the key expires");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_forgets_an_expired_key() {
+    let Some(database) = postgres("expired_key").await else {
+        return;
+    };
+    testing::expired_key(open_postgres(&database).await, async |key| {
+        let mut connection =
+            sqlx::PgConnection::connect(database.url()).await.expect("a connection");
+        sqlx::query(EXPIRE).bind(key).execute(&mut connection).await.expect("the key expires");
+    })
+    .await;
+}
+
 /// What a version that knows no lanes leaves in the column.
 const STRIP: &str = "UPDATE provisioned_resources SET lane = NULL WHERE id = $1";
 

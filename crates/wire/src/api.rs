@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::catalog::EffectiveLabel;
+
 /// Header of a list: ids of rows that were left out because they break an
 /// invariant and are held, separated by commas.
 pub const HELD_ROWS: &str = "slipway-held-rows";
@@ -41,6 +43,9 @@ pub struct Resource {
     pub project_id: String,
     pub handle: String,
     pub labels: BTreeMap<String, String>,
+    /// The project's labels overlaid by its own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub effective_labels: BTreeMap<String, EffectiveLabel>,
     pub blueprint: String,
     pub blueprint_version: String,
     pub engine: String,

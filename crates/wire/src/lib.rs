@@ -4,10 +4,13 @@
 //!
 //! * [`api`]: our own JSON API under `/api/v1`.
 //! * [`leaks`]: its part about what stands outside and should not.
+//! * [`catalog`]: the part of it that is about projects, clouds, blueprints and
+//!   all else that has to be there before something can be declared.
 //! * [`plexd`]: the node protocol under `/v1`, both generations of it.
 //! * [`problem`]: the error document of our own API.
 
 pub mod api;
+pub mod catalog;
 pub mod leaks;
 pub mod plexd;
 pub mod problem;

@@ -1,6 +1,7 @@
 //! The ports: what the application needs from outside, in its own words.
 //! Adapters implement them; the conformance suites in `testing` check them.
 
+pub mod catalog;
 pub mod clock;
 pub mod control;
 pub mod database_clock;
@@ -16,6 +17,7 @@ pub mod subscriptions;
 pub mod substrate;
 pub mod tasks;
 
+pub use catalog::CatalogStore;
 pub use clock::{Clock, Entropy};
 pub use control::ControlStore;
 pub use database_clock::DatabaseClock;

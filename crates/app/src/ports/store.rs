@@ -8,6 +8,8 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use slipway_core::blocker::BlockerCode;
+use slipway_core::catalog::label::LabelSelector;
 use slipway_core::commit::{Commit, Release};
 use slipway_core::deletion::Deletion;
 use slipway_core::error::Refusal;
@@ -23,8 +25,8 @@ use uuid::Uuid;
 
 pub use super::events::PositionedEvent;
 use super::{
-    ControlStore, DatabaseClock, EventStore, LaneStore, LeakStore, RecordStore, RenewalStore,
-    RetentionStore, SubscriptionStore, TaskStore,
+    CatalogStore, ControlStore, DatabaseClock, EventStore, LaneStore, LeakStore, RecordStore,
+    RenewalStore, RetentionStore, SubscriptionStore, TaskStore,
 };
 use crate::seed::Seed;
 
@@ -115,8 +117,19 @@ pub struct ResourceFilter {
     pub project: Option<String>,
     pub handle: Option<String>,
     pub phase: Option<String>,
+    /// All of these hold for its labels in effect.
+    pub labels: Vec<LabelSelector>,
+    pub blocked: Option<Blocked>,
     /// Include those whose deletion is done.
     pub show_deleted: bool,
+}
+
+/// Which blockers a resource must have to be listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blocked {
+    By(BlockerCode),
+    /// Whichever.
+    ByAny,
 }
 
 /// One line of a history.
@@ -150,7 +163,8 @@ pub struct Heartbeat {
 /// The database, as the application sees it.
 #[async_trait]
 pub trait Store:
-    ControlStore
+    CatalogStore
+    + ControlStore
     + DatabaseClock
     + EventStore
     + LaneStore

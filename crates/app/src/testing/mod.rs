@@ -10,11 +10,14 @@
 //! the adapter's own tests can make one, so they hand in how. [`stray_row`]
 //! asks the same of a row that an older version wrote without a lane.
 //!
+//! [`expired_key`] does so with a key that has become old.
+//!
 //! All expect a store that nobody else uses and panic on the first violation.
 //! They speak to the store through the port alone.
 
 mod bad_row;
 mod batch_races;
+mod catalog;
 mod invariants;
 mod pairs;
 mod races;
@@ -26,6 +29,7 @@ mod worker;
 mod world;
 
 pub use bad_row::bad_row;
+pub use catalog::expired_key;
 pub use races::races;
 pub use sequential::conformance;
 pub use stray_row::stray_row;

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use slipway_core::idempotency::Request;
 use slipway_core::ids::{ProvisionedResourceId, ResourceId};
 use slipway_core::rules::declare::{self, Declaration};
 use slipway_core::text::{Handle, Labels, check_reference};
 
 use crate::authorise::{Caller, Verb, authorise};
 use crate::ports::store::DeclareKey;
+use crate::usecases::idempotency::{bind, record};
 use crate::{Context, Error};
 
 /// The project of a declaration that names none.
@@ -24,6 +26,8 @@ pub struct Declare {
     pub credential: Option<String>,
     pub parameters: BTreeMap<String, Value>,
     pub labels: BTreeMap<String, String>,
+    /// Binds the caller's key to what is declared.
+    pub request: Option<Request>,
 }
 
 /// Accepts the declaration, or refuses it with nothing written.
@@ -56,6 +60,7 @@ pub async fn declare(
         credential: input.credential,
         parameters: input.parameters,
     };
+    let record = record(context, input.request, declaration.resource_id.as_uuid());
     let key = DeclareKey {
         project: declaration.project.clone(),
         handle: declaration.handle.to_string(),
@@ -65,7 +70,9 @@ pub async fn declare(
     };
     context
         .store
-        .decide_declaration(&key, &mut |snapshot| declare::declare(snapshot, &declaration, &actor))
+        .decide_declaration(&key, &mut |snapshot| {
+            Ok(bind(declare::declare(snapshot, &declaration, &actor)?, record.as_ref()))
+        })
         .await?;
     context.wakes.wake();
     Ok(declaration.resource_id)

@@ -1,6 +1,7 @@
 //! Asking for the deletion of a resource.
 
 use slipway_core::ids::{DeletionId, ResourceId};
+use slipway_core::precondition::Expected;
 use slipway_core::rules::delete;
 use slipway_core::text::Reason;
 
@@ -18,6 +19,18 @@ pub async fn delete(
     id: ResourceId,
     reason: Option<&str>,
 ) -> Result<DeletionId, Error> {
+    delete_expecting(context, caller, id, reason, Expected::Any).await
+}
+
+/// The same for a caller who says which revision they read. Asking for the
+/// deletion is a write, so a second request under the same revision is stale.
+pub async fn delete_expecting(
+    context: &Context,
+    caller: &Caller,
+    id: ResourceId,
+    reason: Option<&str>,
+    expected: Expected,
+) -> Result<DeletionId, Error> {
     let actor = authorise(caller, Verb::ResourceDelete)?;
     let reason = Reason::parse(reason.unwrap_or(NO_REASON)).map_err(slipway_core::Refusal::from)?;
     let fresh = DeletionId::new(context.entropy.uuid());
@@ -25,6 +38,7 @@ pub async fn delete(
     context
         .store
         .decide(ResourceKey::Resource(id), &mut |snapshot| {
+            expected.check("resource", snapshot.resource.revision)?;
             let requested = delete::request(snapshot, fresh, &reason, &actor)?;
             deletion_id = requested.deletion_id;
             Ok(requested.commit)

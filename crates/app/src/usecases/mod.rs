@@ -1,7 +1,10 @@
 //! The use-cases, one file each. A use-case authorises, gathers outside facts,
 //! asks the store to decide by a pure rule of the core, and wakes the loop.
 
+pub mod catalog;
 pub mod control;
+pub mod idempotency;
+
 pub mod declare;
 pub mod delete;
 pub mod events;
@@ -9,6 +12,7 @@ pub mod explain;
 pub mod force;
 pub mod leaks;
 pub mod read;
+pub mod relabel;
 pub mod retry;
 
 pub mod authenticate;

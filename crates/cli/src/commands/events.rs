@@ -8,6 +8,7 @@ use tokio::time::sleep;
 
 use super::run::Session;
 use crate::arguments::{EventCommand, EventFollowArguments, Output, UnsubscribeArguments};
+use crate::client::to_yaml;
 use crate::error::Error;
 use crate::render;
 use crate::sse::Parser;
@@ -119,6 +120,7 @@ fn show(session: &mut Session<'_>, data: &str) -> Result<(), Error> {
         Output::Table => render::event_line(&event),
         // One a line, for the tool behind the pipe.
         Output::Json => serde_json::to_string(&event).unwrap_or_default(),
+        Output::Yaml => format!("---\n{}", to_yaml(&event)),
     };
     session.terminal.print(&line);
     Ok(())

@@ -3,6 +3,7 @@
 
 mod run;
 
+mod catalog;
 mod control;
 mod events;
 mod leaks;

@@ -1,10 +1,9 @@
 //! `slipway resource …`.
 
-use std::collections::BTreeMap;
-
 use slipway_wire::api::{DeclareResource, Resource};
+use slipway_wire::catalog::Relabel;
 
-use super::run::Session;
+use super::run::{Session, distinct};
 use super::target::{Gone, find};
 use crate::arguments::{
     CreateArguments, DeleteArguments, ForceDrainArguments, ListArguments, ResourceCommand,
@@ -28,6 +27,14 @@ pub(super) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
             let resource = find(&session.client, &target, Gone::Allowed).await?;
             let explanation = session.client.resource_explain(&resource.id).await?;
             session.show(&explanation, |explanation, _| render::explanation(explanation));
+            Ok(())
+        }
+        ResourceCommand::Relabel(arguments) => {
+            let body = Relabel { labels: distinct("--label", arguments.labels)? };
+            let resource = find(&session.client, &arguments.target, Gone::Refused).await?;
+            let path = ["resources", &resource.id];
+            let relabelled: Resource = session.client.update(&path, &body).await?;
+            session.show(&relabelled, render::resource);
             Ok(())
         }
         ResourceCommand::Delete(arguments) => delete(session, arguments).await,
@@ -61,6 +68,8 @@ async fn list(session: &mut Session<'_>, arguments: ListArguments) -> Result<(),
         project: arguments.project,
         handle: None,
         phase: arguments.phase,
+        labels: arguments.labels,
+        blocked: arguments.blocked,
         show_deleted: arguments.show_deleted,
     };
     let listed = session.client.resource_list(&query, arguments.page.limit).await?;
@@ -113,26 +122,8 @@ async fn find_for_harm(
     agreed: bool,
     harm: &str,
 ) -> Result<Resource, Error> {
-    if !agreed && !session.terminal.traits().asks {
-        // Before anything is sent: a script that forgot the flag learns it
-        // whether or not the resource exists.
-        return Err(Error::Usage(
-            "this wants --yes where nobody can be asked; nothing was done".to_owned(),
-        ));
-    }
+    session.can_agree(agreed)?;
     let resource = find(&session.client, target, Gone::Refused).await?;
-    let question = format!("{harm} `{}` ({})?", resource.handle, resource.id);
-    if agreed || session.terminal.confirm(&question) { Ok(resource) } else { Err(Error::Declined) }
-}
-
-/// Pairs as a map; a name that is given twice is a slip, not a choice.
-fn distinct<T>(flag: &str, pairs: Vec<(String, T)>) -> Result<BTreeMap<String, T>, Error> {
-    let mut map = BTreeMap::new();
-    for (name, value) in pairs {
-        let shown = format!("{flag} `{name}` is given twice");
-        if map.insert(name, value).is_some() {
-            return Err(Error::Usage(shown));
-        }
-    }
-    Ok(map)
+    session.agree(agreed, &format!("{harm} `{}` ({})?", resource.handle, resource.id))?;
+    Ok(resource)
 }

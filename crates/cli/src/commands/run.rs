@@ -1,12 +1,14 @@
 //! From a parsed command line to an exit code.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use serde::Serialize;
 
+use super::catalog::{blueprints, clouds, clusters, credentials, labels, projects};
 use super::{control, events, leaks, records, resources};
 use crate::arguments::{ClientOptions, Command, Output};
-use crate::client::{Client, Listed, to_json};
+use crate::client::{Client, Listed, to_json, to_yaml};
 use crate::demo;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -47,6 +49,12 @@ async fn connected(
     let mut session = Session { client, output: options.output, terminal };
     match command {
         Command::Resource(command) => resources::run(&mut session, command).await,
+        Command::Project(command) => projects::run(&mut session, command).await,
+        Command::Cloud(command) => clouds::run(&mut session, command).await,
+        Command::Credential(command) => credentials::run(&mut session, command).await,
+        Command::Blueprint(command) => blueprints::run(&mut session, command).await,
+        Command::Label(command) => labels::run(&mut session, command).await,
+        Command::Cluster(command) => clusters::run(&mut session, command).await,
         Command::Node(command) => records::nodes(&mut session, command).await,
         Command::Event(command) => events::run(&mut session, command).await,
         Command::Deletion(command) => records::deletions(&mut session, command).await,
@@ -69,6 +77,22 @@ pub(super) struct Session<'a> {
 }
 
 impl Session<'_> {
+    /// Refuses before anything is sent: a script that forgot the flag learns it
+    /// whether or not what it names exists.
+    pub(super) fn can_agree(&self, agreed: bool) -> Result<(), Error> {
+        if agreed || self.terminal.traits().asks {
+            return Ok(());
+        }
+        Err(Error::Usage("this wants --yes where nobody can be asked; nothing was done".to_owned()))
+    }
+
+    /// Goes on once somebody agreed to something irrevocable: by the flag, or
+    /// by an answer to this question.
+    pub(super) fn agree(&mut self, agreed: bool, question: &str) -> Result<(), Error> {
+        self.can_agree(agreed)?;
+        if agreed || self.terminal.confirm(question) { Ok(()) } else { Err(Error::Declined) }
+    }
+
     /// Shows one document.
     pub(super) fn show<T: Serialize>(
         &mut self,
@@ -79,6 +103,7 @@ impl Session<'_> {
         let text = match self.output {
             Output::Table => render(document, width),
             Output::Json => to_json(document),
+            Output::Yaml => to_yaml(document),
         };
         self.terminal.print(&text);
     }
@@ -98,4 +123,19 @@ impl Session<'_> {
             ));
         }
     }
+}
+
+/// Pairs as a map; a name that is given twice is a slip, not a choice.
+pub(super) fn distinct<T>(
+    flag: &str,
+    pairs: Vec<(String, T)>,
+) -> Result<BTreeMap<String, T>, Error> {
+    let mut map = BTreeMap::new();
+    for (name, value) in pairs {
+        let shown = format!("{flag} `{name}` is given twice");
+        if map.insert(name, value).is_some() {
+            return Err(Error::Usage(shown));
+        }
+    }
+    Ok(map)
 }

@@ -22,6 +22,7 @@ pub(crate) fn resource(resource: &Resource, width: Option<u16>) -> String {
             ("engine", Some(resource.engine.clone())),
             ("parameters", Some(pairs(&attempt.parameters))),
             ("labels", Some(pairs(&resource.labels))),
+            ("inherited", Some(inherited(resource))),
             ("attempt", Some(format!("{} ({})", attempt.number, attempt.xr_name))),
             ("node", resource.node.as_ref().map(node_in_short)),
             ("deletion", resource.deletion_id.clone()),
@@ -32,6 +33,12 @@ pub(crate) fn resource(resource: &Resource, width: Option<u16>) -> String {
         ],
         width,
     )
+}
+
+/// The labels in effect that are the project's.
+fn inherited(resource: &Resource) -> String {
+    let labels = resource.effective_labels.iter().filter(|(_, label)| label.source == "project");
+    labels.map(|(key, label)| format!("{key}={}", label.value)).collect::<Vec<_>>().join(" ")
 }
 
 pub(crate) fn node(node: &Node, width: Option<u16>) -> String {
@@ -82,7 +89,9 @@ pub(super) fn node_in_short(node: &Node) -> String {
     format!("{} {} {state}", node.hostname, node.id)
 }
 
-fn pairs<'a, V: Display + 'a>(map: impl IntoIterator<Item = (&'a String, &'a V)>) -> String {
+pub(super) fn pairs<'a, V: Display + 'a>(
+    map: impl IntoIterator<Item = (&'a String, &'a V)>,
+) -> String {
     let pairs: Vec<_> = map.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
     pairs.join(" ")
 }

@@ -2,6 +2,7 @@
 //! Tables fit the width of a terminal; without one no line is broken, so that
 //! each row stays one line for the tool behind the pipe. No colours here.
 
+mod catalog;
 mod control;
 mod details;
 mod explanation;
@@ -9,6 +10,7 @@ mod leaks;
 mod lists;
 mod table;
 
+pub(crate) use catalog::*;
 pub(crate) use control::{control, plan};
 pub(crate) use details::{deletion, node, resource};
 pub(crate) use explanation::explanation;

@@ -51,6 +51,7 @@ fn mk_resource(handle: &str) -> Resource {
         id: "0192f0c1-0000-7000-8000-000000000002".to_owned(),
         project_id: "0192f0c1-0000-7000-8000-000000000001".to_owned(),
         handle: handle.to_owned(),
+        effective_labels: std::collections::BTreeMap::new(),
         labels: [("team".to_owned(), "a".to_owned())].into(),
         blueprint: "local-node".to_owned(),
         blueprint_version: "v1".to_owned(),

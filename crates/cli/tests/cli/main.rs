@@ -5,6 +5,7 @@
 
 mod stand_in;
 
+mod catalog;
 mod commands;
 mod control;
 mod events;

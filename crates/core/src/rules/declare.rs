@@ -54,6 +54,16 @@ pub fn declare(
         )
         .at("blueprint"));
     };
+    if snapshot.blueprint_retired {
+        return Err(Refusal::new(
+            ErrorKind::BlueprintVersionRetired,
+            format!(
+                "version `{}` of blueprint `{}` is retired; name one that is not",
+                blueprint.version, blueprint.slug
+            ),
+        )
+        .at("version"));
+    }
     let Some(credential) = &snapshot.credential else {
         return Err(credential_missing(snapshot, declaration));
     };
@@ -215,6 +225,11 @@ mod tests {
                 DeclareSnapshot { blueprint: None, ..good() },
                 ErrorKind::BlueprintNotFound,
                 "blueprint",
+            ),
+            (
+                DeclareSnapshot { blueprint_retired: true, ..good() },
+                ErrorKind::BlueprintVersionRetired,
+                "version",
             ),
             (
                 DeclareSnapshot { credential: None, ..good() },

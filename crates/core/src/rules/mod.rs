@@ -4,6 +4,7 @@
 //! retried), so they must not do anything but compute.
 
 pub mod absence;
+pub mod catalog;
 pub mod control;
 pub mod declare;
 pub mod delete;
@@ -15,6 +16,7 @@ pub mod orphans;
 pub mod positions;
 pub mod prepare;
 pub mod record;
+pub mod relabel;
 pub mod retry;
 pub mod settle;
 mod teardown;

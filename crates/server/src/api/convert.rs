@@ -1,28 +1,38 @@
 //! From the domain to documents. Pure; adds nothing that the domain does not
 //! know and leaves out hashes, keys and claims, which are nobody's business.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use slipway_app::ports::events::PositionedEvent;
 use slipway_app::ports::store::HistoryLine;
 use slipway_app::ports::subscriptions;
 use slipway_app::usecases::leaks::LookReport;
 use slipway_app::usecases::{control, explain};
+use slipway_core::catalog::label;
 use slipway_core::snapshot::ResourceSnapshot;
+use slipway_core::text::Labels;
 use slipway_core::time::Timestamp;
 use slipway_core::{blocker, deletion as domain, leak, node as registry};
 use slipway_wire::api::{
     Attempt, Blocker, Control, Deletion, DeletionMember, Event, Explanation, Freeze, HistoryEntry,
     Node, Observing, PlanLine, Remedy, Replica, Resource, Subscription,
 };
+use slipway_wire::catalog::EffectiveLabel;
 use slipway_wire::leaks::{Leak, LeakLook, LeakSuspicion};
 
-pub(super) fn resource(snapshot: &ResourceSnapshot, now: Timestamp) -> Resource {
+pub(super) fn resource(
+    snapshot: &ResourceSnapshot,
+    project_labels: &Labels,
+    now: Timestamp,
+) -> Resource {
     let (resource, attempt) = (&snapshot.resource, &snapshot.attempt);
     let id = resource.id.to_string();
     Resource {
         project_id: resource.project_id.to_string(),
         handle: resource.handle.to_string(),
         labels: resource.labels.as_map().clone(),
+        effective_labels: effective(project_labels, &resource.labels),
         blueprint: snapshot.blueprint.slug.clone(),
         blueprint_version: snapshot.blueprint.version.clone(),
         engine: snapshot.blueprint.engine.to_string(),
@@ -51,6 +61,15 @@ pub(super) fn resource(snapshot: &ResourceSnapshot, now: Timestamp) -> Resource 
         blockers: snapshot.blockers_shown().iter().map(|found| blocker(found, &id)).collect(),
         id,
     }
+}
+
+fn effective(project: &Labels, resource: &Labels) -> BTreeMap<String, EffectiveLabel> {
+    let found = label::effective(project, resource).into_iter();
+    let shown = found.map(|(key, label)| {
+        let source = label.source.to_string();
+        (key.to_owned(), EffectiveLabel { value: label.value.to_owned(), source })
+    });
+    shown.collect()
 }
 
 pub(super) fn node(node: &registry::Node, now: Timestamp) -> Node {
@@ -260,7 +279,7 @@ pub(super) fn look(report: &LookReport) -> LeakLook {
     }
 }
 
-fn text(time: Option<Timestamp>) -> Option<String> {
+pub(super) fn text(time: Option<Timestamp>) -> Option<String> {
     time.map(|time| time.to_string())
 }
 

@@ -1,19 +1,26 @@
 //! Our own API, `/api/v1`: one file per kind of thing, JSON in and out, an API
-//! key on every route. [`convert`] is where the domain becomes documents; no
-//! other file here builds one. Refusals are written by [`crate::error`].
+//! key on every route. [`convert`] and, for the catalog, [`documents`] are
+//! where the domain becomes documents; no other file here builds one. Refusals are written by [`crate::error`].
 
 mod routes;
 
+mod blueprints;
+mod clouds;
+mod clusters;
 mod control;
+mod credentials;
 mod deletions;
 mod events;
+mod labels;
 mod leaks;
 mod loops;
 mod nodes;
+mod projects;
 mod resources;
 mod subscriptions;
 
 mod convert;
+mod documents;
 mod list;
 
 pub use convert::event as event_document;

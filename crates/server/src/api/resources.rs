@@ -5,19 +5,27 @@ use axum::extract::State;
 use axum::http::header::{ETAG, LOCATION};
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
-use slipway_app::ports::store::{Page, ResourceFilter};
+use slipway_app::authorise::Caller;
+use slipway_app::ports::store::{Blocked, Page, ResourceFilter};
+use slipway_app::usecases::catalog::projects;
 use slipway_app::usecases::declare::Declare;
-use slipway_app::usecases::{declare, delete, explain, force, read, retry};
+use slipway_app::usecases::{declare, delete, explain, force, read, relabel, retry};
+use slipway_core::blocker::BlockerCode;
+use slipway_core::catalog::label::LabelSelector;
 use slipway_core::error::Refusal;
 use slipway_core::ids::ResourceId;
 use slipway_core::phase::Phase;
 use slipway_core::snapshot::ResourceSnapshot;
-use slipway_wire::api::{DeclareResource, Explanation, ForceDrain, HELD_ROWS, Retry};
+use slipway_core::text::Labels;
+use slipway_wire::api::{DeclareResource, Explanation, ForceDrain, HELD_ROWS, Resource, Retry};
+use slipway_wire::catalog::Relabel;
 
 use super::convert;
 use super::list::page;
 use crate::error::Rejection;
 use crate::extract::{Authenticated, Body, Id};
+use crate::once::{self, Creation};
+use crate::precondition::{IfMatch, etag};
 use crate::query::Parameters;
 use crate::state::ServerState;
 
@@ -27,21 +35,43 @@ pub(super) async fn declare(
     State(state): State<ServerState>,
     Authenticated(caller): Authenticated,
     parameters: Parameters,
-    Body(body): Body<DeclareResource>,
+    Creation { body, claim }: Creation<DeclareResource>,
 ) -> Result<Response, Rejection> {
     parameters.finish()?;
-    let input = Declare {
-        project: body.project,
-        handle: body.handle,
-        blueprint: body.blueprint,
-        version: body.version,
-        credential: body.credential,
-        parameters: body.parameters,
-        labels: body.labels,
+    let create = |request| async {
+        let input = Declare {
+            project: body.project,
+            handle: body.handle,
+            blueprint: body.blueprint,
+            version: body.version,
+            credential: body.credential,
+            parameters: body.parameters,
+            labels: body.labels,
+            request,
+        };
+        Ok(declare::declare(&state.context, &caller, input).await?.as_uuid())
     };
-    let id = declare::declare(&state.context, &caller, input).await?;
-    let snapshot = read::resource(&state.context, &caller, id).await?;
-    Ok(accepted(&state, &snapshot))
+    let (server, reader) = (&state, &caller);
+    let show = |id| async move {
+        let document = document(server, reader, ResourceId::new(id)).await?;
+        let location = format!("{PATH}/{}", document.id);
+        Ok(once::answer(StatusCode::ACCEPTED, &document, location, document.revision))
+    };
+    once::once(&state, &caller, claim, create, show).await
+}
+
+/// Replaces the labels of the slot.
+pub(super) async fn relabel(
+    State(state): State<ServerState>,
+    Authenticated(caller): Authenticated,
+    Id(id): Id<ResourceId>,
+    IfMatch(expected): IfMatch,
+    parameters: Parameters,
+    Body(body): Body<Relabel>,
+) -> Result<Response, Rejection> {
+    parameters.finish()?;
+    relabel::relabel(&state.context, &caller, id, body.labels, expected).await?;
+    Ok(answer(document(&state, &caller, id).await?))
 }
 
 pub(super) async fn list(
@@ -50,10 +80,16 @@ pub(super) async fn list(
     mut parameters: Parameters,
 ) -> Result<Response, Rejection> {
     let wanted: Page<ResourceId> = parameters.take_page()?;
+    let (labels, blocked) = (parameters.take_labels(), parameters.take("blocked"));
     let filter = ResourceFilter {
         project: parameters.take("project"),
         handle: parameters.take("handle"),
         phase: parameters.take("phase"),
+        labels: labels
+            .iter()
+            .map(|text| LabelSelector::parse(text).map_err(Refusal::from))
+            .collect::<Result<_, _>>()?,
+        blocked: blocked.as_deref().map(parse_blocked).transpose()?,
         show_deleted: parameters.take_flag("show_deleted")?,
     };
     parameters.finish()?;
@@ -85,13 +121,23 @@ pub(super) async fn list(
     }
     snapshots.sort_by_key(|snapshot| snapshot.resource.id);
     let now = state.context.clock.now();
-    let items: Vec<_> = snapshots.iter().map(|row| convert::resource(row, now)).collect();
-    let filters = [
+    let mut projects: Vec<_> = snapshots.iter().map(|row| row.resource.project_id).collect();
+    projects.dedup();
+    let project_labels = projects::labels(&state.context, &caller, &projects).await?;
+    let none = Labels::default();
+    let document = |row: &ResourceSnapshot| {
+        let labels = project_labels.get(&row.resource.project_id).unwrap_or(&none);
+        convert::resource(row, labels, now)
+    };
+    let items: Vec<_> = snapshots.iter().map(document).collect();
+    let mut filters = vec![
         ("project", filter.project.as_deref()),
         ("handle", filter.handle.as_deref()),
         ("phase", filter.phase.as_deref()),
+        ("blocked", blocked.as_deref()),
         ("show_deleted", filter.show_deleted.then_some("true")),
     ];
+    filters.extend(labels.iter().map(|label| ("label", Some(label.as_str()))));
     let response = page(items, PATH, wanted.limit, &filters, next);
     if held.is_empty() {
         return Ok(response);
@@ -108,8 +154,7 @@ pub(super) async fn get(
     parameters: Parameters,
 ) -> Result<Response, Rejection> {
     parameters.finish()?;
-    let snapshot = read::resource(&state.context, &caller, id).await?;
-    Ok(answer(&state, &snapshot))
+    Ok(answer(document(&state, &caller, id).await?))
 }
 
 pub(super) async fn explain(
@@ -128,11 +173,13 @@ pub(super) async fn delete(
     State(state): State<ServerState>,
     Authenticated(caller): Authenticated,
     Id(id): Id<ResourceId>,
+    IfMatch(expected): IfMatch,
     mut parameters: Parameters,
 ) -> Result<Response, Rejection> {
     let reason = parameters.take("reason");
     parameters.finish()?;
-    let deletion_id = delete::delete(&state.context, &caller, id, reason.as_deref()).await?;
+    let deletion_id =
+        delete::delete_expecting(&state.context, &caller, id, reason.as_deref(), expected).await?;
     let deletion = read::deletion(&state.context, &caller, deletion_id).await?;
     let location = [(LOCATION, format!("/api/v1/deletions/{deletion_id}"))];
     Ok((StatusCode::ACCEPTED, location, Json(convert::deletion(&deletion))).into_response())
@@ -147,8 +194,7 @@ pub(super) async fn force_drain(
 ) -> Result<Response, Rejection> {
     parameters.finish()?;
     force::force_drain(&state.context, &caller, id, &body.reason).await?;
-    let snapshot = read::resource(&state.context, &caller, id).await?;
-    Ok(accepted(&state, &snapshot))
+    Ok(accepted(document(&state, &caller, id).await?))
 }
 
 pub(super) async fn retry(
@@ -160,21 +206,41 @@ pub(super) async fn retry(
 ) -> Result<Response, Rejection> {
     parameters.finish()?;
     retry::retry(&state.context, &caller, id, &body.reason).await?;
-    let snapshot = read::resource(&state.context, &caller, id).await?;
-    Ok(accepted(&state, &snapshot))
+    Ok(accepted(document(&state, &caller, id).await?))
 }
 
 /// What converges later: 202, and where to look.
-fn accepted(state: &ServerState, snapshot: &ResourceSnapshot) -> Response {
-    let location = [(LOCATION, format!("{PATH}/{}", snapshot.resource.id))];
-    (StatusCode::ACCEPTED, location, answer(state, snapshot)).into_response()
+fn accepted(document: Resource) -> Response {
+    let location = [(LOCATION, format!("{PATH}/{}", document.id))];
+    (StatusCode::ACCEPTED, location, answer(document)).into_response()
 }
 
 /// The document with its ETag: the revision of the declared slot, which the
-/// loops' writes to the attempt do not move. It is for comparing two answers
-/// only: no route reads `If-Match`, so nothing is refused by it.
-fn answer(state: &ServerState, snapshot: &ResourceSnapshot) -> Response {
-    let document = convert::resource(snapshot, state.context.clock.now());
-    let etag = [(ETAG, format!("\"{}\"", document.revision))];
+/// loops' writes to the attempt do not move.
+fn answer(document: Resource) -> Response {
+    let etag = [(ETAG, etag(document.revision))];
     (etag, Json(document)).into_response()
+}
+
+async fn document(
+    state: &ServerState,
+    caller: &Caller,
+    id: ResourceId,
+) -> Result<Resource, Rejection> {
+    let snapshot = read::resource(&state.context, caller, id).await?;
+    let project = snapshot.resource.project_id;
+    let labels = projects::labels(&state.context, caller, &[project]).await?;
+    let labels = labels.get(&project).cloned().unwrap_or_default();
+    Ok(convert::resource(&snapshot, &labels, state.context.clock.now()))
+}
+
+/// `true`, or the code of a blocker.
+fn parse_blocked(text: &str) -> Result<Blocked, Refusal> {
+    if text == "true" {
+        return Ok(Blocked::ByAny);
+    }
+    BlockerCode::parse(text).map(Blocked::By).ok_or_else(|| {
+        let codes: Vec<_> = BlockerCode::ALL.iter().map(|code| code.as_str()).collect();
+        Refusal::invalid("blocked", format!("must be `true` or one of {}", codes.join(", ")))
+    })
 }

@@ -26,7 +26,8 @@ async fn answer_of(rejection: Rejection) -> (Response, Problem) {
 #[tokio::test]
 async fn every_kind_has_a_status_a_code_and_the_media_type() {
     for kind in ErrorKind::ALL {
-        let (response, problem) = answer_of(Refusal::new(*kind, "what happened").into()).await;
+        let (response, problem) =
+            answer_of(Refusal::new(*kind, "what happened").at("x").into()).await;
         assert!(response.status().as_u16() >= 400, "{kind}");
         assert_eq!(response.status(), status(*kind), "{kind}");
         assert_eq!(response.headers()[CONTENT_TYPE], MEDIA_TYPE, "{kind}");
@@ -55,6 +56,7 @@ fn the_published_statuses_stay() {
         (ErrorKind::MethodNotAllowed, 405),
         (ErrorKind::RequestTimeout, 408),
         (ErrorKind::HandleTaken, 409),
+        (ErrorKind::RevisionStale, 412),
         (ErrorKind::PayloadTooLarge, 413),
         (ErrorKind::BlueprintNotFound, 422),
         (ErrorKind::Internal, 500),
@@ -92,4 +94,14 @@ async fn a_panic_is_an_internal_error() {
     let response = on_panic(Box::new("boom"));
     assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
     assert_eq!(response.extensions().get::<Rejection>().unwrap().refusal.kind, ErrorKind::Internal);
+}
+
+/// What a path addresses is not found; what a field names is not usable.
+#[test]
+fn what_is_addressed_is_404_and_what_is_named_is_422() {
+    for kind in ErrorKind::ALL.iter().filter(|kind| is_reference(**kind)) {
+        let addressed = Rejection::from(Refusal::new(*kind, "x"));
+        let named = Rejection::from(Refusal::new(*kind, "x").at("field"));
+        assert_eq!((addressed.status().as_u16(), named.status().as_u16()), (404, 422), "{kind}");
+    }
 }

@@ -5,7 +5,11 @@
 
 mod world;
 
+mod blueprints;
+mod catalog;
 mod control;
+mod idempotency;
+mod labels;
 mod leaks;
 mod lists;
 mod nodes;

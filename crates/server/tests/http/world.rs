@@ -170,12 +170,37 @@ impl World {
         self.send(request.body(Body::from(body.to_owned())).unwrap()).await
     }
 
+    /// With the key and one more header.
+    pub(crate) async fn ask_with(
+        &self,
+        method: &str,
+        path: &str,
+        header: (&str, &str),
+        body: &str,
+    ) -> Answer {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("authorization", format!("Bearer {KEY}"))
+            .header(header.0, header.1)
+            .body(Body::from(body.to_owned()))
+            .unwrap();
+        self.send(request).await
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.ask("GET", path, KEY, "").await
     }
 
     pub(crate) async fn post(&self, path: &str, body: &str) -> Answer {
         self.ask("POST", path, KEY, body).await
+    }
+
+    /// Creates, and answers the document.
+    pub(crate) async fn create(&self, path: &str, body: &Value) -> Value {
+        let answer = self.post(path, &body.to_string()).await;
+        assert_eq!(answer.status, StatusCode::CREATED, "{answer:?}");
+        answer.json()
     }
 
     pub(crate) async fn declare(&self, handle: &str) -> String {

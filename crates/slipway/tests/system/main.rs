@@ -7,6 +7,7 @@ mod control_plane;
 mod bad_input;
 mod boot;
 mod boot_database;
+mod catalog;
 mod clock;
 mod control;
 mod crash;

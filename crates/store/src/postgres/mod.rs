@@ -12,6 +12,22 @@ mod record;
 
 #[path = "../shared/batch.rs"]
 mod batch;
+#[path = "../shared/catalog.rs"]
+mod catalog;
+#[path = "../shared/catalog_blueprint.rs"]
+mod catalog_blueprint;
+#[path = "../shared/catalog_cloud.rs"]
+mod catalog_cloud;
+#[path = "../shared/catalog_cluster.rs"]
+mod catalog_cluster;
+#[path = "../shared/catalog_credential.rs"]
+mod catalog_credential;
+#[path = "../shared/catalog_label.rs"]
+mod catalog_label;
+#[path = "../shared/catalog_project.rs"]
+mod catalog_project;
+#[path = "../shared/catalog_row.rs"]
+mod catalog_row;
 #[path = "../shared/claims.rs"]
 mod claims;
 #[path = "../shared/clock.rs"]
@@ -24,6 +40,8 @@ mod control;
 mod decide;
 #[path = "../shared/declare.rs"]
 mod declare;
+#[path = "../shared/idempotency.rs"]
+mod idempotency;
 #[path = "../shared/installation.rs"]
 mod installation;
 #[path = "../shared/keys.rs"]

@@ -191,7 +191,8 @@ impl<'a> Writes<'a> {
             | Write::NodeUpdate(_)
             | Write::DeletionInsert(_)
             | Write::DeletionUpdate(_)
-            | Write::LeakInsert(_) => self.others.push(write),
+            | Write::LeakInsert(_)
+            | Write::Catalog(_) => self.others.push(write),
         }
     }
 

@@ -12,7 +12,7 @@ use slipway_core::ids::ProvisionedResourceId;
 use slipway_core::{ErrorKind, Refusal};
 use sqlx::types::Json;
 
-use super::{Connection, leak_writes, writes};
+use super::{Connection, catalog, leak_writes, writes};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 
@@ -59,6 +59,7 @@ pub(super) async fn apply_write(connection: &mut Connection, write: &Write) -> R
         }
         Write::LeakInsert(leak) => leak_writes::insert(connection, leak).await,
         Write::LeaksResolve(attempt) => leak_writes::resolve(connection, &[*attempt]).await,
+        Write::Catalog(write) => catalog::apply(connection, write).await,
         Write::Release(release) => release_one(connection, *release).await,
     }
 }

@@ -20,7 +20,8 @@ pub(super) async fn load(
     key: &DeclareKey,
 ) -> Result<DeclareSnapshot, Failure> {
     let project = project_lock(connection, &key.project).await?;
-    let blueprint = blueprint_version(connection, &key.blueprint, key.version.as_deref()).await?;
+    let (blueprint, blueprint_retired) =
+        blueprint_version(connection, &key.blueprint, key.version.as_deref()).await?;
     let assigned_credentials = match project {
         Some(project) => assigned_credentials(connection, project).await?,
         None => Vec::new(),
@@ -41,6 +42,7 @@ pub(super) async fn load(
         now: now.try_get::<crate::micros::Micros, _>("now")?.into(),
         project: project.map(ProjectId::new),
         blueprint,
+        blueprint_retired,
         credential,
         assigned_credentials: assigned_credentials.into_iter().map(|(_, name)| name).collect(),
         placement,
@@ -58,7 +60,8 @@ async fn project_lock(
     project: &str,
 ) -> Result<Option<Uuid>, sqlx::Error> {
     let row = sqlx::query(sql!(
-        "SELECT id FROM projects WHERE name = $1 OR id = $2 ORDER BY id LIMIT 1",
+        "SELECT id FROM projects WHERE (name = $1 OR id = $2) AND deleted_at IS NULL \
+         ORDER BY id LIMIT 1",
         for_update
     ))
     .bind(project)
@@ -68,29 +71,34 @@ async fn project_lock(
     row.map(|row| row.try_get("id")).transpose()
 }
 
-/// The named version, or the one that was published last.
+/// The named version, or the one that was published last and not retired. Kept
+/// from being retired until this transaction is over. Says whether it is.
 async fn blueprint_version(
     connection: &mut Connection,
     slug: &str,
     version: Option<&str>,
-) -> Result<Option<BlueprintVersion>, Failure> {
-    let row = sqlx::query(
+) -> Result<(Option<BlueprintVersion>, bool), Failure> {
+    let row = sqlx::query(sql!(
         "SELECT v.id AS v_id, v.blueprint_id AS v_blueprint_id, b.slug AS v_slug, \
          v.version AS v_version, b.engine AS v_engine, \
          v.parameter_schema AS v_parameter_schema, \
          v.injection_strategy AS v_injection_strategy, v.mesh_role AS v_mesh_role, \
-         v.provider_kinds AS v_provider_kinds \
+         v.provider_kinds AS v_provider_kinds, v.retired_at AS v_retired_at \
          FROM blueprints b JOIN blueprint_versions v ON v.blueprint_id = b.id \
          WHERE b.slug = $1 AND ($2 IS NULL OR v.version = $2) \
-         ORDER BY v.published_at DESC, v.id DESC LIMIT 1",
-    )
+         ORDER BY CASE WHEN v.retired_at IS NULL THEN 0 ELSE 1 END, v.published_at DESC, \
+         v.id DESC LIMIT 1",
+        for_share
+    ))
     .bind(slug)
     .bind(version)
     .fetch_optional(connection)
     .await?;
-    let Some(row) = row else { return Ok(None) };
+    let Some(row) = row else { return Ok((None, false)) };
     let id: Uuid = row.try_get("v_id")?;
-    rows::blueprint_version(&row).map(Some).map_err(|fault| Failure::Corrupt { id, fault })
+    let corrupt = |fault| Failure::Corrupt { id, fault };
+    let retired = rows::time_or_null(&row, "v_retired_at").map_err(corrupt)?.is_some();
+    Ok((Some(rows::blueprint_version(&row).map_err(corrupt)?), retired))
 }
 
 /// The credentials that the project may use; the rows are kept from being
@@ -112,7 +120,7 @@ async fn assigned_credentials(
     let found = sqlx::query(sql!(
         "SELECT id, name FROM cloud_credentials WHERE id ",
         (one_of "$1"),
-        " ORDER BY name, id"
+        " AND deleted_at IS NULL ORDER BY name, id"
     ))
     .bind(crate::id_list::IdList(ids))
     .fetch_all(connection)
@@ -130,10 +138,11 @@ async fn credential(
     let row = sqlx::query(
         "SELECT k.id, k.name, k.cloud_id, k.kv_mount, k.kv_path, c.provider, \
          CASE WHEN g.project_id IS NULL THEN 0 ELSE 1 END AS assigned \
-         FROM cloud_credentials k LEFT JOIN clouds c ON c.id = k.cloud_id \
+         FROM cloud_credentials k \
+         LEFT JOIN clouds c ON c.id = k.cloud_id AND c.deleted_at IS NULL \
          LEFT JOIN credential_assignments g \
             ON g.cloud_credential_id = k.id AND g.project_id = $3 \
-         WHERE k.name = $1 OR k.id = $2 ORDER BY assigned DESC, k.id LIMIT 1",
+         WHERE (k.name = $1 OR k.id = $2) AND k.deleted_at IS NULL ORDER BY assigned DESC, k.id LIMIT 1",
     )
     .bind(name_or_id)
     .bind(as_id(name_or_id))

@@ -5,7 +5,9 @@
 
 use std::collections::HashMap;
 
-use slipway_app::ports::store::{CorruptRow, Heartbeat, HistoryLine, Page, ResourceFilter};
+use slipway_app::ports::store::{
+    Blocked, CorruptRow, Heartbeat, HistoryLine, Page, ResourceFilter,
+};
 use slipway_core::deletion::Deletion;
 use slipway_core::ids::{DeletionId, DrainId, NodeId, ProvisionedResourceId, ResourceId};
 use slipway_core::node::{Drain, Node};
@@ -81,9 +83,9 @@ pub(super) async fn resource_list(
     }
     if let Some(project) = &filter.project {
         query
-            .push(" AND r.project_id IN (SELECT id FROM projects WHERE name = ")
+            .push(" AND r.project_id IN (SELECT id FROM projects WHERE (name = ")
             .push_bind(project)
-            .push(" OR id = ")
+            .push(" AND deleted_at IS NULL) OR id = ")
             .push_bind(as_id(project))
             .push(")");
     }
@@ -92,6 +94,28 @@ pub(super) async fn resource_list(
     }
     if let Some(phase) = &filter.phase {
         query.push(" AND a.status = ").push_bind(phase);
+    }
+    for selector in &filter.labels {
+        // The nearer label wins, as in the rule of core.
+        let key = selector.key.as_str();
+        query
+            .push(" AND EXISTS (SELECT 1 FROM projects p WHERE p.id = r.project_id AND coalesce(r.labels ->> ")
+            .push_bind(key)
+            .push(", p.labels ->> ")
+            .push_bind(key);
+        match &selector.value {
+            Some(value) => query.push(") = ").push_bind(value).push(")"),
+            None => query.push(") IS NOT NULL)"),
+        };
+    }
+    if let Some(blocked) = filter.blocked {
+        query
+            .push(" AND EXISTS (SELECT 1 FROM blockers k WHERE k.subject_id = a.id AND k.subject_kind = ")
+            .push_bind(ProvisionedResourceId::KIND);
+        if let Blocked::By(code) = blocked {
+            query.push(" AND k.code = ").push_bind(code.as_str());
+        }
+        query.push(")");
     }
     if !filter.show_deleted {
         query.push(" AND r.deleted_at IS NULL");

@@ -16,7 +16,7 @@ pub(super) async fn seed(backend: &Backend, seed: &Seed) -> Result<ClusterId, Fa
     let project = named(
         &mut transaction,
         "INSERT INTO projects (id, name) VALUES ($1, $2) ON CONFLICT DO NOTHING",
-        "SELECT id FROM projects WHERE name = $1",
+        "SELECT id FROM projects WHERE name = $1 AND deleted_at IS NULL",
         seed.project_id.as_uuid(),
         &seed.project,
     )
@@ -60,7 +60,7 @@ async fn cloud(connection: &mut Connection, seed: &Seed) -> Result<Uuid, sqlx::E
     .bind(Json(json!({})))
     .execute(&mut *connection)
     .await?;
-    sqlx::query("SELECT id FROM clouds WHERE name = $1")
+    sqlx::query("SELECT id FROM clouds WHERE name = $1 AND deleted_at IS NULL")
         .bind(&seed.cloud)
         .fetch_one(connection)
         .await?
@@ -83,12 +83,15 @@ async fn credential(
     .bind(&seed.kv_path)
     .execute(&mut *connection)
     .await?;
-    sqlx::query("SELECT id FROM cloud_credentials WHERE cloud_id = $1 AND name = $2")
-        .bind(cloud)
-        .bind(&seed.credential)
-        .fetch_one(connection)
-        .await?
-        .try_get("id")
+    sqlx::query(
+        "SELECT id FROM cloud_credentials \
+         WHERE cloud_id = $1 AND name = $2 AND deleted_at IS NULL",
+    )
+    .bind(cloud)
+    .bind(&seed.credential)
+    .fetch_one(connection)
+    .await?
+    .try_get("id")
 }
 
 /// A seeded namespace is Ready from the start: the engines that are seeded make
@@ -99,13 +102,14 @@ async fn placement(
     project: Uuid,
 ) -> Result<ClusterId, sqlx::Error> {
     sqlx::query(
-        "INSERT INTO clusters (id, name, engine, substrate_uid) VALUES ($1, $2, $3, $4) \
-         ON CONFLICT DO NOTHING",
+        "INSERT INTO clusters (id, name, engine, substrate_uid, namespace_prefix) \
+         VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
     )
     .bind(seed.cluster_id.as_uuid())
     .bind(&seed.cluster)
     .bind(seed.engine.as_str())
     .bind(&seed.substrate_uid)
+    .bind(&seed.namespace_prefix)
     .execute(&mut *connection)
     .await?;
     let cluster: Uuid = sqlx::query("SELECT id FROM clusters WHERE name = $1")
@@ -113,6 +117,7 @@ async fn placement(
         .fetch_one(&mut *connection)
         .await?
         .try_get("id")?;
+    adopt(connection, seed, cluster).await?;
     sqlx::query(
         "INSERT INTO cluster_assignments (project_id, cluster_id, namespace, namespace_phase) \
          VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
@@ -124,6 +129,43 @@ async fn placement(
     .execute(connection)
     .await?;
     Ok(ClusterId::new(cluster))
+}
+
+/// Takes on a cluster that was registered before anybody served it: it gets its
+/// identity, and the projects that were placed on it need wait no longer. Their
+/// attempts are woken by the boot sweep that follows. A cluster that has an
+/// identity keeps it.
+async fn adopt(connection: &mut Connection, seed: &Seed, cluster: Uuid) -> Result<(), sqlx::Error> {
+    let adopted = sqlx::query(sql!(
+        "UPDATE clusters SET substrate_uid = $2, revision = revision + 1, updated_at = ",
+        greatest,
+        "(",
+        now,
+        ", updated_at) WHERE id = $1 AND engine = $3 AND substrate_uid IS NULL"
+    ))
+    .bind(cluster)
+    .bind(&seed.substrate_uid)
+    .bind(seed.engine.as_str())
+    .execute(&mut *connection)
+    .await?
+    .rows_affected();
+    if adopted == 0 {
+        return Ok(());
+    }
+    sqlx::query(sql!(
+        "UPDATE cluster_assignments SET namespace_phase = $2, revision = revision + 1, \
+         updated_at = ",
+        greatest,
+        "(",
+        now,
+        ", updated_at) WHERE cluster_id = $1 AND namespace_phase = $3"
+    ))
+    .bind(cluster)
+    .bind(NamespacePhase::Ready.as_str())
+    .bind(NamespacePhase::Pending.as_str())
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 async fn blueprint(connection: &mut Connection, seed: &Seed) -> Result<(), sqlx::Error> {

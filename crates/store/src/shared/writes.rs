@@ -20,14 +20,14 @@ pub(super) fn one_row(affected: u64, refusal: impl FnOnce() -> Refusal) -> Resul
     if affected == 1 { Ok(()) } else { Err(Failure::Refused(refusal())) }
 }
 
-fn stale(kind: &str, id: impl std::fmt::Display, revision: Revision) -> Refusal {
+pub(super) fn stale(kind: &str, id: impl std::fmt::Display, revision: Revision) -> Refusal {
     Refusal::new(
         ErrorKind::RevisionStale,
         format!("{kind} {id} is no longer at revision {}; read it again", revision.0),
     )
 }
 
-fn optional(time: Option<Timestamp>) -> Option<Micros> {
+pub(super) fn optional(time: Option<Timestamp>) -> Option<Micros> {
     time.map(Micros::from)
 }
 

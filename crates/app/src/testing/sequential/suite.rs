@@ -7,6 +7,7 @@ use super::{
     proofs, records, renewals, tasks,
 };
 use crate::ports::Store;
+use crate::testing::catalog;
 use crate::testing::world::World;
 
 /// Runs the sequential half.
@@ -70,6 +71,8 @@ pub async fn conformance(store: Arc<dyn Store>) {
     proofs::absence_is_proven_in_batches(&world).await;
     proofs::an_old_attempt_is_proven_gone_while_its_successor_lives(&world).await;
     proofs::an_unrest_has_one_beginning(&world).await;
+
+    catalog::conformance(&world).await;
 
     aborts::a_caller_that_goes_away_leaves_nothing_open(&world).await;
 

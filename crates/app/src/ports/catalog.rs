@@ -1,0 +1,235 @@
+//! The catalog's side of the store port. Each decision locks and loads what its
+//! rule may know, calls the rule and writes its commit, as [`super::Store`]
+//! does for resources. A reference is a name or an id; what is deleted has no
+//! reference but its id.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use slipway_core::catalog::blueprint::{Blueprint, PublishedVersion};
+use slipway_core::catalog::cloud::Cloud;
+use slipway_core::catalog::cluster::{Cluster, ClusterAssignment};
+use slipway_core::catalog::credential::{Credential, CredentialAssignment};
+use slipway_core::catalog::label::LabelDefinition;
+use slipway_core::catalog::project::Project;
+use slipway_core::catalog::snapshot::{
+    BlueprintSnapshot, CloudSnapshot, ClusterAssignmentSnapshot, ClusterSnapshot,
+    CredentialAssignmentSnapshot, CredentialSnapshot, LabelSnapshot, ProjectSnapshot,
+};
+use slipway_core::commit::Commit;
+use slipway_core::error::Refusal;
+use slipway_core::idempotency;
+use slipway_core::ids::{
+    BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, LabelDefinitionId,
+    ProjectId,
+};
+use slipway_core::text::Labels;
+use uuid::Uuid;
+
+use super::store::{Error, Page};
+
+/// A pure function that is called inside the transaction, maybe twice.
+pub type Rule<'a, S> = dyn FnMut(&S) -> Result<Commit, Refusal> + Send + 'a;
+
+/// Which credential a decision is about.
+#[derive(Debug, Clone)]
+pub enum CredentialKey {
+    /// One that is to be made: the cloud by reference, the name that it wants.
+    New {
+        cloud: String,
+        name: String,
+    },
+    Existing(CloudCredentialId),
+}
+
+/// Which credentials to list.
+#[derive(Debug, Clone, Default)]
+pub struct CredentialFilter {
+    /// Name or id.
+    pub cloud: Option<String>,
+    pub name: Option<String>,
+    pub show_deleted: bool,
+}
+
+/// A key that was bound, and what was answered, if that was kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bound {
+    pub record: idempotency::Record,
+    pub answer: Option<idempotency::Answer>,
+}
+
+/// What the application asks of the catalog's tables.
+#[async_trait]
+pub trait CatalogStore {
+    // ---- projects
+
+    /// The live project of this reference, locked.
+    async fn decide_project(
+        &self,
+        reference: &str,
+        rule: &mut Rule<'_, ProjectSnapshot>,
+    ) -> Result<(), Error>;
+
+    async fn project_fetch(
+        &self,
+        reference: &str,
+        show_deleted: bool,
+    ) -> Result<Option<Project>, Error>;
+
+    async fn project_list(
+        &self,
+        page: Page<ProjectId>,
+        show_deleted: bool,
+    ) -> Result<Vec<Project>, Error>;
+
+    /// The labels of these projects, also of deleted ones.
+    async fn project_labels(
+        &self,
+        projects: &[ProjectId],
+    ) -> Result<BTreeMap<ProjectId, Labels>, Error>;
+
+    // ---- clouds
+
+    /// The live cloud of this reference, locked.
+    async fn decide_cloud(
+        &self,
+        reference: &str,
+        rule: &mut Rule<'_, CloudSnapshot>,
+    ) -> Result<(), Error>;
+
+    async fn cloud_fetch(
+        &self,
+        reference: &str,
+        show_deleted: bool,
+    ) -> Result<Option<Cloud>, Error>;
+
+    async fn cloud_list(
+        &self,
+        page: Page<CloudId>,
+        show_deleted: bool,
+    ) -> Result<Vec<Cloud>, Error>;
+
+    // ---- credentials
+
+    /// The live credential, locked, and its live cloud, locked for share.
+    async fn decide_credential(
+        &self,
+        key: &CredentialKey,
+        rule: &mut Rule<'_, CredentialSnapshot>,
+    ) -> Result<(), Error>;
+
+    async fn credential_fetch(
+        &self,
+        id: CloudCredentialId,
+        show_deleted: bool,
+    ) -> Result<Option<Credential>, Error>;
+
+    async fn credential_list(
+        &self,
+        filter: &CredentialFilter,
+        page: Page<CloudCredentialId>,
+    ) -> Result<Vec<Credential>, Error>;
+
+    /// Project and credential locked for share, the assignment locked.
+    async fn decide_credential_assignment(
+        &self,
+        project: &str,
+        credential: CloudCredentialId,
+        rule: &mut Rule<'_, CredentialAssignmentSnapshot>,
+    ) -> Result<(), Error>;
+
+    /// The credentials that a project may use, in the order of their ids.
+    async fn credential_assignment_list(
+        &self,
+        project: ProjectId,
+        page: Page<CloudCredentialId>,
+    ) -> Result<Vec<(CredentialAssignment, Credential)>, Error>;
+
+    // ---- blueprints
+
+    /// The blueprint, locked, and one of its versions.
+    async fn decide_blueprint(
+        &self,
+        reference: &str,
+        version: Option<&str>,
+        rule: &mut Rule<'_, BlueprintSnapshot>,
+    ) -> Result<(), Error>;
+
+    async fn blueprint_fetch(&self, reference: &str) -> Result<Option<Blueprint>, Error>;
+
+    async fn blueprint_list(&self, page: Page<BlueprintId>) -> Result<Vec<Blueprint>, Error>;
+
+    /// By id, or by the text of the version.
+    async fn version_fetch(
+        &self,
+        blueprint: BlueprintId,
+        version: &str,
+    ) -> Result<Option<PublishedVersion>, Error>;
+
+    async fn version_list(
+        &self,
+        blueprint: BlueprintId,
+        page: Page<BlueprintVersionId>,
+    ) -> Result<Vec<PublishedVersion>, Error>;
+
+    // ---- labels
+
+    /// The definition of this key (or id), locked.
+    async fn decide_label(
+        &self,
+        reference: &str,
+        rule: &mut Rule<'_, LabelSnapshot>,
+    ) -> Result<(), Error>;
+
+    async fn label_fetch(&self, reference: &str) -> Result<Option<LabelDefinition>, Error>;
+
+    async fn label_list(
+        &self,
+        page: Page<LabelDefinitionId>,
+    ) -> Result<Vec<LabelDefinition>, Error>;
+
+    // ---- clusters
+
+    /// The cluster of this reference, locked.
+    async fn decide_cluster(
+        &self,
+        reference: &str,
+        rule: &mut Rule<'_, ClusterSnapshot>,
+    ) -> Result<(), Error>;
+
+    async fn cluster_fetch(&self, reference: &str) -> Result<Option<Cluster>, Error>;
+
+    async fn cluster_page(&self, page: Page<ClusterId>) -> Result<Vec<Cluster>, Error>;
+
+    /// The live project, locked as a declaration locks it, its place, and the
+    /// cluster that is named, locked for share.
+    async fn decide_cluster_assignment(
+        &self,
+        project: &str,
+        cluster: Option<&str>,
+        rule: &mut Rule<'_, ClusterAssignmentSnapshot>,
+    ) -> Result<(), Error>;
+
+    async fn cluster_assignment_fetch(
+        &self,
+        project: ProjectId,
+    ) -> Result<Option<ClusterAssignment>, Error>;
+
+    /// Of live projects, in the order of their ids.
+    async fn cluster_assignment_list(
+        &self,
+        page: Page<ProjectId>,
+    ) -> Result<Vec<ClusterAssignment>, Error>;
+
+    // ---- idempotency keys
+
+    /// What this key of this caller is bound to, if it is not expired.
+    async fn idempotency_find(&self, caller: &str, key: &str) -> Result<Option<Bound>, Error>;
+
+    /// Keeps the answer of a bound key; the first one that is kept stays.
+    async fn idempotency_answer(
+        &self,
+        record: Uuid,
+        answer: &idempotency::Answer,
+    ) -> Result<(), Error>;
+}

@@ -1,0 +1,136 @@
+//! Clusters, who lives on them, and lists of resources by what is in effect.
+
+use std::collections::BTreeMap;
+
+use slipway_core::ErrorKind;
+use slipway_core::blocker::{Blocker, BlockerCode};
+use slipway_core::catalog::label::LabelSelector;
+use slipway_core::commit::{Commit, Write};
+use slipway_core::placement::NamespacePhase;
+use slipway_core::precondition::Expected;
+use slipway_core::rules::catalog::{cluster_assignment, project};
+use slipway_core::rules::relabel;
+use slipway_core::snapshot::ResourceSnapshot;
+use slipway_core::text::Labels;
+
+use crate::ports::store::{Blocked, Page, ResourceFilter, ResourceKey};
+use crate::seed::Seed;
+use crate::testing::world::{World, operator, refused};
+
+async fn phase_of(world: &World, project: &str) -> NamespacePhase {
+    let found = world.store.project_fetch(project, false).await.expect("a fetch");
+    let id = found.expect("the project is there").id;
+    let place = world.store.cluster_assignment_fetch(id).await.expect("a fetch");
+    place.expect("the project is placed").namespace_phase
+}
+
+pub(super) async fn a_project_moves_only_while_it_is_empty(world: &World) {
+    let cluster = world.fresh_name("cluster");
+    let id = world.create_cluster(&cluster).await.expect("a cluster");
+    assert_eq!(refused(world.create_cluster(&cluster).await), ErrorKind::NameTaken);
+    let (project, _) = world.furnished().await;
+    assert_eq!(phase_of(world, &project).await, NamespacePhase::Ready, "it is served");
+    world.place(&project, &cluster).await.expect("an empty project moves");
+    assert_eq!(phase_of(world, &project).await, NamespacePhase::Pending, "nobody serves it");
+    let nowhere = world.place(&project, "nowhere").await;
+    assert_eq!(refused(nowhere), ErrorKind::ClusterNotFound);
+
+    let declared = world.declare_in(&project).await.expect("a declaration");
+    assert_eq!(world.snapshot(declared.attempt).await.attempt.lane(), Some(id.into()));
+    let fixed = world.place(&project, "local").await;
+    assert_eq!(refused(fixed), ErrorKind::ClusterAssignmentImmutable);
+    world.place(&project, &cluster).await.expect("where it is already");
+    let mut withdraw =
+        |snapshot: &_| cluster_assignment::withdraw(snapshot, Expected::Any, &operator());
+    let fixed = world.store.decide_cluster_assignment(&project, None, &mut withdraw).await;
+    assert_eq!(refused(fixed), ErrorKind::ClusterAssignmentImmutable);
+}
+
+/// A cluster that was registered first waits for the process that serves it.
+pub(super) async fn a_cluster_is_taken_on_by_who_serves_it(world: &World) {
+    let cluster = world.fresh_name("cluster");
+    let id = world.create_cluster(&cluster).await.expect("a cluster");
+    let (project, _) = world.furnished().await;
+    world.place(&project, &cluster).await.expect("an empty project moves");
+    let seed = Seed {
+        cluster: cluster.clone(),
+        substrate_uid: "root-of-another".to_owned(),
+        ..world.mk_seed()
+    };
+    assert_eq!(world.store.seed(&seed).await.expect("a seed"), id, "it is the same cluster");
+    let served = world.store.cluster_fetch(&cluster).await.expect("a fetch").expect("a cluster");
+    assert_eq!(served.substrate_uid.as_deref(), Some("root-of-another"));
+    assert_eq!(phase_of(world, &project).await, NamespacePhase::Ready);
+
+    let impostor = Seed { substrate_uid: "root-of-an-impostor".to_owned(), ..seed };
+    world.store.seed(&impostor).await.expect("a seed");
+    let same = world.store.cluster_fetch(&cluster).await.expect("a fetch").expect("a cluster");
+    assert_eq!(same, served, "an identity is given once");
+}
+
+fn labels(pairs: &[(&str, &str)]) -> Labels {
+    let owned = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    Labels::parse(owned.collect::<BTreeMap<_, _>>()).expect("valid labels")
+}
+
+pub(super) async fn labels_in_effect_and_blockers_select(world: &World) {
+    let (project, _) = world.furnished().await;
+    let far = labels(&[("team", "a"), ("cost/center", "7"), ("12", "digits")]);
+    let mut rule = |snapshot: &_| project::relabel(snapshot, &far, Expected::Any, &operator());
+    world.store.decide_project(&project, &mut rule).await.expect("labels");
+    let first = world.declare_in(&project).await.expect("a declaration");
+    let second = world.declare_in(&project).await.expect("a declaration");
+    let near = labels(&[("team", "b=c\"")]);
+    let mut rule =
+        |snapshot: &ResourceSnapshot| relabel::relabel(snapshot, &near, Expected::Any, &operator());
+    let key = ResourceKey::Resource(second.resource);
+    world.store.decide(key, &mut rule).await.expect("labels");
+    let mut block = |snapshot: &ResourceSnapshot| {
+        let blocker = Blocker {
+            code: BlockerCode::NamespaceNotReady,
+            message: "for the suite".to_owned(),
+            since: snapshot.now,
+            evidence: serde_json::json!({}),
+            next_retry_at: None,
+        };
+        Ok(Commit {
+            writes: vec![Write::BlockersReplace(second.attempt, vec![blocker])],
+            ..Commit::default()
+        })
+    };
+    world.store.decide(key, &mut block).await.expect("a blocker");
+
+    let select = |texts: &[&str]| ResourceFilter {
+        project: Some(project.clone()),
+        labels: texts
+            .iter()
+            .map(|text| LabelSelector::parse(text).expect("a valid selector"))
+            .collect(),
+        ..ResourceFilter::default()
+    };
+    let both = vec![first.resource, second.resource];
+    let (only_first, only_second) = (vec![first.resource], vec![second.resource]);
+    let blocked = |blocked| ResourceFilter { blocked: Some(blocked), ..select(&[]) };
+    let table = [
+        (select(&["team"]), both.clone()),
+        (select(&["team=a"]), only_first.clone()),
+        (select(&["team=b=c\""]), only_second.clone()),
+        (select(&["cost/center=7"]), both.clone()),
+        (select(&["12=digits"]), both.clone()),
+        // What the suite declares everything with, and the second one lost.
+        (select(&["tier"]), only_first.clone()),
+        (select(&["team=a", "tier"]), only_first),
+        (select(&["tier", "team=b=c\""]), vec![]),
+        (select(&["nothing"]), vec![]),
+        (blocked(Blocked::ByAny), only_second.clone()),
+        (blocked(Blocked::By(BlockerCode::NamespaceNotReady)), only_second.clone()),
+        (blocked(Blocked::By(BlockerCode::NodeNotDraining)), vec![]),
+    ];
+    for (filter, expected) in table {
+        let page = Page { after: None, limit: 10 };
+        let found = world.store.resource_list(&filter, page).await.expect("a list");
+        let found: Vec<_> =
+            found.iter().map(|row| row.as_ref().expect("a valid row").resource.id).collect();
+        assert_eq!(found, expected, "{filter:?}");
+    }
+}

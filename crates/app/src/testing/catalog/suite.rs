@@ -1,0 +1,34 @@
+//! The order of the catalog's part.
+
+use std::sync::Arc;
+
+use super::{idempotency, placements, races as raced, sequential};
+use crate::testing::world::World;
+
+pub(in crate::testing) async fn conformance(world: &World) {
+    sequential::a_project_is_made_changed_and_deleted(world).await;
+    sequential::a_project_that_owns_something_stays(world).await;
+    sequential::nothing_is_declared_into_a_deleted_project(world).await;
+    sequential::clouds_and_credentials_hold_each_other(world).await;
+    sequential::a_deleted_credential_is_not_found_by_declarations(world).await;
+    sequential::an_assignment_stays_while_it_is_used(world).await;
+    sequential::a_version_comes_back_as_it_was_published(world).await;
+    sequential::a_retired_version_is_not_declared_from(world).await;
+    sequential::a_label_is_defined_once(world).await;
+    sequential::pages_give_each_row_once(world).await;
+    placements::a_project_moves_only_while_it_is_empty(world).await;
+    placements::a_cluster_is_taken_on_by_who_serves_it(world).await;
+    placements::labels_in_effect_and_blockers_select(world).await;
+    idempotency::a_key_is_bound_with_what_it_made(world).await;
+    idempotency::the_first_answer_is_kept(world).await;
+}
+
+pub(in crate::testing) async fn races(world: &Arc<World>) {
+    raced::create_with_create_of_the_same_name(world).await;
+    raced::nothing_is_inserted_under_a_parent_that_leaves(world).await;
+    raced::withdraw_with_declare(world).await;
+    raced::move_with_declare(world).await;
+    raced::publish_with_publish(world).await;
+    raced::retire_with_declare(world).await;
+    raced::two_requests_with_one_key(world).await;
+}

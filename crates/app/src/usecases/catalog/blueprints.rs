@@ -1,0 +1,168 @@
+//! Blueprints and their versions.
+
+use slipway_core::blueprint::Engine;
+use slipway_core::catalog::Name;
+use slipway_core::catalog::blueprint::{
+    Blueprint, GivenContent, PublishedVersion, VersionContent, member,
+};
+use slipway_core::catalog::name::{document, line};
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::idempotency::{Record, Request};
+use slipway_core::ids::{BlueprintId, BlueprintVersionId};
+use slipway_core::precondition::Expected;
+use slipway_core::rules::catalog::blueprint::{self, NewBlueprint};
+
+use super::common::{check, missing};
+use crate::authorise::{Caller, Verb, authorise};
+use crate::ports::store::Page;
+use crate::usecases::idempotency::{bind, record};
+use crate::{Context, Error};
+
+const MAX_DISPLAY_NAME: usize = 128;
+const MAX_DESCRIPTION: usize = 4_096;
+
+/// A blueprint as it was given, unchecked.
+#[derive(Debug, Clone)]
+pub struct CreateBlueprint {
+    pub slug: String,
+    pub display_name: String,
+    pub description: String,
+    pub engine: String,
+}
+
+pub async fn create(
+    context: &Context,
+    caller: &Caller,
+    input: CreateBlueprint,
+    request: Option<Request>,
+) -> Result<BlueprintId, Error> {
+    let actor = authorise(caller, Verb::BlueprintWrite)?;
+    let new = NewBlueprint {
+        id: BlueprintId::new(context.entropy.uuid()),
+        slug: Name::parse("slug", &input.slug).map_err(Refusal::from)?,
+        display_name: display_name(&input.display_name)?,
+        description: description(&input.description)?,
+        engine: member("engine", &input.engine, Engine::ALL, Engine::as_str)?,
+    };
+    let record = record(context, request, new.id.as_uuid());
+    context
+        .store
+        .decide_blueprint(new.slug.as_str(), None, &mut |snapshot| {
+            Ok(bind(blueprint::create(snapshot, &new, &actor)?, record.as_ref()))
+        })
+        .await?;
+    Ok(new.id)
+}
+
+pub async fn update(
+    context: &Context,
+    caller: &Caller,
+    reference: &str,
+    new_display_name: Option<&str>,
+    new_description: Option<&str>,
+    expected: Expected,
+) -> Result<(), Error> {
+    let actor = authorise(caller, Verb::BlueprintWrite)?;
+    check("blueprint", reference)?;
+    new_display_name.map(display_name).transpose()?;
+    new_description.map(description).transpose()?;
+    let mut rule = |snapshot: &_| {
+        blueprint::update(snapshot, new_display_name, new_description, expected, &actor)
+    };
+    Ok(context.store.decide_blueprint(reference, None, &mut rule).await?)
+}
+
+fn display_name(text: &str) -> Result<String, Refusal> {
+    Ok(line("display_name", text, 1, MAX_DISPLAY_NAME)?)
+}
+
+fn description(text: &str) -> Result<String, Refusal> {
+    Ok(document("description", text, MAX_DESCRIPTION)?)
+}
+
+pub async fn fetch(
+    context: &Context,
+    caller: &Caller,
+    reference: &str,
+) -> Result<Blueprint, Error> {
+    authorise(caller, Verb::BlueprintRead)?;
+    check("blueprint", reference)?;
+    let found = context.store.blueprint_fetch(reference).await?;
+    missing(found, ErrorKind::BlueprintNotFound, "blueprint", reference)
+}
+
+pub async fn list(
+    context: &Context,
+    caller: &Caller,
+    page: Page<BlueprintId>,
+) -> Result<Vec<Blueprint>, Error> {
+    authorise(caller, Verb::BlueprintRead)?;
+    Ok(context.store.blueprint_list(page).await?)
+}
+
+/// Publishes a version, or finds that the same one is.
+pub async fn publish(
+    context: &Context,
+    caller: &Caller,
+    reference: &str,
+    given: GivenContent,
+    request: Option<Request>,
+) -> Result<BlueprintVersionId, Error> {
+    let actor = authorise(caller, Verb::BlueprintWrite)?;
+    check("blueprint", reference)?;
+    let content = VersionContent::check(given)?;
+    let fresh = BlueprintVersionId::new(context.entropy.uuid());
+    let record = record(context, request, fresh.as_uuid());
+    let mut id = fresh;
+    context
+        .store
+        .decide_blueprint(reference, Some(&content.version), &mut |snapshot| {
+            let published = blueprint::publish(snapshot, fresh, &content, &actor)?;
+            id = published.id;
+            // The key is bound to the version that is there, whoever made it.
+            let record =
+                record.as_ref().map(|record| Record { subject_id: id.as_uuid(), ..record.clone() });
+            Ok(bind(published.commit, record.as_ref()))
+        })
+        .await?;
+    Ok(id)
+}
+
+pub async fn version(
+    context: &Context,
+    caller: &Caller,
+    reference: &str,
+    wanted: &str,
+) -> Result<(Blueprint, PublishedVersion), Error> {
+    let blueprint = fetch(context, caller, reference).await?;
+    check("version", wanted)?;
+    let found = context.store.version_fetch(blueprint.id, wanted).await?;
+    let found = missing(found, ErrorKind::BlueprintVersionNotFound, "version", wanted)?;
+    Ok((blueprint, found))
+}
+
+pub async fn versions(
+    context: &Context,
+    caller: &Caller,
+    reference: &str,
+    page: Page<BlueprintVersionId>,
+) -> Result<(Blueprint, Vec<PublishedVersion>), Error> {
+    let blueprint = fetch(context, caller, reference).await?;
+    let found = context.store.version_list(blueprint.id, page).await?;
+    Ok((blueprint, found))
+}
+
+/// Nothing new is declared from the version; what was, goes on.
+pub async fn retire(
+    context: &Context,
+    caller: &Caller,
+    reference: &str,
+    wanted: &str,
+    expected: Expected,
+) -> Result<(), Error> {
+    let actor = authorise(caller, Verb::BlueprintWrite)?;
+    check("blueprint", reference)?;
+    check("version", wanted)?;
+    let mut rule = |snapshot: &_| blueprint::retire(snapshot, expected, &actor);
+    Ok(context.store.decide_blueprint(reference, Some(wanted), &mut rule).await?)
+}

@@ -1,0 +1,92 @@
+//! Clouds.
+
+use serde_json::{Map, Value};
+use slipway_core::catalog::Name;
+use slipway_core::catalog::cloud::{Cloud, Endpoint};
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::idempotency::Request;
+use slipway_core::ids::{CloudId, DeletionId};
+use slipway_core::precondition::Expected;
+use slipway_core::rules::catalog::cloud::{self, NewCloud};
+
+use super::common::{check, missing, removal};
+use crate::authorise::{Caller, Verb, authorise};
+use crate::ports::store::Page;
+use crate::usecases::idempotency::{bind, record};
+use crate::{Context, Error};
+
+pub async fn create(
+    context: &Context,
+    caller: &Caller,
+    name: &str,
+    provider: &str,
+    endpoint: Map<String, Value>,
+    request: Option<Request>,
+) -> Result<CloudId, Error> {
+    let actor = authorise(caller, Verb::CloudWrite)?;
+    let new = NewCloud {
+        id: CloudId::new(context.entropy.uuid()),
+        name: Name::parse("name", name).map_err(Refusal::from)?,
+        provider: Name::parse("provider", provider).map_err(Refusal::from)?,
+        endpoint: Endpoint::parse(endpoint).map_err(Refusal::from)?,
+    };
+    let record = record(context, request, new.id.as_uuid());
+    context
+        .store
+        .decide_cloud(new.name.as_str(), &mut |snapshot| {
+            Ok(bind(cloud::create(snapshot, &new, &actor)?, record.as_ref()))
+        })
+        .await?;
+    Ok(new.id)
+}
+
+pub async fn fetch(
+    context: &Context,
+    caller: &Caller,
+    reference: &str,
+    show_deleted: bool,
+) -> Result<Cloud, Error> {
+    authorise(caller, Verb::CloudRead)?;
+    check("cloud", reference)?;
+    let found = context.store.cloud_fetch(reference, show_deleted).await?;
+    missing(found, ErrorKind::CloudNotFound, "cloud", reference)
+}
+
+pub async fn list(
+    context: &Context,
+    caller: &Caller,
+    page: Page<CloudId>,
+    show_deleted: bool,
+) -> Result<Vec<Cloud>, Error> {
+    authorise(caller, Verb::CloudRead)?;
+    Ok(context.store.cloud_list(page, show_deleted).await?)
+}
+
+pub async fn update(
+    context: &Context,
+    caller: &Caller,
+    reference: &str,
+    endpoint: Map<String, Value>,
+    expected: Expected,
+) -> Result<(), Error> {
+    let actor = authorise(caller, Verb::CloudWrite)?;
+    check("cloud", reference)?;
+    let endpoint = Endpoint::parse(endpoint).map_err(Refusal::from)?;
+    let mut rule = |snapshot: &_| cloud::update(snapshot, &endpoint, expected, &actor);
+    Ok(context.store.decide_cloud(reference, &mut rule).await?)
+}
+
+pub async fn delete(
+    context: &Context,
+    caller: &Caller,
+    reference: &str,
+    reason: Option<&str>,
+    expected: Expected,
+) -> Result<DeletionId, Error> {
+    let actor = authorise(caller, Verb::CloudWrite)?;
+    check("cloud", reference)?;
+    let removal = removal(context, reason, expected)?;
+    let mut rule = |snapshot: &_| cloud::delete(snapshot, &removal, &actor);
+    context.store.decide_cloud(reference, &mut rule).await?;
+    Ok(removal.deletion_id)
+}

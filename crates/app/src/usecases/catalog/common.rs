@@ -1,0 +1,42 @@
+//! What the use-cases of the catalog have in common.
+
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::ids::DeletionId;
+use slipway_core::precondition::Expected;
+use slipway_core::rules::catalog::Removal;
+use slipway_core::text::{Reason, check_reference};
+
+use crate::{Context, Error};
+
+/// The reason of a request that gives none.
+const NO_REASON: &str = "none given";
+
+pub(super) fn removal(
+    context: &Context,
+    reason: Option<&str>,
+    expected: Expected,
+) -> Result<Removal, Refusal> {
+    Ok(Removal {
+        deletion_id: DeletionId::new(context.entropy.uuid()),
+        reason: Reason::parse(reason.unwrap_or(NO_REASON))?,
+        expected,
+    })
+}
+
+/// A name or id from the path of a request.
+pub(super) fn check(kind: &'static str, reference: &str) -> Result<(), Refusal> {
+    Ok(check_reference(kind, reference)?)
+}
+
+/// What is addressed and not there. Names no field: the address is the path.
+pub(super) fn missing<T>(
+    found: Option<T>,
+    error: ErrorKind,
+    kind: &str,
+    reference: impl std::fmt::Display,
+) -> Result<T, Error> {
+    found.ok_or_else(|| {
+        Refusal::new(error, format!("there is no {kind} `{reference}`; check its name or id"))
+            .into()
+    })
+}

@@ -1,0 +1,11 @@
+//! The use-cases of the catalog, one file per noun. Names and texts are checked
+//! before a database is asked; whatever depends on rows is a rule of the core.
+
+mod common;
+
+pub mod blueprints;
+pub mod clouds;
+pub mod clusters;
+pub mod credentials;
+pub mod labels;
+pub mod projects;

@@ -1,0 +1,26 @@
+//! Replacing the labels of a resource.
+
+use std::collections::BTreeMap;
+
+use slipway_core::error::Refusal;
+use slipway_core::ids::ResourceId;
+use slipway_core::precondition::Expected;
+use slipway_core::rules::relabel;
+use slipway_core::text::Labels;
+
+use crate::authorise::{Caller, Verb, authorise};
+use crate::ports::store::ResourceKey;
+use crate::{Context, Error};
+
+pub async fn relabel(
+    context: &Context,
+    caller: &Caller,
+    id: ResourceId,
+    labels: BTreeMap<String, String>,
+    expected: Expected,
+) -> Result<(), Error> {
+    let actor = authorise(caller, Verb::ResourceRelabel)?;
+    let labels = Labels::parse(labels).map_err(Refusal::from)?;
+    let mut rule = |snapshot: &_| relabel::relabel(snapshot, &labels, expected, &actor);
+    Ok(context.store.decide(ResourceKey::Resource(id), &mut rule).await?)
+}

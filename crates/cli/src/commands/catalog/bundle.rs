@@ -1,0 +1,104 @@
+//! A blueprint version in a folder, as the catalog keeps it: `metadata.json`,
+//! `xrd.yaml` and `composition.yaml`, in a folder called as the slug.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use slipway_wire::catalog::{ParameterSchema, PublishVersion};
+
+use crate::error::Error;
+
+/// `metadata.json`. What it says about the blueprint itself is not published
+/// again; it was said when the blueprint was made.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Metadata {
+    slug: String,
+    #[serde(default, rename = "displayName")]
+    _display_name: Option<String>,
+    #[serde(default, rename = "description")]
+    _description: Option<String>,
+    version: String,
+    provider_kinds: Vec<String>,
+    injection_strategy: String,
+    #[serde(default)]
+    parameter_schema: ParameterSchema,
+    #[serde(default)]
+    mesh_role: Option<String>,
+}
+
+/// The slug, and what is to be published.
+pub(super) fn read(folder: &Path) -> Result<(String, PublishVersion), Error> {
+    let file = |name: &str| {
+        let path = folder.join(name);
+        std::fs::read_to_string(&path)
+            .map_err(|error| Error::Usage(format!("cannot read {}: {error}", path.display())))
+    };
+    let metadata: Metadata = serde_json::from_str(&file("metadata.json")?).map_err(|error| {
+        let path = folder.join("metadata.json");
+        Error::Usage(format!("{} is not what is expected: {error}", path.display()))
+    })?;
+    let whole = folder.canonicalize();
+    let name = whole.as_deref().ok().and_then(Path::file_name);
+    if name.is_none_or(|name| *name != *metadata.slug) {
+        return Err(Error::Usage(format!(
+            "the folder {} holds blueprint `{}`; it has to be called as its slug",
+            folder.display(),
+            metadata.slug
+        )));
+    }
+    let body = PublishVersion {
+        version: metadata.version,
+        xrd: file("xrd.yaml")?,
+        composition: file("composition.yaml")?,
+        parameter_schema: metadata.parameter_schema,
+        injection_strategy: metadata.injection_strategy,
+        mesh_role: metadata.mesh_role,
+        provider_kinds: metadata.provider_kinds,
+    };
+    Ok((metadata.slug, body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(slug: &str, metadata: &str) -> (tempfile::TempDir, std::path::PathBuf) {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join(slug);
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("metadata.json"), metadata).unwrap();
+        std::fs::write(folder.join("xrd.yaml"), "kind: X\n").unwrap();
+        std::fs::write(folder.join("composition.yaml"), "kind: C\n").unwrap();
+        (root, folder)
+    }
+
+    const GOOD: &str = r#"{"slug":"small","displayName":"Small","description":"x","version":"v1",
+        "providerKinds":["hetzner"],"injectionStrategy":"helm-values",
+        "parameterSchema":{"parameters":[{"name":"size","type":"integer","required":true}]}}"#;
+
+    #[test]
+    fn a_folder_is_one_version() {
+        let (_root, folder) = folder("small", GOOD);
+        let (slug, body) = read(&folder).unwrap();
+        assert_eq!((slug.as_str(), body.version.as_str()), ("small", "v1"));
+        assert_eq!((body.xrd.as_str(), body.composition.as_str()), ("kind: X\n", "kind: C\n"));
+        assert_eq!(body.parameter_schema.parameters[0].name, "size");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_folder_is_said_before_anything_is_sent() {
+        let told = |slug: &str, metadata: &str, without: &str| {
+            let (_root, folder) = folder(slug, metadata);
+            if !without.is_empty() {
+                std::fs::remove_file(folder.join(without)).unwrap();
+            }
+            read(&folder).unwrap_err().to_string()
+        };
+        assert!(told("other", GOOD, "").contains("called as its slug"));
+        assert!(told("small", GOOD, "xrd.yaml").contains("xrd.yaml"));
+        assert!(told("small", GOOD, "metadata.json").contains("metadata.json"));
+        assert!(told("small", "{", "").contains("metadata.json is not what is expected"));
+        assert!(told("small", &GOOD.replace("version", "verzion"), "").contains("verzion"));
+    }
+}

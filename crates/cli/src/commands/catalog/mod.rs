@@ -1,0 +1,9 @@
+//! The catalog's commands, one file per noun.
+
+pub(super) mod blueprints;
+mod bundle;
+pub(super) mod clouds;
+pub(super) mod clusters;
+pub(super) mod credentials;
+pub(super) mod labels;
+pub(super) mod projects;

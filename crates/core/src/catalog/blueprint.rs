@@ -1,0 +1,200 @@
+//! A blueprint and its published versions. A version is immutable but for its
+//! retirement, after which nothing new is declared from it.
+
+use serde_json::Value;
+
+use crate::blueprint::{Engine, InjectionStrategy, MeshRole};
+use crate::catalog::name::{Name, document, line};
+use crate::error::{ErrorKind, Refusal};
+use crate::ids::{BlueprintId, BlueprintVersionId, Revision};
+use crate::parameters::{Parameter, ParameterSchema};
+use crate::time::Timestamp;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blueprint {
+    pub id: BlueprintId,
+    pub slug: Name,
+    pub display_name: String,
+    pub description: String,
+    pub engine: Engine,
+    pub revision: Revision,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// The longest `xrd` or `composition`: two of them and the rest of the body
+/// stay below the mebibyte that a body may have.
+const MAX_DOCUMENT: usize = 400 * 1_024;
+
+/// What is published, checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VersionContent {
+    pub version: String,
+    pub xrd: String,
+    pub composition: String,
+    pub parameter_schema: ParameterSchema,
+    pub injection_strategy: InjectionStrategy,
+    pub mesh_role: MeshRole,
+    pub provider_kinds: Vec<String>,
+}
+
+/// The same as it was given.
+#[derive(Debug, Clone)]
+pub struct GivenContent {
+    pub version: String,
+    pub xrd: String,
+    pub composition: String,
+    pub parameters: Vec<Parameter>,
+    pub injection_strategy: String,
+    pub mesh_role: Option<String>,
+    pub provider_kinds: Vec<String>,
+}
+
+impl VersionContent {
+    pub fn check(given: GivenContent) -> Result<Self, Refusal> {
+        let version = line("version", &given.version, 1, 63)?;
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        if !version.chars().all(|c| plain(c) || matches!(c, '.' | '-'))
+            || !version.starts_with(plain)
+            || !version.ends_with(plain)
+        {
+            let problem = "must be 1 to 63 lowercase letters, digits, dots or hyphens, starting and ending with a letter or digit, such as v1";
+            return Err(Refusal::invalid("version", problem));
+        }
+        Ok(Self {
+            version,
+            xrd: document("xrd", &given.xrd, MAX_DOCUMENT)?,
+            composition: document("composition", &given.composition, MAX_DOCUMENT)?,
+            parameter_schema: schema(given.parameters)?,
+            injection_strategy: member(
+                "injection_strategy",
+                &given.injection_strategy,
+                InjectionStrategy::ALL,
+                InjectionStrategy::as_str,
+            )?,
+            mesh_role: match &given.mesh_role {
+                None => MeshRole::Node,
+                Some(text) => member("mesh_role", text, MeshRole::ALL, MeshRole::as_str)?,
+            },
+            provider_kinds: provider_kinds(given.provider_kinds)?,
+        })
+    }
+}
+
+fn schema(parameters: Vec<Parameter>) -> Result<ParameterSchema, Refusal> {
+    for parameter in &parameters {
+        let text = parameter.default.as_ref().and_then(Value::as_str).unwrap_or_default();
+        document("default", text, 65_536).map_err(|invalid| {
+            let name: String =
+                parameter.name.chars().filter(|c| !c.is_control()).take(63).collect();
+            Refusal::from(invalid).at(format!("parameter_schema.{name}.default"))
+        })?;
+    }
+    ParameterSchema::new(parameters).map_err(|invalid| {
+        let name: String = invalid.name.chars().filter(|c| !c.is_control()).take(63).collect();
+        Refusal::new(
+            ErrorKind::ParameterSchemaInvalid,
+            format!("parameter `{name}` {}", invalid.problem),
+        )
+        .at(format!("parameter_schema.{name}"))
+    })
+}
+
+fn provider_kinds(kinds: Vec<String>) -> Result<Vec<String>, Refusal> {
+    if kinds.is_empty() || kinds.len() > 32 {
+        return Err(Refusal::invalid("provider_kinds", "must name 1 to 32 providers"));
+    }
+    for (index, kind) in kinds.iter().enumerate() {
+        Name::parse("provider_kinds", kind)?;
+        if kinds[..index].contains(kind) {
+            return Err(Refusal::invalid("provider_kinds", format!("names `{kind}` twice")));
+        }
+    }
+    Ok(kinds)
+}
+
+/// A member of a closed set by its text; the refusal names them all.
+pub fn member<T: Copy>(
+    field: &str,
+    text: &str,
+    all: &[T],
+    name: impl Fn(T) -> &'static str,
+) -> Result<T, Refusal> {
+    all.iter().copied().find(|item| name(*item) == text).ok_or_else(|| {
+        let known: Vec<_> = all.iter().map(|item| name(*item)).collect();
+        Refusal::invalid(field, format!("must be one of {}", known.join(", ")))
+    })
+}
+
+/// A published version.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PublishedVersion {
+    pub id: BlueprintVersionId,
+    pub blueprint_id: BlueprintId,
+    pub content: VersionContent,
+    pub revision: Revision,
+    pub published_at: Timestamp,
+    pub retired_at: Option<Timestamp>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::parameters::ParameterType;
+
+    fn given() -> GivenContent {
+        GivenContent {
+            version: "v1".to_owned(),
+            xrd: "kind: X".to_owned(),
+            composition: "kind: C".to_owned(),
+            parameters: Vec::new(),
+            injection_strategy: "helm-values".to_owned(),
+            mesh_role: None,
+            provider_kinds: vec!["hetzner".to_owned()],
+        }
+    }
+
+    #[test]
+    fn each_fault_of_a_version_names_its_field() {
+        assert_eq!(VersionContent::check(given()).unwrap().mesh_role, MeshRole::Node);
+        let required_with_default = Parameter {
+            name: "size".to_owned(),
+            kind: ParameterType::Integer,
+            required: true,
+            default: Some(json!(1)),
+        };
+        let long_default = Parameter {
+            kind: ParameterType::String,
+            required: false,
+            default: Some(json!("a\u{0}")),
+            ..required_with_default.clone()
+        };
+        let table = [
+            (GivenContent { version: "V 1".to_owned(), ..given() }, "version"),
+            (GivenContent { version: ".1".to_owned(), ..given() }, "version"),
+            (GivenContent { xrd: "a\0".to_owned(), ..given() }, "xrd"),
+            (GivenContent { composition: "x".repeat(MAX_DOCUMENT + 1), ..given() }, "composition"),
+            (
+                GivenContent { parameters: vec![required_with_default], ..given() },
+                "parameter_schema.size",
+            ),
+            (
+                GivenContent { parameters: vec![long_default], ..given() },
+                "parameter_schema.size.default",
+            ),
+            (
+                GivenContent { injection_strategy: "magic".to_owned(), ..given() },
+                "injection_strategy",
+            ),
+            (GivenContent { mesh_role: Some("hub".to_owned()), ..given() }, "mesh_role"),
+            (GivenContent { provider_kinds: vec![], ..given() }, "provider_kinds"),
+            (GivenContent { provider_kinds: vec!["a".to_owned(); 2], ..given() }, "provider_kinds"),
+        ];
+        for (given, field) in table {
+            let refusal = VersionContent::check(given).unwrap_err();
+            assert_eq!(refusal.field.as_deref(), Some(field), "{refusal}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! A cloud: an account of a provider, reached by credentials.
+
+use serde_json::{Map, Value};
+
+use crate::catalog::name::Name;
+use crate::ids::{CloudId, DeletionId, Revision};
+use crate::text::InvalidText;
+use crate::time::Timestamp;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cloud {
+    pub id: CloudId,
+    /// Unique among the not deleted.
+    pub name: Name,
+    /// What blueprints name as their provider kind.
+    pub provider: String,
+    pub endpoint: Endpoint,
+    pub revision: Revision,
+    pub deletion_id: Option<DeletionId>,
+    pub deleted_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// How the provider is reached: names with plain values, such as a region or a
+/// URL. Nothing nested, so that nothing hides in it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Endpoint(Map<String, Value>);
+
+impl Endpoint {
+    const MAX_COUNT: usize = 32;
+    const MAX_VALUE: usize = 1_024;
+    /// Words that name a secret. A credential lies in the vault; a body that
+    /// brings one is refused before it can be stored.
+    const SECRET_WORDS: [&'static str; 6] =
+        ["password", "secret", "token", "credential", "private_key", "access_key"];
+
+    pub fn parse(endpoint: Map<String, Value>) -> Result<Self, InvalidText> {
+        if endpoint.len() > Self::MAX_COUNT {
+            return Err(InvalidText::new("endpoint", "must have at most 32 entries"));
+        }
+        for (key, value) in &endpoint {
+            let shown: String = key.chars().filter(|c| !c.is_control()).take(63).collect();
+            let field = format!("endpoint.{shown}");
+            let valid_key = (1..=63).contains(&key.len())
+                && key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
+            if !valid_key {
+                let problem = "must have a key of 1 to 63 letters, digits or - _ .";
+                return Err(InvalidText::new(field, problem));
+            }
+            let plain = key.to_ascii_lowercase().replace(['-', '.'], "_");
+            if Self::SECRET_WORDS.iter().any(|word| plain.contains(word)) {
+                let problem = "names a secret, and no secret is stored here; keep it in the vault";
+                return Err(InvalidText::new(field, problem));
+            }
+            let valid_value = match value {
+                Value::String(text) => text.len() <= Self::MAX_VALUE && !text.contains('\0'),
+                Value::Bool(_) => true,
+                Value::Number(number) => number.is_i64(),
+                Value::Null | Value::Array(_) | Value::Object(_) => false,
+            };
+            if !valid_value {
+                let problem =
+                    "must be a text of at most 1024 bytes without U+0000, an integer or a truth";
+                return Err(InvalidText::new(field, problem));
+            }
+        }
+        Ok(Self(endpoint))
+    }
+
+    /// For rows: they were checked when written.
+    pub const fn from_stored(endpoint: Map<String, Value>) -> Self {
+        Self(endpoint)
+    }
+
+    pub const fn as_map(&self) -> &Map<String, Value> {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(value: &Value) -> Result<Endpoint, InvalidText> {
+        Endpoint::parse(value.as_object().unwrap().clone())
+    }
+
+    #[test]
+    fn an_endpoint_is_flat_and_holds_no_secret() {
+        assert!(parse(&json!({"region": "eu-1", "insecure": false, "port": 443})).is_ok());
+        let table = [
+            (json!({"a b": "x"}), "endpoint.a b"),
+            (json!({"a": {"b": 1}}), "endpoint.a"),
+            (json!({"a": null}), "endpoint.a"),
+            (json!({"a": "x\u{0}"}), "endpoint.a"),
+            (json!({"a": 1.5}), "endpoint.a"),
+            (json!({"apiToken": "x"}), "endpoint.apiToken"),
+            (json!({"Access-Key": "x"}), "endpoint.Access-Key"),
+        ];
+        for (value, field) in table {
+            assert_eq!(parse(&value).unwrap_err().field, field, "{value}");
+        }
+    }
+}

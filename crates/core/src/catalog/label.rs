@@ -1,0 +1,135 @@
+//! Label definitions, and which labels are in effect.
+
+use std::collections::BTreeMap;
+
+use crate::closed_set::closed_set;
+use crate::ids::{LabelDefinitionId, Revision};
+use crate::text::{InvalidText, Labels};
+use crate::time::Timestamp;
+
+/// What a label means, and whether it becomes a tag in the cloud. Labels
+/// without a definition are labels all the same, and never propagate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelDefinition {
+    pub id: LabelDefinitionId,
+    pub key: LabelKey,
+    pub description: String,
+    pub propagate: bool,
+    pub revision: Revision,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// A key as labels have it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LabelKey(String);
+
+impl LabelKey {
+    pub fn parse(field: &str, text: &str) -> Result<Self, InvalidText> {
+        // The rule of labels is said once; a set of this one key is asked.
+        Labels::parse(BTreeMap::from([(text.to_owned(), String::new())]))
+            .map_err(|invalid| InvalidText::new(field, invalid.problem))?;
+        Ok(Self(text.to_owned()))
+    }
+
+    pub fn from_stored(text: String) -> Self {
+        Self(text)
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+closed_set!(
+    /// Where a label in effect was set.
+    LabelSource {
+        Project => "project",
+        Resource => "resource",
+    }
+);
+
+/// A label in effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Effective<'a> {
+    pub value: &'a str,
+    pub source: LabelSource,
+}
+
+/// The project's labels overlaid by the resource's: the nearer wins.
+pub fn effective<'a>(
+    project: &'a Labels,
+    resource: &'a Labels,
+) -> BTreeMap<&'a str, Effective<'a>> {
+    let of = |labels: &'a Labels, source| {
+        let pairs = labels.as_map().iter();
+        pairs.map(move |(key, value)| (key.as_str(), Effective { value: value.as_str(), source }))
+    };
+    // A later pair replaces an earlier one of the same key.
+    of(project, LabelSource::Project).chain(of(resource, LabelSource::Resource)).collect()
+}
+
+/// One condition on the labels in effect: `key` is there, or has this value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelSelector {
+    pub key: LabelKey,
+    pub value: Option<String>,
+}
+
+impl LabelSelector {
+    /// `key` or `key=value`.
+    pub fn parse(text: &str) -> Result<Self, InvalidText> {
+        let (key, value) = match text.split_once('=') {
+            None => (text, None),
+            Some((key, value)) => (key, Some(value)),
+        };
+        if value.is_some_and(|value| value.contains('\0')) {
+            return Err(InvalidText::new("label", "must not contain U+0000"));
+        }
+        Ok(Self { key: LabelKey::parse("label", key)?, value: value.map(str::to_owned) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn labels() -> impl Strategy<Value = Labels> {
+        proptest::collection::btree_map("[a-c]", "[x-z]{0,2}", 0..4)
+            .prop_map(|map| Labels::parse(map).unwrap())
+    }
+
+    proptest! {
+        #[test]
+        fn the_nearer_label_wins_and_says_where_it_is_from(
+            project in labels(), resource in labels(),
+        ) {
+            let shown = effective(&project, &resource);
+            for (key, found) in &shown {
+                let near = resource.as_map().get(*key).map(String::as_str);
+                let far = project.as_map().get(*key).map(String::as_str);
+                prop_assert_eq!(Some(found.value), near.or(far));
+                let expected =
+                    if near.is_some() { LabelSource::Resource } else { LabelSource::Project };
+                prop_assert_eq!(found.source, expected);
+            }
+            let keys = project.as_map().keys().chain(resource.as_map().keys());
+            for key in keys {
+                prop_assert!(shown.contains_key(key.as_str()), "{key} is lost");
+            }
+        }
+    }
+
+    #[test]
+    fn a_selector_is_a_key_or_a_pair() {
+        let bare = LabelSelector::parse("team").unwrap();
+        assert_eq!((bare.key.as_str(), bare.value), ("team", None));
+        let pair = LabelSelector::parse("team=a=b").unwrap();
+        assert_eq!(pair.value.as_deref(), Some("a=b"));
+        for bad in ["", "=x", "a b", "a=\0"] {
+            assert_eq!(LabelSelector::parse(bad).unwrap_err().field, "label", "{bad:?}");
+        }
+    }
+}

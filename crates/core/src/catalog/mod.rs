@@ -1,0 +1,20 @@
+//! The catalog: what has to be there before anything can be declared. Projects,
+//! clouds, credentials and who may use them, clusters and who lives on them,
+//! blueprints and their versions, label definitions.
+//!
+//! Plain data here; the rules about it are in [`crate::rules::catalog`].
+
+pub mod name;
+
+pub mod blueprint;
+pub mod cloud;
+pub mod cluster;
+pub mod credential;
+pub mod label;
+pub mod project;
+
+pub mod snapshot;
+pub mod write;
+
+pub use name::Name;
+pub use write::CatalogWrite;

@@ -1,0 +1,86 @@
+//! What a decision about the catalog may know, loaded under lock in the
+//! transaction that will write it. A part is `None` where no live row is.
+
+use crate::catalog::blueprint::{Blueprint, PublishedVersion};
+use crate::catalog::cloud::Cloud;
+use crate::catalog::cluster::{Cluster, ClusterAssignment};
+use crate::catalog::credential::{Credential, CredentialAssignment};
+use crate::catalog::label::LabelDefinition;
+use crate::catalog::project::Project;
+use crate::time::Timestamp;
+
+/// A project, its row locked.
+#[derive(Debug, Clone)]
+pub struct ProjectSnapshot {
+    pub now: Timestamp,
+    /// The one that is addressed, or that has the name which is wanted.
+    pub project: Option<Project>,
+    /// Resources in it that are not deleted.
+    pub resources: i64,
+}
+
+/// A cloud, its row locked.
+#[derive(Debug, Clone)]
+pub struct CloudSnapshot {
+    pub now: Timestamp,
+    pub cloud: Option<Cloud>,
+    /// Credentials of it that are not deleted.
+    pub credentials: i64,
+}
+
+/// A credential, its row locked, under its cloud, which is kept from leaving.
+#[derive(Debug, Clone)]
+pub struct CredentialSnapshot {
+    pub now: Timestamp,
+    pub cloud: Option<Cloud>,
+    pub credential: Option<Credential>,
+    /// Live projects that it is assigned to.
+    pub projects: i64,
+    /// Not deleted resources that are made with it.
+    pub resources: i64,
+}
+
+/// A credential and a project, both kept from leaving, and what is between them.
+#[derive(Debug, Clone)]
+pub struct CredentialAssignmentSnapshot {
+    pub now: Timestamp,
+    pub project: Option<Project>,
+    pub credential: Option<Credential>,
+    pub assignment: Option<CredentialAssignment>,
+    /// Not deleted resources of the project that are made with the credential.
+    pub resources: i64,
+}
+
+/// A blueprint, its row locked, and the version in question.
+#[derive(Debug, Clone)]
+pub struct BlueprintSnapshot {
+    pub now: Timestamp,
+    pub blueprint: Option<Blueprint>,
+    pub version: Option<PublishedVersion>,
+}
+
+/// A label definition, its row locked.
+#[derive(Debug, Clone)]
+pub struct LabelSnapshot {
+    pub now: Timestamp,
+    pub label: Option<LabelDefinition>,
+}
+
+/// A cluster, its row locked.
+#[derive(Debug, Clone)]
+pub struct ClusterSnapshot {
+    pub now: Timestamp,
+    pub cluster: Option<Cluster>,
+}
+
+/// A project, its row locked (so that nobody declares into it meanwhile), its
+/// place, and the cluster that is wanted, which is kept from leaving.
+#[derive(Debug, Clone)]
+pub struct ClusterAssignmentSnapshot {
+    pub now: Timestamp,
+    pub project: Option<Project>,
+    pub cluster: Option<Cluster>,
+    pub assignment: Option<ClusterAssignment>,
+    /// Resources of the project that are not deleted.
+    pub resources: i64,
+}

@@ -1,0 +1,202 @@
+//! Creating a blueprint, publishing and retiring its versions.
+
+use serde_json::json;
+
+use super::common::{About, audited, name_taken, unknown};
+use crate::audit::Actor;
+use crate::blueprint::Engine;
+use crate::catalog::blueprint::{Blueprint, PublishedVersion, VersionContent};
+use crate::catalog::snapshot::BlueprintSnapshot;
+use crate::catalog::{CatalogWrite, Name};
+use crate::commit::Commit;
+use crate::error::{ErrorKind, Refusal};
+use crate::ids::{BlueprintId, BlueprintVersionId, Revision};
+use crate::precondition::Expected;
+
+#[derive(Debug, Clone)]
+pub struct NewBlueprint {
+    pub id: BlueprintId,
+    pub slug: Name,
+    pub display_name: String,
+    pub description: String,
+    pub engine: Engine,
+}
+
+pub fn create(
+    snapshot: &BlueprintSnapshot,
+    new: &NewBlueprint,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    if let Some(holder) = &snapshot.blueprint {
+        return Err(name_taken("slug", "blueprint", new.slug.as_str(), holder.id.as_uuid()));
+    }
+    let blueprint = Blueprint {
+        id: new.id,
+        slug: new.slug.clone(),
+        display_name: new.display_name.clone(),
+        description: new.description.clone(),
+        engine: new.engine,
+        revision: Revision::FIRST,
+        created_at: snapshot.now,
+        updated_at: snapshot.now,
+    };
+    let details = json!({ "slug": blueprint.slug, "engine": blueprint.engine });
+    let write = CatalogWrite::BlueprintInsert(blueprint);
+    let about = About::new(BlueprintId::KIND, new.id.as_uuid());
+    Ok(audited(write, "blueprint.create", about, actor, snapshot.now, details))
+}
+
+/// What people read of it. Slug and engine stay: versions and attempts were
+/// made for them.
+pub fn update(
+    snapshot: &BlueprintSnapshot,
+    display_name: Option<&str>,
+    description: Option<&str>,
+    expected: Expected,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    let blueprint = existing(snapshot)?;
+    expected.check("blueprint", blueprint.revision)?;
+    let updated = Blueprint {
+        display_name: display_name.unwrap_or(&blueprint.display_name).to_owned(),
+        description: description.unwrap_or(&blueprint.description).to_owned(),
+        ..blueprint.clone()
+    };
+    let details = json!({
+        "before": { "display_name": blueprint.display_name, "description": blueprint.description },
+        "after": { "display_name": updated.display_name, "description": updated.description },
+    });
+    let about = About::new(BlueprintId::KIND, blueprint.id.as_uuid());
+    let write = CatalogWrite::BlueprintUpdate(updated);
+    Ok(audited(write, "blueprint.update", about, actor, snapshot.now, details))
+}
+
+/// The version that a publication led to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Published {
+    pub id: BlueprintVersionId,
+    pub commit: Commit,
+}
+
+/// Publishing the same content again is answered with what is there, also if
+/// it was retired meanwhile: a publication never takes that back.
+pub fn publish(
+    snapshot: &BlueprintSnapshot,
+    id: BlueprintVersionId,
+    content: &VersionContent,
+    actor: &Actor,
+) -> Result<Published, Refusal> {
+    let blueprint = existing(snapshot)?;
+    if let Some(published) = &snapshot.version {
+        if published.content == *content {
+            return Ok(Published { id: published.id, commit: Commit::default() });
+        }
+        return Err(Refusal::new(
+            ErrorKind::BlueprintVersionExists,
+            format!(
+                "version `{}` of blueprint `{}` is published with another content and never changes; publish a new version",
+                content.version, blueprint.slug
+            ),
+        )
+        .at("version")
+        .with(json!({ "id": published.id })));
+    }
+    check_documents(blueprint.engine, content)?;
+    let version = PublishedVersion {
+        id,
+        blueprint_id: blueprint.id,
+        content: content.clone(),
+        revision: Revision::FIRST,
+        published_at: snapshot.now,
+        retired_at: None,
+    };
+    let details = json!({ "slug": blueprint.slug, "version": content.version });
+    let write = CatalogWrite::VersionInsert(version);
+    let commit = audited(write, "blueprint.publish", about(id), actor, snapshot.now, details);
+    Ok(Published { id, commit })
+}
+
+/// Crossplane is handed both documents; the other engines know their own.
+fn check_documents(engine: Engine, content: &VersionContent) -> Result<(), Refusal> {
+    if engine != Engine::Crossplane {
+        return Ok(());
+    }
+    for (field, text) in [("xrd", &content.xrd), ("composition", &content.composition)] {
+        if text.trim().is_empty() {
+            let problem = "must not be empty for a blueprint of engine crossplane";
+            return Err(Refusal::invalid(field, problem));
+        }
+    }
+    Ok(())
+}
+
+/// Retiring twice is the same as once. What was made from it goes on.
+pub fn retire(
+    snapshot: &BlueprintSnapshot,
+    expected: Expected,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    let blueprint = existing(snapshot)?;
+    let Some(version) = &snapshot.version else {
+        return Err(unknown(ErrorKind::BlueprintVersionNotFound, "version of this blueprint"));
+    };
+    expected.check("version", version.revision)?;
+    if version.retired_at.is_some() {
+        return Ok(Commit::default());
+    }
+    let details = json!({ "slug": blueprint.slug, "version": version.content.version });
+    let retired = PublishedVersion { retired_at: Some(snapshot.now), ..version.clone() };
+    let write = CatalogWrite::VersionUpdate(retired);
+    Ok(audited(write, "blueprint.retire", about(version.id), actor, snapshot.now, details))
+}
+
+fn existing(snapshot: &BlueprintSnapshot) -> Result<&Blueprint, Refusal> {
+    snapshot.blueprint.as_ref().ok_or_else(|| unknown(ErrorKind::BlueprintNotFound, "blueprint"))
+}
+
+fn about(id: BlueprintVersionId) -> About {
+    About::new(BlueprintVersionId::KIND, id.as_uuid())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::catalog::{mk_blueprint, mk_content, mk_version};
+    use crate::fixtures::{at, mk_actor};
+
+    fn snapshot(version: Option<PublishedVersion>) -> BlueprintSnapshot {
+        BlueprintSnapshot { now: at(1_000), blueprint: Some(mk_blueprint()), version }
+    }
+
+    #[test]
+    fn a_version_is_published_once_and_never_changed() {
+        let id = mk_version().id;
+        let content = mk_content();
+        let fresh = publish(&snapshot(None), id, &content, &mk_actor()).unwrap();
+        assert_eq!(fresh.commit.writes.len(), 1);
+        let again = publish(&snapshot(Some(mk_version())), id, &content, &mk_actor()).unwrap();
+        assert!(again.commit.is_empty());
+        let other = VersionContent { xrd: "other".to_owned(), ..content };
+        let refusal = publish(&snapshot(Some(mk_version())), id, &other, &mk_actor()).unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::BlueprintVersionExists);
+    }
+
+    #[test]
+    fn crossplane_needs_both_documents() {
+        let crossplane = Blueprint { engine: Engine::Crossplane, ..mk_blueprint() };
+        let snapshot = BlueprintSnapshot { blueprint: Some(crossplane), ..snapshot(None) };
+        let content = VersionContent { composition: " ".to_owned(), ..mk_content() };
+        let refusal = publish(&snapshot, mk_version().id, &content, &mk_actor()).unwrap_err();
+        assert_eq!(refusal.field.as_deref(), Some("composition"));
+    }
+
+    #[test]
+    fn a_version_is_retired_once() {
+        let commit = retire(&snapshot(Some(mk_version())), Expected::Any, &mk_actor()).unwrap();
+        assert_eq!(commit.audit[0].verb, "blueprint.retire");
+        let retired = PublishedVersion { retired_at: Some(at(950)), ..mk_version() };
+        assert!(retire(&snapshot(Some(retired)), Expected::Any, &mk_actor()).unwrap().is_empty());
+        let refusal = retire(&snapshot(None), Expected::Any, &mk_actor()).unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::BlueprintVersionNotFound);
+    }
+}

@@ -1,0 +1,46 @@
+//! Registering a cluster.
+
+use serde_json::json;
+
+use super::common::{About, audited, name_taken};
+use crate::audit::Actor;
+use crate::blueprint::Engine;
+use crate::catalog::cluster::{Cluster, NamespacePrefix};
+use crate::catalog::snapshot::ClusterSnapshot;
+use crate::catalog::{CatalogWrite, Name};
+use crate::commit::Commit;
+use crate::error::Refusal;
+use crate::ids::{ClusterId, Revision};
+
+#[derive(Debug, Clone)]
+pub struct NewCluster {
+    pub id: ClusterId,
+    pub name: Name,
+    pub engine: Engine,
+    pub namespace_prefix: NamespacePrefix,
+}
+
+/// Without an identity: whoever comes to serve the cluster brings that.
+pub fn create(
+    snapshot: &ClusterSnapshot,
+    new: &NewCluster,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    if let Some(holder) = &snapshot.cluster {
+        return Err(name_taken("name", "cluster", new.name.as_str(), holder.id.as_uuid()));
+    }
+    let cluster = Cluster {
+        id: new.id,
+        name: new.name.clone(),
+        engine: new.engine,
+        substrate_uid: None,
+        namespace_prefix: new.namespace_prefix.clone(),
+        revision: Revision::FIRST,
+        created_at: snapshot.now,
+        updated_at: snapshot.now,
+    };
+    let details = json!({ "name": cluster.name, "engine": cluster.engine });
+    let write = CatalogWrite::ClusterInsert(cluster);
+    let about = About::new(ClusterId::KIND, new.id.as_uuid());
+    Ok(audited(write, "cluster.create", about, actor, snapshot.now, details))
+}

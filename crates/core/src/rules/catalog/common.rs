@@ -1,0 +1,125 @@
+//! What the decisions about the catalog have in common: the audit entry, the
+//! record of a deletion, and the texts of refusals that differ by a word.
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::audit::{Actor, AuditEntry};
+use crate::catalog::CatalogWrite;
+use crate::commit::{Commit, Write};
+use crate::deletion::{Deletion, DeletionState, Member};
+use crate::error::{ErrorKind, Refusal};
+use crate::event::derive_id;
+use crate::ids::{AuditEntryId, DeletionId, ProjectId, Revision};
+use crate::precondition::Expected;
+use crate::text::Reason;
+use crate::time::Timestamp;
+
+/// A request to delete something of the catalog.
+#[derive(Debug, Clone)]
+pub struct Removal {
+    pub deletion_id: DeletionId,
+    pub reason: Reason,
+    pub expected: Expected,
+}
+
+/// What a change is about.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct About {
+    pub(super) kind: &'static str,
+    pub(super) id: Uuid,
+    pub(super) project_id: Option<ProjectId>,
+}
+
+impl About {
+    pub(super) fn new(kind: &'static str, id: Uuid) -> Self {
+        Self { kind, id, project_id: None }
+    }
+
+    pub(super) fn of(self, project_id: ProjectId) -> Self {
+        Self { project_id: Some(project_id), ..self }
+    }
+}
+
+/// One write with its audit entry. The id of the entry is made from the time
+/// and from what it is about, so that a transaction that runs again writes the
+/// same one.
+pub(super) fn audited(
+    write: CatalogWrite,
+    verb: &'static str,
+    about: About,
+    actor: &Actor,
+    now: Timestamp,
+    details: Value,
+) -> Commit {
+    let project = about.project_id.map_or(Uuid::nil(), ProjectId::as_uuid);
+    let parts: [&[u8]; 5] = [
+        b"audit",
+        verb.as_bytes(),
+        about.id.as_bytes(),
+        project.as_bytes(),
+        &now.as_micros().to_be_bytes(),
+    ];
+    let entry = AuditEntry {
+        id: AuditEntryId::new(derive_id(now, &parts)),
+        at: now,
+        actor: actor.name.clone(),
+        verb,
+        subject_kind: about.kind,
+        subject_id: about.id,
+        project_id: about.project_id,
+        reason: None,
+        details,
+        correlation_id: actor.correlation_id.clone(),
+    };
+    Commit {
+        writes: vec![Write::Catalog(Box::new(write))],
+        audit: vec![entry],
+        ..Commit::default()
+    }
+}
+
+/// The same for a deletion, with its record. What is deleted here has nothing
+/// outside that would have to go first, so the deletion is done at once.
+pub(super) fn removed(
+    write: CatalogWrite,
+    verb: &'static str,
+    about: About,
+    actor: &Actor,
+    now: Timestamp,
+    removal: &Removal,
+) -> Commit {
+    let mut commit =
+        audited(write, verb, about, actor, now, json!({ "deletion_id": removal.deletion_id }));
+    for entry in &mut commit.audit {
+        entry.reason = Some(removal.reason.as_str().to_owned());
+    }
+    commit.writes.push(Write::DeletionInsert(Deletion {
+        id: removal.deletion_id,
+        kind: about.kind.to_owned(),
+        target_id: about.id,
+        state: DeletionState::Done,
+        requested_by: actor.name.clone(),
+        reason: removal.reason.as_str().to_owned(),
+        members: vec![Member { kind: about.kind.to_owned(), id: about.id }],
+        revision: Revision::FIRST,
+        requested_at: now,
+        done_at: Some(now),
+        restorable_until: None,
+    }));
+    commit
+}
+
+/// Nothing live is at the address of the request.
+pub(super) fn unknown(error: ErrorKind, kind: &str) -> Refusal {
+    Refusal::new(error, format!("there is no such {kind}; check its name or id"))
+}
+
+pub(super) fn name_taken(field: &str, kind: &str, name: &str, holder: Uuid) -> Refusal {
+    Refusal::new(
+        ErrorKind::NameTaken,
+        format!("there is a {kind} `{name}` already; choose another name"),
+    )
+    .at(field)
+    .with(json!({ "id": holder }))
+}

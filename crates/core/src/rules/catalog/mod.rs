@@ -1,0 +1,15 @@
+//! Decisions about the catalog, one file per noun. Each is a pure function from
+//! a locked snapshot to a commit or a refusal, as all rules are.
+
+mod common;
+
+pub mod blueprint;
+pub mod cloud;
+pub mod cluster;
+pub mod cluster_assignment;
+pub mod credential;
+pub mod credential_assignment;
+pub mod label;
+pub mod project;
+
+pub use common::Removal;

@@ -1,0 +1,132 @@
+//! Blueprints: published once, never changed, retired.
+
+use serde_json::{Value, json};
+
+use crate::world::{KEY, World};
+
+fn version(name: &str) -> Value {
+    json!({
+        "version": name, "injection_strategy": "cloud-init-user-data",
+        "provider_kinds": ["local"], "mesh_role": "standalone",
+        "parameter_schema": { "parameters": [
+            { "name": "size", "type": "integer", "required": true },
+            { "name": "zone", "type": "string", "default": "a" },
+        ] },
+    })
+}
+
+async fn with_blueprint() -> World {
+    let world = World::new().await;
+    let body = json!({ "slug": "small", "display_name": "Small", "engine": "local" });
+    world.create("/api/v1/blueprints", &body).await;
+    world
+}
+
+const VERSIONS: &str = "/api/v1/blueprints/small/versions";
+
+#[tokio::test]
+async fn a_version_is_published_once_and_never_changes() {
+    let world = with_blueprint().await;
+    let first = world.create(VERSIONS, &version("v1")).await;
+    assert_eq!(first["blueprint"], "small");
+    assert_eq!(first["parameter_schema"], version("v1")["parameter_schema"].clone_with_required());
+    let again = world.create(VERSIONS, &version("v1")).await;
+    assert_eq!(again, first, "the same content is the same version");
+    let mut other = version("v1");
+    other["xrd"] = json!("kind: Other");
+    let refused = world.post(VERSIONS, &other.to_string()).await;
+    assert_eq!(refused.refused(409, "blueprint_version_exists").as_deref(), Some("version"));
+    assert_eq!(world.get(&format!("{VERSIONS}/v1")).await.json(), first);
+    world.get(&format!("{VERSIONS}/v9")).await.refused(404, "blueprint_version_not_found");
+    let nowhere = world.post("/api/v1/blueprints/none/versions", &version("v1").to_string()).await;
+    nowhere.refused(404, "blueprint_not_found");
+}
+
+trait WithRequired {
+    fn clone_with_required(&self) -> Value;
+}
+
+/// The document always says whether a parameter is required.
+impl WithRequired for Value {
+    fn clone_with_required(&self) -> Value {
+        let mut shown = self.clone();
+        shown["parameters"][1]["required"] = json!(false);
+        shown
+    }
+}
+
+#[tokio::test]
+async fn a_retired_version_takes_no_new_declarations() {
+    let world = with_blueprint().await;
+    for name in ["v1", "v2"] {
+        world.create(VERSIONS, &version(name)).await;
+    }
+    let declare = |handle: &str, version: Option<&str>| {
+        json!({
+            "handle": handle, "blueprint": "small", "version": version,
+            "parameters": { "size": 1 },
+        })
+        .to_string()
+    };
+    let made = world.post("/api/v1/resources", &declare("a", Some("v2"))).await;
+    assert_eq!(made.status.as_u16(), 202, "{made:?}");
+    for _ in 0..2 {
+        let retired = world.post(&format!("{VERSIONS}/v2/retire"), "").await;
+        assert_eq!(retired.status.as_u16(), 200, "{retired:?}");
+        assert_ne!(retired.json()["retired_at"], Value::Null);
+    }
+    let refused = world.post("/api/v1/resources", &declare("b", Some("v2"))).await;
+    assert_eq!(refused.refused(422, "blueprint_version_retired").as_deref(), Some("version"));
+    let newest = world.post("/api/v1/resources", &declare("b", None)).await.json();
+    assert_eq!(newest["blueprint_version"], "v1", "the newest that is not retired");
+    let path = format!("/api/v1/resources/{}", made.json()["id"].as_str().unwrap());
+    assert_eq!(world.get(&path).await.json()["blueprint_version"], "v2", "what is there goes on");
+    world.post(&format!("{VERSIONS}/v1/retire"), "").await;
+    let none = world.post("/api/v1/resources", &declare("c", None)).await;
+    none.refused(422, "blueprint_version_retired");
+    let listed = world.get(VERSIONS).await.json();
+    let names: Vec<_> = listed.as_array().unwrap().iter().map(|v| &v["version"]).collect();
+    assert_eq!(names, ["v1", "v2"]);
+}
+
+#[tokio::test]
+async fn a_schema_that_contradicts_itself_is_not_published() {
+    let world = with_blueprint().await;
+    let parameter = |more: Value| {
+        let mut parameter = json!({ "name": "size", "type": "integer" });
+        parameter.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let mut body = version("v1");
+        body["parameter_schema"] = json!({ "parameters": [parameter] });
+        body.to_string()
+    };
+    let table = [
+        (json!({ "required": true, "default": 1 }), 422, "parameter_schema_invalid"),
+        (json!({ "default": "one" }), 422, "parameter_schema_invalid"),
+        (json!({ "name": "helmValues" }), 422, "parameter_schema_invalid"),
+        (json!({ "name": "a b" }), 422, "parameter_schema_invalid"),
+        (json!({ "type": "float" }), 400, "invalid_input"),
+        (json!({ "colour": "red" }), 400, "invalid_input"),
+    ];
+    for (more, status, code) in table {
+        let answer = world.post(VERSIONS, &parameter(more.clone())).await;
+        let field = answer.refused(status, code).unwrap();
+        assert!(field.starts_with("parameter_schema"), "{more}: {field}");
+    }
+    assert_eq!(world.get(VERSIONS).await.json(), json!([]), "nothing half written");
+}
+
+#[tokio::test]
+async fn what_people_read_of_a_blueprint_can_be_changed() {
+    let world = with_blueprint().await;
+    let path = "/api/v1/blueprints/small";
+    let body = r#"{"display_name":"Smaller"}"#;
+    let changed = world.ask_with("PATCH", path, ("if-match", "\"1\""), body).await;
+    assert_eq!((changed.header("etag"), &changed.json()["engine"]), ("\"2\"", &"local".into()));
+    let stale = world.ask_with("PATCH", path, ("if-match", "\"1\""), body).await;
+    stale.refused(412, "revision_stale");
+    let fixed = world.ask("PATCH", path, KEY, r#"{"engine":"crossplane"}"#).await;
+    assert_eq!(fixed.refused(400, "invalid_input").as_deref(), Some("engine"));
+    let taken = json!({ "slug": "small", "display_name": "S", "engine": "local" }).to_string();
+    let taken = world.post("/api/v1/blueprints", &taken).await;
+    assert_eq!(taken.refused(409, "name_taken").as_deref(), Some("slug"));
+}

@@ -1,0 +1,72 @@
+//! A second project from nothing: everything that it needs is made with
+//! commands, a real node lives in it, and all of it is taken away again.
+
+use std::process::{Output, Stdio};
+
+use crate::control_plane::{ControlPlane, KEY, binary};
+
+fn run(plane: &ControlPlane, line: &str) -> Output {
+    binary()
+        .args(line.split(' '))
+        .env("SLIPWAY_SERVER", plane.url())
+        .env("SLIPWAY_KEY", KEY)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+const UP: [&str; 7] = [
+    "project create team-a -l team=a",
+    "credential create second --cloud local",
+    "credential assign second --project team-a",
+    "cluster assign local --project team-a",
+    "label define team --propagate",
+    "resource create --handle web-1 --blueprint local-node --project team-a --credential second --wait",
+    "resource list -l team=a -o yaml",
+];
+
+/// Each is refused while the resource lives.
+const HELD: [&str; 4] = [
+    "project delete team-a --yes",
+    "credential unassign second --project team-a --yes",
+    "credential delete second --yes",
+    "cluster unassign --project team-a --yes",
+];
+
+const DOWN: [&str; 6] = [
+    "resource delete web-1 --project team-a --yes --wait",
+    "credential unassign second --project team-a --yes",
+    "credential delete second --yes",
+    "cluster unassign --project team-a --yes",
+    "label delete team --yes",
+    "project delete team-a --yes",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_project_is_furnished_lived_in_and_taken_down() {
+    for mut plane in ControlPlane::each("a_second_project_is_furnished").await {
+        plane.start().await;
+        let mut shown = String::new();
+        for line in UP {
+            let output = run(&plane, line);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "`{line}` failed: {said}");
+            shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        }
+        assert!(shown.contains("phase: Ready") && shown.contains("source: project"), "{shown}");
+        for line in HELD {
+            let output = run(&plane, line);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "`{line}`: {said}");
+            assert!(said.contains("resource(s)"), "`{line}` does not say what holds it: {said}");
+        }
+        for line in DOWN {
+            let output = run(&plane, line);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "`{line}` failed: {said}");
+        }
+        assert_eq!(run(&plane, "project get team-a").status.code(), Some(5), "it is gone");
+        assert!(plane.agents().is_empty());
+        plane.stop().await;
+    }
+}

@@ -1,0 +1,272 @@
+//! The catalog's port, method by method, and which function writes what.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use slipway_app::ports::catalog::{Bound, CatalogStore, CredentialFilter, CredentialKey, Rule};
+use slipway_app::ports::store::{Error, Page};
+use slipway_core::catalog::CatalogWrite;
+use slipway_core::catalog::blueprint::{Blueprint, PublishedVersion};
+use slipway_core::catalog::cloud::Cloud;
+use slipway_core::catalog::cluster::{Cluster, ClusterAssignment};
+use slipway_core::catalog::credential::{Credential, CredentialAssignment};
+use slipway_core::catalog::label::LabelDefinition;
+use slipway_core::catalog::project::Project;
+use slipway_core::catalog::snapshot::{
+    BlueprintSnapshot, CloudSnapshot, ClusterAssignmentSnapshot, ClusterSnapshot,
+    CredentialAssignmentSnapshot, CredentialSnapshot, LabelSnapshot, ProjectSnapshot,
+};
+use slipway_core::idempotency::Answer;
+use slipway_core::ids::{
+    BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, LabelDefinitionId,
+    ProjectId,
+};
+use slipway_core::text::Labels;
+use uuid::Uuid;
+
+use super::{
+    Backend, Connection, catalog_blueprint, catalog_cloud, catalog_cluster, catalog_credential,
+    catalog_label, catalog_project, idempotency,
+};
+use crate::failure::Failure;
+use crate::retry::retried;
+
+pub(super) async fn apply(
+    connection: &mut Connection,
+    write: &CatalogWrite,
+) -> Result<(), Failure> {
+    match write {
+        CatalogWrite::ProjectInsert(row) => catalog_project::insert(connection, row).await,
+        CatalogWrite::ProjectUpdate(row) => catalog_project::update(connection, row).await,
+        CatalogWrite::CloudInsert(row) => catalog_cloud::insert(connection, row).await,
+        CatalogWrite::CloudUpdate(row) => catalog_cloud::update(connection, row).await,
+        CatalogWrite::CredentialInsert(row) => catalog_credential::insert(connection, row).await,
+        CatalogWrite::CredentialUpdate(row) => catalog_credential::update(connection, row).await,
+        CatalogWrite::CredentialAssignmentInsert(row) => {
+            catalog_credential::assignment_insert(connection, row).await
+        }
+        CatalogWrite::CredentialAssignmentDelete(row) => {
+            catalog_credential::assignment_delete(connection, row).await
+        }
+        CatalogWrite::BlueprintInsert(row) => catalog_blueprint::insert(connection, row).await,
+        CatalogWrite::BlueprintUpdate(row) => catalog_blueprint::update(connection, row).await,
+        CatalogWrite::VersionInsert(row) => {
+            catalog_blueprint::version_insert(connection, row).await
+        }
+        CatalogWrite::VersionUpdate(row) => {
+            catalog_blueprint::version_retire(connection, row).await
+        }
+        CatalogWrite::LabelInsert(row) => catalog_label::insert(connection, row).await,
+        CatalogWrite::LabelUpdate(row) => catalog_label::update(connection, row).await,
+        CatalogWrite::LabelDelete(row) => catalog_label::delete(connection, row).await,
+        CatalogWrite::ClusterInsert(row) => catalog_cluster::insert(connection, row).await,
+        CatalogWrite::ClusterAssignmentInsert(row) => {
+            catalog_cluster::assignment_insert(connection, row).await
+        }
+        CatalogWrite::ClusterAssignmentUpdate(row) => {
+            catalog_cluster::assignment_update(connection, row).await
+        }
+        CatalogWrite::ClusterAssignmentDelete(row) => {
+            catalog_cluster::assignment_delete(connection, row).await
+        }
+        CatalogWrite::IdempotencyInsert(row) => idempotency::insert(connection, row).await,
+    }
+}
+
+#[async_trait]
+impl CatalogStore for Backend {
+    async fn decide_project(
+        &self,
+        reference: &str,
+        rule: &mut Rule<'_, ProjectSnapshot>,
+    ) -> Result<(), Error> {
+        Ok(retried!(catalog_project::decide(self, reference, &mut *rule))?)
+    }
+
+    async fn project_fetch(
+        &self,
+        reference: &str,
+        show_deleted: bool,
+    ) -> Result<Option<Project>, Error> {
+        Ok(catalog_project::fetch(self, reference, show_deleted).await?)
+    }
+
+    async fn project_list(
+        &self,
+        page: Page<ProjectId>,
+        show_deleted: bool,
+    ) -> Result<Vec<Project>, Error> {
+        Ok(catalog_project::list(self, page, show_deleted).await?)
+    }
+
+    async fn project_labels(
+        &self,
+        projects: &[ProjectId],
+    ) -> Result<BTreeMap<ProjectId, Labels>, Error> {
+        Ok(catalog_project::labels(self, projects).await?)
+    }
+
+    async fn decide_cloud(
+        &self,
+        reference: &str,
+        rule: &mut Rule<'_, CloudSnapshot>,
+    ) -> Result<(), Error> {
+        Ok(retried!(catalog_cloud::decide(self, reference, &mut *rule))?)
+    }
+
+    async fn cloud_fetch(
+        &self,
+        reference: &str,
+        show_deleted: bool,
+    ) -> Result<Option<Cloud>, Error> {
+        Ok(catalog_cloud::fetch(self, reference, show_deleted).await?)
+    }
+
+    async fn cloud_list(
+        &self,
+        page: Page<CloudId>,
+        show_deleted: bool,
+    ) -> Result<Vec<Cloud>, Error> {
+        Ok(catalog_cloud::list(self, page, show_deleted).await?)
+    }
+
+    async fn decide_credential(
+        &self,
+        key: &CredentialKey,
+        rule: &mut Rule<'_, CredentialSnapshot>,
+    ) -> Result<(), Error> {
+        Ok(retried!(catalog_credential::decide(self, key, &mut *rule))?)
+    }
+
+    async fn credential_fetch(
+        &self,
+        id: CloudCredentialId,
+        show_deleted: bool,
+    ) -> Result<Option<Credential>, Error> {
+        Ok(catalog_credential::fetch(self, id, show_deleted).await?)
+    }
+
+    async fn credential_list(
+        &self,
+        filter: &CredentialFilter,
+        page: Page<CloudCredentialId>,
+    ) -> Result<Vec<Credential>, Error> {
+        Ok(catalog_credential::list(self, filter, page).await?)
+    }
+
+    async fn decide_credential_assignment(
+        &self,
+        project: &str,
+        credential: CloudCredentialId,
+        rule: &mut Rule<'_, CredentialAssignmentSnapshot>,
+    ) -> Result<(), Error> {
+        Ok(retried!(catalog_credential::decide_assignment(self, project, credential, &mut *rule))?)
+    }
+
+    async fn credential_assignment_list(
+        &self,
+        project: ProjectId,
+        page: Page<CloudCredentialId>,
+    ) -> Result<Vec<(CredentialAssignment, Credential)>, Error> {
+        Ok(catalog_credential::assignment_list(self, project, page).await?)
+    }
+
+    async fn decide_blueprint(
+        &self,
+        reference: &str,
+        version: Option<&str>,
+        rule: &mut Rule<'_, BlueprintSnapshot>,
+    ) -> Result<(), Error> {
+        Ok(retried!(catalog_blueprint::decide(self, reference, version, &mut *rule))?)
+    }
+
+    async fn blueprint_fetch(&self, reference: &str) -> Result<Option<Blueprint>, Error> {
+        Ok(catalog_blueprint::fetch(self, reference).await?)
+    }
+
+    async fn blueprint_list(&self, page: Page<BlueprintId>) -> Result<Vec<Blueprint>, Error> {
+        Ok(catalog_blueprint::list(self, page).await?)
+    }
+
+    async fn version_fetch(
+        &self,
+        blueprint: BlueprintId,
+        version: &str,
+    ) -> Result<Option<PublishedVersion>, Error> {
+        Ok(catalog_blueprint::version_fetch(self, blueprint, version).await?)
+    }
+
+    async fn version_list(
+        &self,
+        blueprint: BlueprintId,
+        page: Page<BlueprintVersionId>,
+    ) -> Result<Vec<PublishedVersion>, Error> {
+        Ok(catalog_blueprint::version_list(self, blueprint, page).await?)
+    }
+
+    async fn decide_label(
+        &self,
+        reference: &str,
+        rule: &mut Rule<'_, LabelSnapshot>,
+    ) -> Result<(), Error> {
+        Ok(retried!(catalog_label::decide(self, reference, &mut *rule))?)
+    }
+
+    async fn label_fetch(&self, reference: &str) -> Result<Option<LabelDefinition>, Error> {
+        Ok(catalog_label::fetch(self, reference).await?)
+    }
+
+    async fn label_list(
+        &self,
+        page: Page<LabelDefinitionId>,
+    ) -> Result<Vec<LabelDefinition>, Error> {
+        Ok(catalog_label::list(self, page).await?)
+    }
+
+    async fn decide_cluster(
+        &self,
+        reference: &str,
+        rule: &mut Rule<'_, ClusterSnapshot>,
+    ) -> Result<(), Error> {
+        Ok(retried!(catalog_cluster::decide(self, reference, &mut *rule))?)
+    }
+
+    async fn cluster_fetch(&self, reference: &str) -> Result<Option<Cluster>, Error> {
+        Ok(catalog_cluster::fetch(self, reference).await?)
+    }
+
+    async fn cluster_page(&self, page: Page<ClusterId>) -> Result<Vec<Cluster>, Error> {
+        Ok(catalog_cluster::list(self, page).await?)
+    }
+
+    async fn decide_cluster_assignment(
+        &self,
+        project: &str,
+        cluster: Option<&str>,
+        rule: &mut Rule<'_, ClusterAssignmentSnapshot>,
+    ) -> Result<(), Error> {
+        Ok(retried!(catalog_cluster::decide_assignment(self, project, cluster, &mut *rule))?)
+    }
+
+    async fn cluster_assignment_fetch(
+        &self,
+        project: ProjectId,
+    ) -> Result<Option<ClusterAssignment>, Error> {
+        Ok(catalog_cluster::assignment_fetch(self, project).await?)
+    }
+
+    async fn cluster_assignment_list(
+        &self,
+        page: Page<ProjectId>,
+    ) -> Result<Vec<ClusterAssignment>, Error> {
+        Ok(catalog_cluster::assignment_list(self, page).await?)
+    }
+
+    async fn idempotency_find(&self, caller: &str, key: &str) -> Result<Option<Bound>, Error> {
+        Ok(idempotency::find(self, caller, key).await?)
+    }
+
+    async fn idempotency_answer(&self, record: Uuid, answer: &Answer) -> Result<(), Error> {
+        Ok(retried!(idempotency::answer(self, record, answer))?)
+    }
+}

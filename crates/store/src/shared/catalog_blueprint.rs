@@ -1,0 +1,266 @@
+//! The tables of blueprints and their versions.
+
+use slipway_app::ports::catalog::Rule;
+use slipway_app::ports::store::Page;
+use slipway_core::blueprint::{Engine, InjectionStrategy, MeshRole};
+use slipway_core::catalog::Name;
+use slipway_core::catalog::blueprint::{Blueprint, PublishedVersion, VersionContent};
+use slipway_core::catalog::snapshot::BlueprintSnapshot;
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::ids::{BlueprintId, BlueprintVersionId, Revision};
+use sqlx::types::Json;
+
+use super::catalog_row::{now, readable, taken, whole};
+use super::declare::as_id;
+use super::{Backend, Connection, Row, commit, rows, writes};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::micros::Micros;
+
+macro_rules! select {
+    () => {
+        "SELECT id, revision, slug, display_name, description, engine, created_at, updated_at \
+         FROM blueprints "
+    };
+}
+
+macro_rules! select_version {
+    () => {
+        "SELECT id, revision, blueprint_id, version, xrd, composition, parameter_schema, \
+         injection_strategy, mesh_role, provider_kinds, published_at, retired_at \
+         FROM blueprint_versions "
+    };
+}
+
+/// The lock of the blueprint makes publications and retirements of one
+/// blueprint take turns. The version is locked too: declarations hold it for
+/// share, and what they read must not be retired under them.
+pub(super) async fn decide(
+    backend: &Backend,
+    reference: &str,
+    wanted: Option<&str>,
+    rule: &mut Rule<'_, BlueprintSnapshot>,
+) -> Result<(), Failure> {
+    let mut transaction = backend.begin().await?;
+    let row = sqlx::query(concat!(
+        select!(),
+        "WHERE slug = $1 OR id = $2 ORDER BY id LIMIT 1",
+        sql!(for_update)
+    ))
+    .bind(reference)
+    .bind(as_id(reference))
+    .fetch_optional(&mut *transaction)
+    .await?;
+    let blueprint = row.map(|row| whole(&row, "id", blueprint)).transpose()?;
+    let published = match (&blueprint, wanted) {
+        (Some(blueprint), Some(wanted)) => {
+            sqlx::query(concat!(
+                select_version!(),
+                "WHERE blueprint_id = $1 AND (version = $2 OR id = $3)",
+                sql!(for_update)
+            ))
+            .bind(blueprint.id.as_uuid())
+            .bind(wanted)
+            .bind(as_id(wanted))
+            .fetch_optional(&mut *transaction)
+            .await?
+        }
+        _ => None,
+    };
+    let published = published.map(|row| whole(&row, "id", version)).transpose()?;
+    let now = now(&mut transaction).await?;
+    let decided = rule(&BlueprintSnapshot { now, blueprint, version: published })?;
+    commit::apply(&mut transaction, &decided).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+pub(super) async fn fetch(
+    backend: &Backend,
+    reference: &str,
+) -> Result<Option<Blueprint>, Failure> {
+    let mut connection = backend.reader().await?;
+    let row = sqlx::query(concat!(select!(), "WHERE slug = $1 OR id = $2 ORDER BY id LIMIT 1"))
+        .bind(reference)
+        .bind(as_id(reference))
+        .fetch_optional(&mut *connection)
+        .await?;
+    row.map(|row| whole(&row, "id", blueprint)).transpose()
+}
+
+pub(super) async fn list(
+    backend: &Backend,
+    page: Page<BlueprintId>,
+) -> Result<Vec<Blueprint>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found =
+        sqlx::query(concat!(select!(), "WHERE ($1 IS NULL OR id > $1) ORDER BY id LIMIT $2"))
+            .bind(page.after.map(|id| id.as_uuid()))
+            .bind(i64::from(page.limit))
+            .fetch_all(&mut *connection)
+            .await?;
+    Ok(readable(BlueprintId::KIND, &found, blueprint))
+}
+
+pub(super) async fn version_fetch(
+    backend: &Backend,
+    blueprint: BlueprintId,
+    wanted: &str,
+) -> Result<Option<PublishedVersion>, Failure> {
+    let mut connection = backend.reader().await?;
+    let row = sqlx::query(concat!(
+        select_version!(),
+        "WHERE blueprint_id = $1 AND (version = $2 OR id = $3)"
+    ))
+    .bind(blueprint.as_uuid())
+    .bind(wanted)
+    .bind(as_id(wanted))
+    .fetch_optional(&mut *connection)
+    .await?;
+    row.map(|row| whole(&row, "id", version)).transpose()
+}
+
+pub(super) async fn version_list(
+    backend: &Backend,
+    blueprint: BlueprintId,
+    page: Page<BlueprintVersionId>,
+) -> Result<Vec<PublishedVersion>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found = sqlx::query(concat!(
+        select_version!(),
+        "WHERE blueprint_id = $1 AND ($2 IS NULL OR id > $2) ORDER BY id LIMIT $3"
+    ))
+    .bind(blueprint.as_uuid())
+    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(i64::from(page.limit))
+    .fetch_all(&mut *connection)
+    .await?;
+    Ok(readable(BlueprintVersionId::KIND, &found, version))
+}
+
+fn blueprint(row: &Row) -> Result<Blueprint, Fault> {
+    Ok(Blueprint {
+        id: BlueprintId::new(rows::get(row, "id")?),
+        slug: Name::from_stored(rows::get(row, "slug")?),
+        display_name: rows::get(row, "display_name")?,
+        description: rows::get(row, "description")?,
+        engine: rows::member(row, "engine", Engine::parse)?,
+        revision: Revision(rows::get(row, "revision")?),
+        created_at: rows::time(row, "created_at")?,
+        updated_at: rows::time(row, "updated_at")?,
+    })
+}
+
+fn version(row: &Row) -> Result<PublishedVersion, Fault> {
+    Ok(PublishedVersion {
+        id: BlueprintVersionId::new(rows::get(row, "id")?),
+        blueprint_id: BlueprintId::new(rows::get(row, "blueprint_id")?),
+        content: VersionContent {
+            version: rows::get(row, "version")?,
+            xrd: rows::get(row, "xrd")?,
+            composition: rows::get(row, "composition")?,
+            parameter_schema: rows::json(row, "parameter_schema")?,
+            injection_strategy: rows::member(row, "injection_strategy", InjectionStrategy::parse)?,
+            mesh_role: rows::member(row, "mesh_role", MeshRole::parse)?,
+            provider_kinds: rows::json(row, "provider_kinds")?,
+        },
+        revision: Revision(rows::get(row, "revision")?),
+        published_at: rows::time(row, "published_at")?,
+        retired_at: rows::time_or_null(row, "retired_at")?,
+    })
+}
+
+pub(super) async fn insert(
+    connection: &mut Connection,
+    blueprint: &Blueprint,
+) -> Result<(), Failure> {
+    let inserted = sqlx::query(
+        "INSERT INTO blueprints (id, slug, display_name, description, engine, created_at, \
+         updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
+    )
+    .bind(blueprint.id.as_uuid())
+    .bind(blueprint.slug.as_str())
+    .bind(&blueprint.display_name)
+    .bind(&blueprint.description)
+    .bind(blueprint.engine.as_str())
+    .bind(Micros::from(blueprint.created_at))
+    .bind(Micros::from(blueprint.updated_at))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(inserted, || taken("slug", blueprint.slug.as_str()))
+}
+
+pub(super) async fn update(
+    connection: &mut Connection,
+    blueprint: &Blueprint,
+) -> Result<(), Failure> {
+    let updated = sqlx::query(sql!(
+        "UPDATE blueprints SET display_name = $3, description = $4, revision = revision + 1, \
+         updated_at = ",
+        greatest,
+        "(",
+        now,
+        ", updated_at) WHERE id = $1 AND revision = $2"
+    ))
+    .bind(blueprint.id.as_uuid())
+    .bind(blueprint.revision.0)
+    .bind(&blueprint.display_name)
+    .bind(&blueprint.description)
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(updated, || writes::stale(BlueprintId::KIND, blueprint.id, blueprint.revision))
+}
+
+pub(super) async fn version_insert(
+    connection: &mut Connection,
+    version: &PublishedVersion,
+) -> Result<(), Failure> {
+    let content = &version.content;
+    let inserted = sqlx::query(
+        "INSERT INTO blueprint_versions (id, blueprint_id, version, xrd, composition, \
+         parameter_schema, injection_strategy, mesh_role, provider_kinds, published_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING",
+    )
+    .bind(version.id.as_uuid())
+    .bind(version.blueprint_id.as_uuid())
+    .bind(&content.version)
+    .bind(&content.xrd)
+    .bind(&content.composition)
+    .bind(Json(&content.parameter_schema))
+    .bind(content.injection_strategy.as_str())
+    .bind(content.mesh_role.as_str())
+    .bind(Json(&content.provider_kinds))
+    .bind(Micros::from(version.published_at))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(inserted, || {
+        Refusal::new(
+            ErrorKind::BlueprintVersionExists,
+            format!("version `{}` was published a moment ago; read it", content.version),
+        )
+        .at("version")
+    })
+}
+
+/// The only change that a version knows.
+pub(super) async fn version_retire(
+    connection: &mut Connection,
+    version: &PublishedVersion,
+) -> Result<(), Failure> {
+    let updated = sqlx::query(
+        "UPDATE blueprint_versions SET retired_at = $3, revision = revision + 1 \
+         WHERE id = $1 AND revision = $2",
+    )
+    .bind(version.id.as_uuid())
+    .bind(version.revision.0)
+    .bind(writes::optional(version.retired_at))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(updated, || {
+        writes::stale(BlueprintVersionId::KIND, version.id, version.revision)
+    })
+}

@@ -1,0 +1,162 @@
+//! The table of clouds.
+
+use slipway_app::ports::catalog::Rule;
+use slipway_app::ports::store::Page;
+use slipway_core::catalog::Name;
+use slipway_core::catalog::cloud::{Cloud, Endpoint};
+use slipway_core::catalog::snapshot::CloudSnapshot;
+use slipway_core::ids::{CloudId, DeletionId, Revision};
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use super::catalog_row::{count, now, readable, taken, whole};
+use super::declare::as_id;
+use super::{Backend, Connection, Row, commit, rows, writes};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::micros::Micros;
+
+macro_rules! select {
+    () => {
+        "SELECT id, revision, name, provider, endpoint, deletion_id, deleted_at, created_at, \
+         updated_at FROM clouds "
+    };
+}
+
+macro_rules! live {
+    ($lock:tt) => {
+        concat!(
+            select!(),
+            "WHERE (name = $1 OR id = $2) AND deleted_at IS NULL ORDER BY id LIMIT 1",
+            sql!($lock)
+        )
+    };
+}
+
+const LIVE_FOR_UPDATE: &str = live!(for_update);
+pub(super) const LIVE_FOR_SHARE: &str = live!(for_share);
+
+pub(super) async fn decide(
+    backend: &Backend,
+    reference: &str,
+    rule: &mut Rule<'_, CloudSnapshot>,
+) -> Result<(), Failure> {
+    let mut transaction = backend.begin().await?;
+    let cloud = find(&mut transaction, LIVE_FOR_UPDATE, reference).await?;
+    // Whoever makes a credential locks the cloud for share, so under the lock
+    // for update this count stays true.
+    let credentials = match &cloud {
+        Some(cloud) => {
+            let statement = "SELECT count(*) AS found FROM cloud_credentials \
+                 WHERE cloud_id = $1 AND deleted_at IS NULL";
+            count(&mut transaction, statement, cloud.id.as_uuid()).await?
+        }
+        None => 0,
+    };
+    let snapshot = CloudSnapshot { now: now(&mut transaction).await?, cloud, credentials };
+    let decided = rule(&snapshot)?;
+    commit::apply(&mut transaction, &decided).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+/// By one of the statements above.
+pub(super) async fn find(
+    connection: &mut Connection,
+    statement: &'static str,
+    reference: &str,
+) -> Result<Option<Cloud>, Failure> {
+    let row = sqlx::query(statement)
+        .bind(reference)
+        .bind(as_id(reference))
+        .fetch_optional(connection)
+        .await?;
+    row.map(|row| whole(&row, "id", cloud)).transpose()
+}
+
+pub(super) async fn fetch(
+    backend: &Backend,
+    reference: &str,
+    show_deleted: bool,
+) -> Result<Option<Cloud>, Failure> {
+    let mut connection = backend.reader().await?;
+    let row = sqlx::query(concat!(
+        select!(),
+        "WHERE (name = $1 AND deleted_at IS NULL) OR (id = $2 AND ($3 OR deleted_at IS NULL))"
+    ))
+    .bind(reference)
+    .bind(as_id(reference))
+    .bind(show_deleted)
+    .fetch_optional(&mut *connection)
+    .await?;
+    row.map(|row| whole(&row, "id", cloud)).transpose()
+}
+
+pub(super) async fn list(
+    backend: &Backend,
+    page: Page<CloudId>,
+    show_deleted: bool,
+) -> Result<Vec<Cloud>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found = sqlx::query(concat!(
+        select!(),
+        "WHERE ($1 IS NULL OR id > $1) AND ($2 OR deleted_at IS NULL) ORDER BY id LIMIT $3"
+    ))
+    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(show_deleted)
+    .bind(i64::from(page.limit))
+    .fetch_all(&mut *connection)
+    .await?;
+    Ok(readable(CloudId::KIND, &found, cloud))
+}
+
+fn cloud(row: &Row) -> Result<Cloud, Fault> {
+    Ok(Cloud {
+        id: CloudId::new(rows::get(row, "id")?),
+        name: Name::from_stored(rows::get(row, "name")?),
+        provider: rows::get(row, "provider")?,
+        endpoint: Endpoint::from_stored(rows::json(row, "endpoint")?),
+        revision: Revision(rows::get(row, "revision")?),
+        deletion_id: rows::get::<Option<Uuid>>(row, "deletion_id")?.map(DeletionId::new),
+        deleted_at: rows::time_or_null(row, "deleted_at")?,
+        created_at: rows::time(row, "created_at")?,
+        updated_at: rows::time(row, "updated_at")?,
+    })
+}
+
+pub(super) async fn insert(connection: &mut Connection, cloud: &Cloud) -> Result<(), Failure> {
+    let inserted = sqlx::query(
+        "INSERT INTO clouds (id, name, provider, endpoint, created_at, updated_at) \
+         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
+    )
+    .bind(cloud.id.as_uuid())
+    .bind(cloud.name.as_str())
+    .bind(&cloud.provider)
+    .bind(Json(cloud.endpoint.as_map()))
+    .bind(Micros::from(cloud.created_at))
+    .bind(Micros::from(cloud.updated_at))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(inserted, || taken("name", cloud.name.as_str()))
+}
+
+pub(super) async fn update(connection: &mut Connection, cloud: &Cloud) -> Result<(), Failure> {
+    let updated = sqlx::query(sql!(
+        "UPDATE clouds SET endpoint = $3, deletion_id = $4, deleted_at = $5, \
+         revision = revision + 1, updated_at = ",
+        greatest,
+        "(",
+        now,
+        ", updated_at) WHERE id = $1 AND revision = $2"
+    ))
+    .bind(cloud.id.as_uuid())
+    .bind(cloud.revision.0)
+    .bind(Json(cloud.endpoint.as_map()))
+    .bind(cloud.deletion_id.map(|id| id.as_uuid()))
+    .bind(writes::optional(cloud.deleted_at))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(updated, || writes::stale(CloudId::KIND, cloud.id, cloud.revision))
+}

@@ -1,0 +1,248 @@
+//! The tables of clusters and of who lives on them.
+
+use slipway_app::ports::catalog::Rule;
+use slipway_app::ports::store::Page;
+use slipway_core::blueprint::Engine;
+use slipway_core::catalog::Name;
+use slipway_core::catalog::cluster::{Cluster, ClusterAssignment, NamespacePrefix};
+use slipway_core::catalog::snapshot::{ClusterAssignmentSnapshot, ClusterSnapshot};
+use slipway_core::ids::{ClusterId, ProjectId, Revision};
+use slipway_core::placement::NamespacePhase;
+
+use super::catalog_row::{now, readable, taken, whole};
+use super::declare::as_id;
+use super::{Backend, Connection, Row, catalog_project, commit, rows, writes};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::micros::Micros;
+
+macro_rules! select {
+    () => {
+        "SELECT id, revision, name, engine, substrate_uid, namespace_prefix, created_at, \
+         updated_at FROM clusters "
+    };
+}
+
+macro_rules! select_assignment {
+    () => {
+        "SELECT s.project_id AS id, s.revision, s.cluster_id, s.namespace, s.namespace_phase, \
+         s.created_at, s.updated_at FROM cluster_assignments s "
+    };
+}
+
+macro_rules! by_reference {
+    ($lock:tt) => {
+        concat!(select!(), "WHERE name = $1 OR id = $2 ORDER BY id LIMIT 1", sql!($lock))
+    };
+}
+
+pub(super) async fn decide(
+    backend: &Backend,
+    reference: &str,
+    rule: &mut Rule<'_, ClusterSnapshot>,
+) -> Result<(), Failure> {
+    let mut transaction = backend.begin().await?;
+    let cluster = find(&mut transaction, by_reference!(for_update), reference).await?;
+    let now = now(&mut transaction).await?;
+    let decided = rule(&ClusterSnapshot { now, cluster })?;
+    commit::apply(&mut transaction, &decided).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+async fn find(
+    connection: &mut Connection,
+    statement: &'static str,
+    reference: &str,
+) -> Result<Option<Cluster>, Failure> {
+    let row = sqlx::query(statement)
+        .bind(reference)
+        .bind(as_id(reference))
+        .fetch_optional(connection)
+        .await?;
+    row.map(|row| whole(&row, "id", cluster)).transpose()
+}
+
+/// The project first, as declarations do, then the cluster.
+pub(super) async fn decide_assignment(
+    backend: &Backend,
+    project: &str,
+    cluster: Option<&str>,
+    rule: &mut Rule<'_, ClusterAssignmentSnapshot>,
+) -> Result<(), Failure> {
+    let mut transaction = backend.begin().await?;
+    let project = catalog_project::lock(&mut transaction, project).await?;
+    let cluster = match cluster {
+        Some(cluster) => find(&mut transaction, by_reference!(for_share), cluster).await?,
+        None => None,
+    };
+    let (mut place, mut resources) = (None, 0);
+    if let Some(project) = &project {
+        let row =
+            sqlx::query(concat!(select_assignment!(), "WHERE s.project_id = $1", sql!(for_update)))
+                .bind(project.id.as_uuid())
+                .fetch_optional(&mut *transaction)
+                .await?;
+        place = row.map(|row| whole(&row, "id", assignment)).transpose()?;
+        resources = catalog_project::live_resources(&mut transaction, project.id).await?;
+    }
+    let now = now(&mut transaction).await?;
+    let snapshot =
+        ClusterAssignmentSnapshot { now, project, cluster, assignment: place, resources };
+    let decided = rule(&snapshot)?;
+    commit::apply(&mut transaction, &decided).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+pub(super) async fn fetch(backend: &Backend, reference: &str) -> Result<Option<Cluster>, Failure> {
+    let mut connection = backend.reader().await?;
+    let statement = concat!(select!(), "WHERE name = $1 OR id = $2 ORDER BY id LIMIT 1");
+    find(&mut connection, statement, reference).await
+}
+
+pub(super) async fn list(
+    backend: &Backend,
+    page: Page<ClusterId>,
+) -> Result<Vec<Cluster>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found =
+        sqlx::query(concat!(select!(), "WHERE ($1 IS NULL OR id > $1) ORDER BY id LIMIT $2"))
+            .bind(page.after.map(|id| id.as_uuid()))
+            .bind(i64::from(page.limit))
+            .fetch_all(&mut *connection)
+            .await?;
+    Ok(readable(ClusterId::KIND, &found, cluster))
+}
+
+pub(super) async fn assignment_fetch(
+    backend: &Backend,
+    project: ProjectId,
+) -> Result<Option<ClusterAssignment>, Failure> {
+    let mut connection = backend.reader().await?;
+    let row = sqlx::query(concat!(select_assignment!(), "WHERE s.project_id = $1"))
+        .bind(project.as_uuid())
+        .fetch_optional(&mut *connection)
+        .await?;
+    row.map(|row| whole(&row, "id", assignment)).transpose()
+}
+
+pub(super) async fn assignment_list(
+    backend: &Backend,
+    page: Page<ProjectId>,
+) -> Result<Vec<ClusterAssignment>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found = sqlx::query(concat!(
+        select_assignment!(),
+        "JOIN projects p ON p.id = s.project_id AND p.deleted_at IS NULL \
+         WHERE ($1 IS NULL OR s.project_id > $1) ORDER BY s.project_id LIMIT $2"
+    ))
+    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(i64::from(page.limit))
+    .fetch_all(&mut *connection)
+    .await?;
+    Ok(readable("cluster assignment", &found, assignment))
+}
+
+fn cluster(row: &Row) -> Result<Cluster, Fault> {
+    Ok(Cluster {
+        id: ClusterId::new(rows::get(row, "id")?),
+        name: Name::from_stored(rows::get(row, "name")?),
+        engine: rows::member(row, "engine", Engine::parse)?,
+        substrate_uid: rows::get(row, "substrate_uid")?,
+        namespace_prefix: NamespacePrefix::from_stored(rows::get(row, "namespace_prefix")?),
+        revision: Revision(rows::get(row, "revision")?),
+        created_at: rows::time(row, "created_at")?,
+        updated_at: rows::time(row, "updated_at")?,
+    })
+}
+
+fn assignment(row: &Row) -> Result<ClusterAssignment, Fault> {
+    Ok(ClusterAssignment {
+        project_id: ProjectId::new(rows::get(row, "id")?),
+        cluster_id: ClusterId::new(rows::get(row, "cluster_id")?),
+        namespace: rows::get(row, "namespace")?,
+        namespace_phase: rows::member(row, "namespace_phase", NamespacePhase::parse)?,
+        revision: Revision(rows::get(row, "revision")?),
+        created_at: rows::time(row, "created_at")?,
+        updated_at: rows::time(row, "updated_at")?,
+    })
+}
+
+pub(super) async fn insert(connection: &mut Connection, cluster: &Cluster) -> Result<(), Failure> {
+    let inserted = sqlx::query(
+        "INSERT INTO clusters (id, name, engine, substrate_uid, namespace_prefix, created_at, \
+         updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
+    )
+    .bind(cluster.id.as_uuid())
+    .bind(cluster.name.as_str())
+    .bind(cluster.engine.as_str())
+    .bind(cluster.substrate_uid.as_deref())
+    .bind(cluster.namespace_prefix.as_str())
+    .bind(Micros::from(cluster.created_at))
+    .bind(Micros::from(cluster.updated_at))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(inserted, || taken("name", cluster.name.as_str()))
+}
+
+pub(super) async fn assignment_insert(
+    connection: &mut Connection,
+    place: &ClusterAssignment,
+) -> Result<(), Failure> {
+    sqlx::query(
+        "INSERT INTO cluster_assignments (project_id, cluster_id, namespace, namespace_phase, \
+         created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6)",
+    )
+    .bind(place.project_id.as_uuid())
+    .bind(place.cluster_id.as_uuid())
+    .bind(&place.namespace)
+    .bind(place.namespace_phase.as_str())
+    .bind(Micros::from(place.created_at))
+    .bind(Micros::from(place.updated_at))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+pub(super) async fn assignment_update(
+    connection: &mut Connection,
+    place: &ClusterAssignment,
+) -> Result<(), Failure> {
+    let updated = sqlx::query(sql!(
+        "UPDATE cluster_assignments SET cluster_id = $3, namespace = $4, namespace_phase = $5, \
+         revision = revision + 1, updated_at = ",
+        greatest,
+        "(",
+        now,
+        ", updated_at) WHERE project_id = $1 AND revision = $2"
+    ))
+    .bind(place.project_id.as_uuid())
+    .bind(place.revision.0)
+    .bind(place.cluster_id.as_uuid())
+    .bind(&place.namespace)
+    .bind(place.namespace_phase.as_str())
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(updated, || {
+        writes::stale("cluster assignment of project", place.project_id, place.revision)
+    })
+}
+
+pub(super) async fn assignment_delete(
+    connection: &mut Connection,
+    place: &ClusterAssignment,
+) -> Result<(), Failure> {
+    let deleted =
+        sqlx::query("DELETE FROM cluster_assignments WHERE project_id = $1 AND revision = $2")
+            .bind(place.project_id.as_uuid())
+            .bind(place.revision.0)
+            .execute(connection)
+            .await?
+            .rows_affected();
+    writes::one_row(deleted, || {
+        writes::stale("cluster assignment of project", place.project_id, place.revision)
+    })
+}

@@ -1,0 +1,364 @@
+//! The tables of credentials and of who may use them.
+
+use slipway_app::ports::catalog::{CredentialFilter, CredentialKey, Rule};
+use slipway_app::ports::store::Page;
+use slipway_core::catalog::Name;
+use slipway_core::catalog::credential::{Coordinates, Credential, CredentialAssignment};
+use slipway_core::catalog::snapshot::{CredentialAssignmentSnapshot, CredentialSnapshot};
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::ids::{CloudCredentialId, CloudId, DeletionId, ProjectId, Revision};
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use super::catalog_row::{count, now, readable, taken, whole};
+use super::declare::as_id;
+use super::{Backend, Connection, Row, catalog_cloud, catalog_project, commit, rows, writes};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::micros::Micros;
+
+macro_rules! columns {
+    () => {
+        "k.id, k.revision, k.cloud_id, k.name, k.kv_mount, k.kv_path, k.deletion_id, \
+         k.deleted_at, k.created_at, k.updated_at"
+    };
+}
+
+macro_rules! select {
+    () => {
+        concat!("SELECT ", columns!(), " FROM cloud_credentials k ")
+    };
+}
+
+/// The cloud is locked before the credential, by everybody.
+pub(super) async fn decide(
+    backend: &Backend,
+    key: &CredentialKey,
+    rule: &mut Rule<'_, CredentialSnapshot>,
+) -> Result<(), Failure> {
+    let mut transaction = backend.begin().await?;
+    let (cloud, credential) = match key {
+        CredentialKey::New { cloud, name } => {
+            let cloud =
+                catalog_cloud::find(&mut transaction, catalog_cloud::LIVE_FOR_SHARE, cloud).await?;
+            let holder = match &cloud {
+                Some(cloud) => by_name(&mut transaction, cloud.id, name).await?,
+                None => None,
+            };
+            (cloud, holder)
+        }
+        CredentialKey::Existing(id) => {
+            let cloud = cloud_of(&mut transaction, *id).await?;
+            let cloud = match cloud {
+                Some(id) => {
+                    let reference = id.to_string();
+                    let statement = catalog_cloud::LIVE_FOR_SHARE;
+                    catalog_cloud::find(&mut transaction, statement, &reference).await?
+                }
+                None => None,
+            };
+            (cloud, lock(&mut transaction, *id).await?)
+        }
+    };
+    let (projects, resources) = match &credential {
+        Some(credential) => uses(&mut transaction, credential.id).await?,
+        None => (0, 0),
+    };
+    let now = now(&mut transaction).await?;
+    let decided = rule(&CredentialSnapshot { now, cloud, credential, projects, resources })?;
+    commit::apply(&mut transaction, &decided).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+/// What leads from a credential to its cloud never changes.
+async fn cloud_of(
+    connection: &mut Connection,
+    id: CloudCredentialId,
+) -> Result<Option<Uuid>, sqlx::Error> {
+    let row = sqlx::query("SELECT cloud_id FROM cloud_credentials WHERE id = $1")
+        .bind(id.as_uuid())
+        .fetch_optional(connection)
+        .await?;
+    row.map(|row| row.try_get("cloud_id")).transpose()
+}
+
+async fn lock(
+    connection: &mut Connection,
+    id: CloudCredentialId,
+) -> Result<Option<Credential>, Failure> {
+    let statement =
+        concat!(select!(), "WHERE k.id = $1 AND k.deleted_at IS NULL", sql!(for_update));
+    let row = sqlx::query(statement).bind(id.as_uuid()).fetch_optional(connection).await?;
+    row.map(|row| whole(&row, "id", credential)).transpose()
+}
+
+async fn by_name(
+    connection: &mut Connection,
+    cloud: CloudId,
+    name: &str,
+) -> Result<Option<Credential>, Failure> {
+    let statement = concat!(
+        select!(),
+        "WHERE k.cloud_id = $1 AND k.name = $2 AND k.deleted_at IS NULL",
+        sql!(for_update)
+    );
+    let row =
+        sqlx::query(statement).bind(cloud.as_uuid()).bind(name).fetch_optional(connection).await?;
+    row.map(|row| whole(&row, "id", credential)).transpose()
+}
+
+/// Whoever assigns the credential locks it for share, and nobody declares with
+/// one that is not assigned; under the lock for update both counts stay true.
+async fn uses(
+    connection: &mut Connection,
+    id: CloudCredentialId,
+) -> Result<(i64, i64), sqlx::Error> {
+    let projects = "SELECT count(*) AS found FROM credential_assignments g \
+         JOIN projects p ON p.id = g.project_id AND p.deleted_at IS NULL \
+         WHERE g.cloud_credential_id = $1";
+    let resources = "SELECT count(DISTINCT r.id) AS found FROM provisioned_resources a \
+         JOIN resources r ON r.id = a.resource_id AND r.deleted_at IS NULL \
+         WHERE a.cloud_credential_id = $1";
+    Ok((
+        count(connection, projects, id.as_uuid()).await?,
+        count(connection, resources, id.as_uuid()).await?,
+    ))
+}
+
+pub(super) async fn fetch(
+    backend: &Backend,
+    id: CloudCredentialId,
+    show_deleted: bool,
+) -> Result<Option<Credential>, Failure> {
+    let mut connection = backend.reader().await?;
+    let row = sqlx::query(concat!(select!(), "WHERE k.id = $1 AND ($2 OR k.deleted_at IS NULL)"))
+        .bind(id.as_uuid())
+        .bind(show_deleted)
+        .fetch_optional(&mut *connection)
+        .await?;
+    row.map(|row| whole(&row, "id", credential)).transpose()
+}
+
+pub(super) async fn list(
+    backend: &Backend,
+    filter: &CredentialFilter,
+    page: Page<CloudCredentialId>,
+) -> Result<Vec<Credential>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found = sqlx::query(concat!(
+        select!(),
+        "JOIN clouds c ON c.id = k.cloud_id \
+         WHERE ($1 IS NULL OR k.id > $1) AND ($2 OR k.deleted_at IS NULL) \
+         AND ($3 IS NULL OR (c.name = $3 AND c.deleted_at IS NULL) OR c.id = $4) \
+         AND ($5 IS NULL OR k.name = $5) ORDER BY k.id LIMIT $6"
+    ))
+    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(filter.show_deleted)
+    .bind(filter.cloud.as_deref())
+    .bind(filter.cloud.as_deref().and_then(as_id))
+    .bind(filter.name.as_deref())
+    .bind(i64::from(page.limit))
+    .fetch_all(&mut *connection)
+    .await?;
+    Ok(readable(CloudCredentialId::KIND, &found, credential))
+}
+
+fn credential(row: &Row) -> Result<Credential, Fault> {
+    Ok(Credential {
+        id: CloudCredentialId::new(rows::get(row, "id")?),
+        cloud_id: CloudId::new(rows::get(row, "cloud_id")?),
+        name: Name::from_stored(rows::get(row, "name")?),
+        coordinates: Coordinates {
+            kv_mount: rows::get(row, "kv_mount")?,
+            kv_path: rows::get(row, "kv_path")?,
+        },
+        revision: Revision(rows::get(row, "revision")?),
+        deletion_id: rows::get::<Option<Uuid>>(row, "deletion_id")?.map(DeletionId::new),
+        deleted_at: rows::time_or_null(row, "deleted_at")?,
+        created_at: rows::time(row, "created_at")?,
+        updated_at: rows::time(row, "updated_at")?,
+    })
+}
+
+/// Locks in the order of declarations: project, then assignment. The credential
+/// is locked between them, which no declaration does. The project is locked as
+/// declarations lock it, so that two who assign take turns and only the first
+/// one writes, and says so in the audit.
+pub(super) async fn decide_assignment(
+    backend: &Backend,
+    project: &str,
+    credential: CloudCredentialId,
+    rule: &mut Rule<'_, CredentialAssignmentSnapshot>,
+) -> Result<(), Failure> {
+    let mut transaction = backend.begin().await?;
+    let project = catalog_project::lock(&mut transaction, project).await?;
+    let credential = share(&mut transaction, credential).await?;
+    let (mut assignment, mut resources) = (None, 0);
+    if let (Some(project), Some(credential)) = (&project, &credential) {
+        assignment = lock_assignment(&mut transaction, project.id, credential.id).await?;
+        resources = users(&mut transaction, project.id, credential.id).await?;
+    }
+    let now = now(&mut transaction).await?;
+    let decided =
+        rule(&CredentialAssignmentSnapshot { now, project, credential, assignment, resources })?;
+    commit::apply(&mut transaction, &decided).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+async fn share(
+    connection: &mut Connection,
+    id: CloudCredentialId,
+) -> Result<Option<Credential>, Failure> {
+    let statement = concat!(select!(), "WHERE k.id = $1 AND k.deleted_at IS NULL", sql!(for_share));
+    let row = sqlx::query(statement).bind(id.as_uuid()).fetch_optional(connection).await?;
+    row.map(|row| whole(&row, "id", credential)).transpose()
+}
+
+async fn lock_assignment(
+    connection: &mut Connection,
+    project: ProjectId,
+    credential: CloudCredentialId,
+) -> Result<Option<CredentialAssignment>, Failure> {
+    let row = sqlx::query(sql!(
+        "SELECT created_at FROM credential_assignments \
+         WHERE project_id = $1 AND cloud_credential_id = $2",
+        for_update
+    ))
+    .bind(project.as_uuid())
+    .bind(credential.as_uuid())
+    .fetch_optional(connection)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let created_at = row.try_get::<Micros, _>("created_at")?.into();
+    Ok(Some(CredentialAssignment { project_id: project, credential_id: credential, created_at }))
+}
+
+/// A declaration locks the assignment that it uses for share, so under the lock
+/// for update this count stays true.
+async fn users(
+    connection: &mut Connection,
+    project: ProjectId,
+    credential: CloudCredentialId,
+) -> Result<i64, sqlx::Error> {
+    sqlx::query(
+        "SELECT count(DISTINCT r.id) AS found FROM resources r \
+         JOIN provisioned_resources a ON a.resource_id = r.id \
+         WHERE r.project_id = $1 AND r.deleted_at IS NULL AND a.cloud_credential_id = $2",
+    )
+    .bind(project.as_uuid())
+    .bind(credential.as_uuid())
+    .fetch_one(connection)
+    .await?
+    .try_get("found")
+}
+
+pub(super) async fn assignment_list(
+    backend: &Backend,
+    project: ProjectId,
+    page: Page<CloudCredentialId>,
+) -> Result<Vec<(CredentialAssignment, Credential)>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found = sqlx::query(concat!(
+        "SELECT ",
+        columns!(),
+        ", g.created_at AS g_created_at FROM credential_assignments g \
+         JOIN cloud_credentials k ON k.id = g.cloud_credential_id AND k.deleted_at IS NULL \
+         WHERE g.project_id = $1 AND ($2 IS NULL OR k.id > $2) ORDER BY k.id LIMIT $3"
+    ))
+    .bind(project.as_uuid())
+    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(i64::from(page.limit))
+    .fetch_all(&mut *connection)
+    .await?;
+    Ok(readable(CloudCredentialId::KIND, &found, |row| {
+        let credential = credential(row)?;
+        let assignment = CredentialAssignment {
+            project_id: project,
+            credential_id: credential.id,
+            created_at: rows::time(row, "g_created_at")?,
+        };
+        Ok((assignment, credential))
+    }))
+}
+
+pub(super) async fn insert(
+    connection: &mut Connection,
+    credential: &Credential,
+) -> Result<(), Failure> {
+    let inserted = sqlx::query(
+        "INSERT INTO cloud_credentials (id, cloud_id, name, kv_mount, kv_path, created_at, \
+         updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
+    )
+    .bind(credential.id.as_uuid())
+    .bind(credential.cloud_id.as_uuid())
+    .bind(credential.name.as_str())
+    .bind(&credential.coordinates.kv_mount)
+    .bind(&credential.coordinates.kv_path)
+    .bind(Micros::from(credential.created_at))
+    .bind(Micros::from(credential.updated_at))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(inserted, || taken("name", credential.name.as_str()))
+}
+
+pub(super) async fn update(
+    connection: &mut Connection,
+    credential: &Credential,
+) -> Result<(), Failure> {
+    let updated = sqlx::query(sql!(
+        "UPDATE cloud_credentials SET kv_mount = $3, kv_path = $4, deletion_id = $5, \
+         deleted_at = $6, revision = revision + 1, updated_at = ",
+        greatest,
+        "(",
+        now,
+        ", updated_at) WHERE id = $1 AND revision = $2"
+    ))
+    .bind(credential.id.as_uuid())
+    .bind(credential.revision.0)
+    .bind(&credential.coordinates.kv_mount)
+    .bind(&credential.coordinates.kv_path)
+    .bind(credential.deletion_id.map(|id| id.as_uuid()))
+    .bind(writes::optional(credential.deleted_at))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(updated, || {
+        writes::stale(CloudCredentialId::KIND, credential.id, credential.revision)
+    })
+}
+
+pub(super) async fn assignment_insert(
+    connection: &mut Connection,
+    assignment: &CredentialAssignment,
+) -> Result<(), Failure> {
+    sqlx::query(
+        "INSERT INTO credential_assignments (project_id, cloud_credential_id, created_at) \
+         VALUES ($1, $2, $3)",
+    )
+    .bind(assignment.project_id.as_uuid())
+    .bind(assignment.credential_id.as_uuid())
+    .bind(Micros::from(assignment.created_at))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+pub(super) async fn assignment_delete(
+    connection: &mut Connection,
+    assignment: &CredentialAssignment,
+) -> Result<(), Failure> {
+    let deleted = sqlx::query(
+        "DELETE FROM credential_assignments WHERE project_id = $1 AND cloud_credential_id = $2",
+    )
+    .bind(assignment.project_id.as_uuid())
+    .bind(assignment.credential_id.as_uuid())
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(deleted, || {
+        Refusal::new(ErrorKind::AssignmentNotFound, "the assignment was withdrawn a moment ago")
+    })
+}

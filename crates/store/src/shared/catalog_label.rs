@@ -1,0 +1,138 @@
+//! The table of label definitions.
+
+use slipway_app::ports::catalog::Rule;
+use slipway_app::ports::store::Page;
+use slipway_core::catalog::label::{LabelDefinition, LabelKey};
+use slipway_core::catalog::snapshot::LabelSnapshot;
+use slipway_core::ids::{LabelDefinitionId, Revision};
+
+use super::catalog_row::{now, readable, taken, whole};
+use super::declare::as_id;
+use super::{Backend, Connection, Row, commit, rows, writes};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::micros::Micros;
+
+macro_rules! select {
+    () => {
+        "SELECT id, revision, key, description, propagate, created_at, updated_at \
+         FROM label_definitions "
+    };
+}
+
+pub(super) async fn decide(
+    backend: &Backend,
+    reference: &str,
+    rule: &mut Rule<'_, LabelSnapshot>,
+) -> Result<(), Failure> {
+    let mut transaction = backend.begin().await?;
+    let row = sqlx::query(concat!(
+        select!(),
+        "WHERE key = $1 OR id = $2 ORDER BY id LIMIT 1",
+        sql!(for_update)
+    ))
+    .bind(reference)
+    .bind(as_id(reference))
+    .fetch_optional(&mut *transaction)
+    .await?;
+    let label = row.map(|row| whole(&row, "id", label)).transpose()?;
+    let now = now(&mut transaction).await?;
+    let decided = rule(&LabelSnapshot { now, label })?;
+    commit::apply(&mut transaction, &decided).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+pub(super) async fn fetch(
+    backend: &Backend,
+    reference: &str,
+) -> Result<Option<LabelDefinition>, Failure> {
+    let mut connection = backend.reader().await?;
+    let row = sqlx::query(concat!(select!(), "WHERE key = $1 OR id = $2 ORDER BY id LIMIT 1"))
+        .bind(reference)
+        .bind(as_id(reference))
+        .fetch_optional(&mut *connection)
+        .await?;
+    row.map(|row| whole(&row, "id", label)).transpose()
+}
+
+pub(super) async fn list(
+    backend: &Backend,
+    page: Page<LabelDefinitionId>,
+) -> Result<Vec<LabelDefinition>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found =
+        sqlx::query(concat!(select!(), "WHERE ($1 IS NULL OR id > $1) ORDER BY id LIMIT $2"))
+            .bind(page.after.map(|id| id.as_uuid()))
+            .bind(i64::from(page.limit))
+            .fetch_all(&mut *connection)
+            .await?;
+    Ok(readable(LabelDefinitionId::KIND, &found, label))
+}
+
+fn label(row: &Row) -> Result<LabelDefinition, Fault> {
+    Ok(LabelDefinition {
+        id: LabelDefinitionId::new(rows::get(row, "id")?),
+        key: LabelKey::from_stored(rows::get(row, "key")?),
+        description: rows::get(row, "description")?,
+        propagate: rows::get::<i32>(row, "propagate")? != 0,
+        revision: Revision(rows::get(row, "revision")?),
+        created_at: rows::time(row, "created_at")?,
+        updated_at: rows::time(row, "updated_at")?,
+    })
+}
+
+pub(super) async fn insert(
+    connection: &mut Connection,
+    label: &LabelDefinition,
+) -> Result<(), Failure> {
+    let inserted = sqlx::query(
+        "INSERT INTO label_definitions (id, key, description, propagate, created_at, \
+         updated_at) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
+    )
+    .bind(label.id.as_uuid())
+    .bind(label.key.as_str())
+    .bind(&label.description)
+    .bind(i32::from(label.propagate))
+    .bind(Micros::from(label.created_at))
+    .bind(Micros::from(label.updated_at))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(inserted, || taken("key", label.key.as_str()))
+}
+
+pub(super) async fn update(
+    connection: &mut Connection,
+    label: &LabelDefinition,
+) -> Result<(), Failure> {
+    let updated = sqlx::query(sql!(
+        "UPDATE label_definitions SET description = $3, propagate = $4, \
+         revision = revision + 1, updated_at = ",
+        greatest,
+        "(",
+        now,
+        ", updated_at) WHERE id = $1 AND revision = $2"
+    ))
+    .bind(label.id.as_uuid())
+    .bind(label.revision.0)
+    .bind(&label.description)
+    .bind(i32::from(label.propagate))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(updated, || writes::stale(LabelDefinitionId::KIND, label.id, label.revision))
+}
+
+pub(super) async fn delete(
+    connection: &mut Connection,
+    label: &LabelDefinition,
+) -> Result<(), Failure> {
+    let deleted = sqlx::query("DELETE FROM label_definitions WHERE id = $1 AND revision = $2")
+        .bind(label.id.as_uuid())
+        .bind(label.revision.0)
+        .execute(connection)
+        .await?
+        .rows_affected();
+    writes::one_row(deleted, || writes::stale(LabelDefinitionId::KIND, label.id, label.revision))
+}

@@ -1,0 +1,177 @@
+//! The table of projects.
+
+use std::collections::BTreeMap;
+
+use slipway_app::ports::catalog::Rule;
+use slipway_app::ports::store::Page;
+use slipway_core::catalog::Name;
+use slipway_core::catalog::project::Project;
+use slipway_core::catalog::snapshot::ProjectSnapshot;
+use slipway_core::ids::{DeletionId, ProjectId, Revision};
+use slipway_core::text::Labels;
+use sqlx::Row as _;
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use super::catalog_row::{count, now, readable, taken, whole};
+use super::declare::as_id;
+use super::{Backend, Connection, Row, commit, rows, writes};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::id_list::IdList;
+use crate::micros::Micros;
+
+macro_rules! select {
+    () => {
+        "SELECT id, revision, name, labels, deletion_id, deleted_at, created_at, updated_at \
+         FROM projects "
+    };
+}
+
+/// The live project of a reference, locked: whoever puts something into it or
+/// takes it away holds this.
+const LIVE: &str = concat!(
+    select!(),
+    "WHERE (name = $1 OR id = $2) AND deleted_at IS NULL ORDER BY id LIMIT 1",
+    sql!(for_update)
+);
+
+pub(super) async fn decide(
+    backend: &Backend,
+    reference: &str,
+    rule: &mut Rule<'_, ProjectSnapshot>,
+) -> Result<(), Failure> {
+    let mut transaction = backend.begin().await?;
+    let project = lock(&mut transaction, reference).await?;
+    let resources = match &project {
+        Some(project) => live_resources(&mut transaction, project.id).await?,
+        None => 0,
+    };
+    let snapshot = ProjectSnapshot { now: now(&mut transaction).await?, project, resources };
+    let decided = rule(&snapshot)?;
+    commit::apply(&mut transaction, &decided).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+pub(super) async fn lock(
+    connection: &mut Connection,
+    reference: &str,
+) -> Result<Option<Project>, Failure> {
+    let row =
+        sqlx::query(LIVE).bind(reference).bind(as_id(reference)).fetch_optional(connection).await?;
+    row.map(|row| whole(&row, "id", project)).transpose()
+}
+
+/// Declarations lock the project, so under its lock this count stays true.
+pub(super) async fn live_resources(
+    connection: &mut Connection,
+    project: ProjectId,
+) -> Result<i64, sqlx::Error> {
+    let statement =
+        "SELECT count(*) AS found FROM resources WHERE project_id = $1 AND deleted_at IS NULL";
+    count(connection, statement, project.as_uuid()).await
+}
+
+pub(super) async fn fetch(
+    backend: &Backend,
+    reference: &str,
+    show_deleted: bool,
+) -> Result<Option<Project>, Failure> {
+    let mut connection = backend.reader().await?;
+    let row = sqlx::query(concat!(
+        select!(),
+        "WHERE (name = $1 AND deleted_at IS NULL) OR (id = $2 AND ($3 OR deleted_at IS NULL))"
+    ))
+    .bind(reference)
+    .bind(as_id(reference))
+    .bind(show_deleted)
+    .fetch_optional(&mut *connection)
+    .await?;
+    row.map(|row| whole(&row, "id", project)).transpose()
+}
+
+pub(super) async fn list(
+    backend: &Backend,
+    page: Page<ProjectId>,
+    show_deleted: bool,
+) -> Result<Vec<Project>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found = sqlx::query(concat!(
+        select!(),
+        "WHERE ($1 IS NULL OR id > $1) AND ($2 OR deleted_at IS NULL) ORDER BY id LIMIT $3"
+    ))
+    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(show_deleted)
+    .bind(i64::from(page.limit))
+    .fetch_all(&mut *connection)
+    .await?;
+    Ok(readable(ProjectId::KIND, &found, project))
+}
+
+pub(super) async fn labels(
+    backend: &Backend,
+    projects: &[ProjectId],
+) -> Result<BTreeMap<ProjectId, Labels>, Failure> {
+    let list: IdList = projects.iter().map(|id| id.as_uuid()).collect();
+    let mut connection = backend.reader().await?;
+    let found = sqlx::query(sql!("SELECT id, labels FROM projects WHERE id ", (one_of "$1")))
+        .bind(list)
+        .fetch_all(&mut *connection)
+        .await?;
+    let pairs = found.iter().map(|row| {
+        let id: Uuid = row.try_get("id")?;
+        let labels = whole(row, "id", |row| rows::json::<Labels>(row, "labels"))?;
+        Ok((ProjectId::new(id), labels))
+    });
+    pairs.collect()
+}
+
+fn project(row: &Row) -> Result<Project, Fault> {
+    Ok(Project {
+        id: ProjectId::new(rows::get(row, "id")?),
+        name: Name::from_stored(rows::get(row, "name")?),
+        labels: rows::json(row, "labels")?,
+        revision: Revision(rows::get(row, "revision")?),
+        deletion_id: rows::get::<Option<Uuid>>(row, "deletion_id")?.map(DeletionId::new),
+        deleted_at: rows::time_or_null(row, "deleted_at")?,
+        created_at: rows::time(row, "created_at")?,
+        updated_at: rows::time(row, "updated_at")?,
+    })
+}
+
+pub(super) async fn insert(connection: &mut Connection, project: &Project) -> Result<(), Failure> {
+    let inserted = sqlx::query(
+        "INSERT INTO projects (id, name, labels, created_at, updated_at) \
+         VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
+    )
+    .bind(project.id.as_uuid())
+    .bind(project.name.as_str())
+    .bind(Json(&project.labels))
+    .bind(Micros::from(project.created_at))
+    .bind(Micros::from(project.updated_at))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(inserted, || taken("name", project.name.as_str()))
+}
+
+pub(super) async fn update(connection: &mut Connection, project: &Project) -> Result<(), Failure> {
+    let updated = sqlx::query(sql!(
+        "UPDATE projects SET labels = $3, deletion_id = $4, deleted_at = $5, \
+         revision = revision + 1, updated_at = ",
+        greatest,
+        "(",
+        now,
+        ", updated_at) WHERE id = $1 AND revision = $2"
+    ))
+    .bind(project.id.as_uuid())
+    .bind(project.revision.0)
+    .bind(Json(&project.labels))
+    .bind(project.deletion_id.map(|id| id.as_uuid()))
+    .bind(writes::optional(project.deleted_at))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(updated, || writes::stale(ProjectId::KIND, project.id, project.revision))
+}

@@ -1,0 +1,61 @@
+//! What the files of the catalog share: reading a row that may be corrupt, the
+//! clock, counts.
+
+use slipway_core::Timestamp;
+use slipway_core::error::{ErrorKind, Refusal};
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use super::{Connection, Row};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::micros::Micros;
+
+/// A row as its aggregate; one that cannot be read is named by its id.
+pub(super) fn whole<T>(
+    row: &Row,
+    id_column: &str,
+    read: impl FnOnce(&Row) -> Result<T, Fault>,
+) -> Result<T, Failure> {
+    let id: Uuid = row.try_get(id_column)?;
+    read(row).map_err(|fault| Failure::Corrupt { id, fault })
+}
+
+/// Many rows; those that cannot be read are logged and left out, since one bad
+/// row must not hide the others.
+pub(super) fn readable<T>(
+    kind: &'static str,
+    rows: &[Row],
+    read: impl Fn(&Row) -> Result<T, Fault>,
+) -> Vec<T> {
+    let good = |row: &Row| {
+        read(row)
+            .inspect_err(|fault| {
+                let id = row.try_get::<Uuid, _>("id").unwrap_or_default();
+                tracing::error!(kind, %id, %fault, "a row cannot be read and is left out of a list");
+            })
+            .ok()
+    };
+    rows.iter().filter_map(good).collect()
+}
+
+/// The database's clock, read after the locks were had.
+pub(super) async fn now(connection: &mut Connection) -> Result<Timestamp, sqlx::Error> {
+    let row = sqlx::query(sql!("SELECT ", now, " AS now")).fetch_one(connection).await?;
+    Ok(row.try_get::<Micros, _>("now")?.into())
+}
+
+/// How many rows refer to `$1`.
+pub(super) async fn count(
+    connection: &mut Connection,
+    statement: &'static str,
+    id: Uuid,
+) -> Result<i64, sqlx::Error> {
+    sqlx::query(statement).bind(id).fetch_one(connection).await?.try_get("found")
+}
+
+/// The index said no: somebody took the name after it was seen free.
+pub(super) fn taken(field: &str, name: &str) -> Refusal {
+    Refusal::new(ErrorKind::NameTaken, format!("`{name}` was taken a moment ago; choose another"))
+        .at(field)
+}

@@ -1,0 +1,298 @@
+//! The catalog's part of our own API: projects, clouds, credentials, blueprints,
+//! labels, clusters. Requests refuse unknown fields; a credential has no field
+//! for a value, so a body that brings one is refused and the value with it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// `POST /api/v1/projects`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateProject {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+}
+
+/// `PATCH /api/v1/projects/{project}` and `PATCH /api/v1/resources/{id}`: the
+/// labels as they shall be, all of them.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Relabel {
+    pub labels: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Project {
+    pub id: String,
+    pub name: String,
+    pub labels: BTreeMap<String, String>,
+    pub revision: i64,
+    pub created_at: String,
+    pub updated_at: String,
+    pub deleted_at: Option<String>,
+    pub deletion_id: Option<String>,
+}
+
+/// `POST /api/v1/clouds`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateCloud {
+    pub name: String,
+    /// What blueprints name as their provider kind.
+    pub provider: String,
+    /// How the provider is reached: names with plain values.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub endpoint: Map<String, Value>,
+}
+
+/// `PATCH /api/v1/clouds/{cloud}`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateCloud {
+    pub endpoint: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cloud {
+    pub id: String,
+    pub name: String,
+    pub provider: String,
+    pub endpoint: Map<String, Value>,
+    pub revision: i64,
+    pub created_at: String,
+    pub updated_at: String,
+    pub deleted_at: Option<String>,
+    pub deletion_id: Option<String>,
+}
+
+/// `POST /api/v1/credentials`: where the secret lies. What is not given is
+/// derived from the ids of the cloud and the credential.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateCredential {
+    /// Cloud name or id.
+    pub cloud: String,
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kv_mount: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kv_path: Option<String>,
+}
+
+/// `PATCH /api/v1/credentials/{id}`. What is not given stays.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateCredential {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kv_mount: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kv_path: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Credential {
+    pub id: String,
+    pub cloud_id: String,
+    pub name: String,
+    pub kv_mount: String,
+    pub kv_path: String,
+    pub revision: i64,
+    pub created_at: String,
+    pub updated_at: String,
+    pub deleted_at: Option<String>,
+    pub deletion_id: Option<String>,
+}
+
+/// One line of `GET /api/v1/projects/{project}/credentials`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CredentialAssignment {
+    pub project_id: String,
+    pub assigned_at: String,
+    pub credential: Credential,
+}
+
+/// `POST /api/v1/blueprints`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateBlueprint {
+    pub slug: String,
+    pub display_name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// `local`, `crossplane` or `hetzner`.
+    pub engine: String,
+}
+
+/// `PATCH /api/v1/blueprints/{blueprint}`. What is not given stays.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateBlueprint {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blueprint {
+    pub id: String,
+    pub slug: String,
+    pub display_name: String,
+    pub description: String,
+    pub engine: String,
+    pub revision: i64,
+    pub created_at: String,
+    pub updated_at: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ParameterType {
+    Boolean,
+    Integer,
+    String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parameter {
+    pub name: String,
+    #[serde(rename = "type")]
+    pub kind: ParameterType,
+    #[serde(default)]
+    pub required: bool,
+    /// Only on optional ones, and of that type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<Value>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ParameterSchema {
+    pub parameters: Vec<Parameter>,
+}
+
+/// `POST /api/v1/blueprints/{blueprint}/versions`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishVersion {
+    pub version: String,
+    #[serde(default)]
+    pub xrd: String,
+    #[serde(default)]
+    pub composition: String,
+    #[serde(default)]
+    pub parameter_schema: ParameterSchema,
+    /// `cloud-init-user-data`, `helm-values` or `provider-secret`.
+    pub injection_strategy: String,
+    /// `node` if not given, or `standalone`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh_role: Option<String>,
+    pub provider_kinds: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlueprintVersion {
+    pub id: String,
+    pub blueprint_id: String,
+    pub blueprint: String,
+    pub version: String,
+    pub xrd: String,
+    pub composition: String,
+    pub parameter_schema: ParameterSchema,
+    pub injection_strategy: String,
+    pub mesh_role: String,
+    pub provider_kinds: Vec<String>,
+    pub revision: i64,
+    pub published_at: String,
+    /// From then on nothing new is declared from it.
+    pub retired_at: Option<String>,
+}
+
+/// `POST /api/v1/labels`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DefineLabel {
+    pub key: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// Becomes a tag in the cloud.
+    #[serde(default)]
+    pub propagate: bool,
+}
+
+/// `PATCH /api/v1/labels/{key}`. What is not given stays.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateLabel {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub propagate: Option<bool>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabelDefinition {
+    pub id: String,
+    pub key: String,
+    pub description: String,
+    pub propagate: bool,
+    pub revision: i64,
+    pub created_at: String,
+    pub updated_at: String,
+}
+
+/// A label in effect, and where it was set: `project` or `resource`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EffectiveLabel {
+    pub value: String,
+    pub source: String,
+}
+
+/// `POST /api/v1/clusters`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateCluster {
+    pub name: String,
+    /// `local`, `crossplane` or `hetzner`.
+    pub engine: String,
+    /// A project's namespace is this and the id of the project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace_prefix: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cluster {
+    pub id: String,
+    pub name: String,
+    pub engine: String,
+    /// `null` until somebody serves the cluster.
+    pub substrate_uid: Option<String>,
+    pub namespace_prefix: String,
+    pub revision: i64,
+    pub created_at: String,
+    pub updated_at: String,
+}
+
+/// `PUT /api/v1/projects/{project}/cluster`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AssignCluster {
+    /// Cluster name or id.
+    pub cluster: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterAssignment {
+    pub project_id: String,
+    pub cluster_id: String,
+    pub namespace: String,
+    /// `Pending`, `Provisioning`, `Ready`, `Degraded`, `Terminating` or `Deleted`.
+    pub namespace_phase: String,
+    pub revision: i64,
+    pub created_at: String,
+    pub updated_at: String,
+}
