@@ -2,6 +2,7 @@
 //! their end by following the `next` links.
 
 mod catalog;
+mod look;
 
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use slipway_wire::api::{
 use slipway_wire::leaks::{Leak, LeakLook, LeakReason};
 use slipway_wire::problem::Problem;
 
+pub use self::look::{KeyLook, ServerLook, look_at_server};
 use crate::error::Error;
 
 /// Handlers answer within a transaction; what takes longer than this is stuck.

@@ -20,6 +20,8 @@ pub enum Exit {
     TimedOut,
     /// `--wait` saw the resource end in Failed.
     EndedInFailed,
+    /// `doctor` found a problem.
+    Unwell,
 }
 
 /// For `--help`.
@@ -32,7 +34,8 @@ Exit codes:
   4  not authenticated, or not allowed
   5  not found
   6  --wait gave up; the server goes on
-  7  the resource ended in Failed";
+  7  the resource ended in Failed
+  8  `slipway doctor` found a problem";
 
 impl Exit {
     pub const fn code(self) -> u8 {
@@ -45,6 +48,7 @@ impl Exit {
             Self::NotFound => 5,
             Self::TimedOut => 6,
             Self::EndedInFailed => 7,
+            Self::Unwell => 8,
         }
     }
 }
@@ -70,6 +74,7 @@ mod tests {
             Exit::NotFound,
             Exit::TimedOut,
             Exit::EndedInFailed,
+            Exit::Unwell,
         ];
         let documented: Vec<_> = EXIT_CODES.lines().skip(1).map(|line| &line[..5]).collect();
         let expected: Vec<_> = all.iter().map(|exit| format!("  {}  ", exit.code())).collect();

@@ -13,6 +13,7 @@ mod exit;
 mod terminal;
 
 mod client;
+mod present;
 mod render;
 mod sse;
 mod wait;
@@ -21,7 +22,10 @@ mod commands;
 mod demo;
 
 pub use arguments::{ClientOptions, Command, Output};
+pub use client::{KeyLook, ServerLook, look_at_server};
 pub use commands::{run, run_on};
 pub use error::Error;
 pub use exit::{EXIT_CODES, Exit};
+pub use present::{agree, present, say};
+pub use render::{facts, rows};
 pub use terminal::{Terminal, Traits};

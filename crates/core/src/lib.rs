@@ -13,6 +13,7 @@
 
 mod closed_set;
 pub mod ids;
+pub mod nearest;
 pub mod secret;
 pub mod text;
 pub mod time;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use slipway_agent::node::NodeOptions;
 
-use crate::config::Layer;
+use crate::config::{Layer, Place};
 
 /// Declare infrastructure and watch it come up; delete it and watch it leave
 /// in order.
@@ -27,11 +27,110 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Start the control plane on this machine.
+    #[command(after_help = "\
+Examples:
+  slipway up
+  slipway up --data-dir ./data --listen 127.0.0.1:7800
+  SLIPWAY_DATABASE_URL=postgres://user:password@host/slipway slipway up")]
     Up(Box<Layer>),
+    /// The settings of the control plane: show, check.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Look at database, disk, clock, keys and server, and say what to do.
+    ///
+    /// Needs no server and changes nothing. Takes the settings of `slipway up`,
+    /// so that it looks at what that would use.
+    #[command(after_help = "\
+Exit codes: 0 if nothing is a problem (there may be warnings), 8 otherwise.
+
+Examples:
+  slipway doctor
+  slipway doctor --data-dir ./data -o json")]
+    Doctor(Box<Layer>),
+    /// Write the whole installation to one file, while it runs. SQLite only.
+    ///
+    /// The file holds the database and the signing key: keep it as a secret. It
+    /// does not hold the substrate root, which outlives a restore on purpose.
+    #[command(after_help = "\
+Examples:
+  slipway backup /backups/slipway.backup
+  slipway backup --force latest.backup")]
+    Backup(BackupArguments),
+    /// Put a backup in place of the database. Nothing is done to what it
+    /// manages until `slipway resume`.
+    ///
+    /// Refused while a control plane runs on the data directory. What was there
+    /// is kept aside.
+    #[command(after_help = "\
+Examples:
+  slipway restore /backups/slipway.backup
+  slipway restore --data-dir ./data --yes latest.backup")]
+    Restore(RestoreArguments),
+    /// Write completions for a shell to the output.
+    #[command(after_help = "\
+Examples:
+  slipway completions bash > ~/.local/share/bash-completion/completions/slipway
+  slipway completions zsh > ~/.zfunc/_slipway
+  slipway completions fish > ~/.config/fish/completions/slipway.fish")]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write a manual page for every command into a folder.
+    #[command(after_help = "\
+Examples:
+  slipway man ~/.local/share/man/man1")]
+    Man {
+        /// The folder; made if it is not there.
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
+    /// Write docs/cli.md to the output.
+    #[command(hide = true)]
+    Reference,
     /// Run an agent; started by an engine, seldom by a person.
     Agent(Agent),
     #[command(flatten)]
     Client(slipway_cli::Command),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Show every setting as it is in force, and who said so; secrets masked.
+    #[command(after_help = "\
+Examples:
+  slipway config show
+  slipway config show --config slipway.toml -o yaml")]
+    Show(Box<Layer>),
+    /// Check the settings, and name variables that nothing reads.
+    #[command(after_help = "\
+Examples:
+  slipway config check --config slipway.toml")]
+    Check(Box<Layer>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BackupArguments {
+    /// The file to write.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Replace the file if it is there.
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) place: Place,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArguments {
+    /// The file to read, made by `slipway backup`.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Do not ask.
+    #[arg(long)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) place: Place,
 }
 
 #[derive(Debug, Args)]

@@ -2,8 +2,15 @@
 //! checked at boot with the key named. One struct, [`Layer`], is both the
 //! flags and the file, so that the two cannot drift apart.
 
+mod file;
+pub(crate) mod keys;
+mod parse;
+mod show;
+#[cfg(test)]
+mod tests;
+
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -11,8 +18,11 @@ use serde::Deserialize;
 use slipway_controller::retention::Retention;
 use slipway_core::blocker::Deadlines;
 use slipway_core::secret::Secret;
-use slipway_core::text::Handle;
 use slipway_core::token::TokenLifetimes;
+
+use self::file::{read, secret, secret_in_file};
+use self::parse::{absolute, at_least_one, checked_url, days, default_data_dir, duration, name};
+pub(crate) use self::show::{Setting, settings};
 
 /// One source of settings; what it does not say is `None`.
 #[derive(Debug, Clone, Default, Args, Deserialize)]
@@ -183,6 +193,28 @@ pub(crate) struct InvalidConfig {
 impl InvalidConfig {
     fn new(key: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { key: key.into(), problem: problem.into() }
+    }
+}
+
+/// Where an installation is: for commands that work on it and start nothing.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Place {
+    /// The TOML file that the control plane is started with.
+    #[arg(long, value_name = "FILE", env = "SLIPWAY_CONFIG")]
+    config: Option<PathBuf>,
+    /// Where state is kept [default: the user's data folder].
+    #[arg(long, value_name = "DIR", env = "SLIPWAY_DATA_DIR")]
+    data_dir: Option<PathBuf>,
+    /// postgres://… or sqlite:PATH [default: SQLite in the data directory].
+    #[arg(long, value_name = "URL", env = "SLIPWAY_DATABASE_URL", hide_env_values = true)]
+    #[arg(value_parser = secret)]
+    database_url: Option<Secret>,
+}
+
+impl From<Place> for Layer {
+    fn from(place: Place) -> Self {
+        let Place { config, data_dir, database_url } = place;
+        Self { config, data_dir, database_url, ..Self::default() }
     }
 }
 
@@ -404,205 +436,21 @@ impl Layer {
 }
 
 /// The names that the broker documents use for three of the settings.
+const ALIASES: [(&str, &str); 3] = [
+    ("database_url", "PLEXSPHERE_DSN"),
+    ("reconcile_interval", "PLEXSPHERE_PROVISIONING_BROKER_RECONCILE_INTERVAL"),
+    ("token_ttl", "PLEXSPHERE_PROVISIONING_BROKER_TOKEN_TTL"),
+];
+
 fn aliases(environment: Environment<'_>) -> Layer {
-    let given = |name: &str| environment(name).filter(|value| !value.is_empty());
+    let given = |key: &str| {
+        let alias = ALIASES.iter().find(|(of, _)| *of == key).map(|(_, name)| *name);
+        alias.and_then(environment).filter(|value| !value.is_empty())
+    };
     Layer {
-        database_url: given("PLEXSPHERE_DSN").map(Secret::new),
-        reconcile_interval: given("PLEXSPHERE_PROVISIONING_BROKER_RECONCILE_INTERVAL"),
-        token_ttl: given("PLEXSPHERE_PROVISIONING_BROKER_TOKEN_TTL"),
+        database_url: given("database_url").map(Secret::new),
+        reconcile_interval: given("reconcile_interval"),
+        token_ttl: given("token_ttl"),
         ..Layer::default()
-    }
-}
-
-/// A URL may carry a password, so it is kept out of every `Debug`.
-fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
-    Ok(Secret::new(text))
-}
-
-fn secret_in_file<'de, D: serde::Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Secret>, D::Error> {
-    Ok(Option::<String>::deserialize(deserializer)?.map(Secret::new))
-}
-
-fn read(path: &Path) -> Result<Layer, InvalidConfig> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| InvalidConfig::new("config", format!("{shown}: {error}")))?;
-    toml::from_str(&text).map_err(|error| {
-        // Its place and not its text: the line may hold a password.
-        let offset = error.span().map_or(0, |span| span.start.min(text.len()));
-        let line = text.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count() + 1;
-        InvalidConfig::new("config", format!("{shown}, line {line}: {}", error.message()))
-    })
-}
-
-fn default_data_dir(environment: Environment<'_>) -> Result<PathBuf, InvalidConfig> {
-    let folder =
-        |name: &str| environment(name).filter(|value| value.starts_with('/')).map(PathBuf::from);
-    folder("XDG_DATA_HOME")
-        .or_else(|| folder("HOME").map(|home| home.join(".local/share")))
-        .map(|base| base.join("slipway"))
-        .ok_or_else(|| {
-            InvalidConfig::new(
-                "data_dir",
-                "must be given, since neither XDG_DATA_HOME nor HOME is set",
-            )
-        })
-}
-
-fn absolute(key: &str, path: &Path) -> Result<PathBuf, InvalidConfig> {
-    std::path::absolute(path).map_err(|error| InvalidConfig::new(key, error.to_string()))
-}
-
-fn name(key: &str, given: Option<String>, default: &str) -> Result<String, InvalidConfig> {
-    let name = given.unwrap_or_else(|| default.to_owned());
-    Handle::parse(&name).map_err(|error| InvalidConfig::new(key, error.problem))?;
-    Ok(name)
-}
-
-fn at_least_one(key: &str, value: Option<u32>, default: u32) -> Result<u32, InvalidConfig> {
-    match value {
-        Some(0) => Err(InvalidConfig::new(key, "must be at least 1")),
-        other => Ok(other.unwrap_or(default)),
-    }
-}
-
-fn checked_url(url: &str) -> Result<String, InvalidConfig> {
-    let host = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
-    match host {
-        Some(host) if !host.is_empty() && !host.starts_with('/') => {
-            Ok(url.trim_end_matches('/').to_owned())
-        }
-        _ => Err(InvalidConfig::new(
-            "public_url",
-            "must start with http:// or https:// and name a host",
-        )),
-    }
-}
-
-/// Reads `30s`, `200ms`, `1h 30m`. Zero and less is refused: every one of
-/// these settings is a pause or a limit.
-fn duration(key: &str, text: Option<String>, default: Duration) -> Result<Duration, InvalidConfig> {
-    let Some(text) = text else { return Ok(default) };
-    let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|d| Duration::try_from(d).ok());
-    // A year is more than any of these can mean, and far from what overflows.
-    let sensible = Duration::from_millis(1)..=Duration::from_secs(366 * 86_400);
-    parsed.filter(|duration| sensible.contains(duration)).ok_or_else(|| {
-        InvalidConfig::new(
-            key,
-            format!(
-                "is `{text}`, which is not a time between 1ms and a year such as 30s, 5m or 1h"
-            ),
-        )
-    })
-}
-
-/// Reads `30d` beside what [`duration`] reads; ten years at the longest.
-fn days(key: &str, text: Option<String>, default: u32) -> Result<Duration, InvalidConfig> {
-    const DAY: Duration = Duration::from_secs(86_400);
-    let Some(text) = text else { return Ok(DAY * default) };
-    match text.strip_suffix('d').map(str::parse::<u32>) {
-        Some(Ok(days @ 1..=3_660)) => Ok(DAY * days),
-        Some(_) => Err(InvalidConfig::new(
-            key,
-            format!("is `{text}`, which is not a number of days from 1d to 3660d"),
-        )),
-        None => duration(key, Some(text), Duration::ZERO),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn resolve(layer: Layer) -> Result<Config, InvalidConfig> {
-        layer.resolve(&|name| (name == "HOME").then(|| "/somewhere".to_owned()))
-    }
-
-    #[test]
-    fn the_defaults_are_the_documented_ones() {
-        let config = resolve(Layer::default()).unwrap();
-        assert_eq!(config.listen.to_string(), "127.0.0.1:7700");
-        assert_eq!(config.data_dir, Path::new("/somewhere/.local/share/slipway"));
-        assert_eq!(
-            config.database_url.expose(),
-            "sqlite:/somewhere/.local/share/slipway/slipway.db"
-        );
-        assert_eq!(config.reconcile_interval, Duration::from_secs(30));
-        assert_eq!(config.lease, Duration::from_secs(30));
-        assert_eq!(config.token_lifetimes, TokenLifetimes::default());
-        assert_eq!(config.deadlines, Deadlines::default());
-        let days = |days: u64| Duration::from_secs(days * 86_400);
-        let kept = Retention { events: days(30), history: days(365), audit: days(365) };
-        assert_eq!((config.retention, config.event_log), (kept, None));
-    }
-
-    #[test]
-    fn each_wrong_setting_is_named() {
-        let some = |text: &str| Some(text.to_owned());
-        let table = [
-            ("listen", Layer { listen: some("nowhere"), ..Layer::default() }),
-            ("reconcile_interval", Layer { reconcile_interval: some("0s"), ..Layer::default() }),
-            ("reconcile_interval", Layer { reconcile_interval: some("-5s"), ..Layer::default() }),
-            ("reconcile_interval", Layer { reconcile_interval: some("soon"), ..Layer::default() }),
-            ("lease", Layer { lease: some("2s"), ..Layer::default() }),
-            ("token_ttl", Layer { token_ttl: some("1m"), ..Layer::default() }),
-            ("token_ttl", Layer { token_ttl: some("25h"), ..Layer::default() }),
-            ("token_env", Layer { token_env: some("Live!"), ..Layer::default() }),
-            ("public_url", Layer { public_url: some("ftp://x"), ..Layer::default() }),
-            ("namespace_prefix", Layer { namespace_prefix: some("A"), ..Layer::default() }),
-            ("database_connections", Layer { database_connections: Some(0), ..Layer::default() }),
-            ("local_cluster", Layer { local_cluster: some("Not A Name"), ..Layer::default() }),
-            ("event_retention", Layer { event_retention: some("0d"), ..Layer::default() }),
-            ("audit_retention", Layer { audit_retention: some("long"), ..Layer::default() }),
-            ("history_retention", Layer { history_retention: some("9999d"), ..Layer::default() }),
-            ("stop_grace", Layer { stop_grace: some("x"), ..Layer::default() }),
-        ];
-        for (key, layer) in table {
-            assert_eq!(resolve(layer).unwrap_err().key, key);
-        }
-    }
-
-    #[test]
-    fn flags_win_over_the_file_and_the_file_over_the_documents_names() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("slipway.toml");
-        std::fs::write(&file, "token_ttl = \"2h\"\nreconcile_interval = \"10s\"\n").unwrap();
-        let flags = Layer {
-            config: Some(file),
-            reconcile_interval: Some("5s".to_owned()),
-            ..Layer::default()
-        };
-        let environment = |name: &str| match name {
-            "HOME" => Some("/somewhere".to_owned()),
-            "PLEXSPHERE_PROVISIONING_BROKER_TOKEN_TTL" => Some("3h".to_owned()),
-            "PLEXSPHERE_DSN" => Some("postgres://db/slipway".to_owned()),
-            _ => None,
-        };
-        let config = flags.resolve(&environment).unwrap();
-        assert_eq!(config.reconcile_interval, Duration::from_secs(5));
-        assert_eq!(config.token_lifetimes.ttl, Duration::from_secs(7_200));
-        assert_eq!(config.database_url.expose(), "postgres://db/slipway");
-    }
-
-    #[test]
-    fn a_fault_in_the_file_shows_its_line_and_not_its_text() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("slipway.toml");
-        let text = "token_ttl = \"2h\"\ndatabase_url = \"postgres://me:hunter2@db/slipway\n";
-        std::fs::write(&file, text).unwrap();
-        let error = resolve(Layer { config: Some(file), ..Layer::default() }).unwrap_err();
-        let shown = error.to_string();
-        assert!(shown.contains("line 2") && !shown.contains("hunter2"), "{shown}");
-    }
-
-    #[test]
-    fn a_typo_in_the_file_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("slipway.toml");
-        std::fs::write(&file, "tokenttl = \"2h\"\n").unwrap();
-        let error = resolve(Layer { config: Some(file), ..Layer::default() }).unwrap_err();
-        assert!(error.to_string().contains("tokenttl"), "{error}");
     }
 }

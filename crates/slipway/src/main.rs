@@ -5,28 +5,33 @@
 mod adapters;
 mod arguments;
 mod config;
+mod doctor;
 mod event_log;
+mod local;
+mod manual;
 mod up;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use crate::arguments::{Arguments, Command};
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let matches = Arguments::command().get_matches();
+    let arguments = match Arguments::from_arg_matches(&matches) {
+        Ok(arguments) => arguments,
+        Err(error) => error.exit(),
+    };
     let runtime = match &arguments.command {
         // A node agent idles for months beside the work of its machine.
         Command::Agent(_) => tokio::runtime::Builder::new_current_thread().enable_all().build(),
-        Command::Up(_) | Command::Client(_) => {
-            tokio::runtime::Builder::new_multi_thread().enable_all().build()
-        }
+        _ => tokio::runtime::Builder::new_multi_thread().enable_all().build(),
     };
     match runtime {
         Ok(runtime) => {
-            let code = runtime.block_on(run(arguments));
+            let code = runtime.block_on(run(arguments, &matches));
             // File work that hangs must not keep the process.
             runtime.shutdown_timeout(Duration::from_secs(1));
             code
@@ -35,20 +40,36 @@ fn main() -> ExitCode {
     }
 }
 
-async fn run(arguments: Arguments) -> ExitCode {
-    match arguments.command {
+async fn run(arguments: Arguments, matches: &ArgMatches) -> ExitCode {
+    let output = arguments.client.output;
+    let outcome = match arguments.command {
         Command::Up(layer) => match up::up(layer).await {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => report(error.code(), &error.to_string()),
+            Ok(()) => return ExitCode::SUCCESS,
+            Err(error) => return report(error.code(), &error.to_string()),
         },
         Command::Agent(agent) => {
             adapters::log_to_stderr(config::LogFormat::Text);
             match slipway_agent::node::run(agent.into()).await {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) => report("agent_failed", &error.to_string()),
+                Ok(()) => return ExitCode::SUCCESS,
+                Err(error) => return report("agent_failed", &error.to_string()),
             }
         }
-        Command::Client(command) => slipway_cli::run(command, arguments.client).await,
+        Command::Client(command) => return slipway_cli::run(command, arguments.client).await,
+        Command::Config(command) => local::settings::run(command, matches, output),
+        Command::Doctor(layer) => doctor::run(*layer, &arguments.client).await,
+        Command::Backup(arguments) => local::backup::run(arguments, output).await,
+        Command::Restore(arguments) => local::restore::run(arguments, output).await,
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { folder } => manual::pages(&folder),
+        Command::Reference => manual::reference(),
+    };
+    match outcome {
+        Ok(exit) => exit.into(),
+        Err(local::Error::Client(error)) => {
+            slipway_cli::say(&error.render());
+            error.exit().into()
+        }
+        Err(error) => report(error.code(), &error.to_string()),
     }
 }
 

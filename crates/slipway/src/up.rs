@@ -107,6 +107,9 @@ impl Error {
 pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     let config = layer.resolve(&|name| std::env::var(name).ok())?;
     adapters::log_to_stderr(config.log_format);
+    for warning in crate::local::settings::warnings() {
+        tracing::warn!("{warning}");
+    }
     // From the first moment on: a signal must never find nobody listening.
     let mut signals = stop::Signals::listen(config.stop_with_stdin)?;
 

@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, flock};
 
 /// Held for as long as the store is open.
 #[derive(Debug)]
-pub(crate) struct DirectoryLock {
+pub struct DirectoryLock {
     _file: File,
 }
 
@@ -36,7 +36,7 @@ pub enum DirectoryError {
 impl DirectoryLock {
     /// Creates the directory (for this user alone) if need be and locks it.
     /// Does not wait: whoever holds it will hold it for long.
-    pub(crate) fn acquire(directory: &Path) -> Result<Self, DirectoryError> {
+    pub fn acquire(directory: &Path) -> Result<Self, DirectoryError> {
         let unusable =
             |source| DirectoryError::Unusable { directory: directory.to_path_buf(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(unusable)?;
@@ -55,6 +55,22 @@ impl DirectoryLock {
             Err(errno) => Err(unusable(errno.into())),
         }
     }
+
+    /// Whether some process holds the directory now; makes nothing. To look is
+    /// to hold it for a moment, in shared mode, so that two who look do not see
+    /// each other; a control plane that starts in that very moment is refused.
+    pub fn is_held(directory: &Path) -> io::Result<bool> {
+        let file = match File::open(directory.join("slipway.lock")) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        match flock(&file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => Ok(false),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
+            Err(errno) => Err(errno.into()),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -65,7 +81,9 @@ mod tests {
     fn a_directory_is_held_once_and_free_after_it_was_dropped() {
         let parent = tempfile::tempdir().unwrap();
         let directory = parent.path().join("data");
+        assert!(!DirectoryLock::is_held(&directory).unwrap() && !directory.exists());
         let held = DirectoryLock::acquire(&directory).unwrap();
+        assert!(DirectoryLock::is_held(&directory).unwrap());
         let refused = DirectoryLock::acquire(&directory).unwrap_err();
         assert!(refused.to_string().contains(&directory.display().to_string()), "{refused}");
         assert!(matches!(refused, DirectoryError::DataDirectoryInUse { .. }));

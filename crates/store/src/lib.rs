@@ -8,7 +8,9 @@
 
 #![expect(clippy::duplicate_mod, reason = "shared/ is compiled once for each database, on purpose")]
 
+mod backup;
 mod config;
+mod inspect;
 mod open;
 
 mod directory;
@@ -28,7 +30,11 @@ mod sqlite;
 #[cfg(test)]
 mod migration_tests;
 
+pub use backup::{
+    BackupError, Beside, Manifest, backup, backup_check, database_file, fold, restore_prepare,
+};
 pub use config::{OpenError, StoreConfig};
-pub use directory::DirectoryError;
+pub use directory::{DirectoryError, DirectoryLock};
+pub use inspect::{Inspection, Location, Schema, Setting, inspect, locate};
 pub use migration::MigrationError;
 pub use open::{migrate_down_to, open};

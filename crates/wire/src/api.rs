@@ -329,6 +329,9 @@ pub struct Resume {
     pub reason: String,
 }
 
+/// The header with the version of the replica that answered.
+pub const VERSION: &str = "slipway-version";
+
 /// Header of the plan: how many resources were not looked at yet, so that the
 /// plan may still grow.
 pub const PLAN_OPEN: &str = "slipway-plan-open";

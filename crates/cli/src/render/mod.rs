@@ -10,6 +10,8 @@ mod leaks;
 mod lists;
 mod table;
 
+pub use table::{facts, rows};
+
 pub(crate) use catalog::*;
 pub(crate) use control::{control, plan};
 pub(crate) use details::{deletion, node, resource};

@@ -9,7 +9,7 @@ use crate::terminal::clean;
 const WIDTH_FOR_WHOLE_IDS: u16 = 80;
 
 /// Rows under headings. Says so if there are none.
-pub(super) fn rows(headings: &[&str], rows: Vec<Vec<String>>, width: Option<u16>) -> String {
+pub fn rows(headings: &[&str], rows: Vec<Vec<String>>, width: Option<u16>) -> String {
     if rows.is_empty() {
         return "none".to_owned();
     }
@@ -29,7 +29,7 @@ pub(super) fn rows(headings: &[&str], rows: Vec<Vec<String>>, width: Option<u16>
 }
 
 /// Names beside values; what has no value is left out.
-pub(super) fn facts(facts: Vec<(&str, Option<String>)>, width: Option<u16>) -> String {
+pub fn facts(facts: Vec<(&str, Option<String>)>, width: Option<u16>) -> String {
     let mut table = empty(width);
     for (name, value) in facts {
         if let Some(value) = value.filter(|value| !value.is_empty()) {

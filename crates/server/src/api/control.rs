@@ -13,7 +13,7 @@ use slipway_app::usecases::control;
 use slipway_core::Refusal;
 use slipway_core::ids::ProvisionedResourceId;
 use slipway_core::rules::control::FREEZE_DEFAULT;
-use slipway_wire::api::{Control, PLAN_OPEN, PutFreeze, Resume};
+use slipway_wire::api::{Control, PLAN_OPEN, PutFreeze, Resume, VERSION};
 
 use super::convert;
 use super::list::{cursor_after, page};
@@ -26,9 +26,12 @@ pub(super) async fn get(
     State(state): State<ServerState>,
     Authenticated(caller): Authenticated,
     parameters: Parameters,
-) -> Result<Json<Control>, Rejection> {
+) -> Result<Response, Rejection> {
     parameters.finish()?;
-    show(&state, &caller).await
+    let shown = show(&state, &caller).await?;
+    // Only to whoever has a key: it is nobody else's business.
+    let version = [(HeaderName::from_static(VERSION), env!("CARGO_PKG_VERSION"))];
+    Ok((version, shown).into_response())
 }
 
 pub(super) async fn freeze(

@@ -178,7 +178,7 @@ fn failed(
 const TOO_MANY_CONNECTIONS: &str = "53300";
 
 /// Who was asked, never with what password.
-fn describe(options: &PgConnectOptions) -> String {
+pub(crate) fn describe(options: &PgConnectOptions) -> String {
     format!(
         "{}@{}:{}/{}",
         options.get_username(),

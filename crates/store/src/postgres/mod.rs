@@ -6,6 +6,7 @@
 mod dialect;
 pub(crate) mod connect;
 mod given;
+mod inspect;
 mod kept;
 mod pools;
 mod record;
@@ -76,6 +77,8 @@ mod renewal;
 mod retention;
 #[path = "../shared/rows.rs"]
 mod rows;
+#[path = "../shared/schema.rs"]
+mod schema;
 #[path = "../shared/seed.rs"]
 mod seed;
 #[path = "../shared/set_writes.rs"]
@@ -92,6 +95,7 @@ mod transaction;
 mod writes;
 
 pub(crate) use connect::{Backend, SCHEMA_MIGRATIONS, begin_migration, scripts};
+pub(crate) use inspect::{HAS_SCHEMA, inspect};
 
 pub(crate) type Db = sqlx::Postgres;
 pub(crate) type Connection = sqlx::PgConnection;

@@ -128,14 +128,23 @@ fn control(row: &Row, installation: Uuid) -> Result<Control, Fault> {
 
 async fn decide(backend: &Backend, rule: &mut ControlRule<'_>) -> Result<(), Failure> {
     let mut transaction = backend.begin().await?;
-    let before = fetch(&mut transaction, Lock::Yes).await?;
-    let Some(decided) = rule(&before)? else {
+    if decide_in_txn(&mut transaction, rule).await? {
+        transaction.commit().await?;
+    } else {
         transaction.rollback().await?;
-        return Ok(());
-    };
-    write(&mut transaction, &decided).await?;
-    transaction.commit().await?;
+    }
     Ok(())
+}
+
+/// Answers whether the rule changed anything.
+pub(super) async fn decide_in_txn(
+    connection: &mut Connection,
+    rule: &mut ControlRule<'_>,
+) -> Result<bool, Failure> {
+    let before = fetch(connection, Lock::Yes).await?;
+    let Some(decided) = rule(&before)? else { return Ok(false) };
+    write(connection, &decided).await?;
+    Ok(true)
 }
 
 async fn write(connection: &mut Connection, decided: &ControlCommit) -> Result<(), Failure> {

@@ -10,8 +10,8 @@ use sqlx::Row as _;
 use super::{Connection, begin_migration, scripts};
 use crate::migration::{MIGRATIONS, Migration, MigrationError, latest_version};
 
-struct Applied {
-    version: i64,
+pub(super) struct Applied {
+    pub(super) version: i64,
     name: String,
     checksum: String,
     min_reader: i64,
@@ -68,7 +68,7 @@ pub(crate) async fn migrate_down_to(
 /// Refuses a database that this binary must not touch. Migrations that it does
 /// not know are fine as long as they leave it able to read: that is what a
 /// rolling upgrade looks like from the older side.
-fn check(applied: &[Applied]) -> Result<(), MigrationError> {
+pub(super) fn check(applied: &[Applied]) -> Result<(), MigrationError> {
     let supported = latest_version();
     let needed = applied.iter().map(|applied| applied.min_reader).max().unwrap_or(0);
     if needed > supported {
@@ -89,7 +89,7 @@ fn check(applied: &[Applied]) -> Result<(), MigrationError> {
     Ok(())
 }
 
-async fn applied(connection: &mut Connection) -> Result<Vec<Applied>, sqlx::Error> {
+pub(super) async fn applied(connection: &mut Connection) -> Result<Vec<Applied>, sqlx::Error> {
     let rows = sqlx::query(
         "SELECT version, name, checksum, min_reader FROM schema_migrations ORDER BY version",
     )

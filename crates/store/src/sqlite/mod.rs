@@ -4,8 +4,10 @@
 
 #[macro_use]
 mod dialect;
+pub(crate) mod backup;
 pub(crate) mod connect;
 mod given;
+mod inspect;
 mod record;
 
 #[path = "../shared/batch.rs"]
@@ -74,6 +76,8 @@ mod renewal;
 mod retention;
 #[path = "../shared/rows.rs"]
 mod rows;
+#[path = "../shared/schema.rs"]
+mod schema;
 #[path = "../shared/seed.rs"]
 mod seed;
 #[path = "../shared/set_writes.rs"]
@@ -90,6 +94,7 @@ mod transaction;
 mod writes;
 
 pub(crate) use connect::{Backend, SCHEMA_MIGRATIONS, begin_migration, scripts};
+pub(crate) use inspect::{HAS_SCHEMA, inspect};
 
 pub(crate) type Db = sqlx::Sqlite;
 pub(crate) type Connection = sqlx::SqliteConnection;

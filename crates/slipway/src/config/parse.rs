@@ -1,0 +1,99 @@
+//! Single settings, from text to what they mean. Each refusal names its key.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use slipway_core::text::Handle;
+
+use super::{Environment, InvalidConfig};
+
+pub(super) fn default_data_dir(environment: Environment<'_>) -> Result<PathBuf, InvalidConfig> {
+    let folder =
+        |name: &str| environment(name).filter(|value| value.starts_with('/')).map(PathBuf::from);
+    folder("XDG_DATA_HOME")
+        .or_else(|| folder("HOME").map(|home| home.join(".local/share")))
+        .map(|base| base.join("slipway"))
+        .ok_or_else(|| {
+            InvalidConfig::new(
+                "data_dir",
+                "must be given, since neither XDG_DATA_HOME nor HOME is set",
+            )
+        })
+}
+
+pub(super) fn absolute(key: &str, path: &Path) -> Result<PathBuf, InvalidConfig> {
+    std::path::absolute(path).map_err(|error| InvalidConfig::new(key, error.to_string()))
+}
+
+pub(super) fn name(
+    key: &str,
+    given: Option<String>,
+    default: &str,
+) -> Result<String, InvalidConfig> {
+    let name = given.unwrap_or_else(|| default.to_owned());
+    Handle::parse(&name).map_err(|error| InvalidConfig::new(key, error.problem))?;
+    Ok(name)
+}
+
+pub(super) fn at_least_one(
+    key: &str,
+    value: Option<u32>,
+    default: u32,
+) -> Result<u32, InvalidConfig> {
+    match value {
+        Some(0) => Err(InvalidConfig::new(key, "must be at least 1")),
+        other => Ok(other.unwrap_or(default)),
+    }
+}
+
+pub(super) fn checked_url(url: &str) -> Result<String, InvalidConfig> {
+    let host = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+    match host {
+        Some(host) if !host.is_empty() && !host.starts_with('/') => {
+            Ok(url.trim_end_matches('/').to_owned())
+        }
+        _ => Err(InvalidConfig::new(
+            "public_url",
+            "must start with http:// or https:// and name a host",
+        )),
+    }
+}
+
+/// Reads `30s`, `200ms`, `1h 30m`. Zero and less is refused: every one of
+/// these settings is a pause or a limit.
+pub(super) fn duration(
+    key: &str,
+    text: Option<String>,
+    default: Duration,
+) -> Result<Duration, InvalidConfig> {
+    let Some(text) = text else { return Ok(default) };
+    let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|d| Duration::try_from(d).ok());
+    // A year is more than any of these can mean, and far from what overflows.
+    let sensible = Duration::from_millis(1)..=Duration::from_secs(366 * 86_400);
+    parsed.filter(|duration| sensible.contains(duration)).ok_or_else(|| {
+        InvalidConfig::new(
+            key,
+            format!(
+                "is `{text}`, which is not a time between 1ms and a year such as 30s, 5m or 1h"
+            ),
+        )
+    })
+}
+
+/// Reads `30d` beside what [`duration`] reads; ten years at the longest.
+pub(super) fn days(
+    key: &str,
+    text: Option<String>,
+    default: u32,
+) -> Result<Duration, InvalidConfig> {
+    const DAY: Duration = Duration::from_secs(86_400);
+    let Some(text) = text else { return Ok(DAY * default) };
+    match text.strip_suffix('d').map(str::parse::<u32>) {
+        Some(Ok(days @ 1..=3_660)) => Ok(DAY * days),
+        Some(_) => Err(InvalidConfig::new(
+            key,
+            format!("is `{text}`, which is not a number of days from 1d to 3660d"),
+        )),
+        None => duration(key, Some(text), Duration::ZERO),
+    }
+}

@@ -1,0 +1,212 @@
+//! Space, permissions and kind of the places that this machine keeps things in.
+
+use std::io::ErrorKind;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use rustix::fs::Access;
+use slipway_store::{DirectoryLock, Location, StoreConfig};
+
+use super::finding::{Area, Finding};
+use crate::config::Config;
+
+const MIB: u64 = 1 << 20;
+/// A full disk stops every decision. A busy control plane writes a few hundred
+/// MiB of log before SQLite folds it, so less than this is a matter of hours...
+const SCARCE: u64 = 1024 * MIB;
+/// ... and less than this of minutes.
+const NEARLY_FULL: u64 = 100 * MIB;
+
+/// File systems on which locks or what is written do not last.
+const NETWORK: [(u64, &str); 4] =
+    [(0x6969, "NFS"), (0xff53_4d42, "CIFS"), (0xfe53_4d42, "SMB2"), (0x0102_1997, "9p")];
+const IN_MEMORY: u64 = 0x0102_1994;
+
+/// What only its owner may read, in the data directory.
+const SECRET_FILES: [&str; 4] = ["signing.pk8", "slipway.db", "slipway.db-wal", "worker"];
+
+pub(super) fn look(config: &Config) -> Vec<Finding> {
+    let mut area = Area::new("disk");
+    data_directory(&mut area, &config.data_dir);
+    space(&mut area, &config.data_dir);
+    secrets(&mut area, &config.data_dir);
+    signing_key(&mut area, &config.data_dir);
+    substrate_root(&mut area, &config.substrate_root);
+    if config.data_dir.join("slipway.restoring").exists() {
+        area.warning(
+            "restore",
+            "a restore was interrupted",
+            "run `slipway restore` again; what was there is kept in before-restore-*",
+        );
+    }
+    area.into_findings()
+}
+
+/// Whether a control plane runs on the directory of the SQLite file.
+pub(super) fn is_held(config: &Config) -> bool {
+    let store = StoreConfig::new(config.database_url.expose());
+    let folder = match slipway_store::locate(&store) {
+        Ok(Location::Sqlite(path)) => path.parent().map(Path::to_path_buf),
+        _ => None,
+    };
+    // What cannot be looked at is reported where the folder is.
+    folder.is_some_and(|folder| DirectoryLock::is_held(&folder).unwrap_or(false))
+}
+
+fn data_directory(area: &mut Area, directory: &Path) {
+    let shown = directory.display();
+    match std::fs::metadata(directory) {
+        Err(error) if error.kind() == ErrorKind::NotFound => match existing_ancestor(directory) {
+            Some(parent) if may_write(parent) => {
+                area.ok("data_directory", format!("{shown} is not there yet; it can be made"));
+            }
+            _ => area.problem(
+                "data_directory",
+                format!("{shown} is not there and cannot be made"),
+                "choose another with --data-dir, or let this user write the folder above it",
+            ),
+        },
+        Err(error) => area.problem(
+            "data_directory",
+            format!("{shown}: {error}"),
+            "let this user enter the folders above it",
+        ),
+        Ok(metadata) if !metadata.is_dir() => {
+            area.problem("data_directory", format!("{shown} is no folder"), "choose another");
+        }
+        Ok(_) if !may_write(directory) => area.problem(
+            "data_directory",
+            format!("{shown} cannot be written by this user"),
+            format!("run as its owner, or chown it: chown -R USER {shown}"),
+        ),
+        Ok(metadata) if metadata.mode() & 0o077 != 0 => area.warning(
+            "data_directory",
+            format!("{shown} is open to others (mode {:o})", metadata.mode() & 0o777),
+            format!("chmod 700 {shown}"),
+        ),
+        Ok(_) => area.ok("data_directory", format!("{shown} is writable and this user's alone")),
+    }
+}
+
+fn space(area: &mut Area, directory: &Path) {
+    let Some(existing) = existing_ancestor(directory) else { return };
+    match (rustix::fs::statvfs(existing), rustix::fs::statfs(existing)) {
+        (Ok(space), Ok(kind)) => {
+            let free = space.f_bavail.saturating_mul(space.f_frsize);
+            let shown = format!("{} MiB free", free / MIB);
+            if free < NEARLY_FULL {
+                area.problem("space", shown, "make room: without space nothing can be recorded");
+            } else if free < SCARCE {
+                area.warning("space", shown, "make room, or move the data directory");
+            } else {
+                area.ok("space", shown);
+            }
+            // The type is a signed word on some architectures and not on others.
+            let magic = u64::from_ne_bytes((kind.f_type as i64).to_ne_bytes()) & 0xffff_ffff;
+            if let Some((_, name)) = NETWORK.iter().find(|(known, _)| *known == magic) {
+                area.problem(
+                    "file_system",
+                    format!("{} lies on {name}, where locks cannot be trusted", existing.display()),
+                    "keep the data directory on a disk of this machine, or use PostgreSQL",
+                );
+            } else if magic == IN_MEMORY {
+                area.warning(
+                    "file_system",
+                    format!("{} lies in memory and is gone with the next boot", existing.display()),
+                    "choose a folder on a disk with --data-dir",
+                );
+            } else {
+                area.ok("file_system", "of this machine");
+            }
+        }
+        (Err(error), _) | (_, Err(error)) => area.warning(
+            "space",
+            format!("cannot be found out: {error}"),
+            format!("look with `df {}`", existing.display()),
+        ),
+    }
+}
+
+fn secrets(area: &mut Area, directory: &Path) {
+    let mut open = Vec::new();
+    for name in SECRET_FILES {
+        let path = directory.join(name);
+        if let Ok(metadata) = std::fs::metadata(&path)
+            && metadata.permissions().mode() & 0o077 != 0
+        {
+            open.push(path.display().to_string());
+        }
+    }
+    // The folder keeps others out of files that SQLite makes with the usual
+    // mode; only the key has to be shut by itself.
+    let shut = std::fs::metadata(directory).is_ok_and(|folder| folder.mode() & 0o077 == 0);
+    let key_open = open.iter().any(|path| path.ends_with("signing.pk8"));
+    if open.is_empty() || (shut && !key_open) {
+        area.ok("permissions", "nobody else can read keys or data");
+    } else {
+        area.warning(
+            "permissions",
+            format!("others may read {}", open.join(", ")),
+            format!("chmod 600 {}", open.join(" ")),
+        );
+    }
+}
+
+fn signing_key(area: &mut Area, directory: &Path) {
+    let path = directory.join("signing.pk8");
+    match std::fs::read(&path) {
+        Ok(bytes) if ring::signature::Ed25519KeyPair::from_pkcs8(&bytes).is_ok() => {
+            area.ok("signing_key", "it can be used");
+        }
+        Ok(_) => area.problem(
+            "signing_key",
+            format!("{} holds no usable key", path.display()),
+            "restore it from a backup; a new one means that nodes enrol anew",
+        ),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            area.ok("signing_key", "none yet; the first start draws it");
+        }
+        Err(error) => area.problem(
+            "signing_key",
+            format!("{}: {error}", path.display()),
+            "let the user of the control plane read it",
+        ),
+    }
+}
+
+fn substrate_root(area: &mut Area, root: &Path) {
+    let shown = root.display();
+    let uid = root.join("substrate.uid");
+    match std::fs::metadata(root) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            area.ok(
+                "substrate_root",
+                format!("{shown} is not there yet; the first start makes it"),
+            );
+        }
+        Err(error) => area.problem(
+            "substrate_root",
+            format!("{shown}: {error}"),
+            "mount it, or let this user read it; until then nothing there is called absent",
+        ),
+        Ok(_) if !may_write(root) => area.problem(
+            "substrate_root",
+            format!("{shown} cannot be written by this user"),
+            "run as its owner, or choose another with --substrate-root",
+        ),
+        Ok(_) if !uid.exists() => area.warning(
+            "substrate_root",
+            format!("{shown} has no identity (substrate.uid)"),
+            "if nodes lived there, mount or restore it; a fresh one gets its identity at the start",
+        ),
+        Ok(_) => area.ok("substrate_root", format!("{shown} is writable and has its identity")),
+    }
+}
+
+fn existing_ancestor(path: &Path) -> Option<&Path> {
+    path.ancestors().find(|ancestor| ancestor.exists())
+}
+
+fn may_write(folder: &Path) -> bool {
+    rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+}

@@ -1,0 +1,113 @@
+//! Whether the server can be reached, is ready, is of this version and takes
+//! the key.
+
+use slipway_cli::{ClientOptions, KeyLook, look_at_server};
+use slipway_core::Timestamp;
+
+use super::finding::{Area, Finding};
+use crate::config::Config;
+
+/// What the client asks if nobody names a server.
+const USUAL_SERVER: &str = "http://127.0.0.1:7700";
+
+/// Also answers what time it is there. `held`: a control plane runs on the data
+/// directory of this machine.
+pub(super) async fn look(
+    client: &ClientOptions,
+    config: Option<&Config>,
+    held: bool,
+) -> (Vec<Finding>, Option<Timestamp>) {
+    let mut area = Area::new("server");
+    let seen = look_at_server(client).await;
+    let ours = env!("CARGO_PKG_VERSION");
+    match &seen.readiness {
+        Ok(readiness) if readiness.ready => {
+            area.ok("reachable", format!("{} is ready", client.server))
+        }
+        Ok(readiness) => {
+            let failing = readiness.probes.iter().filter(|probe| !probe.ok);
+            let failing: Vec<_> =
+                failing.map(|probe| format!("{}: {}", probe.name, probe.detail)).collect();
+            area.problem(
+                "reachable",
+                format!("{} is not ready: {}", client.server, failing.join("; ")),
+                "its log says why",
+            );
+        }
+        Err(why) if held => area.problem(
+            "reachable",
+            format!("a control plane runs on this data directory, but {why}"),
+            "name its address with --server; server.json in the data directory has it",
+        ),
+        Err(why) if client.server == USUAL_SERVER => {
+            area.warning("reachable", why.clone(), "start it: slipway up");
+            if let Some(config) = config {
+                port(&mut area, config);
+            }
+        }
+        Err(why) => area.problem(
+            "reachable",
+            why.clone(),
+            "start it there, or name another with --server or SLIPWAY_SERVER",
+        ),
+    }
+    if seen.readiness.is_ok() {
+        match &seen.key {
+            KeyLook::Valid => area.ok("key", "it is accepted"),
+            KeyLook::NotGiven => area.warning(
+                "key",
+                "none was given, so nothing can be asked",
+                "export SLIPWAY_KEY; `slipway up` shows the first one",
+            ),
+            KeyLook::Refused(why) => area.problem(
+                "key",
+                why.clone(),
+                "export another SLIPWAY_KEY, or start with SLIPWAY_ADMIN_KEY to install one",
+            ),
+            KeyLook::Unknown => {
+                area.warning("key", "the server did not say", "its log says why");
+            }
+        }
+    }
+    match &seen.version {
+        Some(theirs) if theirs == ours => {
+            area.ok("version", format!("client, server and the agents it starts: {ours}"));
+        }
+        Some(theirs) => area.warning(
+            "version",
+            format!("this binary is {ours}, the server {theirs}"),
+            "use the same on both; one version apart works during an upgrade",
+        ),
+        None => area.ok("version", format!("this binary and the agents it starts: {ours}")),
+    }
+    (area.into_findings(), seen.date.as_deref().and_then(http_date))
+}
+
+/// Nobody answers there; somebody else may sit on the port.
+fn port(area: &mut Area, config: &Config) {
+    match std::net::TcpListener::bind(config.listen) {
+        Ok(_) => area.ok("port", format!("{} is free", config.listen)),
+        Err(error) => area.problem(
+            "port",
+            format!("{}: {error}", config.listen),
+            "stop what listens there, or choose another with --listen",
+        ),
+    }
+}
+
+fn http_date(text: &str) -> Option<Timestamp> {
+    let date = jiff::fmt::rfc2822::parse(text).ok()?;
+    Some(Timestamp::from_micros(date.timestamp().as_microsecond()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_date_of_http_is_read() {
+        let date = http_date("Sat, 31 Jan 2026 12:00:00 GMT").unwrap();
+        assert_eq!(date.to_string(), "2026-01-31T12:00:00.000000Z");
+        assert_eq!(http_date("yesterday"), None);
+    }
+}

@@ -1,0 +1,65 @@
+//! Files that appear whole or not at all, and are on the disk when that is said.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// The folder that a path lies in.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A rename is lasting once its folder is.
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Writes a file that only its owner can read.
+pub(super) fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    let fresh = with_suffix(path, ".new");
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    std::fs::rename(&fresh, path)
+}
+
+/// The same path with something more at its end.
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// A moment as part of a file name: `20260131T120000Z`.
+pub(super) fn stamp(now: slipway_core::Timestamp) -> String {
+    let text = now.to_string();
+    let seconds = text.split('.').next().unwrap_or(&text);
+    let digits: String = seconds.chars().filter(|c| c.is_ascii_digit() || *c == 'T').collect();
+    format!("{digits}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_private_file_is_its_owners_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        write_private(&path, b"one").unwrap();
+        write_private(&path, b"two").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"two");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_stamp_is_a_file_name() {
+        let moment = slipway_core::Timestamp::from_micros(1_769_860_800_123_456);
+        assert_eq!(stamp(moment), "20260131T120000Z");
+    }
+}

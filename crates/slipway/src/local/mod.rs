@@ -1,0 +1,10 @@
+//! Commands that work on an installation of this machine without its server:
+//! its settings, its backups.
+
+pub(crate) mod backup;
+mod error;
+mod files;
+pub(crate) mod restore;
+pub(crate) mod settings;
+
+pub(crate) use error::Error;

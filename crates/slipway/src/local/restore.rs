@@ -1,0 +1,186 @@
+//! `slipway restore`: a backup in place of the database, which then observes
+//! only until a person resumes.
+
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use slipway_app::ports::Clock as _;
+use slipway_cli::{Exit, Output, agree, facts, present};
+use slipway_core::audit::Actor;
+use slipway_core::rules::control;
+use slipway_store::{Beside, DirectoryLock, Manifest, StoreConfig, database_file};
+
+use super::backup::SIGNING_KEY;
+use super::{Error, files};
+use crate::adapters::SystemClock;
+use crate::arguments::RestoreArguments;
+use crate::config::{Config, Layer};
+
+/// Where the restored database is made before it gets its name. Left only by a
+/// crash, and then of no use to anybody.
+const STAGING: &str = "slipway.restoring";
+
+#[derive(Debug, Serialize)]
+struct Restored {
+    database: PathBuf,
+    /// Where what was there before is kept.
+    kept_aside: Option<PathBuf>,
+    signing_key: bool,
+    #[serde(flatten)]
+    manifest: Manifest,
+}
+
+/// *Expected flow:* lock the data directory → check the backup → make the
+/// database from it in a folder of its own (schema of this binary, mode
+/// `observing`) → link or move what is there aside → rename.
+/// *Guarantees:* until the rename the old database is in place; after it the
+/// new one, whole and observing. A crash in between may leave the old one
+/// without its last commits, if they could not be folded into it; they are kept
+/// aside, and the witness tells the next start. Nothing is deleted.
+pub(crate) async fn run(arguments: RestoreArguments, output: Output) -> Result<Exit, Error> {
+    let config = Layer::from(arguments.place).resolve(&|name| std::env::var(name).ok())?;
+    let database = database_file(&StoreConfig::new(config.database_url.expose()))?;
+    // Before anything is made or locked: a wrong name leaves no trace.
+    let backup = &arguments.file;
+    std::fs::File::open(backup).map_err(Error::io(format!("read {}", backup.display())))?;
+    let manifest = slipway_store::backup_check(backup).await?;
+    let folder = files::folder_of(&database).to_path_buf();
+    let _held = DirectoryLock::acquire(&folder)?;
+    if database.exists() {
+        agree(
+            arguments.yes,
+            &format!(
+                "Replace {} by the backup of {}? What is there is kept aside.",
+                database.display(),
+                manifest.taken_at
+            ),
+        )?;
+    }
+    let staging = folder.join(STAGING);
+    let staged = stage(backup, &staging)?;
+    let beside = prepare(&staged, backup, &manifest).await?;
+    let aside = put_aside(&config, &database).await?;
+    put_in_place(&config, &staged, &database, &beside)?;
+    std::fs::remove_dir_all(&staging)
+        .map_err(Error::io(format!("remove {}", staging.display())))?;
+
+    let restored =
+        Restored { database, kept_aside: aside, signing_key: !beside.is_empty(), manifest };
+    present(&restored, output, |restored, traits| table(restored, traits.width))?;
+    Ok(Exit::Success)
+}
+
+fn table(restored: &Restored, width: Option<u16>) -> String {
+    let facts = facts(
+        vec![
+            ("restored", Some(restored.database.display().to_string())),
+            ("from", Some(restored.manifest.taken_at.clone())),
+            ("installation", Some(restored.manifest.installation_id.clone())),
+            ("signing key", Some(if restored.signing_key { "restored" } else { "none" }.into())),
+            ("kept aside", restored.kept_aside.as_ref().map(|path| path.display().to_string())),
+        ],
+        width,
+    );
+    format!(
+        "{facts}\n\nStart it; nothing outside is changed until you have looked and resume:\n\n    \
+         slipway up\n    slipway plan\n    slipway resume --reason <why>\n\n\
+         docs/restore.md has the steps."
+    )
+}
+
+/// A copy that only this user can read, in a folder of its own.
+fn stage(backup: &Path, staging: &Path) -> Result<PathBuf, Error> {
+    let failed = || Error::io(format!("write {}", staging.display()));
+    match std::fs::remove_dir_all(staging) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(failed()(error)),
+    }
+    DirBuilder::new().mode(0o700).create(staging).map_err(failed())?;
+    let staged = staging.join("slipway.db");
+    let mut from =
+        std::fs::File::open(backup).map_err(Error::io(format!("read {}", backup.display())))?;
+    let mut to = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&staged)
+        .map_err(failed())?;
+    std::io::copy(&mut from, &mut to).map_err(failed())?;
+    Ok(staged)
+}
+
+async fn prepare(staged: &Path, backup: &Path, manifest: &Manifest) -> Result<Vec<Beside>, Error> {
+    let actor = Actor::new("slipway restore");
+    let reason = format!(
+        "restored from {}, taken at {}; what happened since is not in it",
+        backup.file_name().unwrap_or_default().to_string_lossy(),
+        manifest.taken_at
+    );
+    let mut rule = |found: &control::Control| Ok(control::observe(found, &reason, &actor));
+    let beside = slipway_store::restore_prepare(staged, &mut rule).await?;
+    let file = std::fs::File::open(staged).and_then(|file| file.sync_all());
+    file.map_err(Error::io(format!("write {}", staged.display())))?;
+    Ok(beside)
+}
+
+/// Keeps the old database, also one that cannot be read. It stays in place too,
+/// for the rename to replace.
+async fn put_aside(config: &Config, database: &Path) -> Result<Option<PathBuf>, Error> {
+    if !database.exists() {
+        return Ok(None);
+    }
+    // Best with everything in one file. One that is damaged is kept as it is.
+    let _ = slipway_store::fold(database).await;
+    let folder = files::folder_of(database);
+    let aside = folder.join(format!("before-restore-{}", files::stamp(SystemClock.now())));
+    let failed = || Error::io(format!("write {}", aside.display()));
+    DirBuilder::new().mode(0o700).create(&aside).map_err(failed())?;
+    let key = config.data_dir.join(SIGNING_KEY);
+    for kept in [database, key.as_path()] {
+        let Some(name) = kept.file_name().filter(|_| kept.exists()) else { continue };
+        link_or_copy(kept, &aside.join(name)).map_err(failed())?;
+    }
+    // A log of the old database beside the new one would be applied to it.
+    for end in ["-wal", "-shm", "-journal"] {
+        let journal = files::with_suffix(database, end);
+        if let Some(name) = journal.file_name().filter(|_| journal.exists()) {
+            std::fs::rename(&journal, aside.join(name)).map_err(failed())?;
+        }
+    }
+    files::sync_folder(&aside).map_err(failed())?;
+    files::sync_folder(folder).map_err(failed())?;
+    Ok(Some(aside))
+}
+
+/// The key may lie on another file system than the database.
+fn link_or_copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    match std::fs::hard_link(from, to) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
+        Err(_) => {
+            std::fs::copy(from, to)?;
+            std::fs::File::open(to)?.sync_all()
+        }
+    }
+}
+
+/// The key first: a start after a crash in between would draw another one.
+fn put_in_place(
+    config: &Config,
+    staged: &Path,
+    database: &Path,
+    beside: &[Beside],
+) -> Result<(), Error> {
+    let failed = || Error::io(format!("write {}", config.data_dir.display()));
+    for file in beside.iter().filter(|file| file.name == SIGNING_KEY) {
+        DirBuilder::new().recursive(true).mode(0o700).create(&config.data_dir).map_err(failed())?;
+        files::write_private(&config.data_dir.join(SIGNING_KEY), &file.content).map_err(failed())?;
+        files::sync_folder(&config.data_dir).map_err(failed())?;
+    }
+    std::fs::rename(staged, database).map_err(failed())?;
+    files::sync_folder(files::folder_of(database)).map_err(failed())
+}

@@ -1,0 +1,38 @@
+//! What schema a database has and whether it takes writes, found out without
+//! changing anything.
+
+use slipway_core::Timestamp;
+use sqlx::Row as _;
+
+use super::{Connection, HAS_SCHEMA, migrate};
+use crate::inspect::Schema;
+use crate::micros::Micros;
+use crate::migration::latest_version;
+
+/// None if nothing was ever migrated.
+pub(super) async fn look(connection: &mut Connection) -> Result<Option<Schema>, sqlx::Error> {
+    let there: bool =
+        sqlx::query(HAS_SCHEMA).fetch_one(&mut *connection).await?.try_get("there")?;
+    if !there {
+        return Ok(None);
+    }
+    let applied = migrate::applied(connection).await?;
+    Ok(Some(Schema {
+        applied: applied.iter().map(|applied| applied.version).max().unwrap_or(0),
+        known: latest_version(),
+        refused: migrate::check(&applied).err(),
+    }))
+}
+
+/// Writes no row: a database that is read-only refuses it all the same.
+pub(super) async fn write_nothing(connection: &mut Connection) -> Result<(), sqlx::Error> {
+    sqlx::query("UPDATE schema_migrations SET name = name WHERE version < 0")
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+pub(super) async fn now(connection: &mut Connection) -> Result<Timestamp, sqlx::Error> {
+    let row = sqlx::query(sql!("SELECT ", now, " AS now")).fetch_one(connection).await?;
+    Ok(row.try_get::<Micros, _>("now")?.into())
+}
