@@ -9,6 +9,7 @@
 
 mod arguments;
 mod error;
+mod examples;
 mod exit;
 mod terminal;
 
@@ -25,6 +26,7 @@ pub use arguments::{ClientOptions, Command, Output};
 pub use client::{KeyLook, ServerLook, look_at_server};
 pub use commands::{run, run_on};
 pub use error::Error;
+pub use examples::with_examples;
 pub use exit::{EXIT_CODES, Exit};
 pub use present::{agree, present, say};
 pub use render::{facts, rows};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use slipway_agent::node::NodeOptions;
 
 use crate::config::{Layer, Place};
@@ -22,6 +22,11 @@ pub(crate) struct Arguments {
 
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// The whole command line, with the examples in its help.
+pub(crate) fn command_line() -> clap::Command {
+    slipway_cli::with_examples(Arguments::command())
 }
 
 #[derive(Debug, Subcommand)]
@@ -153,5 +158,57 @@ impl From<Agent> for NodeOptions {
     fn from(agent: Agent) -> Self {
         let AgentKind::Node { directory } = agent.kind;
         Self { directory }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaves<'a>(
+        command: &'a clap::Command,
+        path: &str,
+        found: &mut Vec<(String, &'a clap::Command)>,
+    ) {
+        for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
+            let path = format!("{path}{} ", inner.get_name());
+            if inner.has_subcommands() {
+                leaves(inner, &path, found);
+            } else {
+                found.push((path.trim_end().to_owned(), inner));
+            }
+        }
+    }
+
+    #[test]
+    fn the_whole_command_line_is_consistent() {
+        command_line().debug_assert();
+    }
+
+    /// An example that cannot be typed is worse than none.
+    #[test]
+    fn every_command_has_examples_that_can_be_typed() {
+        let command = command_line();
+        let mut found = Vec::new();
+        leaves(&command, "", &mut found);
+        assert!(found.len() > 50, "{}", found.len());
+        for (path, leaf) in found {
+            // Nobody types it; engines do.
+            if path == "agent node" {
+                continue;
+            }
+            let help = leaf.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let examples = help.split("Examples:\n").nth(1);
+            let examples = examples.unwrap_or_else(|| {
+                panic!("`slipway {path}` has no example; add it to crates/cli/src/examples.rs")
+            });
+            for line in examples.lines().map(str::trim) {
+                let typed = line.split(" > ").next().unwrap_or(line);
+                let words = typed.split_whitespace().skip_while(|word| word.contains('='));
+                let parsed = Arguments::try_parse_from(words);
+                assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+                assert!(typed.contains(&format!("slipway {path}")), "{line} is not of {path}");
+            }
+        }
     }
 }

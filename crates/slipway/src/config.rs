@@ -109,16 +109,19 @@ pub(crate) struct Layer {
     #[arg(long, value_name = "TIME", env = "SLIPWAY_DRAIN_TIMEOUT")]
     drain_timeout: Option<String>,
 
-    /// How long each phase may wait before a blocker is shown
-    /// [defaults: 5m, 30m, 24h, 10m, 30m].
+    /// How long Pending may last before a blocker is shown [default: 5m].
     #[arg(long, value_name = "TIME", env = "SLIPWAY_PENDING_DEADLINE")]
     pending_deadline: Option<String>,
+    /// The same for Provisioning [default: 30m].
     #[arg(long, value_name = "TIME", env = "SLIPWAY_PROVISIONING_DEADLINE")]
     provisioning_deadline: Option<String>,
+    /// The same for Enrolling [default: 24h].
     #[arg(long, value_name = "TIME", env = "SLIPWAY_ENROLLING_DEADLINE")]
     enrolling_deadline: Option<String>,
+    /// The same for Deregistering [default: 10m].
     #[arg(long, value_name = "TIME", env = "SLIPWAY_DEREGISTERING_DEADLINE")]
     deregistering_deadline: Option<String>,
+    /// The same for Deprovisioning [default: 30m].
     #[arg(long, value_name = "TIME", env = "SLIPWAY_DEPROVISIONING_DEADLINE")]
     deprovisioning_deadline: Option<String>,
 

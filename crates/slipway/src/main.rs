@@ -14,12 +14,12 @@ mod up;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use clap::{ArgMatches, FromArgMatches};
 
 use crate::arguments::{Arguments, Command};
 
 fn main() -> ExitCode {
-    let matches = Arguments::command().get_matches();
+    let matches = arguments::command_line().get_matches();
     let arguments = match Arguments::from_arg_matches(&matches) {
         Ok(arguments) => arguments,
         Err(error) => error.exit(),

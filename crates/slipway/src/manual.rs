@@ -6,22 +6,14 @@ mod markdown;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use clap::CommandFactory;
 use slipway_cli::Exit;
 
-use crate::arguments::Arguments;
+use crate::arguments::command_line;
 use crate::local::Error;
-
-/// The command line as it is written about: without what is only for us.
-fn command() -> clap::Command {
-    let mut command = Arguments::command();
-    command.build();
-    command
-}
 
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Exit, Error> {
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "slipway", &mut text);
+    clap_complete::generate(shell, &mut command_line(), "slipway", &mut text);
     print(&text)
 }
 
@@ -29,13 +21,16 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Exit, Error> {
 pub(crate) fn pages(folder: &Path) -> Result<Exit, Error> {
     let failed = || Error::io(format!("write in {}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed())?;
-    clap_mangen::generate_to(Arguments::command(), folder).map_err(failed())?;
+    clap_mangen::generate_to(command_line(), folder).map_err(failed())?;
     Ok(Exit::Success)
 }
 
 /// `docs/cli.md`; `cargo xtask generate` writes it, a test compares it.
 pub(crate) fn reference() -> Result<Exit, Error> {
-    print(markdown::reference(&command()).as_bytes())
+    let mut command = command_line();
+    // Until then global options are the outermost command's alone.
+    command.build();
+    print(markdown::reference(&command).as_bytes())
 }
 
 fn print(text: &[u8]) -> Result<Exit, Error> {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 
-use crate::{bench, soak, test, tidy};
+use crate::{bench, generate, soak, test, tidy};
 
 const USAGE: &str = "\
 The chores of a contributor.
@@ -15,6 +15,7 @@ The chores of a contributor.
                                  tidy, build, tests. What stands after `test` goes
                                  to the test binaries: names, or their options
   cargo xtask tidy               only the rules of the tree
+  cargo xtask generate           writes what is generated from the code: docs/cli.md
   cargo xtask soak [OPTION...]   real control planes under a random schedule of
                                  requests and faults; `soak --help` has the options
   cargo xtask bench broker [--quick]
@@ -48,6 +49,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
         Request::Bench { arguments } => {
             workspace_root().and_then(|root| bench::run(&root, arguments))
         }
+        Request::Generate => workspace_root().and_then(|root| generate::run(&root)),
         Request::Tidy => workspace_root().and_then(|root| tidy::run(&root)),
         Request::Unknown(command) => {
             eprint!("there is no command `{command}`\n\n{USAGE}");
@@ -91,6 +93,7 @@ enum Request<'a> {
     Soak { options: &'a [String] },
     SoakHelp,
     Bench { arguments: &'a [String] },
+    Generate,
     Tidy,
     Unknown(String),
 }
@@ -113,6 +116,7 @@ impl<'a> Request<'a> {
                 Self::Bench { arguments }
             }
             ("test", filters) => Self::Test { filters },
+            ("generate", []) => Self::Generate,
             ("tidy", []) => Self::Tidy,
             _ => Self::Unknown(arguments.join(" ")),
         }
@@ -153,6 +157,7 @@ mod tests {
             r#"Test { filters: ["drain", "--nocapture"] }"#
         );
         assert_eq!(parse("tidy"), "Tidy");
+        assert_eq!(parse("generate"), "Generate");
         assert_eq!(parse("soak --seed 7"), r#"Soak { options: ["--seed", "7"] }"#);
         assert_eq!(parse("soak --help"), "SoakHelp");
         assert_eq!(parse("bench broker"), r#"Bench { arguments: ["broker"] }"#);

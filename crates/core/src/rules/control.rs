@@ -240,6 +240,22 @@ pub fn observe(control: &Control, reason: &str, actor: &Actor) -> Option<Control
     Some(ControlCommit::change(Control { observing: Some(observing), ..control.clone() }, audit))
 }
 
+/// What a database that was made from a backup begins with: it observes, and
+/// nobody holds a claim, because whoever did is not on this database. The
+/// floor is that of the beat of the backup; a witness that is ahead of it
+/// lifts it further at the first beat.
+pub fn restored(control: &Control, reason: &str, actor: &Actor) -> ControlCommit {
+    let observing =
+        Observing { since: control.now, by: actor.name.clone(), reason: reason.to_owned() };
+    let floor = ClaimToken(control.beat.saturating_add(1).saturating_mul(CLAIMS_PER_BEAT));
+    let audit = control
+        .audit("control.restore", actor)
+        .because(reason)
+        .with(json!({ "beat": control.beat, "claim_floor": floor }));
+    let observing = Control { observing: Some(observing), ..control.clone() };
+    ControlCommit { claim_floor: Some(floor), ..ControlCommit::change(observing, audit) }
+}
+
 /// Acts again, on everything at once. A freeze stays.
 pub fn resume(control: &Control, reason: &Reason, actor: &Actor) -> Result<ControlCommit, Refusal> {
     if control.observing.is_none() {

@@ -102,11 +102,14 @@ pub(super) fn values(config: &Config, file: Option<String>) -> Vec<(&'static str
         ("enrolling_deadline", deadlines.enrolling),
         ("deregistering_deadline", deadlines.deregistering),
         ("deprovisioning_deadline", deadlines.deprovisioning),
+    ];
+    values.extend(times.map(|(key, time)| (key, Some(written(time)))));
+    let retention = [
         ("event_retention", kept.events),
         ("history_retention", kept.history),
         ("audit_retention", kept.audit),
     ];
-    values.extend(times.map(|(key, time)| (key, Some(written(time)))));
+    values.extend(retention.map(|(key, time)| (key, Some(written_in_days(time)))));
     values
 }
 
@@ -137,5 +140,13 @@ pub(super) fn written(time: Duration) -> String {
     match units.iter().find(|(unit, _)| millis.is_multiple_of(*unit)) {
         Some((unit, name)) => format!("{}{name}", millis / unit),
         None => format!("{millis}ms"),
+    }
+}
+
+fn written_in_days(time: Duration) -> String {
+    const DAY: u64 = 86_400;
+    match (time.as_secs(), time.subsec_nanos()) {
+        (seconds, 0) if seconds.is_multiple_of(DAY) => format!("{}d", seconds / DAY),
+        _ => written(time),
     }
 }

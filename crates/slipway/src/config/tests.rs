@@ -111,7 +111,8 @@ fn every_setting_has_a_value_to_show() {
     let shown = show::values(&config, None);
     let mut expected = keys::all();
     let mut seen: Vec<_> = shown.iter().map(|(key, _)| (*key).to_owned()).collect();
-    (expected.sort(), seen.sort());
+    expected.sort();
+    seen.sort();
     assert_eq!(seen, expected);
 }
 

@@ -101,8 +101,7 @@ fn space(area: &mut Area, directory: &Path) {
             } else {
                 area.ok("space", shown);
             }
-            // The type is a signed word on some architectures and not on others.
-            let magic = u64::from_ne_bytes((kind.f_type as i64).to_ne_bytes()) & 0xffff_ffff;
+            let magic = kind.f_type.cast_unsigned() & 0xffff_ffff;
             if let Some((_, name)) = NETWORK.iter().find(|(known, _)| *known == magic) {
                 area.problem(
                     "file_system",

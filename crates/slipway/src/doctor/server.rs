@@ -22,7 +22,7 @@ pub(super) async fn look(
     let ours = env!("CARGO_PKG_VERSION");
     match &seen.readiness {
         Ok(readiness) if readiness.ready => {
-            area.ok("reachable", format!("{} is ready", client.server))
+            area.ok("reachable", format!("{} is ready", client.server));
         }
         Ok(readiness) => {
             let failing = readiness.probes.iter().filter(|probe| !probe.ok);

@@ -95,6 +95,11 @@ impl ControlPlane {
         self.database_url = Some(url.to_owned());
     }
 
+    /// None if it is SQLite in the data directory.
+    pub(crate) fn database_url(&self) -> Option<&str> {
+        self.database_url.as_deref()
+    }
+
     /// Another one on the same database and the same nodes, with the same
     /// settings and a data directory of its own. This one has to outlive it.
     pub(crate) fn beside(&self) -> Self {
@@ -102,6 +107,14 @@ impl ControlPlane {
         other.database_url = self.database_url.clone();
         other.substrate_root = Some(self.substrate_root());
         other.settings = self.settings.clone();
+        other
+    }
+
+    /// One that takes over: the same nodes at the same address, with a data
+    /// directory of its own. This one has to outlive it, stopped.
+    pub(crate) fn successor(&self) -> Self {
+        let mut other = self.beside();
+        other.port = self.port;
         other
     }
 

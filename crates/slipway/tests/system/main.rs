@@ -4,6 +4,7 @@
 
 mod control_plane;
 
+mod backup;
 mod bad_input;
 mod boot;
 mod boot_database;
@@ -13,10 +14,12 @@ mod control;
 mod crash;
 mod database_states;
 mod demo;
+mod doctor;
 mod events;
 mod late_replica;
 mod leaks;
 mod life;
+mod manual;
 mod network;
 mod readme;
 mod replicas;

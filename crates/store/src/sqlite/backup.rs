@@ -29,8 +29,10 @@ pub(crate) async fn write(
     slipway: &str,
     beside: &[Beside],
 ) -> Result<Manifest, BackupError> {
-    let mut source =
-        SqliteConnectOptions::new().filename(database).busy_timeout(PATIENCE).connect().await?;
+    // Read-only, so that the last one to close the file does not fold the log
+    // into it either: a backup leaves its source as it was.
+    let options = SqliteConnectOptions::new().filename(database).read_only(true);
+    let mut source = options.busy_timeout(PATIENCE).connect().await?;
     // One read transaction: writers go on beside it (WAL), and what they commit
     // meanwhile is not in it.
     let copied = sqlx::query("VACUUM INTO $1")

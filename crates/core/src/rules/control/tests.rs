@@ -164,3 +164,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_database_from_a_backup_observes_and_holds_no_claim() {
+    let earlier = observe(&mk_control(), "asked to", &mk_actor()).unwrap();
+    for control in [mk_control(), after(earlier, at(1_001))] {
+        let commit = restored(&control, "restored from a file", &mk_actor());
+        let Mode::Observing(observing) = commit.control.mode() else { panic!("it acts") };
+        assert_eq!(observing.reason, "restored from a file");
+        assert_eq!(commit.audit[0].verb, "control.restore");
+        let floor = commit.claim_floor.unwrap();
+        // A witness that is ahead is noticed all the same, and lifts further.
+        let noticed = beat(&commit.control, Some(11), mk_sighting(), &mk_actor());
+        assert!(noticed.claim_floor.unwrap() > floor);
+    }
+}

@@ -1,0 +1,34 @@
+//! `cargo xtask generate`: writes the documents that are made from the code. A
+//! test compares each with what it would be now.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, ensure};
+
+use crate::command_line::Verdict;
+use crate::test::Cargo;
+
+/// Builds the program and lets it write about itself.
+pub fn run(root: &Path) -> anyhow::Result<Verdict> {
+    let cargo = Cargo::new(root);
+    cargo.run(&["build", "--package", "slipway"], &[])?;
+    let program = cargo.built("debug", "slipway");
+    let output = Command::new(&program)
+        .arg("reference")
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot run {}", program.display()))?;
+    ensure!(
+        output.status.success(),
+        "{} reference ended with {}",
+        program.display(),
+        output.status
+    );
+    let path = root.join("docs/cli.md");
+    fs::write(&path, output.stdout).with_context(|| format!("cannot write {}", path.display()))?;
+    println!("{}", path.display());
+    Ok(Verdict::Fine)
+}
