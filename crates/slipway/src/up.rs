@@ -7,6 +7,7 @@
 mod keys;
 mod loops;
 mod mode;
+mod preflight;
 mod seeding;
 mod stop;
 mod worker;
@@ -48,6 +49,11 @@ pub(crate) enum Error {
     App(#[from] AppError),
     #[error("the local engine cannot start: {0}")]
     Substrate(#[from] SubstrateError),
+    #[error(
+        "`{key}`: {path} cannot be made or written: {source}; let this user write it, or choose \
+         another folder"
+    )]
+    FolderUnusable { key: &'static str, path: String, source: std::io::Error },
     #[error("{what}: {source}")]
     Io { what: String, source: std::io::Error },
     #[error("the signing key in {path} cannot be used; restore it, or remove it to get a new one")]
@@ -90,6 +96,7 @@ impl Error {
             Self::App(error) => error.kind().code(),
             Self::Substrate(SubstrateError::Conflict(_)) => "substrate_foreign",
             Self::Substrate(_) => "substrate_unusable",
+            Self::FolderUnusable { .. } => "folder_unusable",
             Self::Io { .. } => "io_failed",
             Self::SigningKey { .. } => "signing_key_unusable",
             Self::Seed(_) => "internal",
@@ -118,6 +125,7 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     let address = listener.local_addr().map_err(Error::io("read the address"))?;
     let url = config.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
 
+    preflight::check(&config)?;
     let worker = worker::Worker::take(&config.data_dir)?;
     let store = slipway_store::open(StoreConfig {
         max_connections: config.database_connections,
@@ -259,10 +267,9 @@ fn greet(url: &str, admin_key: Option<&str>) -> std::io::Result<()> {
         writeln!(out, "\nThis admin key is shown once:\n\n    export SLIPWAY_KEY={key}")?;
         writeln!(out, "    export SLIPWAY_SERVER={url}")?;
         writeln!(out, "\nThen, in another terminal:\n")?;
-        writeln!(
-            out,
-            "    slipway resource create --handle web-1 --blueprint local-node --wait\n"
-        )?;
+        writeln!(out, "    slipway resource create --handle web-1 --blueprint local-node --wait")?;
+        writeln!(out, "    slipway resource explain web-1")?;
+        writeln!(out, "    slipway resource delete web-1 --yes --wait\n")?;
     }
     out.flush()
 }

@@ -78,6 +78,45 @@ fn a_wrong_setting_is_named() {
     refused(&mut key, "invalid_input", "admin_key");
 }
 
+/// Not by permissions, which do not hold root back: where a folder should be
+/// lies a file.
+#[test]
+fn folders_that_cannot_be_written_are_refused_before_anything_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, data) = (folder.path().join("file"), folder.path().join("data"));
+    std::fs::write(&file, "").unwrap();
+    let up = |arguments: &[&std::ffi::OsStr]| {
+        let mut command = binary();
+        command.args(["up", "--listen", "127.0.0.1:0"]).args(arguments);
+        command
+    };
+    let below = file.join("below");
+    refused(
+        &mut up(&["--data-dir".as_ref(), below.as_ref()]),
+        "data_directory_unusable",
+        &below.display().to_string(),
+    );
+    let root =
+        ["--data-dir".as_ref(), data.as_os_str(), "--substrate-root".as_ref(), below.as_ref()];
+    refused(&mut up(&root), "folder_unusable", "substrate_root");
+    assert!(!data.exists(), "nothing was made");
+}
+
+#[test]
+fn a_typo_in_the_file_names_the_nearest_key_before_anything_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, data) = (folder.path().join("slipway.toml"), folder.path().join("data"));
+    std::fs::write(&file, "lisetn = \"127.0.0.1:0\"\n").unwrap();
+    let mut command = binary();
+    command.args(["up", "--config"]).arg(&file).arg("--data-dir").arg(&data);
+    refused(
+        &mut command,
+        "config_invalid",
+        "line 1: `lisetn` is no setting; did you mean `listen`?",
+    );
+    assert!(!data.exists(), "nothing was made");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn probes_and_metrics_answer_without_a_key() {
     let mut plane = ControlPlane::new(None);

@@ -1,0 +1,74 @@
+//! A bare machine's first minute: nothing but the program and a home folder.
+//! What `slipway up` prints as the next step is run as it stands.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use slipway_testkit::ports::lasting_loopback_port;
+use slipway_testkit::process::{Signal, Spawned, processes_with_argument};
+use slipway_testkit::wait;
+
+use crate::control_plane::{PATIENCE, binary};
+
+/// A shell on that machine.
+fn shell(home: &Path, line: &str) -> Output {
+    let program = Path::new(env!("CARGO_BIN_EXE_slipway"));
+    let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", line]).env_clear().env("PATH", path).env("HOME", home);
+    shell.stdin(Stdio::null()).output().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_minute_of_a_bare_machine_is_five_commands() {
+    let begun = Instant::now();
+    let home = tempfile::tempdir().unwrap();
+    let printed = home.path().join("printed");
+    // The usual port may be taken on the machine of the tests.
+    let address = format!("127.0.0.1:{}", lasting_loopback_port().unwrap());
+    let mut up = binary();
+    up.arg("up").env("HOME", home.path()).env("SLIPWAY_LISTEN", &address);
+    up.stdout(std::fs::File::create(&printed).unwrap());
+    up.stderr(std::fs::File::create(home.path().join("log")).unwrap());
+    let mut up = Spawned::start(&mut up).unwrap();
+
+    let lines = wait::until(PATIENCE, "the next steps to be printed", async || {
+        let file = BufReader::new(std::fs::File::open(&printed).unwrap());
+        let steps: Vec<_> = file
+            .lines()
+            .map(Result::unwrap)
+            .filter_map(|line| line.strip_prefix("    ").map(str::to_owned))
+            .collect();
+        if steps.last().is_some_and(|last| last.contains("delete")) {
+            Ok(steps)
+        } else {
+            Err(std::fs::read_to_string(home.path().join("log")).unwrap())
+        }
+    })
+    .await;
+    let (exports, commands): (Vec<_>, Vec<_>) =
+        lines.into_iter().partition(|line| line.starts_with("export "));
+    assert_eq!((exports.len(), commands.len()), (2, 3), "{exports:?} {commands:?}");
+    let mut said = Vec::new();
+    for command in &commands {
+        let output = shell(home.path(), &format!("{}\n{command}", exports.join("\n")));
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{command}: {errors}");
+        said.push((String::from_utf8(output.stdout).unwrap(), errors));
+    }
+    let (created, progress) = &said[0];
+    assert!(created.contains("Ready since"), "{created}");
+    // Piped, so a plain line for each change and not a live one.
+    assert!(progress.lines().count() >= 2 && !progress.contains('\r'), "{progress}");
+    assert!(said[1].0.starts_with("web-1 is Ready since"), "{}", said[1].0);
+    let (deleted, _) = &said[2];
+    assert!(deleted.contains("done"), "{deleted}");
+
+    let agents = format!("agent node --dir {}", home.path().canonicalize().unwrap().display());
+    assert!(processes_with_argument(&agents).unwrap().is_empty(), "nothing is left running");
+    up.signal(Signal::Terminate).unwrap();
+    assert!(up.exit(PATIENCE).await.unwrap().success());
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+}
