@@ -59,7 +59,8 @@ pub(crate) async fn wait_for(
         let state = describe(&last, trouble.as_ref());
         let waited = begun.elapsed();
         if terminal.traits().redraws {
-            terminal.redraw(&format!("{} {state}  {}s", last.handle, waited.as_secs()));
+            // The time before the state, which may be longer than the line.
+            terminal.redraw(&format!("{}  {}s  {state}", last.handle, waited.as_secs()));
         } else if state != shown {
             terminal.say(&format!("{:>6.1}s  {} {state}", waited.as_secs_f64(), last.handle));
             shown = state;

@@ -9,6 +9,7 @@ mod events;
 mod leaks;
 mod records;
 mod resources;
+mod suggest;
 mod target;
 
 pub use run::{run, run_on};

@@ -4,6 +4,7 @@ use slipway_wire::api::{DeclareResource, Resource};
 use slipway_wire::catalog::Relabel;
 
 use super::run::{Session, distinct};
+use super::suggest;
 use super::target::{Gone, find};
 use crate::arguments::{
     CreateArguments, DeleteArguments, ForceDrainArguments, ListArguments, ResourceCommand,
@@ -53,7 +54,17 @@ async fn create(session: &mut Session<'_>, arguments: CreateArguments) -> Result
         parameters: distinct("--parameter", arguments.parameters)?,
         labels: distinct("--label", arguments.labels)?,
     };
-    let mut resource = session.client.resource_declare(&body).await?;
+    let mut resource = match session.client.resource_declare(&body).await {
+        Ok(resource) => resource,
+        Err(error) => {
+            let given = [
+                ("blueprint_not_found", Some(body.blueprint.as_str())),
+                ("project_not_found", body.project.as_deref()),
+                ("credential_not_found", body.credential.as_deref()),
+            ];
+            return Err(suggest::name(&session.client, error, &given).await);
+        }
+    };
     if arguments.wait.wait {
         let timeout = arguments.wait.timeout;
         let waited = wait_for(&session.client, &resource, Goal::Ready, timeout, session.terminal);

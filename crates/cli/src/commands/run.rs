@@ -12,7 +12,8 @@ use crate::client::{Client, Listed, to_json, to_yaml};
 use crate::demo;
 use crate::error::Error;
 use crate::exit::Exit;
-use crate::terminal::Terminal;
+use crate::render::paint;
+use crate::terminal::{Terminal, Traits};
 
 /// Runs one command on the streams of this process.
 pub async fn run(command: Command, options: ClientOptions) -> ExitCode {
@@ -99,8 +100,9 @@ impl Session<'_> {
         document: &T,
         render: impl FnOnce(&T, Option<u16>) -> String,
     ) {
-        let width = self.terminal.traits().width;
+        let Traits { width, colours, .. } = self.terminal.traits();
         let text = match self.output {
+            Output::Table if colours => paint(&render(document, width)),
             Output::Table => render(document, width),
             Output::Json => to_json(document),
             Output::Yaml => to_yaml(document),

@@ -3,6 +3,7 @@
 use slipway_core::ids::ResourceId;
 use slipway_wire::api::Resource;
 
+use super::suggest;
 use crate::arguments::TargetArguments;
 use crate::client::{Client, ResourceQuery};
 use crate::error::Error;
@@ -44,12 +45,14 @@ pub(super) async fn find(
             projects.join(", ")
         )));
     }
-    found.pop().ok_or_else(|| {
-        let place = target.project.as_ref().map(|project| format!(" in project `{project}`"));
-        Error::NotFound(format!(
-            "there is no resource with the handle `{}`{}",
-            target.target,
-            place.unwrap_or_default()
-        ))
-    })
+    if let Some(found) = found.pop() {
+        return Ok(found);
+    }
+    let place = target.project.as_ref().map(|project| format!(" in project `{project}`"));
+    let meant = suggest::handle(client, &target.target, target.project.as_ref()).await;
+    Err(Error::NotFound(format!(
+        "there is no resource with the handle `{}`{}{meant}",
+        target.target,
+        place.unwrap_or_default()
+    )))
 }

@@ -61,11 +61,11 @@ pub(crate) fn events(events: &[Event], width: Option<u16>) -> String {
             event.position.to_string(),
             time(&event.occurred_at),
             event.event_type.clone(),
-            event.aggregate_id.clone(),
             event.revision.to_string(),
+            event.aggregate_id.clone(),
         ]
     };
-    let headings = ["POSITION", "AT", "TYPE", "AGGREGATE", "REVISION"];
+    let headings = ["POSITION", "AT", "TYPE", "REVISION", "AGGREGATE"];
     rows(&headings, events.iter().map(line).collect(), width)
 }
 

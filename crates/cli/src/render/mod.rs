@@ -1,6 +1,7 @@
 //! Documents as people read them: pure functions from wire types to text.
 //! Tables fit the width of a terminal; without one no line is broken, so that
-//! each row stays one line for the tool behind the pipe. No colours here.
+//! each row stays one line for the tool behind the pipe. Colours come last, and
+//! only on a terminal.
 
 mod catalog;
 mod control;
@@ -8,6 +9,7 @@ mod details;
 mod explanation;
 mod leaks;
 mod lists;
+mod paint;
 mod table;
 
 pub use table::{facts, rows};
@@ -18,6 +20,7 @@ pub(crate) use details::{deletion, node, resource};
 pub(crate) use explanation::explanation;
 pub(crate) use leaks::{leak, leaks, looks, object as leak_object};
 pub(crate) use lists::{deletions, event_line, events, nodes, resources, subscriptions};
+pub(crate) use paint::paint;
 
 #[cfg(test)]
 mod tests;

@@ -4,28 +4,75 @@ use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 
 use crate::terminal::clean;
 
-/// From this width on ids stay whole, so that they can be copied: an id takes
-/// 38 columns, and less than 42 are too few for all the rest.
-const WIDTH_FOR_WHOLE_IDS: u16 = 80;
+/// An id takes 36 columns and two blanks, and less than 42 are too few for all
+/// the rest.
+const ID_WIDTH: usize = 38;
+const REST_WIDTH: usize = 42;
 
 /// Rows under headings. Says so if there are none.
+///
+/// A table that is too wide for the terminal gets the ids of its last column on
+/// lines of their own, where they are whole and can be copied. One that is too
+/// wide even without them is wrapped within its columns.
 pub fn rows(headings: &[&str], rows: Vec<Vec<String>>, width: Option<u16>) -> String {
     if rows.is_empty() {
         return "none".to_owned();
     }
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|cell| clean(cell)).collect()).collect();
+    let wide = |width: u16| natural_width(headings, &rows) > usize::from(width);
+    match width.filter(|width| wide(*width)) {
+        Some(width) => folded(headings, &rows, width)
+            .unwrap_or_else(|| wrapped(headings, &rows, Some(width)).join("\n")),
+        None => wrapped(headings, &rows, None).join("\n"),
+    }
+}
+
+/// With the last column below each row. None if that column holds no ids, or
+/// the rest does not fit either.
+fn folded(headings: &[&str], rows: &[Vec<String>], width: u16) -> Option<String> {
+    let (last, shown) = headings.split_last()?;
+    let ids: Vec<&String> = rows.iter().filter_map(|row| row.last()).collect();
+    let rest: Vec<Vec<String>> =
+        rows.iter().map(|row| row[..row.len().saturating_sub(1)].to_vec()).collect();
+    let fits = natural_width(shown, &rest) <= usize::from(width);
+    if shown.is_empty() || !fits || !ids.iter().all(|id| is_id(id)) {
+        return None;
+    }
+    let below = std::iter::once(*last).chain(ids.iter().map(|id| id.as_str()));
+    let lines = wrapped(shown, &rest, None).into_iter().zip(below);
+    Some(lines.map(|(line, id)| format!("{line}\n    {id}")).collect::<Vec<_>>().join("\n"))
+}
+
+fn wrapped(headings: &[&str], rows: &[Vec<String>], width: Option<u16>) -> Vec<String> {
     let mut table = empty(width);
     table.set_header(headings.iter().copied());
     for row in rows {
-        table.add_row(row.iter().map(|cell| clean(cell)));
+        table.add_row(row.iter());
     }
-    if width.is_some_and(|width| width >= WIDTH_FOR_WHOLE_IDS) {
-        for (column, heading) in table.column_iter_mut().zip(headings) {
-            if *heading == "ID" {
-                column.set_constraint(ColumnConstraint::ContentWidth);
-            }
+    let of_ids = |index: usize| rows.iter().all(|row| row.get(index).is_some_and(|id| is_id(id)));
+    let ids: Vec<usize> = (0..headings.len()).filter(|index| of_ids(*index)).collect();
+    // The last ones first: what a row is about stands at its end.
+    let whole = width.map_or(0, |width| usize::from(width).saturating_sub(REST_WIDTH) / ID_WIDTH);
+    for index in ids.iter().rev().take(whole) {
+        if let Some(column) = table.column_mut(*index) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
         }
     }
     finish(&table)
+}
+
+/// How wide the table is if nothing is wrapped.
+fn natural_width(headings: &[&str], rows: &[Vec<String>]) -> usize {
+    let widest = |(index, heading): (usize, &&str)| {
+        let cells = rows.iter().filter_map(|row| row.get(index)).map(|cell| cell.chars().count());
+        cells.max().unwrap_or(0).max(heading.len()) + 2
+    };
+    headings.iter().enumerate().map(widest).sum::<usize>().saturating_sub(2)
+}
+
+fn is_id(text: &str) -> bool {
+    text.len() == 36 && text.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
 }
 
 /// Names beside values; what has no value is left out.
@@ -36,7 +83,7 @@ pub fn facts(facts: Vec<(&str, Option<String>)>, width: Option<u16>) -> String {
             table.add_row([name.to_owned(), clean(&value)]);
         }
     }
-    finish(&table)
+    finish(&table).join("\n")
 }
 
 fn empty(width: Option<u16>) -> Table {
@@ -52,12 +99,12 @@ fn empty(width: Option<u16>) -> Table {
 }
 
 /// Without the margin on the left and the blanks that fill up the last column.
-fn finish(table: &Table) -> String {
+fn finish(table: &Table) -> Vec<String> {
     let lines = table.lines().map(|line| {
         let line = line.strip_prefix(' ').unwrap_or(&line);
         line.trim_end().to_owned()
     });
-    lines.collect::<Vec<_>>().join("\n")
+    lines.collect()
 }
 
 /// A time to the second: `2026-01-31T12:00:00.123456Z` → `2026-01-31 12:00:00Z`.

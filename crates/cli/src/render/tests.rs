@@ -185,3 +185,28 @@ fn an_explanation() {
     };
     assert!(explanation(&gone).contains("It is gone; proven twice at "), "{gone:?}");
 }
+
+/// What is too wide for the terminal keeps its ids whole, on their own lines.
+#[test]
+fn a_list_fits_the_terminal_and_ids_stay_whole() {
+    let ids = ["0192f0c1-0000-7000-8000-000000000001", "0192f0c1-0000-7000-8000-000000000002"];
+    let list = |width| {
+        let line = |id: &&str| vec!["web".to_owned(), "Ready ".repeat(8), (*id).to_owned()];
+        table::rows(&["HANDLE", "PHASE", "ID"], ids.iter().map(line).collect(), width)
+    };
+    let narrow = list(Some(80));
+    let expected = format!(
+        "HANDLE  PHASE\n    ID\nweb     {0}\n    {1}\nweb     {0}\n    {2}",
+        "Ready ".repeat(8).trim_end(),
+        ids[0],
+        ids[1]
+    );
+    assert_eq!(narrow, expected);
+    for width in [40, 60, 80, 100, 200] {
+        let text = list(Some(width));
+        assert!(text.lines().all(|line| line.chars().count() <= usize::from(width)), "{text}");
+    }
+    // Piped, a row is a line.
+    assert_eq!(list(None).lines().count(), 3);
+    assert_eq!(list(Some(200)), list(None));
+}

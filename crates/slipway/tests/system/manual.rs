@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::control_plane::binary;
+use crate::control_plane::{ControlPlane, KEY, binary};
 
 fn output(arguments: &[&str]) -> String {
     let output = binary().args(arguments).output().unwrap();
@@ -43,4 +43,34 @@ fn a_slip_names_what_was_probably_meant() {
         assert_eq!(output.status.code(), Some(2), "{text}");
         assert!(text.contains(meant), "{typed:?}: {text}");
     }
+}
+
+/// What the server knows is suggested too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slip_in_a_name_names_what_was_probably_meant() {
+    let mut plane = ControlPlane::new(None);
+    plane.start().await;
+    let id = plane.declare("frontend", 0).await;
+    plane.wait_for_phase(&id, "Ready").await;
+    let create = ["resource", "create", "--handle", "web-1", "--blueprint"];
+    for (typed, code, meant) in [
+        (&["resource", "get", "fronted"][..], 5, Some("did you mean `frontend`?")),
+        (&["resource", "delete", "frontendd", "--yes"], 5, Some("did you mean `frontend`?")),
+        (&["resource", "get", "something-else"], 5, None),
+        (&[&create[..], &["local-noed"]].concat(), 1, Some("did you mean `local-node`?")),
+        (
+            &[&create[..], &["local-node", "--project", "defualt"]].concat(),
+            1,
+            Some("did you mean `default`?"),
+        ),
+    ] {
+        let mut command = binary();
+        command.args(typed).env("SLIPWAY_SERVER", plane.url()).env("SLIPWAY_KEY", KEY);
+        let output = command.output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{typed:?}: {text}");
+        assert_eq!(meant.is_some(), text.contains("did you mean"), "{text}");
+        assert!(meant.is_none_or(|meant| text.contains(meant)), "{typed:?}: {text}");
+    }
+    plane.stop().await;
 }
