@@ -19,7 +19,7 @@ pub fn rows(headings: &[&str], rows: Vec<Vec<String>>, width: Option<u16>) -> St
         return "none".to_owned();
     }
     let rows: Vec<Vec<String>> =
-        rows.iter().map(|row| row.iter().map(|cell| clean(cell)).collect()).collect();
+        rows.into_iter().map(|row| row.iter().map(|cell| clean(cell)).collect()).collect();
     let wide = |width: u16| natural_width(headings, &rows) > usize::from(width);
     match width.filter(|width| wide(*width)) {
         Some(width) => folded(headings, &rows, width)
