@@ -192,7 +192,7 @@ fn a_list_fits_the_terminal_and_ids_stay_whole() {
     let ids = ["0192f0c1-0000-7000-8000-000000000001", "0192f0c1-0000-7000-8000-000000000002"];
     let list = |width| {
         let line = |id: &&str| vec!["web".to_owned(), "Ready ".repeat(8), (*id).to_owned()];
-        table::rows(&["HANDLE", "PHASE", "ID"], ids.iter().map(line).collect(), width)
+        rows(&["HANDLE", "PHASE", "ID"], ids.iter().map(line).collect(), width)
     };
     let narrow = list(Some(80));
     let expected = format!(
