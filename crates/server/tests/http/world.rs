@@ -23,6 +23,7 @@ use slipway_core::blocker::Deadlines;
 use slipway_core::commit::{Commit, Write};
 use slipway_core::ids::{BootstrapTokenId, DrainId, ResourceId};
 use slipway_core::node::{Drain, Node};
+use slipway_core::rate::Rate;
 use slipway_core::rules::prepare::{FreshToken, Read, prepare};
 use slipway_core::secret::Secret;
 use slipway_core::snapshot::ResourceSnapshot;
@@ -30,7 +31,7 @@ use slipway_core::time::Timestamp;
 use slipway_core::token::{Carried, TokenKind, TokenLifetimes, TokenPlan, TokenText};
 use slipway_render::local_node;
 use slipway_server::{
-    EventStreams, LoopsView, Metrics, NodeSettings, ServerState, StreamLimits, router,
+    EventStreams, LoopsView, Metrics, NodeSettings, RateLimits, ServerState, StreamLimits, router,
 };
 use slipway_store::StoreConfig;
 use slipway_wire::api::{LoopStatus, Probe};
@@ -83,6 +84,10 @@ impl World {
     }
 
     pub(crate) async fn with(limits: StreamLimits) -> Self {
+        Self::limited(limits, Rate { per_second: 1_000_000, burst: 1_000_000 }).await
+    }
+
+    pub(crate) async fn limited(limits: StreamLimits, rate: Rate) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("slipway.db");
         let store = slipway_store::open(StoreConfig::new(format!("sqlite:{}", file.display())));
@@ -132,6 +137,7 @@ impl World {
             loops: Arc::new(FixedLoops { ok: Arc::clone(&loops_ok) }),
             metrics: Arc::new(Metrics::default()),
             streams: EventStreams::new(context.clone(), limits, stop.subscribe()),
+            rates: Arc::new(RateLimits::new(rate)),
         };
         Self { context, loops_ok, stop, file, router: router(state), _directory: directory }
     }
