@@ -115,12 +115,13 @@ impl Verb {
             | Self::ResourceDelete
             | Self::ResourceRetry
             | Self::ResourceRelabel
-            | Self::NodeForceDrain
             | Self::TokenWrite => (Role::Operator, Scope::Project),
-            Self::LeakFind | Self::LeakResolve | Self::LeakRemove | Self::ControlFreeze => {
+            Self::LeakFind | Self::LeakResolve | Self::LeakRemove => {
                 (Role::Operator, Scope::Installation)
             }
-            Self::ProjectRelabel | Self::KeyRead | Self::KeyWrite => (Role::Admin, Scope::Project),
+            Self::NodeForceDrain | Self::ProjectRelabel | Self::KeyRead | Self::KeyWrite => {
+                (Role::Admin, Scope::Project)
+            }
             Self::ProjectWrite
             | Self::CloudWrite
             | Self::CredentialWrite
@@ -130,6 +131,7 @@ impl Verb {
             | Self::ClusterWrite
             | Self::ClusterAssign
             | Self::SubscriptionRemove
+            | Self::ControlFreeze
             | Self::ControlResume => (Role::Admin, Scope::Installation),
         }
     }

@@ -9,7 +9,7 @@ closed_set!(
     Role {
         /// Reads.
         Viewer => "viewer",
-        /// Declares, retries, drains and deletes; freezes; issues tokens.
+        /// Declares, retries and deletes; issues tokens; ends leaks.
         Operator => "operator",
         /// Everything, among it the catalog and the keys.
         Admin => "admin",

@@ -139,6 +139,22 @@ fn rows_are_unique_and_those_that_write_are_audited() {
     }
 }
 
+/// What people read is what is served.
+#[test]
+fn the_page_about_security_shows_the_table() {
+    let page = include_str!("../../../../docs/security.md");
+    let (_, rest) = page.split_once("<!-- routes -->\n").unwrap();
+    let (shown, _) = rest.split_once("<!-- /routes -->").unwrap();
+    let mut expected = String::from(
+        "| method | path below `/api/v1` | least role | scope | audited as |\n|---|---|---|---|---|\n",
+    );
+    for Route { method, path, least, scope, audit, .. } in TABLE {
+        let audit = audit.map(|verb| format!("`{verb}` ")).unwrap_or_default();
+        expected.push_str(&format!("| {method} | {path} | {least} | {scope} | {audit}|\n"));
+    }
+    assert_eq!(shown, expected, "put this between the marks of docs/security.md:\n{expected}");
+}
+
 #[tokio::test]
 async fn a_bound_key_meets_its_own_project_and_nothing_else() {
     let world = World::new().await;

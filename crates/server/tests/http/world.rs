@@ -35,6 +35,7 @@ use slipway_server::{
 };
 use slipway_store::StoreConfig;
 use slipway_wire::api::{LoopStatus, Probe};
+use sqlx::Connection as _;
 use tokio::sync::watch;
 use tower::ServiceExt;
 use uuid::Uuid;
@@ -238,6 +239,18 @@ impl World {
         })
         .await;
         token.expose().to_owned()
+    }
+
+    /// Puts the attempt of a resource into a phase, as if the loop had seen it.
+    pub(crate) async fn set_phase(&self, resource: &str, phase: &str) {
+        let url = format!("sqlite:{}", self.file.display());
+        let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
+        sqlx::query("UPDATE provisioned_resources SET status = $1 WHERE resource_id = $2")
+            .bind(phase)
+            .bind(resource.parse::<Uuid>().unwrap())
+            .execute(&mut connection)
+            .await
+            .unwrap();
     }
 
     /// Asks the node of a resource to drain, as the loop does in Deregistering.
