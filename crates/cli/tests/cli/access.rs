@@ -54,8 +54,8 @@ async fn a_key_is_shown_once_on_a_line_of_its_own() {
     let asked = &server.asked()[1];
     assert_eq!(asked.line, format!("POST /api/v1/keys/{ID}/rotate"));
     assert_eq!(asked.body, r#"{"overlap_seconds":60}"#);
-    let wrong = run(&server, "key create --name ci --role king").await;
-    assert_eq!(wrong.exit, Exit::Usage, "{wrong:?}");
+    let wrong = run(&server, &format!("key rotate {ID} --overlap 1500ms")).await;
+    assert_eq!((wrong.exit, server.asked().len()), (Exit::Usage, 2), "{wrong:?}");
 }
 
 #[tokio::test]
