@@ -21,6 +21,7 @@ mod extract;
 mod once;
 mod precondition;
 mod query;
+mod rate;
 
 mod api;
 mod plexd;
@@ -29,8 +30,9 @@ mod health;
 mod metrics;
 mod streams;
 
-pub use api::event_document;
+pub use api::{Route, TABLE, event_document};
 pub use metrics::Metrics;
+pub use rate::RateLimits;
 pub use router::router;
 pub use serve::serve;
 pub use state::{LoopsView, NodeSettings, ServerState};

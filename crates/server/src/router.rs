@@ -20,7 +20,7 @@ pub fn router(state: ServerState) -> Router {
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(metrics::show))
-        .nest("/api/v1", api::routes())
+        .nest("/api/v1", api::routes(&state))
         .nest("/v1", plexd::routes())
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
