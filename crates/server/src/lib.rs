@@ -24,6 +24,7 @@ mod query;
 mod rate;
 
 mod api;
+mod openapi;
 mod plexd;
 
 mod health;
@@ -32,6 +33,7 @@ mod streams;
 
 pub use api::{Route, TABLE, event_document};
 pub use metrics::Metrics;
+pub use openapi::document as openapi_document;
 pub use rate::RateLimits;
 pub use router::router;
 pub use serve::serve;
