@@ -4,9 +4,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 /// `POST /api/v1/keys`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateKey {
     /// How the audit names whoever uses it.
@@ -22,7 +23,7 @@ pub struct CreateKey {
 }
 
 /// `POST /api/v1/keys/{id}/rotate`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RotateKey {
     /// How long the text before stays good.
@@ -30,7 +31,7 @@ pub struct RotateKey {
     pub overlap_seconds: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ApiKey {
     pub id: String,
     pub name: String,
@@ -49,7 +50,7 @@ pub struct ApiKey {
 }
 
 /// The answer to creating and rotating.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ApiKeyWithText {
     #[serde(flatten)]
     pub about: ApiKey,
@@ -58,7 +59,7 @@ pub struct ApiKeyWithText {
 }
 
 /// `POST /api/v1/resources/{id}/tokens`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IssueToken {
     #[serde(default = "node")]
@@ -72,7 +73,7 @@ fn node() -> String {
     "node".to_owned()
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Token {
     pub token_id: String,
     pub project_id: String,
@@ -90,7 +91,7 @@ pub struct Token {
 }
 
 /// The answer to issuing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct IssuedToken {
     #[serde(flatten)]
     pub about: Token,
@@ -99,7 +100,7 @@ pub struct IssuedToken {
 }
 
 /// One entry of the audit; in an export, one line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AuditEntry {
     pub id: String,
     pub at: String,
