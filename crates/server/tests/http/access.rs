@@ -12,7 +12,12 @@ const ID: &str = "0192f0c1-2b3c-7d4e-8f50-123456789abc";
 
 impl World {
     /// Makes a key over the API; answers its id and its text.
-    async fn key(&self, name: &str, role: Role, project: Option<&str>) -> (String, String) {
+    pub(crate) async fn key(
+        &self,
+        name: &str,
+        role: Role,
+        project: Option<&str>,
+    ) -> (String, String) {
         let body = json!({ "name": name, "role": role, "project": project });
         let made = self.create("/api/v1/keys", &body).await;
         let text = |field: &str| made[field].as_str().unwrap().to_owned();
@@ -20,7 +25,7 @@ impl World {
     }
 
     /// Makes a project in which something can be declared.
-    async fn project(&self, name: &str) -> String {
+    pub(crate) async fn project(&self, name: &str) -> String {
         let made = self.create("/api/v1/projects", &json!({ "name": name })).await;
         let credential = json!({ "cloud": "local", "name": name });
         let credential = self.create("/api/v1/credentials", &credential).await;
@@ -33,7 +38,7 @@ impl World {
         made["id"].as_str().unwrap().to_owned()
     }
 
-    async fn declare_in(&self, project: &str, handle: &str) -> String {
+    pub(crate) async fn declare_in(&self, project: &str, handle: &str) -> String {
         let body = json!({ "handle": handle, "blueprint": "local-node", "project": project });
         let answer = self.post("/api/v1/resources", &body.to_string()).await;
         assert_eq!(answer.status.as_u16(), 202, "{answer:?}");

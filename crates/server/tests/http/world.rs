@@ -151,7 +151,16 @@ impl World {
 
     /// The answer before its body is read.
     pub(crate) async fn open(&self, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
-        let mut request = Request::get(path).header("authorization", format!("Bearer {KEY}"));
+        self.open_as(KEY, path, headers).await
+    }
+
+    pub(crate) async fn open_as(
+        &self,
+        key: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> Response<Body> {
+        let mut request = Request::get(path).header("authorization", format!("Bearer {key}"));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
