@@ -105,6 +105,13 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         sqlite: scripts!("sqlite", "0009_lean_outbox"),
         postgres: scripts!("postgres", "0009_lean_outbox"),
     },
+    Migration {
+        version: 10,
+        name: "keys",
+        min_reader: 1,
+        sqlite: scripts!("sqlite", "0010_keys"),
+        postgres: scripts!("postgres", "0010_keys"),
+    },
 ];
 
 /// The schema that this binary was written for.

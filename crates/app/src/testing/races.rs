@@ -12,7 +12,7 @@ use tokio::sync::Barrier;
 
 use super::worker::{LEASE, released};
 use super::world::{World, refused};
-use super::{batch_races, catalog, pairs, renewal_races};
+use super::{access, batch_races, catalog, pairs, renewal_races};
 use crate::ports::Store;
 use crate::ports::store::{Error, Page};
 
@@ -39,6 +39,7 @@ pub async fn races(store: Arc<dyn Store>, rounds: u32) {
         batch_races::batch_with_batch_of_the_same_rows(&world).await;
         batch_races::batch_with_deletes_of_its_rows(&world).await;
         catalog::races(&world).await;
+        access::races(&world).await;
     }
     pairs::every_pair(&world).await;
 }

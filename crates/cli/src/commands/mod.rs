@@ -3,13 +3,16 @@
 
 mod run;
 
+mod audit;
 mod catalog;
 mod control;
 mod events;
+mod keys;
 mod leaks;
 mod records;
 mod resources;
 mod suggest;
 mod target;
+mod tokens;
 
 pub use run::{run, run_on};

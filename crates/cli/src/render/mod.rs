@@ -3,6 +3,7 @@
 //! each row stays one line for the tool behind the pipe. Colours come last, and
 //! only on a terminal.
 
+mod access;
 mod catalog;
 mod control;
 mod details;
@@ -14,6 +15,7 @@ mod table;
 
 pub use table::{facts, rows};
 
+pub(crate) use access::{audit, issued_token, key, key_with_text, keys, token, tokens};
 pub(crate) use catalog::*;
 pub(crate) use control::{control, plan};
 pub(crate) use details::{deletion, node, resource};

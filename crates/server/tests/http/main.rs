@@ -5,10 +5,13 @@
 
 mod world;
 
+mod access;
+mod audit;
 mod blueprints;
 mod catalog;
 mod control;
 mod idempotency;
+mod keys;
 mod labels;
 mod leaks;
 mod lists;
@@ -16,3 +19,4 @@ mod nodes;
 mod resources;
 mod streams;
 mod surface;
+mod tokens;

@@ -84,6 +84,8 @@ pub(super) fn values(config: &Config, file: Option<String>) -> Vec<(&'static str
         ("observe_only", Some(config.observe_only.to_string())),
         ("event_log", config.event_log.as_deref().map(path)),
         ("log_format", Some(log_format.to_owned())),
+        ("rate_limit", Some(config.rate.per_second.to_string())),
+        ("rate_burst", Some(config.rate.burst.to_string())),
     ];
     let (deadlines, kept) = (&config.deadlines, &config.retention);
     let times = [

@@ -29,7 +29,7 @@ pub(super) fn name(text: &str) -> Name {
 
 impl World {
     /// A name that nothing else has.
-    pub(super) fn fresh_name(&self, kind: &str) -> String {
+    pub(in crate::testing) fn fresh_name(&self, kind: &str) -> String {
         format!("{kind}-{}", &self.uuid().simple().to_string()[16..])
     }
 
@@ -41,7 +41,7 @@ impl World {
         }
     }
 
-    pub(super) async fn create_project(&self, named: &str) -> Result<ProjectId, Error> {
+    pub(in crate::testing) async fn create_project(&self, named: &str) -> Result<ProjectId, Error> {
         self.create_project_bound(named, None).await
     }
 
@@ -63,7 +63,10 @@ impl World {
         Ok(id)
     }
 
-    pub(super) async fn delete_project(&self, reference: &str) -> Result<DeletionId, Error> {
+    pub(in crate::testing) async fn delete_project(
+        &self,
+        reference: &str,
+    ) -> Result<DeletionId, Error> {
         let removal = self.removal();
         let mut rule = |snapshot: &_| project::delete(snapshot, &removal, &operator());
         self.store.decide_project(reference, &mut rule).await?;
@@ -139,7 +142,7 @@ impl World {
     }
 
     /// A project in which something can be declared, and its credential.
-    pub(super) async fn furnished(&self) -> (String, CloudCredentialId) {
+    pub(in crate::testing) async fn furnished(&self) -> (String, CloudCredentialId) {
         let project = self.fresh_name("project");
         self.create_project(&project).await.expect("a project");
         let credential = self.create_credential("local", &self.fresh_name("credential")).await;
@@ -153,7 +156,7 @@ impl World {
         DeclareKey { project: project.to_owned(), ..self.declare_key(&self.handle()) }
     }
 
-    pub(super) async fn declare_in(&self, project: &str) -> Result<Declared, Error> {
+    pub(in crate::testing) async fn declare_in(&self, project: &str) -> Result<Declared, Error> {
         self.declare_by(&self.declare_key_in(project)).await
     }
 

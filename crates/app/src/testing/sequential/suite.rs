@@ -7,8 +7,8 @@ use super::{
     proofs, records, renewals, tasks,
 };
 use crate::ports::Store;
-use crate::testing::catalog;
 use crate::testing::world::World;
+use crate::testing::{access, catalog};
 
 /// Runs the sequential half.
 pub async fn conformance(store: Arc<dyn Store>) {
@@ -73,6 +73,7 @@ pub async fn conformance(store: Arc<dyn Store>) {
     proofs::an_unrest_has_one_beginning(&world).await;
 
     catalog::conformance(&world).await;
+    access::conformance(&world).await;
 
     aborts::a_caller_that_goes_away_leaves_nothing_open(&world).await;
 

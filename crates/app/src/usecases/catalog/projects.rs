@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use slipway_core::catalog::Name;
 use slipway_core::catalog::project::Project;
+use slipway_core::catalog::snapshot::ProjectSnapshot;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::idempotency::Request;
 use slipway_core::ids::{DeletionId, ProjectId};
@@ -49,6 +50,7 @@ pub async fn fetch(
     authorise(caller, Verb::ProjectRead)?;
     check("project", reference)?;
     let found = context.store.project_fetch(reference, show_deleted).await?;
+    let found = found.filter(|project| caller.reaches(project.id));
     missing(found, ErrorKind::ProjectNotFound, "project", reference)
 }
 
@@ -59,7 +61,11 @@ pub async fn list(
     show_deleted: bool,
 ) -> Result<Vec<Project>, Error> {
     authorise(caller, Verb::ProjectRead)?;
-    Ok(context.store.project_list(page, show_deleted).await?)
+    let Some(own) = caller.project else {
+        return Ok(context.store.project_list(page, show_deleted).await?);
+    };
+    let own = context.store.project_fetch(&own.to_string(), show_deleted).await?;
+    Ok(own.into_iter().filter(|own| page.after.is_none_or(|after| own.id > after)).collect())
 }
 
 /// Replaces all labels of the project.
@@ -70,10 +76,15 @@ pub async fn relabel(
     labels: BTreeMap<String, String>,
     expected: Expected,
 ) -> Result<(), Error> {
-    let actor = authorise(caller, Verb::ProjectWrite)?;
+    let actor = authorise(caller, Verb::ProjectRelabel)?;
     check("project", reference)?;
     let labels = Labels::parse(labels).map_err(Refusal::from)?;
-    let mut rule = |snapshot: &_| project::relabel(snapshot, &labels, expected, &actor);
+    let mut rule = |snapshot: &ProjectSnapshot| {
+        let reached = snapshot.project.as_ref().is_none_or(|project| caller.reaches(project.id));
+        let unseen = || ProjectSnapshot { project: None, ..snapshot.clone() };
+        let snapshot = if reached { snapshot } else { &unseen() };
+        project::relabel(snapshot, &labels, expected, &actor)
+    };
     Ok(context.store.decide_project(reference, &mut rule).await?)
 }
 
