@@ -90,13 +90,25 @@ Examples:
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
-    /// Write docs/cli.md to the output.
+    /// Write a generated document to the output.
     #[command(hide = true)]
-    Reference,
+    Reference {
+        #[arg(value_enum)]
+        about: Subject,
+    },
     /// Run an agent; started by an engine, seldom by a person.
     Agent(Agent),
     #[command(flatten)]
     Client(slipway_cli::Command),
+}
+
+/// What is described by the program itself.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Subject {
+    /// docs/cli.md
+    Cli,
+    /// docs/openapi.json
+    Api,
 }
 
 #[derive(Debug, Subcommand)]

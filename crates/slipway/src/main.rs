@@ -61,7 +61,7 @@ async fn run(arguments: Arguments, matches: &ArgMatches) -> ExitCode {
         Command::Restore(arguments) => local::restore::run(arguments, output).await,
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { folder } => manual::pages(&folder),
-        Command::Reference => manual::reference(),
+        Command::Reference { about } => manual::reference(about),
     };
     match outcome {
         Ok(exit) => exit.into(),

@@ -1,5 +1,5 @@
-//! What is generated from the command line: completions, manual pages and
-//! `docs/cli.md`.
+//! What is generated: completions, manual pages, `docs/cli.md` and
+//! `docs/openapi.json`.
 
 mod markdown;
 
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use slipway_cli::Exit;
 
-use crate::arguments::command_line;
+use crate::arguments::{Subject, command_line};
 use crate::local::Error;
 
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Exit, Error> {
@@ -25,8 +25,15 @@ pub(crate) fn pages(folder: &Path) -> Result<Exit, Error> {
     Ok(Exit::Success)
 }
 
-/// `docs/cli.md`; `cargo xtask generate` writes it, a test compares it.
-pub(crate) fn reference() -> Result<Exit, Error> {
+/// `cargo xtask generate` writes these, tests compare them.
+pub(crate) fn reference(about: Subject) -> Result<Exit, Error> {
+    match about {
+        Subject::Cli => commands(),
+        Subject::Api => print(format!("{:#}\n", slipway_server::openapi_document()).as_bytes()),
+    }
+}
+
+fn commands() -> Result<Exit, Error> {
     let mut command = command_line();
     // Until then global options are the outermost command's alone.
     command.build();

@@ -15,20 +15,19 @@ pub fn run(root: &Path) -> anyhow::Result<Verdict> {
     let cargo = Cargo::new(root);
     cargo.run(&["build", "--package", "slipway"], &[])?;
     let program = cargo.built("debug", "slipway");
-    let output = Command::new(&program)
-        .arg("reference")
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .with_context(|| format!("cannot run {}", program.display()))?;
-    ensure!(
-        output.status.success(),
-        "{} reference ended with {}",
-        program.display(),
-        output.status
-    );
-    let path = root.join("docs/cli.md");
-    fs::write(&path, output.stdout).with_context(|| format!("cannot write {}", path.display()))?;
-    println!("{}", path.display());
+    for (about, path) in [("cli", "docs/cli.md"), ("api", "docs/openapi.json")] {
+        let output = Command::new(&program)
+            .args(["reference", about])
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit())
+            .output()
+            .with_context(|| format!("cannot run {}", program.display()))?;
+        let status = output.status;
+        ensure!(status.success(), "{} reference {about} ended with {status}", program.display());
+        let path = root.join(path);
+        fs::write(&path, output.stdout)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        println!("{}", path.display());
+    }
     Ok(Verdict::Fine)
 }
