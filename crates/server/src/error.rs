@@ -36,7 +36,8 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::TokenExpired
         | ErrorKind::TokenRevoked
         | ErrorKind::ProjectMismatch
-        | ErrorKind::KindMismatch => StatusCode::FORBIDDEN,
+        | ErrorKind::KindMismatch
+        | ErrorKind::NonceCollision => StatusCode::FORBIDDEN,
         ErrorKind::ResourceNotFound
         | ErrorKind::ProvisionedResourceNotFound
         | ErrorKind::NodeNotFound
@@ -59,7 +60,8 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::ParameterSchemaInvalid
         | ErrorKind::CredentialNotAssigned
         | ErrorKind::ProviderKindMismatch
-        | ErrorKind::ParameterValuesInvalid => StatusCode::UNPROCESSABLE_ENTITY,
+        | ErrorKind::ParameterValuesInvalid
+        | ErrorKind::RegistrationInvalid => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorKind::RevisionStale => StatusCode::PRECONDITION_FAILED,
         ErrorKind::HandleTaken
         | ErrorKind::NameTaken
@@ -78,6 +80,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::LeakNotGone
         | ErrorKind::LeakNotRemovable
         | ErrorKind::LeakResolved
+        | ErrorKind::MeshInUse
         | ErrorKind::NotEnrolling
         | ErrorKind::NamespaceNotReady
         | ErrorKind::NodeDeregistrationFailed
@@ -85,9 +88,10 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         ErrorKind::CursorExpired => StatusCode::GONE,
         ErrorKind::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ErrorKind::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
-        ErrorKind::Unavailable | ErrorKind::DatabaseReadOnly | ErrorKind::DatabaseFull => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        ErrorKind::Unavailable
+        | ErrorKind::DatabaseReadOnly
+        | ErrorKind::DatabaseFull
+        | ErrorKind::PoolExhausted => StatusCode::SERVICE_UNAVAILABLE,
         ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

@@ -98,6 +98,13 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         sqlite: scripts!("sqlite", "0008_catalog"),
         postgres: scripts!("postgres", "0008_catalog"),
     },
+    Migration {
+        version: 9,
+        name: "mesh",
+        min_reader: 1,
+        sqlite: scripts!("sqlite", "0009_mesh"),
+        postgres: scripts!("postgres", "0009_mesh"),
+    },
 ];
 
 /// The schema that this binary was written for.

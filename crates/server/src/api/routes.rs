@@ -46,7 +46,7 @@ fn catalog() -> Router<ServerState> {
         .route("/projects", post(projects::create).get(projects::list))
         .route(
             "/projects/{project}",
-            get(projects::get).patch(projects::relabel).delete(projects::delete),
+            get(projects::get).patch(projects::update).delete(projects::delete),
         )
         .route("/projects/{project}/credentials", get(credentials::assigned))
         .route(

@@ -10,6 +10,7 @@ use slipway_core::idempotency::{Key, Record, Request};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, DeletionId, ProjectId,
 };
+use slipway_core::mesh::MeshCidr;
 use slipway_core::parameters::{Parameter, ParameterSchema, ParameterType};
 use slipway_core::precondition::Expected;
 use slipway_core::rules::catalog::{
@@ -52,7 +53,12 @@ impl World {
         request: Option<Request>,
     ) -> Result<ProjectId, Error> {
         let id = ProjectId::new(self.uuid());
-        let new = project::NewProject { id, name: name(named), labels: Labels::default() };
+        let new = project::NewProject {
+            id,
+            name: name(named),
+            labels: Labels::default(),
+            mesh_cidr: MeshCidr::DEFAULT,
+        };
         let record =
             request.map(|request| Record { id: self.uuid(), request, subject_id: id.as_uuid() });
         let mut rule = |snapshot: &_| {
@@ -139,7 +145,7 @@ impl World {
     }
 
     /// A project in which something can be declared, and its credential.
-    pub(super) async fn furnished(&self) -> (String, CloudCredentialId) {
+    pub(in crate::testing) async fn furnished(&self) -> (String, CloudCredentialId) {
         let project = self.fresh_name("project");
         self.create_project(&project).await.expect("a project");
         let credential = self.create_credential("local", &self.fresh_name("credential")).await;
@@ -153,7 +159,7 @@ impl World {
         DeclareKey { project: project.to_owned(), ..self.declare_key(&self.handle()) }
     }
 
-    pub(super) async fn declare_in(&self, project: &str) -> Result<Declared, Error> {
+    pub(in crate::testing) async fn declare_in(&self, project: &str) -> Result<Declared, Error> {
         self.declare_by(&self.declare_key_in(project)).await
     }
 

@@ -16,6 +16,7 @@
 mod catalog;
 mod checks;
 mod delivery;
+mod enrol_store;
 mod event_store;
 mod fate;
 mod journal;
