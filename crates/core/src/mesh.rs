@@ -32,7 +32,8 @@ const MAX_HOST_BITS: u32 = 32;
 impl MeshCidr {
     /// The mesh of a project that names none: the shared address space of
     /// RFC 6598, which neither private networks nor clusters use. 2^22 - 3 nodes.
-    pub const DEFAULT: Self = Self { network: IpAddr::V4(Ipv4Addr::new(100, 64, 0, 0)), prefix: 10 };
+    pub const DEFAULT: Self =
+        Self { network: IpAddr::V4(Ipv4Addr::new(100, 64, 0, 0)), prefix: 10 };
 
     pub fn parse(field: &str, text: &str) -> Result<Self, InvalidText> {
         let invalid = |problem: &str| InvalidText::new(field, problem);
@@ -40,8 +41,7 @@ impl MeshCidr {
         let (network, prefix) = text.split_once('/').ok_or_else(|| invalid(shape))?;
         let digits = (1..=3).contains(&prefix.len()) && prefix.chars().all(|c| c.is_ascii_digit());
         let network: IpAddr = network.parse().map_err(|_| invalid(shape))?;
-        let prefix: u8 =
-            prefix.parse().ok().filter(|_| digits).ok_or_else(|| invalid(shape))?;
+        let prefix: u8 = prefix.parse().ok().filter(|_| digits).ok_or_else(|| invalid(shape))?;
         let (fits, range) = match network {
             IpAddr::V4(_) => ((8..=30).contains(&prefix), "must have a prefix of 8 to 30"),
             IpAddr::V6(_) => ((16..=126).contains(&prefix), "must have a prefix of 16 to 126"),
@@ -96,9 +96,7 @@ impl MeshCidr {
     fn network_address(self) -> IpAddr {
         let bits = self.host_bits();
         match self.network {
-            IpAddr::V4(address) => {
-                Ipv4Addr::from_bits(address.to_bits() >> bits << bits).into()
-            }
+            IpAddr::V4(address) => Ipv4Addr::from_bits(address.to_bits() >> bits << bits).into(),
             IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> bits << bits).into(),
         }
     }

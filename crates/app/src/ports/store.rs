@@ -25,8 +25,8 @@ use uuid::Uuid;
 
 pub use super::events::PositionedEvent;
 use super::{
-    CatalogStore, ControlStore, DatabaseClock, EnrolStore, EventStore, LaneStore, LeakStore, RecordStore,
-    RenewalStore, RetentionStore, SubscriptionStore, TaskStore,
+    CatalogStore, ControlStore, DatabaseClock, EnrolStore, EventStore, LaneStore, LeakStore,
+    RecordStore, RenewalStore, RetentionStore, SubscriptionStore, TaskStore,
 };
 use crate::seed::Seed;
 

@@ -81,7 +81,10 @@ pub(super) async fn addresses_are_dense_given_back_and_run_out(world: &World) {
         let heir = world.enrol(token, world.public_key()).await.expect("there is room again");
         assert_eq!(address(&world.node(heir).await), expected[1]);
         let gone = world.node(nodes[1].id).await;
-        assert_eq!((address(&gone), gone.mesh.and_then(|mesh| mesh.host)), (expected[1].to_owned(), None));
+        assert_eq!(
+            (address(&gone), gone.mesh.and_then(|mesh| mesh.host)),
+            (expected[1].to_owned(), None)
+        );
         assert_eq!(address(&world.node_in(&project).await), expected[3]);
     }
     // Another project has a mesh of its own, with the same addresses.

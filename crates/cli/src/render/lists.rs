@@ -38,7 +38,8 @@ pub(crate) fn nodes(nodes: &[Node], width: Option<u16>) -> String {
             node.id.clone(),
         ]
     };
-    let headings = ["HOSTNAME", "STATE", "REACHABILITY", "MESH IP", "VERSION", "LAST HEARTBEAT", "ID"];
+    let headings =
+        ["HOSTNAME", "STATE", "REACHABILITY", "MESH IP", "VERSION", "LAST HEARTBEAT", "ID"];
     rows(&headings, nodes.iter().map(line).collect(), width)
 }
 

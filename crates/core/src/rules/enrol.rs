@@ -129,10 +129,9 @@ pub fn enrol(known: &EnrolSnapshot, enrolment: &Enrolment) -> Result<Enrolled, R
         }),
         ..token.clone()
     };
-    let audit = audit("node.enrol", &node, Revision::FIRST, snapshot)
-        .with(json!({
-            "hostname": node.hostname, "resource_id": snapshot.resource.id, "mesh_ip": mesh.ip,
-        }));
+    let audit = audit("node.enrol", &node, Revision::FIRST, snapshot).with(json!({
+        "hostname": node.hostname, "resource_id": snapshot.resource.id, "mesh_ip": mesh.ip,
+    }));
     Ok(Enrolled {
         node_id: node.id,
         commit: Commit {

@@ -77,8 +77,7 @@ pub(super) fn capabilities(sent: Option<Capabilities>) -> (Vec<String>, Reported
             let named = |prefix: &'static str, list: Option<Vec<NamedCapability>>| {
                 list.into_iter().flatten().map(move |entry| format!("{prefix}:{}", entry.name))
             };
-            let fits =
-                |name: &String| name.len() <= 128 && !name.chars().any(char::is_control);
+            let fits = |name: &String| name.len() <= 128 && !name.chars().any(char::is_control);
             let names = named("action", builtin_actions).chain(named("hook", hooks));
             let binary = binary.unwrap_or_default();
             let reported =

@@ -18,6 +18,7 @@ mod late_replica;
 mod leaks;
 mod life;
 mod network;
+mod plexd;
 mod readme;
 mod replicas;
 mod restore;

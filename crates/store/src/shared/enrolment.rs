@@ -84,12 +84,11 @@ async fn decide_enrolment(
 }
 
 async fn lock_mesh(connection: &mut Connection, project: ProjectId) -> Result<MeshCidr, Failure> {
-    let row =
-        sqlx::query(sql!("SELECT id, mesh_cidr FROM projects WHERE id = $1", for_update))
-            .bind(project.as_uuid())
-            .fetch_optional(connection)
-            .await?
-            .ok_or(Failure::NotFound { kind: ProjectId::KIND })?;
+    let row = sqlx::query(sql!("SELECT id, mesh_cidr FROM projects WHERE id = $1", for_update))
+        .bind(project.as_uuid())
+        .fetch_optional(connection)
+        .await?
+        .ok_or(Failure::NotFound { kind: ProjectId::KIND })?;
     whole(&row, "id", cidr)
 }
 
@@ -126,11 +125,7 @@ pub(super) async fn host_take_over(
     Ok(())
 }
 
-async fn node_mesh(
-    backend: &Backend,
-    id: NodeId,
-    limit: u32,
-) -> Result<Option<MeshView>, Failure> {
+async fn node_mesh(backend: &Backend, id: NodeId, limit: u32) -> Result<Option<MeshView>, Failure> {
     let mut transaction = backend.begin_read().await?;
     let row = sqlx::query(concat!("SELECT ", node_columns!(), " FROM nodes WHERE id = $1"))
         .bind(id.as_uuid())

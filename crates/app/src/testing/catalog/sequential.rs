@@ -7,8 +7,8 @@ use slipway_core::catalog::label::LabelKey;
 use slipway_core::deletion::DeletionState;
 use slipway_core::ids::{LabelDefinitionId, Revision};
 use slipway_core::precondition::Expected;
-use slipway_core::rules::catalog::project::{self, ProjectChange};
 use slipway_core::rules::catalog::label;
+use slipway_core::rules::catalog::project::{self, ProjectChange};
 use slipway_core::text::Labels;
 
 use super::hands::mk_content;

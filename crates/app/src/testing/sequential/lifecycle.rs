@@ -26,7 +26,8 @@ pub(super) async fn a_resource_walks_to_ready_and_out_again(world: &World) {
     assert_eq!(world.store.node_fetch(node_id).await.expect("a fetch"), Some(node));
 
     world.drive(declared.attempt, Phase::Ready).await;
-    let heartbeat = world.store.node_heartbeat(node_id, &Reported::default()).await.expect("a heartbeat");
+    let heartbeat =
+        world.store.node_heartbeat(node_id, &Reported::default()).await.expect("a heartbeat");
     assert!(heartbeat.expect("it is registered").drain.is_none());
     let beaten = world.store.node_fetch(node_id).await.expect("a fetch").expect("the node");
     assert!(beaten.last_heartbeat_at.is_some());
@@ -36,12 +37,20 @@ pub(super) async fn a_resource_walks_to_ready_and_out_again(world: &World) {
     world.tick(claimed).await.expect("a tick");
     let deletion = world.store.deletion_fetch(deletion_id).await.expect("a fetch");
     assert_eq!(deletion.expect("the deletion").state, DeletionState::Running);
-    let heartbeat = world.store.node_heartbeat(node_id, &Reported::default()).await.expect("a heartbeat");
+    let heartbeat =
+        world.store.node_heartbeat(node_id, &Reported::default()).await.expect("a heartbeat");
     let drain = heartbeat.and_then(|heartbeat| heartbeat.drain).expect("it is asked to drain");
     let wrong = slipway_core::ids::DrainId::new(world.uuid());
     assert_eq!(refused(world.acknowledge(node_id, wrong).await), ErrorKind::DrainNotRequested);
     world.acknowledge(node_id, drain.id).await.expect("an acknowledgement");
-    assert!(world.store.node_heartbeat(node_id, &Reported::default()).await.expect("an answer").is_none());
+    assert!(
+        world
+            .store
+            .node_heartbeat(node_id, &Reported::default())
+            .await
+            .expect("an answer")
+            .is_none()
+    );
 
     world.drive(declared.attempt, Phase::Deleted).await;
     let gone = world.snapshot(declared.attempt).await;
@@ -76,7 +85,12 @@ pub(super) async fn a_lost_answer_to_register_is_given_again(world: &World) {
     assert_ne!(first_key, second_key, "with a fresh key");
     assert_eq!(refused(world.enrol(token, world.public_key()).await), ErrorKind::TokenConsumed);
 
-    world.store.node_heartbeat(node, &Reported::default()).await.expect("a heartbeat").expect("it is registered");
+    world
+        .store
+        .node_heartbeat(node, &Reported::default())
+        .await
+        .expect("a heartbeat")
+        .expect("it is registered");
     assert_eq!(refused(world.enrol(token, key).await), ErrorKind::TokenConsumed);
 }
 

@@ -7,8 +7,8 @@ use super::{
     proofs, records, renewals, tasks,
 };
 use crate::ports::Store;
-use crate::testing::{catalog, mesh};
 use crate::testing::world::World;
+use crate::testing::{catalog, mesh};
 
 /// Runs the sequential half.
 pub async fn conformance(store: Arc<dyn Store>) {

@@ -178,7 +178,10 @@ mod tests {
         let change = ProjectChange { labels: None, mesh_cidr: Some(wanted) };
         let lived_in = ProjectSnapshot { mesh_nodes: 2, ..snapshot(2) };
         let refusal = update(&lived_in, &change, Expected::Any, &mk_actor()).unwrap_err();
-        assert_eq!((refusal.kind, refusal.field.as_deref()), (ErrorKind::MeshInUse, Some("mesh_cidr")));
+        assert_eq!(
+            (refusal.kind, refusal.field.as_deref()),
+            (ErrorKind::MeshInUse, Some("mesh_cidr"))
+        );
         assert_eq!(refusal.details, Some(json!({ "nodes": 2 })));
         let same = ProjectChange { mesh_cidr: Some(mk_project().mesh_cidr), ..change.clone() };
         assert!(update(&lived_in, &same, Expected::Any, &mk_actor()).is_ok(), "nothing moves");

@@ -142,8 +142,7 @@ fn the_node_gets_the_next_address_of_the_mesh() {
 fn a_taken_nonce_and_a_full_mesh_refuse_a_usable_token() {
     let cidr = MeshCidr::parse("mesh_cidr", "10.42.0.0/30").unwrap();
     let full = MeshPool { cidr, lowest_left: None, highest: Some(2) };
-    let mut known =
-        EnrolSnapshot { pool: full, nonce_taken: true, ..mk_enrol_snapshot(waiting()) };
+    let mut known = EnrolSnapshot { pool: full, nonce_taken: true, ..mk_enrol_snapshot(waiting()) };
     let kind = |known: &EnrolSnapshot| super::enrol(known, &mk_enrolment()).unwrap_err().kind;
     assert_eq!(kind(&known), ErrorKind::NonceCollision);
     known.nonce_taken = false;
