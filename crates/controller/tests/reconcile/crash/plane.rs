@@ -401,7 +401,8 @@ impl<'a> Plane<'a> {
     }
 
     pub(super) async fn heartbeat(&mut self, node: NodeId) {
-        self.request(async |life| node::heartbeat(&life.context, node).await).await.unwrap();
+        let said = Reported::default();
+        self.request(async |life| node::heartbeat(&life.context, node, &said).await).await.unwrap();
     }
 
     /// The agent hears of its drain and says that it is done. One whose answer
