@@ -69,10 +69,13 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<()> {
             let compared = transitions::compare(kind, &server, size.walking, batching, way).await?;
             let enrolled = compared.enrolments_per_second;
             let how = format!(
-                "{:.0} transitions/s against {:.0} and {:.0} commits/s{}",
+                "{:.0} transitions/s against {:.0} and {:.0} commits/s, \
+                 {:.0} against {:.0} µs of processor time each{}",
                 compared.transitions_per_second,
                 compared.commits_before,
                 compared.commits_after,
+                compared.cpu_us_per_transition,
+                compared.cpu_us_per_commit,
                 enrolled.map_or(String::new(), |rate| format!("; {rate:.0} enrolments/s")),
             );
             let key = format!("transitions_vs_commits_{}{suffix}", kind.name());

@@ -1,6 +1,7 @@
 //! What the machine says of itself and of this process.
 
 use std::fs;
+use std::path::Path;
 
 use anyhow::Context as _;
 
@@ -9,14 +10,53 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Processor time of this process so far, all threads, in seconds.
 pub(crate) fn cpu_seconds() -> anyhow::Result<f64> {
-    let stat = fs::read_to_string("/proc/self/stat")?;
-    // The second field is the program's name in parentheses and may hold
-    // anything; utime and stime are the 12th and 13th after it.
-    let (_, fields) = stat.rsplit_once(')').context("an unexpected /proc/self/stat")?;
-    let mut fields = fields.split_whitespace().skip(11).map(str::parse::<f64>);
-    match (fields.next(), fields.next()) {
-        (Some(Ok(user)), Some(Ok(system))) => Ok((user + system) / TICKS_PER_SECOND),
-        _ => anyhow::bail!("an unexpected /proc/self/stat"),
+    Ok(Stat::of("self")?.own)
+}
+
+/// The same of a PostgreSQL server, with all of its processes, those that ended
+/// included.
+pub(crate) fn server_cpu_seconds(data: &Path) -> anyhow::Result<f64> {
+    let lock = fs::read_to_string(data.join("postmaster.pid"))?;
+    let postmaster = lock.lines().next().unwrap_or_default();
+    let root = Stat::of(postmaster)?;
+    let mut seconds = root.own + root.ended_children;
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().filter(|name| name.parse::<u32>().is_ok()) else { continue };
+        // One that ended since the listing is counted as an ended child next time.
+        if let Ok(stat) = Stat::of(pid)
+            && stat.parent == postmaster
+        {
+            seconds += stat.own;
+        }
+    }
+    Ok(seconds)
+}
+
+/// What `/proc/<pid>/stat` says, times in seconds.
+struct Stat {
+    parent: String,
+    own: f64,
+    ended_children: f64,
+}
+
+impl Stat {
+    fn of(pid: &str) -> anyhow::Result<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        // The second field is the program's name in parentheses and may hold
+        // anything. After it: the parent is the 2nd field, and the 12th to 15th
+        // are user and system time, its own and that of ended children.
+        let (_, fields) = stat.rsplit_once(')').context("an unexpected /proc/<pid>/stat")?;
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        let time = |index: usize| -> anyhow::Result<f64> {
+            let ticks = fields.get(index).context("a short /proc/<pid>/stat")?;
+            Ok(ticks.parse::<f64>()? / TICKS_PER_SECOND)
+        };
+        Ok(Self {
+            parent: fields.get(1).copied().unwrap_or_default().to_owned(),
+            own: time(11)? + time(12)?,
+            ended_children: time(13)? + time(14)?,
+        })
     }
 }
 

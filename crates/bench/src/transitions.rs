@@ -17,8 +17,8 @@ use slipway_testkit::postgres::Postgres;
 use crate::database::{Database, Kind, Pool};
 use crate::plane::{Plane, SWEEP};
 use crate::population::{self, State};
-use crate::raw;
 use crate::substrate::{self, Memory};
+use crate::{machine, raw};
 
 /// One comparison.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +28,10 @@ pub(crate) struct Compared {
     pub(crate) commits_after: f64,
     /// None where no node is expected.
     pub(crate) enrolments_per_second: Option<f64>,
+    /// Processor time, ours and the server's together. Other programs on the
+    /// machine disturb it less than they do the rates.
+    pub(crate) cpu_us_per_transition: f64,
+    pub(crate) cpu_us_per_commit: f64,
 }
 
 /// What has to happen until a resource is Ready.
@@ -60,7 +64,9 @@ pub(crate) async fn compare(
     }
     population::make(&pool, resources, State::Pending).await?;
 
+    let raw_started = cpu(kind, server)?;
     let commits_before = raw::measure(&pool).await?;
+    let started = cpu(kind, server)?;
     let (mut walked, mut enrolments_per_second, mut steps) = (Duration::ZERO, None, 1);
     if way == Way::WithNode {
         walked += walk(&plane, &pool, batching, ENROLLING).await?;
@@ -70,6 +76,7 @@ pub(crate) async fn compare(
         steps = 2;
     }
     walked += walk(&plane, &pool, batching, READY).await?;
+    let spent = cpu(kind, server)? - started;
     let commits_after = raw::measure(&pool).await?;
 
     let transitions = pool.count(TRANSITIONS).await?;
@@ -83,7 +90,21 @@ pub(crate) async fn compare(
         commits_before,
         commits_after,
         enrolments_per_second,
+        cpu_us_per_transition: spent * 1e6 / f64::from(steps * resources),
+        cpu_us_per_commit: (started - raw_started) * 1e6
+            / (commits_before * raw::HALF.as_secs_f64()),
     })
+}
+
+/// Processor time so far of everything that takes part.
+fn cpu(kind: Kind, server: &Postgres) -> anyhow::Result<f64> {
+    let ours = machine::cpu_seconds()?;
+    match (kind, server.folder()) {
+        (Kind::Postgres, Some(folder)) => {
+            Ok(ours + machine::server_cpu_seconds(&folder.join("data"))?)
+        }
+        _ => Ok(ours),
+    }
 }
 
 /// The seeded blueprint, before anything refers to it, as one without a node.

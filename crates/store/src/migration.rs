@@ -100,10 +100,17 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         version: 9,
+        name: "lean_outbox",
+        min_reader: 1,
+        sqlite: scripts!("sqlite", "0009_lean_outbox"),
+        postgres: scripts!("postgres", "0009_lean_outbox"),
+    },
+    Migration {
+        version: 10,
         name: "mesh",
         min_reader: 1,
-        sqlite: scripts!("sqlite", "0009_mesh"),
-        postgres: scripts!("postgres", "0009_mesh"),
+        sqlite: scripts!("sqlite", "0010_mesh"),
+        postgres: scripts!("postgres", "0010_mesh"),
     },
 ];
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::catalog::EffectiveLabel;
 
@@ -15,7 +16,7 @@ pub const HELD_ROWS: &str = "slipway-held-rows";
 /// `POST /api/v1/resources`. What is not named takes the installation's
 /// default (`default` project, the project's only credential, the newest
 /// version of the blueprint).
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeclareResource {
     /// Project name or id.
@@ -37,7 +38,7 @@ pub struct DeclareResource {
 }
 
 /// One declared resource with its current attempt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Resource {
     pub id: String,
     pub project_id: String,
@@ -63,7 +64,7 @@ pub struct Resource {
 }
 
 /// One filling of the slot: the ProvisionedResource.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Attempt {
     pub id: String,
     pub number: i32,
@@ -81,7 +82,7 @@ pub struct Attempt {
 }
 
 /// An enrolled node agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Node {
     pub id: String,
     pub project_id: String,
@@ -113,7 +114,7 @@ pub struct Node {
 }
 
 /// Why something does not advance.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Blocker {
     pub code: String,
     pub message: String,
@@ -126,7 +127,7 @@ pub struct Blocker {
 }
 
 /// A way out of a blocker.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Remedy {
     pub action: String,
     pub command: Option<String>,
@@ -135,7 +136,7 @@ pub struct Remedy {
 }
 
 /// `GET /api/v1/resources/{id}/explain`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Explanation {
     pub resource_id: String,
     pub handle: String,
@@ -156,7 +157,7 @@ pub struct Explanation {
 }
 
 /// One change of phase.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HistoryEntry {
     pub at: String,
     pub from: Option<String>,
@@ -165,7 +166,7 @@ pub struct HistoryEntry {
 }
 
 /// `DELETE /api/v1/resources/{id}` takes a reason as `?reason=`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeleteQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -173,21 +174,21 @@ pub struct DeleteQuery {
 }
 
 /// `POST /api/v1/resources/{id}/force-drain`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ForceDrain {
     pub reason: String,
 }
 
 /// `POST /api/v1/resources/{id}/retry`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Retry {
     pub reason: String,
 }
 
 /// One deletion.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Deletion {
     pub id: String,
     pub kind: String,
@@ -202,14 +203,14 @@ pub struct Deletion {
     pub restorable_until: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DeletionMember {
     pub kind: String,
     pub id: String,
 }
 
 /// One lifecycle event, in the order of its position.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Event {
     /// The stable message id.
     pub id: String,
@@ -223,7 +224,7 @@ pub struct Event {
 }
 
 /// One durable subscriber of all events.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Subscription {
     pub id: String,
     pub name: String,
@@ -243,7 +244,7 @@ pub struct Subscription {
 }
 
 /// Paging of every list.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Page {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -253,7 +254,7 @@ pub struct Page {
 }
 
 /// `GET /api/v1/loops`: the status of every loop.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LoopStatus {
     pub name: String,
     pub activations: u64,
@@ -264,13 +265,13 @@ pub struct LoopStatus {
 }
 
 /// `GET /readyz`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Readiness {
     pub ready: bool,
     pub probes: Vec<Probe>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Probe {
     pub name: String,
     pub ok: bool,
@@ -278,7 +279,7 @@ pub struct Probe {
 }
 
 /// `GET /api/v1/control`: the mode of the installation and who obeys it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Control {
     pub installation_id: String,
     /// `acting`, `frozen` or `observing`.
@@ -295,7 +296,7 @@ pub struct Control {
 }
 
 /// Nothing outside is changed until then.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Freeze {
     pub since: String,
     pub until: String,
@@ -304,7 +305,7 @@ pub struct Freeze {
 }
 
 /// Nothing outside is changed until a person resumes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Observing {
     pub since: String,
     pub by: String,
@@ -312,7 +313,7 @@ pub struct Observing {
 }
 
 /// A control plane that shares the work.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Replica {
     pub worker: String,
     pub seen_at: String,
@@ -323,7 +324,7 @@ pub struct Replica {
 }
 
 /// `PUT /api/v1/control/freeze`. An hour if no length is given.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PutFreeze {
     pub reason: String,
@@ -332,7 +333,7 @@ pub struct PutFreeze {
 }
 
 /// `POST /api/v1/control/resume`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Resume {
     pub reason: String,
@@ -343,7 +344,7 @@ pub struct Resume {
 pub const PLAN_OPEN: &str = "slipway-plan-open";
 
 /// One line of `GET /api/v1/control/plan`: what would be done to one resource.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PlanLine {
     pub resource_id: String,
     pub provisioned_resource_id: String,

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 /// `POST /api/v1/projects`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateProject {
     pub name: String,
@@ -21,7 +22,7 @@ pub struct CreateProject {
 }
 
 /// `PATCH /api/v1/projects/{project}`: what shall be another than before.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateProject {
     /// The labels as they shall be, all of them.
@@ -33,13 +34,13 @@ pub struct UpdateProject {
 }
 
 /// `PATCH /api/v1/resources/{id}`: the labels as they shall be, all of them.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Relabel {
     pub labels: BTreeMap<String, String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Project {
     pub id: String,
     pub name: String,
@@ -55,7 +56,7 @@ pub struct Project {
 }
 
 /// `POST /api/v1/clouds`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateCloud {
     pub name: String,
@@ -67,13 +68,13 @@ pub struct CreateCloud {
 }
 
 /// `PATCH /api/v1/clouds/{cloud}`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateCloud {
     pub endpoint: Map<String, Value>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Cloud {
     pub id: String,
     pub name: String,
@@ -88,7 +89,7 @@ pub struct Cloud {
 
 /// `POST /api/v1/credentials`: where the secret lies. What is not given is
 /// derived from the ids of the cloud and the credential.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateCredential {
     /// Cloud name or id.
@@ -101,7 +102,7 @@ pub struct CreateCredential {
 }
 
 /// `PATCH /api/v1/credentials/{id}`. What is not given stays.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateCredential {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,7 +111,7 @@ pub struct UpdateCredential {
     pub kv_path: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Credential {
     pub id: String,
     pub cloud_id: String,
@@ -125,7 +126,7 @@ pub struct Credential {
 }
 
 /// One line of `GET /api/v1/projects/{project}/credentials`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CredentialAssignment {
     pub project_id: String,
     pub assigned_at: String,
@@ -133,7 +134,7 @@ pub struct CredentialAssignment {
 }
 
 /// `POST /api/v1/blueprints`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateBlueprint {
     pub slug: String,
@@ -145,7 +146,7 @@ pub struct CreateBlueprint {
 }
 
 /// `PATCH /api/v1/blueprints/{blueprint}`. What is not given stays.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateBlueprint {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -154,7 +155,7 @@ pub struct UpdateBlueprint {
     pub description: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Blueprint {
     pub id: String,
     pub slug: String,
@@ -166,7 +167,7 @@ pub struct Blueprint {
     pub updated_at: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ParameterType {
     Boolean,
@@ -174,7 +175,7 @@ pub enum ParameterType {
     String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
     pub name: String,
@@ -187,14 +188,14 @@ pub struct Parameter {
     pub default: Option<Value>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ParameterSchema {
     pub parameters: Vec<Parameter>,
 }
 
 /// `POST /api/v1/blueprints/{blueprint}/versions`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PublishVersion {
     pub version: String,
@@ -212,7 +213,7 @@ pub struct PublishVersion {
     pub provider_kinds: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BlueprintVersion {
     pub id: String,
     pub blueprint_id: String,
@@ -231,7 +232,7 @@ pub struct BlueprintVersion {
 }
 
 /// `POST /api/v1/labels`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DefineLabel {
     pub key: String,
@@ -243,7 +244,7 @@ pub struct DefineLabel {
 }
 
 /// `PATCH /api/v1/labels/{key}`. What is not given stays.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateLabel {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -252,7 +253,7 @@ pub struct UpdateLabel {
     pub propagate: Option<bool>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LabelDefinition {
     pub id: String,
     pub key: String,
@@ -264,14 +265,14 @@ pub struct LabelDefinition {
 }
 
 /// A label in effect, and where it was set: `project` or `resource`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EffectiveLabel {
     pub value: String,
     pub source: String,
 }
 
 /// `POST /api/v1/clusters`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateCluster {
     pub name: String,
@@ -282,7 +283,7 @@ pub struct CreateCluster {
     pub namespace_prefix: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Cluster {
     pub id: String,
     pub name: String,
@@ -296,14 +297,14 @@ pub struct Cluster {
 }
 
 /// `PUT /api/v1/projects/{project}/cluster`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AssignCluster {
     /// Cluster name or id.
     pub cluster: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterAssignment {
     pub project_id: String,
     pub cluster_id: String,

@@ -3,9 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 /// One leak.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Leak {
     pub id: String,
     /// `unclaimed_object`, `missing_object`, `duplicate_object`, or what the
@@ -35,7 +36,7 @@ pub struct Leak {
 }
 
 /// `POST /api/v1/leaks/{id}/resolve` and `…/remove`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeakReason {
     pub reason: String,
@@ -43,7 +44,7 @@ pub struct LeakReason {
 
 /// The answer to `POST /api/v1/leaks/find`: one for each cluster that was
 /// looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LeakLook {
     pub cluster: String,
     /// Why nothing can be said about it.
@@ -65,7 +66,7 @@ pub struct LeakLook {
 }
 
 /// Something that was not seen for long enough to be a leak.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LeakSuspicion {
     pub kind: String,
     pub namespace: String,

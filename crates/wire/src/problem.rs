@@ -2,12 +2,13 @@
 //! `code` that clients branch on.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Media type of an error answer.
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
 /// What every failed request answers with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
     /// A URI reference that identifies the kind of problem: `/docs/problems/<code>`.
     #[serde(rename = "type")]

@@ -66,7 +66,7 @@ async fn relay(backend: &Backend, limit: u32) -> Result<u64, Failure> {
          (SELECT seq, $1 + row_number() OVER (ORDER BY seq) AS position FROM \
             (SELECT seq FROM outbox_events WHERE position IS NULL ORDER BY seq LIMIT $2) \
             AS unpublished) \
-         AS numbered WHERE outbox_events.seq = numbered.seq",
+         AS numbered WHERE outbox_events.position IS NULL AND outbox_events.seq = numbered.seq",
     )
     .bind(last)
     .bind(i64::from(limit))
