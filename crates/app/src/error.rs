@@ -3,7 +3,7 @@
 //! the caller.
 
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::ids::{LeakRecordId, NodeId, ProvisionedResourceId};
+use slipway_core::ids::{BootstrapTokenId, LeakRecordId, NodeId, ProvisionedResourceId};
 
 use crate::ports::store;
 
@@ -37,6 +37,7 @@ impl From<store::Error> for Error {
                 let missing = match kind {
                     NodeId::KIND => ErrorKind::NodeNotFound,
                     LeakRecordId::KIND => ErrorKind::LeakNotFound,
+                    BootstrapTokenId::KIND => ErrorKind::TokenNotFound,
                     ProvisionedResourceId::KIND => ErrorKind::ProvisionedResourceNotFound,
                     _ => ErrorKind::ResourceNotFound,
                 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use slipway_app::Context;
-use slipway_app::authorise::{Caller, Role};
+use slipway_app::authorise::Caller;
 use slipway_app::context::{Settings, Wakes};
 use slipway_app::ports::{Clock, Entropy};
 use slipway_app::seed::{LocalNames, Seed};
@@ -164,7 +164,7 @@ impl Plane {
 }
 
 pub(crate) fn operator() -> Caller {
-    Caller { name: "bench".to_owned(), role: Role::Admin, correlation_id: "bench".to_owned() }
+    Caller::trusted("bench")
 }
 
 /// Loops under way.

@@ -1,5 +1,6 @@
 //! The command line as data. Says what can be asked, does nothing.
 
+mod access;
 mod catalog;
 mod control;
 
@@ -12,6 +13,7 @@ use slipway_core::secret::Secret;
 pub(crate) use self::control::{FreezeArguments, ReasonArguments};
 use crate::exit::EXIT_CODES;
 
+pub(crate) use access::*;
 pub(crate) use catalog::*;
 
 /// What every command of the client takes.
@@ -77,6 +79,15 @@ pub enum Command {
     /// Enrolled node agents
     #[command(subcommand, after_help = EXIT_CODES)]
     Node(NodeCommand),
+    /// Bootstrap tokens by hand: issue, list, show, revoke
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Token(TokenCommand),
+    /// Who may use the API: create, list, show, rotate, revoke, whoami
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Key(KeyCommand),
+    /// Who did what, to what, and why: list, export
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Audit(AuditCommand),
     /// The lifecycle, event by event
     #[command(subcommand, after_help = EXIT_CODES)]
     Event(EventCommand),

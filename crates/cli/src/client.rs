@@ -1,6 +1,7 @@
 //! Our API over HTTP: one method per call, one attempt each, lists read to
 //! their end by following the `next` links.
 
+mod access;
 mod catalog;
 
 use std::time::Duration;

@@ -80,6 +80,15 @@ error_kinds! {
     BlueprintVersionRetired => "blueprint_version_retired",
     IdempotencyKeyReused => "idempotency_key_reused",
 
+    KeyNotFound => "key_not_found",
+    /// Revoked or expired, so that there is nothing to rotate.
+    KeyNotUsable => "key_not_usable",
+    /// Nobody could administer the installation afterwards.
+    LastAdminKey => "last_admin_key",
+    TokenNotFound => "token_not_found",
+    /// Used up or revoked already.
+    TokenNotRevocable => "token_not_revocable",
+
     PublicKeyInvalid => "public_key_invalid",
     TokenInvalid => "token_invalid",
     TokenConsumed => "token_consumed",
@@ -100,6 +109,8 @@ error_kinds! {
 
     Unauthenticated => "unauthenticated",
     Forbidden => "forbidden",
+    /// The key asked more often than it may.
+    RateLimited => "rate_limited",
     PayloadTooLarge => "payload_too_large",
     /// The body did not arrive in time.
     RequestTimeout => "request_timeout",

@@ -144,6 +144,7 @@ pub fn mk_token(issued: i64, expires: i64, cap: i64) -> BootstrapToken {
         hard_expires_at: at(cap),
         consumed: None,
         revoked_at: None,
+        issued_by: None,
     }
 }
 

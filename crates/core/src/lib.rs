@@ -20,6 +20,7 @@ pub mod time;
 pub mod observation;
 pub mod phase;
 
+pub mod api_key;
 pub mod blueprint;
 pub mod catalog;
 pub mod deletion;
@@ -33,6 +34,7 @@ pub mod provisioned_resource;
 pub mod resource;
 pub mod token;
 
+pub mod access;
 pub mod audit;
 pub mod blocker;
 pub mod error;
@@ -41,6 +43,7 @@ pub mod event;
 pub mod commit;
 pub mod idempotency;
 pub mod precondition;
+pub mod rate;
 pub mod rules;
 pub mod snapshot;
 

@@ -154,6 +154,9 @@ pub struct BootstrapToken {
     pub hard_expires_at: Timestamp,
     pub consumed: Option<Consumption>,
     pub revoked_at: Option<Timestamp>,
+    /// The person who issued it by hand. Such a token is nowhere but with them:
+    /// the live object does not carry it and is not expected to.
+    pub issued_by: Option<String>,
 }
 
 impl BootstrapToken {
@@ -207,7 +210,8 @@ pub enum TokenPlan {
 /// Decides what happens to the token of a resource about to be applied.
 ///
 /// Mints only where no token can be in use: the object is absent, or what it
-/// carries is not what the record says (a crash between mint and apply).
+/// carries is not what the record says (a crash between mint and apply). One
+/// that was issued by hand is in use until it expires.
 pub fn plan(
     token: Option<&BootstrapToken>,
     carried: Carried,
@@ -235,6 +239,11 @@ pub fn plan(
     }
     if now >= token.hard_expires_at {
         return TokenPlan::Hold(BlockerCode::TokenCapReached);
+    }
+    // In somebody's hands, and good for as long as they were told: a token for
+    // the object would revoke it.
+    if token.issued_by.is_some() && token.is_usable(now) {
+        return TokenPlan::Keep;
     }
     let reach = now.plus(lifetimes.ttl).min(token.hard_expires_at);
     if !token.is_usable(now) || carried != (Carried::Token { id: token.id, hash: token.hash }) {
@@ -304,6 +313,7 @@ mod tests {
             ..token.clone()
         };
         let revoked = BootstrapToken { revoked_at: Some(at(1_010)), ..token.clone() };
+        let by_hand = BootstrapToken { issued_by: Some("key:ann".to_owned()), ..token.clone() };
         let carries = Carried::Token { id: token.id, hash: token.hash };
         let other_value = Carried::Token { id: token.id, hash: SecretHash::of(b"other") };
         let other_id =
@@ -344,6 +354,17 @@ mod tests {
             ("not carried", Some(&token), Carried::Nothing, absent, 1_020, again(1_020)),
             ("another value", Some(&token), other_value, absent, 1_020, again(1_020)),
             ("another id", Some(&token), other_id, absent, 1_020, again(1_020)),
+            ("by hand", Some(&by_hand), carries, absent, 1_090, TokenPlan::Keep),
+            ("by hand, not carried", Some(&by_hand), other_id, absent, 1_020, TokenPlan::Keep),
+            ("by hand, expired", Some(&by_hand), other_id, absent, 1_200, again(1_200)),
+            (
+                "by hand, object lost",
+                Some(&by_hand),
+                Carried::NoObject,
+                absent,
+                1_020,
+                fresh(1_020),
+            ),
             (
                 "cap reached",
                 Some(&token),

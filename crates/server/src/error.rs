@@ -16,6 +16,7 @@ use slipway_core::error::{ErrorKind, Refusal};
 use slipway_wire::problem::{MEDIA_TYPE, Problem};
 
 use crate::correlation::CorrelationId;
+use crate::rate::RETRY_AFTER_SECONDS;
 
 /// Why a request was not served, without a body yet.
 #[derive(Debug, Clone)]
@@ -46,6 +47,8 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::BlueprintVersionNotFound
         | ErrorKind::LabelNotFound
         | ErrorKind::SubscriptionNotFound
+        | ErrorKind::KeyNotFound
+        | ErrorKind::TokenNotFound
         | ErrorKind::RouteNotFound => StatusCode::NOT_FOUND,
         ErrorKind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         // What a request refers to in a field; what it addresses by its path is
@@ -72,6 +75,9 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::ClusterAssignmentImmutable
         | ErrorKind::BlueprintVersionExists
         | ErrorKind::IdempotencyKeyReused
+        | ErrorKind::KeyNotUsable
+        | ErrorKind::LastAdminKey
+        | ErrorKind::TokenNotRevocable
         | ErrorKind::ClaimLost
         | ErrorKind::NothingToForce
         | ErrorKind::NothingToRetry
@@ -86,6 +92,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::NodeDeregistrationFailed
         | ErrorKind::RowInvalid => StatusCode::CONFLICT,
         ErrorKind::CursorExpired => StatusCode::GONE,
+        ErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         ErrorKind::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ErrorKind::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
         ErrorKind::Unavailable
@@ -116,6 +123,11 @@ impl Rejection {
         let by_kind = status(self.refusal.kind);
         let addressed = self.refusal.field.is_none();
         if addressed && is_reference(self.refusal.kind) { StatusCode::NOT_FOUND } else { by_kind }
+    }
+
+    /// What a refusal says about how long to wait.
+    fn retry_after(&self) -> Option<u64> {
+        self.refusal.details.as_ref()?.get(RETRY_AFTER_SECONDS)?.as_u64()
     }
 
     /// Writes a line for what a person must look at.
@@ -150,6 +162,9 @@ impl IntoResponse for Rejection {
         let headers = response.headers_mut();
         if status == StatusCode::SERVICE_UNAVAILABLE {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if let Some(wait) = self.retry_after().filter(|_| status == StatusCode::TOO_MANY_REQUESTS) {
+            headers.insert(RETRY_AFTER, wait.into());
         }
         if status == StatusCode::REQUEST_TIMEOUT {
             // The rest of the body may still come, and is no next request.

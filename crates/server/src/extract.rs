@@ -1,6 +1,6 @@
 //! What handlers ask for instead of raw requests. An extractor that refuses
-//! names the field and, in a body, the place. [`Authenticated`] stands before
-//! the body in every handler, so nobody without a key makes us read one.
+//! names the field and, in a body, the place. Who is calling was found out before
+//! any of them, so nobody without a key makes us read a body.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -13,12 +13,10 @@ use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use slipway_app::authorise::Caller;
-use slipway_app::usecases::authenticate;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::InvalidId;
 use tokio::time::timeout;
 
-use crate::correlation::CorrelationId;
 use crate::error::{Rejection, clip};
 use crate::state::ServerState;
 
@@ -31,21 +29,20 @@ pub(crate) const BODY_LIMIT: usize = 1 << 20;
 /// body and not between two packets: a byte a second is no progress.
 const BODY_TIME: Duration = Duration::from_secs(10);
 
-/// The holder of the API key in the request.
-#[derive(Debug)]
+/// The holder of the API key in the request, as the guard of the route put them
+/// there.
+#[derive(Debug, Clone)]
 pub(crate) struct Authenticated(pub(crate) Caller);
 
 impl FromRequestParts<ServerState> for Authenticated {
     type Rejection = Rejection;
 
-    async fn from_request_parts(parts: &mut Parts, state: &ServerState) -> Result<Self, Rejection> {
-        let correlation_id = parts.extensions.get::<CorrelationId>().map(|id| id.0.clone());
-        // Without a key the look-up is asked with an empty one, so that the
-        // answer is the same as for a wrong one.
-        let key = bearer(&parts.headers).unwrap_or_default();
-        let caller =
-            authenticate::api_key(&state.context, key, &correlation_id.unwrap_or_default()).await?;
-        Ok(Self(caller))
+    async fn from_request_parts(parts: &mut Parts, _: &ServerState) -> Result<Self, Rejection> {
+        let caller = parts.extensions.remove::<Self>();
+        caller.ok_or_else(|| {
+            let problem = "a route without a guard was asked; the correlation id finds it";
+            Refusal::new(ErrorKind::Internal, problem).into()
+        })
     }
 }
 

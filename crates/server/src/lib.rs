@@ -21,16 +21,20 @@ mod extract;
 mod once;
 mod precondition;
 mod query;
+mod rate;
 
 mod api;
+mod openapi;
 mod plexd;
 
 mod health;
 mod metrics;
 mod streams;
 
-pub use api::event_document;
+pub use api::{Route, TABLE, event_document};
 pub use metrics::Metrics;
+pub use openapi::document as openapi_document;
+pub use rate::RateLimits;
 pub use router::router;
 pub use serve::serve;
 pub use state::{LoopsView, NodeSettings, ServerState};

@@ -82,9 +82,25 @@ where
     Created: Future<Output = Result<Uuid, slipway_app::Error>>,
     Shown: Future<Output = Result<Answer, Rejection>>,
 {
+    Ok(respond(settle(state, caller, claim, create, show).await?))
+}
+
+/// The same, and the answer as it is kept: for who has something to add to it
+/// that must not be kept.
+pub(crate) async fn settle<Created, Shown>(
+    state: &ServerState,
+    caller: &Caller,
+    claim: Option<Claim>,
+    create: impl FnOnce(Option<Asked>) -> Created,
+    show: impl FnOnce(Uuid) -> Shown,
+) -> Result<Answer, Rejection>
+where
+    Created: Future<Output = Result<Uuid, slipway_app::Error>>,
+    Shown: Future<Output = Result<Answer, Rejection>>,
+{
     let Some(Claim { key, route, body_hash }) = claim else {
         let id = create(None).await?;
-        return Ok(respond(show(id).await?));
+        return show(id).await;
     };
     let context = &state.context;
     let asked = Asked { caller: caller.name.clone(), key, route, body_hash };
@@ -100,11 +116,11 @@ where
     };
     let Bound { record, answer } = bound;
     if let Some(answer) = answer {
-        return Ok(respond(answer));
+        return Ok(answer);
     }
     let answer = show(record.subject_id).await?;
     idempotency::keep(context, &record, &answer).await?;
-    Ok(respond(answer))
+    Ok(answer)
 }
 
 fn lost() -> Refusal {
@@ -130,7 +146,7 @@ pub(crate) fn answer(
     }
 }
 
-fn respond(answer: Answer) -> Response {
+pub(crate) fn respond(answer: Answer) -> Response {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

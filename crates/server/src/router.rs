@@ -12,7 +12,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::error::{self, Rejection};
 use crate::state::ServerState;
-use crate::{api, correlation, health, metrics, plexd};
+use crate::{api, correlation, health, metrics, openapi, plexd};
 
 /// Everything that this server answers.
 pub fn router(state: ServerState) -> Router {
@@ -20,7 +20,9 @@ pub fn router(state: ServerState) -> Router {
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(metrics::show))
-        .nest("/api/v1", api::routes())
+        .route("/openapi.json", get(openapi::machines))
+        .route("/docs", get(openapi::people))
+        .nest("/api/v1", api::routes(&state))
         .nest("/v1", plexd::routes())
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)

@@ -9,6 +9,7 @@ use slipway_app::usecases::leaks::Finder;
 use slipway_wire::api::{LoopStatus, Probe};
 
 use crate::metrics::Metrics;
+use crate::rate::RateLimits;
 use crate::streams::EventStreams;
 
 /// The application and what is peculiar to its HTTP surface.
@@ -21,6 +22,7 @@ pub struct ServerState {
     pub finder: Finder,
     pub metrics: Arc<Metrics>,
     pub streams: EventStreams,
+    pub rates: Arc<RateLimits>,
 }
 
 /// What every node is told when it registers.

@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use slipway_controller::retention::Retention;
 use slipway_core::blocker::Deadlines;
+use slipway_core::rate::Rate;
 use slipway_core::secret::Secret;
 use slipway_core::text::Handle;
 use slipway_core::token::TokenLifetimes;
@@ -142,6 +143,14 @@ pub(crate) struct Layer {
     #[serde(skip)]
     stop_with_stdin: bool,
 
+    /// How many requests a second a key may make, in the long run [default: 100].
+    #[arg(long, value_name = "N", env = "SLIPWAY_RATE_LIMIT")]
+    rate_limit: Option<u32>,
+
+    /// How many at once, after a while of silence [default: 200].
+    #[arg(long, value_name = "N", env = "SLIPWAY_RATE_BURST")]
+    rate_burst: Option<u32>,
+
     /// A file that gets every event, one JSON document a line.
     #[arg(long, value_name = "FILE", env = "SLIPWAY_EVENT_LOG")]
     event_log: Option<PathBuf>,
@@ -214,6 +223,7 @@ pub(crate) struct Config {
     pub(crate) admin_key: Option<Secret>,
     pub(crate) observe_only: bool,
     pub(crate) stop_with_stdin: bool,
+    pub(crate) rate: Rate,
     pub(crate) event_log: Option<PathBuf>,
     pub(crate) retention: Retention,
     pub(crate) log_format: LogFormat,
@@ -349,6 +359,10 @@ impl Layer {
             admin_key: layer.admin_key,
             observe_only: layer.observe_only,
             stop_with_stdin: layer.stop_with_stdin,
+            rate: Rate {
+                per_second: at_least_one("rate_limit", layer.rate_limit, 100)?,
+                burst: at_least_one("rate_burst", layer.rate_burst, 200)?,
+            },
             retention: Retention {
                 events: days("event_retention", layer.event_retention, 30)?,
                 history: days("history_retention", layer.history_retention, 365)?,
@@ -397,6 +411,8 @@ impl Layer {
             event_retention: self.event_retention.or(below.event_retention),
             history_retention: self.history_retention.or(below.history_retention),
             audit_retention: self.audit_retention.or(below.audit_retention),
+            rate_limit: self.rate_limit.or(below.rate_limit),
+            rate_burst: self.rate_burst.or(below.rate_burst),
             event_log: self.event_log.or(below.event_log),
             log_format: self.log_format.or(below.log_format),
         }

@@ -25,7 +25,7 @@ use slipway_app::usecases::leaks::Finder;
 use slipway_app::{Context, Error as AppError};
 use slipway_controller::Shutdown;
 use slipway_render::local_node::NodeSettings;
-use slipway_server::{EventStreams, ServerState, StreamLimits};
+use slipway_server::{EventStreams, RateLimits, ServerState, StreamLimits};
 use slipway_store::{OpenError, StoreConfig};
 use slipway_substrate::local::{LocalConfig, LocalSubstrate};
 use tokio::net::TcpListener;
@@ -146,6 +146,7 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
         finder,
         metrics: Arc::default(),
         streams: EventStreams::new(context.clone(), StreamLimits::default(), stop.subscribe()),
+        rates: Arc::new(RateLimits::new(config.rate)),
     };
     let server_file = config.data_dir.join("server.json");
     let admin_key = seeding::admin_key(&context, &config, worker.name()).await?;

@@ -107,10 +107,17 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         version: 10,
+        name: "keys",
+        min_reader: 1,
+        sqlite: scripts!("sqlite", "0010_keys"),
+        postgres: scripts!("postgres", "0010_keys"),
+    },
+    Migration {
+        version: 11,
         name: "mesh",
         min_reader: 1,
-        sqlite: scripts!("sqlite", "0010_mesh"),
-        postgres: scripts!("postgres", "0010_mesh"),
+        sqlite: scripts!("sqlite", "0011_mesh"),
+        postgres: scripts!("postgres", "0011_mesh"),
     },
 ];
 

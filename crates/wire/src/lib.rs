@@ -3,12 +3,14 @@
 //! change here is a change of a published contract.
 //!
 //! * [`api`]: our own JSON API under `/api/v1`.
+//! * [`access`]: its part about keys, bootstrap tokens and the audit.
 //! * [`leaks`]: its part about what stands outside and should not.
 //! * [`catalog`]: the part of it that is about projects, clouds, blueprints and
 //!   all else that has to be there before something can be declared.
 //! * [`plexd`]: the node protocol under `/v1`, both generations of it.
 //! * [`problem`]: the error document of our own API.
 
+pub mod access;
 pub mod api;
 pub mod catalog;
 pub mod leaks;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use slipway_core::ids::{EventId, Revision};
+use slipway_core::ids::{EventId, ProjectId, Revision};
 use slipway_core::rules::positions::Span;
 use slipway_core::time::Timestamp;
 use uuid::Uuid;
@@ -21,6 +21,7 @@ pub struct PositionedEvent {
     pub position: i64,
     pub event_type: String,
     pub aggregate_id: Uuid,
+    pub project_id: ProjectId,
     pub revision: Revision,
     pub occurred_at: Timestamp,
     pub payload: Value,

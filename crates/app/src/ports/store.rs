@@ -25,8 +25,9 @@ use uuid::Uuid;
 
 pub use super::events::PositionedEvent;
 use super::{
-    CatalogStore, ControlStore, DatabaseClock, EnrolStore, EventStore, LaneStore, LeakStore,
-    RecordStore, RenewalStore, RetentionStore, SubscriptionStore, TaskStore,
+    AuditStore, CatalogStore, ControlStore, DatabaseClock, EnrolStore, EventStore, KeyStore,
+    LaneStore, LeakStore, RecordStore, RenewalStore, RetentionStore, ScopeStore, SubscriptionStore,
+    TaskStore, TokenStore,
 };
 use crate::seed::Seed;
 
@@ -163,18 +164,22 @@ pub struct Heartbeat {
 /// The database, as the application sees it.
 #[async_trait]
 pub trait Store:
-    CatalogStore
+    AuditStore
+    + CatalogStore
     + ControlStore
     + DatabaseClock
     + EnrolStore
     + EventStore
+    + KeyStore
     + LaneStore
     + LeakStore
     + RecordStore
     + RenewalStore
     + RetentionStore
+    + ScopeStore
     + SubscriptionStore
     + TaskStore
+    + TokenStore
 {
     /// The database answers.
     async fn ping(&self) -> Result<(), Error>;

@@ -15,6 +15,7 @@
 //! All expect a store that nobody else uses and panic on the first violation.
 //! They speak to the store through the port alone.
 
+mod access;
 mod bad_row;
 mod batch_races;
 mod catalog;

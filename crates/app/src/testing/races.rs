@@ -12,7 +12,7 @@ use tokio::sync::Barrier;
 
 use super::worker::{LEASE, released};
 use super::world::{World, refused};
-use super::{batch_races, catalog, mesh, pairs, renewal_races};
+use super::{access, batch_races, catalog, mesh, pairs, renewal_races};
 use crate::ports::Store;
 use crate::ports::store::{Error, Page};
 
@@ -41,6 +41,7 @@ pub async fn races(store: Arc<dyn Store>, rounds: u32) {
         mesh::enrol_with_enrol_and_leave_of_the_same_mesh(&world).await;
         mesh::enrol_with_another_mesh(&world).await;
         catalog::races(&world).await;
+        access::races(&world).await;
     }
     pairs::every_pair(&world).await;
 }

@@ -15,13 +15,17 @@ use crate::{Context, Error};
 /// The holder of an API key.
 pub async fn api_key(context: &Context, text: &str, correlation_id: &str) -> Result<Caller, Error> {
     let parsed = ApiKeyText::parse(text).ok_or_else(unknown_key)?;
-    let key = context.store.api_key_find(&parsed.short).await?.ok_or_else(unknown_key)?;
-    let expired = key.expires_at.is_some_and(|at| context.clock.now() >= at);
-    if key.hash != parsed.hash || key.revoked_at.is_some() || expired {
-        return Err(unknown_key());
-    }
-    let role = Role::parse(&key.role).ok_or_else(unknown_key)?;
-    Ok(Caller { name: key.name, role, correlation_id: correlation_id.to_owned() })
+    let now = context.clock.now();
+    let candidates = context.store.api_key_candidates(&parsed.short).await?;
+    let key = candidates.into_iter().find(|key| key.accepts(&parsed, now));
+    let key = key.ok_or_else(unknown_key)?;
+    Ok(Caller {
+        name: key.name,
+        role: key.role,
+        project: key.project_id,
+        key_id: Some(key.id),
+        correlation_id: correlation_id.to_owned(),
+    })
 }
 
 /// The registered node that a node key belongs to.
@@ -53,15 +57,20 @@ pub async fn draw_first_admin_key(
     name: &str,
     actor: &Actor,
 ) -> Result<Option<Secret>, Error> {
-    let (mut short, mut long) = ([0; 6], [0; 24]);
-    context.entropy.fill(&mut short);
-    context.entropy.fill(&mut long);
-    let text = ApiKeyText::mint(short, long);
+    let text = draw(context);
     let key = admin_key(context, name, &text)?;
     match context.store.api_key_install(&key, Install::First, actor).await? {
         Installed::Inserted | Installed::Replaced => Ok(Some(text)),
         Installed::Unchanged | Installed::Occupied => Ok(None),
     }
+}
+
+/// The text of a new key.
+pub(super) fn draw(context: &Context) -> Secret {
+    let (mut short, mut long) = ([0; 6], [0; 24]);
+    context.entropy.fill(&mut short);
+    context.entropy.fill(&mut long);
+    ApiKeyText::mint(short, long)
 }
 
 fn admin_key(context: &Context, name: &str, text: &Secret) -> Result<ApiKey, Error> {

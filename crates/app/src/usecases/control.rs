@@ -100,7 +100,7 @@ pub async fn plan(
     caller: &Caller,
     page: Page<ProvisionedResourceId>,
 ) -> Result<(Vec<PlanLine>, u64), Error> {
-    authorise(caller, Verb::ControlRead)?;
+    authorise(caller, Verb::PlanRead)?;
     let lines = context.store.plan_list(page).await?;
     Ok((lines, context.store.plan_open().await?))
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use slipway_core::idempotency::Request;
 use slipway_core::ids::{ProvisionedResourceId, ResourceId};
 use slipway_core::rules::declare::{self, Declaration};
+use slipway_core::snapshot::DeclareSnapshot;
 use slipway_core::text::{Handle, Labels, check_reference};
 
 use crate::authorise::{Caller, Verb, authorise};
@@ -54,7 +55,7 @@ pub async fn declare(
         provisioned_resource_id: ProvisionedResourceId::new(context.entropy.uuid()),
         handle,
         labels,
-        project: input.project.unwrap_or_else(|| DEFAULT_PROJECT.to_owned()),
+        project: input.project.unwrap_or_else(|| usual_project(caller)),
         blueprint: input.blueprint,
         version: input.version,
         credential: input.credential,
@@ -71,9 +72,18 @@ pub async fn declare(
     context
         .store
         .decide_declaration(&key, &mut |snapshot| {
+            let reached = snapshot.project.is_none_or(|project| caller.reaches(project));
+            let unseen = || DeclareSnapshot { project: None, ..snapshot.clone() };
+            let snapshot = if reached { snapshot } else { &unseen() };
             Ok(bind(declare::declare(snapshot, &declaration, &actor)?, record.as_ref()))
         })
         .await?;
     context.wakes.wake();
     Ok(declaration.resource_id)
+}
+
+/// The project of a declaration that names none: the caller's own, if they
+/// reach one only.
+fn usual_project(caller: &Caller) -> String {
+    caller.project.map_or_else(|| DEFAULT_PROJECT.to_owned(), |own| own.to_string())
 }

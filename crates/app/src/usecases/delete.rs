@@ -7,6 +7,7 @@ use slipway_core::text::Reason;
 
 use crate::authorise::{Caller, Verb, authorise};
 use crate::ports::store::ResourceKey;
+use crate::usecases::read;
 use crate::{Context, Error};
 
 /// The reason of a request that gives none.
@@ -32,6 +33,7 @@ pub async fn delete_expecting(
     expected: Expected,
 ) -> Result<DeletionId, Error> {
     let actor = authorise(caller, Verb::ResourceDelete)?;
+    read::reach_resource(context, caller, id).await?;
     let reason = Reason::parse(reason.unwrap_or(NO_REASON)).map_err(slipway_core::Refusal::from)?;
     let fresh = DeletionId::new(context.entropy.uuid());
     let mut deletion_id = fresh;

@@ -6,6 +6,7 @@ use slipway_core::text::Reason;
 
 use crate::authorise::{Caller, Verb, authorise};
 use crate::ports::store::ResourceKey;
+use crate::usecases::read;
 use crate::{Context, Error};
 
 /// Deregisters the node of a resource that is in Deregistering.
@@ -16,6 +17,7 @@ pub async fn force_drain(
     reason: &str,
 ) -> Result<(), Error> {
     let actor = authorise(caller, Verb::NodeForceDrain)?;
+    read::reach_resource(context, caller, id).await?;
     let reason = Reason::parse(reason).map_err(slipway_core::Refusal::from)?;
     context
         .store

@@ -15,8 +15,11 @@ pub mod read;
 pub mod relabel;
 pub mod retry;
 
+pub mod audit;
 pub mod authenticate;
 pub mod enrol;
+pub mod keys;
 pub mod node;
+pub mod tokens;
 
 pub mod converge;

@@ -8,7 +8,8 @@ use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::text::check_reference;
 
 use crate::authorise::{Caller, Verb, authorise};
-use crate::ports::store::{CorruptRow, Page, ResourceFilter};
+use crate::ports::scope::Owned;
+use crate::ports::store::{self, CorruptRow, Page, ResourceFilter};
 use crate::{Context, Error};
 
 /// How many rows a list answers at most, and by default.
@@ -21,8 +22,10 @@ pub async fn resource(
     id: ResourceId,
 ) -> Result<ResourceSnapshot, Error> {
     authorise(caller, Verb::ResourceRead)?;
+    let missing = || not_found(ErrorKind::ResourceNotFound, "resource", id);
+    reach(context, caller, Owned::Resource(id), missing).await?;
     let found = context.store.resource_fetch(id).await?;
-    found.ok_or_else(|| not_found(ErrorKind::ResourceNotFound, "resource", id))
+    found.ok_or_else(missing)
 }
 
 pub async fn resources(
@@ -36,13 +39,25 @@ pub async fn resources(
         let checked = text.as_ref().map_or(Ok(()), |text| check_reference(field, text));
         checked.map_err(Refusal::from)?;
     }
-    Ok(context.store.resource_list(filter, page).await?)
+    let Some(own) = caller.project else {
+        return Ok(context.store.resource_list(filter, page).await?);
+    };
+    if let Some(named) = &filter.project {
+        let named = context.store.project_fetch(named, true).await?;
+        if named.is_none_or(|named| named.id != own) {
+            return Ok(Vec::new());
+        }
+    }
+    let own = ResourceFilter { project: Some(own.to_string()), ..filter.clone() };
+    Ok(context.store.resource_list(&own, page).await?)
 }
 
 pub async fn node(context: &Context, caller: &Caller, id: NodeId) -> Result<Node, Error> {
     authorise(caller, Verb::NodeRead)?;
+    let missing = || not_found(ErrorKind::NodeNotFound, "node", id);
+    reach(context, caller, Owned::Node(id), missing).await?;
     let found = context.store.node_fetch(id).await?;
-    found.ok_or_else(|| not_found(ErrorKind::NodeNotFound, "node", id))
+    found.ok_or_else(missing)
 }
 
 pub async fn nodes(
@@ -51,7 +66,10 @@ pub async fn nodes(
     page: Page<NodeId>,
 ) -> Result<Vec<Node>, Error> {
     authorise(caller, Verb::NodeRead)?;
-    Ok(context.store.node_list(page).await?)
+    Ok(match caller.project {
+        Some(own) => context.store.node_list_in(own, page).await?,
+        None => context.store.node_list(page).await?,
+    })
 }
 
 pub async fn deletion(
@@ -60,8 +78,10 @@ pub async fn deletion(
     id: DeletionId,
 ) -> Result<Deletion, Error> {
     authorise(caller, Verb::DeletionRead)?;
+    let missing = || not_found(ErrorKind::DeletionNotFound, "deletion", id);
+    reach(context, caller, Owned::Deletion(id), missing).await?;
     let found = context.store.deletion_fetch(id).await?;
-    found.ok_or_else(|| not_found(ErrorKind::DeletionNotFound, "deletion", id))
+    found.ok_or_else(missing)
 }
 
 pub async fn deletions(
@@ -70,7 +90,37 @@ pub async fn deletions(
     page: Page<DeletionId>,
 ) -> Result<Vec<Deletion>, Error> {
     authorise(caller, Verb::DeletionRead)?;
-    Ok(context.store.deletion_list(page).await?)
+    Ok(match caller.project {
+        Some(own) => context.store.deletion_list_in(own, page).await?,
+        None => context.store.deletion_list(page).await?,
+    })
+}
+
+/// Refuses as for an unknown resource what is in a project that the caller does
+/// not reach. Asked before anything else, also before a change: a resource
+/// never moves, so the answer holds.
+pub(super) async fn reach_resource(
+    context: &Context,
+    caller: &Caller,
+    id: ResourceId,
+) -> Result<(), Error> {
+    // The text of the store's own answer for a resource that is not there.
+    let unknown = || store::Error::NotFound { kind: ResourceId::KIND }.into();
+    reach(context, caller, Owned::Resource(id), unknown).await
+}
+
+/// Costs a caller that reaches everything nothing.
+pub(super) async fn reach(
+    context: &Context,
+    caller: &Caller,
+    owned: Owned,
+    missing: impl FnOnce() -> Error + Send,
+) -> Result<(), Error> {
+    let Some(own) = caller.project else { return Ok(()) };
+    match context.store.project_of(owned).await? {
+        Some(project) if project == own => Ok(()),
+        _ => Err(missing()),
+    }
 }
 
 fn not_found(error: ErrorKind, kind: &str, id: impl std::fmt::Display) -> Error {

@@ -10,6 +10,7 @@ use slipway_core::text::Labels;
 
 use crate::authorise::{Caller, Verb, authorise};
 use crate::ports::store::ResourceKey;
+use crate::usecases::read;
 use crate::{Context, Error};
 
 pub async fn relabel(
@@ -20,6 +21,7 @@ pub async fn relabel(
     expected: Expected,
 ) -> Result<(), Error> {
     let actor = authorise(caller, Verb::ResourceRelabel)?;
+    read::reach_resource(context, caller, id).await?;
     let labels = Labels::parse(labels).map_err(Refusal::from)?;
     let mut rule = |snapshot: &_| relabel::relabel(snapshot, &labels, expected, &actor);
     Ok(context.store.decide(ResourceKey::Resource(id), &mut rule).await?)

@@ -6,6 +6,7 @@ use slipway_core::text::Reason;
 
 use crate::authorise::{Caller, Verb, authorise};
 use crate::ports::store::ResourceKey;
+use crate::usecases::read;
 use crate::{Context, Error};
 
 /// Takes the attempt down in order; another one follows it.
@@ -16,6 +17,7 @@ pub async fn retry(
     reason: &str,
 ) -> Result<(), Error> {
     let actor = authorise(caller, Verb::ResourceRetry)?;
+    read::reach_resource(context, caller, id).await?;
     let reason = Reason::parse(reason).map_err(slipway_core::Refusal::from)?;
     let deletion_id = DeletionId::new(context.entropy.uuid());
     context

@@ -3,12 +3,15 @@
 
 mod run;
 
+mod audit;
 mod catalog;
 mod control;
 mod events;
+mod keys;
 mod leaks;
 mod records;
 mod resources;
 mod target;
+mod tokens;
 
 pub use run::{run, run_on};

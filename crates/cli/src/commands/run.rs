@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use super::catalog::{blueprints, clouds, clusters, credentials, labels, projects};
-use super::{control, events, leaks, records, resources};
+use super::{audit, control, events, keys, leaks, records, resources, tokens};
 use crate::arguments::{ClientOptions, Command, Output};
 use crate::client::{Client, Listed, to_json, to_yaml};
 use crate::demo;
@@ -56,6 +56,9 @@ async fn connected(
         Command::Label(command) => labels::run(&mut session, command).await,
         Command::Cluster(command) => clusters::run(&mut session, command).await,
         Command::Node(command) => records::nodes(&mut session, command).await,
+        Command::Token(command) => tokens::run(&mut session, command).await,
+        Command::Key(command) => keys::run(&mut session, command).await,
+        Command::Audit(command) => audit::run(&mut session, command).await,
         Command::Event(command) => events::run(&mut session, command).await,
         Command::Deletion(command) => records::deletions(&mut session, command).await,
         Command::Leaks(arguments) => leaks::run(&mut session, arguments).await,

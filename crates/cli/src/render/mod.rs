@@ -2,6 +2,7 @@
 //! Tables fit the width of a terminal; without one no line is broken, so that
 //! each row stays one line for the tool behind the pipe. No colours here.
 
+mod access;
 mod catalog;
 mod control;
 mod details;
@@ -10,6 +11,7 @@ mod leaks;
 mod lists;
 mod table;
 
+pub(crate) use access::{audit, issued_token, key, key_with_text, keys, token, tokens};
 pub(crate) use catalog::*;
 pub(crate) use control::{control, plan};
 pub(crate) use details::{deletion, node, resource};

@@ -5,6 +5,7 @@
 
 mod stand_in;
 
+mod access;
 mod catalog;
 mod commands;
 mod control;

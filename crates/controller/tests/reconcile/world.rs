@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use data_encoding::BASE64;
-use slipway_app::authorise::{Caller, Role};
+use slipway_app::authorise::Caller;
 use slipway_app::context::{Settings, Wakes};
 use slipway_app::ports::store::{Claimed, Page, PositionedEvent};
 use slipway_app::ports::{Clock, Entropy, Store};
@@ -147,8 +147,7 @@ impl World {
             LEASE,
             Duration::from_millis(300),
         );
-        let caller =
-            Caller { name: "test".to_owned(), role: Role::Admin, correlation_id: "c".to_owned() };
+        let caller = Caller::trusted("test");
         Self {
             context,
             lane,

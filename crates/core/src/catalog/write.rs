@@ -1,5 +1,6 @@
 //! What decisions about the catalog write.
 
+use crate::api_key::ApiKey;
 use crate::catalog::blueprint::{Blueprint, PublishedVersion};
 use crate::catalog::cloud::Cloud;
 use crate::catalog::cluster::{Cluster, ClusterAssignment};
@@ -30,6 +31,8 @@ pub enum CatalogWrite {
     ClusterAssignmentInsert(ClusterAssignment),
     ClusterAssignmentUpdate(ClusterAssignment),
     ClusterAssignmentDelete(ClusterAssignment),
+    ApiKeyInsert(ApiKey),
+    ApiKeyUpdate(ApiKey),
     /// Binds the caller's key to what this commit makes. Refuses the commit if
     /// the key is bound already.
     IdempotencyInsert(idempotency::Record),

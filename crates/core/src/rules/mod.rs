@@ -4,6 +4,7 @@
 //! retried), so they must not do anything but compute.
 
 pub mod absence;
+pub mod api_keys;
 pub mod catalog;
 pub mod control;
 pub mod declare;
@@ -20,3 +21,4 @@ pub mod relabel;
 pub mod retry;
 pub mod settle;
 mod teardown;
+pub mod tokens;

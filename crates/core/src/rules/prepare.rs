@@ -158,6 +158,7 @@ pub fn prepare(
                 hard_expires_at,
                 consumed: None,
                 revoked_at: None,
+                issued_by: None,
             }));
             let subject = Subject {
                 kind: BootstrapTokenId::KIND,

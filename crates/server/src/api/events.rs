@@ -3,6 +3,7 @@
 //! misses nothing, and is told when it would.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -14,6 +15,7 @@ use slipway_app::ports::events::PositionedEvent;
 use slipway_app::ports::store::Page;
 use slipway_app::usecases::events;
 use slipway_core::error::Refusal;
+use slipway_core::ids::ProjectId;
 use slipway_wire::api::Event;
 
 use super::convert;
@@ -68,7 +70,7 @@ pub(super) async fn follow(
     }
     let place = state.streams.place()?;
     let after = events::begin_stream(&state.context, &caller, field, after).await?;
-    let frames = frames(after, state.streams.subscribe(after, place));
+    let frames = frames(after, state.streams.subscribe(after, place), caller.project);
     let stream = Sse::new(frames).keep_alive(KeepAlive::new().interval(HEARTBEAT).text("alive"));
     // A proxy that collects answers before it passes them on would hold events.
     let unbuffered = [(HeaderName::from_static("x-accel-buffering"), "no")];
@@ -77,14 +79,29 @@ pub(super) async fn follow(
 
 /// The first frame holds no event, only where the stream begins: a reader that
 /// is cut off before the first event resumes there and not at the end.
-fn frames(after: i64, stream: EventStream) -> impl Stream<Item = Result<Frame, Infallible>> {
+fn frames(
+    after: i64,
+    stream: EventStream,
+    project: Option<ProjectId>,
+) -> impl Stream<Item = Result<Frame, Infallible>> {
     let first = Frame::default().retry(RETRY).id(after.to_string());
     let first = stream::once(async { first });
-    let events = stream::unfold(stream, async |mut stream| {
+    let batches = stream::unfold((stream, project), async |(mut stream, project)| {
         let events = stream.next().await?;
-        Some((stream::iter(events), stream))
+        Some((stream::iter(shown(&events, project)), (stream, project)))
     });
-    first.chain(events.flatten().map(|event| frame(&event))).map(Ok)
+    first.chain(batches.flatten()).map(Ok)
+}
+
+/// The events that the reader may see. Behind others it is told how far the
+/// stream has come, so that it resumes there and not where its own last was.
+fn shown(events: &[Arc<PositionedEvent>], project: Option<ProjectId>) -> Vec<Frame> {
+    let own = |event: &&Arc<PositionedEvent>| project.is_none_or(|own| event.project_id == own);
+    let mut frames: Vec<_> = events.iter().filter(own).map(|event| frame(event)).collect();
+    if let Some(last) = events.last().filter(|last| !own(last)) {
+        frames.push(Frame::default().id(last.position.to_string()));
+    }
+    frames
 }
 
 fn frame(event: &PositionedEvent) -> Frame {

@@ -2,8 +2,10 @@
 //! key on every route. [`convert`] and, for the catalog, [`documents`] are
 //! where the domain becomes documents; no other file here builds one. Refusals are written by [`crate::error`].
 
+mod guard;
 mod routes;
 
+mod audit;
 mod blueprints;
 mod clouds;
 mod clusters;
@@ -11,6 +13,7 @@ mod control;
 mod credentials;
 mod deletions;
 mod events;
+mod keys;
 mod labels;
 mod leaks;
 mod loops;
@@ -18,6 +21,7 @@ mod nodes;
 mod projects;
 mod resources;
 mod subscriptions;
+mod tokens;
 
 mod convert;
 mod documents;
@@ -25,3 +29,4 @@ mod list;
 
 pub use convert::event as event_document;
 pub(crate) use routes::routes;
+pub use routes::{Route, TABLE};

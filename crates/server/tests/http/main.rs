@@ -5,10 +5,13 @@
 
 mod world;
 
+mod access;
+mod audit;
 mod blueprints;
 mod catalog;
 mod control;
 mod idempotency;
+mod keys;
 mod labels;
 mod leaks;
 mod lists;
@@ -17,3 +20,4 @@ mod plexd;
 mod resources;
 mod streams;
 mod surface;
+mod tokens;

@@ -189,3 +189,22 @@ async fn subscriptions_are_shown_counted_and_forgotten() {
     let metrics = world.ask("GET", "/metrics", "", "").await.text;
     assert!(!metrics.contains("event-log"), "{metrics}");
 }
+
+/// A key that is bound to a project is streamed that project's events. Others'
+/// move only the position at which it resumes.
+#[tokio::test]
+async fn a_bound_reader_gets_its_own_events_and_everybodys_positions() {
+    let world = World::with(patient()).await;
+    world.project("own").await;
+    world.declare("a").await;
+    world.declare_in("own", "b").await;
+    world.declare("c").await;
+    world.relay().await;
+    let (_, key) = world.key("bound", slipway_core::access::Role::Viewer, Some("own")).await;
+    let mut reader = Reader::of(world.open_as(&key, &format!("{STREAM}?after=0"), &[]).await);
+    assert_eq!(reader.position().await, 2);
+    assert_eq!(reader.frame().await.as_deref(), Some("id: 3"));
+    world.declare_in("own", "d").await;
+    world.relay().await;
+    assert_eq!(reader.position().await, 4);
+}

@@ -1,4 +1,4 @@
-//! What holds for every route: keys, unknown routes, request ids, probes,
+//! What holds for every route: unknown routes, request ids, probes,
 //! metrics, stopping.
 
 use std::sync::atomic::Ordering;
@@ -14,49 +14,6 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::world::{KEY, World};
 
 const ID: &str = "0192f0c1-2b3c-7d4e-8f50-123456789abc";
-
-#[tokio::test]
-async fn every_route_of_ours_wants_a_key_before_anything_else() {
-    let world = World::new().await;
-    let patterns = patterns();
-    assert!(patterns.len() > 20, "the table of the routes is not read: {patterns:?}");
-    let wrong_secret = "slipway_12345678_zzzzzzzzzzzzzzzzzzzzzzzzz";
-    for pattern in patterns {
-        // A parameter that is no id and a query that nobody knows: neither may
-        // be looked at before the key.
-        for path in [fill(&pattern, ID), format!("{}?nonsense=1", fill(&pattern, "x"))] {
-            let mut asked = 0;
-            for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
-                for key in ["", "nonsense", wrong_secret] {
-                    // A body that nobody could parse: it must not be looked at.
-                    let answer = world.ask(method, &path, key, "{").await;
-                    if answer.status.as_u16() == 405 {
-                        continue;
-                    }
-                    asked += 1;
-                    answer.refused(401, "unauthenticated");
-                    assert_eq!(answer.header("content-type"), "application/problem+json");
-                    assert_eq!(answer.header("www-authenticate"), "Bearer");
-                }
-            }
-            assert!(asked > 0, "nobody takes {path}");
-        }
-    }
-}
-
-/// The paths of our own routes, from their table.
-fn patterns() -> Vec<String> {
-    let table = include_str!("../../src/api/routes.rs").split(".route(").skip(1);
-    table.map(|route| route.split('"').nth(1).unwrap().to_owned()).collect()
-}
-
-/// The path with every parameter replaced.
-fn fill(pattern: &str, parameter: &str) -> String {
-    let segments = pattern
-        .split('/')
-        .map(|segment| if segment.starts_with('{') { parameter } else { segment });
-    format!("/api/v1{}", segments.collect::<Vec<_>>().join("/"))
-}
 
 #[tokio::test]
 async fn an_unknown_route_and_a_wrong_method_are_problems() {

@@ -23,6 +23,7 @@ use slipway_core::blocker::Deadlines;
 use slipway_core::commit::{Commit, Write};
 use slipway_core::ids::{BootstrapTokenId, DrainId, ResourceId};
 use slipway_core::node::{Drain, Node};
+use slipway_core::rate::Rate;
 use slipway_core::rules::prepare::{FreshToken, Read, prepare};
 use slipway_core::secret::Secret;
 use slipway_core::snapshot::ResourceSnapshot;
@@ -30,10 +31,11 @@ use slipway_core::time::Timestamp;
 use slipway_core::token::{Carried, TokenKind, TokenLifetimes, TokenPlan, TokenText};
 use slipway_render::local_node;
 use slipway_server::{
-    EventStreams, LoopsView, Metrics, NodeSettings, ServerState, StreamLimits, router,
+    EventStreams, LoopsView, Metrics, NodeSettings, RateLimits, ServerState, StreamLimits, router,
 };
 use slipway_store::StoreConfig;
 use slipway_wire::api::{LoopStatus, Probe};
+use sqlx::Connection as _;
 use tokio::sync::watch;
 use tower::ServiceExt;
 use uuid::Uuid;
@@ -83,6 +85,10 @@ impl World {
     }
 
     pub(crate) async fn with(limits: StreamLimits) -> Self {
+        Self::limited(limits, Rate { per_second: 1_000_000, burst: 1_000_000 }).await
+    }
+
+    pub(crate) async fn limited(limits: StreamLimits, rate: Rate) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("slipway.db");
         let store = slipway_store::open(StoreConfig::new(format!("sqlite:{}", file.display())));
@@ -132,6 +138,7 @@ impl World {
             loops: Arc::new(FixedLoops { ok: Arc::clone(&loops_ok) }),
             metrics: Arc::new(Metrics::default()),
             streams: EventStreams::new(context.clone(), limits, stop.subscribe()),
+            rates: Arc::new(RateLimits::new(rate)),
         };
         Self { context, loops_ok, stop, file, router: router(state), _directory: directory }
     }
@@ -144,7 +151,16 @@ impl World {
 
     /// The answer before its body is read.
     pub(crate) async fn open(&self, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
-        let mut request = Request::get(path).header("authorization", format!("Bearer {KEY}"));
+        self.open_as(KEY, path, headers).await
+    }
+
+    pub(crate) async fn open_as(
+        &self,
+        key: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> Response<Body> {
+        let mut request = Request::get(path).header("authorization", format!("Bearer {key}"));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -242,6 +258,18 @@ impl World {
         })
         .await;
         token.expose().to_owned()
+    }
+
+    /// Puts the attempt of a resource into a phase, as if the loop had seen it.
+    pub(crate) async fn set_phase(&self, resource: &str, phase: &str) {
+        let url = format!("sqlite:{}", self.file.display());
+        let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
+        sqlx::query("UPDATE provisioned_resources SET status = $1 WHERE resource_id = $2")
+            .bind(phase)
+            .bind(resource.parse::<Uuid>().unwrap())
+            .execute(&mut connection)
+            .await
+            .unwrap();
     }
 
     /// Asks the node of a resource to drain, as the loop does in Deregistering.

@@ -10,6 +10,10 @@ mod kept;
 mod pools;
 mod record;
 
+#[path = "../shared/api_keys.rs"]
+mod api_keys;
+#[path = "../shared/audit.rs"]
+mod audit;
 #[path = "../shared/batch.rs"]
 mod batch;
 #[path = "../shared/catalog.rs"]
@@ -78,6 +82,8 @@ mod renewal;
 mod retention;
 #[path = "../shared/rows.rs"]
 mod rows;
+#[path = "../shared/scope.rs"]
+mod scope;
 #[path = "../shared/seed.rs"]
 mod seed;
 #[path = "../shared/set_writes.rs"]
@@ -88,6 +94,8 @@ mod snapshot;
 mod subscriptions;
 #[path = "../shared/tasks.rs"]
 mod tasks;
+#[path = "../shared/tokens.rs"]
+mod tokens;
 #[path = "../shared/transaction.rs"]
 mod transaction;
 #[path = "../shared/writes.rs"]

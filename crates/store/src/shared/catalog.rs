@@ -25,8 +25,8 @@ use slipway_core::text::Labels;
 use uuid::Uuid;
 
 use super::{
-    Backend, Connection, catalog_blueprint, catalog_cloud, catalog_cluster, catalog_credential,
-    catalog_label, catalog_project, idempotency,
+    Backend, Connection, api_keys, catalog_blueprint, catalog_cloud, catalog_cluster,
+    catalog_credential, catalog_label, catalog_project, idempotency,
 };
 use crate::failure::Failure;
 use crate::retry::retried;
@@ -69,6 +69,8 @@ pub(super) async fn apply(
         CatalogWrite::ClusterAssignmentDelete(row) => {
             catalog_cluster::assignment_delete(connection, row).await
         }
+        CatalogWrite::ApiKeyInsert(row) => api_keys::insert(connection, row).await,
+        CatalogWrite::ApiKeyUpdate(row) => api_keys::update(connection, row).await,
         CatalogWrite::IdempotencyInsert(row) => idempotency::insert(connection, row).await,
     }
 }

@@ -1,4 +1,5 @@
-//! API keys: found by their short part, replaced by their name.
+//! API keys at the start of the binary: found, counted, installed by name. Only
+//! admin keys of the whole installation are installed so.
 
 use slipway_app::ports::store::ApiKey;
 use slipway_core::ids::ApiKeyId;
@@ -71,7 +72,9 @@ pub(super) async fn put_in_txn(
          VALUES ($1, $2, $3, $4, $5, $6, $7) \
          ON CONFLICT (name) DO UPDATE SET id = excluded.id, short = excluded.short, \
          hash = excluded.hash, role = excluded.role, expires_at = excluded.expires_at, \
-         revoked_at = excluded.revoked_at, created_at = ",
+         revoked_at = excluded.revoked_at, revision = 1, project_id = NULL, \
+         previous_short = NULL, previous_hash = NULL, previous_until = NULL, \
+         rotated_at = NULL, created_by = NULL, created_at = ",
         now
     ))
     .bind(key.id.as_uuid())
@@ -93,7 +96,7 @@ pub(super) async fn count(backend: &Backend) -> Result<u64, Failure> {
 
 pub(super) async fn count_in_txn(connection: &mut Connection) -> Result<u64, sqlx::Error> {
     let row = sqlx::query(sql!(
-        "SELECT count(*) AS usable FROM api_keys WHERE revoked_at IS NULL \
+        "SELECT count(*) AS usable FROM api_keys WHERE role = 'admin' AND revoked_at IS NULL \
          AND (expires_at IS NULL OR expires_at > ",
         now,
         ")"

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use slipway_app::ports::events::{Backlog, EventStore, PositionedEvent};
 use slipway_app::ports::store::{Error, Page};
 use slipway_core::Timestamp;
-use slipway_core::ids::{EventId, Revision};
+use slipway_core::ids::{EventId, ProjectId, Revision};
 use slipway_core::rules::positions::Span;
 use sqlx::Row as _;
 use sqlx::types::Json;
@@ -115,8 +115,8 @@ async fn backlog(backend: &Backend) -> Result<Backlog, Failure> {
 async fn list(backend: &Backend, page: Page<i64>) -> Result<Vec<PositionedEvent>, Failure> {
     let mut connection = backend.reader().await?;
     let found = sqlx::query(
-        "SELECT id, position, event_type, aggregate_id, revision, occurred_at, payload \
-         FROM outbox_events WHERE position > $1 ORDER BY position LIMIT $2",
+        "SELECT id, position, event_type, aggregate_id, project_id, revision, occurred_at, \
+         payload FROM outbox_events WHERE position > $1 ORDER BY position LIMIT $2",
     )
     .bind(page.after.unwrap_or(0))
     .bind(i64::from(page.limit))
@@ -125,12 +125,13 @@ async fn list(backend: &Backend, page: Page<i64>) -> Result<Vec<PositionedEvent>
     Ok(found.iter().map(event).collect::<Result<_, _>>()?)
 }
 
-fn event(row: &Row) -> Result<PositionedEvent, sqlx::Error> {
+pub(super) fn event(row: &Row) -> Result<PositionedEvent, sqlx::Error> {
     Ok(PositionedEvent {
         id: EventId::new(row.try_get("id")?),
         position: row.try_get("position")?,
         event_type: row.try_get("event_type")?,
         aggregate_id: row.try_get("aggregate_id")?,
+        project_id: ProjectId::new(row.try_get("project_id")?),
         revision: Revision(row.try_get("revision")?),
         occurred_at: row.try_get::<Micros, _>("occurred_at")?.into(),
         payload: row.try_get::<Json<serde_json::Value>, _>("payload")?.0,

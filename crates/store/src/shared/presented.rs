@@ -18,7 +18,8 @@ pub(super) async fn token(
          issued_at AS t_issued_at, expires_at AS t_expires_at, \
          hard_expires_at AS t_hard_expires_at, consumed_at AS t_consumed_at, \
          consumed_nonce AS t_consumed_nonce, consumed_by_node_id AS t_consumed_by_node_id, \
-         consumed_public_key AS t_consumed_public_key, revoked_at AS t_revoked_at \
+         consumed_public_key AS t_consumed_public_key, revoked_at AS t_revoked_at, \
+         issued_by AS t_issued_by \
          FROM bootstrap_tokens WHERE hash = $1",
     )
     .bind(&hash.as_bytes()[..])

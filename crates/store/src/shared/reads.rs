@@ -167,15 +167,6 @@ pub(super) async fn history_list(
     Ok(lines.collect::<Result<_, sqlx::Error>>()?)
 }
 
-macro_rules! deletion_columns {
-    () => {
-        "SELECT id AS d_id, kind AS d_kind, target_id AS d_target_id, state AS d_state, \
-         requested_by AS d_requested_by, reason AS d_reason, members AS d_members, \
-         revision AS d_revision, requested_at AS d_requested_at, done_at AS d_done_at, \
-         restorable_until AS d_restorable_until FROM deletions "
-    };
-}
-
 pub(super) async fn deletion_fetch(
     backend: &Backend,
     id: DeletionId,
@@ -273,7 +264,7 @@ fn heartbeat(row: &Row) -> Result<Heartbeat, Fault> {
     })
 }
 
-fn readable<'r, T>(
+pub(super) fn readable<'r, T>(
     kind: &'static str,
     id_column: &'static str,
     found: &'r [Row],

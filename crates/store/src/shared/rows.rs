@@ -178,6 +178,7 @@ pub(super) fn token(row: &Row) -> Result<BootstrapToken, Fault> {
         hard_expires_at: time(row, "t_hard_expires_at")?,
         consumed,
         revoked_at: time_or_null(row, "t_revoked_at")?,
+        issued_by: get(row, "t_issued_by")?,
     })
 }
 

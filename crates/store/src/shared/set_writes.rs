@@ -277,7 +277,7 @@ pub(super) async fn audit_insert(
 }
 
 #[derive(Serialize)]
-struct TokenRow {
+struct TokenRow<'a> {
     id: Uuid,
     project_id: Uuid,
     provisioned_resource_id: Uuid,
@@ -286,6 +286,7 @@ struct TokenRow {
     issued_at: GivenTime,
     expires_at: GivenTime,
     hard_expires_at: GivenTime,
+    issued_by: Option<&'a str>,
 }
 
 pub(super) async fn tokens_insert(
@@ -303,6 +304,7 @@ pub(super) async fn tokens_insert(
             issued_at: token.issued_at.into(),
             expires_at: token.expires_at.into(),
             hard_expires_at: token.hard_expires_at.into(),
+            issued_by: token.issued_by.as_deref(),
         })
         .collect();
     touched_all!(
@@ -310,9 +312,9 @@ pub(super) async fn tokens_insert(
         &rows,
         concat!(
             "INSERT INTO bootstrap_tokens (id, project_id, provisioned_resource_id, kind, hash, \
-             issued_at, expires_at, hard_expires_at) SELECT given.id, given.project_id, \
-             given.provisioned_resource_id, given.kind, given.hash, given.issued_at, \
-             given.expires_at, given.hard_expires_at FROM ",
+             issued_at, expires_at, hard_expires_at, issued_by) SELECT given.id, \
+             given.project_id, given.provisioned_resource_id, given.kind, given.hash, \
+             given.issued_at, given.expires_at, given.hard_expires_at, given.issued_by FROM ",
             given!(
                 id: uuid,
                 project_id: uuid,
@@ -322,6 +324,7 @@ pub(super) async fn tokens_insert(
                 issued_at: time,
                 expires_at: time,
                 hard_expires_at: time,
+                issued_by: text,
             ),
         )
     )

@@ -155,7 +155,8 @@ pub(super) async fn token_insert(
 ) -> Result<(), Failure> {
     sqlx::query(
         "INSERT INTO bootstrap_tokens (id, project_id, provisioned_resource_id, kind, hash, \
-         issued_at, expires_at, hard_expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+         issued_at, expires_at, hard_expires_at, issued_by) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
     )
     .bind(token.id.as_uuid())
     .bind(token.project_id.as_uuid())
@@ -165,6 +166,7 @@ pub(super) async fn token_insert(
     .bind(Micros::from(token.issued_at))
     .bind(Micros::from(token.expires_at))
     .bind(Micros::from(token.hard_expires_at))
+    .bind(token.issued_by.as_deref())
     .execute(connection)
     .await?;
     Ok(())

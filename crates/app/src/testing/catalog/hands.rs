@@ -30,7 +30,7 @@ pub(super) fn name(text: &str) -> Name {
 
 impl World {
     /// A name that nothing else has.
-    pub(super) fn fresh_name(&self, kind: &str) -> String {
+    pub(in crate::testing) fn fresh_name(&self, kind: &str) -> String {
         format!("{kind}-{}", &self.uuid().simple().to_string()[16..])
     }
 
@@ -42,7 +42,7 @@ impl World {
         }
     }
 
-    pub(super) async fn create_project(&self, named: &str) -> Result<ProjectId, Error> {
+    pub(in crate::testing) async fn create_project(&self, named: &str) -> Result<ProjectId, Error> {
         self.create_project_bound(named, None).await
     }
 
@@ -69,7 +69,10 @@ impl World {
         Ok(id)
     }
 
-    pub(super) async fn delete_project(&self, reference: &str) -> Result<DeletionId, Error> {
+    pub(in crate::testing) async fn delete_project(
+        &self,
+        reference: &str,
+    ) -> Result<DeletionId, Error> {
         let removal = self.removal();
         let mut rule = |snapshot: &_| project::delete(snapshot, &removal, &operator());
         self.store.decide_project(reference, &mut rule).await?;

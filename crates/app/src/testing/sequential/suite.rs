@@ -8,7 +8,7 @@ use super::{
 };
 use crate::ports::Store;
 use crate::testing::world::World;
-use crate::testing::{catalog, mesh};
+use crate::testing::{access, catalog, mesh};
 
 /// Runs the sequential half.
 pub async fn conformance(store: Arc<dyn Store>) {
@@ -78,6 +78,7 @@ pub async fn conformance(store: Arc<dyn Store>) {
     mesh::a_node_sees_its_live_peers_and_is_shown_as_it_says(&world).await;
 
     catalog::conformance(&world).await;
+    access::conformance(&world).await;
 
     aborts::a_caller_that_goes_away_leaves_nothing_open(&world).await;
 

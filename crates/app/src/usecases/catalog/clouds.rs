@@ -49,7 +49,17 @@ pub async fn fetch(
     authorise(caller, Verb::CloudRead)?;
     check("cloud", reference)?;
     let found = context.store.cloud_fetch(reference, show_deleted).await?;
-    missing(found, ErrorKind::CloudNotFound, "cloud", reference)
+    let cloud = missing(found, ErrorKind::CloudNotFound, "cloud", reference)?;
+    Ok(as_seen_by(caller, cloud))
+}
+
+/// Whoever works in a project has to know which clouds there are, and not how
+/// to reach them.
+fn as_seen_by(caller: &Caller, cloud: Cloud) -> Cloud {
+    match caller.project {
+        Some(_) => Cloud { endpoint: Endpoint::default(), ..cloud },
+        None => cloud,
+    }
 }
 
 pub async fn list(
@@ -59,7 +69,8 @@ pub async fn list(
     show_deleted: bool,
 ) -> Result<Vec<Cloud>, Error> {
     authorise(caller, Verb::CloudRead)?;
-    Ok(context.store.cloud_list(page, show_deleted).await?)
+    let found = context.store.cloud_list(page, show_deleted).await?;
+    Ok(found.into_iter().map(|cloud| as_seen_by(caller, cloud)).collect())
 }
 
 pub async fn update(

@@ -104,6 +104,6 @@ pub async fn assignments(
     caller: &Caller,
     page: Page<ProjectId>,
 ) -> Result<Vec<ClusterAssignment>, Error> {
-    authorise(caller, Verb::ClusterRead)?;
+    authorise(caller, Verb::ClusterListPlaces)?;
     Ok(context.store.cluster_assignment_list(page).await?)
 }

@@ -58,7 +58,7 @@ pub async fn fetch(
     id: CloudCredentialId,
     show_deleted: bool,
 ) -> Result<Credential, Error> {
-    authorise(caller, Verb::CredentialRead)?;
+    authorise(caller, Verb::CredentialListAll)?;
     let found = context.store.credential_fetch(id, show_deleted).await?;
     missing(found, ErrorKind::CredentialNotFound, "credential", id)
 }
@@ -69,7 +69,7 @@ pub async fn list(
     filter: &CredentialFilter,
     page: Page<CloudCredentialId>,
 ) -> Result<Vec<Credential>, Error> {
-    authorise(caller, Verb::CredentialRead)?;
+    authorise(caller, Verb::CredentialListAll)?;
     for (field, text) in [("cloud", &filter.cloud), ("name", &filter.name)] {
         text.as_ref().map_or(Ok(()), |text| check(field, text))?;
     }

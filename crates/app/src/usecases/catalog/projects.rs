@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use slipway_core::catalog::Name;
 use slipway_core::catalog::project::Project;
+use slipway_core::catalog::snapshot::ProjectSnapshot;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::idempotency::Request;
 use slipway_core::ids::{DeletionId, ProjectId};
@@ -66,6 +67,7 @@ pub async fn fetch(
     authorise(caller, Verb::ProjectRead)?;
     check("project", reference)?;
     let found = context.store.project_fetch(reference, show_deleted).await?;
+    let found = found.filter(|project| caller.reaches(project.id));
     missing(found, ErrorKind::ProjectNotFound, "project", reference)
 }
 
@@ -76,7 +78,11 @@ pub async fn list(
     show_deleted: bool,
 ) -> Result<Vec<Project>, Error> {
     authorise(caller, Verb::ProjectRead)?;
-    Ok(context.store.project_list(page, show_deleted).await?)
+    let Some(own) = caller.project else {
+        return Ok(context.store.project_list(page, show_deleted).await?);
+    };
+    let own = context.store.project_fetch(&own.to_string(), show_deleted).await?;
+    Ok(own.into_iter().filter(|own| page.after.is_none_or(|after| own.id > after)).collect())
 }
 
 /// Replaces labels (all of them), the mesh, or both.
@@ -87,7 +93,7 @@ pub async fn update(
     change: Change<'_>,
     expected: Expected,
 ) -> Result<(), Error> {
-    let actor = authorise(caller, Verb::ProjectWrite)?;
+    let actor = authorise(caller, Verb::ProjectRelabel)?;
     check("project", reference)?;
     if change.labels.is_none() && change.mesh_cidr.is_none() {
         let problem = "or `mesh_cidr` must be given; there is nothing to change";
@@ -97,7 +103,12 @@ pub async fn update(
         labels: change.labels.map(Labels::parse).transpose().map_err(Refusal::from)?,
         mesh_cidr: mesh(change.mesh_cidr)?,
     };
-    let mut rule = |snapshot: &_| project::update(snapshot, &change, expected, &actor);
+    let mut rule = |snapshot: &ProjectSnapshot| {
+        let reached = snapshot.project.as_ref().is_none_or(|project| caller.reaches(project.id));
+        let unseen = || ProjectSnapshot { project: None, ..snapshot.clone() };
+        let snapshot = if reached { snapshot } else { &unseen() };
+        project::update(snapshot, &change, expected, &actor)
+    };
     Ok(context.store.decide_project(reference, &mut rule).await?)
 }
 

@@ -13,6 +13,7 @@
 //! [`delivery`] does the same for the way of an event from its commit to a
 //! subscriber, through the [`event_store`].
 
+mod access_store;
 mod catalog;
 mod checks;
 mod delivery;

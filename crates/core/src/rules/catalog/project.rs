@@ -91,10 +91,8 @@ pub fn update(
             "before": before.mesh_cidr.to_string(), "after": after.mesh_cidr.to_string(),
         });
     }
-    // The name that audits know: to relabel was all that could be done once.
-    let verb = if change.mesh_cidr.is_some() { "project.update" } else { "project.relabel" };
     let write = CatalogWrite::ProjectUpdate(after);
-    Ok(audited(write, verb, about(before.id), actor, snapshot.now, details))
+    Ok(audited(write, "project.update", about(before.id), actor, snapshot.now, details))
 }
 
 /// Assignments are permissions of the project and go out of sight with it; they

@@ -1,0 +1,156 @@
+//! API keys: make, show, rotate, revoke. The text of a key leaves here once,
+//! with the answer that made it.
+
+use std::time::Duration;
+
+use slipway_core::access::Role;
+use slipway_core::api_key::ApiKey;
+use slipway_core::catalog::Name;
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::idempotency::Request;
+use slipway_core::ids::ApiKeyId;
+use slipway_core::keys::ApiKeyText;
+use slipway_core::precondition::Expected;
+use slipway_core::rules::api_keys::{self, KeySnapshot, NewKey, NewSecret};
+use slipway_core::secret::Secret;
+use slipway_core::text::{Reason, check_reference};
+
+use crate::authorise::{Caller, Verb, authorise};
+use crate::ports::keys::KeyTarget;
+use crate::ports::store::Page;
+use crate::usecases::authenticate;
+use crate::usecases::idempotency::{bind, record};
+use crate::{Context, Error};
+
+/// A key as it was asked for, unchecked.
+#[derive(Debug, Clone, Default)]
+pub struct CreateKey {
+    pub name: String,
+    pub role: String,
+    /// Name or id; the caller's own if they reach one only.
+    pub project: Option<String>,
+    pub ttl_seconds: Option<u64>,
+}
+
+/// Whoever reaches one project only makes keys that reach no more.
+pub async fn create(
+    context: &Context,
+    caller: &Caller,
+    input: CreateKey,
+    request: Option<Request>,
+) -> Result<(ApiKeyId, Secret), Error> {
+    let actor = authorise(caller, Verb::KeyWrite)?;
+    let name = Name::parse("name", &input.name).map_err(Refusal::from)?;
+    let role = Role::parse(&input.role).ok_or_else(|| {
+        Refusal::invalid("role", "must be `viewer`, `operator` or `admin`; each may do more")
+    })?;
+    let project = input.project.or_else(|| caller.project.map(|own| own.to_string()));
+    if let Some(project) = &project {
+        check_reference("project", project).map_err(Refusal::from)?;
+    }
+    let text = authenticate::draw(context);
+    let new = NewKey {
+        id: ApiKeyId::new(context.entropy.uuid()),
+        name: name.as_str().to_owned(),
+        role,
+        project: project.clone(),
+        lifetime: input.ttl_seconds.map(Duration::from_secs),
+        secret: kept(&text)?,
+    };
+    let record = record(context, request, new.id.as_uuid());
+    let target = KeyTarget::New { name: new.name.clone(), project };
+    context
+        .store
+        .decide_api_key(&target, &mut |snapshot| {
+            let reached = snapshot.project.is_none_or(|project| caller.reaches(project));
+            let unseen = || KeySnapshot { project: None, ..snapshot.clone() };
+            let snapshot = if reached { snapshot } else { &unseen() };
+            Ok(bind(api_keys::create(snapshot, &new, &actor)?, record.as_ref()))
+        })
+        .await?;
+    Ok((new.id, text))
+}
+
+pub async fn fetch(context: &Context, caller: &Caller, id: ApiKeyId) -> Result<ApiKey, Error> {
+    authorise(caller, Verb::KeyRead)?;
+    let found = context.store.api_key_fetch(id).await?;
+    Ok(found.filter(|key| is_reached(caller, key)).ok_or_else(api_keys::not_found)?)
+}
+
+pub async fn list(
+    context: &Context,
+    caller: &Caller,
+    page: Page<ApiKeyId>,
+) -> Result<Vec<ApiKey>, Error> {
+    authorise(caller, Verb::KeyRead)?;
+    Ok(context.store.api_key_list(caller.project, page).await?)
+}
+
+/// The key that the caller came with.
+pub async fn own(context: &Context, caller: &Caller) -> Result<ApiKey, Error> {
+    authorise(caller, Verb::KeyShowOwn)?;
+    let own = match caller.key_id {
+        Some(id) => context.store.api_key_fetch(id).await?,
+        None => None,
+    };
+    own.ok_or_else(|| {
+        Refusal::new(
+            ErrorKind::Unauthenticated,
+            "the key was replaced a moment ago; use its new text",
+        )
+        .into()
+    })
+}
+
+/// Answers the new text. The one before is good for `overlap` from now on.
+pub async fn rotate(
+    context: &Context,
+    caller: &Caller,
+    id: ApiKeyId,
+    overlap: Duration,
+    expected: Expected,
+) -> Result<Secret, Error> {
+    let actor = authorise(caller, Verb::KeyWrite)?;
+    let text = authenticate::draw(context);
+    let secret = kept(&text)?;
+    let mut rule = |snapshot: &KeySnapshot| {
+        let snapshot = &as_reached(caller, snapshot);
+        api_keys::rotate(snapshot, &secret, overlap, expected, &actor)
+    };
+    context.store.decide_api_key(&KeyTarget::Existing(id), &mut rule).await?;
+    Ok(text)
+}
+
+pub async fn revoke(
+    context: &Context,
+    caller: &Caller,
+    id: ApiKeyId,
+    reason: Option<&str>,
+    expected: Expected,
+) -> Result<(), Error> {
+    let actor = authorise(caller, Verb::KeyWrite)?;
+    let reason = reason.map(Reason::parse).transpose().map_err(Refusal::from)?;
+    let mut rule = |snapshot: &KeySnapshot| {
+        let snapshot = &as_reached(caller, snapshot);
+        api_keys::revoke(snapshot, expected, reason.as_ref().map(Reason::as_str), &actor)
+    };
+    Ok(context.store.decide_api_key(&KeyTarget::Existing(id), &mut rule).await?)
+}
+
+fn is_reached(caller: &Caller, key: &ApiKey) -> bool {
+    caller.project.is_none_or(|own| key.project_id == Some(own))
+}
+
+/// Without a key that the caller does not reach.
+fn as_reached(caller: &Caller, snapshot: &KeySnapshot) -> KeySnapshot {
+    let mut seen = snapshot.clone();
+    seen.key = seen.key.filter(|key| is_reached(caller, key));
+    seen
+}
+
+fn kept(text: &Secret) -> Result<NewSecret, Refusal> {
+    let parsed = ApiKeyText::parse(text.expose()).ok_or_else(|| {
+        Refusal::new(ErrorKind::Internal, "a key was drawn that cannot be read back")
+    })?;
+    Ok(NewSecret { short: parsed.short, hash: parsed.hash })
+}

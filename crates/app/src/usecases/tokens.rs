@@ -1,0 +1,104 @@
+//! Bootstrap tokens by hand: issue, show, revoke. The text of a token leaves
+//! here once, with the answer that made it.
+
+use std::time::Duration;
+
+use slipway_core::error::Refusal;
+use slipway_core::idempotency::Request;
+use slipway_core::ids::{BootstrapTokenId, ResourceId};
+use slipway_core::rules::tokens::{self, Issue};
+use slipway_core::secret::Secret;
+use slipway_core::text::Reason;
+use slipway_core::token::{BootstrapToken, SecretHash, TokenKind, TokenText};
+
+use crate::authorise::{Caller, Verb, authorise};
+use crate::ports::scope::Owned;
+use crate::ports::store::{self, Page, ResourceKey};
+use crate::usecases::idempotency::{bind, record};
+use crate::usecases::read;
+use crate::{Context, Error};
+
+/// Issues a token for the current attempt of a resource; the one before is
+/// revoked. Without a lifetime it lives as long as those of the loop.
+pub async fn issue(
+    context: &Context,
+    caller: &Caller,
+    resource: ResourceId,
+    kind: &str,
+    lifetime: Option<Duration>,
+    request: Option<Request>,
+) -> Result<(BootstrapTokenId, Secret), Error> {
+    let actor = authorise(caller, Verb::TokenWrite)?;
+    read::reach_resource(context, caller, resource).await?;
+    let kind = TokenKind::parse(kind)
+        .ok_or_else(|| Refusal::invalid("kind", "must be `node`, or left out"))?;
+    let project = context.store.project_of(Owned::Resource(resource)).await?;
+    let project = project.ok_or(store::Error::NotFound { kind: ResourceId::KIND })?;
+    let mut random = [0; 32];
+    context.entropy.fill(&mut random);
+    let environment = &context.settings.token_environment;
+    let text = TokenText::mint(environment, project, kind, &random);
+    let issue = Issue {
+        id: BootstrapTokenId::new(context.entropy.uuid()),
+        hash: SecretHash::of(text.expose().as_bytes()),
+        kind,
+        lifetime: lifetime.unwrap_or(context.settings.token_lifetimes.ttl),
+    };
+    let record = record(context, request, issue.id.as_uuid());
+    context
+        .store
+        .decide(ResourceKey::Resource(resource), &mut |snapshot| {
+            Ok(bind(tokens::issue(snapshot, issue, &actor)?, record.as_ref()))
+        })
+        .await?;
+    context.wakes.wake();
+    Ok((issue.id, text))
+}
+
+pub async fn fetch(
+    context: &Context,
+    caller: &Caller,
+    id: BootstrapTokenId,
+) -> Result<BootstrapToken, Error> {
+    authorise(caller, Verb::TokenRead)?;
+    found(context, caller, id).await
+}
+
+/// Those of all attempts of a resource.
+pub async fn list(
+    context: &Context,
+    caller: &Caller,
+    resource: ResourceId,
+    page: Page<BootstrapTokenId>,
+) -> Result<Vec<BootstrapToken>, Error> {
+    authorise(caller, Verb::TokenRead)?;
+    read::reach_resource(context, caller, resource).await?;
+    let project = context.store.project_of(Owned::Resource(resource)).await?;
+    project.ok_or(store::Error::NotFound { kind: ResourceId::KIND })?;
+    Ok(context.store.token_list(resource, page).await?)
+}
+
+pub async fn revoke(
+    context: &Context,
+    caller: &Caller,
+    id: BootstrapTokenId,
+    reason: Option<&str>,
+) -> Result<(), Error> {
+    let actor = authorise(caller, Verb::TokenWrite)?;
+    let token = found(context, caller, id).await?;
+    let reason = reason.map(Reason::parse).transpose().map_err(Refusal::from)?;
+    let mut rule =
+        |snapshot: &_| tokens::revoke(snapshot, id, reason.as_ref().map(Reason::as_str), &actor);
+    context.store.decide(ResourceKey::Token(token.hash), &mut rule).await?;
+    context.wakes.wake();
+    Ok(())
+}
+
+async fn found(
+    context: &Context,
+    caller: &Caller,
+    id: BootstrapTokenId,
+) -> Result<BootstrapToken, Error> {
+    read::reach(context, caller, Owned::Token(id), || tokens::not_found().into()).await?;
+    Ok(context.store.token_fetch(id).await?.ok_or_else(tokens::not_found)?)
+}

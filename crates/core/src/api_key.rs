@@ -1,0 +1,69 @@
+//! API keys as they are kept: who holds one, what it lets them do, and the
+//! hashes by which it is recognised. The text of a key is `keys`' business.
+
+use std::time::Duration;
+
+use crate::access::Role;
+use crate::ids::{ApiKeyId, ProjectId, Revision};
+use crate::keys::ApiKeyText;
+use crate::time::Timestamp;
+use crate::token::SecretHash;
+
+/// The longest that a replaced secret stays good. A week covers a rotation by
+/// hand on every machine that uses the key.
+pub const OVERLAP_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
+
+/// How long a key that expires may live: a minute at least, so that it can be
+/// used at all, and ten years at most; what is meant for ever has no expiry.
+pub const LIFETIME_MIN: Duration = Duration::from_secs(60);
+pub const LIFETIME_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
+
+/// The record of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiKey {
+    pub id: ApiKeyId,
+    /// Unique, also among those that are revoked: the audit names actors by it.
+    pub name: String,
+    pub role: Role,
+    /// The only project that it reaches; all of them without one.
+    pub project_id: Option<ProjectId>,
+    pub short: String,
+    pub hash: SecretHash,
+    /// The secret before the last rotation, while that is still good.
+    pub previous: Option<Previous>,
+    pub created_by: Option<String>,
+    pub created_at: Timestamp,
+    pub rotated_at: Option<Timestamp>,
+    pub expires_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+    pub revision: Revision,
+}
+
+/// A secret that was replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Previous {
+    pub short: String,
+    pub hash: SecretHash,
+    pub until: Timestamp,
+}
+
+impl ApiKey {
+    /// Neither revoked nor expired.
+    pub fn is_usable(&self, now: Timestamp) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|at| now < at)
+    }
+
+    /// Whether this text is the key's, now.
+    pub fn accepts(&self, text: &ApiKeyText, now: Timestamp) -> bool {
+        let current = self.short == text.short && self.hash == text.hash;
+        let previous = self.previous.as_ref().is_some_and(|previous| {
+            previous.short == text.short && previous.hash == text.hash && now < previous.until
+        });
+        self.is_usable(now) && (current || previous)
+    }
+
+    /// Whether it can administer the whole installation.
+    pub fn is_keeper(&self, now: Timestamp) -> bool {
+        self.role == Role::Admin && self.project_id.is_none() && self.is_usable(now)
+    }
+}

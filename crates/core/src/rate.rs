@@ -1,0 +1,108 @@
+//! How often somebody may ask: a bucket that fills at a steady rate and holds a
+//! burst. Time is an input, counted from whatever moment the caller likes.
+//!
+//! (The crate `governor` does the same and brings a keyed map of its own, whose
+//! eviction would need a loop; here a map has one small entry per key that was
+//! ever good, and keys are few.)
+
+use std::time::Duration;
+
+/// What one key may ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// Requests a second, in the long run. At least one.
+    pub per_second: u32,
+    /// At once, after a while of silence. At least one.
+    pub burst: u32,
+}
+
+/// What is left, in nanoseconds of filling: a request costs what the bucket
+/// gains in `1 / per_second`. Whole numbers, so that nothing is lost to
+/// rounding however often it is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bucket {
+    credit: u128,
+    at: Duration,
+}
+
+const SECOND: u128 = 1_000_000_000;
+
+impl Bucket {
+    /// Full, at this moment.
+    pub fn full(rate: Rate, now: Duration) -> Self {
+        Self { credit: capacity(rate), at: now }
+    }
+
+    /// Takes one request out, or says how long to wait until there is one.
+    pub fn take(&mut self, rate: Rate, now: Duration) -> Result<(), Duration> {
+        let passed = now.saturating_sub(self.at).as_nanos();
+        let gained = passed.saturating_mul(u128::from(rate.per_second.max(1)));
+        self.credit = self.credit.saturating_add(gained).min(capacity(rate));
+        self.at = self.at.max(now);
+        match self.credit.checked_sub(SECOND) {
+            Some(left) => {
+                self.credit = left;
+                Ok(())
+            }
+            None => {
+                let missing = (SECOND - self.credit).div_ceil(u128::from(rate.per_second.max(1)));
+                Err(Duration::from_nanos(u64::try_from(missing).unwrap_or(u64::MAX)))
+            }
+        }
+    }
+}
+
+fn capacity(rate: Rate) -> u128 {
+    u128::from(rate.burst.max(1)) * SECOND
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// In any stretch of time no more than the burst and what was filled;
+        /// and whoever waits as long as they were told gets through.
+        #[test]
+        fn no_more_than_the_rate_and_no_longer_than_was_said(
+            per_second in 1_u32..500,
+            burst in 1_u32..500,
+            pauses in proptest::collection::vec(0_u64..50_000_000, 1..400),
+        ) {
+            let rate = Rate { per_second, burst };
+            let mut bucket = Bucket::full(rate, Duration::ZERO);
+            let (mut now, mut taken) = (Duration::ZERO, 0_u128);
+            for pause in pauses {
+                now += Duration::from_nanos(pause);
+                match bucket.take(rate, now) {
+                    Ok(()) => taken += 1,
+                    Err(wait) => {
+                        prop_assert!(wait > Duration::ZERO);
+                        let mut patient = bucket;
+                        prop_assert!(patient.take(rate, now + wait).is_ok());
+                        let mut hasty = bucket;
+                        let early = now + wait - Duration::from_nanos(1);
+                        prop_assert!(hasty.take(rate, early).is_err());
+                    }
+                }
+                let filled = now.as_nanos() * u128::from(per_second) / SECOND;
+                prop_assert!(taken <= u128::from(burst) + filled);
+            }
+        }
+    }
+
+    #[test]
+    fn a_burst_is_had_at_once_and_a_clock_that_goes_back_gives_nothing() {
+        let rate = Rate { per_second: 10, burst: 3 };
+        let start = Duration::from_secs(5);
+        let mut bucket = Bucket::full(rate, start);
+        for _ in 0..3 {
+            assert_eq!(bucket.take(rate, start), Ok(()));
+        }
+        assert_eq!(bucket.take(rate, start), Err(Duration::from_millis(100)));
+        assert!(bucket.take(rate, Duration::ZERO).is_err());
+        assert_eq!(bucket.take(rate, start + Duration::from_millis(100)), Ok(()));
+    }
+}

@@ -1,0 +1,204 @@
+//! Making, rotating and revoking API keys. Decided one at a time, under the
+//! lock of the installation's own row: which key is the last that administers
+//! it is a question about all of them.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::access::Role;
+use crate::api_key::{ApiKey, LIFETIME_MAX, LIFETIME_MIN, OVERLAP_MAX, Previous};
+use crate::audit::{Actor, AuditEntry};
+use crate::catalog::CatalogWrite;
+use crate::commit::{Commit, Write};
+use crate::error::{ErrorKind, Refusal};
+use crate::ids::{ApiKeyId, ProjectId, Revision};
+use crate::precondition::Expected;
+use crate::time::Timestamp;
+use crate::token::SecretHash;
+
+/// What a decision about a key may know.
+#[derive(Debug, Clone)]
+pub struct KeySnapshot {
+    pub now: Timestamp,
+    /// The one that is addressed, or that has the name which is wanted.
+    pub key: Option<ApiKey>,
+    /// The live project that is named, kept from leaving.
+    pub project: Option<ProjectId>,
+    /// All keys that can administer the whole installation now.
+    pub keepers: Vec<ApiKey>,
+}
+
+/// A key about to be made.
+#[derive(Debug, Clone)]
+pub struct NewKey {
+    pub id: ApiKeyId,
+    pub name: String,
+    pub role: Role,
+    /// Name or id, as it was given; resolved in the snapshot.
+    pub project: Option<String>,
+    pub lifetime: Option<Duration>,
+    pub secret: NewSecret,
+}
+
+/// The part of a new text that is kept.
+#[derive(Debug, Clone)]
+pub struct NewSecret {
+    pub short: String,
+    pub hash: SecretHash,
+}
+
+pub fn create(snapshot: &KeySnapshot, new: &NewKey, actor: &Actor) -> Result<Commit, Refusal> {
+    if let Some(holder) = &snapshot.key {
+        let state = if holder.is_usable(snapshot.now) {
+            "already"
+        } else {
+            "already, and the audit still names it, though it cannot be used any more"
+        };
+        return Err(Refusal::new(
+            ErrorKind::NameTaken,
+            format!("there is a key `{}` {state}; choose another name", new.name),
+        )
+        .at("name")
+        .with(json!({ "id": holder.id })));
+    }
+    if let (Some(wanted), None) = (&new.project, snapshot.project) {
+        return Err(Refusal::new(
+            ErrorKind::ProjectNotFound,
+            format!("there is no project `{wanted}`; name an existing one"),
+        )
+        .at("project"));
+    }
+    if let Some(lifetime) = new.lifetime
+        && !(LIFETIME_MIN..=LIFETIME_MAX).contains(&lifetime)
+    {
+        let (least, most) = (LIFETIME_MIN.as_secs(), LIFETIME_MAX.as_secs());
+        return Err(Refusal::invalid("ttl_seconds", format!("must be from {least} to {most}")));
+    }
+    let key = ApiKey {
+        id: new.id,
+        name: new.name.clone(),
+        role: new.role,
+        project_id: new.project.as_ref().and(snapshot.project),
+        short: new.secret.short.clone(),
+        hash: new.secret.hash,
+        previous: None,
+        created_by: Some(actor.name.clone()),
+        created_at: snapshot.now,
+        rotated_at: None,
+        expires_at: new.lifetime.map(|lifetime| snapshot.now.plus(lifetime)),
+        revoked_at: None,
+        revision: Revision::FIRST,
+    };
+    let entry = audit("api_key.create", &key, actor, snapshot.now).with(json!({
+        "name": key.name,
+        "role": key.role,
+        "project_id": key.project_id,
+        "expires_at": key.expires_at,
+    }));
+    Ok(commit(CatalogWrite::ApiKeyInsert(key), entry))
+}
+
+/// Gives the key another secret. The one before stays good for `overlap`; the
+/// one before that, if it still was, ends now.
+pub fn rotate(
+    snapshot: &KeySnapshot,
+    secret: &NewSecret,
+    overlap: Duration,
+    expected: Expected,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    let key = existing(snapshot)?;
+    expected.check("key", key.revision)?;
+    if !key.is_usable(snapshot.now) {
+        return Err(Refusal::new(
+            ErrorKind::KeyNotUsable,
+            format!("key `{}` is revoked or expired; create a new one", key.name),
+        ));
+    }
+    if overlap > OVERLAP_MAX {
+        let most = OVERLAP_MAX.as_secs();
+        return Err(Refusal::invalid("overlap_seconds", format!("must be from 0 to {most}")));
+    }
+    let previous = (!overlap.is_zero()).then(|| Previous {
+        short: key.short.clone(),
+        hash: key.hash,
+        until: snapshot.now.plus(overlap),
+    });
+    let until = previous.as_ref().map(|previous| previous.until);
+    let rotated = ApiKey {
+        short: secret.short.clone(),
+        hash: secret.hash,
+        previous,
+        rotated_at: Some(snapshot.now),
+        ..key.clone()
+    };
+    let entry = audit("api_key.rotate", key, actor, snapshot.now)
+        .with(json!({ "name": key.name, "previous_until": until }));
+    Ok(commit(CatalogWrite::ApiKeyUpdate(rotated), entry))
+}
+
+/// Ends the key at once. Of one that is revoked already nothing is written:
+/// what is asked for holds.
+///
+/// *Guarantee.* Where a key without an expiry administered the installation,
+/// one does afterwards: neither a revocation nor the passing of time locks
+/// everybody out.
+pub fn revoke(
+    snapshot: &KeySnapshot,
+    expected: Expected,
+    reason: Option<&str>,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    let key = existing(snapshot)?;
+    expected.check("key", key.revision)?;
+    if key.revoked_at.is_some() {
+        return Ok(Commit::default());
+    }
+    let others = || snapshot.keepers.iter().filter(|keeper| keeper.id != key.id);
+    let lasting = others().any(|keeper| keeper.expires_at.is_none());
+    if key.is_keeper(snapshot.now)
+        && !lasting
+        && (key.expires_at.is_none() || others().count() == 0)
+    {
+        return Err(Refusal::new(
+            ErrorKind::LastAdminKey,
+            format!(
+                "key `{}` is the last one that can administer this installation for good; create \
+                 another admin key without project and expiry first",
+                key.name
+            ),
+        ));
+    }
+    let revoked = ApiKey { revoked_at: Some(snapshot.now), previous: None, ..key.clone() };
+    let mut entry = audit("api_key.revoke", key, actor, snapshot.now);
+    entry.reason = reason.map(str::to_owned);
+    Ok(commit(CatalogWrite::ApiKeyUpdate(revoked), entry))
+}
+
+fn existing(snapshot: &KeySnapshot) -> Result<&ApiKey, Refusal> {
+    snapshot.key.as_ref().ok_or_else(not_found)
+}
+
+/// The same for a key that does not exist and for one of another project.
+pub fn not_found() -> Refusal {
+    Refusal::new(ErrorKind::KeyNotFound, "there is no such key; check its id")
+}
+
+fn audit(verb: &'static str, key: &ApiKey, actor: &Actor, now: Timestamp) -> AuditEntry {
+    let mut entry = AuditEntry::of_installation(verb, actor, ApiKeyId::KIND, key.id.as_uuid(), now)
+        .with(json!({ "name": key.name }));
+    entry.project_id = key.project_id;
+    entry
+}
+
+fn commit(write: CatalogWrite, entry: AuditEntry) -> Commit {
+    Commit {
+        writes: vec![Write::Catalog(Box::new(write))],
+        audit: vec![entry],
+        ..Commit::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! Keys: whoever administers the installation is never locked out, and a
+//! secret is good for exactly as long as was said.
+
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::*;
+use crate::fixtures::{at, mk_actor};
+use crate::keys::ApiKeyText;
+
+fn mk_key(id: u128) -> ApiKey {
+    ApiKey {
+        id: ApiKeyId::new(Uuid::from_u128(id)),
+        name: format!("key-{id}"),
+        role: Role::Admin,
+        project_id: None,
+        short: format!("{id:08}"),
+        hash: SecretHash::of(&id.to_be_bytes()),
+        previous: None,
+        created_by: None,
+        created_at: at(0),
+        rotated_at: None,
+        expires_at: None,
+        revoked_at: None,
+        revision: Revision::FIRST,
+    }
+}
+
+fn mk_snapshot(now: i64, keys: &[ApiKey], wanted: Option<&ApiKey>) -> KeySnapshot {
+    let now = at(now);
+    let keepers = keys.iter().filter(|key| key.is_keeper(now)).cloned().collect();
+    KeySnapshot { now, key: wanted.cloned(), project: None, keepers }
+}
+
+fn mk_new(id: u128, role: Role, project: Option<&str>, lifetime: Option<u64>) -> NewKey {
+    let key = mk_key(id);
+    NewKey {
+        id: key.id,
+        name: key.name,
+        role,
+        project: project.map(str::to_owned),
+        lifetime: lifetime.map(Duration::from_secs),
+        secret: NewSecret { short: key.short, hash: key.hash },
+    }
+}
+
+fn written(commit: &Commit) -> &ApiKey {
+    let [Write::Catalog(write)] = &commit.writes[..] else { panic!("{commit:?}") };
+    match &**write {
+        CatalogWrite::ApiKeyInsert(key) | CatalogWrite::ApiKeyUpdate(key) => key,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Create { role: Role, bound: bool, lifetime: Option<u64> },
+    Revoke(usize),
+    Rotate(usize),
+    Pass(i64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let role = prop_oneof![Just(Role::Viewer), Just(Role::Operator), Just(Role::Admin)];
+    let lifetime = proptest::option::of(60_u64..5_000);
+    prop_oneof![
+        (role, any::<bool>(), lifetime).prop_map(|(role, bound, lifetime)| Step::Create {
+            role,
+            bound,
+            lifetime
+        }),
+        (0..20_usize).prop_map(Step::Revoke),
+        (0..20_usize).prop_map(Step::Rotate),
+        (1..4_000_i64).prop_map(Step::Pass),
+    ]
+}
+
+proptest! {
+    /// Whatever is asked, and however much time passes: somebody can administer.
+    #[test]
+    fn nobody_is_locked_out(steps in proptest::collection::vec(step(), 1..60)) {
+        let mut keys = vec![mk_key(1)];
+        let mut now = 1_000;
+        for step in steps {
+            let decided = match step {
+                Step::Pass(seconds) => { now += seconds; continue }
+                Step::Create { role, bound, lifetime } => {
+                    let project = bound.then_some("p");
+                    let new = mk_new(keys.len() as u128 + 1, role, project, lifetime);
+                    let mut snapshot = mk_snapshot(now, &keys, None);
+                    snapshot.project = bound.then(|| ProjectId::new(Uuid::from_u128(9)));
+                    create(&snapshot, &new, &mk_actor())
+                }
+                Step::Revoke(which) => {
+                    let key = &keys[which % keys.len()];
+                    let snapshot = mk_snapshot(now, &keys, Some(key));
+                    revoke(&snapshot, Expected::Any, None, &mk_actor())
+                }
+                Step::Rotate(which) => {
+                    let key = &keys[which % keys.len()];
+                    let secret = NewSecret { short: "next".to_owned(), hash: SecretHash::of(b"n") };
+                    let snapshot = mk_snapshot(now, &keys, Some(key));
+                    rotate(&snapshot, &secret, Duration::ZERO, Expected::Any, &mk_actor())
+                }
+            };
+            if let Ok(commit) = decided && !commit.is_empty() {
+                let key = written(&commit).clone();
+                match keys.iter_mut().find(|known| known.id == key.id) {
+                    Some(known) => *known = key,
+                    None => keys.push(key),
+                }
+            }
+            prop_assert!(keys.iter().any(|key| key.is_keeper(at(now))), "{keys:#?}");
+        }
+    }
+}
+
+#[test]
+fn the_last_admin_key_stays_and_others_go() {
+    let lasting = mk_key(1);
+    let expiring = ApiKey { expires_at: Some(at(5_000)), ..mk_key(2) };
+    let all = [lasting.clone(), expiring.clone()];
+    let asked =
+        |now, key| revoke(&mk_snapshot(now, &all, Some(key)), Expected::Any, None, &mk_actor());
+    // The other one would expire, and nobody would be left.
+    assert_eq!(asked(1_000, &lasting).unwrap_err().kind, ErrorKind::LastAdminKey);
+    assert!(asked(1_000, &expiring).is_ok());
+    let bound = ApiKey { project_id: Some(ProjectId::new(Uuid::from_u128(9))), ..mk_key(3) };
+    assert!(asked(1_000, &bound).is_ok());
+    let second = [lasting.clone(), mk_key(4)];
+    let snapshot = mk_snapshot(1_000, &second, Some(&lasting));
+    let commit = revoke(&snapshot, Expected::Any, Some("left"), &mk_actor()).unwrap();
+    assert_eq!(written(&commit).revoked_at, Some(at(1_000)));
+    assert_eq!(commit.audit[0].reason.as_deref(), Some("left"));
+    let gone = ApiKey { revoked_at: Some(at(900)), ..mk_key(5) };
+    assert!(asked(1_000, &gone).unwrap().is_empty(), "revoking twice is the same as once");
+}
+
+#[test]
+fn a_replaced_secret_is_good_for_the_overlap() {
+    let texts = [ApiKeyText::mint([1; 6], [1; 24]), ApiKeyText::mint([2; 6], [2; 24])];
+    let [before, after] = texts.map(|text| ApiKeyText::parse(text.expose()).unwrap());
+    let key = ApiKey { short: before.short.clone(), hash: before.hash, ..mk_key(1) };
+    let secret = NewSecret { short: after.short.clone(), hash: after.hash };
+    let snapshot = mk_snapshot(1_000, &[], Some(&key));
+    let ask = |overlap| {
+        let overlap = Duration::from_secs(overlap);
+        rotate(&snapshot, &secret, overlap, Expected::Any, &mk_actor())
+    };
+    let at_once = ask(0).unwrap();
+    assert!(written(&at_once).accepts(&after, at(1_000)));
+    assert!(!written(&at_once).accepts(&before, at(1_000)));
+    let later = ask(60).unwrap();
+    assert!(written(&later).accepts(&before, at(1_059)));
+    assert!(!written(&later).accepts(&before, at(1_060)));
+    assert!(written(&later).accepts(&after, at(1_060)));
+    // One text's short part with the other's secret is nobody's.
+    let mixed = ApiKeyText { short: before.short.clone(), hash: after.hash };
+    assert!(!written(&later).accepts(&mixed, at(1_000)));
+    let too_long = ask(OVERLAP_MAX.as_secs() + 1).unwrap_err();
+    assert_eq!(too_long.field.as_deref(), Some("overlap_seconds"));
+    let expired = ApiKey { expires_at: Some(at(1_000)), ..key };
+    let snapshot = mk_snapshot(1_000, &[], Some(&expired));
+    let refused = rotate(&snapshot, &secret, Duration::ZERO, Expected::Any, &mk_actor());
+    assert_eq!(refused.unwrap_err().kind, ErrorKind::KeyNotUsable);
+    assert!(!expired.accepts(&before, at(1_000)));
+}
+
+#[test]
+fn a_key_wants_a_name_of_its_own_a_project_that_is_there_and_a_sensible_life() {
+    let ask =
+        |snapshot: &KeySnapshot, new: &NewKey| create(snapshot, new, &mk_actor()).unwrap_err();
+    let taken =
+        ask(&mk_snapshot(1_000, &[], Some(&mk_key(1))), &mk_new(2, Role::Viewer, None, None));
+    assert_eq!((taken.kind, taken.field.as_deref()), (ErrorKind::NameTaken, Some("name")));
+    let free = mk_snapshot(1_000, &[], None);
+    let nowhere = ask(&free, &mk_new(2, Role::Viewer, Some("p"), None));
+    assert_eq!(nowhere.kind, ErrorKind::ProjectNotFound);
+    for seconds in [0, 59, LIFETIME_MAX.as_secs() + 1] {
+        let refused = ask(&free, &mk_new(2, Role::Viewer, None, Some(seconds)));
+        assert_eq!(refused.field.as_deref(), Some("ttl_seconds"), "{seconds}");
+    }
+    let made = create(&free, &mk_new(2, Role::Viewer, None, Some(60)), &mk_actor()).unwrap();
+    assert_eq!(written(&made).expires_at, Some(at(1_060)));
+}

@@ -1,0 +1,155 @@
+//! The audit: page by page, newest first, or as a whole, oldest first.
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::HeaderName;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use futures::{Stream, stream};
+use slipway_app::Context;
+use slipway_app::authorise::Caller;
+use slipway_app::ports::audit::{AuditFilter, AuditLine, AuditOrder};
+use slipway_app::ports::store::Page;
+use slipway_app::usecases::audit;
+use slipway_app::usecases::read::PAGE_MAX;
+use slipway_core::error::Refusal;
+use slipway_core::ids::AuditEntryId;
+use slipway_core::time::Timestamp;
+use slipway_wire::access::AuditEntry;
+use uuid::Uuid;
+
+use super::list::{cursor_after, page};
+use crate::error::Rejection;
+use crate::extract::Authenticated;
+use crate::query::Parameters;
+use crate::state::ServerState;
+
+const PATH: &str = "/api/v1/audit";
+
+pub(super) async fn list(
+    State(state): State<ServerState>,
+    Authenticated(caller): Authenticated,
+    mut parameters: Parameters,
+) -> Result<Response, Rejection> {
+    let wanted: Page<AuditEntryId> = parameters.take_page()?;
+    let filter = take_filter(&mut parameters)?;
+    parameters.finish()?;
+    let order = AuditOrder::NewestFirst;
+    let found = audit::list(&state.context, &caller, &filter, order, wanted).await?;
+    let next = cursor_after(&found, wanted.limit, |line| line.id.to_string());
+    let items: Vec<AuditEntry> = found.iter().map(document).collect();
+    let subject = filter.subject.map(|id| id.to_string());
+    let [since, until] =
+        [filter.since, filter.until].map(|moment| moment.map(|moment| moment.to_string()));
+    let filters = [
+        ("actor", filter.actor.as_deref()),
+        ("verb", filter.verb.as_deref()),
+        ("kind", filter.kind.as_deref()),
+        ("id", subject.as_deref()),
+        ("project", filter.project.as_deref()),
+        ("since", since.as_deref()),
+        ("until", until.as_deref()),
+    ];
+    Ok(page(items, PATH, wanted.limit, &filters, next))
+}
+
+/// One document a line. A page is in memory at a time, and the next is read
+/// when the reader has taken it. If that fails the connection breaks off, so
+/// that half an export is never taken for a whole one.
+pub(super) async fn export(
+    State(state): State<ServerState>,
+    Authenticated(caller): Authenticated,
+    mut parameters: Parameters,
+) -> Result<Response, Rejection> {
+    let filter = take_filter(&mut parameters)?;
+    parameters.finish()?;
+    // What is wrong with the request is said before the first line.
+    let first = pages(&state.context, &caller, &filter, None).await?;
+    let lines = Body::from_stream(follow(state.context, caller, filter, first));
+    let headers = [
+        (CONTENT_TYPE, "application/x-ndjson"),
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    Ok((headers, lines).into_response())
+}
+
+fn follow(
+    context: Context,
+    caller: Caller,
+    filter: AuditFilter,
+    first: Vec<AuditLine>,
+) -> impl Stream<Item = Result<Bytes, slipway_app::Error>> {
+    stream::try_unfold(Some(first), move |ready| {
+        let (context, caller, filter) = (context.clone(), caller.clone(), filter.clone());
+        async move {
+            let Some(found) = ready.filter(|found| !found.is_empty()) else { return Ok(None) };
+            let full = found.len() >= usize::try_from(PAGE_MAX).unwrap_or(usize::MAX);
+            let after = found.last().map(|line| line.id).filter(|_| full);
+            let text: String = found.iter().map(line).collect();
+            let next = match after {
+                Some(after) => Some(pages(&context, &caller, &filter, Some(after)).await?),
+                None => None,
+            };
+            Ok(Some((Bytes::from(text), next)))
+        }
+    })
+}
+
+async fn pages(
+    context: &Context,
+    caller: &Caller,
+    filter: &AuditFilter,
+    after: Option<AuditEntryId>,
+) -> Result<Vec<AuditLine>, slipway_app::Error> {
+    let page = Page { after, limit: PAGE_MAX };
+    let found = audit::list(context, caller, filter, AuditOrder::OldestFirst, page).await;
+    found.inspect_err(|error| {
+        if after.is_some() {
+            tracing::warn!(%error, "an export of the audit breaks off");
+        }
+    })
+}
+
+fn line(line: &AuditLine) -> String {
+    // These documents have text keys only, which is all that can fail.
+    let mut text = serde_json::to_string(&document(line)).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn take_filter(parameters: &mut Parameters) -> Result<AuditFilter, Refusal> {
+    Ok(AuditFilter {
+        actor: parameters.take("actor"),
+        verb: parameters.take("verb"),
+        kind: parameters.take("kind"),
+        subject: parameters.take("id").map(|text| subject(&text)).transpose()?,
+        project: parameters.take("project"),
+        within: None,
+        since: parameters.take("since").map(|text| moment("since", &text)).transpose()?,
+        until: parameters.take("until").map(|text| moment("until", &text)).transpose()?,
+    })
+}
+
+fn subject(text: &str) -> Result<Uuid, Refusal> {
+    Uuid::try_parse(text).map_err(|_| Refusal::invalid("id", "must be the id of what was changed"))
+}
+
+fn moment(field: &str, text: &str) -> Result<Timestamp, Refusal> {
+    let problem = "must be a time such as 2026-01-31T12:00:00Z";
+    text.parse().map_err(|_| Refusal::invalid(field, problem))
+}
+
+fn document(line: &AuditLine) -> AuditEntry {
+    AuditEntry {
+        id: line.id.to_string(),
+        at: line.at.to_string(),
+        actor: line.actor.clone(),
+        verb: line.verb.clone(),
+        kind: line.subject_kind.clone(),
+        subject_id: line.subject_id.to_string(),
+        project_id: line.project_id.map(|id| id.to_string()),
+        reason: line.reason.clone(),
+        details: line.details.clone(),
+        correlation_id: line.correlation_id.clone(),
+    }
+}

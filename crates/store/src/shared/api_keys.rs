@@ -1,0 +1,229 @@
+//! The table of API keys as people manage it. What the binary does with it at
+//! the start is in `keys.rs`.
+
+use async_trait::async_trait;
+use slipway_app::ports::keys::{KeyRule, KeyStore, KeyTarget};
+use slipway_app::ports::store::{Error, Page};
+use slipway_core::access::Role;
+use slipway_core::api_key::{ApiKey, Previous};
+use slipway_core::ids::{ApiKeyId, ProjectId, Revision};
+use slipway_core::rules::api_keys::KeySnapshot;
+use slipway_core::token::SecretHash;
+use uuid::Uuid;
+
+use super::catalog_row::{now, readable, taken, whole};
+use super::{Backend, Connection, Row, catalog_project, commit, rows, writes};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::micros::Micros;
+use crate::retry::retried;
+
+macro_rules! select {
+    () => {
+        "SELECT k.id, k.revision, k.name, k.role, k.project_id, k.short, k.hash, \
+         k.previous_short, k.previous_hash, k.previous_until, k.created_by, k.created_at, \
+         k.rotated_at, k.expires_at, k.revoked_at FROM api_keys k "
+    };
+}
+
+/// What the role of a bound key begins with in its row; see the migration.
+const BOUND: &str = "project-";
+
+#[async_trait]
+impl KeyStore for Backend {
+    async fn api_key_candidates(&self, short: &str) -> Result<Vec<ApiKey>, Error> {
+        Ok(retried!(candidates(self, short))?)
+    }
+
+    async fn api_key_fetch(&self, id: ApiKeyId) -> Result<Option<ApiKey>, Error> {
+        Ok(retried!(fetch(self, id))?)
+    }
+
+    async fn api_key_list(
+        &self,
+        project: Option<ProjectId>,
+        page: Page<ApiKeyId>,
+    ) -> Result<Vec<ApiKey>, Error> {
+        Ok(retried!(list(self, project, page))?)
+    }
+
+    async fn decide_api_key(
+        &self,
+        target: &KeyTarget,
+        rule: &mut KeyRule<'_>,
+    ) -> Result<(), Error> {
+        Ok(retried!(decide(self, target, &mut *rule))?)
+    }
+}
+
+async fn candidates(backend: &Backend, short: &str) -> Result<Vec<ApiKey>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found = sqlx::query(concat!(
+        select!(),
+        "WHERE (k.short = $1 OR k.previous_short = $1) AND NOT EXISTS (SELECT 1 FROM projects p \
+         WHERE p.id = k.project_id AND p.deleted_at IS NOT NULL) ORDER BY k.id"
+    ))
+    .bind(short)
+    .fetch_all(&mut *connection)
+    .await?;
+    Ok(readable(ApiKeyId::KIND, &found, api_key))
+}
+
+async fn fetch(backend: &Backend, id: ApiKeyId) -> Result<Option<ApiKey>, Failure> {
+    let mut connection = backend.reader().await?;
+    let row = sqlx::query(concat!(select!(), "WHERE k.id = $1"))
+        .bind(id.as_uuid())
+        .fetch_optional(&mut *connection)
+        .await?;
+    row.map(|row| whole(&row, "id", api_key)).transpose()
+}
+
+async fn list(
+    backend: &Backend,
+    project: Option<ProjectId>,
+    page: Page<ApiKeyId>,
+) -> Result<Vec<ApiKey>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found = sqlx::query(concat!(
+        select!(),
+        "WHERE ($1 IS NULL OR k.id > $1) AND ($2 IS NULL OR k.project_id = $2) \
+         ORDER BY k.id LIMIT $3"
+    ))
+    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(project.map(|id| id.as_uuid()))
+    .bind(i64::from(page.limit))
+    .fetch_all(&mut *connection)
+    .await?;
+    Ok(readable(ApiKeyId::KIND, &found, api_key))
+}
+
+/// The row of the installation is locked first, and with it every other
+/// decision about keys waits; then the project, which is kept from leaving.
+async fn decide(
+    backend: &Backend,
+    target: &KeyTarget,
+    rule: &mut KeyRule<'_>,
+) -> Result<(), Failure> {
+    let mut transaction = backend.begin().await?;
+    sqlx::query(sql!("SELECT singleton FROM control WHERE singleton = 1", for_update))
+        .fetch_one(&mut *transaction)
+        .await?;
+    let (row, project) = match target {
+        KeyTarget::New { name, project } => {
+            let row = sqlx::query(concat!(select!(), "WHERE k.name = $1"))
+                .bind(name)
+                .fetch_optional(&mut *transaction)
+                .await?;
+            let project = match project {
+                Some(reference) => catalog_project::lock(&mut transaction, reference).await?,
+                None => None,
+            };
+            (row, project.map(|project| project.id))
+        }
+        KeyTarget::Existing(id) => {
+            let row = sqlx::query(concat!(select!(), "WHERE k.id = $1"))
+                .bind(id.as_uuid())
+                .fetch_optional(&mut *transaction)
+                .await?;
+            (row, None)
+        }
+    };
+    let key = row.map(|row| whole(&row, "id", api_key)).transpose()?;
+    let admins =
+        sqlx::query(concat!(select!(), "WHERE k.role = $1 AND k.revoked_at IS NULL ORDER BY k.id"))
+            .bind(Role::Admin.as_str())
+            .fetch_all(&mut *transaction)
+            .await?;
+    let now = now(&mut transaction).await?;
+    let mut keepers = readable(ApiKeyId::KIND, &admins, api_key);
+    keepers.retain(|key| key.is_keeper(now));
+    let decided = rule(&KeySnapshot { now, key, project, keepers })?;
+    commit::apply(&mut transaction, &decided).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+fn api_key(row: &Row) -> Result<ApiKey, Fault> {
+    let project_id = rows::get::<Option<Uuid>>(row, "project_id")?.map(ProjectId::new);
+    let text: String = rows::get(row, "role")?;
+    // The two say the same; a row in which they do not is trusted in nothing.
+    let role = match project_id {
+        Some(_) => text.strip_prefix(BOUND).and_then(Role::parse),
+        None => Role::parse(&text),
+    };
+    let previous_short: Option<String> = rows::get(row, "previous_short")?;
+    let previous_hash: Option<Vec<u8>> = rows::get(row, "previous_hash")?;
+    let previous_until = rows::time_or_null(row, "previous_until")?;
+    let previous = match (previous_short, previous_hash, previous_until) {
+        (Some(short), Some(bytes), Some(until)) => {
+            Some(Previous { short, hash: hash("previous_hash", &bytes)?, until })
+        }
+        _ => None,
+    };
+    let bytes: Vec<u8> = rows::get(row, "hash")?;
+    Ok(ApiKey {
+        id: ApiKeyId::new(rows::get(row, "id")?),
+        name: rows::get(row, "name")?,
+        role: role.ok_or_else(|| Fault::new("role", "is none that this version knows"))?,
+        project_id,
+        short: rows::get(row, "short")?,
+        hash: hash("hash", &bytes)?,
+        previous,
+        created_by: rows::get(row, "created_by")?,
+        created_at: rows::time(row, "created_at")?,
+        rotated_at: rows::time_or_null(row, "rotated_at")?,
+        expires_at: rows::time_or_null(row, "expires_at")?,
+        revoked_at: rows::time_or_null(row, "revoked_at")?,
+        revision: Revision(rows::get(row, "revision")?),
+    })
+}
+
+fn hash(column: &'static str, bytes: &[u8]) -> Result<SecretHash, Fault> {
+    SecretHash::from_slice(bytes).ok_or_else(|| Fault::new(column, "must have 32 bytes"))
+}
+
+pub(super) async fn insert(connection: &mut Connection, key: &ApiKey) -> Result<(), Failure> {
+    let role = match key.project_id {
+        Some(_) => format!("{BOUND}{}", key.role),
+        None => key.role.to_string(),
+    };
+    let inserted = sqlx::query(
+        "INSERT INTO api_keys (id, name, role, project_id, short, hash, created_by, created_at, \
+         expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
+    )
+    .bind(key.id.as_uuid())
+    .bind(&key.name)
+    .bind(role)
+    .bind(key.project_id.map(|id| id.as_uuid()))
+    .bind(&key.short)
+    .bind(&key.hash.as_bytes()[..])
+    .bind(key.created_by.as_deref())
+    .bind(Micros::from(key.created_at))
+    .bind(writes::optional(key.expires_at))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(inserted, || taken("name", &key.name))
+}
+
+pub(super) async fn update(connection: &mut Connection, key: &ApiKey) -> Result<(), Failure> {
+    let previous = key.previous.as_ref();
+    let updated = sqlx::query(
+        "UPDATE api_keys SET short = $3, hash = $4, previous_short = $5, previous_hash = $6, \
+         previous_until = $7, rotated_at = $8, revoked_at = $9, revision = revision + 1 \
+         WHERE id = $1 AND revision = $2",
+    )
+    .bind(key.id.as_uuid())
+    .bind(key.revision.0)
+    .bind(&key.short)
+    .bind(&key.hash.as_bytes()[..])
+    .bind(previous.map(|previous| previous.short.as_str()))
+    .bind(previous.map(|previous| &previous.hash.as_bytes()[..]))
+    .bind(writes::optional(previous.map(|previous| previous.until)))
+    .bind(writes::optional(key.rotated_at))
+    .bind(writes::optional(key.revoked_at))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(updated, || writes::stale(ApiKeyId::KIND, key.id, key.revision))
+}

@@ -1,0 +1,140 @@
+//! What belongs to which project, and lists of one project's things.
+
+use async_trait::async_trait;
+use slipway_app::ports::events::PositionedEvent;
+use slipway_app::ports::scope::{Owned, ScopeStore};
+use slipway_app::ports::store::{Error, Page};
+use slipway_core::deletion::Deletion;
+use slipway_core::ids::{DeletionId, NodeId, ProjectId, ProvisionedResourceId, ResourceId};
+use slipway_core::node::Node;
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use super::{Backend, outbox, reads, rows};
+use crate::failure::Failure;
+use crate::retry::retried;
+
+#[async_trait]
+impl ScopeStore for Backend {
+    async fn project_of(&self, owned: Owned) -> Result<Option<ProjectId>, Error> {
+        Ok(retried!(project_of(self, owned))?)
+    }
+
+    async fn node_list_in(
+        &self,
+        project: ProjectId,
+        page: Page<NodeId>,
+    ) -> Result<Vec<Node>, Error> {
+        Ok(retried!(nodes(self, project, page))?)
+    }
+
+    async fn deletion_list_in(
+        &self,
+        project: ProjectId,
+        page: Page<DeletionId>,
+    ) -> Result<Vec<Deletion>, Error> {
+        Ok(retried!(deletions(self, project, page))?)
+    }
+
+    async fn event_list_in(
+        &self,
+        project: ProjectId,
+        page: Page<i64>,
+    ) -> Result<Vec<PositionedEvent>, Error> {
+        Ok(retried!(events(self, project, page))?)
+    }
+}
+
+async fn project_of(backend: &Backend, owned: Owned) -> Result<Option<ProjectId>, Failure> {
+    let mut connection = backend.reader().await?;
+    let query = match owned {
+        Owned::Resource(id) => {
+            sqlx::query("SELECT project_id FROM resources WHERE id = $1").bind(id.as_uuid())
+        }
+        Owned::Node(id) => {
+            sqlx::query("SELECT project_id FROM nodes WHERE id = $1").bind(id.as_uuid())
+        }
+        Owned::Token(id) => {
+            sqlx::query("SELECT project_id FROM bootstrap_tokens WHERE id = $1").bind(id.as_uuid())
+        }
+        Owned::Deletion(id) => sqlx::query(
+            "SELECT CASE WHEN d.kind = $2 THEN d.target_id WHEN d.kind = $3 THEN \
+             (SELECT r.project_id FROM resources r WHERE r.id = d.target_id) WHEN d.kind = $4 THEN \
+             (SELECT a.project_id FROM provisioned_resources a WHERE a.id = d.target_id) END \
+             AS project_id FROM deletions d WHERE d.id = $1",
+        )
+        .bind(id.as_uuid())
+        .bind(ProjectId::KIND)
+        .bind(ResourceId::KIND)
+        .bind(ProvisionedResourceId::KIND),
+    };
+    let row = query.fetch_optional(&mut *connection).await?;
+    let project = match row {
+        Some(row) => row.try_get::<Option<Uuid>, _>("project_id")?,
+        None => None,
+    };
+    Ok(project.map(ProjectId::new))
+}
+
+async fn nodes(
+    backend: &Backend,
+    project: ProjectId,
+    page: Page<NodeId>,
+) -> Result<Vec<Node>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found = sqlx::query(concat!(
+        "SELECT ",
+        node_columns!(),
+        " FROM nodes WHERE project_id = $1 AND ($2 IS NULL OR id > $2) ORDER BY id LIMIT $3"
+    ))
+    .bind(project.as_uuid())
+    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(i64::from(page.limit))
+    .fetch_all(&mut *connection)
+    .await?;
+    Ok(reads::readable(NodeId::KIND, "id", &found, rows::node).collect())
+}
+
+async fn deletions(
+    backend: &Backend,
+    project: ProjectId,
+    page: Page<DeletionId>,
+) -> Result<Vec<Deletion>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found = sqlx::query(concat!(
+        deletion_columns!(),
+        "WHERE ($2 IS NULL OR id > $2) AND ((kind = $3 AND target_id = $1) \
+         OR (kind = $4 AND EXISTS (SELECT 1 FROM resources r WHERE r.id = target_id \
+            AND r.project_id = $1)) \
+         OR (kind = $5 AND EXISTS (SELECT 1 FROM provisioned_resources a WHERE a.id = target_id \
+            AND a.project_id = $1))) ORDER BY id LIMIT $6"
+    ))
+    .bind(project.as_uuid())
+    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(ProjectId::KIND)
+    .bind(ResourceId::KIND)
+    .bind(ProvisionedResourceId::KIND)
+    .bind(i64::from(page.limit))
+    .fetch_all(&mut *connection)
+    .await?;
+    Ok(reads::readable(DeletionId::KIND, "d_id", &found, rows::deletion).collect())
+}
+
+async fn events(
+    backend: &Backend,
+    project: ProjectId,
+    page: Page<i64>,
+) -> Result<Vec<PositionedEvent>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found = sqlx::query(
+        "SELECT id, position, event_type, aggregate_id, project_id, revision, occurred_at, \
+         payload FROM outbox_events WHERE position > $1 AND project_id = $2 \
+         ORDER BY position LIMIT $3",
+    )
+    .bind(page.after.unwrap_or(0))
+    .bind(project.as_uuid())
+    .bind(i64::from(page.limit))
+    .fetch_all(&mut *connection)
+    .await?;
+    Ok(found.iter().map(outbox::event).collect::<Result<_, _>>()?)
+}

@@ -1,0 +1,117 @@
+//! The part of our own API that is about who may do what: keys, bootstrap
+//! tokens, the audit. Secrets are in answers to the request that made them, and
+//! in nothing else.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// `POST /api/v1/keys`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateKey {
+    /// How the audit names whoever uses it.
+    pub name: String,
+    /// `viewer`, `operator` or `admin`.
+    pub role: String,
+    /// Name or id of the only project that it reaches; all of them without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// It does not expire without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_seconds: Option<u64>,
+}
+
+/// `POST /api/v1/keys/{id}/rotate`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RotateKey {
+    /// How long the text before stays good.
+    #[serde(default)]
+    pub overlap_seconds: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ApiKey {
+    pub id: String,
+    pub name: String,
+    pub role: String,
+    pub project_id: Option<String>,
+    /// `usable`, `expired` or `revoked`.
+    pub state: String,
+    pub created_at: String,
+    pub created_by: Option<String>,
+    pub expires_at: Option<String>,
+    pub rotated_at: Option<String>,
+    /// Until when the text before the last rotation is good, if it still is.
+    pub previous_until: Option<String>,
+    pub revoked_at: Option<String>,
+    pub revision: i64,
+}
+
+/// The answer to creating and rotating.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ApiKeyWithText {
+    #[serde(flatten)]
+    pub about: ApiKey,
+    /// The key itself, this once. Null in the answer to a repeated request.
+    pub key: Option<String>,
+}
+
+/// `POST /api/v1/resources/{id}/tokens`.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IssueToken {
+    #[serde(default = "node")]
+    pub kind: String,
+    /// From 300 to 86400.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_seconds: Option<u64>,
+}
+
+fn node() -> String {
+    "node".to_owned()
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Token {
+    pub token_id: String,
+    pub project_id: String,
+    pub provisioned_resource_id: String,
+    pub kind: String,
+    /// `usable`, `consumed`, `revoked` or `expired`.
+    pub state: String,
+    pub issued_at: String,
+    /// Null if a loop issued it, with an apply.
+    pub issued_by: Option<String>,
+    pub expires_at: String,
+    pub consumed_at: Option<String>,
+    pub consumed_by_node_id: Option<String>,
+    pub revoked_at: Option<String>,
+}
+
+/// The answer to issuing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct IssuedToken {
+    #[serde(flatten)]
+    pub about: Token,
+    /// The token itself, this once. Null in the answer to a repeated request.
+    pub token: Option<String>,
+}
+
+/// One entry of the audit; in an export, one line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AuditEntry {
+    pub id: String,
+    pub at: String,
+    /// `key:<name>`, `node:<id>`, `loop:<name>` or `replica:<name>`.
+    pub actor: String,
+    /// `<kind>.<verb>`, such as `resource.declare`.
+    pub verb: String,
+    pub kind: String,
+    pub subject_id: String,
+    pub project_id: Option<String>,
+    pub reason: Option<String>,
+    pub details: Value,
+    pub correlation_id: Option<String>,
+}
