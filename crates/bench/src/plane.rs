@@ -17,6 +17,7 @@ use slipway_controller::resources::{Batching, ResourceLoop};
 use slipway_controller::{Pacing, Shutdown, Status, drive};
 use slipway_core::blocker::Deadlines;
 use slipway_core::ids::Lane;
+use slipway_core::node::Reported;
 use slipway_core::secret::Secret;
 use slipway_core::time::Timestamp;
 use slipway_core::token::TokenLifetimes;
@@ -154,6 +155,8 @@ impl Plane {
             nonce: None,
             project_id: None,
             resource_handle: None,
+            requested_resource_id: None,
+            reported: Reported::default(),
         };
         enrol::enrol(&self.context, register).await?;
         Ok(())

@@ -96,6 +96,14 @@ error_kinds! {
     TokenRevoked => "token_revoked",
     ProjectMismatch => "project_mismatch",
     KindMismatch => "kind_mismatch",
+    /// The nonce was used by another registration of the project.
+    NonceCollision => "nonce_collision",
+    /// A field of a registration breaks a rule.
+    RegistrationInvalid => "registration_invalid",
+    /// The project's mesh has no address for another node.
+    PoolExhausted => "pool_exhausted",
+    /// Nodes live in the mesh, so it stays what it is.
+    MeshInUse => "mesh_in_use",
     /// Failed, or on its way out: no node may enrol for it.
     NotEnrolling => "not_enrolling",
 

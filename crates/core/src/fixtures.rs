@@ -15,7 +15,8 @@ use crate::ids::{
     BlueprintId, BlueprintVersionId, BootstrapTokenId, ClaimToken, CloudCredentialId, CloudId,
     ClusterId, DeletionId, NodeId, ProjectId, ProvisionedResourceId, ResourceId, Revision,
 };
-use crate::node::{CAPABILITY_DRAIN, Node};
+use crate::mesh::{MeshCidr, MeshPool};
+use crate::node::{CAPABILITY_DRAIN, Node, Reported};
 use crate::observation::{CompositeReport, LiveComposite};
 use crate::parameters::{Parameter, ParameterSchema, ParameterType, ParameterValues};
 use crate::phase::Phase;
@@ -24,7 +25,7 @@ use crate::provisioned_resource::{ProvisionedResource, StoredAttempt, derive_xr_
 use crate::resource::Resource;
 use crate::rules::declare::Declaration;
 use crate::rules::enrol::Enrolment;
-use crate::snapshot::{CredentialView, DeclareSnapshot, ResourceSnapshot};
+use crate::snapshot::{CredentialView, DeclareSnapshot, EnrolSnapshot, ResourceSnapshot};
 use crate::text::{Handle, Labels};
 use crate::time::Timestamp;
 use crate::token::{BootstrapToken, Carried, SecretHash, TokenKind};
@@ -158,12 +159,20 @@ pub fn mk_node() -> Node {
         public_key: [1; 32],
         key_hash: Some(SecretHash::of(b"key")),
         capabilities: vec![CAPABILITY_DRAIN.to_owned()],
+        mesh: None,
+        reported: Reported::default(),
         revision: Revision::FIRST,
         registered_at: at(950),
         last_heartbeat_at: None,
         drain: None,
         deregistration: None,
     }
+}
+
+/// A resource that a token leads to, in an empty mesh.
+pub fn mk_enrol_snapshot(resource: ResourceSnapshot) -> EnrolSnapshot {
+    let pool = MeshPool { cidr: MeshCidr::DEFAULT, lowest_left: None, highest: None };
+    EnrolSnapshot { resource, pool, nonce_taken: false }
 }
 
 pub fn mk_enrolment() -> Enrolment {
@@ -176,6 +185,8 @@ pub fn mk_enrolment() -> Enrolment {
         nonce: Some("n".to_owned()),
         project_id: None,
         resource_handle: None,
+        requested_resource_id: None,
+        reported: Reported::default(),
         node_id: NodeId::new(uuid(30)),
         key_hash: SecretHash::of(b"key"),
     }

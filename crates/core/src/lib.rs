@@ -27,6 +27,7 @@ pub mod catalog;
 pub mod deletion;
 pub mod keys;
 pub mod leak;
+pub mod mesh;
 pub mod node;
 pub mod parameters;
 pub mod placement;

@@ -9,6 +9,7 @@ use crate::closed_set::closed_set;
 use crate::ids::{
     BootstrapTokenId, DrainId, NodeId, ProjectId, ProvisionedResourceId, ResourceId, Revision,
 };
+use crate::mesh::MeshAddress;
 use crate::time::Timestamp;
 use crate::token::SecretHash;
 
@@ -57,6 +58,31 @@ pub struct Deregistration {
     pub reason: Option<String>,
 }
 
+/// What an agent says of itself. Shown, never decided on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reported {
+    pub version: Option<String>,
+    pub checksum: Option<String>,
+    pub status: Option<String>,
+}
+
+impl Reported {
+    /// Longer than any version or checksum in hexadecimal: SHA-512 has 128.
+    const MAX_LENGTH: usize = 128;
+
+    /// Keeps what can be shown. The rest is left out and never refused: an
+    /// agent that says too much of itself is alive all the same.
+    pub fn of(version: Option<&str>, checksum: Option<&str>, status: Option<&str>) -> Self {
+        let kept = |text: Option<&str>| {
+            text.map(str::trim)
+                .filter(|text| (1..=Self::MAX_LENGTH).contains(&text.len()))
+                .filter(|text| !text.chars().any(char::is_control))
+                .map(str::to_owned)
+        };
+        Self { version: kept(version), checksum: kept(checksum), status: kept(status) }
+    }
+}
+
 /// An enrolled node agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
@@ -70,6 +96,9 @@ pub struct Node {
     /// The hash of its key; `None` once the key is revoked.
     pub key_hash: Option<SecretHash>,
     pub capabilities: Vec<String>,
+    /// `None` for a node that an older version enrolled.
+    pub mesh: Option<MeshAddress>,
+    pub reported: Reported,
     pub revision: Revision,
     pub registered_at: Timestamp,
     pub last_heartbeat_at: Option<Timestamp>,
@@ -107,6 +136,14 @@ impl Node {
 mod tests {
     use super::*;
     use crate::fixtures::{at, mk_node};
+
+    #[test]
+    fn what_cannot_be_shown_of_an_agent_is_left_out() {
+        let long = "x".repeat(129);
+        let said = Reported::of(Some(" 1.4.2 "), Some(&long), Some("a\nb"));
+        assert_eq!(said, Reported { version: Some("1.4.2".to_owned()), ..Reported::default() });
+        assert_eq!(Reported::of(Some(""), Some(" "), None), Reported::default());
+    }
 
     #[test]
     fn reachability_follows_the_age_of_the_last_heartbeat() {

@@ -12,6 +12,7 @@ use crate::blueprint::{BlueprintVersion, MeshRole};
 use crate::commit::{Commit, Write};
 use crate::deletion::Deletion;
 use crate::ids::{ClaimToken, CloudCredentialId, CloudId, ProjectId};
+use crate::mesh::MeshPool;
 use crate::node::Node;
 use crate::phase::NodeFact;
 use crate::placement::Placement;
@@ -87,6 +88,16 @@ impl ResourceSnapshot {
         }
         after
     }
+}
+
+/// What an enrolment is decided on: the resource that the token leads to, with
+/// its row locked, and its project's mesh, with the project's row locked.
+#[derive(Debug, Clone)]
+pub struct EnrolSnapshot {
+    pub resource: ResourceSnapshot,
+    pub pool: MeshPool,
+    /// Another token of the project was consumed with the nonce.
+    pub nonce_taken: bool,
 }
 
 /// What a declaration is checked against, with the project row locked. Each

@@ -23,6 +23,45 @@ pub struct NodeConfig {
     pub busy_seconds: u64,
 }
 
+/// The file as each reader looks for it: our agent and early versions of plexd
+/// have everything at the top, later ones have sections. Each passes over what
+/// it does not know.
+#[derive(Serialize)]
+struct ConfigFile<'a> {
+    #[serde(flatten)]
+    config: &'a NodeConfig,
+    token_file: &'static str,
+    api: ApiSection<'a>,
+    registration: RegistrationSection<'a>,
+}
+
+#[derive(Serialize)]
+struct ApiSection<'a> {
+    base_url: &'a str,
+}
+
+#[derive(Serialize)]
+struct RegistrationSection<'a> {
+    project_id: &'a str,
+    resource_handle: &'a str,
+    token_file: &'static str,
+}
+
+impl<'a> ConfigFile<'a> {
+    fn new(config: &'a NodeConfig) -> Self {
+        Self {
+            config,
+            token_file: TOKEN_PATH,
+            api: ApiSection { base_url: &config.api_url },
+            registration: RegistrationSection {
+                project_id: &config.project_id,
+                resource_handle: &config.resource_handle,
+                token_file: TOKEN_PATH,
+            },
+        }
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 struct Document {
     write_files: Vec<File>,
@@ -49,7 +88,7 @@ pub fn enrolment_document(config: &NodeConfig, token: &Secret) -> Result<Secret,
         permissions: permissions.to_owned(),
         content,
     };
-    let config = serde_yaml_ng::to_string(config).map_err(|_| RenderFailed)?;
+    let config = serde_yaml_ng::to_string(&ConfigFile::new(config)).map_err(|_| RenderFailed)?;
     let document = Document {
         write_files: vec![
             file(CONFIG_PATH, "0644", config),

@@ -37,7 +37,8 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::TokenExpired
         | ErrorKind::TokenRevoked
         | ErrorKind::ProjectMismatch
-        | ErrorKind::KindMismatch => StatusCode::FORBIDDEN,
+        | ErrorKind::KindMismatch
+        | ErrorKind::NonceCollision => StatusCode::FORBIDDEN,
         ErrorKind::ResourceNotFound
         | ErrorKind::ProvisionedResourceNotFound
         | ErrorKind::NodeNotFound
@@ -62,7 +63,8 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::ParameterSchemaInvalid
         | ErrorKind::CredentialNotAssigned
         | ErrorKind::ProviderKindMismatch
-        | ErrorKind::ParameterValuesInvalid => StatusCode::UNPROCESSABLE_ENTITY,
+        | ErrorKind::ParameterValuesInvalid
+        | ErrorKind::RegistrationInvalid => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorKind::RevisionStale => StatusCode::PRECONDITION_FAILED,
         ErrorKind::HandleTaken
         | ErrorKind::NameTaken
@@ -84,6 +86,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::LeakNotGone
         | ErrorKind::LeakNotRemovable
         | ErrorKind::LeakResolved
+        | ErrorKind::MeshInUse
         | ErrorKind::NotEnrolling
         | ErrorKind::NamespaceNotReady
         | ErrorKind::NodeDeregistrationFailed
@@ -92,9 +95,10 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         ErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         ErrorKind::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ErrorKind::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
-        ErrorKind::Unavailable | ErrorKind::DatabaseReadOnly | ErrorKind::DatabaseFull => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        ErrorKind::Unavailable
+        | ErrorKind::DatabaseReadOnly
+        | ErrorKind::DatabaseFull
+        | ErrorKind::PoolExhausted => StatusCode::SERVICE_UNAVAILABLE,
         ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

@@ -112,6 +112,13 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         sqlite: scripts!("sqlite", "0010_keys"),
         postgres: scripts!("postgres", "0010_keys"),
     },
+    Migration {
+        version: 11,
+        name: "mesh",
+        min_reader: 1,
+        sqlite: scripts!("sqlite", "0011_mesh"),
+        postgres: scripts!("postgres", "0011_mesh"),
+    },
 ];
 
 /// The schema that this binary was written for.

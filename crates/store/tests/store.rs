@@ -178,7 +178,9 @@ async fn sqlite_keeps_what_it_was_given_and_its_directory_to_itself() {
     let store = sqlite.open().await;
     assert_eq!(store.installation().await.expect("an installation"), installation);
     drop(store);
-    assert_eq!(migrate_down_to(sqlite.config(), 0).await.expect("a way back"), 10);
+    let taken_back = migrate_down_to(sqlite.config(), 0).await.expect("a way back");
+    assert!(taken_back >= 11, "every migration is taken back: {taken_back}");
+    assert_eq!(migrate_down_to(sqlite.config(), 0).await.expect("nothing is left"), 0);
 }
 
 #[tokio::test]

@@ -90,6 +90,16 @@ pub struct Node {
     pub provisioned_resource_id: String,
     pub hostname: String,
     pub capabilities: Vec<String>,
+    /// Its address in the mesh of the project, also the one it left with.
+    #[serde(default)]
+    pub mesh_ip: Option<String>,
+    /// What the agent says of itself.
+    #[serde(default)]
+    pub version: Option<String>,
+    #[serde(default)]
+    pub checksum: Option<String>,
+    #[serde(default)]
+    pub status: Option<String>,
     pub registered: bool,
     /// `unknown`, `healthy`, `stale` or `unreachable`.
     pub reachability: String,

@@ -15,10 +15,25 @@ pub struct CreateProject {
     pub name: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// The network that its nodes get their addresses from, like `10.42.0.0/16`;
+    /// `100.64.0.0/10` if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh_cidr: Option<String>,
 }
 
-/// `PATCH /api/v1/projects/{project}` and `PATCH /api/v1/resources/{id}`: the
-/// labels as they shall be, all of them.
+/// `PATCH /api/v1/projects/{project}`: what shall be another than before.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateProject {
+    /// The labels as they shall be, all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<BTreeMap<String, String>>,
+    /// Only while no node has an address of the one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh_cidr: Option<String>,
+}
+
+/// `PATCH /api/v1/resources/{id}`: the labels as they shall be, all of them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Relabel {
@@ -30,6 +45,9 @@ pub struct Project {
     pub id: String,
     pub name: String,
     pub labels: BTreeMap<String, String>,
+    /// Empty where an older server answers.
+    #[serde(default)]
+    pub mesh_cidr: String,
     pub revision: i64,
     pub created_at: String,
     pub updated_at: String,

@@ -30,10 +30,43 @@ pub struct RegisterRequest {
     pub nonce: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested_resource_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub capabilities: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Capabilities>,
+    /// Read and not kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<serde_json::Value>,
+}
+
+/// What a node can do: names (our agent), or a description of the agent with
+/// its actions and hooks (generation A).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Capabilities {
+    Names(Vec<String>),
+    Described(DescribedCapabilities),
+}
+
+/// Lists may be `null` as well as missing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DescribedCapabilities {
+    pub binary: Option<BinaryInfo>,
+    pub builtin_actions: Option<Vec<NamedCapability>>,
+    pub hooks: Option<Vec<NamedCapability>>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BinaryInfo {
+    pub version: Option<String>,
+    pub checksum: Option<String>,
+}
+
+/// Of an action or a hook only the name is read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NamedCapability {
+    pub name: String,
 }
 
 impl std::fmt::Debug for RegisterRequest {
@@ -60,9 +93,68 @@ pub struct RegisterReply {
     pub node_secret_key: String,
     /// Generation B: 32 bytes, base64; the bearer is derived from it.
     pub nsk: String,
-    pub peers: Vec<serde_json::Value>,
-    pub peer_snapshot: Vec<serde_json::Value>,
+    /// Generation A.
+    pub peers: Vec<Peer>,
+    /// Generation B; the same.
+    pub peer_snapshot: Vec<Peer>,
     pub domain_mesh_cidr: String,
+}
+
+/// Another node of the project, in the words of both generations.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Peer {
+    /// Generation A's name of `node_id`.
+    pub id: String,
+    pub node_id: String,
+    /// 32 bytes, base64.
+    pub public_key: String,
+    pub mesh_ip: String,
+    pub hostname: String,
+    /// Where it can be reached from outside the mesh: not known here.
+    pub endpoint: String,
+    /// Its own address and nothing behind it.
+    pub allowed_ips: Vec<String>,
+    /// Always empty: no key is shared by two nodes.
+    pub psk: String,
+}
+
+/// `GET /v1/nodes/{id}/state`: what each generation looks for. A block that
+/// this server has nothing for is empty in A's words and `null` in B's, which
+/// is how each says "nothing is wanted of you".
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StateReply {
+    pub peers: Vec<Peer>,
+
+    pub policies: Vec<serde_json::Value>,
+    pub signing_keys: SigningKeys,
+    pub metadata: serde_json::Map<String, serde_json::Value>,
+    pub data: Vec<serde_json::Value>,
+    pub secret_refs: Vec<serde_json::Value>,
+
+    pub reachability: ReachabilityState,
+    pub policy: Option<serde_json::Value>,
+    pub bridge: Option<serde_json::Value>,
+    pub state: Option<serde_json::Value>,
+    pub reports: Option<serde_json::Value>,
+    pub executions: Vec<serde_json::Value>,
+    pub sessions: Vec<serde_json::Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SigningKeys {
+    /// ed25519, 32 bytes, base64.
+    pub current: String,
+}
+
+/// How fresh the server finds the node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReachabilityState {
+    /// `healthy`, `stale`, `unreachable`, or `never_reported`.
+    pub state: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_heartbeat_at: Option<String>,
+    pub changed_at: String,
 }
 
 impl std::fmt::Debug for RegisterReply {

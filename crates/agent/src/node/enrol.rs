@@ -9,7 +9,7 @@
 //! again as long as the node has not sent a heartbeat.
 
 use data_encoding::HEXLOWER;
-use slipway_wire::plexd::{CAPABILITY_DRAIN, RegisterRequest};
+use slipway_wire::plexd::{CAPABILITY_DRAIN, Capabilities, RegisterRequest};
 
 use super::backoff::Backoff;
 use super::client::{Client, Failure};
@@ -131,7 +131,7 @@ fn request(config: &Config, token: &Secret, public_key: &str) -> Result<Register
         resource_handle: config.resource_handle.clone(),
         nonce: Some(HEXLOWER.encode(&nonce)),
         requested_resource_id: None,
-        capabilities: vec![CAPABILITY_DRAIN.to_owned()],
+        capabilities: Some(Capabilities::Names(vec![CAPABILITY_DRAIN.to_owned()])),
         metadata: None,
     })
 }

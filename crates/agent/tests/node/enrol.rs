@@ -4,6 +4,7 @@
 use std::fs;
 
 use slipway_agent::node::Error;
+use slipway_wire::plexd::Capabilities;
 
 use crate::stand_in::{Agent, NODE_ID, NodeDirectory, RegisterAnswer, StandIn, TOKEN, mode};
 
@@ -22,7 +23,8 @@ async fn a_node_enrols_and_forgets_its_token() {
     assert_eq!(request.resource_handle.as_deref(), Some("edge-1"));
     assert_eq!(request.hostname.as_deref(), Some("edge-1.example"));
     assert_eq!(request.project_id.as_deref(), Some("01890000-0000-7000-8000-00000000000a"));
-    assert_eq!(request.capabilities, ["drain"]);
+    let drain = Capabilities::Names(vec!["drain".to_owned()]);
+    assert_eq!(request.capabilities, Some(drain));
     assert_eq!(request.nonce.as_ref().map(String::len), Some(32));
     assert!(registered.key_was_stored, "the key must be on disk before it is announced");
 

@@ -17,7 +17,7 @@ use slipway_core::ids::{
     ApiKeyId, ClaimToken, ClusterId, DeletionId, InstallationId, Lane, NodeId,
     ProvisionedResourceId, ResourceId,
 };
-use slipway_core::node::{Drain, Node};
+use slipway_core::node::{Drain, Node, Reported};
 use slipway_core::snapshot::{DeclareSnapshot, ResourceSnapshot};
 use slipway_core::time::Timestamp;
 use slipway_core::token::SecretHash;
@@ -25,9 +25,9 @@ use uuid::Uuid;
 
 pub use super::events::PositionedEvent;
 use super::{
-    AuditStore, CatalogStore, ControlStore, DatabaseClock, EventStore, KeyStore, LaneStore,
-    LeakStore, RecordStore, RenewalStore, RetentionStore, ScopeStore, SubscriptionStore, TaskStore,
-    TokenStore,
+    AuditStore, CatalogStore, ControlStore, DatabaseClock, EnrolStore, EventStore, KeyStore,
+    LaneStore, LeakStore, RecordStore, RenewalStore, RetentionStore, ScopeStore, SubscriptionStore,
+    TaskStore, TokenStore,
 };
 use crate::seed::Seed;
 
@@ -168,6 +168,7 @@ pub trait Store:
     + CatalogStore
     + ControlStore
     + DatabaseClock
+    + EnrolStore
     + EventStore
     + KeyStore
     + LaneStore
@@ -274,8 +275,13 @@ pub trait Store:
 
     // ---- registry
 
-    /// Notes a heartbeat of a registered node. `None` if it is not registered.
-    async fn node_heartbeat(&self, id: NodeId) -> Result<Option<Heartbeat>, Error>;
+    /// Notes a heartbeat of a registered node and what it says of itself (what it
+    /// does not say stays). `None` if it is not registered.
+    async fn node_heartbeat(
+        &self,
+        id: NodeId,
+        reported: &Reported,
+    ) -> Result<Option<Heartbeat>, Error>;
 
     async fn node_fetch(&self, id: NodeId) -> Result<Option<Node>, Error>;
 

@@ -20,6 +20,7 @@ mod bad_row;
 mod batch_races;
 mod catalog;
 mod invariants;
+mod mesh;
 mod pairs;
 mod races;
 mod renewal_races;

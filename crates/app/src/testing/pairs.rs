@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use slipway_core::ids::{DrainId, NodeId};
+use slipway_core::node::Reported;
 use slipway_core::token::SecretHash;
 use tokio::sync::Barrier;
 
@@ -112,7 +113,10 @@ async fn run(world: &World, operation: Operation, round: Round) -> Result<(), Er
         Operation::Leave => world.leave(round.node).await,
         Operation::Force => world.force(round.declared.resource).await,
         Operation::Tick => world.tick(round.claimed).await,
-        Operation::Heartbeat => world.store.node_heartbeat(round.node).await.map(|_| ()),
+        Operation::Heartbeat => {
+            let reported = Reported::default();
+            world.store.node_heartbeat(round.node, &reported).await.map(|_| ())
+        }
         Operation::Wake => world.wake(round.declared.attempt).await,
         Operation::Relay => world.store.outbox_relay(100).await.map(|_| ()),
     }

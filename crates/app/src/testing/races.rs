@@ -12,7 +12,7 @@ use tokio::sync::Barrier;
 
 use super::worker::{LEASE, released};
 use super::world::{World, refused};
-use super::{access, batch_races, catalog, pairs, renewal_races};
+use super::{access, batch_races, catalog, mesh, pairs, renewal_races};
 use crate::ports::Store;
 use crate::ports::store::{Error, Page};
 
@@ -38,6 +38,8 @@ pub async fn races(store: Arc<dyn Store>, rounds: u32) {
         relay_with_relay(&world).await;
         batch_races::batch_with_batch_of_the_same_rows(&world).await;
         batch_races::batch_with_deletes_of_its_rows(&world).await;
+        mesh::enrol_with_enrol_and_leave_of_the_same_mesh(&world).await;
+        mesh::enrol_with_another_mesh(&world).await;
         catalog::races(&world).await;
         access::races(&world).await;
     }

@@ -12,7 +12,7 @@ use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, DeletionId, DrainId,
     Lane, NodeId, ProjectId, ProvisionedResourceId, ResourceId,
 };
-use slipway_core::node::CAPABILITY_DRAIN;
+use slipway_core::node::{CAPABILITY_DRAIN, Reported};
 use slipway_core::parameters::{Parameter, ParameterSchema, ParameterType};
 use slipway_core::rules::declare::{Declaration, declare};
 use slipway_core::rules::enrol::{Enrolment, enrol};
@@ -175,21 +175,32 @@ impl World {
         token: SecretHash,
         public_key: [u8; 32],
     ) -> Result<NodeId, Error> {
+        self.enrol_with_nonce(token, public_key, &format!("nonce-{}", self.uuid())).await
+    }
+
+    pub(super) async fn enrol_with_nonce(
+        &self,
+        token: SecretHash,
+        public_key: [u8; 32],
+        nonce: &str,
+    ) -> Result<NodeId, Error> {
         let enrolment = Enrolment {
             token_hash: token,
             kind: TokenKind::Node,
             public_key,
             hostname: "node.example".to_owned(),
             capabilities: vec![CAPABILITY_DRAIN.to_owned()],
-            nonce: Some("nonce".to_owned()),
+            nonce: Some(nonce.to_owned()),
             project_id: None,
             resource_handle: None,
+            requested_resource_id: None,
+            reported: Reported::of(Some("1.0.0"), None, None),
             node_id: NodeId::new(self.uuid()),
             key_hash: self.hash(),
         };
         let mut node_id = enrolment.node_id;
         self.store
-            .decide(ResourceKey::Token(token), &mut |snapshot| {
+            .decide_enrolment(token, Some(nonce), &mut |snapshot| {
                 let enrolled = enrol(snapshot, &enrolment)?;
                 node_id = enrolled.node_id;
                 Ok(enrolled.commit)

@@ -1,13 +1,18 @@
-//! A node enrols with its bootstrap token.
+//! A node enrols with its bootstrap token, and is told its place in the mesh.
+
+use std::str::FromStr;
 
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::ids::{NodeId, ProjectId};
+use slipway_core::ids::{NodeId, ProjectId, ResourceId};
 use slipway_core::keys::{NodeKeyText, parse_public_key};
+use slipway_core::node::Reported;
 use slipway_core::rules::enrol::{self, Enrolment};
 use slipway_core::secret::Secret;
 use slipway_core::token::{SecretHash, TokenText};
 
-use crate::ports::store::{self, ResourceKey};
+use super::node::peers_of;
+use crate::ports::enrolment::MeshView;
+use crate::ports::store;
 use crate::{Context, Error};
 
 /// What a node sent, unchecked.
@@ -20,6 +25,8 @@ pub struct Register {
     pub nonce: Option<String>,
     pub project_id: Option<String>,
     pub resource_handle: Option<String>,
+    pub requested_resource_id: Option<String>,
+    pub reported: Reported,
 }
 
 /// What the node is told.
@@ -30,6 +37,7 @@ pub struct Registered {
     pub key: Secret,
     /// The bare key, for agents that build the bearer themselves.
     pub key_bytes: [u8; 32],
+    pub mesh: MeshView,
 }
 
 const MAX_CAPABILITIES: usize = 32;
@@ -45,14 +53,15 @@ pub async fn enrol(context: &Context, input: Register) -> Result<Registered, Err
     })?;
     let token = TokenText::parse(input.token.expose())
         .map_err(|error| Refusal::new(ErrorKind::TokenInvalid, error.to_string()).at("token"))?;
-    let project_id = input
-        .project_id
-        .map(|text| text.parse::<ProjectId>())
-        .transpose()
-        .map_err(|error| Refusal::from(error).at("project_id"))?;
-    let hostname = bounded("hostname", input.hostname.unwrap_or_else(|| "node".to_owned()))?;
+    let project_id = identity::<ProjectId>("project_id", input.project_id.as_deref())?;
+    let requested_resource_id =
+        identity::<ResourceId>("requested_resource_id", input.requested_resource_id.as_deref())?;
+    // The newer generation has no host name to tell; its handle names it as well.
+    let said = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    let hostname = said(&input.hostname).or_else(|| said(&input.resource_handle));
+    let hostname = bounded("hostname", hostname.unwrap_or_else(|| "node".to_owned()))?;
     if input.capabilities.len() > MAX_CAPABILITIES {
-        return Err(Refusal::invalid("capabilities", "must be at most 32").into());
+        return Err(invalid("capabilities", "must be at most 32").into());
     }
     let capabilities = input
         .capabilities
@@ -72,13 +81,16 @@ pub async fn enrol(context: &Context, input: Register) -> Result<Registered, Err
         nonce,
         project_id,
         resource_handle: input.resource_handle,
+        requested_resource_id,
+        reported: input.reported,
         node_id: NodeId::new(context.entropy.uuid()),
         key_hash: SecretHash::of(&key_bytes),
     };
     let mut node_id = enrolment.node_id;
+    let nonce = enrolment.nonce.as_deref();
     let decided = context
         .store
-        .decide(ResourceKey::Token(token.hash), &mut |snapshot| {
+        .decide_enrolment(token.hash, nonce, &mut |snapshot| {
             let enrolled = enrol::enrol(snapshot, &enrolment)?;
             node_id = enrolled.node_id;
             Ok(enrolled.commit)
@@ -96,13 +108,26 @@ pub async fn enrol(context: &Context, input: Register) -> Result<Registered, Err
         other => other?,
     }
     context.wakes.wake();
+    // If this fails the node asks again, and is answered again.
+    let mesh = peers_of(context, node_id).await?;
     let key = NodeKeyText::mint(&context.settings.token_environment, node_id, &key_bytes);
-    Ok(Registered { node_id, key, key_bytes })
+    Ok(Registered { node_id, key, key_bytes, mesh })
 }
 
 fn bounded(field: &str, text: String) -> Result<String, Refusal> {
     if text.is_empty() || text.len() > 253 || text.chars().any(char::is_control) {
-        return Err(Refusal::invalid(field, "must be 1 to 253 bytes without control characters"));
+        return Err(invalid(field, "must be 1 to 253 bytes without control characters"));
     }
     Ok(text)
+}
+
+/// An id that was named; an empty text names none.
+fn identity<T: FromStr>(field: &str, text: Option<&str>) -> Result<Option<T>, Refusal> {
+    let named = text.filter(|text| !text.is_empty()).map(str::parse).transpose();
+    named.map_err(|_| invalid(field, "must be an id in the form of a UUID"))
+}
+
+/// The protocol has a status of its own for a body that reads and does not fit.
+fn invalid(field: &str, problem: &str) -> Refusal {
+    Refusal::new(ErrorKind::RegistrationInvalid, format!("`{field}` {problem}")).at(field)
 }

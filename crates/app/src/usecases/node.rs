@@ -1,20 +1,40 @@
-//! What an enrolled node says: heartbeats, the end of its drain, its leaving.
+//! What an enrolled node says and asks: heartbeats, its peers, the end of its
+//! drain, its leaving.
 //! The caller has authenticated the node.
 
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{DrainId, NodeId};
+use slipway_core::node::Reported;
 use slipway_core::rules::drain;
 
+use crate::ports::enrolment::MeshView;
 use crate::ports::store::{Heartbeat, ResourceKey};
 use crate::{Context, Error};
 
-/// Notes that the node is alive; tells it whether to drain.
-pub async fn heartbeat(context: &Context, id: NodeId) -> Result<Heartbeat, Error> {
-    let answer = context.store.node_heartbeat(id).await?;
-    answer.ok_or_else(|| {
-        // It was deregistered between authentication and here.
-        Refusal::new(ErrorKind::Unauthenticated, "this node is no longer registered").into()
-    })
+/// A node is told of this many others at most, those with the lowest addresses:
+/// each is about 300 bytes, so an answer stays below 100 kB, and a mesh of a
+/// larger project is not one in which everybody speaks to everybody.
+pub const MAX_PEERS: u32 = 256;
+
+/// Notes that the node is alive and what it says of itself; tells it whether to
+/// drain.
+pub async fn heartbeat(
+    context: &Context,
+    id: NodeId,
+    reported: &Reported,
+) -> Result<Heartbeat, Error> {
+    let answer = context.store.node_heartbeat(id, reported).await?;
+    answer.ok_or_else(no_longer_registered)
+}
+
+/// The node among its peers.
+pub async fn peers_of(context: &Context, id: NodeId) -> Result<MeshView, Error> {
+    context.store.node_mesh(id, MAX_PEERS).await?.ok_or_else(no_longer_registered)
+}
+
+/// It was deregistered between authentication and here.
+fn no_longer_registered() -> Error {
+    Refusal::new(ErrorKind::Unauthenticated, "this node is no longer registered").into()
 }
 
 /// The node finished what it was doing.

@@ -17,6 +17,8 @@ pub enum ProjectCommand {
     Get(NamedArguments),
     /// Replace all labels of a project; resources in it inherit them
     Relabel(RelabelArguments),
+    /// Give a project another mesh, while no node lives in the one it has
+    Mesh(ProjectMeshArguments),
     /// Delete a project that nothing lives in
     Delete(NamedDeleteArguments),
 }
@@ -133,6 +135,20 @@ pub struct ProjectCreateArguments {
     /// A label, which resources in the project inherit
     #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = parse_pair)]
     pub labels: Vec<(String, String)>,
+    /// The network that its nodes get their addresses from, for instance
+    /// 10.42.0.0/16 or fd00:42::/64; 100.64.0.0/10 if not given
+    #[arg(long, value_name = "CIDR")]
+    pub mesh_cidr: Option<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ProjectMeshArguments {
+    /// Its name or id
+    #[arg(value_name = "NAME")]
+    pub reference: String,
+    /// The network that its nodes get their addresses from
+    #[arg(value_name = "CIDR")]
+    pub mesh_cidr: String,
 }
 
 #[derive(Debug, Clone, Args)]

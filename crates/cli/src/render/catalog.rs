@@ -30,6 +30,7 @@ pub(crate) fn project(project: &Project, width: Option<u16>) -> String {
             ("name", Some(project.name.clone())),
             ("id", Some(project.id.clone())),
             ("labels", Some(pairs(&project.labels))),
+            ("mesh", Some(project.mesh_cidr.clone())),
             ("created", Some(time(&project.created_at))),
             ("deleted", optional_time(project.deleted_at.as_ref())),
             ("deletion", project.deletion_id.clone()),

@@ -32,11 +32,14 @@ pub(crate) fn nodes(nodes: &[Node], width: Option<u16>) -> String {
             node.hostname.clone(),
             state,
             node.reachability.clone(),
+            or_dash(node.mesh_ip.as_deref()),
+            or_dash(node.version.as_deref()),
             or_dash(heard.as_deref()),
             node.id.clone(),
         ]
     };
-    let headings = ["HOSTNAME", "STATE", "REACHABILITY", "LAST HEARTBEAT", "ID"];
+    let headings =
+        ["HOSTNAME", "STATE", "REACHABILITY", "MESH IP", "VERSION", "LAST HEARTBEAT", "ID"];
     rows(&headings, nodes.iter().map(line).collect(), width)
 }
 

@@ -88,6 +88,18 @@ async fn what_is_made_is_sent_as_it_was_said() {
             json!({ "name": "team-a", "labels": { "tier": "1" } }),
         ),
         (
+            "project create team-a --mesh-cidr 10.42.0.0/16",
+            mk_project(),
+            "POST /api/v1/projects",
+            json!({ "name": "team-a", "mesh_cidr": "10.42.0.0/16" }),
+        ),
+        (
+            "project mesh team-a fd00:42::/64",
+            mk_project(),
+            "PATCH /api/v1/projects/team-a",
+            json!({ "mesh_cidr": "fd00:42::/64" }),
+        ),
+        (
             "project relabel team-a -l a=b",
             mk_project(),
             "PATCH /api/v1/projects/team-a",

@@ -20,6 +20,7 @@ use slipway_controller::driver::Loop;
 use slipway_controller::resources::ResourceLoop;
 use slipway_core::blocker::{BlockerCode, Deadlines};
 use slipway_core::ids::{Lane, ProvisionedResourceId, ResourceId};
+use slipway_core::node::Reported;
 use slipway_core::phase::Phase;
 use slipway_core::secret::Secret;
 use slipway_core::snapshot::ResourceSnapshot;
@@ -288,6 +289,8 @@ impl World {
             nonce: None,
             project_id: None,
             resource_handle: None,
+            requested_resource_id: None,
+            reported: Reported::default(),
         };
         enrol::enrol(&self.context, register).await
     }

@@ -2,6 +2,7 @@
 
 use crate::catalog::name::Name;
 use crate::ids::{DeletionId, ProjectId, Revision};
+use crate::mesh::MeshCidr;
 use crate::text::Labels;
 use crate::time::Timestamp;
 
@@ -11,6 +12,8 @@ pub struct Project {
     /// Unique among the not deleted.
     pub name: Name,
     pub labels: Labels,
+    /// Where its nodes get their addresses from.
+    pub mesh_cidr: MeshCidr,
     pub revision: Revision,
     pub deletion_id: Option<DeletionId>,
     pub deleted_at: Option<Timestamp>,

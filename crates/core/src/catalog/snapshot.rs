@@ -17,6 +17,8 @@ pub struct ProjectSnapshot {
     pub project: Option<Project>,
     /// Resources in it that are not deleted.
     pub resources: i64,
+    /// Registered nodes that have an address of its mesh.
+    pub mesh_nodes: i64,
 }
 
 /// A cloud, its row locked.

@@ -1,15 +1,16 @@
 //! Enrolment: a bootstrap token is consumed and a node is registered, in one
-//! transaction with the resource row locked. A refusal consumes nothing.
+//! transaction with the rows of the resource and of its project locked: the
+//! node gets its address of the project's mesh in it. A refusal consumes nothing.
 
 use serde_json::json;
 
 use crate::audit::{Actor, AuditEntry, Subject};
 use crate::commit::{Commit, Write};
 use crate::error::{ErrorKind, Refusal};
-use crate::ids::{NodeId, ProjectId, Revision};
-use crate::node::Node;
+use crate::ids::{NodeId, ProjectId, ResourceId, Revision};
+use crate::node::{Node, Reported};
 use crate::phase::Phase;
-use crate::snapshot::ResourceSnapshot;
+use crate::snapshot::{EnrolSnapshot, ResourceSnapshot};
 use crate::token::{BootstrapToken, Consumption, SecretHash, TokenKind};
 
 /// What a node presents, with the identity it would get.
@@ -24,6 +25,8 @@ pub struct Enrolment {
     /// What the node says it belongs to; checked if said.
     pub project_id: Option<ProjectId>,
     pub resource_handle: Option<String>,
+    pub requested_resource_id: Option<ResourceId>,
+    pub reported: Reported,
     /// The id and the key of the node, if it is a new one.
     pub node_id: NodeId,
     pub key_hash: SecretHash,
@@ -39,24 +42,25 @@ pub struct Enrolled {
 
 /// Consumes the token, or answers the same node again.
 ///
-/// *Expected flow.* Resource waits → token usable → node registered, token
-/// consumed, loop woken.
+/// *Expected flow.* Resource waits → token usable → address found → node
+/// registered, token consumed, loop woken.
 /// *Guarantees.* A token registers at most one node. A register that is
 /// repeated with the same key before the first heartbeat gets the same node
 /// with a fresh key, since the first answer may have been lost. That holds while
 /// the resource is leaving too: without its key the node could never
 /// acknowledge its drain.
-/// *Assumptions.* `snapshot` was found by the hash of the presented token.
-pub fn enrol(snapshot: &ResourceSnapshot, enrolment: &Enrolment) -> Result<Enrolled, Refusal> {
+/// *Assumptions.* `known` was found by the hash of the presented token.
+pub fn enrol(known: &EnrolSnapshot, enrolment: &Enrolment) -> Result<Enrolled, Refusal> {
+    let snapshot = &known.resource;
     let now = snapshot.now;
     let phase = snapshot.attempt.phase();
     if phase == Phase::Failed || phase.is_deletion() {
         let token = snapshot.token.as_ref().filter(|token| token.hash == enrolment.token_hash);
-        let known = token
+        let again = token
             .filter(|token| check_binding(snapshot, token, enrolment).is_ok())
             .and_then(|token| token.consumed.as_ref())
             .and_then(|consumption| answer_again(snapshot, consumption, enrolment).ok());
-        return known.ok_or_else(|| {
+        return again.ok_or_else(|| {
             Refusal::new(
                 ErrorKind::NotEnrolling,
                 format!(
@@ -89,6 +93,14 @@ pub fn enrol(snapshot: &ResourceSnapshot, enrolment: &Enrolment) -> Result<Enrol
             ),
         ));
     }
+    if known.nonce_taken {
+        return Err(Refusal::new(
+            ErrorKind::NonceCollision,
+            "another node of the project registered with this nonce; draw a fresh one",
+        )
+        .at("nonce"));
+    }
+    let mesh = known.pool.next()?;
 
     let node = Node {
         id: enrolment.node_id,
@@ -100,6 +112,8 @@ pub fn enrol(snapshot: &ResourceSnapshot, enrolment: &Enrolment) -> Result<Enrol
         public_key: enrolment.public_key,
         key_hash: Some(enrolment.key_hash),
         capabilities: enrolment.capabilities.clone(),
+        mesh: Some(mesh),
+        reported: enrolment.reported.clone(),
         revision: Revision::FIRST,
         registered_at: now,
         last_heartbeat_at: None,
@@ -115,8 +129,9 @@ pub fn enrol(snapshot: &ResourceSnapshot, enrolment: &Enrolment) -> Result<Enrol
         }),
         ..token.clone()
     };
-    let audit = audit("node.enrol", &node, Revision::FIRST, snapshot)
-        .with(json!({ "hostname": node.hostname, "resource_id": snapshot.resource.id }));
+    let audit = audit("node.enrol", &node, Revision::FIRST, snapshot).with(json!({
+        "hostname": node.hostname, "resource_id": snapshot.resource.id, "mesh_ip": mesh.ip,
+    }));
     Ok(Enrolled {
         node_id: node.id,
         commit: Commit {
@@ -153,6 +168,13 @@ fn check_binding(
             "the bootstrap token belongs to another resource than the one named",
         )
         .at("resource_handle"));
+    }
+    if enrolment.requested_resource_id.is_some_and(|id| id != snapshot.resource.id) {
+        return Err(Refusal::new(
+            ErrorKind::ResourceNotFound,
+            "the bootstrap token belongs to another resource than the one requested",
+        )
+        .at("requested_resource_id"));
     }
     Ok(())
 }
@@ -211,114 +233,4 @@ fn revoked() -> Refusal {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fixtures::{at, mk_enrolment, mk_snapshot, mk_token};
-
-    /// Waits to enrol at second 1020, token usable until 1100.
-    fn waiting() -> ResourceSnapshot {
-        let mut snapshot = mk_snapshot(Phase::Enrolling);
-        snapshot.now = at(1_020);
-        snapshot.token = Some(mk_token(1_000, 1_100, 2_000));
-        snapshot
-    }
-
-    fn enrolled() -> ResourceSnapshot {
-        let mut snapshot = waiting();
-        let commit = enrol(&snapshot, &mk_enrolment()).unwrap().commit;
-        for write in commit.writes {
-            match write {
-                Write::NodeInsert(node) => snapshot.node = Some(node),
-                Write::TokenUpdate(token) => snapshot.token = Some(token),
-                other => panic!("unexpected write {other:?}"),
-            }
-        }
-        snapshot
-    }
-
-    #[test]
-    fn a_usable_token_registers_a_node_and_wakes_the_loop() {
-        let snapshot = enrolled();
-        assert!(snapshot.node.as_ref().unwrap().is_registered());
-        assert_eq!(snapshot.token.unwrap().consumed.unwrap().node_id, mk_enrolment().node_id);
-    }
-
-    /// Invariant 9.
-    #[test]
-    fn enrolling_is_refused_in_failed_and_the_deletion_phases() {
-        for phase in [Phase::Failed, Phase::Deregistering, Phase::Deprovisioning, Phase::Deleted] {
-            let mut snapshot = mk_snapshot(phase);
-            snapshot.token = Some(mk_token(1_000, 1_100, 2_000));
-            let refusal = enrol(&snapshot, &mk_enrolment()).unwrap_err();
-            assert_eq!(refusal.kind, ErrorKind::NotEnrolling, "{phase}");
-        }
-    }
-
-    #[test]
-    fn a_token_that_cannot_be_used_says_why() {
-        let usable = waiting();
-        let token = usable.token.clone().unwrap();
-        let with = |token: BootstrapToken| ResourceSnapshot { token: Some(token), ..waiting() };
-        let late = ResourceSnapshot { now: at(1_100), ..waiting() };
-        let revoked = with(BootstrapToken { revoked_at: Some(at(1_001)), ..token.clone() });
-        let bridge = with(BootstrapToken { kind: TokenKind::Bridge, ..token.clone() });
-        let replaced = with(BootstrapToken { hash: SecretHash::of(b"newer"), ..token.clone() });
-        let used = BootstrapToken { hash: SecretHash::of(b"newer"), ..token };
-        let used = ResourceSnapshot { presented: enrolled().token, ..with(used) };
-        let table = [
-            (late, ErrorKind::TokenExpired),
-            (revoked, ErrorKind::TokenRevoked),
-            (bridge, ErrorKind::KindMismatch),
-            (replaced, ErrorKind::TokenRevoked),
-            (used, ErrorKind::TokenConsumed),
-        ];
-        for (snapshot, kind) in table {
-            assert_eq!(enrol(&snapshot, &mk_enrolment()).unwrap_err().kind, kind);
-        }
-        let foreign = Enrolment {
-            project_id: Some(ProjectId::new(uuid::Uuid::from_u128(12_345))),
-            ..mk_enrolment()
-        };
-        assert_eq!(enrol(&usable, &foreign).unwrap_err().kind, ErrorKind::ProjectMismatch);
-        let elsewhere = Enrolment { resource_handle: Some("other".to_owned()), ..mk_enrolment() };
-        assert_eq!(enrol(&usable, &elsewhere).unwrap_err().kind, ErrorKind::ResourceNotFound);
-    }
-
-    /// Invariant 10: a lost answer can be asked for again, until the node was heard of.
-    #[test]
-    fn the_same_key_is_answered_again_before_the_first_heartbeat() {
-        let snapshot = enrolled();
-        let fresh_key = SecretHash::of(b"fresh");
-        let again = Enrolment {
-            node_id: NodeId::new(uuid::Uuid::from_u128(777)),
-            key_hash: fresh_key,
-            ..mk_enrolment()
-        };
-        let answer = enrol(&snapshot, &again).unwrap();
-        assert_eq!(answer.node_id, snapshot.node.as_ref().unwrap().id, "not a second node");
-        assert!(
-            matches!(&answer.commit.writes[..], [Write::NodeUpdate(node)] if node.key_hash == Some(fresh_key))
-        );
-
-        let other_key = Enrolment { public_key: [8; 32], ..again.clone() };
-        assert_eq!(enrol(&snapshot, &other_key).unwrap_err().kind, ErrorKind::TokenConsumed);
-
-        let mut heard = snapshot;
-        heard.node.as_mut().unwrap().last_heartbeat_at = Some(at(1_021));
-        assert_eq!(enrol(&heard, &again).unwrap_err().kind, ErrorKind::TokenConsumed);
-    }
-
-    /// Without its key a registered node could never acknowledge its drain.
-    #[test]
-    fn a_lost_answer_is_given_again_while_the_resource_is_leaving() {
-        let leaving =
-            ResourceSnapshot { attempt: mk_snapshot(Phase::Deregistering).attempt, ..enrolled() };
-        let answer = enrol(&leaving, &mk_enrolment()).unwrap();
-        assert_eq!(answer.node_id, leaving.node.as_ref().unwrap().id);
-        let other_key = Enrolment { public_key: [8; 32], ..mk_enrolment() };
-        assert_eq!(enrol(&leaving, &other_key).unwrap_err().kind, ErrorKind::NotEnrolling);
-        let mut gone = leaving;
-        gone.node = None;
-        assert_eq!(enrol(&gone, &mk_enrolment()).unwrap_err().kind, ErrorKind::NotEnrolling);
-    }
-}
+mod tests;

@@ -43,6 +43,7 @@ pub(super) fn project(project: &projects::Project) -> Project {
         id: project.id.to_string(),
         name: project.name.to_string(),
         labels: project.labels.as_map().clone(),
+        mesh_cidr: project.mesh_cidr.to_string(),
         revision: project.revision.0,
         created_at: project.created_at.to_string(),
         updated_at: project.updated_at.to_string(),

@@ -4,9 +4,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use slipway_app::ports::store::Page;
-use slipway_app::usecases::catalog::projects;
+use slipway_app::usecases::catalog::projects::{self, Change, Draft};
 use slipway_core::ids::ProjectId;
-use slipway_wire::catalog::{CreateProject, Relabel};
+use slipway_wire::catalog::{CreateProject, UpdateProject};
 
 use super::documents::{self, deleted, tagged};
 use super::list::{cursor_after, page};
@@ -28,7 +28,9 @@ pub(super) async fn create(
     parameters.finish()?;
     let (context, caller) = (&state.context, &caller);
     let create = |request| async {
-        let made = projects::create(context, caller, &body.name, body.labels, request).await?;
+        let mesh_cidr = body.mesh_cidr.as_deref();
+        let draft = Draft { name: &body.name, labels: body.labels, mesh_cidr };
+        let made = projects::create(context, caller, draft, request).await?;
         Ok(made.as_uuid())
     };
     let show = |id: uuid::Uuid| async move {
@@ -67,16 +69,17 @@ pub(super) async fn get(
     Ok(tagged(documents::project(&project), project.revision.0))
 }
 
-pub(super) async fn relabel(
+pub(super) async fn update(
     State(state): State<ServerState>,
     Authenticated(caller): Authenticated,
     Segments([reference]): Segments<1>,
     IfMatch(expected): IfMatch,
     parameters: Parameters,
-    Body(body): Body<Relabel>,
+    Body(body): Body<UpdateProject>,
 ) -> Result<Response, Rejection> {
     parameters.finish()?;
-    projects::relabel(&state.context, &caller, &reference, body.labels, expected).await?;
+    let change = Change { labels: body.labels, mesh_cidr: body.mesh_cidr.as_deref() };
+    projects::update(&state.context, &caller, &reference, change, expected).await?;
     let project = projects::fetch(&state.context, &caller, &reference, false).await?;
     Ok(tagged(documents::project(&project), project.revision.0))
 }

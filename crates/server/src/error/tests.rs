@@ -1,5 +1,7 @@
 //! Every kind, one by one, through the real layer.
 
+use std::collections::BTreeMap;
+
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::middleware::from_fn;
@@ -44,6 +46,48 @@ async fn every_kind_has_a_status_a_code_and_the_media_type() {
         let challenges = response.headers().contains_key(WWW_AUTHENTICATE);
         assert_eq!(challenges, response.status() == StatusCode::UNAUTHORIZED, "{kind}");
     }
+}
+
+/// What the node protocol can be refused with, as `docs/nodes.md` tells agents.
+#[test]
+fn the_codes_of_the_node_protocol_are_documented_with_their_status() {
+    const DOCUMENT: &str = include_str!("../../../../docs/nodes.md");
+    let (_, refusals) = DOCUMENT.split_once("## Refusals").unwrap();
+    let rows = refusals.lines().filter_map(|line| {
+        let mut cells = line.strip_prefix("| ")?.split(" | ");
+        let number: u16 = cells.next()?.parse().ok()?;
+        Some((cells.next()?.trim_matches('`').to_owned(), number))
+    });
+    let documented: BTreeMap<String, u16> = rows.collect();
+    let kinds = [
+        ErrorKind::InvalidInput,
+        ErrorKind::PublicKeyInvalid,
+        ErrorKind::TokenInvalid,
+        ErrorKind::Unauthenticated,
+        ErrorKind::KindMismatch,
+        ErrorKind::ProjectMismatch,
+        ErrorKind::TokenConsumed,
+        ErrorKind::TokenRevoked,
+        ErrorKind::TokenExpired,
+        ErrorKind::NonceCollision,
+        ErrorKind::ResourceNotFound,
+        ErrorKind::NodeNotFound,
+        ErrorKind::MethodNotAllowed,
+        ErrorKind::RequestTimeout,
+        ErrorKind::DrainNotRequested,
+        ErrorKind::NotEnrolling,
+        ErrorKind::RowInvalid,
+        ErrorKind::PayloadTooLarge,
+        ErrorKind::RegistrationInvalid,
+        ErrorKind::PoolExhausted,
+        ErrorKind::Unavailable,
+        ErrorKind::DatabaseReadOnly,
+        ErrorKind::DatabaseFull,
+        ErrorKind::Internal,
+    ];
+    let served: BTreeMap<String, u16> =
+        kinds.iter().map(|kind| (kind.code().to_owned(), status(*kind).as_u16())).collect();
+    assert_eq!(documented, served);
 }
 
 #[test]

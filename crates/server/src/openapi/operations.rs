@@ -11,7 +11,7 @@ use slipway_wire::catalog::{
     AssignCluster, Blueprint, BlueprintVersion, Cloud, Cluster, ClusterAssignment, CreateBlueprint,
     CreateCloud, CreateCluster, CreateCredential, CreateProject, Credential, CredentialAssignment,
     DefineLabel, LabelDefinition, Project, PublishVersion, Relabel, UpdateBlueprint, UpdateCloud,
-    UpdateCredential, UpdateLabel,
+    UpdateCredential, UpdateLabel, UpdateProject,
 };
 use slipway_wire::leaks::{Leak, LeakLook, LeakReason};
 
@@ -122,7 +122,7 @@ fn projects_and_clouds() -> Vec<Op> {
         Op::create::<CreateProject, Project>("/projects", "Create a project"),
         Op::read::<Project>("/projects/{project}", "Show a project").with_query(&["show_deleted"]),
         Op::change::<Project>("PATCH", "/projects/{project}", "Change a project")
-            .with_body::<Relabel>()
+            .with_body::<UpdateProject>()
             .conditional(),
         Op::change::<Deletion>("DELETE", "/projects/{project}", "Delete an empty project")
             .with_query(&["reason"])

@@ -33,9 +33,17 @@ pub(super) async fn not_provisioned(uri: Uri) -> Response {
     (StatusCode::NOT_IMPLEMENTED, Json(document)).into_response()
 }
 
-/// The last segment of the path as a code: snake_case, bounded.
+/// The part of the path that says what is wanted, as a code: snake_case,
+/// bounded. Of a node's own paths it is the one after its id (`secrets` of
+/// `/nodes/1/secrets/key`: what follows is the agent's and no name of ours),
+/// within its state the next one, elsewhere the last.
 fn feature(path: &str) -> String {
-    let last = path.rsplit('/').find(|segment| !segment.is_empty()).unwrap_or_default();
+    let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+    let last = match segments[..] {
+        ["nodes", _, "state", part, ..] | ["nodes", _, part, ..] => part,
+        [.., last] => last,
+        [] => "",
+    };
     // The stream of events has a name of its own, by which agents know that
     // they have to pull.
     if last == "events" {
@@ -54,10 +62,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_feature_is_named_after_the_last_segment() {
+    fn a_feature_is_named_after_what_is_wanted() {
         let table = [
             ("/nodes/1/state", "state"),
             ("/nodes/1/events", "signed_event_bus"),
+            ("/nodes/1/secrets/database", "secrets"),
+            ("/nodes/1/state/reports/a-key", "reports"),
+            ("/keys/rotate", "rotate"),
             ("/Artifacts/Latest-Version/", "latest_version"),
             ("/", "feature"),
             ("/%22%00", "22_00"),

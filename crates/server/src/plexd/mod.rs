@@ -2,10 +2,9 @@
 //! it. Its errors are `{code, message}`, unknown fields of bodies are ignored
 //! (an agent may be newer than the server), and what this server does not
 //! offer is 501 with a code that names it, which agents take as "not here".
-//!
-//! Addresses of a mesh are allocated together with meshes, a later capability:
-//! until then a node gets an empty address and no peers.
+//! `docs/nodes.md` is this protocol as it is served.
 
+mod convert;
 mod error;
 mod nodes;
 mod register;

@@ -8,8 +8,9 @@ use axum::http::request::Parts;
 use slipway_app::usecases::{authenticate, node};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{DrainId, InvalidId, NodeId};
-use slipway_wire::plexd::{DrainAcknowledgement, DrainRequest, HeartbeatReply};
+use slipway_wire::plexd::{DrainAcknowledgement, DrainRequest, HeartbeatReply, StateReply};
 
+use super::convert;
 use crate::error::Rejection;
 use crate::extract::{bearer, parse_json, read_body};
 use crate::state::ServerState;
@@ -36,15 +37,15 @@ impl FromRequestParts<ServerState> for AuthenticatedNode {
     }
 }
 
-/// The body is read and not looked into: reachability is all that a heartbeat
-/// gives, and neither generation's extras may stop it from being counted.
+/// Of the body what can be shown is kept. Nothing in it stops the heartbeat from
+/// being counted: that the node is alive is what it gives.
 pub(super) async fn heartbeat(
     State(state): State<ServerState>,
     AuthenticatedNode(id): AuthenticatedNode,
     request: Request,
 ) -> Result<Json<HeartbeatReply>, Rejection> {
-    read_body(request).await?;
-    let answer = node::heartbeat(&state.context, id).await?;
+    let body = read_body(request).await?;
+    let answer = node::heartbeat(&state.context, id, &convert::reported(&body)).await?;
     Ok(Json(HeartbeatReply {
         accepted_at: answer.accepted_at.to_string(),
         reconcile: false,
@@ -54,6 +55,16 @@ pub(super) async fn heartbeat(
             requested_at: drain.requested_at.to_string(),
         }),
     }))
+}
+
+/// What is wanted of the node: to know its peers.
+pub(super) async fn state(
+    State(state): State<ServerState>,
+    AuthenticatedNode(id): AuthenticatedNode,
+) -> Result<Json<StateReply>, Rejection> {
+    let mesh = node::peers_of(&state.context, id).await?;
+    let key = &state.node_settings.signing_public_key;
+    Ok(Json(convert::state(&mesh, key, state.context.clock.now())))
 }
 
 /// With this the key is revoked: saying it again is answered with 401.

@@ -10,6 +10,7 @@ use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::secret::Secret;
 use slipway_wire::plexd::{RegisterReply, RegisterRequest};
 
+use super::convert;
 use crate::error::Rejection;
 use crate::extract::{bearer, parse_json, read_body};
 use crate::state::ServerState;
@@ -21,26 +22,31 @@ pub(super) async fn register(
     let in_header = bearer(request.headers()).map(str::to_owned);
     let body: RegisterRequest = parse_json(&read_body(request).await?)?;
     let token = choose_token(&body, in_header)?;
+    let (capabilities, reported) = convert::capabilities(body.capabilities);
     let input = Register {
         token: Secret::new(token),
         public_key: body.public_key,
         hostname: body.hostname,
-        capabilities: body.capabilities,
+        capabilities,
         nonce: body.nonce,
         project_id: body.project_id,
-        resource_handle: body.resource_handle,
+        resource_handle: body.resource_handle.filter(|handle| !handle.is_empty()),
+        requested_resource_id: body.requested_resource_id,
+        reported,
     };
     let registered = enrol::enrol(&state.context, input).await?;
+    let peers = convert::peers(&registered.mesh);
+    let address = registered.mesh.node.mesh.map(|mesh| mesh.ip.to_string());
     let reply = RegisterReply {
         node_id: registered.node_id.to_string(),
-        mesh_ip: String::new(),
+        mesh_ip: address.unwrap_or_default(),
         signing_public_key: state.node_settings.signing_public_key.clone(),
         signing_key_id: state.node_settings.signing_key_id.clone(),
         node_secret_key: registered.key.expose().to_owned(),
         nsk: BASE64.encode(&registered.key_bytes),
-        peers: Vec::new(),
-        peer_snapshot: Vec::new(),
-        domain_mesh_cidr: String::new(),
+        peers: peers.clone(),
+        peer_snapshot: peers,
+        domain_mesh_cidr: registered.mesh.cidr.to_string(),
     };
     Ok((StatusCode::CREATED, Json(reply)))
 }

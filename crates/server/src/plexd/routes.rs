@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::middleware::from_fn;
-use axum::routing::post;
+use axum::routing::{get, post};
 
 use super::{error, nodes, register};
 use crate::router::wrong_method;
@@ -12,6 +12,7 @@ pub(crate) fn routes() -> Router<ServerState> {
     Router::new()
         .route("/register", post(register::register))
         .route("/nodes/{id}/heartbeat", post(nodes::heartbeat))
+        .route("/nodes/{id}/state", get(nodes::state))
         .route("/nodes/{id}/drain", post(nodes::drain))
         .route("/nodes/{id}/deregister", post(nodes::deregister))
         .fallback(error::not_provisioned)

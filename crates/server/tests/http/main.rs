@@ -16,6 +16,7 @@ mod labels;
 mod leaks;
 mod lists;
 mod nodes;
+mod plexd;
 mod resources;
 mod streams;
 mod surface;

@@ -17,7 +17,7 @@ async fn enrolled(world: &World, handle: &str) -> (String, String, String) {
     let resource = world.declare(handle).await;
     let token = world.mint_token(&resource).await;
     let body = json!({
-        "bootstrap_token": token, "public_key": public_key(), "nonce": "n-1",
+        "bootstrap_token": token, "public_key": public_key(), "nonce": format!("nonce of {handle}"),
         "resource_handle": handle, "capabilities": ["drain"], "from_the_future": { "a": 1 },
     });
     let answer = world.ask("POST", "/v1/register", "", &body.to_string()).await;
@@ -175,7 +175,7 @@ async fn the_key_of_another_node_is_no_key() {
 async fn what_is_not_offered_is_501_by_name() {
     let world = World::new().await;
     for (path, code) in [
-        ("/v1/nodes/1/state", "state_not_provisioned"),
+        ("/v1/nodes/1/secrets/database", "secrets_not_provisioned"),
         ("/v1/nodes/1/events", "signed_event_bus_not_provisioned"),
         ("/v1/keys/rotate", "rotate_not_provisioned"),
     ] {

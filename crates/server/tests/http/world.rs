@@ -228,11 +228,21 @@ impl World {
 
     /// Issues a bootstrap token for a resource, as the loop does before it applies.
     pub(crate) async fn mint_token(&self, resource: &str) -> String {
+        self.mint_token_of(resource, TokenKind::Node, Duration::from_secs(3_600)).await
+    }
+
+    /// With another kind in its text, or another time to live.
+    pub(crate) async fn mint_token_of(
+        &self,
+        resource: &str,
+        kind: TokenKind,
+        ttl: Duration,
+    ) -> String {
         let id: ResourceId = resource.parse().unwrap();
         let found = self.context.store.resource_fetch(id).await.unwrap().unwrap();
         let mut random = [0; 32];
         self.context.entropy.fill(&mut random);
-        let token = TokenText::mint("live", found.resource.project_id, TokenKind::Node, &random);
+        let token = TokenText::mint("live", found.resource.project_id, kind, &random);
         let fresh = FreshToken {
             id: BootstrapTokenId::new(self.context.entropy.uuid()),
             hash: TokenText::parse(token.expose()).unwrap().hash,
@@ -240,7 +250,7 @@ impl World {
         self.decide(id, |snapshot| {
             let read = Read::of(snapshot);
             let plan = TokenPlan::Mint {
-                expires_at: snapshot.now.plus(Duration::from_secs(3_600)),
+                expires_at: snapshot.now.plus(ttl),
                 hard_expires_at: snapshot.now.plus(Duration::from_secs(86_400)),
             };
             prepare(snapshot, read, plan, Carried::Nothing, Some(fresh), &Actor::new("test"))

@@ -184,8 +184,8 @@ async fn a_refused_register_leaves_the_token_usable() {
             ),
             (
                 json!({ "token": token, "public_key": key(1), "project_id": "x" }),
-                400,
-                "invalid_input",
+                422,
+                "registration_invalid",
             ),
             (
                 json!({ "token": token, "public_key": key(1), "resource_handle": "other" }),

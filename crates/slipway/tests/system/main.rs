@@ -22,6 +22,7 @@ mod leaks;
 mod life;
 mod manual;
 mod network;
+mod plexd;
 mod readme;
 mod replicas;
 mod restore;

@@ -21,7 +21,7 @@ macro_rules! node_columns {
         "id, revision, project_id, resource_id, provisioned_resource_id, bootstrap_token_id, \
          hostname, public_key, key_hash, capabilities, registered_at, last_heartbeat_at, \
          drain_id, drain_requested_at, deregistered_at, deregistered_how, deregistered_by, \
-         deregistered_reason"
+         deregistered_reason, mesh_host, mesh_ip, binary_version, binary_checksum, agent_status"
     };
 }
 

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::catalog_row::{count, now, readable, taken, whole};
 use super::declare::as_id;
-use super::{Backend, Connection, Row, commit, rows, writes};
+use super::{Backend, Connection, Row, commit, enrolment, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::id_list::IdList;
@@ -23,8 +23,8 @@ use crate::micros::Micros;
 
 macro_rules! select {
     () => {
-        "SELECT id, revision, name, labels, deletion_id, deleted_at, created_at, updated_at \
-         FROM projects "
+        "SELECT id, revision, name, labels, mesh_cidr, deletion_id, deleted_at, created_at, \
+         updated_at FROM projects "
     };
 }
 
@@ -43,11 +43,15 @@ pub(super) async fn decide(
 ) -> Result<(), Failure> {
     let mut transaction = backend.begin().await?;
     let project = lock(&mut transaction, reference).await?;
-    let resources = match &project {
-        Some(project) => live_resources(&mut transaction, project.id).await?,
-        None => 0,
+    let (resources, mesh_nodes) = match &project {
+        Some(project) => (
+            live_resources(&mut transaction, project.id).await?,
+            enrolment::live_nodes(&mut transaction, project.id).await?,
+        ),
+        None => (0, 0),
     };
-    let snapshot = ProjectSnapshot { now: now(&mut transaction).await?, project, resources };
+    let now = now(&mut transaction).await?;
+    let snapshot = ProjectSnapshot { now, project, resources, mesh_nodes };
     let decided = rule(&snapshot)?;
     commit::apply(&mut transaction, &decided).await?;
     transaction.commit().await?;
@@ -132,6 +136,7 @@ fn project(row: &Row) -> Result<Project, Fault> {
         id: ProjectId::new(rows::get(row, "id")?),
         name: Name::from_stored(rows::get(row, "name")?),
         labels: rows::json(row, "labels")?,
+        mesh_cidr: enrolment::cidr(row)?,
         revision: Revision(rows::get(row, "revision")?),
         deletion_id: rows::get::<Option<Uuid>>(row, "deletion_id")?.map(DeletionId::new),
         deleted_at: rows::time_or_null(row, "deleted_at")?,
@@ -142,14 +147,15 @@ fn project(row: &Row) -> Result<Project, Fault> {
 
 pub(super) async fn insert(connection: &mut Connection, project: &Project) -> Result<(), Failure> {
     let inserted = sqlx::query(
-        "INSERT INTO projects (id, name, labels, created_at, updated_at) \
-         VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
+        "INSERT INTO projects (id, name, labels, created_at, updated_at, mesh_cidr) \
+         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
     )
     .bind(project.id.as_uuid())
     .bind(project.name.as_str())
     .bind(Json(&project.labels))
     .bind(Micros::from(project.created_at))
     .bind(Micros::from(project.updated_at))
+    .bind(project.mesh_cidr.to_string())
     .execute(connection)
     .await?
     .rows_affected();
@@ -158,7 +164,7 @@ pub(super) async fn insert(connection: &mut Connection, project: &Project) -> Re
 
 pub(super) async fn update(connection: &mut Connection, project: &Project) -> Result<(), Failure> {
     let updated = sqlx::query(sql!(
-        "UPDATE projects SET labels = $3, deletion_id = $4, deleted_at = $5, \
+        "UPDATE projects SET labels = $3, deletion_id = $4, deleted_at = $5, mesh_cidr = $6, \
          revision = revision + 1, updated_at = ",
         greatest,
         "(",
@@ -170,6 +176,7 @@ pub(super) async fn update(connection: &mut Connection, project: &Project) -> Re
     .bind(Json(&project.labels))
     .bind(project.deletion_id.map(|id| id.as_uuid()))
     .bind(writes::optional(project.deleted_at))
+    .bind(project.mesh_cidr.to_string())
     .execute(connection)
     .await?
     .rows_affected();

@@ -2,7 +2,8 @@
 //! commit. A refusal rolls back.
 //!
 //! Locks are taken in one order: the project (when declaring), or the resource,
-//! then its nodes, then rows of attempts. Whatever a decision about a resource
+//! then its nodes, then rows of attempts, and the project last when a node
+//! enrols (see `enrolment.rs`). Whatever a decision about a resource
 //! reads or writes is written by decisions only, so the lock of the resource
 //! row is all that keeps two of them apart. Claims, wakes and releases touch the
 //! loop's columns without it; heartbeats touch a node, whose row is therefore
@@ -10,6 +11,7 @@
 
 use slipway_app::ports::store::{DeclareKey, DeclareRule, ResourceKey, ResourceRule};
 use slipway_core::ids::{NodeId, ProvisionedResourceId, ResourceId};
+use slipway_core::snapshot::ResourceSnapshot;
 use sqlx::Row as _;
 use uuid::Uuid;
 
@@ -22,17 +24,7 @@ pub(super) async fn decide(
     rule: &mut ResourceRule<'_>,
 ) -> Result<(), Failure> {
     let mut transaction = backend.begin().await?;
-    let attempt = lock(&mut transaction, key).await?;
-    let loaded = snapshot::load_locked(backend, &mut transaction, &[attempt]).await?;
-    let Some((id, loaded)) = loaded.into_iter().next() else {
-        return Err(Failure::NotFound { kind: ProvisionedResourceId::KIND });
-    };
-    let mut snapshot = loaded.map_err(|fault| Failure::Corrupt { id: id.as_uuid(), fault })?;
-    if let ResourceKey::Token(hash) = key
-        && snapshot.token.as_ref().is_none_or(|token| token.hash != hash)
-    {
-        snapshot.presented = presented::token(&mut transaction, hash).await?;
-    }
+    let snapshot = load_locked(backend, &mut transaction, key).await?;
     let decided = rule(&snapshot)?;
     if decided.is_empty() {
         transaction.rollback().await?;
@@ -41,6 +33,26 @@ pub(super) async fn decide(
     commit::apply(&mut transaction, &decided).await?;
     transaction.commit().await?;
     Ok(())
+}
+
+/// Locks the resource that the key leads to, and loads what may be known of it.
+pub(super) async fn load_locked(
+    backend: &Backend,
+    connection: &mut Connection,
+    key: ResourceKey,
+) -> Result<ResourceSnapshot, Failure> {
+    let attempt = lock(connection, key).await?;
+    let loaded = snapshot::load_locked(backend, connection, &[attempt]).await?;
+    let Some((id, loaded)) = loaded.into_iter().next() else {
+        return Err(Failure::NotFound { kind: ProvisionedResourceId::KIND });
+    };
+    let mut snapshot = loaded.map_err(|fault| Failure::Corrupt { id: id.as_uuid(), fault })?;
+    if let ResourceKey::Token(hash) = key
+        && snapshot.token.as_ref().is_none_or(|token| token.hash != hash)
+    {
+        snapshot.presented = presented::token(connection, hash).await?;
+    }
+    Ok(snapshot)
 }
 
 pub(super) async fn decide_declaration(

@@ -16,7 +16,7 @@ use slipway_core::deletion::Deletion;
 use slipway_core::ids::{
     ClusterId, DeletionId, InstallationId, Lane, NodeId, ProvisionedResourceId, ResourceId,
 };
-use slipway_core::node::Node;
+use slipway_core::node::{Node, Reported};
 use slipway_core::snapshot::ResourceSnapshot;
 
 use super::{Backend, batch, claims, decide, installation, keys, ping, reads, record, seed};
@@ -122,8 +122,12 @@ impl Store for Backend {
         Ok(retried!(claims::overdue(self, lane))?)
     }
 
-    async fn node_heartbeat(&self, id: NodeId) -> Result<Option<Heartbeat>, Error> {
-        Ok(retried!(reads::node_heartbeat(self, id))?)
+    async fn node_heartbeat(
+        &self,
+        id: NodeId,
+        reported: &Reported,
+    ) -> Result<Option<Heartbeat>, Error> {
+        Ok(retried!(reads::node_heartbeat(self, id, reported))?)
     }
 
     async fn node_fetch(&self, id: NodeId) -> Result<Option<Node>, Error> {

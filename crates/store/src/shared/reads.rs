@@ -10,7 +10,7 @@ use slipway_app::ports::store::{
 };
 use slipway_core::deletion::Deletion;
 use slipway_core::ids::{DeletionId, DrainId, NodeId, ProvisionedResourceId, ResourceId};
-use slipway_core::node::{Drain, Node};
+use slipway_core::node::{Drain, Node, Reported};
 use slipway_core::snapshot::ResourceSnapshot;
 use sqlx::{QueryBuilder, Row as _};
 use uuid::Uuid;
@@ -232,15 +232,21 @@ pub(super) async fn node_list(backend: &Backend, page: Page<NodeId>) -> Result<V
 pub(super) async fn node_heartbeat(
     backend: &Backend,
     id: NodeId,
+    reported: &Reported,
 ) -> Result<Option<Heartbeat>, Failure> {
     let mut connection = backend.writer().await?;
     let row = sqlx::query(sql!(
-        "UPDATE nodes SET last_heartbeat_at = ",
+        "UPDATE nodes SET binary_version = coalesce($2, binary_version), \
+         binary_checksum = coalesce($3, binary_checksum), \
+         agent_status = coalesce($4, agent_status), last_heartbeat_at = ",
         now,
         " WHERE id = $1 AND deregistered_at IS NULL \
          RETURNING last_heartbeat_at, drain_id, drain_requested_at"
     ))
     .bind(id.as_uuid())
+    .bind(reported.version.as_deref())
+    .bind(reported.checksum.as_deref())
+    .bind(reported.status.as_deref())
     .fetch_optional(&mut *connection)
     .await?;
     row.map(|row| heartbeat(&row).map_err(|fault| Failure::Corrupt { id: id.as_uuid(), fault }))

@@ -16,7 +16,7 @@ use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, BootstrapTokenId, CloudCredentialId, ClusterId, DeletionId,
     DrainId, Lane, NodeId, ProjectId, ProvisionedResourceId, ResourceId, Revision,
 };
-use slipway_core::node::{DeregisteredHow, Deregistration, Drain, Node};
+use slipway_core::node::{DeregisteredHow, Deregistration, Drain, Node, Reported};
 use slipway_core::parameters::{ParameterSchema, ParameterValues};
 use slipway_core::placement::{NamespacePhase, Placement};
 use slipway_core::provisioned_resource::{ProvisionedResource, StoredAttempt};
@@ -27,7 +27,7 @@ use sqlx::types::Json;
 use sqlx::{Decode, Row as _, Type};
 use uuid::Uuid;
 
-use super::{Db, Row};
+use super::{Db, Row, enrolment};
 use crate::fault::Fault;
 use crate::micros::Micros;
 
@@ -238,6 +238,12 @@ pub(super) fn node(row: &Row) -> Result<Node, Fault> {
         public_key: bytes32(row, "public_key")?,
         key_hash,
         capabilities: json(row, "capabilities")?,
+        mesh: enrolment::address(row)?,
+        reported: Reported {
+            version: get(row, "binary_version")?,
+            checksum: get(row, "binary_checksum")?,
+            status: get(row, "agent_status")?,
+        },
         revision: Revision(get(row, "revision")?),
         registered_at: time(row, "registered_at")?,
         last_heartbeat_at: time_or_null(row, "last_heartbeat_at")?,

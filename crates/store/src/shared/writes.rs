@@ -11,7 +11,7 @@ use slipway_core::token::BootstrapToken;
 use slipway_core::{ErrorKind, Phase, Refusal, Timestamp};
 use sqlx::types::Json;
 
-use super::Connection;
+use super::{Connection, enrolment};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
@@ -203,10 +203,13 @@ pub(super) async fn token_update(
 }
 
 pub(super) async fn node_insert(connection: &mut Connection, node: &Node) -> Result<(), Failure> {
+    enrolment::host_take_over(connection, node).await?;
     let inserted = sqlx::query(
         "INSERT INTO nodes (id, revision, project_id, resource_id, provisioned_resource_id, \
-         bootstrap_token_id, hostname, public_key, key_hash, capabilities, registered_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING",
+         bootstrap_token_id, hostname, public_key, key_hash, capabilities, registered_at, \
+         mesh_host, mesh_ip, binary_version, binary_checksum, agent_status) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) \
+         ON CONFLICT DO NOTHING",
     )
     .bind(node.id.as_uuid())
     .bind(node.revision.0)
@@ -219,6 +222,11 @@ pub(super) async fn node_insert(connection: &mut Connection, node: &Node) -> Res
     .bind(node.key_hash.as_ref().map(|hash| &hash.as_bytes()[..]))
     .bind(Json(&node.capabilities))
     .bind(Micros::from(node.registered_at))
+    .bind(node.mesh.and_then(|mesh| mesh.host))
+    .bind(node.mesh.map(|mesh| mesh.ip.to_string()))
+    .bind(node.reported.version.as_deref())
+    .bind(node.reported.checksum.as_deref())
+    .bind(node.reported.status.as_deref())
     .execute(connection)
     .await?
     .rows_affected();
@@ -233,8 +241,8 @@ pub(super) async fn node_insert(connection: &mut Connection, node: &Node) -> Res
     })
 }
 
-/// Leaves the heartbeat alone: it is written on its own path and has no part in
-/// any decision.
+/// Leaves the heartbeat alone, which is written on its own path and has no part
+/// in any decision, and the address, which a node has for life.
 pub(super) async fn node_update(connection: &mut Connection, node: &Node) -> Result<(), Failure> {
     let deregistration = node.deregistration.as_ref();
     let updated = sqlx::query(sql!(

@@ -44,6 +44,8 @@ mod control;
 mod decide;
 #[path = "../shared/declare.rs"]
 mod declare;
+#[path = "../shared/enrolment.rs"]
+mod enrolment;
 #[path = "../shared/idempotency.rs"]
 mod idempotency;
 #[path = "../shared/installation.rs"]

@@ -10,6 +10,7 @@ use slipway_core::idempotency::{Key, Record, Request};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, DeletionId, ProjectId,
 };
+use slipway_core::mesh::MeshCidr;
 use slipway_core::parameters::{Parameter, ParameterSchema, ParameterType};
 use slipway_core::precondition::Expected;
 use slipway_core::rules::catalog::{
@@ -52,7 +53,12 @@ impl World {
         request: Option<Request>,
     ) -> Result<ProjectId, Error> {
         let id = ProjectId::new(self.uuid());
-        let new = project::NewProject { id, name: name(named), labels: Labels::default() };
+        let new = project::NewProject {
+            id,
+            name: name(named),
+            labels: Labels::default(),
+            mesh_cidr: MeshCidr::DEFAULT,
+        };
         let record =
             request.map(|request| Record { id: self.uuid(), request, subject_id: id.as_uuid() });
         let mut rule = |snapshot: &_| {

@@ -8,7 +8,8 @@ use slipway_core::catalog::label::LabelSelector;
 use slipway_core::commit::{Commit, Write};
 use slipway_core::placement::NamespacePhase;
 use slipway_core::precondition::Expected;
-use slipway_core::rules::catalog::{cluster_assignment, project};
+use slipway_core::rules::catalog::cluster_assignment;
+use slipway_core::rules::catalog::project::{self, ProjectChange};
 use slipway_core::rules::relabel;
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::text::Labels;
@@ -76,7 +77,8 @@ fn labels(pairs: &[(&str, &str)]) -> Labels {
 pub(super) async fn labels_in_effect_and_blockers_select(world: &World) {
     let (project, _) = world.furnished().await;
     let far = labels(&[("team", "a"), ("cost/center", "7"), ("12", "digits")]);
-    let mut rule = |snapshot: &_| project::relabel(snapshot, &far, Expected::Any, &operator());
+    let change = ProjectChange { labels: Some(far), mesh_cidr: None };
+    let mut rule = |snapshot: &_| project::update(snapshot, &change, Expected::Any, &operator());
     world.store.decide_project(&project, &mut rule).await.expect("labels");
     let first = world.declare_in(&project).await.expect("a declaration");
     let second = world.declare_in(&project).await.expect("a declaration");

@@ -7,7 +7,8 @@ use slipway_core::catalog::label::LabelKey;
 use slipway_core::deletion::DeletionState;
 use slipway_core::ids::{LabelDefinitionId, Revision};
 use slipway_core::precondition::Expected;
-use slipway_core::rules::catalog::{label, project};
+use slipway_core::rules::catalog::label;
+use slipway_core::rules::catalog::project::{self, ProjectChange};
 use slipway_core::text::Labels;
 
 use super::hands::mk_content;
@@ -23,8 +24,8 @@ pub(super) async fn a_project_is_made_changed_and_deleted(world: &World) {
     let labels = Labels::parse(BTreeMap::from([("tier".to_owned(), "ünï".to_owned())]));
     let labels = labels.expect("valid labels");
     let relabel = |expected| {
-        let labels = labels.clone();
-        move |snapshot: &_| project::relabel(snapshot, &labels, expected, &operator())
+        let change = ProjectChange { labels: Some(labels.clone()), mesh_cidr: None };
+        move |snapshot: &_| project::update(snapshot, &change, expected, &operator())
     };
     let first = Expected::Exactly(Revision::FIRST);
     world.store.decide_project(&named, &mut relabel(first)).await.expect("labels");

@@ -1,7 +1,7 @@
 //! Whole lives, from the declaration to the end.
 
 use slipway_core::deletion::DeletionState;
-use slipway_core::node::DeregisteredHow;
+use slipway_core::node::{DeregisteredHow, Reported};
 use slipway_core::{ErrorKind, Phase};
 
 use crate::testing::world::{World, refused};
@@ -18,7 +18,7 @@ pub(super) async fn a_resource_walks_to_ready_and_out_again(world: &World) {
     let snapshot = world.snapshot(declared.attempt).await;
     let consumed = snapshot.token.and_then(|token| token.consumed).expect("it is consumed");
     assert_eq!((consumed.node_id, consumed.public_key), (node_id, key));
-    assert_eq!(consumed.nonce.as_deref(), Some("nonce"));
+    assert!(consumed.nonce.is_some_and(|nonce| nonce.starts_with("nonce-")));
     let node = snapshot.node.expect("the node is registered");
     assert_eq!((node.id, node.public_key, node.hostname.as_str()), (node_id, key, "node.example"));
     assert!(node.is_registered() && node.can_drain() && node.key_hash.is_some());
@@ -26,7 +26,8 @@ pub(super) async fn a_resource_walks_to_ready_and_out_again(world: &World) {
     assert_eq!(world.store.node_fetch(node_id).await.expect("a fetch"), Some(node));
 
     world.drive(declared.attempt, Phase::Ready).await;
-    let heartbeat = world.store.node_heartbeat(node_id).await.expect("a heartbeat");
+    let heartbeat =
+        world.store.node_heartbeat(node_id, &Reported::default()).await.expect("a heartbeat");
     assert!(heartbeat.expect("it is registered").drain.is_none());
     let beaten = world.store.node_fetch(node_id).await.expect("a fetch").expect("the node");
     assert!(beaten.last_heartbeat_at.is_some());
@@ -36,12 +37,20 @@ pub(super) async fn a_resource_walks_to_ready_and_out_again(world: &World) {
     world.tick(claimed).await.expect("a tick");
     let deletion = world.store.deletion_fetch(deletion_id).await.expect("a fetch");
     assert_eq!(deletion.expect("the deletion").state, DeletionState::Running);
-    let heartbeat = world.store.node_heartbeat(node_id).await.expect("a heartbeat");
+    let heartbeat =
+        world.store.node_heartbeat(node_id, &Reported::default()).await.expect("a heartbeat");
     let drain = heartbeat.and_then(|heartbeat| heartbeat.drain).expect("it is asked to drain");
     let wrong = slipway_core::ids::DrainId::new(world.uuid());
     assert_eq!(refused(world.acknowledge(node_id, wrong).await), ErrorKind::DrainNotRequested);
     world.acknowledge(node_id, drain.id).await.expect("an acknowledgement");
-    assert!(world.store.node_heartbeat(node_id).await.expect("an answer").is_none());
+    assert!(
+        world
+            .store
+            .node_heartbeat(node_id, &Reported::default())
+            .await
+            .expect("an answer")
+            .is_none()
+    );
 
     world.drive(declared.attempt, Phase::Deleted).await;
     let gone = world.snapshot(declared.attempt).await;
@@ -76,7 +85,12 @@ pub(super) async fn a_lost_answer_to_register_is_given_again(world: &World) {
     assert_ne!(first_key, second_key, "with a fresh key");
     assert_eq!(refused(world.enrol(token, world.public_key()).await), ErrorKind::TokenConsumed);
 
-    world.store.node_heartbeat(node).await.expect("a heartbeat").expect("it is registered");
+    world
+        .store
+        .node_heartbeat(node, &Reported::default())
+        .await
+        .expect("a heartbeat")
+        .expect("it is registered");
     assert_eq!(refused(world.enrol(token, key).await), ErrorKind::TokenConsumed);
 }
 

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::ports::Store;
 use crate::testing::world::World;
-use crate::testing::{access, catalog};
+use crate::testing::{access, catalog, mesh};
 
 /// Runs the sequential half.
 pub async fn conformance(store: Arc<dyn Store>) {
@@ -71,6 +71,11 @@ pub async fn conformance(store: Arc<dyn Store>) {
     proofs::absence_is_proven_in_batches(&world).await;
     proofs::an_old_attempt_is_proven_gone_while_its_successor_lives(&world).await;
     proofs::an_unrest_has_one_beginning(&world).await;
+
+    mesh::addresses_are_dense_given_back_and_run_out(&world).await;
+    mesh::a_nonce_registers_once_in_a_project(&world).await;
+    mesh::a_mesh_moves_only_while_nobody_lives_in_it(&world).await;
+    mesh::a_node_sees_its_live_peers_and_is_shown_as_it_says(&world).await;
 
     catalog::conformance(&world).await;
     access::conformance(&world).await;

@@ -8,8 +8,9 @@ use slipway_core::catalog::snapshot::ProjectSnapshot;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::idempotency::Request;
 use slipway_core::ids::{DeletionId, ProjectId};
+use slipway_core::mesh::MeshCidr;
 use slipway_core::precondition::Expected;
-use slipway_core::rules::catalog::project::{self, NewProject};
+use slipway_core::rules::catalog::project::{self, NewProject, ProjectChange};
 use slipway_core::text::Labels;
 
 use super::common::{check, missing, removal};
@@ -18,18 +19,34 @@ use crate::ports::store::Page;
 use crate::usecases::idempotency::{bind, record};
 use crate::{Context, Error};
 
+/// A project that is wanted, unchecked.
+#[derive(Debug)]
+pub struct Draft<'a> {
+    pub name: &'a str,
+    pub labels: BTreeMap<String, String>,
+    /// The default if not named.
+    pub mesh_cidr: Option<&'a str>,
+}
+
+/// What is to be another than before, unchecked.
+#[derive(Debug, Default)]
+pub struct Change<'a> {
+    pub labels: Option<BTreeMap<String, String>>,
+    pub mesh_cidr: Option<&'a str>,
+}
+
 pub async fn create(
     context: &Context,
     caller: &Caller,
-    name: &str,
-    labels: BTreeMap<String, String>,
+    draft: Draft<'_>,
     request: Option<Request>,
 ) -> Result<ProjectId, Error> {
     let actor = authorise(caller, Verb::ProjectWrite)?;
     let new = NewProject {
         id: ProjectId::new(context.entropy.uuid()),
-        name: Name::parse("name", name).map_err(Refusal::from)?,
-        labels: Labels::parse(labels).map_err(Refusal::from)?,
+        name: Name::parse("name", draft.name).map_err(Refusal::from)?,
+        labels: Labels::parse(draft.labels).map_err(Refusal::from)?,
+        mesh_cidr: mesh(draft.mesh_cidr)?.unwrap_or(MeshCidr::DEFAULT),
     };
     let record = record(context, request, new.id.as_uuid());
     context
@@ -68,24 +85,36 @@ pub async fn list(
     Ok(own.into_iter().filter(|own| page.after.is_none_or(|after| own.id > after)).collect())
 }
 
-/// Replaces all labels of the project.
-pub async fn relabel(
+/// Replaces labels (all of them), the mesh, or both.
+pub async fn update(
     context: &Context,
     caller: &Caller,
     reference: &str,
-    labels: BTreeMap<String, String>,
+    change: Change<'_>,
     expected: Expected,
 ) -> Result<(), Error> {
     let actor = authorise(caller, Verb::ProjectRelabel)?;
     check("project", reference)?;
-    let labels = Labels::parse(labels).map_err(Refusal::from)?;
+    if change.labels.is_none() && change.mesh_cidr.is_none() {
+        let problem = "or `mesh_cidr` must be given; there is nothing to change";
+        return Err(Refusal::invalid("labels", problem).into());
+    }
+    let change = ProjectChange {
+        labels: change.labels.map(Labels::parse).transpose().map_err(Refusal::from)?,
+        mesh_cidr: mesh(change.mesh_cidr)?,
+    };
     let mut rule = |snapshot: &ProjectSnapshot| {
         let reached = snapshot.project.as_ref().is_none_or(|project| caller.reaches(project.id));
         let unseen = || ProjectSnapshot { project: None, ..snapshot.clone() };
         let snapshot = if reached { snapshot } else { &unseen() };
-        project::relabel(snapshot, &labels, expected, &actor)
+        project::update(snapshot, &change, expected, &actor)
     };
     Ok(context.store.decide_project(reference, &mut rule).await?)
+}
+
+fn mesh(text: Option<&str>) -> Result<Option<MeshCidr>, Refusal> {
+    let parsed = text.map(|text| MeshCidr::parse("mesh_cidr", text)).transpose();
+    parsed.map_err(Refusal::from)
 }
 
 pub async fn delete(

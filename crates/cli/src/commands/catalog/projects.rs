@@ -1,6 +1,6 @@
 //! `slipway project …`.
 
-use slipway_wire::catalog::{CreateProject, Project, Relabel};
+use slipway_wire::catalog::{CreateProject, Project, Relabel, UpdateProject};
 
 use crate::arguments::ProjectCommand;
 use crate::commands::run::{Session, distinct};
@@ -14,7 +14,8 @@ pub(in crate::commands) async fn run(
     match command {
         ProjectCommand::Create(arguments) => {
             let labels = distinct("--label", arguments.labels)?;
-            let body = CreateProject { name: arguments.name, labels };
+            let mesh_cidr = arguments.mesh_cidr;
+            let body = CreateProject { name: arguments.name, labels, mesh_cidr };
             let project: Project = session.client.create(&["projects"], &body).await?;
             session.show(&project, render::project);
         }
@@ -30,6 +31,13 @@ pub(in crate::commands) async fn run(
         }
         ProjectCommand::Relabel(arguments) => {
             let body = Relabel { labels: distinct("--label", arguments.labels)? };
+            let path = ["projects", &arguments.reference];
+            let project: Project = session.client.update(&path, &body).await?;
+            session.show(&project, render::project);
+        }
+        ProjectCommand::Mesh(arguments) => {
+            let mesh_cidr = Some(arguments.mesh_cidr);
+            let body = UpdateProject { mesh_cidr, ..UpdateProject::default() };
             let path = ["projects", &arguments.reference];
             let project: Project = session.client.update(&path, &body).await?;
             session.show(&project, render::project);

@@ -17,6 +17,7 @@ mod access_store;
 mod catalog;
 mod checks;
 mod delivery;
+mod enrol_store;
 mod event_store;
 mod fate;
 mod journal;

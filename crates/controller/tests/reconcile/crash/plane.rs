@@ -25,6 +25,7 @@ use slipway_controller::resources::ResourceLoop;
 use slipway_core::ErrorKind;
 use slipway_core::blocker::Deadlines;
 use slipway_core::ids::{DrainId, NodeId, ProvisionedResourceId, ResourceId};
+use slipway_core::node::Reported;
 use slipway_core::phase::Phase;
 use slipway_core::secret::Secret;
 use slipway_core::snapshot::ResourceSnapshot;
@@ -400,7 +401,8 @@ impl<'a> Plane<'a> {
     }
 
     pub(super) async fn heartbeat(&mut self, node: NodeId) {
-        self.request(async |life| node::heartbeat(&life.context, node).await).await.unwrap();
+        let said = Reported::default();
+        self.request(async |life| node::heartbeat(&life.context, node, &said).await).await.unwrap();
     }
 
     /// The agent hears of its drain and says that it is done. One whose answer
@@ -461,5 +463,7 @@ pub(super) fn mk_register(token: &Secret, key: u8) -> Register {
         nonce: None,
         project_id: None,
         resource_handle: None,
+        requested_resource_id: None,
+        reported: Reported::default(),
     }
 }

@@ -29,7 +29,7 @@ use slipway_core::deletion::Deletion;
 use slipway_core::ids::{
     ClusterId, DeletionId, InstallationId, Lane, NodeId, ProvisionedResourceId, ResourceId,
 };
-use slipway_core::node::Node;
+use slipway_core::node::{Node, Reported};
 use slipway_core::rules::control::Control;
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::{ErrorKind, Refusal, Timestamp};
@@ -49,7 +49,7 @@ pub(super) struct FatedStore {
 
 /// A decision on its way through the choke point.
 #[derive(Debug, Default)]
-struct Passage {
+pub(super) struct Passage {
     /// What it commits, and its name; of the last asking, if asked again.
     commit: Option<(String, Commit)>,
     struck: Option<Fault>,
@@ -58,7 +58,7 @@ struct Passage {
 impl Passage {
     /// Weighs what the rule answered. An empty commit writes nothing and is no
     /// passage.
-    fn weigh(&mut self, fate: &Fate, commit: Commit) -> Result<Commit, Refusal> {
+    pub(super) fn weigh(&mut self, fate: &Fate, commit: Commit) -> Result<Commit, Refusal> {
         if commit.is_empty() {
             return Ok(commit);
         }
@@ -79,7 +79,11 @@ fn lost() -> Error {
 }
 
 impl FatedStore {
-    async fn conclude(&self, passage: Passage, outcome: Result<(), Error>) -> Result<(), Error> {
+    pub(super) async fn conclude(
+        &self,
+        passage: Passage,
+        outcome: Result<(), Error>,
+    ) -> Result<(), Error> {
         match passage.struck {
             Some(Fault::Crash) => self.fate.die().await,
             Some(Fault::Fail | Fault::Twice) => return Err(lost()),
@@ -348,9 +352,13 @@ impl Store for FatedStore {
         self.inner.attempt_overdue(lane).await
     }
 
-    async fn node_heartbeat(&self, id: NodeId) -> Result<Option<Heartbeat>, Error> {
+    async fn node_heartbeat(
+        &self,
+        id: NodeId,
+        reported: &Reported,
+    ) -> Result<Option<Heartbeat>, Error> {
         self.fate.alive().await;
-        self.inner.node_heartbeat(id).await
+        self.inner.node_heartbeat(id, reported).await
     }
 
     async fn node_fetch(&self, id: NodeId) -> Result<Option<Node>, Error> {

@@ -1,4 +1,4 @@
-//! Creating, labelling and deleting a project.
+//! Creating, changing and deleting a project.
 
 use serde_json::json;
 
@@ -10,6 +10,7 @@ use crate::catalog::{CatalogWrite, Name};
 use crate::commit::Commit;
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{ProjectId, Revision};
+use crate::mesh::MeshCidr;
 use crate::precondition::Expected;
 use crate::text::Labels;
 
@@ -18,6 +19,15 @@ pub struct NewProject {
     pub id: ProjectId,
     pub name: Name,
     pub labels: Labels,
+    pub mesh_cidr: MeshCidr,
+}
+
+/// What is to be another than before; `None` stays.
+#[derive(Debug, Clone, Default)]
+pub struct ProjectChange {
+    /// Replaces all of them.
+    pub labels: Option<Labels>,
+    pub mesh_cidr: Option<MeshCidr>,
 }
 
 pub fn create(
@@ -32,29 +42,57 @@ pub fn create(
         id: new.id,
         name: new.name.clone(),
         labels: new.labels.clone(),
+        mesh_cidr: new.mesh_cidr,
         revision: Revision::FIRST,
         deletion_id: None,
         deleted_at: None,
         created_at: snapshot.now,
         updated_at: snapshot.now,
     };
-    let details = json!({ "name": project.name, "labels": project.labels });
+    let details = json!({
+        "name": project.name, "labels": project.labels,
+        "mesh_cidr": project.mesh_cidr.to_string(),
+    });
     let write = CatalogWrite::ProjectInsert(project);
     Ok(audited(write, "project.create", about(new.id), actor, snapshot.now, details))
 }
 
-/// Replaces all labels.
-pub fn relabel(
+/// Changes labels, the mesh, or both. A mesh that nodes have addresses of stays
+/// what it is: they were told once, and nobody tells them again.
+pub fn update(
     snapshot: &ProjectSnapshot,
-    labels: &Labels,
+    change: &ProjectChange,
     expected: Expected,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let project = existing(snapshot)?;
-    expected.check("project", project.revision)?;
-    let details = json!({ "before": project.labels, "after": labels });
-    let write = CatalogWrite::ProjectUpdate(Project { labels: labels.clone(), ..project.clone() });
-    Ok(audited(write, "project.relabel", about(project.id), actor, snapshot.now, details))
+    let before = existing(snapshot)?;
+    expected.check("project", before.revision)?;
+    let after = Project {
+        labels: change.labels.clone().unwrap_or_else(|| before.labels.clone()),
+        mesh_cidr: change.mesh_cidr.unwrap_or(before.mesh_cidr),
+        ..before.clone()
+    };
+    let moved = after.mesh_cidr != before.mesh_cidr;
+    if moved && snapshot.mesh_nodes > 0 {
+        return Err(Refusal::new(
+            ErrorKind::MeshInUse,
+            format!(
+                "project `{}` has {} node(s) with addresses of {}; delete their resources first, \
+                 or make another project with the mesh that is wanted",
+                before.name, snapshot.mesh_nodes, before.mesh_cidr
+            ),
+        )
+        .at("mesh_cidr")
+        .with(json!({ "nodes": snapshot.mesh_nodes })));
+    }
+    let mut details = json!({ "before": before.labels, "after": after.labels });
+    if moved {
+        details["mesh_cidr"] = json!({
+            "before": before.mesh_cidr.to_string(), "after": after.mesh_cidr.to_string(),
+        });
+    }
+    let write = CatalogWrite::ProjectUpdate(after);
+    Ok(audited(write, "project.update", about(before.id), actor, snapshot.now, details))
 }
 
 /// Assignments are permissions of the project and go out of sight with it; they
@@ -94,21 +132,23 @@ fn about(id: ProjectId) -> About {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::commit::Write;
     use crate::fixtures::catalog::{mk_project, mk_removal};
     use crate::fixtures::{at, mk_actor};
 
     fn snapshot(resources: i64) -> ProjectSnapshot {
-        ProjectSnapshot { now: at(1_000), project: Some(mk_project()), resources }
+        ProjectSnapshot { now: at(1_000), project: Some(mk_project()), resources, mesh_nodes: 0 }
     }
 
     #[test]
     fn a_taken_name_is_refused_with_its_holder() {
-        let new =
-            NewProject { id: mk_project().id, name: mk_project().name, labels: Labels::default() };
+        let new = NewProject {
+            id: mk_project().id,
+            name: mk_project().name,
+            labels: Labels::default(),
+            mesh_cidr: MeshCidr::DEFAULT,
+        };
         let refusal = create(&snapshot(0), &new, &mk_actor()).unwrap_err();
         assert_eq!((refusal.kind, refusal.field.as_deref()), (ErrorKind::NameTaken, Some("name")));
         let free = ProjectSnapshot { project: None, ..snapshot(0) };
@@ -131,10 +171,32 @@ mod tests {
     }
 
     #[test]
+    fn a_mesh_that_nodes_live_in_stays() {
+        let wanted = MeshCidr::parse("mesh_cidr", "10.42.0.0/16").unwrap();
+        let change = ProjectChange { labels: None, mesh_cidr: Some(wanted) };
+        let lived_in = ProjectSnapshot { mesh_nodes: 2, ..snapshot(2) };
+        let refusal = update(&lived_in, &change, Expected::Any, &mk_actor()).unwrap_err();
+        assert_eq!(
+            (refusal.kind, refusal.field.as_deref()),
+            (ErrorKind::MeshInUse, Some("mesh_cidr"))
+        );
+        assert_eq!(refusal.details, Some(json!({ "nodes": 2 })));
+        let same = ProjectChange { mesh_cidr: Some(mk_project().mesh_cidr), ..change.clone() };
+        assert!(update(&lived_in, &same, Expected::Any, &mk_actor()).is_ok(), "nothing moves");
+
+        let commit = update(&snapshot(2), &change, Expected::Any, &mk_actor()).unwrap();
+        let Write::Catalog(write) = &commit.writes[0] else { panic!("{commit:?}") };
+        assert!(
+            matches!(&**write, CatalogWrite::ProjectUpdate(after) if after.mesh_cidr == wanted)
+        );
+        assert_eq!(commit.audit[0].details["mesh_cidr"]["after"], "10.42.0.0/16");
+    }
+
+    #[test]
     fn what_was_written_since_is_stale() {
-        let labels = Labels::parse(BTreeMap::new()).unwrap();
         let stale = Expected::Exactly(Revision(1));
-        let refusal = relabel(&snapshot(0), &labels, stale, &mk_actor()).unwrap_err();
+        let change = ProjectChange::default();
+        let refusal = update(&snapshot(0), &change, stale, &mk_actor()).unwrap_err();
         assert_eq!(refusal.kind, ErrorKind::RevisionStale);
         let removal = Removal { expected: stale, ..mk_removal() };
         let refusal = delete(&snapshot(0), &removal, &mk_actor()).unwrap_err();

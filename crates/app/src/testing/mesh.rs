@@ -1,0 +1,205 @@
+//! Addresses of meshes: dense, each one node's, free again when it leaves; and
+//! what nodes see of each other. With the races that could give one out twice.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use slipway_core::mesh::MeshCidr;
+use slipway_core::node::{Node, Reported};
+use slipway_core::precondition::Expected;
+use slipway_core::rules::catalog::project::{self, ProjectChange};
+use slipway_core::token::SecretHash;
+use slipway_core::{ErrorKind, Phase};
+
+use super::races::at_once;
+use super::world::{Declared, World, operator, refused};
+use crate::ports::store::Error;
+
+impl World {
+    /// A project of its own with this mesh.
+    async fn meshed(&self, cidr: &str) -> String {
+        let (project, _) = self.furnished().await;
+        self.move_mesh(&project, cidr).await.expect("nobody lives there yet");
+        project
+    }
+
+    async fn move_mesh(&self, project: &str, cidr: &str) -> Result<(), Error> {
+        let cidr = MeshCidr::parse("mesh_cidr", cidr).expect("the suite's meshes are valid");
+        let change = ProjectChange { labels: None, mesh_cidr: Some(cidr) };
+        let mut rule =
+            |snapshot: &_| project::update(snapshot, &change, Expected::Any, &operator());
+        self.store.decide_project(project, &mut rule).await
+    }
+
+    /// A resource of the project that waits for its node, and its token.
+    async fn waiting_in(&self, project: &str) -> (Declared, SecretHash) {
+        let declared = self.declare_in(project).await.expect("a declaration");
+        self.drive(declared.attempt, Phase::Enrolling).await;
+        (declared, self.token(declared.attempt).await)
+    }
+
+    async fn node_in(&self, project: &str) -> Node {
+        let (_, token) = self.waiting_in(project).await;
+        let id = self.enrol(token, self.public_key()).await.expect("an enrolment");
+        self.node(id).await
+    }
+
+    async fn node(&self, id: slipway_core::ids::NodeId) -> Node {
+        self.store.node_fetch(id).await.expect("a fetch").expect("the node")
+    }
+}
+
+fn address(node: &Node) -> String {
+    node.mesh.expect("the node has an address").ip.to_string()
+}
+
+pub(super) async fn addresses_are_dense_given_back_and_run_out(world: &World) {
+    for (cidr, expected) in [
+        ("10.7.0.0/29", ["10.7.0.2", "10.7.0.3", "10.7.0.4", "10.7.0.5", "10.7.0.6"]),
+        ("fd07::/125", ["fd07::2", "fd07::3", "fd07::4", "fd07::5", "fd07::6"]),
+    ] {
+        let project = world.meshed(cidr).await;
+        let mut nodes = Vec::new();
+        for expected in expected {
+            let node = world.node_in(&project).await;
+            assert_eq!(address(&node), expected);
+            nodes.push(node);
+        }
+
+        // The mesh is full; whoever waits keeps its token.
+        let (declared, token) = world.waiting_in(&project).await;
+        let full = world.enrol(token, world.public_key()).await;
+        assert_eq!(refused(full), ErrorKind::PoolExhausted);
+        let snapshot = world.snapshot(declared.attempt).await;
+        assert!(snapshot.token.expect("the token").consumed.is_none(), "nothing is consumed");
+        assert!(snapshot.node.is_none());
+
+        // The lowest that was left is the next one, and who left is still shown
+        // with the address it had.
+        world.leave(nodes[3].id).await.expect("it leaves");
+        world.leave(nodes[1].id).await.expect("it leaves");
+        let heir = world.enrol(token, world.public_key()).await.expect("there is room again");
+        assert_eq!(address(&world.node(heir).await), expected[1]);
+        let gone = world.node(nodes[1].id).await;
+        assert_eq!(
+            (address(&gone), gone.mesh.and_then(|mesh| mesh.host)),
+            (expected[1].to_owned(), None)
+        );
+        assert_eq!(address(&world.node_in(&project).await), expected[3]);
+    }
+    // Another project has a mesh of its own, with the same addresses.
+    let (one, other) = (world.meshed("10.7.0.0/30").await, world.meshed("10.7.0.0/30").await);
+    assert_eq!(address(&world.node_in(&one).await), address(&world.node_in(&other).await));
+}
+
+pub(super) async fn a_nonce_registers_once_in_a_project(world: &World) {
+    let (project, other) = (world.meshed("10.8.0.0/24").await, world.meshed("10.8.0.0/24").await);
+    let nonce = format!("nonce-{}", world.uuid());
+    let (_, first) = world.waiting_in(&project).await;
+    let (declared, second) = world.waiting_in(&project).await;
+    let key = world.public_key();
+    let node = world.enrol_with_nonce(first, key, &nonce).await.expect("an enrolment");
+    let again = world.enrol_with_nonce(first, key, &nonce).await.expect("a lost answer");
+    assert_eq!(again, node, "the same registration, answered again");
+    let collided = world.enrol_with_nonce(second, world.public_key(), &nonce).await;
+    assert_eq!(refused(collided), ErrorKind::NonceCollision);
+    let snapshot = world.snapshot(declared.attempt).await;
+    assert!(snapshot.token.expect("the token").consumed.is_none(), "nothing is consumed");
+    world.enrol(second, world.public_key()).await.expect("with a fresh one");
+    let (_, elsewhere) = world.waiting_in(&other).await;
+    let elsewhere = world.enrol_with_nonce(elsewhere, world.public_key(), &nonce).await;
+    elsewhere.expect("another project has nonces of its own");
+}
+
+pub(super) async fn a_mesh_moves_only_while_nobody_lives_in_it(world: &World) {
+    let project = world.meshed("10.9.0.0/29").await;
+    let nodes = [world.node_in(&project).await, world.node_in(&project).await];
+    assert_eq!(refused(world.move_mesh(&project, "10.10.0.0/30").await), ErrorKind::MeshInUse);
+    for node in &nodes {
+        world.leave(node.id).await.expect("it leaves");
+    }
+    world.move_mesh(&project, "10.10.0.0/30").await.expect("nobody lives there");
+    let found = world.store.project_fetch(&project, false).await.expect("a fetch");
+    assert_eq!(found.expect("the project").mesh_cidr.to_string(), "10.10.0.0/30");
+    assert_eq!(address(&world.node_in(&project).await), "10.10.0.2");
+    let (_, token) = world.waiting_in(&project).await;
+    let full = world.enrol(token, world.public_key()).await;
+    assert_eq!(refused(full), ErrorKind::PoolExhausted, "what the larger one had is no room here");
+}
+
+pub(super) async fn a_node_sees_its_live_peers_and_is_shown_as_it_says(world: &World) {
+    let project = world.meshed("10.11.0.0/24").await;
+    let mut nodes = Vec::new();
+    for _ in 0..4 {
+        nodes.push(world.node_in(&project).await);
+    }
+    world.node_in(&world.meshed("10.11.0.0/24").await).await;
+    world.leave(nodes[1].id).await.expect("it leaves");
+    let seen = world.store.node_mesh(nodes[0].id, 10).await.expect("a look").expect("the node");
+    assert_eq!((seen.node.id, seen.cidr.to_string().as_str()), (nodes[0].id, "10.11.0.0/24"));
+    let peers: Vec<_> = seen.peers.iter().map(|peer| peer.id).collect();
+    assert_eq!(peers, [nodes[2].id, nodes[3].id], "the live ones of the project");
+    let few = world.store.node_mesh(nodes[3].id, 1).await.expect("a look").expect("the node");
+    assert_eq!(few.peers.iter().map(|peer| peer.id).collect::<Vec<_>>(), [nodes[0].id]);
+    let unknown = slipway_core::ids::NodeId::new(world.uuid());
+    assert!(world.store.node_mesh(unknown, 1).await.expect("a look").is_none());
+
+    assert_eq!(nodes[0].reported, Reported::of(Some("1.0.0"), None, None));
+    let said = Reported::of(None, Some("sha256:1"), Some("ok"));
+    world.store.node_heartbeat(nodes[0].id, &said).await.expect("a heartbeat");
+    let shown = world.node(nodes[0].id).await;
+    assert_eq!(shown.reported, Reported::of(Some("1.0.0"), Some("sha256:1"), Some("ok")));
+    assert_eq!(shown.revision, nodes[0].revision, "a heartbeat decides nothing");
+}
+
+/// Two enrol while a third leaves: no address is given twice, and none is lost.
+pub(super) async fn enrol_with_enrol_and_leave_of_the_same_mesh(world: &Arc<World>) {
+    let project = world.meshed("10.12.0.0/29").await;
+    let old = world.node_in(&project).await;
+    let (one, first) = world.waiting_in(&project).await;
+    let (other, second) = world.waiting_in(&project).await;
+    let (a, b, c) = (Arc::clone(world), Arc::clone(world), Arc::clone(world));
+    let ((left, right), leaving) = at_once(
+        at_once(async move { a.enrol(first, a.public_key()).await }, async move {
+            b.enrol(second, b.public_key()).await
+        }),
+        async move { c.leave(old.id).await },
+    )
+    .await;
+    leaving.expect("it leaves");
+    let nodes = [world.node(left.expect("room")).await, world.node(right.expect("room")).await];
+    let given: BTreeSet<_> = nodes.iter().map(address).collect();
+    assert_eq!(given.len(), 2, "one address for two nodes: {nodes:?}");
+    // 2 was the one that left, which may have been seen too late: then 3 and 4.
+    let dense = ["10.12.0.2", "10.12.0.3", "10.12.0.4"];
+    assert!(given.iter().all(|given| dense.contains(&given.as_str())), "{given:?}");
+    for declared in [one, other] {
+        let snapshot = world.snapshot(declared.attempt).await;
+        assert!(snapshot.token.expect("the token").consumed.is_some());
+    }
+    // Whichever of the three nobody has is the next one: none is lost.
+    let next = address(&world.node_in(&project).await);
+    let free = dense.iter().find(|address| !given.contains(**address));
+    assert_eq!(Some(&next.as_str()), free, "{given:?}");
+}
+
+/// Whoever comes first: a node has an address of the mesh that its project has.
+pub(super) async fn enrol_with_another_mesh(world: &Arc<World>) {
+    let project = world.meshed("10.13.0.0/24").await;
+    let (_, token) = world.waiting_in(&project).await;
+    let (a, b) = (Arc::clone(world), Arc::clone(world));
+    let of_b = project.clone();
+    let (enrolled, moved) =
+        at_once(async move { a.enrol(token, a.public_key()).await }, async move {
+            b.move_mesh(&of_b, "10.14.0.0/24").await
+        })
+        .await;
+    let node = world.node(enrolled.expect("there is room in both")).await;
+    match moved {
+        Ok(()) => assert_eq!(address(&node), "10.14.0.2"),
+        Err(_) => {
+            assert_eq!(refused(moved), ErrorKind::MeshInUse);
+            assert_eq!(address(&node), "10.13.0.2");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The mesh of a project: the network that its nodes get their addresses from,
+//! and the rule that picks the next one.
+//!
+//! An address is a host number in the network. Every number that was ever given
+//! out is held by exactly one node, a live one or the last one that left with
+//! it, so numbers are dense: nothing between the first and the highest is
+//! unknown. The lowest one that was left is given out again at once, before a
+//! number that nobody had. A time of rest was rejected: a peer is known by its
+//! public key, so what is still sent to the one that left cannot be read by the
+//! one that follows, and a small network must not run dry under retries.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::error::{ErrorKind, Refusal};
+use crate::text::InvalidText;
+
+/// A network in CIDR notation that is fit to be a mesh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MeshCidr {
+    network: IpAddr,
+    prefix: u8,
+}
+
+/// 0 names the network and 1 is kept for a gateway.
+const FIRST_HOST: i64 = 2;
+
+/// A network of IPv6 may have more hosts than anybody counts. 2^32 of them are
+/// used, and the number fits every integer on the way.
+const MAX_HOST_BITS: u32 = 32;
+
+impl MeshCidr {
+    /// The mesh of a project that names none: the shared address space of
+    /// RFC 6598, which neither private networks nor clusters use. 2^22 - 3 nodes.
+    pub const DEFAULT: Self =
+        Self { network: IpAddr::V4(Ipv4Addr::new(100, 64, 0, 0)), prefix: 10 };
+
+    pub fn parse(field: &str, text: &str) -> Result<Self, InvalidText> {
+        let invalid = |problem: &str| InvalidText::new(field, problem);
+        let shape = "must be a network like 10.42.0.0/16 or fd00:42::/64";
+        let (network, prefix) = text.split_once('/').ok_or_else(|| invalid(shape))?;
+        let digits = (1..=3).contains(&prefix.len()) && prefix.chars().all(|c| c.is_ascii_digit());
+        let network: IpAddr = network.parse().map_err(|_| invalid(shape))?;
+        let prefix: u8 = prefix.parse().ok().filter(|_| digits).ok_or_else(|| invalid(shape))?;
+        let (fits, range) = match network {
+            IpAddr::V4(_) => ((8..=30).contains(&prefix), "must have a prefix of 8 to 30"),
+            IpAddr::V6(_) => ((16..=126).contains(&prefix), "must have a prefix of 16 to 126"),
+        };
+        if !fits {
+            return Err(invalid(range));
+        }
+        let zero = match network {
+            IpAddr::V4(address) => address.octets()[0] == 0,
+            IpAddr::V6(address) => address.segments()[0] == 0,
+        };
+        if zero || network.is_loopback() || network.is_multicast() {
+            return Err(invalid("must not be a loopback, multicast or unspecified network"));
+        }
+        let cidr = Self { network, prefix };
+        if cidr.network_address() != network {
+            return Err(invalid(&format!(
+                "must not have host bits set; the network of this address is {}/{prefix}",
+                cidr.network_address()
+            )));
+        }
+        Ok(cidr)
+    }
+
+    /// The address of a host, `None` for one that the network does not give out.
+    pub fn address(self, host: i64) -> Option<IpAddr> {
+        if !(FIRST_HOST..=self.last_host()).contains(&host) {
+            return None;
+        }
+        let host = u32::try_from(host).ok()?;
+        Some(match self.network {
+            IpAddr::V4(network) => Ipv4Addr::from_bits(network.to_bits() | host).into(),
+            IpAddr::V6(network) => Ipv6Addr::from_bits(network.to_bits() | u128::from(host)).into(),
+        })
+    }
+
+    /// How many nodes it has room for.
+    pub fn capacity(self) -> i64 {
+        self.last_host() - FIRST_HOST + 1
+    }
+
+    /// The last one of IPv4 is the broadcast; IPv6 is counted the same way.
+    fn last_host(self) -> i64 {
+        (1_i64 << self.host_bits().min(MAX_HOST_BITS)) - 2
+    }
+
+    fn host_bits(self) -> u32 {
+        let all = if self.network.is_ipv4() { 32 } else { 128 };
+        all - u32::from(self.prefix)
+    }
+
+    fn network_address(self) -> IpAddr {
+        let bits = self.host_bits();
+        match self.network {
+            IpAddr::V4(address) => Ipv4Addr::from_bits(address.to_bits() >> bits << bits).into(),
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> bits << bits).into(),
+        }
+    }
+}
+
+impl fmt::Display for MeshCidr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.network, self.prefix)
+    }
+}
+
+/// An address that a node was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MeshAddress {
+    /// The number of the host; `None` once another node was given it.
+    pub host: Option<i64>,
+    pub ip: IpAddr,
+}
+
+/// What is known of the addresses of a project, under its lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MeshPool {
+    pub cidr: MeshCidr,
+    /// The lowest number whose holder has left.
+    pub lowest_left: Option<i64>,
+    /// The highest number that was ever given out.
+    pub highest: Option<i64>,
+}
+
+impl MeshPool {
+    /// The address of the next node. Numbers of an earlier, larger network stay
+    /// held by whoever left with them and are passed over.
+    pub fn next(&self) -> Result<MeshAddress, Refusal> {
+        let unused = self.highest.map_or(FIRST_HOST, |highest| highest + 1);
+        let host = self.lowest_left.map_or(unused, |left| left.min(unused));
+        let ip = self.cidr.address(host).ok_or_else(|| {
+            Refusal::new(
+                ErrorKind::PoolExhausted,
+                format!(
+                    "the mesh {} of the project has no address left for another node ({} are in \
+                     use); delete resources, or give the project a larger `mesh_cidr`",
+                    self.cidr,
+                    self.cidr.capacity()
+                ),
+            )
+        })?;
+        Ok(MeshAddress { host: Some(host), ip })
+    }
+}
+
+#[cfg(test)]
+mod tests;

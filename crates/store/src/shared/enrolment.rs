@@ -1,0 +1,180 @@
+//! Enrolment: the token's resource and the project's addresses under lock.
+//!
+//! An address is a host number. Each number that was given out is in exactly
+//! one row: that of its live holder or of the last node that left with it. So
+//! the lowest that was left and the highest that was given are looked up in one
+//! index each, however many nodes there are, and an older version that takes a
+//! node out of the registry sets its number free without knowing of it.
+//!
+//! The lock of the project comes after those of the resource, its nodes and its
+//! attempts. Whoever holds a project's lock otherwise (declarations, the
+//! catalog) waits for no row of an existing resource, and the row of a node
+//! that left is passed over where somebody looks at it, so nothing here waits
+//! in a circle.
+
+use async_trait::async_trait;
+use slipway_app::ports::EnrolStore;
+use slipway_app::ports::catalog::Rule;
+use slipway_app::ports::enrolment::MeshView;
+use slipway_app::ports::store::{Error, ResourceKey};
+use slipway_core::Timestamp;
+use slipway_core::ids::{NodeId, ProjectId};
+use slipway_core::mesh::{MeshAddress, MeshCidr, MeshPool};
+use slipway_core::node::Node;
+use slipway_core::snapshot::EnrolSnapshot;
+use slipway_core::token::SecretHash;
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use super::catalog_row::whole;
+use super::{Backend, Connection, Row, commit, decide, rows};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::micros::Micros;
+use crate::retry::retried;
+
+#[async_trait]
+impl EnrolStore for Backend {
+    async fn decide_enrolment(
+        &self,
+        token: SecretHash,
+        nonce: Option<&str>,
+        rule: &mut Rule<'_, EnrolSnapshot>,
+    ) -> Result<(), Error> {
+        Ok(retried!(decide_enrolment(self, token, nonce, &mut *rule))?)
+    }
+
+    async fn node_mesh(&self, id: NodeId, limit: u32) -> Result<Option<MeshView>, Error> {
+        Ok(retried!(node_mesh(self, id, limit))?)
+    }
+}
+
+async fn decide_enrolment(
+    backend: &Backend,
+    token: SecretHash,
+    nonce: Option<&str>,
+    rule: &mut Rule<'_, EnrolSnapshot>,
+) -> Result<(), Failure> {
+    let mut transaction = backend.begin().await?;
+    let key = ResourceKey::Token(token);
+    let mut resource = decide::load_locked(backend, &mut transaction, key).await?;
+    let project = resource.resource.project_id;
+    let cidr = lock_mesh(&mut transaction, project).await?;
+    let lowest_left = lowest_left(&mut transaction, project).await?;
+    let row = sqlx::query(sql!(
+        "SELECT ",
+        now,
+        " AS now, (SELECT mesh_host FROM nodes WHERE project_id = $1 \
+         AND mesh_host IS NOT NULL ORDER BY mesh_host DESC LIMIT 1) AS highest, \
+         (SELECT count(*) FROM bootstrap_tokens WHERE project_id = $1 \
+         AND consumed_nonce = $2) AS with_nonce"
+    ))
+    .bind(project.as_uuid())
+    .bind(nonce)
+    .fetch_one(&mut *transaction)
+    .await?;
+    // The project may have been waited for.
+    resource.now = Timestamp::from(row.try_get::<Micros, _>("now")?);
+    let pool = MeshPool { cidr, lowest_left, highest: row.try_get("highest")? };
+    let nonce_taken = row.try_get::<i64, _>("with_nonce")? > 0;
+    let decided = rule(&EnrolSnapshot { resource, pool, nonce_taken })?;
+    commit::apply(&mut transaction, &decided).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+async fn lock_mesh(connection: &mut Connection, project: ProjectId) -> Result<MeshCidr, Failure> {
+    let row = sqlx::query(sql!("SELECT id, mesh_cidr FROM projects WHERE id = $1", for_update))
+        .bind(project.as_uuid())
+        .fetch_optional(connection)
+        .await?
+        .ok_or(Failure::NotFound { kind: ProjectId::KIND })?;
+    whole(&row, "id", cidr)
+}
+
+async fn lowest_left(
+    connection: &mut Connection,
+    project: ProjectId,
+) -> Result<Option<i64>, sqlx::Error> {
+    let row = sqlx::query(sql!(
+        "SELECT mesh_host FROM nodes WHERE project_id = $1 AND mesh_host IS NOT NULL \
+         AND deregistered_at IS NOT NULL ORDER BY mesh_host LIMIT 1",
+        skip_locked
+    ))
+    .bind(project.as_uuid())
+    .fetch_optional(connection)
+    .await?;
+    row.map(|row| row.try_get("mesh_host")).transpose()
+}
+
+/// Takes the number from whoever left with it. The address that it had stays
+/// in its row, for people.
+pub(super) async fn host_take_over(
+    connection: &mut Connection,
+    node: &Node,
+) -> Result<(), sqlx::Error> {
+    let Some(host) = node.mesh.and_then(|mesh| mesh.host) else { return Ok(()) };
+    sqlx::query(
+        "UPDATE nodes SET mesh_host = NULL WHERE project_id = $1 AND mesh_host = $2 \
+         AND deregistered_at IS NOT NULL",
+    )
+    .bind(node.project_id.as_uuid())
+    .bind(host)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn node_mesh(backend: &Backend, id: NodeId, limit: u32) -> Result<Option<MeshView>, Failure> {
+    let mut transaction = backend.begin_read().await?;
+    let row = sqlx::query(concat!("SELECT ", node_columns!(), " FROM nodes WHERE id = $1"))
+        .bind(id.as_uuid())
+        .fetch_optional(&mut *transaction)
+        .await?;
+    let Some(row) = row else { return Ok(None) };
+    let node = whole(&row, "id", rows::node)?;
+    let project = sqlx::query("SELECT id, mesh_cidr FROM projects WHERE id = $1")
+        .bind(node.project_id.as_uuid())
+        .fetch_one(&mut *transaction)
+        .await?;
+    let peers = sqlx::query(concat!(
+        "SELECT ",
+        node_columns!(),
+        " FROM nodes WHERE project_id = $1 AND mesh_host IS NOT NULL \
+         AND deregistered_at IS NULL AND id <> $2 ORDER BY mesh_host LIMIT $3"
+    ))
+    .bind(node.project_id.as_uuid())
+    .bind(id.as_uuid())
+    .bind(i64::from(limit))
+    .fetch_all(&mut *transaction)
+    .await?;
+    transaction.rollback().await?;
+    let peers = super::catalog_row::readable(NodeId::KIND, &peers, rows::node);
+    Ok(Some(MeshView { cidr: whole(&project, "id", cidr)?, node, peers }))
+}
+
+/// The mesh of a project; rows of an older version name none.
+pub(super) fn cidr(row: &Row) -> Result<MeshCidr, Fault> {
+    let Some(text) = rows::get::<Option<String>>(row, "mesh_cidr")? else {
+        return Ok(MeshCidr::DEFAULT);
+    };
+    MeshCidr::parse("mesh_cidr", &text).map_err(|error| Fault::new("mesh_cidr", error.problem))
+}
+
+/// The address of a node, if it was given one.
+pub(super) fn address(row: &Row) -> Result<Option<MeshAddress>, Fault> {
+    let Some(text) = rows::get::<Option<String>>(row, "mesh_ip")? else { return Ok(None) };
+    let ip = text.parse().map_err(|_| Fault::new("mesh_ip", "is no address"))?;
+    Ok(Some(MeshAddress { host: rows::get(row, "mesh_host")?, ip }))
+}
+
+/// How many registered nodes have an address of the project's mesh.
+pub(super) async fn live_nodes(
+    connection: &mut Connection,
+    project: ProjectId,
+) -> Result<i64, sqlx::Error> {
+    let statement = "SELECT count(*) AS found FROM nodes WHERE project_id = $1 \
+                     AND mesh_host IS NOT NULL AND deregistered_at IS NULL";
+    let project: Uuid = project.as_uuid();
+    super::catalog_row::count(connection, statement, project).await
+}
