@@ -13,6 +13,7 @@ pub struct CreateKey {
     /// How the audit names whoever uses it.
     pub name: String,
     /// `viewer`, `operator` or `admin`.
+    #[schema(pattern = "^(viewer|operator|admin)$")]
     pub role: String,
     /// Name or id of the only project that it reaches; all of them without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,6 +64,7 @@ pub struct ApiKeyWithText {
 #[serde(deny_unknown_fields)]
 pub struct IssueToken {
     #[serde(default = "node")]
+    #[schema(pattern = "^(node|bridge)$")]
     pub kind: String,
     /// From 300 to 86400.
     #[serde(default, skip_serializing_if = "Option::is_none")]

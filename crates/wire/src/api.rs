@@ -23,6 +23,7 @@ pub struct DeclareResource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// The name of the slot, unique in the project among the not deleted.
+    #[schema(pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length = 63)]
     pub handle: String,
     /// Blueprint slug.
     pub blueprint: String,
@@ -177,6 +178,7 @@ pub struct DeleteQuery {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ForceDrain {
+    #[schema(min_length = 1, max_length = 500)]
     pub reason: String,
 }
 
@@ -184,6 +186,7 @@ pub struct ForceDrain {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Retry {
+    #[schema(min_length = 1, max_length = 500)]
     pub reason: String,
 }
 
@@ -327,6 +330,7 @@ pub struct Replica {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PutFreeze {
+    #[schema(min_length = 1, max_length = 500)]
     pub reason: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_seconds: Option<u64>,
@@ -336,6 +340,7 @@ pub struct PutFreeze {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Resume {
+    #[schema(min_length = 1, max_length = 500)]
     pub reason: String,
 }
 

@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateProject {
+    #[schema(pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length = 63)]
     pub name: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
@@ -59,6 +60,7 @@ pub struct Project {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateCloud {
+    #[schema(pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length = 63)]
     pub name: String,
     /// What blueprints name as their provider kind.
     pub provider: String,
@@ -94,6 +96,7 @@ pub struct Cloud {
 pub struct CreateCredential {
     /// Cloud name or id.
     pub cloud: String,
+    #[schema(pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length = 63)]
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kv_mount: Option<String>,
@@ -137,11 +140,13 @@ pub struct CredentialAssignment {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateBlueprint {
+    #[schema(pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length = 63)]
     pub slug: String,
     pub display_name: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// `local`, `crossplane` or `hetzner`.
+    #[schema(pattern = "^(crossplane|local|hetzner)$")]
     pub engine: String,
 }
 
@@ -275,8 +280,10 @@ pub struct EffectiveLabel {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateCluster {
+    #[schema(pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length = 63)]
     pub name: String,
     /// `local`, `crossplane` or `hetzner`.
+    #[schema(pattern = "^(crossplane|local|hetzner)$")]
     pub engine: String,
     /// A project's namespace is this and the id of the project.
     #[serde(default, skip_serializing_if = "Option::is_none")]

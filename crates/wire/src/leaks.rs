@@ -39,6 +39,7 @@ pub struct Leak {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeakReason {
+    #[schema(min_length = 1, max_length = 500)]
     pub reason: String,
 }
 
