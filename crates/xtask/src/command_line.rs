@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 
-use crate::{bench, generate, soak, test, tidy};
+use crate::{bench, fuzz, generate, soak, test, tidy};
 
 const USAGE: &str = "\
 The chores of a contributor.
@@ -15,7 +15,11 @@ The chores of a contributor.
                                  tidy, build, tests. What stands after `test` goes
                                  to the test binaries: names, or their options
   cargo xtask tidy               only the rules of the tree
-  cargo xtask generate           writes what is generated from the code: docs/cli.md
+  cargo xtask generate           writes what is generated from the code: docs/cli.md and
+                                 docs/openapi.json
+  cargo xtask fuzz [EXAMPLES [SEED]]
+                                 lets schemathesis ask the API everything, 30 examples
+                                 an operation unless said; it comes from PyPI
   cargo xtask soak [OPTION...]   real control planes under a random schedule of
                                  requests and faults; `soak --help` has the options
   cargo xtask bench broker [--quick]
@@ -48,6 +52,9 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
         },
         Request::Bench { arguments } => {
             workspace_root().and_then(|root| bench::run(&root, arguments))
+        }
+        Request::Fuzz { examples, seed } => {
+            workspace_root().and_then(|root| fuzz::run(&root, examples, seed))
         }
         Request::Generate => workspace_root().and_then(|root| generate::run(&root)),
         Request::Tidy => workspace_root().and_then(|root| tidy::run(&root)),
@@ -93,6 +100,7 @@ enum Request<'a> {
     Soak { options: &'a [String] },
     SoakHelp,
     Bench { arguments: &'a [String] },
+    Fuzz { examples: u32, seed: u64 },
     Generate,
     Tidy,
     Unknown(String),
@@ -116,11 +124,22 @@ impl<'a> Request<'a> {
                 Self::Bench { arguments }
             }
             ("test", filters) => Self::Test { filters },
+            ("fuzz", words @ ([] | [_] | [_, _])) => match numbers(words) {
+                Some((examples, seed)) => Self::Fuzz { examples, seed },
+                None => Self::Unknown(arguments.join(" ")),
+            },
             ("generate", []) => Self::Generate,
             ("tidy", []) => Self::Tidy,
             _ => Self::Unknown(arguments.join(" ")),
         }
     }
+}
+
+/// How many examples and which seed, if they are numbers.
+fn numbers(words: &[String]) -> Option<(u32, u64)> {
+    let examples = words.first().map_or(Ok(30), |word| word.parse());
+    let seed = words.get(1).map_or(Ok(1), |word| word.parse());
+    Some((examples.ok()?, seed.ok()?))
 }
 
 /// The folder of the workspace. Cargo tells a program that it runs where its
@@ -158,6 +177,9 @@ mod tests {
         );
         assert_eq!(parse("tidy"), "Tidy");
         assert_eq!(parse("generate"), "Generate");
+        assert_eq!(parse("fuzz"), "Fuzz { examples: 30, seed: 1 }");
+        assert_eq!(parse("fuzz 5 7"), "Fuzz { examples: 5, seed: 7 }");
+        assert_eq!(parse("fuzz much"), r#"Unknown("fuzz much")"#);
         assert_eq!(parse("soak --seed 7"), r#"Soak { options: ["--seed", "7"] }"#);
         assert_eq!(parse("soak --help"), "SoakHelp");
         assert_eq!(parse("bench broker"), r#"Bench { arguments: ["broker"] }"#);

@@ -14,6 +14,7 @@
 pub mod bench;
 pub mod command_line;
 pub mod debian;
+pub mod fuzz;
 pub mod generate;
 pub mod soak;
 pub mod steps;

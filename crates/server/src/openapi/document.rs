@@ -62,7 +62,20 @@ fn schemas(operations: &[Operation]) -> BTreeMap<String, Value> {
         }
     }
     // Schemas are plain data, so none of them can fail.
-    found.into_iter().map(|(name, schema)| (name, json!(schema))).collect()
+    let mut schemas: BTreeMap<_, _> =
+        found.into_iter().map(|(name, schema)| (name, json!(schema))).collect();
+    schemas.values_mut().for_each(bound_labels);
+    schemas
+}
+
+/// Of a request: the derive has no word for the names of a map.
+fn bound_labels(schema: &mut Value) {
+    let is_request = schema["additionalProperties"] == false;
+    if let Some(labels) = schema.pointer_mut("/properties/labels").filter(|_| is_request) {
+        labels["propertyNames"] = json!({ "pattern": "^[A-Za-z0-9._/-]{1,63}$" });
+        labels["additionalProperties"] = json!({ "type": "string", "maxLength": 256 });
+        labels["maxProperties"] = json!(64);
+    }
 }
 
 fn reference(document: &Document) -> Value {
@@ -119,16 +132,19 @@ fn parameters(operation: &Operation) -> Vec<Value> {
             "name": query.name, "in": "query", "description": query.about, "schema": query.schema,
         }));
     }
-    let mut header = |name: &str, about: &str| {
+    let mut header = |name: &str, about: &str, pattern: &str| {
+        let schema = json!({ "type": "string", "pattern": pattern });
         parameters.push(json!({
-            "name": name, "in": "header", "description": about, "schema": text.clone(),
+            "name": name, "in": "header", "description": about, "schema": schema,
         }));
     };
     if operation.takes_if_match {
-        header("If-Match", "The ETag that was read, or `*`; whatever is there without.");
+        let about = "The ETag that was read, or `*`; whatever is there without.";
+        header("If-Match", about, r#"^(\*|"[0-9]{1,18}")$"#);
     }
     if operation.takes_idempotency_key {
-        header("Idempotency-Key", "The same request under the same key is one create.");
+        let about = "The same request under the same key is one create.";
+        header("Idempotency-Key", about, "^[!-~]{1,255}$");
     }
     parameters
 }

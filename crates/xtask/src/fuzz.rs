@@ -1,0 +1,119 @@
+//! `cargo xtask fuzz`: schemathesis asks a real control plane everything that
+//! its OpenAPI document allows and much that it does not, and fails on an
+//! answer of 5xx and on one that the document does not tell of. By hand only:
+//! it comes from PyPI.
+
+use std::env;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context as _, bail, ensure};
+use slipway_testkit::ports::free_loopback_port;
+
+use crate::command_line::Verdict;
+use crate::test::Cargo;
+
+/// The release that the figures in notes were taken with.
+const SCHEMATHESIS: &str = "schemathesis==4.32.5";
+
+/// Of the control plane that is fuzzed and thrown away.
+const KEY: &str = "slipway_fuzz0001_abcdefghijklmnopqrstuvwxy";
+
+const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
+    response_schema_conformance,response_headers_conformance,unsupported_method";
+
+/// `examples` for each operation; the same seed asks the same.
+pub fn run(root: &Path, examples: u32, seed: u64) -> anyhow::Result<Verdict> {
+    let cargo = Cargo::new(root);
+    cargo.run(&["build", "--package", "slipway"], &[])?;
+    let schemathesis = installed()?;
+    let folder = tempfile::tempdir()?;
+    let plane = Plane::start(&cargo.built("debug", "slipway"), folder.path())?;
+    let status = Command::new(schemathesis)
+        .current_dir(folder.path())
+        .arg("run")
+        .arg(format!("http://{}/openapi.json", plane.address))
+        .args(["--header", &format!("Authorization: Bearer {KEY}")])
+        .args(["--checks", CHECKS, "--request-timeout", "20"])
+        .args(["--max-examples", &examples.to_string(), "--seed", &seed.to_string()])
+        // The stream does not end, and a rotated key would end the run.
+        .args(["--exclude-path", "/api/v1/events/stream", "--exclude-path-regex", "/keys/.id"])
+        .stdin(Stdio::null())
+        .status()
+        .context("cannot run schemathesis")?;
+    let log = plane.stop()?;
+    let failures: Vec<_> = log.lines().filter(|line| line.contains(" ERROR ")).collect();
+    for line in &failures {
+        eprintln!("{line}");
+    }
+    Ok(if status.success() && failures.is_empty() { Verdict::Fine } else { Verdict::Failed })
+}
+
+/// In an environment of its own in the user's cache, made at the first run.
+fn installed() -> anyhow::Result<PathBuf> {
+    let cache = env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")));
+    let environment =
+        cache.context("neither HOME nor XDG_CACHE_HOME is set")?.join("slipway").join(SCHEMATHESIS);
+    let program = environment.join("bin").join("schemathesis");
+    if program.exists() {
+        return Ok(program);
+    }
+    let made = Command::new("python3").args(["-m", "venv"]).arg(&environment).status();
+    ensure!(made.is_ok_and(|status| status.success()), "python3 with venv is needed");
+    let pip = environment.join("bin").join("pip");
+    let status = Command::new(pip).args(["install", "--quiet", SCHEMATHESIS]).status()?;
+    ensure!(status.success(), "{SCHEMATHESIS} could not be installed from PyPI");
+    Ok(program)
+}
+
+/// A control plane in a folder; ended with this value.
+struct Plane {
+    child: Child,
+    address: String,
+    log: PathBuf,
+}
+
+impl Plane {
+    fn start(program: &Path, folder: &Path) -> anyhow::Result<Self> {
+        let address = format!("127.0.0.1:{}", free_loopback_port()?);
+        let log = folder.join("log");
+        let child = Command::new(program)
+            .args(["up", "--listen", &address, "--data-dir"])
+            .arg(folder.join("data"))
+            // What is asked must not depend on how fast it is asked.
+            .args(["--rate-limit", "1000000", "--rate-burst", "1000000"])
+            .env("SLIPWAY_ADMIN_KEY", KEY)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(File::create(&log)?)
+            .spawn()
+            .with_context(|| format!("cannot run {}", program.display()))?;
+        let mut plane = Self { child, address, log };
+        // It says when it is up; if it ends before, so does its output.
+        let output = plane.child.stdout.take().context("its output is piped")?;
+        let mut lines = BufReader::new(output).lines().map_while(Result::ok);
+        if !lines.any(|line| line.contains("is up at")) {
+            bail!("it does not come up: {}", std::fs::read_to_string(&plane.log)?);
+        }
+        Ok(plane)
+    }
+
+    /// Ends it; what it logged.
+    fn stop(mut self) -> anyhow::Result<String> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(std::fs::read_to_string(&self.log)?)
+    }
+}
+
+impl Drop for Plane {
+    fn drop(&mut self) {
+        // Ended already, unless something went wrong before.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
