@@ -36,6 +36,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("project list", &["slipway project list", "slipway project list --show-deleted"]),
     ("project get", &["slipway project get shop"]),
     ("project relabel", &["slipway project relabel shop -l team=red"]),
+    ("project mesh", &["slipway project mesh shop 10.42.0.0/16"]),
     ("project delete", &["slipway project delete shop --reason closed --yes"]),
     ("cloud create", &["slipway cloud create eu --provider hetzner --endpoint region=eu-central"]),
     ("cloud list", &["slipway cloud list"]),
