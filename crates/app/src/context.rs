@@ -8,7 +8,7 @@ use slipway_core::blocker::Deadlines;
 use slipway_core::token::TokenLifetimes;
 use tokio::sync::Notify;
 
-use crate::ports::{Clock, Entropy, Store};
+use crate::ports::{Clock, Entropy, Meter, Store};
 
 /// The ports and settings of this process.
 #[derive(Debug, Clone)]
@@ -17,6 +17,7 @@ pub struct Context {
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
     pub wakes: Wakes,
+    pub meter: Arc<dyn Meter>,
     pub settings: Settings,
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use slipway_app::Context;
 use slipway_app::authorise::Caller;
 use slipway_app::context::{Settings, Wakes};
+use slipway_app::ports::meter::Unmetered;
 use slipway_app::ports::{Clock, Entropy};
 use slipway_app::seed::{LocalNames, Seed};
 use slipway_app::usecases::converge::Engines;
@@ -95,6 +96,7 @@ impl Plane {
             clock: Arc::new(Machine),
             entropy: Arc::new(Machine),
             wakes: Wakes::default(),
+            meter: Arc::new(Unmetered),
             settings: Settings {
                 deadlines: Deadlines::default(),
                 claimed_within: ResourceLoop::LEASE * 2,

@@ -13,10 +13,10 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use slipway_app::ports::Store;
 use slipway_app::ports::store::Claimed;
+use slipway_app::ports::{Meter, Store};
 use slipway_core::ids::ProvisionedResourceId;
 use slipway_durable::{Lease, Moment};
 
@@ -26,6 +26,8 @@ pub(crate) struct Keeper<'a> {
     store: &'a dyn Store,
     worker: &'a str,
     length: Duration,
+    gauge: Gauge<'a>,
+    begun: Instant,
     held: Mutex<HashMap<ProvisionedResourceId, (Claimed, Lease)>>,
 }
 
@@ -36,9 +38,18 @@ impl<'a> Keeper<'a> {
         claims: &[Claimed],
         lease: Lease,
         length: Duration,
+        gauge: Gauge<'a>,
     ) -> Self {
-        let held = claims.iter().map(|claimed| (claimed.id, (*claimed, lease))).collect();
-        Self { store, worker, length, held: Mutex::new(held) }
+        let held: HashMap<_, _> =
+            claims.iter().map(|claimed| (claimed.id, (*claimed, lease))).collect();
+        gauge.up(held.len());
+        let begun = Instant::now();
+        Self { store, worker, length, gauge, begun, held: Mutex::new(held) }
+    }
+
+    /// How long the batch has been worked on.
+    pub(crate) fn age(&self) -> Duration {
+        self.begun.elapsed()
     }
 
     /// Whether an action with this deadline may start on this row. Never on
@@ -49,11 +60,8 @@ impl<'a> Keeper<'a> {
 
     /// These were given back, or are somebody else's.
     pub(crate) fn let_go(&self, ids: impl Iterator<Item = ProvisionedResourceId>) {
-        self.with(|held| {
-            for id in ids {
-                held.remove(&id);
-            }
-        });
+        let gone = self.with(|held| ids.filter(|id| held.remove(id).is_some()).count());
+        self.gauge.down(gone);
     }
 
     /// Renews beside the work, which is all that is waited for.
@@ -106,6 +114,31 @@ impl<'a> Keeper<'a> {
         look: impl FnOnce(&mut HashMap<ProvisionedResourceId, (Claimed, Lease)>) -> T,
     ) -> T {
         look(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What was not let go of, because the batch was given up, runs out; this
+/// process holds it no more.
+impl Drop for Keeper<'_> {
+    fn drop(&mut self) {
+        self.gauge.down(self.with(|held| held.len()));
+    }
+}
+
+/// How many claims are held, told to whoever measures.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gauge<'a> {
+    pub(crate) meter: &'a dyn Meter,
+    pub(crate) lane: &'a str,
+}
+
+impl Gauge<'_> {
+    fn up(self, count: usize) {
+        self.meter.held(self.lane, i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    fn down(self, count: usize) {
+        self.meter.held(self.lane, -i64::try_from(count).unwrap_or(i64::MAX));
     }
 }
 

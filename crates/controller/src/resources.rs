@@ -17,6 +17,7 @@ use async_trait::async_trait;
 use futures::{FutureExt, StreamExt, stream};
 use slipway_app::Context;
 use slipway_app::gate::Gate;
+use slipway_app::ports::meter::TickOutcome;
 use slipway_app::ports::store::{Claimed, CorruptRow};
 use slipway_app::usecases::converge::{self, Batch, Engines, Fault, Planned, Ticked};
 use slipway_core::audit::Actor;
@@ -26,9 +27,10 @@ use slipway_core::rules::record::{Outcome, Pace};
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_durable::Lease;
 use tokio::sync::{Notify, Semaphore};
+use tracing::Instrument;
 
 use crate::driver::{Loop, Pacing};
-use crate::keeper::Keeper;
+use crate::keeper::{Gauge, Keeper};
 use crate::status::Status;
 
 /// The loop over provisioned resources.
@@ -38,6 +40,8 @@ pub struct ResourceLoop {
     engines: Engines,
     worker: String,
     lane: Lane,
+    /// The name of the lane, for people.
+    cluster: String,
     lease: Duration,
     pace: Pace,
     actor: Actor,
@@ -102,11 +106,15 @@ impl ResourceLoop {
         let batching = Batching::default();
         let (actions, wake) = (Semaphore::new(Self::ACTIONS), context.wakes.listen());
         let stopping = AtomicBool::new(false);
+        let served = engines.lanes().find(|(served, _)| *served == lane);
+        let cluster = served.map_or_else(|| lane.to_string(), |(_, cluster)| cluster.to_owned());
+        context.meter.serving(&cluster);
         Self {
             context,
             engines,
             worker,
             lane,
+            cluster,
             lease,
             pace,
             actor,
@@ -165,7 +173,8 @@ impl ResourceLoop {
     /// Takes back what an earlier life of this worker held, and makes
     /// everything that is not settled for good due now.
     pub async fn boot_sweep(&self) -> Result<u64, slipway_app::ports::store::Error> {
-        self.context.store.attempt_reclaim(&self.worker).await?;
+        let reclaimed = self.context.store.attempt_reclaim(&self.worker).await?;
+        self.context.meter.reclaimed(&self.cluster, reclaimed);
         self.context.store.attempt_wake_all(self.lane).await
     }
 
@@ -234,7 +243,9 @@ impl ResourceLoop {
                         .is_some_and(|claimed| claimed.claim_token == snapshot.claim_token)
                 })),
                 Err(CorruptRow { id, reason, .. }) => {
-                    tracing::error!(%id, reason, "a row breaks an invariant and is held");
+                    // Of what resource it is cannot be read, either.
+                    let attempt_id = id;
+                    tracing::error!(%attempt_id, reason, "a row breaks an invariant and is held");
                     errors.push(format!("{id}: {reason}"));
                     if let Some(claimed) = claims.get(&id) {
                         let held = store.attempt_hold(*claimed, &reason, self.pace.sweep).await;
@@ -287,7 +298,9 @@ impl ResourceLoop {
             true => self.actions.acquire().await.ok(),
             false => None,
         };
-        match AssertUnwindSafe(batch.act(&mut planned)).catch_unwind().await {
+        let span = tick_span(planned.snapshot());
+        let acted = AssertUnwindSafe(batch.act(&mut planned)).catch_unwind();
+        match acted.instrument(span).await {
             Ok(Some(outcome)) => Ok((planned, outcome)),
             Ok(None) => Err((planned.snapshot().clone(), Ticked::Expiring)),
             Err(_) => {
@@ -315,19 +328,24 @@ impl ResourceLoop {
         keeper.let_go(ended.iter().map(|(snapshot, _)| snapshot.attempt.id()));
         for (snapshot, ticked) in ended {
             let id = snapshot.attempt.id();
+            let _span = tick_span(&snapshot).entered();
+            self.context.meter.ticked(&self.cluster, outcome_of(&ticked), keeper.age());
             match ticked {
                 Ticked::Recorded { action, changed_phase } => {
-                    tracing::debug!(%id, ?action, changed_phase, "ticked");
+                    tracing::debug!(?action, changed_phase, "ticked");
                     moved |= changed_phase;
                 }
                 Ticked::Unchanged(release) => releases.push(release),
-                Ticked::Overtaken => releases.push(again(&snapshot)),
+                Ticked::Overtaken => {
+                    tracing::debug!("another worker or writer was faster; nothing is written");
+                    releases.push(again(&snapshot));
+                }
                 Ticked::Expiring => {
-                    tracing::debug!(%id, "the claim is about to end; the next tick acts");
+                    tracing::debug!("the claim is about to end; the next tick acts");
                     releases.push(again(&snapshot));
                 }
                 Ticked::Failed(message) => {
-                    tracing::warn!(%id, error = message, "a tick failed; the resource is tried again");
+                    tracing::warn!(error = message, "a tick failed; the resource is tried again");
                     errors.push(format!("{id}: {message}"));
                     let claimed = Claimed { id, claim_token: snapshot.claim_token };
                     faults.push(Fault { claimed, failures: snapshot.failures, message });
@@ -377,6 +395,25 @@ impl ResourceLoop {
     }
 }
 
+/// Every line about a tick names what it is about.
+fn tick_span(snapshot: &ResourceSnapshot) -> tracing::Span {
+    tracing::error_span!(
+        "tick",
+        resource_id = %snapshot.resource.id,
+        attempt_id = %snapshot.attempt.id(),
+    )
+}
+
+const fn outcome_of(ticked: &Ticked) -> TickOutcome {
+    match ticked {
+        Ticked::Recorded { .. } => TickOutcome::Recorded,
+        Ticked::Unchanged(_) => TickOutcome::Unchanged,
+        Ticked::Overtaken => TickOutcome::Overtaken,
+        Ticked::Expiring => TickOutcome::Expiring,
+        Ticked::Failed(_) => TickOutcome::Failed,
+    }
+}
+
 /// What is to be recorded, and what ended before.
 type Sorted = (Vec<(Planned, Outcome)>, Vec<(ResourceSnapshot, Ticked)>);
 
@@ -408,7 +445,9 @@ impl Loop for ResourceLoop {
     async fn claim(&self, limit: u32) -> Result<Vec<Claimed>, String> {
         let store = &self.context.store;
         let claimed = store.attempt_claim(&self.worker, self.lane, limit, self.lease).await;
-        claimed.map_err(|error| error.to_string())
+        let claimed = claimed.map_err(|error| error.to_string())?;
+        self.context.meter.claimed(&self.cluster, claimed.len());
+        Ok(claimed)
     }
 
     async fn work(&self, items: Vec<Claimed>, lease: Lease) -> Vec<String> {
@@ -420,7 +459,8 @@ impl Loop for ResourceLoop {
             // The claims run out by themselves.
             Err(error) => return vec![error.to_string()],
         };
-        let keeper = Keeper::new(store, &self.worker, &items, lease, self.lease);
+        let gauge = Gauge { meter: self.context.meter.as_ref(), lane: &self.cluster };
+        let keeper = Keeper::new(store, &self.worker, &items, lease, self.lease, gauge);
         let batch = Batch {
             context: &self.context,
             engines: &self.engines,
@@ -431,6 +471,9 @@ impl Loop for ResourceLoop {
             action_deadline: converge::action_deadline(self.lease),
             lease_allows: &|id, deadline| !self.is_stopping() && keeper.allows(id, deadline),
         };
-        keeper.during(self.tick(batch, &keeper, &items)).await
+        // Of the level of errors, so that no filter takes the names from a line
+        // that it lets through.
+        let span = tracing::error_span!("batch", lane = self.cluster, worker = self.worker);
+        keeper.during(self.tick(batch, &keeper, &items)).instrument(span).await
     }
 }

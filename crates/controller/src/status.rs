@@ -42,6 +42,10 @@ impl Status {
         Self { name: name.into(), inner: Mutex::default() }
     }
 
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     pub(crate) fn activated(&self, at: Timestamp, claimed: usize) {
         self.with(|inner| {
             inner.activations += 1;

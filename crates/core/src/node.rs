@@ -42,6 +42,11 @@ closed_set!(
     }
 );
 
+impl Reachability {
+    pub const STALE_AFTER: Duration = Duration::from_secs(90);
+    pub const UNREACHABLE_AFTER: Duration = Duration::from_secs(300);
+}
+
 /// The server's request that a node finish what it is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drain {
@@ -121,12 +126,10 @@ impl Node {
     }
 
     pub fn reachability(&self, now: Timestamp) -> Reachability {
-        const STALE_AFTER: Duration = Duration::from_secs(90);
-        const UNREACHABLE_AFTER: Duration = Duration::from_secs(300);
         match self.last_heartbeat_at.map(|at| now.since(at)) {
             None => Reachability::Unknown,
-            Some(age) if age < STALE_AFTER => Reachability::Healthy,
-            Some(age) if age <= UNREACHABLE_AFTER => Reachability::Stale,
+            Some(age) if age < Reachability::STALE_AFTER => Reachability::Healthy,
+            Some(age) if age <= Reachability::UNREACHABLE_AFTER => Reachability::Stale,
             Some(_) => Reachability::Unreachable,
         }
     }

@@ -1,16 +1,22 @@
 //! The name of a request: in its log lines, its answer and its audit entries.
 //! A caller's `X-Request-Id` is taken over if it is harmless, so that one name
-//! runs through several systems.
+//! runs through several systems; so is the trace id of a `traceparent`, where no
+//! name is given. The span that is opened here is on every line of the request.
 
-use axum::extract::{Request, State};
-use axum::http::{HeaderName, HeaderValue};
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
 use tracing::Instrument;
 
 use crate::state::ServerState;
+use crate::trace_parent::{self, TraceParent};
 
 pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// Long enough for a UUID or a trace id with a prefix; it is repeated in rows.
 const MAX_LENGTH: usize = 64;
@@ -24,24 +30,53 @@ pub(crate) async fn name(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let given = request.headers().get(HEADER).and_then(|value| value.to_str().ok());
-    let id = match given.filter(|text| is_sane(text)) {
-        Some(text) => text.to_owned(),
-        None => state.context.entropy.uuid().to_string(),
+    let given = text(request.headers(), &HEADER);
+    let parent = text(request.headers(), &TRACE_PARENT).and_then(trace_parent::parse);
+    let id = match (given.filter(|text| is_sane(text)), &parent) {
+        (Some(text), _) => text.to_owned(),
+        (None, Some(TraceParent { trace_id, .. })) => (*trace_id).to_owned(),
+        (None, None) => state.context.entropy.uuid().to_string(),
     };
-    // The query is left out: it is the caller's text and may be long.
-    let span = tracing::info_span!(
+    // The query is left out: it is the caller's text and may be long. Of the
+    // level of errors, so that no filter takes the names from a line that it
+    // lets through.
+    let span = tracing::error_span!(
         "request",
         correlation_id = id,
         method = %request.method(),
         path = request.uri().path(),
+        trace_id = parent.as_ref().map(|parent| parent.trace_id),
+        parent_span_id = parent.as_ref().map(|parent| parent.span_id),
     );
+    let routine = is_routine(&request);
     request.extensions_mut().insert(CorrelationId(id.clone()));
-    let mut response = next.run(request).instrument(span).await;
+    let begun = Instant::now();
+    let answered = async {
+        let response = next.run(request).await;
+        let status = response.status().as_u16();
+        let milliseconds = begun.elapsed().as_millis();
+        if routine {
+            tracing::debug!(status, milliseconds, "answered");
+        } else {
+            tracing::info!(status, milliseconds, "answered");
+        }
+        response
+    };
+    let mut response = answered.instrument(span).await;
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(HEADER, value);
     }
     response
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Reads change nothing, and every node sends a heartbeat every few seconds.
+fn is_routine(request: &Request) -> bool {
+    let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    matches!(*request.method(), Method::GET | Method::HEAD) || route.ends_with("/heartbeat")
 }
 
 /// It is written to logs and headers, so only what cannot be mistaken there.

@@ -21,15 +21,20 @@ pub(crate) async fn alive() -> &'static str {
 }
 
 pub(crate) async fn ready(State(state): State<ServerState>) -> Response {
-    let mut probes = vec![database(&state).await];
+    let readiness = readiness(&state).await;
+    let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(readiness)).into_response()
+}
+
+pub(crate) async fn readiness(state: &ServerState) -> Readiness {
+    let mut probes = vec![database(state).await];
     probes.extend(match tokio::time::timeout(PROBE_LIMIT, state.loops.probes()).await {
         Ok(probes) => probes,
         Err(_) => vec![probe("loops", Err("they did not answer in time"))],
     });
-    probes.extend(mode(&state).await);
+    probes.extend(mode(state).await);
     let ready = probes.iter().all(|probe| probe.ok);
-    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(Readiness { ready, probes })).into_response()
+    Readiness { ready, probes }
 }
 
 /// Which mode it is, for people who wonder why nothing moves. No reason not to

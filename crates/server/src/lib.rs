@@ -30,9 +30,10 @@ mod plexd;
 mod health;
 mod metrics;
 mod streams;
+mod trace_parent;
 
 pub use api::{Route, TABLE, event_document};
-pub use metrics::Metrics;
+pub use metrics::{LoopMetrics, Metrics};
 pub use openapi::document as openapi_document;
 pub use rate::RateLimits;
 pub use router::router;

@@ -2,13 +2,16 @@
 //! pattern that matched, never the path, and unknown methods are one.
 
 mod events;
+mod loops;
+mod standing;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -17,13 +20,17 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use slipway_app::Context;
 use slipway_app::usecases::leaks;
 use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::leak::FindingKind;
 use slipway_core::rules::control::Mode;
 
 use self::events::EventMetrics;
+pub use self::loops::LoopMetrics;
+use self::standing::StandingMetrics;
 use crate::error::Rejection;
 use crate::state::ServerState;
 
@@ -67,14 +74,23 @@ pub struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     seconds: Seconds,
+    rate_limited: Counter,
     open_leaks: Family<LeakLabels, Gauge>,
     modes: Family<ModeLabels, Gauge>,
     events: EventMetrics,
+    standing: StandingMetrics,
 }
 
 impl Metrics {
-    /// Adds the server's metrics to a registry that others have filled.
-    pub fn new(mut registry: Registry) -> Self {
+    /// Adds the server's metrics, and those of the loops, which are told to the
+    /// answered meter.
+    pub fn with_loops() -> (Self, Arc<LoopMetrics>) {
+        let mut registry = Registry::default();
+        let loops = Arc::new(LoopMetrics::register(&mut registry));
+        (Self::new(registry, Some(Arc::clone(&loops))), loops)
+    }
+
+    fn new(mut registry: Registry, loops: Option<Arc<LoopMetrics>>) -> Self {
         let requests = Family::default();
         let seconds = Seconds::new_with_constructor(histogram);
         registry.register(
@@ -99,8 +115,20 @@ impl Metrics {
             "1 for the mode of the installation, 0 for the others; absent while the database is",
             modes.clone(),
         );
+        registry.register(
+            "slipway_build",
+            "The version of this process",
+            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
+        );
+        let rate_limited = Counter::default();
+        registry.register(
+            "slipway_http_rate_limited",
+            "Requests refused because their key asked too often",
+            rate_limited.clone(),
+        );
         let events = EventMetrics::register(&mut registry);
-        Self { registry, requests, seconds, open_leaks, modes, events }
+        let standing = StandingMetrics::register(&mut registry, loops);
+        Self { registry, requests, seconds, rate_limited, open_leaks, modes, events, standing }
     }
 
     async fn show_mode(&self, context: &Context) {
@@ -126,6 +154,11 @@ impl Metrics {
         self.open_leaks.clear();
         match counts {
             Ok(Ok(counts)) => {
+                // None is a number too, and what is shown can be seen to grow.
+                for kind in FindingKind::ALL {
+                    let kind = kind.as_str().to_owned();
+                    self.open_leaks.get_or_create(&LeakLabels { kind }).set(0);
+                }
                 for (kind, open) in counts {
                     let open = i64::try_from(open).unwrap_or(i64::MAX);
                     self.open_leaks.get_or_create(&LeakLabels { kind }).set(open);
@@ -139,7 +172,7 @@ impl Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        Self::new(Registry::default())
+        Self::new(Registry::default(), None)
     }
 }
 
@@ -167,6 +200,9 @@ pub(crate) async fn count(
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or_else(|| "unmatched".to_owned(), |path| path.as_str().to_owned());
     let response = next.run(request).await;
+    if response.status() == StatusCode::TOO_MANY_REQUESTS {
+        state.metrics.rate_limited.inc();
+    }
     let status = status_label(response.status().as_u16());
     let seconds = begun.elapsed().as_secs_f64();
     let labels = RouteLabels { method, route: route.clone() };
@@ -176,9 +212,15 @@ pub(crate) async fn count(
 }
 
 pub(crate) async fn show(State(state): State<ServerState>) -> Result<Response, Rejection> {
-    state.metrics.count_leaks(&state.context).await;
-    state.metrics.show_mode(&state.context).await;
-    state.metrics.events.refresh(&state).await;
+    let metrics = &state.metrics;
+    // Side by side: each waits for the database on its own, and a scrape ends
+    // after ten seconds.
+    tokio::join!(
+        metrics.count_leaks(&state.context),
+        metrics.show_mode(&state.context),
+        metrics.events.refresh(&state),
+        metrics.standing.refresh(&state),
+    );
     let mut text = String::new();
     encode(&mut text, &state.metrics.registry)
         .map_err(|_| Refusal::new(ErrorKind::Internal, "the metrics could not be written"))?;

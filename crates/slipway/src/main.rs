@@ -9,6 +9,7 @@ mod doctor;
 mod event_log;
 mod local;
 mod manual;
+mod metered_substrate;
 mod up;
 
 use std::process::ExitCode;

@@ -20,19 +20,20 @@ use std::time::Duration;
 use serde_json::json;
 use slipway_app::context::{Settings, Wakes};
 use slipway_app::ports::substrate::Error as SubstrateError;
-use slipway_app::ports::{Store, Substrate};
+use slipway_app::ports::{Meter, Store, Substrate};
 use slipway_app::usecases::converge::{self, Engines};
 use slipway_app::usecases::leaks::Finder;
 use slipway_app::{Context, Error as AppError};
 use slipway_controller::Shutdown;
 use slipway_render::local_node::NodeSettings;
-use slipway_server::{EventStreams, RateLimits, ServerState, StreamLimits};
+use slipway_server::{EventStreams, Metrics, RateLimits, ServerState, StreamLimits};
 use slipway_store::{OpenError, StoreConfig};
 use slipway_substrate::local::{LocalConfig, LocalSubstrate};
 use tokio::net::TcpListener;
 
 use crate::adapters::{self, SystemClock, SystemEntropy};
 use crate::config::{Config, InvalidConfig, Layer};
+use crate::metered_substrate::MeteredSubstrate;
 
 /// Why the control plane did not start, or had to stop.
 #[derive(Debug, thiserror::Error)]
@@ -135,7 +136,8 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
         ..StoreConfig::new(config.database_url.expose())
     })
     .await?;
-    let context = context(&config, Arc::clone(&store));
+    let (metrics, meter) = Metrics::with_loops();
+    let context = context(&config, Arc::clone(&store), meter);
     let local = open_local(&config, &context).await?;
     let cluster = seeding::seed(&context, local.as_ref(), &config).await?;
     let engines = Engines::new(node_settings(&config, &context, &url).await?).serving(
@@ -155,7 +157,7 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
         node_settings: signing_key,
         loops: loops.view(),
         finder,
-        metrics: Arc::default(),
+        metrics: Arc::new(metrics),
         streams: EventStreams::new(context.clone(), StreamLimits::default(), stop.subscribe()),
         rates: Arc::new(RateLimits::new(config.rate)),
     };
@@ -204,12 +206,13 @@ async fn listen(config: &Config) -> Result<TcpListener, Error> {
     })
 }
 
-fn context(config: &Config, store: Arc<dyn Store>) -> Context {
+fn context(config: &Config, store: Arc<dyn Store>, meter: Arc<dyn Meter>) -> Context {
     Context {
         store,
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
         wakes: Wakes::default(),
+        meter,
         settings: Settings {
             deadlines: config.deadlines,
             claimed_within: config.lease + config.reconcile_interval,
@@ -228,7 +231,8 @@ async fn open_local(config: &Config, context: &Context) -> Result<Arc<dyn Substr
         stop_grace: config.stop_grace,
         installation: context.store.installation().await.map_err(AppError::from)?,
     })?;
-    Ok(Arc::new(local))
+    let meter = Arc::clone(&context.meter);
+    Ok(Arc::new(MeteredSubstrate::new(Arc::new(local), meter, &config.local_cluster)))
 }
 
 async fn node_settings(

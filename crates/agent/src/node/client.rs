@@ -2,6 +2,7 @@
 //! and when to try again is decided by the callers.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, RETRY_AFTER};
@@ -63,6 +64,28 @@ impl fmt::Display for Failure {
 pub(crate) struct Client {
     http: reqwest::Client,
     api_url: Url,
+    calls: CallNames,
+}
+
+/// Names the calls of one life of an agent, so that a line here and the lines
+/// of the server about the same call are found by one word.
+#[derive(Debug)]
+struct CallNames {
+    life: u32,
+    made: AtomicU64,
+}
+
+impl CallNames {
+    const HEADER: &str = "x-request-id";
+
+    fn draw() -> Result<Self, Error> {
+        let life = getrandom::u32().map_err(|error| Error::Random(error.to_string()))?;
+        Ok(Self { life, made: AtomicU64::new(0) })
+    }
+
+    fn next(&self) -> String {
+        format!("agent-{:08x}-{}", self.life, self.made.fetch_add(1, Ordering::Relaxed) + 1)
+    }
 }
 
 impl Client {
@@ -87,7 +110,7 @@ impl Client {
             api_url: api_url.to_string(),
             reason: with_causes(&error),
         })?;
-        Ok(Self { http, api_url: api_url.clone() })
+        Ok(Self { http, api_url: api_url.clone(), calls: CallNames::draw()? })
     }
 
     pub(crate) async fn register(
@@ -128,9 +151,19 @@ impl Client {
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().push("v1").extend(path);
         }
-        let sent = self.http.post(url).bearer_auth(bearer.expose()).json(body).send().await;
-        let response = sent.map_err(no_answer)?;
+        let request_id = self.calls.next();
+        let request = self.http.post(url).header(CallNames::HEADER, &request_id);
+        let sent = request.bearer_auth(bearer.expose()).json(body).send().await;
+        let call = path.last().copied().unwrap_or_default();
+        let response = sent.map_err(no_answer).inspect_err(|failure| {
+            tracing::debug!(request_id, call, %failure, "asked the server");
+        })?;
         let status = response.status();
+        if call == "heartbeat" {
+            tracing::debug!(request_id, call, status = status.as_u16(), "asked the server");
+        } else {
+            tracing::info!(request_id, call, status = status.as_u16(), "asked the server");
+        }
         if status.is_success() {
             return Ok(response);
         }

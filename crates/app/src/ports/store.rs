@@ -26,8 +26,8 @@ use uuid::Uuid;
 pub use super::events::PositionedEvent;
 use super::{
     AuditStore, CatalogStore, ControlStore, DatabaseClock, EnrolStore, EventStore, KeyStore,
-    LaneStore, LeakStore, RecordStore, RenewalStore, RetentionStore, ScopeStore, SubscriptionStore,
-    TaskStore, TokenStore,
+    LaneStore, LeakStore, RecordStore, RenewalStore, RetentionStore, ScopeStore, StandingStore,
+    SubscriptionStore, TaskStore, TokenStore,
 };
 use crate::seed::Seed;
 
@@ -177,6 +177,7 @@ pub trait Store:
     + RenewalStore
     + RetentionStore
     + ScopeStore
+    + StandingStore
     + SubscriptionStore
     + TaskStore
     + TokenStore

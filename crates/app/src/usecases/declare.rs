@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use slipway_core::idempotency::Request;
 use slipway_core::ids::{ProvisionedResourceId, ResourceId};
+use slipway_core::rules::crossing::crossings;
 use slipway_core::rules::declare::{self, Declaration};
 use slipway_core::snapshot::DeclareSnapshot;
 use slipway_core::text::{Handle, Labels, check_reference};
@@ -69,15 +70,22 @@ pub async fn declare(
         version: declaration.version.clone(),
         credential: declaration.credential.clone(),
     };
+    let mut crossed = Vec::new();
     context
         .store
         .decide_declaration(&key, &mut |snapshot| {
             let reached = snapshot.project.is_none_or(|project| caller.reaches(project));
             let unseen = || DeclareSnapshot { project: None, ..snapshot.clone() };
             let snapshot = if reached { snapshot } else { &unseen() };
-            Ok(bind(declare::declare(snapshot, &declaration, &actor)?, record.as_ref()))
+            let commit = declare::declare(snapshot, &declaration, &actor)?;
+            crossed = crossings(&commit, None);
+            Ok(bind(commit, record.as_ref()))
         })
         .await?;
+    // The one line that leads from a request to what the loops do about it.
+    let (resource_id, attempt_id) = (declaration.resource_id, declaration.provisioned_resource_id);
+    tracing::info!(%resource_id, %attempt_id, "declared");
+    context.meter.crossed(&crossed);
     context.wakes.wake();
     Ok(declaration.resource_id)
 }

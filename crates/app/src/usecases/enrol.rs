@@ -8,6 +8,7 @@ use slipway_core::keys::{NodeKeyText, parse_public_key};
 use slipway_core::node::Reported;
 use slipway_core::rules::enrol::{self, Enrolment};
 use slipway_core::secret::Secret;
+use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::token::{SecretHash, TokenText};
 
 use super::node::peers_of;
@@ -86,13 +87,15 @@ pub async fn enrol(context: &Context, input: Register) -> Result<Registered, Err
         node_id: NodeId::new(context.entropy.uuid()),
         key_hash: SecretHash::of(&key_bytes),
     };
-    let mut node_id = enrolment.node_id;
+    let (mut node_id, mut enrolled_for) = (enrolment.node_id, None);
     let nonce = enrolment.nonce.as_deref();
     let decided = context
         .store
         .decide_enrolment(token.hash, nonce, &mut |snapshot| {
             let enrolled = enrol::enrol(snapshot, &enrolment)?;
             node_id = enrolled.node_id;
+            let ResourceSnapshot { resource, attempt, .. } = &snapshot.resource;
+            enrolled_for = Some((resource.id, attempt.id()));
             Ok(enrolled.commit)
         })
         .await;
@@ -106,6 +109,9 @@ pub async fn enrol(context: &Context, input: Register) -> Result<Registered, Err
             .into());
         }
         other => other?,
+    }
+    if let Some((resource_id, attempt_id)) = enrolled_for {
+        tracing::info!(%node_id, %resource_id, %attempt_id, "a node enrolled");
     }
     context.wakes.wake();
     // If this fails the node asks again, and is answered again.

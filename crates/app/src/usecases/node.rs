@@ -47,6 +47,7 @@ pub async fn acknowledge_drain(
         .store
         .decide(ResourceKey::Node(id), &mut |snapshot| drain::acknowledge(snapshot, id, drain_id))
         .await?;
+    tracing::info!(node_id = %id, %drain_id, "a node finished its drain");
     context.wakes.wake();
     Ok(())
 }
@@ -54,6 +55,7 @@ pub async fn acknowledge_drain(
 /// The node leaves by itself.
 pub async fn leave(context: &Context, id: NodeId) -> Result<(), Error> {
     context.store.decide(ResourceKey::Node(id), &mut |snapshot| drain::leave(snapshot, id)).await?;
+    tracing::info!(node_id = %id, "a node left");
     context.wakes.wake();
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Trying again what failed for good.
 
 use slipway_core::ids::{DeletionId, ResourceId};
+use slipway_core::rules::crossing::crossings;
 use slipway_core::rules::retry;
 use slipway_core::text::Reason;
 
@@ -20,12 +21,17 @@ pub async fn retry(
     read::reach_resource(context, caller, id).await?;
     let reason = Reason::parse(reason).map_err(slipway_core::Refusal::from)?;
     let deletion_id = DeletionId::new(context.entropy.uuid());
+    let mut crossed = Vec::new();
     context
         .store
         .decide(ResourceKey::Resource(id), &mut |snapshot| {
-            retry::request(snapshot, deletion_id, &reason, &actor)
+            let commit = retry::request(snapshot, deletion_id, &reason, &actor)?;
+            crossed = crossings(&commit, Some(snapshot));
+            Ok(commit)
         })
         .await?;
+    tracing::info!(resource_id = %id, "retry accepted");
+    context.meter.crossed(&crossed);
     context.wakes.wake();
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use data_encoding::BASE64;
 use slipway_app::authorise::Caller;
 use slipway_app::context::{Settings, Wakes};
+use slipway_app::ports::meter::Unmetered;
 use slipway_app::ports::store::{Claimed, Page, PositionedEvent};
 use slipway_app::ports::{Clock, Entropy, Store};
 use slipway_app::seed::{LocalNames, Seed};
@@ -109,6 +110,7 @@ impl World {
             clock: Arc::new(Machine),
             entropy: Arc::new(Machine),
             wakes: Wakes::default(),
+            meter: Arc::new(Unmetered),
             settings: Settings {
                 claimed_within: LEASE,
                 deadlines: Deadlines {

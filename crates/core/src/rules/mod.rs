@@ -7,6 +7,7 @@ pub mod absence;
 pub mod api_keys;
 pub mod catalog;
 pub mod control;
+pub mod crossing;
 pub mod declare;
 pub mod delete;
 pub mod drain;

@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, Request, Response, StatusCode};
 use serde_json::Value;
 use slipway_app::Context;
 use slipway_app::context::{Settings, Wakes};
+use slipway_app::ports::meter::Unmetered;
 use slipway_app::ports::store::ResourceKey;
 use slipway_app::ports::{Clock, Entropy};
 use slipway_app::seed::{LocalNames, Seed};
@@ -97,6 +98,7 @@ impl World {
             clock: Arc::new(StandingClock),
             entropy: Arc::new(Counting::default()),
             wakes: Wakes::default(),
+            meter: Arc::new(Unmetered),
             settings: Settings {
                 deadlines: Deadlines::default(),
                 claimed_within: Duration::from_secs(60),

@@ -10,7 +10,7 @@ use slipway_app::ports::EventSink;
 use slipway_app::usecases::converge::Engines;
 use slipway_app::usecases::leaks::Finder;
 use slipway_controller::beat::Beat;
-use slipway_controller::driver::Surroundings;
+use slipway_controller::driver::{Loop, Surroundings};
 use slipway_controller::orphans::OrphanLoop;
 use slipway_controller::relay::Relay;
 use slipway_controller::resources::ResourceLoop;
@@ -21,6 +21,7 @@ use slipway_core::ids::Lane;
 use slipway_server::LoopsView;
 use slipway_wire::api::{LoopStatus, Probe};
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 use crate::config::Config;
 use crate::event_log::EventLog;
@@ -115,7 +116,7 @@ pub(super) async fn start(
     let mut tasks = JoinSet::new();
     let watching = shutdown.clone();
     for lane in &view.lanes {
-        tasks.spawn(drive(
+        tasks.spawn(driven(
             Arc::clone(&lane.resources),
             ResourceLoop::PACING,
             surroundings(lane.resources.wake()),
@@ -123,7 +124,7 @@ pub(super) async fn start(
             shutdown.clone(),
         ));
     }
-    tasks.spawn(drive(
+    tasks.spawn(driven(
         Arc::new(Relay::new(Arc::clone(&context.store)).waking(context.wakes.clone())),
         Pacing { slots: 1, batch: 1, poll: Duration::from_millis(250) },
         surroundings(Arc::clone(&context.wakes.outbox)),
@@ -132,14 +133,14 @@ pub(super) async fn start(
     ));
     let subscribers =
         Subscribers::new(context.clone(), sinks(config), worker.to_owned(), config.lease);
-    tasks.spawn(drive(
+    tasks.spawn(driven(
         Arc::new(subscribers),
         Subscribers::PACING,
         surroundings(Arc::clone(&context.wakes.subscribers)),
         subscribers_status,
         shutdown.clone(),
     ));
-    tasks.spawn(drive(
+    tasks.spawn(driven(
         Arc::new(RetentionLoop::new(context.clone(), config.retention, worker.to_owned())),
         RetentionLoop::PACING,
         // Nothing wakes it: it is not in a hurry.
@@ -148,7 +149,7 @@ pub(super) async fn start(
         shutdown.clone(),
     ));
     let orphans = OrphanLoop::new(finder.clone(), worker.to_owned(), config.orphan_interval);
-    tasks.spawn(drive(
+    tasks.spawn(driven(
         Arc::new(orphans),
         OrphanLoop::PACING,
         // Nothing wakes it either.
@@ -157,7 +158,7 @@ pub(super) async fn start(
         shutdown.clone(),
     ));
     let beat = Beat::new(context.clone(), engines.clone(), gate, worker.to_owned(), config.lease);
-    tasks.spawn(drive(
+    tasks.spawn(driven(
         Arc::new(beat),
         Pacing { slots: 1, batch: 1, poll: Beat::INTERVAL },
         // Nobody wakes it: it is its own clock.
@@ -168,6 +169,18 @@ pub(super) async fn start(
     let store = Arc::clone(&context.store);
     tasks.spawn(watch_clock(store, config.lease, watching));
     Loops { view, tasks }
+}
+
+/// The loop, with its name on every line that it writes by itself.
+fn driven<L: Loop>(
+    work: Arc<L>,
+    pacing: Pacing,
+    surroundings: Surroundings,
+    status: Arc<Status>,
+    shutdown: Shutdown,
+) -> impl Future<Output = ()> {
+    let span = tracing::error_span!("loop", name = status.name());
+    drive(work, pacing, surroundings, status, shutdown).instrument(span)
 }
 
 /// Where this process brings events.

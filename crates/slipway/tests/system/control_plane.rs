@@ -57,6 +57,8 @@ pub(crate) struct ControlPlane {
     substrate_root: Option<PathBuf>,
     /// Flags with their values.
     settings: BTreeMap<String, Option<String>>,
+    /// For its process.
+    environment: BTreeMap<String, String>,
     /// For its processes, if somebody gives any.
     orders: Option<Arc<Orders>>,
     process: Option<Spawned>,
@@ -84,6 +86,7 @@ impl ControlPlane {
                 .iter()
                 .map(|&(flag, value)| (flag.to_owned(), Some(value.to_owned())))
                 .collect(),
+            environment: BTreeMap::new(),
             orders: None,
             process: None,
             client: client(),
@@ -128,6 +131,11 @@ impl ControlPlane {
         }
     }
 
+    /// Starts with this variable from now on.
+    pub(crate) fn set_environment(&mut self, name: &str, value: &str) {
+        self.environment.insert(name.to_owned(), value.to_owned());
+    }
+
     /// Its processes follow what is ordered by the answered value.
     pub(crate) fn take_orders(&mut self) -> Arc<Orders> {
         let orders = Arc::new(Orders::in_folder(self.folder.path()).unwrap());
@@ -160,6 +168,7 @@ impl ControlPlane {
             command.args(["--database-url", url]);
         }
         command.arg("--substrate-root").arg(self.substrate_root());
+        command.envs(&self.environment);
         if let Some(orders) = &self.orders {
             command.envs(orders.environment());
         }

@@ -27,4 +27,6 @@ mod readme;
 mod replicas;
 mod restore;
 mod rolling;
+mod secrets;
 mod stopping;
+mod telemetry;

@@ -93,6 +93,8 @@ mod seed;
 mod set_writes;
 #[path = "../shared/snapshot.rs"]
 mod snapshot;
+#[path = "../shared/standing.rs"]
+mod standing;
 #[path = "../shared/subscriptions.rs"]
 mod subscriptions;
 #[path = "../shared/tasks.rs"]

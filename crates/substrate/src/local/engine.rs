@@ -100,7 +100,10 @@ impl LocalSubstrate {
         let inner = self.inner.clone();
         let caller = Arc::new(());
         let attended = Attended(Arc::downgrade(&caller));
-        let done = tokio::task::spawn_blocking(move || action(&inner, &attended)).await;
+        // Another thread does it, whose lines are about the same thing.
+        let span = tracing::Span::current();
+        let work = move || span.in_scope(|| action(&inner, &attended));
+        let done = tokio::task::spawn_blocking(work).await;
         drop(caller);
         done.map_err(|error| Error::Failed(format!("the file work was interrupted: {error}")))
     }

@@ -19,6 +19,7 @@ use rustix::process::{
     Flock, FlockType, Pid, PidfdFlags, Signal, fcntl_getlk, pidfd_open, pidfd_send_signal,
 };
 use tokio::process::Command;
+use tracing::Instrument;
 
 const LOCK: &str = "agent.lock";
 const OUTPUT: &str = "agent.log";
@@ -175,7 +176,7 @@ impl Starter {
             .spawn()?;
         tracing::info!(directory = %directory.display(), pid = child.id(), "started a node agent");
         let directory = directory.to_owned();
-        tokio::spawn(async move {
+        let watch = async move {
             match child.wait().await {
                 Ok(status) => {
                     tracing::info!(directory = %directory.display(), %status, "a node agent ended");
@@ -184,7 +185,8 @@ impl Starter {
                     tracing::warn!(directory = %directory.display(), %error, "lost sight of a node agent");
                 }
             }
-        });
+        };
+        tokio::spawn(watch.in_current_span());
         Ok(())
     }
 

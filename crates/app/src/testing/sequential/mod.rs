@@ -13,6 +13,7 @@ mod lists;
 mod proofs;
 mod records;
 mod renewals;
+mod standing;
 mod suite;
 mod tasks;
 

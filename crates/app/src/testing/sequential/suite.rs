@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     aborts, batches, claims, control, decisions, declarations, events, leaks, lifecycle, lists,
-    proofs, records, renewals, tasks,
+    proofs, records, renewals, standing, tasks,
 };
 use crate::ports::Store;
 use crate::testing::world::World;
@@ -29,6 +29,8 @@ pub async fn conformance(store: Arc<dyn Store>) {
     decisions::what_was_read_before_another_write_is_refused_whole(&world).await;
     decisions::an_empty_commit_changes_nothing(&world).await;
     decisions::blockers_keep_their_age_and_go_away(&world).await;
+
+    standing::what_is_made_is_counted_once_where_it_stands(&world).await;
 
     batches::nothing_and_nobody_are_no_errors(&world).await;
     batches::a_batch_walks_to_ready_and_out_again(&world).await;

@@ -18,6 +18,7 @@ use slipway_core::ids::{DrainId, ProvisionedResourceId};
 use slipway_core::observation::CompositeReport;
 use slipway_core::phase::Action;
 use slipway_core::rules::control::Mode;
+use slipway_core::rules::crossing::{Crossing, crossings};
 use slipway_core::rules::prepare;
 use slipway_core::rules::record::{self, Outcome, Pace, Tick};
 use slipway_core::snapshot::ResourceSnapshot;
@@ -238,7 +239,8 @@ impl Batch<'_> {
         for (mut planned, outcome) in acted {
             planned.bring_to_now();
             let (drain_id, jitter) = (DrainId::new(entropy.uuid()), entropy.jitter());
-            let acted = Acted { planned, outcome, drain_id, jitter };
+            let crossed = Vec::new();
+            let mut acted = Acted { planned, outcome, drain_id, jitter, crossed };
             // What was read is as fresh as the claim. What it leads to is written
             // if nothing moved since, and asked of the locked rows otherwise.
             let snapshot = &acted.planned.snapshot;
@@ -253,6 +255,7 @@ impl Batch<'_> {
                     }
                     None => {
                         let (id, revision) = (snapshot.attempt.id(), acted.planned.read.revision);
+                        acted.crossed = crossings(&commit, Some(snapshot));
                         records.extend(Recorded::new(id, revision, commit));
                         open.insert(id, acted);
                     }
@@ -269,7 +272,7 @@ impl Batch<'_> {
         };
         for id in recorded {
             let Some(acted) = open.remove(&id) else { continue };
-            ended.push(acted.planned.recorded());
+            ended.push(self.recorded(acted));
         }
         if open.is_empty() {
             return ended;
@@ -280,16 +283,18 @@ impl Batch<'_> {
             .store
             .decide_many(&ids, &mut |current| {
                 let id = current.attempt.id();
-                let acted = open.get(&id).ok_or_else(|| unexpected(id))?;
-                self.commit(acted, current)
+                let acted = open.get_mut(&id).ok_or_else(|| unexpected(id))?;
+                let commit = self.commit(acted, current)?;
+                acted.crossed = crossings(&commit, Some(current));
+                Ok(commit)
             })
             .await;
         match decided {
             Ok(decided) => ended.extend(decided.into_iter().filter_map(|(id, outcome)| {
-                let planned = open.remove(&id)?.planned;
+                let acted = open.remove(&id)?;
                 Some(match outcome {
-                    Ok(()) => planned.recorded(),
-                    Err(error) => (planned.snapshot, Ticked::of(&error)),
+                    Ok(()) => self.recorded(acted),
+                    Err(error) => (acted.planned.snapshot, Ticked::of(&error)),
                 })
             })),
             Err(error) => ended.extend(
@@ -297,6 +302,14 @@ impl Batch<'_> {
             ),
         }
         ended
+    }
+
+    /// It is committed: whoever measures is told now and not before.
+    fn recorded(&self, acted: Acted) -> (ResourceSnapshot, Ticked) {
+        self.context.meter.crossed(&acted.crossed);
+        let Planned { snapshot, action, after, .. } = acted.planned;
+        let changed_phase = after != snapshot.attempt.phase();
+        (snapshot, Ticked::Recorded { action, changed_phase })
     }
 
     fn commit(&self, acted: &Acted, current: &ResourceSnapshot) -> Result<Commit, Refusal> {
@@ -316,19 +329,14 @@ impl Batch<'_> {
     }
 }
 
-impl Planned {
-    fn recorded(self) -> (ResourceSnapshot, Ticked) {
-        let changed_phase = self.after != self.snapshot.attempt.phase();
-        (self.snapshot, Ticked::Recorded { action: self.action, changed_phase })
-    }
-}
-
 /// A tick that only has to be recorded.
 struct Acted {
     planned: Planned,
     outcome: Outcome,
     drain_id: DrainId,
     jitter: f64,
+    /// The changes of phase in the commit that was decided last.
+    crossed: Vec<Crossing>,
 }
 
 /// Fenced off: somebody else holds the row or wrote it meanwhile.

@@ -6,6 +6,7 @@ use slipway_app::ports::audit::{AuditFilter, AuditLine, AuditOrder, AuditStore};
 use slipway_app::ports::events::PositionedEvent;
 use slipway_app::ports::keys::{KeyRule, KeyStore, KeyTarget};
 use slipway_app::ports::scope::{Owned, ScopeStore};
+use slipway_app::ports::standing::{Standing, StandingStore};
 use slipway_app::ports::store::{Error, Page};
 use slipway_app::ports::tokens::TokenStore;
 use slipway_core::api_key::ApiKey;
@@ -100,5 +101,12 @@ impl AuditStore for FatedStore {
         page: Page<AuditEntryId>,
     ) -> Result<Vec<AuditLine>, Error> {
         self.inner.audit_list(filter, order, page).await
+    }
+}
+
+#[async_trait]
+impl StandingStore for FatedStore {
+    async fn standing(&self) -> Result<Standing, Error> {
+        self.inner.standing().await
     }
 }

@@ -1,0 +1,214 @@
+//! What the loops and the use-cases say while they work: counted in memory, so
+//! that it costs them no more than that. Labels are phases, closed sets, and the
+//! names of the clusters that this process serves.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use slipway_app::ports::Meter;
+use slipway_app::ports::meter::TickOutcome;
+use slipway_core::rules::crossing::Crossing;
+
+/// What an attempt comes from that begins.
+const NOWHERE: &str = "none";
+
+/// From the blink of a local process to the day that an enrolment may take.
+const PHASE_BUCKETS: [f64; 15] = [
+    0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_800.0, 7_200.0,
+    86_400.0,
+];
+
+/// From a millisecond, a write to a database nearby, to half a minute, the usual
+/// lease: 1 ms · 2^0 … 2^15.
+const STEP_BUCKETS: (f64, f64, u16) = (0.001, 2.0, 16);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CrossingLabels {
+    from: &'static str,
+    to: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PhaseLabels {
+    phase: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LaneLabels {
+    lane: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TickLabels {
+    lane: String,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ActionLabels {
+    lane: String,
+    kind: &'static str,
+    outcome: &'static str,
+}
+
+type Histograms<Labels> = Family<Labels, Histogram, fn() -> Histogram>;
+
+/// The meter that `/metrics` shows.
+#[derive(Debug)]
+pub struct LoopMetrics {
+    transitions: Family<CrossingLabels, Counter>,
+    phases: Histograms<PhaseLabels>,
+    reactions: Histograms<CrossingLabels>,
+    taken: Family<LaneLabels, Counter>,
+    held: Family<LaneLabels, Gauge>,
+    lost: Family<LaneLabels, Counter>,
+    reclaimed: Family<LaneLabels, Counter>,
+    ticks: Histograms<TickLabels>,
+    actions: Histograms<ActionLabels>,
+    lanes: Mutex<BTreeSet<String>>,
+}
+
+impl LoopMetrics {
+    /// Adds what it counts to a registry, which shows it from then on.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            transitions: Family::default(),
+            phases: Histograms::new_with_constructor(phase_histogram),
+            reactions: Histograms::new_with_constructor(step_histogram),
+            taken: Family::default(),
+            held: Family::default(),
+            lost: Family::default(),
+            reclaimed: Family::default(),
+            ticks: Histograms::new_with_constructor(step_histogram),
+            actions: Histograms::new_with_constructor(step_histogram),
+            lanes: Mutex::default(),
+        };
+        registry.register(
+            "slipway_transitions",
+            "Changes of phase that this process committed; from none is an attempt that begins",
+            metrics.transitions.clone(),
+        );
+        registry.register(
+            "slipway_phase_seconds",
+            "How long a phase had lasted when it was left, on the database's clock",
+            metrics.phases.clone(),
+        );
+        registry.register(
+            "slipway_reaction_seconds",
+            "Time from what we were told (declared, enrolled, drained) to the change of phase that it led to",
+            metrics.reactions.clone(),
+        );
+        registry.register(
+            "slipway_claims_taken",
+            "Claims on due resources that this process took",
+            metrics.taken.clone(),
+        );
+        registry.register(
+            "slipway_claims_held",
+            "Claims that this process holds now",
+            metrics.held.clone(),
+        );
+        registry.register(
+            "slipway_claims_lost",
+            "Ticks that wrote nothing because another worker or writer was faster",
+            metrics.lost.clone(),
+        );
+        registry.register(
+            "slipway_claims_reclaimed",
+            "Claims of an earlier life of this process that it took back when it started",
+            metrics.reclaimed.clone(),
+        );
+        registry.register(
+            "slipway_tick_seconds",
+            "Time from the beginning of a batch to the end of each of its ticks, by how that ended",
+            metrics.ticks.clone(),
+        );
+        registry.register(
+            "slipway_action_seconds",
+            "Time of each call to a substrate, by kind and outcome",
+            metrics.actions.clone(),
+        );
+        metrics
+    }
+
+    /// The lanes that this process serves.
+    pub(super) fn lanes(&self) -> Vec<String> {
+        let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.iter().cloned().collect()
+    }
+}
+
+fn phase_histogram() -> Histogram {
+    Histogram::new(PHASE_BUCKETS)
+}
+
+fn step_histogram() -> Histogram {
+    let (start, factor, length) = STEP_BUCKETS;
+    Histogram::new(prometheus_client::metrics::histogram::exponential_buckets(
+        start, factor, length,
+    ))
+}
+
+fn of(lane: &str) -> LaneLabels {
+    LaneLabels { lane: lane.to_owned() }
+}
+
+impl Meter for LoopMetrics {
+    fn crossed(&self, crossings: &[Crossing]) {
+        for crossing in crossings {
+            let from = crossing.from.map_or(NOWHERE, |phase| phase.as_str());
+            let labels = CrossingLabels { from, to: crossing.to.as_str() };
+            self.transitions.get_or_create(&labels).inc();
+            if let Some(reaction) = crossing.reaction {
+                self.reactions.get_or_create(&labels).observe(reaction.as_secs_f64());
+            }
+            if let Some(lasted) = crossing.lasted {
+                let labels = PhaseLabels { phase: from };
+                self.phases.get_or_create(&labels).observe(lasted.as_secs_f64());
+            }
+        }
+    }
+
+    /// A counter that is there from the start can be seen to grow from nothing.
+    fn serving(&self, lane: &str) {
+        for counters in [&self.taken, &self.lost, &self.reclaimed] {
+            counters.get_or_create(&of(lane)).inc_by(0);
+        }
+        self.held.get_or_create(&of(lane)).inc_by(0);
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.insert(lane.to_owned());
+    }
+
+    fn claimed(&self, lane: &str, count: usize) {
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        self.taken.get_or_create(&of(lane)).inc_by(count);
+    }
+
+    fn reclaimed(&self, lane: &str, count: u64) {
+        self.reclaimed.get_or_create(&of(lane)).inc_by(count);
+    }
+
+    fn held(&self, lane: &str, change: i64) {
+        self.held.get_or_create(&of(lane)).inc_by(change);
+    }
+
+    fn ticked(&self, lane: &str, outcome: TickOutcome, took: Duration) {
+        if outcome == TickOutcome::Overtaken {
+            self.lost.get_or_create(&of(lane)).inc();
+        }
+        let labels = TickLabels { lane: lane.to_owned(), outcome: outcome.as_str() };
+        self.ticks.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    fn acted(&self, lane: &str, kind: &'static str, outcome: &'static str, took: Duration) {
+        let labels = ActionLabels { lane: lane.to_owned(), kind, outcome };
+        self.actions.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+}

@@ -1,0 +1,176 @@
+//! An engine whose calls are measured. It changes nothing about them: one that
+//! is given up by its caller is counted as abandoned when it is dropped.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use slipway_app::ports::substrate::{Address, Error, InventoryPage, InventoryRequest};
+use slipway_app::ports::{Meter, Substrate};
+use slipway_core::blueprint::Engine;
+use slipway_core::observation::CompositeReport;
+use slipway_render::RenderedComposite;
+
+#[derive(Debug)]
+pub(crate) struct MeteredSubstrate {
+    inner: Arc<dyn Substrate>,
+    meter: Arc<dyn Meter>,
+    /// The cluster that it stands for.
+    lane: String,
+}
+
+impl MeteredSubstrate {
+    pub(crate) fn new(inner: Arc<dyn Substrate>, meter: Arc<dyn Meter>, lane: &str) -> Self {
+        Self { inner, meter, lane: lane.to_owned() }
+    }
+
+    fn call(&self, kind: &'static str) -> Call<'_> {
+        Call { of: self, kind, begun: Instant::now(), outcome: "abandoned" }
+    }
+}
+
+/// A call under way; told to the meter when it is over, however that comes.
+struct Call<'a> {
+    of: &'a MeteredSubstrate,
+    kind: &'static str,
+    begun: Instant,
+    outcome: &'static str,
+}
+
+impl Call<'_> {
+    fn ended<T>(mut self, answer: Result<T, Error>) -> Result<T, Error> {
+        self.outcome = match &answer {
+            Ok(_) => "done",
+            Err(Error::Conflict(_)) => "conflict",
+            Err(Error::Superseded { .. }) => "superseded",
+            Err(Error::Failed(_)) => "failed",
+        };
+        answer
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.of.meter.acted(&self.of.lane, self.kind, self.outcome, self.begun.elapsed());
+    }
+}
+
+#[async_trait]
+impl Substrate for MeteredSubstrate {
+    fn engine(&self) -> Engine {
+        self.inner.engine()
+    }
+
+    async fn identity(&self) -> Result<String, Error> {
+        self.inner.identity().await
+    }
+
+    /// One call for a batch is one here.
+    async fn observe(&self, addresses: &[Address]) -> Vec<CompositeReport> {
+        let mut call = self.call("observe");
+        let reports = self.inner.observe(addresses).await;
+        call.outcome = "done";
+        reports
+    }
+
+    async fn apply(&self, composite: &RenderedComposite) -> Result<CompositeReport, Error> {
+        let call = self.call("apply");
+        call.ended(self.inner.apply(composite).await)
+    }
+
+    async fn witness_read(&self) -> Result<Option<i64>, Error> {
+        let call = self.call("witness_read");
+        call.ended(self.inner.witness_read().await)
+    }
+
+    async fn witness_write(&self, beat: i64) -> Result<(), Error> {
+        let call = self.call("witness_write");
+        call.ended(self.inner.witness_write(beat).await)
+    }
+
+    async fn delete(&self, address: &Address, uid: &str) -> Result<(), Error> {
+        let call = self.call("delete");
+        call.ended(self.inner.delete(address, uid).await)
+    }
+
+    async fn inventory(&self, request: &InventoryRequest) -> Result<InventoryPage, Error> {
+        let call = self.call("inventory");
+        call.ended(self.inner.inventory(request).await)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use super::*;
+
+    type Told = (String, &'static str, &'static str);
+
+    #[derive(Debug, Default)]
+    struct Notes(Mutex<Vec<Told>>);
+
+    impl Meter for Notes {
+        fn acted(&self, lane: &str, kind: &'static str, outcome: &'static str, _: Duration) {
+            self.0.lock().unwrap().push((lane.to_owned(), kind, outcome));
+        }
+    }
+
+    /// Never answers a delete, refuses to list.
+    #[derive(Debug)]
+    struct Slow;
+
+    #[async_trait]
+    impl Substrate for Slow {
+        fn engine(&self) -> Engine {
+            Engine::Local
+        }
+
+        async fn identity(&self) -> Result<String, Error> {
+            Ok(String::new())
+        }
+
+        async fn observe(&self, _: &[Address]) -> Vec<CompositeReport> {
+            Vec::new()
+        }
+
+        async fn apply(&self, _: &RenderedComposite) -> Result<CompositeReport, Error> {
+            Err(Error::Conflict("another's".to_owned()))
+        }
+
+        async fn delete(&self, _: &Address, _: &str) -> Result<(), Error> {
+            std::future::pending().await
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_is_told_by_how_it_ended_also_if_nobody_waited_for_it() {
+        let notes = Arc::new(Notes::default());
+        let metered = MeteredSubstrate::new(Arc::new(Slow), Arc::clone(&notes) as _, "east");
+        metered.observe(&[]).await;
+        let request = InventoryRequest { substrate_uid: None, after: None, limit: 1 };
+        metered.inventory(&request).await.unwrap_err();
+        let address = Address {
+            provisioned_resource_id: slipway_core::ids::ProvisionedResourceId::new(
+                uuid::Uuid::nil(),
+            ),
+            namespace: String::new(),
+            name: String::new(),
+            substrate_uid: None,
+        };
+        let deleting = metered.delete(&address, "uid");
+        assert!(tokio::time::timeout(Duration::ZERO, deleting).await.is_err());
+        let told = notes.0.lock().unwrap();
+        let told: Vec<_> =
+            told.iter().map(|(lane, kind, outcome)| (lane.as_str(), *kind, *outcome)).collect();
+        assert_eq!(
+            told,
+            [
+                ("east", "observe", "done"),
+                ("east", "inventory", "failed"),
+                ("east", "delete", "abandoned"),
+            ]
+        );
+    }
+}
