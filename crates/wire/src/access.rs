@@ -2,6 +2,8 @@
 //! tokens, the audit. Secrets are in answers to the request that made them, and
 //! in nothing else.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -51,12 +53,18 @@ pub struct ApiKey {
 }
 
 /// The answer to creating and rotating.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ApiKeyWithText {
     #[serde(flatten)]
     pub about: ApiKey,
     /// The key itself, this once. Null in the answer to a repeated request.
     pub key: Option<String>,
+}
+
+impl fmt::Debug for ApiKeyWithText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiKeyWithText").field("about", &self.about).finish_non_exhaustive()
+    }
 }
 
 /// `POST /api/v1/resources/{id}/tokens`.
@@ -93,12 +101,18 @@ pub struct Token {
 }
 
 /// The answer to issuing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct IssuedToken {
     #[serde(flatten)]
     pub about: Token,
     /// The token itself, this once. Null in the answer to a repeated request.
     pub token: Option<String>,
+}
+
+impl fmt::Debug for IssuedToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IssuedToken").field("about", &self.about).finish_non_exhaustive()
+    }
 }
 
 /// One entry of the audit; in an export, one line.

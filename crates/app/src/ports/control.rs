@@ -59,6 +59,8 @@ pub enum Installed {
     Unchanged,
     /// Another key is there, and it was to be the first.
     Occupied,
+    /// This very text was revoked or rotated away, and stays so.
+    Withdrawn,
 }
 
 /// Mode, replicas and keys.

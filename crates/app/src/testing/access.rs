@@ -29,6 +29,7 @@ impl World {
         NewKey {
             id,
             name: self.fresh_name("key"),
+            reach: None,
             role,
             project: project.map(str::to_owned),
             lifetime: None,

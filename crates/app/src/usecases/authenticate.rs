@@ -61,7 +61,7 @@ pub async fn draw_first_admin_key(
     let key = admin_key(context, name, &text)?;
     match context.store.api_key_install(&key, Install::First, actor).await? {
         Installed::Inserted | Installed::Replaced => Ok(Some(text)),
-        Installed::Unchanged | Installed::Occupied => Ok(None),
+        Installed::Unchanged | Installed::Occupied | Installed::Withdrawn => Ok(None),
     }
 }
 

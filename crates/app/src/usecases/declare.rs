@@ -77,6 +77,11 @@ pub async fn declare(
             let reached = snapshot.project.is_none_or(|project| caller.reaches(project));
             let unseen = || DeclareSnapshot { project: None, ..snapshot.clone() };
             let snapshot = if reached { snapshot } else { &unseen() };
+            // Credentials are the installation's: whoever reaches one project
+            // sees what is assigned to it, and no others.
+            let theirs = caller.project.is_none();
+            let kept = snapshot.credential.clone().filter(|found| theirs || found.assigned);
+            let snapshot = &DeclareSnapshot { credential: kept, ..snapshot.clone() };
             let commit = declare::declare(snapshot, &declaration, &actor)?;
             crossed = crossings(&commit, None);
             Ok(bind(commit, record.as_ref()))

@@ -69,7 +69,7 @@ pub async fn enrol(context: &Context, input: Register) -> Result<Registered, Err
         .into_iter()
         .map(|capability| bounded("capabilities", capability))
         .collect::<Result<Vec<_>, _>>()?;
-    let nonce = input.nonce.map(|nonce| bounded("nonce", nonce)).transpose()?;
+    let nonce = said(&input.nonce).map(|nonce| bounded("nonce", nonce)).transpose()?;
 
     let mut key_bytes = [0; 32];
     context.entropy.fill(&mut key_bytes);

@@ -52,6 +52,7 @@ pub async fn create(
     let new = NewKey {
         id: ApiKeyId::new(context.entropy.uuid()),
         name: name.as_str().to_owned(),
+        reach: caller.project,
         role,
         project: project.clone(),
         lifetime: input.ttl_seconds.map(Duration::from_secs),

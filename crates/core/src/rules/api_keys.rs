@@ -34,6 +34,8 @@ pub struct KeySnapshot {
 pub struct NewKey {
     pub id: ApiKeyId,
     pub name: String,
+    /// The only project that whoever makes it reaches.
+    pub reach: Option<ProjectId>,
     pub role: Role,
     /// Name or id, as it was given; resolved in the snapshot.
     pub project: Option<String>,
@@ -50,6 +52,11 @@ pub struct NewSecret {
 
 pub fn create(snapshot: &KeySnapshot, new: &NewKey, actor: &Actor) -> Result<Commit, Refusal> {
     if let Some(holder) = &snapshot.key {
+        if new.reach.is_some_and(|own| holder.project_id != Some(own)) {
+            // Names are the installation's, keys of others are not theirs to see.
+            let problem = format!("the name `{}` is taken; choose another", new.name);
+            return Err(Refusal::new(ErrorKind::NameTaken, problem).at("name"));
+        }
         let state = if holder.is_usable(snapshot.now) {
             "already"
         } else {
@@ -120,12 +127,15 @@ pub fn rotate(
         let most = OVERLAP_MAX.as_secs();
         return Err(Refusal::invalid("overlap_seconds", format!("must be from 0 to {most}")));
     }
-    let previous = (!overlap.is_zero()).then(|| Previous {
+    // Also without an overlap: a text that was taken from the key must be known,
+    // or a configured one would come back with the next start. It is over since
+    // ever then, whatever the clock says of who asks.
+    let until = (!overlap.is_zero()).then(|| snapshot.now.plus(overlap));
+    let previous = Some(Previous {
         short: key.short.clone(),
         hash: key.hash,
-        until: snapshot.now.plus(overlap),
+        until: until.unwrap_or(Timestamp::ZERO),
     });
-    let until = previous.as_ref().map(|previous| previous.until);
     let rotated = ApiKey {
         short: secret.short.clone(),
         hash: secret.hash,
@@ -170,7 +180,7 @@ pub fn revoke(
             ),
         ));
     }
-    let revoked = ApiKey { revoked_at: Some(snapshot.now), previous: None, ..key.clone() };
+    let revoked = ApiKey { revoked_at: Some(snapshot.now), ..key.clone() };
     let mut entry = audit("api_key.revoke", key, actor, snapshot.now);
     entry.reason = reason.map(str::to_owned);
     Ok(commit(CatalogWrite::ApiKeyUpdate(revoked), entry))

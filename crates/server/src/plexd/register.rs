@@ -54,8 +54,8 @@ pub(super) async fn register(
 /// The newer generation's field first. The bearer comes last: a proxy may have
 /// put something of its own there.
 fn choose_token(body: &RegisterRequest, in_header: Option<String>) -> Result<String, Refusal> {
-    let in_body = body.bootstrap_token.clone().or_else(|| body.token.clone());
-    in_body.or(in_header).filter(|token| !token.is_empty()).ok_or_else(|| {
+    let given = [body.bootstrap_token.clone(), body.token.clone(), in_header];
+    given.into_iter().flatten().find(|token| !token.is_empty()).ok_or_else(|| {
         Refusal::new(
             ErrorKind::TokenInvalid,
             "no bootstrap token was sent; put it into `bootstrap_token`, `token` or the bearer",

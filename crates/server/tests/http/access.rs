@@ -160,6 +160,31 @@ fn the_page_about_security_shows_the_table() {
     assert_eq!(shown, expected, "put this between the marks of docs/security.md:\n{expected}");
 }
 
+/// Credentials and keys that are not theirs do not show by how they are refused.
+#[tokio::test]
+async fn a_bound_key_learns_nothing_of_what_is_not_its_own() {
+    let world = World::new().await;
+    world.project("own").await;
+    let (_, key) = world.key("bound", Role::Admin, Some("own")).await;
+    let body = json!({ "cloud": "local", "name": "secret-store" });
+    let id = world.create("/api/v1/credentials", &body).await["id"].as_str().unwrap().to_owned();
+    let unknown = "0192f0c1-2b3c-7d4e-8f50-123456789abc";
+    for credential in ["secret-store", "no-such", id.as_str(), unknown] {
+        let body = json!({
+            "handle": "web-9", "blueprint": "local-node", "credential": credential,
+        });
+        let answer = world.ask("POST", "/api/v1/resources", &key, &body.to_string()).await;
+        assert_eq!(answer.refused(422, "credential_not_found").as_deref(), Some("credential"));
+        let told = answer.text.replace(credential, "");
+        assert!(!told.contains("secret-store") && !told.contains(&id), "{told}");
+    }
+    let body = json!({ "name": "admin", "role": "viewer" }).to_string();
+    let answer = world.ask("POST", "/api/v1/keys", &key, &body).await;
+    answer.refused(409, "name_taken");
+    assert_eq!(answer.json()["details"], json!({ "field": "name" }), "and no id");
+    assert!(!answer.text.contains("used any more"), "nor its state: {}", answer.text);
+}
+
 #[tokio::test]
 async fn a_bound_key_meets_its_own_project_and_nothing_else() {
     let world = World::new().await;

@@ -130,25 +130,30 @@ async fn prepare(staged: &Path, backup: &Path, manifest: &Manifest) -> Result<Ve
 /// Keeps the old database, also one that cannot be read. It stays in place too,
 /// for the rename to replace.
 async fn put_aside(config: &Config, database: &Path) -> Result<Option<PathBuf>, Error> {
-    if !database.exists() {
+    let key = config.data_dir.join(SIGNING_KEY);
+    let journals = ["-wal", "-shm", "-journal"].map(|end| files::with_suffix(database, end));
+    // Also without the database: what is left of it would be taken for the new
+    // one's.
+    let mut old = journals.iter().map(PathBuf::as_path).chain([database, key.as_path()]);
+    if !old.any(Path::exists) {
         return Ok(None);
     }
-    // Best with everything in one file. One that is damaged is kept as it is.
-    let _ = slipway_store::fold(database).await;
+    if database.exists() {
+        // Best with everything in one file. One that is damaged is kept as it is.
+        let _ = slipway_store::fold(database).await;
+    }
     let folder = files::folder_of(database);
     let aside = folder.join(format!("before-restore-{}", files::stamp(SystemClock.now())));
     let failed = || Error::io(format!("write {}", aside.display()));
     DirBuilder::new().mode(0o700).create(&aside).map_err(failed())?;
-    let key = config.data_dir.join(SIGNING_KEY);
     for kept in [database, key.as_path()] {
         let Some(name) = kept.file_name().filter(|_| kept.exists()) else { continue };
         link_or_copy(kept, &aside.join(name)).map_err(failed())?;
     }
     // A log of the old database beside the new one would be applied to it.
-    for end in ["-wal", "-shm", "-journal"] {
-        let journal = files::with_suffix(database, end);
+    for journal in &journals {
         if let Some(name) = journal.file_name().filter(|_| journal.exists()) {
-            std::fs::rename(&journal, aside.join(name)).map_err(failed())?;
+            std::fs::rename(journal, aside.join(name)).map_err(failed())?;
         }
     }
     files::sync_folder(&aside).map_err(failed())?;

@@ -44,8 +44,19 @@ pub(super) async fn admin_key(
     let actor = Actor::new(format!("replica:{worker}"));
     if let Some(key) = &config.admin_key {
         let installed = authenticate::install_admin_key(context, name, key, &actor).await?;
-        if installed == Installed::Replaced {
-            tracing::warn!(name, "the admin key of this name was replaced by the configured one");
+        match installed {
+            Installed::Replaced => {
+                tracing::warn!(
+                    name,
+                    "the admin key of this name was replaced by the configured one"
+                );
+            }
+            Installed::Withdrawn => tracing::error!(
+                name,
+                "the configured admin key was revoked or rotated and is not used again; \
+                 configure another, or none"
+            ),
+            Installed::Inserted | Installed::Unchanged | Installed::Occupied => {}
         }
         return Ok(None);
     }

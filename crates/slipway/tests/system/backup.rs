@@ -168,6 +168,36 @@ async fn a_restore_in_place_observes_only_and_keeps_the_old_one_aside() {
     plane.stop().await;
 }
 
+/// The log of a database that is gone would be taken for the restored one's.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_left_of_a_lost_database_is_not_applied_to_the_restored_one() {
+    let mut plane = ControlPlane::new(None);
+    plane.start().await;
+    let first = plane.declare("first", 0).await;
+    plane.wait_for_phase(&first, "Ready").await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("slipway.backup");
+    succeeds(&mut backup(&plane.data_dir(), &file));
+    let second = plane.declare("second", 0).await;
+    plane.wait_for_phase(&second, "Ready").await;
+    plane.kill();
+    std::fs::remove_file(plane.data_dir().join("slipway.db")).unwrap();
+    assert!(plane.data_dir().join("slipway.db-wal").exists(), "it was killed");
+
+    let restored = succeeds(restore(&plane.data_dir(), &file).arg("--yes"));
+    let aside = Path::new(restored["kept_aside"].as_str().unwrap());
+    let kept = names(aside);
+    for name in ["signing.pk8", "slipway.db-wal"] {
+        assert!(kept.contains(&name.to_owned()), "{name}: {kept:?}");
+    }
+    assert!(!plane.data_dir().join("slipway.db-wal").exists());
+    plane.start().await;
+    let listed = plane.get("/api/v1/resources").await;
+    let handles: Vec<_> = listed.as_array().unwrap().iter().map(|row| &row["handle"]).collect();
+    assert_eq!(handles, ["first"], "as it was when the backup was taken");
+    plane.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_backup_is_refused_and_nothing_is_touched() {
     let mut plane = ControlPlane::new(None);

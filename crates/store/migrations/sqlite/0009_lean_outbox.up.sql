@@ -1,7 +1,6 @@
 -- Every event is written twice, by the decision that announces it and by the
--- relay that numbers it. Its sibling for PostgreSQL also drops the key of `seq`,
--- which is the rowid here, and the reference to the type, which costs nothing
--- here.
+-- relay that numbers it. Its sibling for PostgreSQL also drops the reference to
+-- the type, which costs nothing here.
 --
 -- An id is derived from what is unique already (docs/adr/0002-event-ids-are-derived.md).
 DROP INDEX outbox_events_id_key;

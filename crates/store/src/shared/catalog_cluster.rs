@@ -84,7 +84,7 @@ pub(super) async fn decide_assignment(
                 .fetch_optional(&mut *transaction)
                 .await?;
         place = row.map(|row| whole(&row, "id", assignment)).transpose()?;
-        resources = catalog_project::live_resources(&mut transaction, project.id).await?;
+        resources = catalog_project::placed_resources(&mut transaction, project.id).await?;
     }
     let now = now(&mut transaction).await?;
     let snapshot =

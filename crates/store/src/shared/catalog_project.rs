@@ -77,6 +77,19 @@ pub(super) async fn live_resources(
     count(connection, statement, project.as_uuid()).await
 }
 
+/// The same with those whose absence is still to be proven a second time: that
+/// is looked for where the project lives.
+pub(super) async fn placed_resources(
+    connection: &mut Connection,
+    project: ProjectId,
+) -> Result<i64, sqlx::Error> {
+    let statement = "SELECT count(*) AS found FROM resources AS r WHERE r.project_id = $1 \
+         AND (r.deleted_at IS NULL OR EXISTS (SELECT 1 FROM provisioned_resources AS a \
+            WHERE a.resource_id = r.id AND a.status = 'Deleted' \
+            AND a.absence_proven_at IS NULL AND a.due_at IS NOT NULL))";
+    count(connection, statement, project.as_uuid()).await
+}
+
 pub(super) async fn fetch(
     backend: &Backend,
     reference: &str,

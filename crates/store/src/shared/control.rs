@@ -343,13 +343,16 @@ async fn install(
         {
             Installed::Unchanged
         }
+        (_, Some(_)) if keys::is_withdrawn_in_txn(&mut transaction, key).await? => {
+            Installed::Withdrawn
+        }
         (_, Some(_)) => Installed::Replaced,
         (_, None) => Installed::Inserted,
     };
     let verb = match installed {
         Installed::Inserted => "api_key.install",
         Installed::Replaced => "api_key.replace",
-        Installed::Unchanged | Installed::Occupied => {
+        Installed::Unchanged | Installed::Occupied | Installed::Withdrawn => {
             transaction.rollback().await?;
             return Ok(installed);
         }

@@ -38,6 +38,22 @@ pub(super) async fn find_named_in_txn(
     api_key_or_none(row.as_ref())
 }
 
+/// Whether the key of this name had this text, and it was taken from it.
+pub(super) async fn is_withdrawn_in_txn(
+    connection: &mut Connection,
+    key: &ApiKey,
+) -> Result<bool, sqlx::Error> {
+    let row = sqlx::query(
+        "SELECT id FROM api_keys WHERE name = $1 \
+         AND (previous_hash = $2 OR (hash = $2 AND revoked_at IS NOT NULL))",
+    )
+    .bind(&key.name)
+    .bind(&key.hash.as_bytes()[..])
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.is_some())
+}
+
 fn api_key_or_none(row: Option<&Row>) -> Result<Option<ApiKey>, Failure> {
     let Some(row) = row else { return Ok(None) };
     let id: Uuid = row.try_get("id")?;

@@ -212,6 +212,10 @@ pub(super) async fn a_first_key_is_installed_once_and_a_replacement_is_told_apar
     );
     let revoked = ApiKey { revoked_at: Some(second_moment()), ..key("first", "kkkkkkkk") };
     assert_eq!(install(&revoked, Install::Replace).await, Installed::Replaced);
+    let again = ApiKey { revoked_at: None, ..revoked };
+    assert_eq!(install(&again, Install::Replace).await, Installed::Withdrawn, "a restart");
+    let another = ApiKey { revoked_at: Some(second_moment()), ..key("first", "llllllll") };
+    assert_eq!(install(&another, Install::Replace).await, Installed::Replaced);
 }
 
 fn second_moment() -> slipway_core::Timestamp {

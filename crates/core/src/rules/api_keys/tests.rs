@@ -37,6 +37,7 @@ fn mk_new(id: u128, role: Role, project: Option<&str>, lifetime: Option<u64>) ->
     NewKey {
         id: key.id,
         name: key.name,
+        reach: None,
         role,
         project: project.map(str::to_owned),
         lifetime: lifetime.map(Duration::from_secs),
