@@ -14,27 +14,6 @@ use slipway_testkit::wait;
 
 use crate::control_plane::{ControlPlane, KEY, PATIENCE, binary, client};
 
-/// Codes that this file has a snapshot of, in the order of the tests.
-const SHOWN: [&[&str]; 5] = [
-    &[
-        "namespace_not_ready",
-        "parameter_values_invalid",
-        "apply_failed",
-        "substrate_unknown",
-        "substrate_terminating",
-        "node_left",
-        "node_not_draining",
-        "row_invalid",
-        "internal_error",
-        "cluster_not_served",
-        "frozen",
-    ],
-    &["delete_failed", "deprovisioning_overdue"],
-    &["pending_overdue", "provisioning_overdue", "unsettled"],
-    &["enrolling_overdue", "token_cap_reached"],
-    &["observe_only"],
-];
-
 impl ControlPlane {
     /// `slipway …` against this control plane; what it prints, masked.
     fn says(&self, arguments: &[&str]) -> String {
@@ -99,6 +78,14 @@ impl ControlPlane {
 
     async fn attempt(&self, id: &str) -> String {
         self.resource(id).await["attempt"]["id"].as_str().unwrap().replace('-', "")
+    }
+
+    /// Kills the agent of a resource and makes sure that it cannot start again.
+    async fn break_agent(&self, id: &str) {
+        let (agent, directory) = (self.agent(id).await, self.node_directory(id).await);
+        std::fs::remove_dir_all(directory.join("state")).unwrap();
+        write(&directory.join("state"), "in the way");
+        send_signal(agent.pid, Signal::Kill).unwrap();
     }
 
     /// Waits until exactly these codes are shown, then what `explain` says.
@@ -172,7 +159,7 @@ fn write(path: &Path, text: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_stuck_says_why() {
     let mut plane = ControlPlane::new(None);
-    plane.set(&["--lease", "3s", "--reconcile-interval", "1s"]);
+    plane.set(&["--lease", "3s", "--reconcile-interval", "1s", "--orphan-after", "10m"]);
     plane.start().await;
 
     // A cluster that nobody serves.
@@ -238,7 +225,7 @@ async fn what_is_stuck_says_why() {
         ))
         .await;
 
-    // A database that refuses what one resource wants to write.
+    // A database that refuses the change of phase that one resource needs.
     let attempt = plane.attempt(faulty).await;
     plane
         .execute(&format!(
@@ -247,7 +234,7 @@ async fn what_is_stuck_says_why() {
              BEGIN SELECT RAISE(ABORT, 'refused by the test'); END"
         ))
         .await;
-    send_signal(plane.agent(faulty).await.pid, Signal::Kill).unwrap();
+    plane.break_agent(faulty).await;
 
     for (id, code) in [
         (&waiting, "namespace_not_ready"),
@@ -334,11 +321,7 @@ async fn what_takes_too_long_says_so() {
     insta::assert_snapshot!("unsettled", plane.explained(&flapping, &["unsettled"]).await);
 
     // Settled for long, and then its agent cannot start any more.
-    let directory = plane.node_directory(&broken).await;
-    let agent = plane.agent(&broken).await;
-    std::fs::remove_dir_all(directory.join("state")).unwrap();
-    write(&directory.join("state"), "in the way");
-    send_signal(agent.pid, Signal::Kill).unwrap();
+    plane.break_agent(&broken).await;
     insta::assert_snapshot!(
         "provisioning_overdue",
         plane.explained(&broken, &["provisioning_overdue"]).await
@@ -379,11 +362,17 @@ async fn what_is_only_observed_says_so() {
     insta::assert_snapshot!("observe_only", plane.explained(&id, &["observe_only"]).await);
 }
 
-/// No code without a scenario, and none that is no code.
+/// What the snapshots show is every code, and none that is no code.
 #[test]
 fn every_code_is_produced() {
-    let shown: BTreeSet<_> = SHOWN.concat().into_iter().collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/system/snapshots");
+    let mut shown = BTreeSet::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let blockers = text.lines().filter(|line| line.contains(" since <time>, for the "));
+        shown.extend(blockers.map(|line| line.split_whitespace().next().unwrap().to_owned()));
+    }
     let codes = slipway_core::blocker::BlockerCode::ALL;
-    let codes: BTreeSet<_> = codes.iter().map(|code| code.as_str()).collect();
+    let codes: BTreeSet<_> = codes.iter().map(ToString::to_string).collect();
     assert_eq!(shown, codes);
 }
