@@ -116,15 +116,15 @@ impl Explanation {
     pub(crate) fn new(
         kind: ExplainedKind,
         id: Uuid,
-        name: impl ToString,
-        state: impl ToString,
+        name: impl Into<String>,
+        state: impl Into<String>,
         since: Timestamp,
     ) -> Self {
         Self {
             kind,
             id,
-            name: name.to_string(),
-            state: state.to_string(),
+            name: name.into(),
+            state: state.into(),
             since,
             waiting_for: None,
             deadline: None,

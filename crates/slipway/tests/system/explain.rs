@@ -137,6 +137,7 @@ fn masking(text: &str) -> Option<(usize, &'static str)> {
         ("\"pid\":", [',', '}'].as_slice(), "\"pid\":<pid>"),
         ("due for ", &[' '], "due for <n>"),
         ("\"failures\":", &['}'], "\"failures\":<n>"),
+        ("lag_seconds: ", &['\n'], "lag_seconds: <n>"),
         ("failures_in_a_row: ", &['\n'], "failures_in_a_row: <n>"),
         ("127.0.0.1:", &['/', ' ', '"'], "<address>"),
     ] {

@@ -17,7 +17,8 @@ pub fn deletion(
     let since = deletion.done_at.unwrap_or(deletion.requested_at);
     let name = format!("deletion of {} {}", deletion.kind, deletion.target_id);
     let id = deletion.id.as_uuid();
-    let mut found = Explanation::new(ExplainedKind::Deletion, id, name, deletion.state, since);
+    let mut found =
+        Explanation::new(ExplainedKind::Deletion, id, name, deletion.state.as_str(), since);
     let open = matches!(deletion.state, DeletionState::Scheduled | DeletionState::Running);
     if let Some(target) = target.filter(|_| open) {
         found.waiting_for =

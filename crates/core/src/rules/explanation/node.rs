@@ -75,5 +75,8 @@ pub fn node(
         .filter(|line| line.id == node.provisioned_resource_id)
         .map(|line| part(line, "what it is the node of".to_owned()))
         .collect();
+    for part in &mut found.parts {
+        part.blockers.retain(|blocker| !found.blockers.iter().any(|own| own.code == blocker.code));
+    }
     found
 }

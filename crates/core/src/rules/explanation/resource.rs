@@ -32,8 +32,8 @@ pub fn resource(
     let mut found = Explanation::new(
         ExplainedKind::Resource,
         snapshot.resource.id.as_uuid(),
-        &snapshot.resource.handle,
-        attempt.phase(),
+        snapshot.resource.handle.as_str(),
+        attempt.phase().as_str(),
         attempt.phase_since(),
     );
     found.waiting_for = explain::waiting_for(snapshot);

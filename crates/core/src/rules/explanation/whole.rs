@@ -65,6 +65,9 @@ impl ClusterFacts {
         } else if moving > 0 {
             found.waiting_for = Some(format!("{moving} of its {all} attempts, none blocked"));
         }
+        if !served {
+            found.waiting_for = Some("a control plane that serves its cluster".to_owned());
+        }
         found.next = if !served {
             "nothing until a control plane serves its cluster".to_owned()
         } else if all == 0 {
@@ -87,7 +90,8 @@ pub fn project(
         None => ("live", project.created_at),
     };
     let id = project.id.as_uuid();
-    let mut found = Explanation::new(ExplainedKind::Project, id, &project.name, state, since);
+    let mut found =
+        Explanation::new(ExplainedKind::Project, id, project.name.as_str(), state, since);
     facts.tell(&mut found, project.name.as_str(), cluster);
     found.facts.insert("cluster", json!(cluster.map(|cluster| cluster.name.as_str())));
     found.facts.insert("namespace", json!(assignment.map(|placed| &placed.namespace)));
@@ -112,7 +116,8 @@ pub fn project(
 pub fn cluster(cluster: &Cluster, facts: &ClusterFacts) -> Explanation {
     let id = cluster.id.as_uuid();
     let created = cluster.created_at;
-    let mut found = Explanation::new(ExplainedKind::Cluster, id, &cluster.name, "", created);
+    let mut found =
+        Explanation::new(ExplainedKind::Cluster, id, cluster.name.as_str(), "", created);
     facts.tell(&mut found, cluster.name.as_str(), Some(cluster));
     let state = match (found.blockers.is_empty(), &cluster.substrate_uid) {
         (false, _) => "not served",
@@ -120,6 +125,9 @@ pub fn cluster(cluster: &Cluster, facts: &ClusterFacts) -> Explanation {
         (true, Some(_)) => "served",
     };
     state.clone_into(&mut found.state);
+    if let Some(unserved) = found.blockers.first() {
+        found.since = unserved.since;
+    }
     found.facts.insert("engine", json!(cluster.engine));
     found.facts.insert("substrate_uid", json!(cluster.substrate_uid));
     found.facts.insert("lag_seconds", json!(facts.lag.map_or(0, |lag| lag.as_secs())));
