@@ -29,8 +29,7 @@ pub use slipway_core::explanation::HistoryLine;
 use super::{
     AuditStore, CatalogStore, ControlStore, DatabaseClock, EnrolStore, EventStore, ExplainStore,
     KeyStore, LaneStore, LeakStore, RecordStore, RenewalStore, RetentionStore, ScopeStore,
-    StandingStore,
-    SubscriptionStore, TaskStore, TokenStore,
+    StandingStore, SubscriptionStore, TaskStore, TokenStore,
 };
 use crate::seed::Seed;
 
