@@ -1,3 +1,5 @@
+//! Each kind in its states: what it is said to wait for, and what comes next.
+
 use std::time::Duration;
 
 use serde_json::Value;
