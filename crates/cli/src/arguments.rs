@@ -3,6 +3,7 @@
 mod access;
 mod catalog;
 mod control;
+mod explain;
 
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use crate::exit::EXIT_CODES;
 
 pub(crate) use access::*;
 pub(crate) use catalog::*;
+pub(crate) use explain::{ExplainArguments, Kind};
 
 /// What every command of the client takes.
 #[derive(Debug, Clone, Args)]
@@ -97,6 +99,9 @@ pub enum Command {
     /// What stands outside and no row claims, and the reverse: list, find, resolve, remove
     #[command(after_help = EXIT_CODES, args_conflicts_with_subcommands = true)]
     Leaks(LeaksArguments),
+    /// Say why something is where it is, what blocks it, and what happens next
+    #[command(after_help = EXIT_CODES)]
+    Explain(ExplainArguments),
     /// Change nothing outside for a while: no apply, no drain, no delete; observing goes on
     #[command(after_help = EXIT_CODES)]
     Freeze(FreezeArguments),

@@ -114,8 +114,8 @@ impl Client {
         self.decode(self.request(Method::GET, &["resources", id])).await
     }
 
-    pub(crate) async fn resource_explain(&self, id: &str) -> Result<Explanation, Error> {
-        self.decode(self.request(Method::GET, &["resources", id, "explain"])).await
+    pub(crate) async fn explain(&self, kind: &str, id: &str) -> Result<Explanation, Error> {
+        self.decode(self.request(Method::GET, &["explain", kind, id])).await
     }
 
     pub(crate) async fn resource_delete(

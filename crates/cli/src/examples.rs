@@ -106,6 +106,15 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("token revoke", &["slipway token revoke 0192f0c1-2b3c-7d4e-8f50-123456789abc --yes"]),
     ("audit list", &["slipway audit list --verb resource.delete --limit 20"]),
     ("audit export", &["slipway audit export --since 2026-01-31T12:00:00Z > audit.jsonl"]),
+    (
+        "explain",
+        &[
+            "slipway explain resource web-1",
+            "slipway explain project default",
+            "slipway explain cluster local -o json",
+            "slipway explain deletion 0192f0c1-2b3c-7d4e-8f50-123456789abc",
+        ],
+    ),
     ("freeze", &["slipway freeze --for 2h --reason maintenance --wait"]),
     ("unfreeze", &["slipway unfreeze --reason maintenance-is-over"]),
     ("resume", &["slipway resume --reason looked-at-the-plan"]),

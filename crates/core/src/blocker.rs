@@ -57,7 +57,7 @@ const RETRY: Remedy = Remedy {
 };
 const LOOK: Remedy = Remedy {
     action: "look at the evidence and repair the substrate; the loop goes on by itself",
-    command: Some("slipway resource explain {id}"),
+    command: Some("slipway explain resource {id}"),
     role: "operator",
 };
 
@@ -113,7 +113,7 @@ impl BlockerCode {
             }],
             Self::SubstrateUnknown => &[Remedy {
                 action: "make the substrate readable again (reachable, same identity, same installation)",
-                command: Some("slipway resource explain {id}"),
+                command: Some("slipway explain resource {id}"),
                 role: "admin",
             }],
             Self::SubstrateTerminating => &[Remedy {
@@ -130,7 +130,7 @@ impl BlockerCode {
             Self::NodeNotDraining => &[
                 Remedy {
                     action: "let the node finish, or bring its agent back",
-                    command: Some("slipway resource explain {id}"),
+                    command: Some("slipway explain resource {id}"),
                     role: "operator",
                 },
                 Remedy {
@@ -146,7 +146,7 @@ impl BlockerCode {
             }],
             Self::InternalError => &[Remedy {
                 action: "look at the error and at the control plane's log; it is tried again by itself, at most one sweep interval later",
-                command: Some("slipway resource explain {id}"),
+                command: Some("slipway explain resource {id}"),
                 role: "admin",
             }],
             Self::ClusterNotServed => &[Remedy {
@@ -264,16 +264,32 @@ mod tests {
         }
     }
 
+    /// Each code has a line in the table and a section that says the same
+    /// things of each; there is no other section.
     #[test]
     fn every_code_is_documented() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/blockers.md");
         let text = std::fs::read_to_string(path).unwrap();
-        let documented: Vec<_> = text
-            .lines()
-            .filter_map(|line| line.strip_prefix("| `").and_then(|rest| rest.split('`').next()))
-            .collect();
         let codes: Vec<_> = BlockerCode::ALL.iter().map(|code| code.as_str()).collect();
-        assert_eq!(documented, codes, "docs/blockers.md has the codes in this order");
+        let rows = text.lines().filter_map(|line| line.strip_prefix("| [`")?.split('`').next());
+        assert_eq!(rows.collect::<Vec<_>>(), codes, "the table has the codes in this order");
+        let sections: Vec<_> = text.split("\n## ").skip(1).collect();
+        let titles = sections.iter().filter_map(|section| section.lines().next());
+        assert_eq!(titles.collect::<Vec<_>>(), codes, "a section for each, in this order");
+        for (code, section) in BlockerCode::ALL.iter().zip(sections) {
+            let said = format!("**Owner:** {}.", code.owner());
+            for part in [&said, "**Produced:**", "**Evidence:**", "**Remedies:**", "**Goes away:**"]
+            {
+                assert!(section.contains(part), "{code} does not say {part}");
+            }
+            let verbs = code.remedies().iter().filter_map(|remedy| remedy.command);
+            for command in verbs.filter(|command| !command.contains("explain")) {
+                // Up to what is named and the reason.
+                let verb = command.split([' ', '{']).take(3).collect::<Vec<_>>().join(" ");
+                let verb = verb.split(" --").next().unwrap_or_default();
+                assert!(section.contains(verb), "{code} does not show `{verb}`");
+            }
+        }
     }
 
     #[test]

@@ -40,6 +40,7 @@ pub mod audit;
 pub mod blocker;
 pub mod error;
 pub mod event;
+pub mod explanation;
 
 pub mod commit;
 pub mod idempotency;

@@ -136,25 +136,57 @@ pub struct Remedy {
     pub role: String,
 }
 
-/// `GET /api/v1/resources/{id}/explain`.
+/// `GET /api/v1/explain/{kind}/{id}`: why something is where it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Explanation {
-    pub resource_id: String,
-    pub handle: String,
-    pub phase: String,
-    pub phase_since: String,
-    /// One sentence: what has to happen for the phase to change.
+    /// `resource`, `node`, `deletion`, `project`, `cluster`, `token` or `leak`.
+    pub kind: String,
+    pub id: String,
+    pub name: String,
+    /// Its phase, where it has one.
+    pub state: String,
+    pub since: String,
+    /// One sentence: what has to happen for the state to change.
     pub waiting_for: Option<String>,
     /// When the wait becomes a blocker.
     pub deadline: Option<String>,
-    /// When it was proven a second time that nothing is left of it.
-    pub absence_proven_at: Option<String>,
+    /// The deadline has passed.
+    pub overdue: bool,
+    /// One sentence: what happens next if nobody does anything.
+    pub next: String,
     /// When the loop looks again at the latest.
     pub next_check_at: Option<String>,
+    /// Who works on it just now.
+    pub held_by: Option<Holder>,
+    /// What else is known, by name.
+    pub facts: BTreeMap<String, Value>,
+    /// What the last look at the substrate saw.
     pub observed: Value,
     pub node: Option<Node>,
     pub blockers: Vec<Blocker>,
+    /// What belongs to it and is of interest, with its blockers.
+    pub parts: Vec<ExplainedPart>,
     pub history: Vec<HistoryEntry>,
+}
+
+/// A worker with a claim, and until when that holds unless it is renewed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Holder {
+    pub worker: String,
+    pub until: String,
+}
+
+/// Something that belongs to what is explained.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ExplainedPart {
+    pub kind: String,
+    pub id: String,
+    pub name: String,
+    pub state: String,
+    pub since: Option<String>,
+    /// What it has to do with it.
+    pub about: Option<String>,
+    pub blockers: Vec<Blocker>,
 }
 
 /// One change of phase.

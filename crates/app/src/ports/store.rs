@@ -24,10 +24,12 @@ use slipway_core::token::SecretHash;
 use uuid::Uuid;
 
 pub use super::events::PositionedEvent;
+pub use slipway_core::explanation::HistoryLine;
+
 use super::{
-    AuditStore, CatalogStore, ControlStore, DatabaseClock, EnrolStore, EventStore, KeyStore,
-    LaneStore, LeakStore, RecordStore, RenewalStore, RetentionStore, ScopeStore, StandingStore,
-    SubscriptionStore, TaskStore, TokenStore,
+    AuditStore, CatalogStore, ControlStore, DatabaseClock, EnrolStore, EventStore, ExplainStore,
+    KeyStore, LaneStore, LeakStore, RecordStore, RenewalStore, RetentionStore, ScopeStore,
+    StandingStore, SubscriptionStore, TaskStore, TokenStore,
 };
 use crate::seed::Seed;
 
@@ -133,15 +135,6 @@ pub enum Blocked {
     ByAny,
 }
 
-/// One line of a history.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HistoryLine {
-    pub at: Timestamp,
-    pub from: Option<String>,
-    pub to: String,
-    pub why: String,
-}
-
 /// An API key's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
@@ -170,6 +163,7 @@ pub trait Store:
     + DatabaseClock
     + EnrolStore
     + EventStore
+    + ExplainStore
     + KeyStore
     + LaneStore
     + LeakStore

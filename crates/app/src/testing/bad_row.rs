@@ -10,6 +10,7 @@ use slipway_core::snapshot::ResourceSnapshot;
 use super::worker::{LEASE, released};
 use super::world::World;
 use crate::ports::Store;
+use crate::ports::explain::Among;
 use crate::ports::store::{Error, Page, ResourceFilter, ResourceKey};
 
 /// `spoil` must make the row of this attempt invalid in the database itself.
@@ -55,6 +56,10 @@ pub async fn bad_row(store: Arc<dyn Store>, spoil: impl AsyncFnOnce(ProvisionedR
     }
     let fetched = world.store.resource_fetch(bad.resource).await;
     assert!(matches!(fetched, Err(Error::Corrupt { .. })), "{fetched:?}");
+
+    let of = Among { resource: Some(bad.resource), ..Among::default() };
+    let lines = world.store.attempt_lines(of, 10).await.expect("a bad row can be shown");
+    assert_eq!((lines.len(), lines[0].id), (1, bad.attempt));
 
     let claimed =
         world.store.attempt_claim("suite", world.lane, 100, LEASE).await.expect("a claim");

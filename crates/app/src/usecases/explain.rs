@@ -1,39 +1,211 @@
-//! Why a resource is where it is: one answer over store, registry, the last
-//! observation and the deadlines.
+//! Why something is where it is: one answer over store, registry, the last
+//! observation and the deadlines, whatever is asked about. Reads; the answers
+//! are put together in core.
 
-use slipway_core::ids::ResourceId;
-use slipway_core::rules::explain;
-use slipway_core::snapshot::ResourceSnapshot;
-use slipway_core::time::Timestamp;
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::explanation::{AttemptLine, ExplainedKind, Explanation};
+use slipway_core::ids::{ClusterId, InvalidId, ProvisionedResourceId, ResourceId};
+use slipway_core::rules::explanation::{self, ClusterFacts, Patience};
 
-use crate::authorise::Caller;
-use crate::ports::store::HistoryLine;
-use crate::usecases::read;
+use crate::authorise::{Caller, Verb, authorise};
+use crate::ports::explain::Among;
+use crate::ports::scope::Owned;
+use crate::ports::store;
+use crate::usecases::catalog::{clusters, projects};
+use crate::usecases::leaks::Finder;
+use crate::usecases::{leaks, read, tokens};
 use crate::{Context, Error};
 
-/// The answer.
-#[derive(Debug, Clone)]
-pub struct Explanation {
-    pub snapshot: ResourceSnapshot,
-    /// What has to happen for the phase to change.
-    pub waiting_for: Option<String>,
-    /// When that becomes a blocker.
-    pub deadline: Option<Timestamp>,
-    pub history: Vec<HistoryLine>,
+/// How many attempts of a resource are looked at, and how many blocked ones of
+/// a project or cluster are named; the counts are of all.
+const LINES: u32 = 50;
+
+/// Explains one thing. A project and a cluster go by name or id, the rest by id.
+pub async fn explain(
+    context: &Context,
+    caller: &Caller,
+    kind: &str,
+    reference: &str,
+) -> Result<Explanation, Error> {
+    let kind = ExplainedKind::parse(kind).ok_or_else(|| {
+        let kinds: Vec<_> = ExplainedKind::ALL.iter().map(|kind| kind.as_str()).collect();
+        Refusal::invalid("kind", format!("must be one of {}", kinds.join(", ")))
+    })?;
+    match kind {
+        ExplainedKind::Resource => resource(context, caller, id(reference)?).await,
+        ExplainedKind::Node => node(context, caller, reference).await,
+        ExplainedKind::Deletion => deletion(context, caller, reference).await,
+        ExplainedKind::Project => project(context, caller, reference).await,
+        ExplainedKind::Cluster => cluster(context, caller, reference).await,
+        ExplainedKind::Token => token(context, caller, reference).await,
+        ExplainedKind::Leak => leak(context, caller, reference).await,
+    }
 }
 
-pub async fn explain(
+pub async fn resource(
     context: &Context,
     caller: &Caller,
     id: ResourceId,
 ) -> Result<Explanation, Error> {
-    let mut snapshot = read::resource(context, caller, id).await?;
-    snapshot.blockers.extend(explain::not_served(&snapshot, context.settings.claimed_within));
-    let history = context.store.history_list(snapshot.attempt.id()).await?;
-    Ok(Explanation {
-        waiting_for: explain::waiting_for(&snapshot),
-        deadline: explain::deadline(&snapshot, &context.settings.deadlines),
-        history,
-        snapshot,
+    authorise(caller, Verb::ResourceRead)?;
+    let missing = || {
+        let text = format!("there is no resource {id}; check the id");
+        Refusal::new(ErrorKind::ResourceNotFound, text).into()
+    };
+    read::reach(context, caller, Owned::Resource(id), missing).await?;
+    of_resource(context, id).await?.ok_or_else(missing)
+}
+
+/// Its resource is in reach of the caller, or this is not asked.
+async fn of_resource(context: &Context, id: ResourceId) -> Result<Option<Explanation>, Error> {
+    let attempts = attempts(context, Among { resource: Some(id), ..Among::default() }).await?;
+    let history = async |attempt| context.store.history_list(attempt).await;
+    match context.store.resource_fetch(id).await {
+        Ok(None) => Ok(None),
+        Ok(Some(snapshot)) => {
+            let history = history(snapshot.attempt.id()).await?;
+            let patience = patience(context);
+            Ok(Some(explanation::resource(&snapshot, &attempts, history, patience)))
+        }
+        // A row that is held is what somebody asks about most.
+        Err(store::Error::Corrupt { id, reason }) => {
+            let Some(current) = attempts.iter().find(|line| line.id.as_uuid() == id) else {
+                return Err(store::Error::Corrupt { id, reason }.into());
+            };
+            let history = history(current.id).await?;
+            Ok(Some(explanation::held(current, &reason, history)))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn node(context: &Context, caller: &Caller, reference: &str) -> Result<Explanation, Error> {
+    let node = read::node(context, caller, id(reference)?).await?;
+    let of = Among { resource: Some(node.resource_id), ..Among::default() };
+    let attempts = attempts(context, of).await?;
+    // Attempts are the newest first.
+    let current = attempts.first().is_some_and(|line| line.id == node.provisioned_resource_id);
+    let resource = match current {
+        true => of_resource(context, node.resource_id).await?,
+        false => None,
+    };
+    let now = context.clock.now();
+    Ok(explanation::node(&node, now, &attempts, resource.as_ref()))
+}
+
+async fn deletion(
+    context: &Context,
+    caller: &Caller,
+    reference: &str,
+) -> Result<Explanation, Error> {
+    let deletion = read::deletion(context, caller, id(reference)?).await?;
+    let target = deletion.target_id;
+    let of = match deletion.kind.as_str() {
+        ResourceId::KIND => {
+            Some(Among { resource: Some(ResourceId::new(target)), ..Among::default() })
+        }
+        ProvisionedResourceId::KIND => {
+            Some(Among { attempt: Some(ProvisionedResourceId::new(target)), ..Among::default() })
+        }
+        _ => None,
+    };
+    let attempts = match of {
+        Some(of) => attempts(context, of).await?,
+        None => Vec::new(),
+    };
+    let resource = match attempts.first() {
+        Some(line) => of_resource(context, line.resource_id).await?,
+        None => None,
+    };
+    Ok(explanation::deletion(&deletion, &attempts, resource.as_ref()))
+}
+
+async fn project(
+    context: &Context,
+    caller: &Caller,
+    reference: &str,
+) -> Result<Explanation, Error> {
+    let project = projects::fetch(context, caller, reference, true).await?;
+    let assignment = context.store.cluster_assignment_fetch(project.id).await?;
+    let cluster = match &assignment {
+        Some(placed) => context.store.cluster_fetch(&placed.cluster_id.to_string()).await?,
+        None => None,
+    };
+    let of = Among { project: Some(project.id), ..Among::default() };
+    let facts = facts(context, of, cluster.as_ref().map(|cluster| cluster.id)).await?;
+    Ok(explanation::project(&project, assignment.as_ref(), cluster.as_ref(), &facts))
+}
+
+async fn cluster(
+    context: &Context,
+    caller: &Caller,
+    reference: &str,
+) -> Result<Explanation, Error> {
+    let cluster = clusters::fetch(context, caller, reference).await?;
+    // Whoever is bound to a project sees that cluster with their own on it.
+    let of = Among { lane: Some(cluster.id.into()), project: caller.project, ..Among::default() };
+    let facts = facts(context, of, Some(cluster.id)).await?;
+    Ok(explanation::cluster(&cluster, &facts))
+}
+
+async fn token(context: &Context, caller: &Caller, reference: &str) -> Result<Explanation, Error> {
+    let token = tokens::fetch(context, caller, id(reference)?).await?;
+    let attempt = attempt(context, token.provisioned_resource_id).await?;
+    Ok(explanation::token(&token, context.clock.now(), attempt.as_ref()))
+}
+
+async fn leak(context: &Context, caller: &Caller, reference: &str) -> Result<Explanation, Error> {
+    let leak = leaks::leak(context, caller, id(reference)?).await?;
+    let attempt = match leak.provisioned_resource_id() {
+        Some(id) => attempt(context, id).await?,
+        None => None,
+    };
+    let tasks = context.store.task_list().await?;
+    let task = leak.cluster_id.map(Finder::task);
+    let look = tasks.iter().find(|found| Some(&found.name) == task.as_ref());
+    Ok(explanation::leak(&leak, attempt.as_ref(), look.map(|task| task.due_at)))
+}
+
+async fn facts(
+    context: &Context,
+    of: Among,
+    cluster: Option<ClusterId>,
+) -> Result<ClusterFacts, Error> {
+    let store = &context.store;
+    let lanes = store.lane_list_overdue().await?;
+    let lane = cluster.map(Into::into);
+    let holders = match lane {
+        Some(lane) => store.lane_holders(lane).await?,
+        None => Vec::new(),
+    };
+    let lag = lanes.iter().find(|overdue| lane.is_some() && overdue.lane == lane);
+    Ok(ClusterFacts {
+        now: context.clock.now(),
+        lag: lag.map(|overdue| overdue.overdue),
+        holders,
+        counts: store.phase_counts(of).await?,
+        blocked: attempts(context, Among { blocked: true, ..of }).await?,
+        claimed_within: context.settings.claimed_within,
     })
+}
+
+async fn attempts(context: &Context, among: Among) -> Result<Vec<AttemptLine>, Error> {
+    Ok(context.store.attempt_lines(among, LINES).await?)
+}
+
+async fn attempt(
+    context: &Context,
+    id: ProvisionedResourceId,
+) -> Result<Option<AttemptLine>, Error> {
+    let found = attempts(context, Among { attempt: Some(id), ..Among::default() }).await?;
+    Ok(found.into_iter().next())
+}
+
+fn patience(context: &Context) -> Patience {
+    let settings = &context.settings;
+    Patience { deadlines: settings.deadlines, claimed_within: settings.claimed_within }
+}
+
+fn id<T: std::str::FromStr<Err = InvalidId>>(reference: &str) -> Result<T, Refusal> {
+    reference.parse().map_err(|error: InvalidId| Refusal::from(error).at("id"))
 }

@@ -7,6 +7,7 @@ mod audit;
 mod catalog;
 mod control;
 mod events;
+mod explain;
 mod keys;
 mod leaks;
 mod records;

@@ -4,8 +4,8 @@ use slipway_wire::api::{DeclareResource, Resource};
 use slipway_wire::catalog::Relabel;
 
 use super::run::{Session, distinct};
-use super::suggest;
 use super::target::{Gone, find};
+use super::{explain, suggest};
 use crate::arguments::{
     CreateArguments, DeleteArguments, ForceDrainArguments, ListArguments, ResourceCommand,
     RetryArguments, TargetArguments,
@@ -24,12 +24,7 @@ pub(super) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
             session.show(&resource, render::resource);
             Ok(())
         }
-        ResourceCommand::Explain(target) => {
-            let resource = find(&session.client, &target, Gone::Allowed).await?;
-            let explanation = session.client.resource_explain(&resource.id).await?;
-            session.show(&explanation, |explanation, _| render::explanation(explanation));
-            Ok(())
-        }
+        ResourceCommand::Explain(target) => explain::resource(session, &target).await,
         ResourceCommand::Relabel(arguments) => {
             let body = Relabel { labels: distinct("--label", arguments.labels)? };
             let resource = find(&session.client, &arguments.target, Gone::Refused).await?;

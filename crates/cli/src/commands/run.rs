@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use super::catalog::{blueprints, clouds, clusters, credentials, labels, projects};
-use super::{audit, control, events, keys, leaks, records, resources, tokens};
+use super::{audit, control, events, explain, keys, leaks, records, resources, tokens};
 use crate::arguments::{ClientOptions, Command, Output};
 use crate::client::{Client, Listed, to_json, to_yaml};
 use crate::demo;
@@ -63,6 +63,7 @@ async fn connected(
         Command::Event(command) => events::run(&mut session, command).await,
         Command::Deletion(command) => records::deletions(&mut session, command).await,
         Command::Leaks(arguments) => leaks::run(&mut session, arguments).await,
+        Command::Explain(arguments) => explain::run(&mut session, arguments).await,
         Command::Freeze(arguments) => control::freeze(&mut session, arguments).await,
         Command::Unfreeze(arguments) => control::unfreeze(&mut session, arguments).await,
         Command::Resume(arguments) => control::resume(&mut session, arguments).await,

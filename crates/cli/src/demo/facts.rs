@@ -108,7 +108,7 @@ pub(super) fn finished_its_work(name: &str, node: Option<&Node>, work: Duration)
 pub(super) fn work_left(seen: &Explanation, work: Duration) -> Option<Duration> {
     let node = seen.node.as_ref()?;
     let time = |text: &str| text.parse::<Timestamp>().ok();
-    let newest = node.last_heartbeat_at.as_deref().and_then(time).max(time(&seen.phase_since));
+    let newest = node.last_heartbeat_at.as_deref().and_then(time).max(time(&seen.since));
     Some(work.saturating_sub(newest?.since(time(&node.registered_at)?)))
 }
 
@@ -130,7 +130,7 @@ pub(super) fn blocker(
     };
     let text = |key: &str| blocker.evidence[key].as_str().unwrap_or("nothing").to_owned();
     let node = seen.node.as_ref().map_or("no node", |node| node.id.as_str());
-    let since: Option<Timestamp> = seen.phase_since.parse().ok();
+    let since: Option<Timestamp> = seen.since.parse().ok();
     let deadline = since.map_or("no time".to_owned(), |since| since.plus(limit).to_string());
     let commands: Vec<_> = blocker.remedies.iter().filter_map(|r| r.command.as_deref()).collect();
     let wanted = format!("slipway resource force-drain {resource_id} --yes ");

@@ -127,7 +127,7 @@ async fn delete_while_busy_and_frozen(
     screen: &mut Screen<'_>,
 ) -> Result<(), Error> {
     for slot in &watch.slots {
-        screen.check(Fact::equal(format!("{} is Ready", slot.name), "Ready", &slot.seen.phase));
+        screen.check(Fact::equal(format!("{} is Ready", slot.name), "Ready", &slot.seen.state));
         let running = settle(|| agents.of(&slot.xr_name), |running| running.len() == 1).await;
         screen.check(Fact::equal(
             format!("exactly one agent process runs for {}", slot.name),
@@ -164,7 +164,7 @@ async fn force(
     screen.check(Fact::equal(
         format!("{FROZEN} still holds, however long its deadline is past"),
         Phase::Deregistering,
-        &frozen.seen.phase,
+        &frozen.seen.state,
     ));
     let alive = agents.of(&frozen.xr_name);
     screen.check(Fact::equal(

@@ -39,7 +39,7 @@ pub(super) struct DrainWatch {
 
 impl Slot {
     pub(super) fn phase(&self) -> Option<Phase> {
-        Phase::parse(&self.seen.phase)
+        Phase::parse(&self.seen.state)
     }
 
     pub(super) fn is(&self, phase: Phase) -> bool {
@@ -79,7 +79,7 @@ impl Watch {
         {
             self.origin = Some((created, screen.begun().elapsed().as_secs_f64()));
         }
-        let seen = self.client.resource_explain(&resource.id).await?;
+        let seen = self.client.explain("resource", &resource.id).await?;
         self.slots.push(Slot {
             name,
             id: resource.id.clone(),
@@ -130,7 +130,7 @@ impl Watch {
         let agents = self.agents.all();
         let origin = self.origin;
         for slot in &mut self.slots {
-            slot.seen = self.client.resource_explain(&slot.id).await?;
+            slot.seen = self.client.explain("resource", &slot.id).await?;
             let registered = slot.seen.node.as_ref().is_some_and(|node| node.registered);
             if slot.is(Phase::Deregistering) && registered {
                 slot.drain.looks += 1;

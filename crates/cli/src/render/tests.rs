@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use slipway_wire::api::{
-    Attempt, Blocker, Deletion, DeletionMember, Event, Explanation, HistoryEntry, Node, Remedy,
-    Resource,
+    Attempt, Blocker, Deletion, DeletionMember, Event, ExplainedPart, Explanation, HistoryEntry,
+    Holder, Node, Remedy, Resource,
 };
 
 use super::*;
@@ -154,15 +154,28 @@ fn events_and_deletions() {
 #[test]
 fn an_explanation() {
     let explained = Explanation {
-        resource_id: "r-1".to_owned(),
-        handle: "web-1".to_owned(),
-        phase: "Deregistering".to_owned(),
-        phase_since: TIME.to_owned(),
+        kind: "resource".to_owned(),
+        id: "r-1".to_owned(),
+        name: "web-1".to_owned(),
+        state: "Deregistering".to_owned(),
+        since: TIME.to_owned(),
         waiting_for: Some("node n-1 (`web-1`) to acknowledge its drain".to_owned()),
         deadline: Some(TIME.to_owned()),
-        absence_proven_at: None,
+        overdue: false,
+        next: "the loop looks again at some time".to_owned(),
         next_check_at: Some(TIME.to_owned()),
-        observed: json!({}),
+        held_by: Some(Holder { worker: "plane-1".to_owned(), until: TIME.to_owned() }),
+        facts: [("attempt".to_owned(), json!(2)), ("cluster".to_owned(), json!("local"))].into(),
+        observed: json!({ "composite": "Absent" }),
+        parts: vec![ExplainedPart {
+            kind: "provisioned_resource".to_owned(),
+            id: "a-1".to_owned(),
+            name: "web-1 attempt 1".to_owned(),
+            state: "Deleted".to_owned(),
+            since: Some(TIME.to_owned()),
+            about: Some("an older attempt".to_owned()),
+            blockers: vec![mk_blocker()],
+        }],
         node: Some(mk_node()),
         blockers: vec![mk_blocker()],
         history: vec![
@@ -181,13 +194,8 @@ fn an_explanation() {
         ],
     };
     insta::assert_snapshot!(explanation(&explained));
-    let gone = Explanation {
-        phase: "Deleted".to_owned(),
-        waiting_for: None,
-        absence_proven_at: Some(TIME.to_owned()),
-        ..explained
-    };
-    assert!(explanation(&gone).contains("It is gone; proven twice at "), "{gone:?}");
+    let settled = Explanation { waiting_for: None, ..explained };
+    assert!(explanation(&settled).contains("It waits for nothing."), "{settled:?}");
 }
 
 /// What is too wide for the terminal keeps its ids whole, on their own lines.

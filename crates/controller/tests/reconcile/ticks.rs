@@ -141,10 +141,8 @@ async fn what_nobody_serves_is_explained() {
         world.context.settings.claimed_within = Duration::from_millis(50);
         world.place("elsewhere").await;
         let id = world.declare_in("elsewhere", "web").await;
-        let explained = async || {
-            let explanation = explain::explain(&world.context, &world.caller, id).await.unwrap();
-            explanation.snapshot.blockers
-        };
+        let explained =
+            async || explain::resource(&world.context, &world.caller, id).await.unwrap().blockers;
         let found = loop {
             world.round().await;
             let found = explained().await;

@@ -331,7 +331,7 @@ impl World {
 
     /// The phases it walked through.
     pub(crate) async fn walk(&self, id: ResourceId) -> Vec<String> {
-        let explained = explain::explain(&self.context, &self.caller, id).await.unwrap();
+        let explained = explain::resource(&self.context, &self.caller, id).await.unwrap();
         explained.history.into_iter().map(|line| line.to).collect()
     }
 }

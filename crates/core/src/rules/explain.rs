@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::blocker::{Blocker, BlockerCode, Deadlines};
+use crate::ids::Lane;
 use crate::phase::Phase;
 use crate::provisioned_resource::ProvisionedResource;
 use crate::rules::settle;
@@ -89,8 +90,31 @@ pub fn not_served(snapshot: &ResourceSnapshot, within: Duration) -> Option<Block
         return None;
     }
     let cluster = snapshot.placement.as_ref().map(|placement| placement.cluster.as_str());
+    Some(unserved(cluster, snapshot.attempt.lane(), due_at, waited, within))
+}
+
+/// The same for a whole lane: `lag` is how long what is due longest has waited.
+pub fn lane_not_served(
+    cluster: &str,
+    lane: Lane,
+    now: Timestamp,
+    lag: Duration,
+    within: Duration,
+) -> Option<Blocker> {
+    let micros = i64::try_from(lag.as_micros()).unwrap_or(i64::MAX);
+    let due_at = Timestamp::from_micros(now.as_micros().saturating_sub(micros));
+    (lag > within).then(|| unserved(Some(cluster), Some(lane), due_at, lag, within))
+}
+
+fn unserved(
+    cluster: Option<&str>,
+    lane: Option<Lane>,
+    due_at: Timestamp,
+    waited: Duration,
+    within: Duration,
+) -> Blocker {
     let seconds = waited.as_secs();
-    let message = match (snapshot.attempt.lane(), cluster) {
+    let message = match (lane, cluster) {
         (None, _) => format!(
             "it belongs to no cluster that a control plane could serve, and has been due for {seconds} s"
         ),
@@ -101,18 +125,14 @@ pub fn not_served(snapshot: &ResourceSnapshot, within: Duration) -> Option<Block
             "no control plane serves cluster {lane}: it has been due for {seconds} s and nobody has taken it up"
         ),
     };
-    Some(Blocker {
+    Blocker {
         code: BlockerCode::ClusterNotServed,
         message,
         // From then on somebody should have been there.
         since: due_at.plus(within),
-        evidence: json!({
-            "cluster": cluster,
-            "lane": snapshot.attempt.lane(),
-            "due_at": due_at,
-        }),
+        evidence: json!({ "cluster": cluster, "lane": lane, "due_at": due_at }),
         next_retry_at: None,
-    })
+    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ pub mod delete;
 pub mod drain;
 pub mod enrol;
 pub mod explain;
+pub mod explanation;
 pub mod fault;
 pub mod orphans;
 pub mod positions;

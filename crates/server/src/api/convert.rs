@@ -1,22 +1,21 @@
 //! From the domain to documents. Pure; adds nothing that the domain does not
-//! know and leaves out hashes, keys and claims, which are nobody's business.
+//! know and leaves out hashes and keys, which are nobody's business.
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
 use slipway_app::ports::events::PositionedEvent;
 use slipway_app::ports::store::HistoryLine;
 use slipway_app::ports::subscriptions;
+use slipway_app::usecases::control;
 use slipway_app::usecases::leaks::LookReport;
-use slipway_app::usecases::{control, explain};
 use slipway_core::catalog::label;
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::text::Labels;
 use slipway_core::time::Timestamp;
 use slipway_core::{blocker, deletion as domain, leak, node as registry};
 use slipway_wire::api::{
-    Attempt, Blocker, Control, Deletion, DeletionMember, Event, Explanation, Freeze, HistoryEntry,
-    Node, Observing, PlanLine, Remedy, Replica, Resource, Subscription,
+    Attempt, Blocker, Control, Deletion, DeletionMember, Event, Freeze, HistoryEntry, Node,
+    Observing, PlanLine, Remedy, Replica, Resource, Subscription,
 };
 use slipway_wire::catalog::EffectiveLabel;
 use slipway_wire::leaks::{Leak, LeakLook, LeakSuspicion};
@@ -142,25 +141,6 @@ pub(super) fn subscription(found: &subscriptions::Subscription) -> Subscription 
     }
 }
 
-pub(super) fn explanation(found: &explain::Explanation, now: Timestamp) -> Explanation {
-    let snapshot = &found.snapshot;
-    let id = snapshot.resource.id.to_string();
-    Explanation {
-        handle: snapshot.resource.handle.to_string(),
-        phase: snapshot.attempt.phase().to_string(),
-        phase_since: snapshot.attempt.phase_since().to_string(),
-        waiting_for: found.waiting_for.clone(),
-        deadline: text(found.deadline),
-        absence_proven_at: text(snapshot.attempt.absence_proven_at()),
-        next_check_at: text(snapshot.due_at),
-        observed: snapshot.observed.clone().unwrap_or(Value::Null),
-        node: snapshot.node.as_ref().map(|found| node(found, now)),
-        blockers: snapshot.blockers_shown().iter().map(|found| blocker(found, &id)).collect(),
-        history: found.history.iter().map(history).collect(),
-        resource_id: id,
-    }
-}
-
 pub(super) fn control(status: control::Status) -> Control {
     let control = status.control;
     let mode = control.mode().name().to_owned();
@@ -209,7 +189,7 @@ pub(super) fn plan_line(line: slipway_app::ports::control::PlanLine) -> PlanLine
     }
 }
 
-fn history(line: &HistoryLine) -> HistoryEntry {
+pub(super) fn history(line: &HistoryLine) -> HistoryEntry {
     HistoryEntry {
         at: line.at.to_string(),
         from: line.from.clone(),
@@ -219,7 +199,7 @@ fn history(line: &HistoryLine) -> HistoryEntry {
 }
 
 /// Remedies are said once per code; here their commands get the id.
-fn blocker(blocker: &blocker::Blocker, resource_id: &str) -> Blocker {
+pub(super) fn blocker(blocker: &blocker::Blocker, resource_id: &str) -> Blocker {
     let remedies = blocker.code.remedies().iter();
     Blocker {
         code: blocker.code.to_string(),

@@ -13,6 +13,7 @@ mod control;
 mod credentials;
 mod deletions;
 mod events;
+mod explain;
 mod keys;
 mod labels;
 mod leaks;

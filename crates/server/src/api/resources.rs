@@ -1,4 +1,4 @@
-//! Resources: declare, read, explain, delete, and not waiting for a node.
+//! Resources: declare, read, delete, and not waiting for a node.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,15 +9,16 @@ use slipway_app::authorise::Caller;
 use slipway_app::ports::store::{Blocked, Page, ResourceFilter};
 use slipway_app::usecases::catalog::projects;
 use slipway_app::usecases::declare::Declare;
-use slipway_app::usecases::{declare, delete, explain, force, read, relabel, retry};
+use slipway_app::usecases::{declare, delete, force, read, relabel, retry};
 use slipway_core::blocker::BlockerCode;
 use slipway_core::catalog::label::LabelSelector;
 use slipway_core::error::Refusal;
 use slipway_core::ids::ResourceId;
 use slipway_core::phase::Phase;
+use slipway_core::rules::explain::not_served;
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::text::Labels;
-use slipway_wire::api::{DeclareResource, Explanation, ForceDrain, HELD_ROWS, Resource, Retry};
+use slipway_wire::api::{DeclareResource, ForceDrain, HELD_ROWS, Resource, Retry};
 use slipway_wire::catalog::Relabel;
 
 use super::convert;
@@ -157,17 +158,6 @@ pub(super) async fn get(
     Ok(answer(document(&state, &caller, id).await?))
 }
 
-pub(super) async fn explain(
-    State(state): State<ServerState>,
-    Authenticated(caller): Authenticated,
-    Id(id): Id<ResourceId>,
-    parameters: Parameters,
-) -> Result<Json<Explanation>, Rejection> {
-    parameters.finish()?;
-    let explanation = explain::explain(&state.context, &caller, id).await?;
-    Ok(Json(convert::explanation(&explanation, state.context.clock.now())))
-}
-
 /// A second request is answered with the deletion of the first.
 pub(super) async fn delete(
     State(state): State<ServerState>,
@@ -227,7 +217,10 @@ async fn document(
     caller: &Caller,
     id: ResourceId,
 ) -> Result<Resource, Rejection> {
-    let snapshot = read::resource(&state.context, caller, id).await?;
+    let mut snapshot = read::resource(&state.context, caller, id).await?;
+    // Nobody could have recorded it; whoever waits for the resource sees it here.
+    let within = state.context.settings.claimed_within;
+    snapshot.blockers.extend(not_served(&snapshot, within));
     let project = snapshot.resource.project_id;
     let labels = projects::labels(&state.context, caller, &[project]).await?;
     let labels = labels.get(&project).cloned().unwrap_or_default();

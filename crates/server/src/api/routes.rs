@@ -9,8 +9,8 @@ use slipway_core::access::{Role, Scope};
 
 use super::guard::{Guard, guard};
 use super::{
-    audit, blueprints, clouds, clusters, control, credentials, deletions, events, keys, labels,
-    leaks, loops, nodes, projects, resources, subscriptions, tokens,
+    audit, blueprints, clouds, clusters, control, credentials, deletions, events, explain, keys,
+    labels, leaks, loops, nodes, projects, resources, subscriptions, tokens,
 };
 use crate::state::ServerState;
 
@@ -58,13 +58,14 @@ pub static TABLE: &[Route] = table! {
     get    "/resources/{id}"              Viewer   Project      -                     => resources::get;
     patch  "/resources/{id}"              Operator Project      "resource.relabel"    => resources::relabel;
     delete "/resources/{id}"              Operator Project      "resource.delete"     => resources::delete;
-    get    "/resources/{id}/explain"      Viewer   Project      -                     => resources::explain;
+    get    "/resources/{id}/explain"      Viewer   Project      -                     => explain::resource;
     post   "/resources/{id}/force-drain"  Admin    Project      "node.deregister"     => resources::force_drain;
     post   "/resources/{id}/retry"        Operator Project      "resource.retry"      => resources::retry;
     get    "/resources/{id}/tokens"       Viewer   Project      -                     => tokens::list;
     post   "/resources/{id}/tokens"       Operator Project      "token.issue"         => tokens::issue;
     get    "/tokens/{id}"                 Viewer   Project      -                     => tokens::get;
     delete "/tokens/{id}"                 Operator Project      "token.revoke"        => tokens::revoke;
+    get    "/explain/{kind}/{reference}"  Viewer   Project      -                     => explain::explain;
     get    "/nodes"                       Viewer   Project      -                     => nodes::list;
     get    "/nodes/{id}"                  Viewer   Project      -                     => nodes::get;
     get    "/deletions"                   Viewer   Project      -                     => deletions::list;

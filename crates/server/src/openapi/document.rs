@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
+use slipway_core::explanation::ExplainedKind;
 use slipway_wire::problem::{MEDIA_TYPE, Problem};
 
 use super::operation::{Answer, Document, Operation};
@@ -123,6 +124,7 @@ fn parameters(operation: &Operation) -> Vec<Value> {
     for name in operation.path_parameters() {
         let schema = match name {
             "id" | "credential" => json!({ "type": "string", "format": "uuid" }),
+            "kind" => json!({ "type": "string", "enum": ExplainedKind::ALL }),
             _ => text.clone(),
         };
         parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));

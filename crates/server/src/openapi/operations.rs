@@ -49,6 +49,10 @@ fn resources() -> Vec<Op> {
         ),
         Op::read::<Token>("/tokens/{id}", "Show a bootstrap token"),
         Op::quiet("DELETE", "/tokens/{id}", "Revoke a bootstrap token").with_query(&["reason"]),
+        Op::read::<Explanation>(
+            "/explain/{kind}/{reference}",
+            "Say why a resource, node, deletion, project, cluster, token or leak is where it is",
+        ),
         Op::list::<Node>("/nodes", "List nodes"),
         Op::read::<Node>("/nodes/{id}", "Show a node"),
         Op::list::<Deletion>("/deletions", "List deletions"),

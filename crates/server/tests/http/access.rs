@@ -55,7 +55,12 @@ impl World {
 /// The path with every parameter replaced.
 fn fill(route: &Route, parameter: &str) -> String {
     let segments = route.path.split('/');
-    let filled = segments.map(|part| if part.starts_with('{') { parameter } else { part });
+    let filled = segments.map(|part| match part {
+        // One of a few words; any other is told so.
+        "{kind}" => "resource",
+        part if part.starts_with('{') => parameter,
+        part => part,
+    });
     format!("/api/v1{}", filled.collect::<Vec<_>>().join("/"))
 }
 

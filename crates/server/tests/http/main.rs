@@ -10,6 +10,7 @@ mod audit;
 mod blueprints;
 mod catalog;
 mod control;
+mod explain;
 mod idempotency;
 mod keys;
 mod labels;

@@ -111,10 +111,7 @@ async fn an_explanation_says_what_is_waited_for() {
     let id = world.declare("web-1").await;
     let answer = world.get(&format!("/api/v1/resources/{id}/explain")).await;
     let explanation = answer.json();
-    assert_eq!(
-        (&explanation["handle"], &explanation["phase"]),
-        (&"web-1".into(), &"Pending".into())
-    );
+    assert_eq!((&explanation["name"], &explanation["state"]), (&"web-1".into(), &"Pending".into()));
     assert!(explanation["waiting_for"].is_string(), "{answer:?}");
     assert!(explanation["deadline"].is_string(), "{answer:?}");
 }

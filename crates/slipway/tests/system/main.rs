@@ -16,6 +16,7 @@ mod database_states;
 mod demo;
 mod doctor;
 mod events;
+mod explain;
 mod first_minute;
 mod late_replica;
 mod leaks;

@@ -29,7 +29,7 @@ use crate::id_list::IdList;
 pub(super) type Loaded = Result<ResourceSnapshot, Fault>;
 
 /// Things of one kind by the id they are found by, each readable or not.
-type Found<T> = HashMap<Uuid, Result<T, Fault>>;
+pub(super) type Found<T> = HashMap<Uuid, Result<T, Fault>>;
 
 macro_rules! attempts_sql {
     () => {
@@ -311,7 +311,7 @@ fn last_nodes(rows: &[Row]) -> Result<Found<Node>, sqlx::Error> {
     Ok(last)
 }
 
-async fn blockers(
+pub(super) async fn blockers(
     connection: &mut Connection,
     attempts: BTreeSet<Uuid>,
 ) -> Result<Found<Vec<Blocker>>, sqlx::Error> {

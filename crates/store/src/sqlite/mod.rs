@@ -46,6 +46,8 @@ mod decide;
 mod declare;
 #[path = "../shared/enrolment.rs"]
 mod enrolment;
+#[path = "../shared/explain.rs"]
+mod explain;
 #[path = "../shared/idempotency.rs"]
 mod idempotency;
 #[path = "../shared/installation.rs"]

@@ -7,6 +7,7 @@ mod control;
 mod decisions;
 mod declarations;
 mod events;
+mod explain;
 mod leaks;
 mod lifecycle;
 mod lists;

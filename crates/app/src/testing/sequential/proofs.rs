@@ -12,6 +12,7 @@ use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::text::Reason;
 use slipway_core::token::Carried;
 
+use crate::ports::explain::Among;
 use crate::ports::store::ResourceKey;
 use crate::testing::worker::{LEASE, released};
 use crate::testing::world::{World, operator};
@@ -110,6 +111,11 @@ pub(super) async fn an_old_attempt_is_proven_gone_while_its_successor_lives(worl
     };
     let successor = fetch().await.attempt;
     assert_eq!((successor.attempt(), successor.phase()), (2, Phase::Pending));
+    let of = Among { resource: Some(declared.resource), ..Among::default() };
+    let lines = world.store.attempt_lines(of, 10).await.expect("lines");
+    let shown: Vec<_> = lines.iter().map(|line| (line.number, line.phase.as_str())).collect();
+    assert_eq!(shown, [(2, "Pending"), (1, "Deleted")], "the older one is not forgotten");
+    assert_eq!(lines[1].absence_proven_at, None);
 
     let claimed = world.claim_now(declared.attempt).await;
     world.tick_proving(claimed, &CompositeReport::Absent).await.expect("a tick");

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    aborts, batches, claims, control, decisions, declarations, events, leaks, lifecycle, lists,
-    proofs, records, renewals, standing, tasks,
+    aborts, batches, claims, control, decisions, declarations, events, explain, leaks, lifecycle,
+    lists, proofs, records, renewals, standing, tasks,
 };
 use crate::ports::Store;
 use crate::testing::world::World;
@@ -98,6 +98,9 @@ pub async fn conformance(store: Arc<dyn Store>) {
     tasks::a_task_has_one_holder_and_late_ones_are_fenced(&world).await;
     tasks::a_task_loses_no_wake(&world).await;
     tasks::a_worker_that_starts_again_gives_its_tasks_back(&world).await;
+
+    explain::a_line_says_what_the_row_says(&world).await;
+    explain::attempts_are_counted_by_phase(&world).await;
 
     lists::pages_give_each_row_once_and_in_order(&world).await;
     lists::resources_are_filtered(&world).await;

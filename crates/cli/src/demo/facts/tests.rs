@@ -1,6 +1,8 @@
 //! Facts over documents made by hand: each holds where it should and, more to
 //! the point, does not where it should not.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 use slipway_wire::api::{Blocker, HistoryEntry, Remedy};
 
@@ -50,14 +52,19 @@ fn mk_explanation(phases: &[Phase]) -> Explanation {
         why: String::new(),
     };
     Explanation {
-        resource_id: "r-1".to_owned(),
-        handle: "h".to_owned(),
-        phase: phases.last().map_or("", |phase| phase.as_str()).to_owned(),
-        phase_since: "2026-01-31T12:00:00Z".to_owned(),
+        kind: "resource".to_owned(),
+        id: "r-1".to_owned(),
+        name: "h".to_owned(),
+        state: phases.last().map_or("", |phase| phase.as_str()).to_owned(),
+        since: "2026-01-31T12:00:00Z".to_owned(),
         waiting_for: None,
         deadline: None,
-        absence_proven_at: None,
+        overdue: false,
+        next: String::new(),
         next_check_at: None,
+        held_by: None,
+        facts: BTreeMap::new(),
+        parts: Vec::new(),
         observed: json!(null),
         node: Some(mk_node(None, None)),
         blockers: Vec::new(),
@@ -113,7 +120,7 @@ fn the_work_that_is_left_counts_from_the_registration() {
     let work = Duration::from_secs(4);
     let mut seen = mk_explanation(&[Phase::Ready]);
     assert_eq!(work_left(&seen, work), Some(work), "ready at once, no heartbeat yet");
-    seen.phase_since = "2026-01-31T12:00:01Z".to_owned();
+    seen.since = "2026-01-31T12:00:01Z".to_owned();
     assert_eq!(work_left(&seen, work), Some(Duration::from_secs(3)));
     for (heartbeat, left) in [("12:00:02.5", 1_500), ("12:00:00.5", 3_000), ("12:00:09", 0)] {
         let at = format!("2026-01-31T{heartbeat}Z");

@@ -19,6 +19,7 @@ mod checks;
 mod delivery;
 mod enrol_store;
 mod event_store;
+mod explain_store;
 mod fate;
 mod journal;
 mod leak_store;

@@ -1,0 +1,21 @@
+//! Why something is where it is: one file for each kind of thing, each a pure
+//! function from what was read of it to an [`crate::explanation::Explanation`].
+//! They decide nothing and repeat no rule: what is waited for and until when
+//! that is normal comes from [`super::explain`].
+
+mod deletion;
+mod leak;
+mod node;
+mod resource;
+mod token;
+mod whole;
+
+pub use deletion::deletion;
+pub use leak::leak;
+pub use node::node;
+pub use resource::{Patience, held, resource};
+pub use token::token;
+pub use whole::{ClusterFacts, cluster, project};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! What holds many resources: a project, a cluster. What is stuck in it, by
+//! phase and by code.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::resource::part;
+use crate::catalog::cluster::{Cluster, ClusterAssignment};
+use crate::catalog::project::Project;
+use crate::explanation::{AttemptLine, ExplainedKind, Explanation, PhaseCount};
+use crate::phase::Phase;
+use crate::placement::NamespacePhase;
+use crate::rules::explain;
+use crate::time::Timestamp;
+
+/// What is known of a cluster besides its row.
+#[derive(Debug, Clone)]
+pub struct ClusterFacts {
+    pub now: Timestamp,
+    /// How long what is due longest has been waiting; `None` if nothing is due.
+    pub lag: Option<Duration>,
+    /// Who holds claims there just now, and how many.
+    pub holders: Vec<(String, u64)>,
+    pub counts: Vec<PhaseCount>,
+    /// Some of what is blocked.
+    pub blocked: Vec<AttemptLine>,
+    pub claimed_within: Duration,
+}
+
+impl ClusterFacts {
+    /// Puts what is stuck into an explanation.
+    fn tell(&self, found: &mut Explanation, name: &str, cluster: Option<&Cluster>) {
+        let total = |of: fn(&PhaseCount) -> u64| self.counts.iter().map(of).sum::<u64>();
+        let (all, blocked) = (total(|count| count.total), total(|count| count.blocked));
+        let moving: u64 = self
+            .counts
+            .iter()
+            .filter(|count| {
+                let settled = [Phase::Ready, Phase::Failed, Phase::Deleted].map(Phase::as_str);
+                !settled.contains(&count.phase.as_str())
+            })
+            .map(|count| count.total)
+            .sum();
+        let phases: Map<String, Value> =
+            self.counts.iter().map(|count| (count.phase.clone(), json!(count.total))).collect();
+        found.facts.insert("attempts", json!(all));
+        found.facts.insert("blocked", json!(blocked));
+        found.facts.insert("phases", Value::Object(phases));
+        let unserved = match (cluster, self.lag) {
+            (Some(cluster), Some(lag)) => explain::lane_not_served(
+                cluster.name.as_str(),
+                cluster.id.into(),
+                self.now,
+                lag,
+                self.claimed_within,
+            ),
+            _ => None,
+        };
+        let served = unserved.is_none();
+        found.blockers.extend(unserved);
+        found.parts = self.blocked.iter().map(|line| part(line, format!("in {name}"))).collect();
+        if blocked > 0 {
+            found.waiting_for = Some(format!("what blocks {blocked} of its {all} attempts"));
+        } else if moving > 0 {
+            found.waiting_for = Some(format!("{moving} of its {all} attempts, none blocked"));
+        }
+        if !served {
+            found.waiting_for = Some("a control plane that serves its cluster".to_owned());
+        }
+        found.next = if !served {
+            "nothing until a control plane serves its cluster".to_owned()
+        } else if all == 0 {
+            "nothing: there is nothing in it".to_owned()
+        } else {
+            "each of its resources is looked at when it is due; explain one to see when".to_owned()
+        };
+    }
+}
+
+/// `cluster` is where it is placed.
+pub fn project(
+    project: &Project,
+    assignment: Option<&ClusterAssignment>,
+    cluster: Option<&Cluster>,
+    facts: &ClusterFacts,
+) -> Explanation {
+    let (state, since) = match project.deleted_at {
+        Some(at) => ("deleted", at),
+        None => ("live", project.created_at),
+    };
+    let id = project.id.as_uuid();
+    let mut found =
+        Explanation::new(ExplainedKind::Project, id, project.name.as_str(), state, since);
+    facts.tell(&mut found, project.name.as_str(), cluster);
+    found.facts.insert("cluster", json!(cluster.map(|cluster| cluster.name.as_str())));
+    found.facts.insert("namespace", json!(assignment.map(|placed| &placed.namespace)));
+    match assignment {
+        None if project.deleted_at.is_none() => {
+            found.waiting_for = Some(
+                "a place: nothing can be declared in it before it is placed on a cluster"
+                    .to_owned(),
+            );
+        }
+        Some(placed) if placed.namespace_phase != NamespacePhase::Ready => {
+            found.waiting_for = Some(format!(
+                "namespace {} to become Ready (it is {})",
+                placed.namespace, placed.namespace_phase
+            ));
+        }
+        _ => {}
+    }
+    found
+}
+
+pub fn cluster(cluster: &Cluster, facts: &ClusterFacts) -> Explanation {
+    let id = cluster.id.as_uuid();
+    let created = cluster.created_at;
+    let mut found =
+        Explanation::new(ExplainedKind::Cluster, id, cluster.name.as_str(), "", created);
+    facts.tell(&mut found, cluster.name.as_str(), Some(cluster));
+    let state = match (found.blockers.is_empty(), &cluster.substrate_uid) {
+        (false, _) => "not served",
+        (true, None) => "never served",
+        (true, Some(_)) => "served",
+    };
+    state.clone_into(&mut found.state);
+    if let Some(unserved) = found.blockers.first() {
+        found.since = unserved.since;
+    }
+    found.facts.insert("engine", json!(cluster.engine));
+    found.facts.insert("substrate_uid", json!(cluster.substrate_uid));
+    found.facts.insert("lag_seconds", json!(facts.lag.map_or(0, |lag| lag.as_secs())));
+    let holders: Map<String, Value> =
+        facts.holders.iter().map(|(worker, claims)| (worker.clone(), json!(claims))).collect();
+    found.facts.insert("claims_held_by", Value::Object(holders));
+    if cluster.substrate_uid.is_none() && found.waiting_for.is_none() {
+        found.waiting_for = Some("a control plane that serves it".to_owned());
+    }
+    found
+}

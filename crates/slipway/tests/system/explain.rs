@@ -1,0 +1,377 @@
+//! Every code of a blocker, produced on a real control plane, and what
+//! `slipway explain` says of it: ids, times, paths and processes masked.
+//!
+//! Few control planes, each with several resources at once, so that the waits
+//! lie beside each other. SQLite, because rows are spoiled here by hand.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use slipway_testkit::process::{Signal, send_signal};
+use slipway_testkit::wait;
+
+use crate::control_plane::{ControlPlane, KEY, PATIENCE, binary, client};
+
+impl ControlPlane {
+    /// `slipway …` against this control plane; what it prints, masked.
+    fn says(&self, arguments: &[&str]) -> String {
+        let output = binary()
+            .env("SLIPWAY_SERVER", self.url())
+            .env("SLIPWAY_KEY", KEY)
+            .args(arguments)
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {errors}");
+        self.masked(&String::from_utf8(output.stdout).unwrap())
+    }
+
+    /// Without what differs from run to run. The history depends on how often
+    /// somebody looked, so it is left out, and so is whether the loop is at work
+    /// on it this very moment.
+    fn masked(&self, text: &str) -> String {
+        let text = text.split("\nHistory:").next().unwrap_or_default();
+        let text = text.replace(&self.data_dir().display().to_string(), "<data>");
+        let looks = ["Next: the loop looks again", "Next: it is due now", "Next: its row is read"];
+        let lines = text.lines().filter(|line| !line.starts_with("Held by ")).map(|line| {
+            let looks = looks.iter().any(|look| line.starts_with(look))
+                || (line.starts_with("Next: ") && line.contains(" is working on it "));
+            if looks { "Next: <a look>" } else { line }
+        });
+        mask(&lines.collect::<Vec<_>>().join("\n"))
+    }
+
+    async fn execute(&self, statements: &str) {
+        use sqlx::Connection as _;
+        let url = format!("sqlite:{}", self.data_dir().join("slipway.db").display());
+        let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
+        let statements = sqlx::AssertSqlSafe(statements.to_owned());
+        sqlx::raw_sql(statements).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    }
+
+    /// A project of its own, placed on this cluster; its id.
+    async fn project_on(&self, name: &str, cluster: &str) -> String {
+        let make = async |method: Method, path: &str, body: Value| {
+            let (status, made) = self.call(method, path, Some(body)).await;
+            assert!((200..300).contains(&status), "{path}: {made}");
+            made
+        };
+        let project = make(Method::POST, "/api/v1/projects", json!({ "name": name })).await;
+        let credentials = self.get("/api/v1/credentials").await;
+        let credential = credentials[0]["id"].as_str().unwrap();
+        let path = format!("/api/v1/projects/{name}/credentials/{credential}");
+        make(Method::PUT, &path, Value::Null).await;
+        let path = format!("/api/v1/projects/{name}/cluster");
+        make(Method::PUT, &path, json!({ "cluster": cluster })).await;
+        project["id"].as_str().unwrap().to_owned()
+    }
+
+    async fn declare_in(&self, project: &str, handle: &str) -> String {
+        let body = json!({ "handle": handle, "blueprint": "local-node", "project": project });
+        let (status, body) = self.call(Method::POST, "/api/v1/resources", Some(body)).await;
+        assert_eq!(status, 202, "{body}");
+        body["id"].as_str().unwrap().to_owned()
+    }
+
+    async fn attempt(&self, id: &str) -> String {
+        self.resource(id).await["attempt"]["id"].as_str().unwrap().replace('-', "")
+    }
+
+    /// Kills the agent of a resource and makes sure that it cannot start again.
+    async fn break_agent(&self, id: &str) {
+        let (agent, directory) = (self.agent(id).await, self.node_directory(id).await);
+        std::fs::remove_dir_all(directory.join("state")).unwrap();
+        write(&directory.join("state"), "in the way");
+        send_signal(agent.pid, Signal::Kill).unwrap();
+    }
+
+    /// Waits until exactly these codes are shown, then what `explain` says.
+    async fn explained(&self, id: &str, codes: &[&str]) -> String {
+        let wanted: BTreeSet<_> = codes.iter().copied().collect();
+        let path = format!("/api/v1/explain/resource/{id}");
+        wait::until(PATIENCE, &format!("{id} to have {codes:?}"), async || {
+            let found = self.get(&path).await;
+            let blockers = found["blockers"].as_array().unwrap();
+            let shown: BTreeSet<_> = blockers.iter().map(|b| b["code"].as_str().unwrap()).collect();
+            if shown == wanted { Ok(()) } else { Err(format!("{found}\n{}", self.log_tail())) }
+        })
+        .await;
+        self.says(&["explain", "resource", id])
+    }
+}
+
+/// Ids, times, numbers of processes, and what an agent says of itself just now.
+fn mask(text: &str) -> String {
+    let mut masked = String::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let (length, shown) = masking(rest).unwrap_or((first.len_utf8(), ""));
+        masked.push_str(if shown.is_empty() { &rest[..length] } else { shown });
+        rest = &rest[length..];
+    }
+    masked
+}
+
+/// How much of the beginning is masked, and by what.
+fn masking(text: &str) -> Option<(usize, &'static str)> {
+    let is = |pattern: &str| {
+        let of = |(have, want): (char, char)| match want {
+            'x' => have.is_ascii_hexdigit(),
+            '9' => have.is_ascii_digit(),
+            want => have == want,
+        };
+        text.len() >= pattern.len()
+            && text.is_char_boundary(pattern.len())
+            && text.chars().zip(pattern.chars()).all(of)
+    };
+    if is("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
+        return Some((36, "<id>"));
+    }
+    if is("9999-99-99T99:99:99") || is("9999-99-99 99:99:99") {
+        return Some((text.find('Z')? + 1, "<time>"));
+    }
+    for (begin, end, shown) in [
+        ("\"pid\":", [',', '}'].as_slice(), "\"pid\":<pid>"),
+        ("due for ", &[' '], "due for <n>"),
+        ("\"failures\":", &['}'], "\"failures\":<n>"),
+        ("lag_seconds: ", &['\n'], "lag_seconds: <n>"),
+        ("failures_in_a_row: ", &['\n'], "failures_in_a_row: <n>"),
+        ("127.0.0.1:", &['/', ' ', '"'], "<address>"),
+    ] {
+        if let Some(after) = text.strip_prefix(begin) {
+            let length = after.find(end).unwrap_or(after.len());
+            return Some((begin.len() + length, shown));
+        }
+    }
+    let after = text.strip_prefix("\"agent\":")?;
+    let length =
+        if after.starts_with('{') { after.find('}')? + 1 } else { after.find([',', '}'])? };
+    Some(("\"agent\":".len() + length, "\"agent\":<agent>"))
+}
+
+fn write(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap();
+}
+
+/// Long deadlines, but for the one of a drain.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_stuck_says_why() {
+    let mut plane = ControlPlane::new(None);
+    plane.set(&["--lease", "3s", "--reconcile-interval", "1s", "--orphan-after", "10m"]);
+    plane.start().await;
+
+    // A cluster that nobody serves.
+    let elsewhere = json!({ "name": "elsewhere", "engine": "local" });
+    let (status, made) = plane.call(Method::POST, "/api/v1/clusters", Some(elsewhere)).await;
+    assert_eq!(status, 201, "{made}");
+    plane.project_on("far", "elsewhere").await;
+    let unserved = plane.declare_in("far", "unserved").await;
+
+    // A namespace that is not Ready, and values that no version takes.
+    let shop = plane.project_on("shop", "local").await.replace('-', "");
+    plane
+        .execute(&format!(
+            "UPDATE cluster_assignments SET namespace_phase = 'Degraded' WHERE project_id = x'{shop}'"
+        ))
+        .await;
+    let waiting = plane.declare_in("shop", "waiting").await;
+    let invalid = plane.declare_in("shop", "invalid").await;
+    let attempt = plane.attempt(&invalid).await;
+    plane
+        .execute(&format!(
+            "UPDATE provisioned_resources SET parameter_values = '{{\"busy_seconds\":\"soon\"}}' \
+             WHERE id = x'{attempt}'"
+        ))
+        .await;
+
+    // A namespace whose folder leads nowhere.
+    let files = plane.project_on("files", "local").await;
+    let folder = plane.substrate_root().join(format!("slipway-project-{files}"));
+    std::os::unix::fs::symlink("nowhere", &folder).unwrap();
+    let refused = plane.declare_in("files", "refused").await;
+
+    let mut ready = Vec::new();
+    for handle in ["unreadable", "terminating", "left", "draining", "spoiled", "faulty"] {
+        ready.push(plane.declare(handle, 0).await);
+    }
+    for id in &ready {
+        plane.wait_for_phase(id, "Ready").await;
+    }
+    let [unreadable, terminating, left, draining, spoiled, faulty] = &ready[..] else {
+        unreachable!("six were declared");
+    };
+    write(&plane.node_directory(unreadable).await.join("composite.json"), "not a document");
+    write(&plane.node_directory(terminating).await.join("terminating"), "");
+
+    let state = plane.node_directory(left).await.join("state/identity.json");
+    let identity: Value = serde_json::from_slice(&std::fs::read(state).unwrap()).unwrap();
+    let path = format!("/v1/nodes/{}/deregister", identity["node_id"].as_str().unwrap());
+    let leave = client()
+        .post(format!("{}{path}", plane.url()))
+        .bearer_auth(identity["node_secret_key"].as_str().unwrap());
+    assert_eq!(leave.send().await.unwrap().status().as_u16(), 204);
+
+    send_signal(plane.agent(draining).await.pid, Signal::Stop).unwrap();
+    plane.delete(draining).await;
+
+    let attempt = plane.attempt(spoiled).await;
+    // It cannot have been asked to go and be Ready.
+    plane
+        .execute(&format!(
+            "UPDATE provisioned_resources SET deletion_requested_at = created_at, due_at = 1 \
+             WHERE id = x'{attempt}'"
+        ))
+        .await;
+
+    // A database that refuses the change of phase that one resource needs.
+    let attempt = plane.attempt(faulty).await;
+    plane
+        .execute(&format!(
+            "CREATE TRIGGER refuse BEFORE INSERT ON phase_history \
+             WHEN NEW.provisioned_resource_id = x'{attempt}' \
+             BEGIN SELECT RAISE(ABORT, 'refused by the test'); END"
+        ))
+        .await;
+    plane.break_agent(faulty).await;
+
+    for (id, code) in [
+        (&waiting, "namespace_not_ready"),
+        (&invalid, "parameter_values_invalid"),
+        (&refused, "apply_failed"),
+        (unreadable, "substrate_unknown"),
+        (terminating, "substrate_terminating"),
+        (left, "node_left"),
+        (draining, "node_not_draining"),
+        (spoiled, "row_invalid"),
+        (faulty, "internal_error"),
+        (&unserved, "cluster_not_served"),
+    ] {
+        insta::assert_snapshot!(code, plane.explained(id, &[code]).await);
+    }
+    insta::assert_snapshot!("a_project", plane.says(&["explain", "project", "files"]));
+    insta::assert_snapshot!("a_cluster", plane.says(&["explain", "cluster", "elsewhere"]));
+    let resource = plane.resource(draining).await;
+    let deletion = resource["deletion_id"].as_str().unwrap();
+    insta::assert_snapshot!("a_deletion", plane.says(&["explain", "deletion", deletion]));
+    let node = resource["node"]["id"].as_str().unwrap();
+    insta::assert_snapshot!("a_node", plane.says(&["explain", "node", node]));
+    let tokens = plane.get(&format!("/api/v1/resources/{draining}/tokens")).await;
+    let token = tokens[0]["token_id"].as_str().unwrap();
+    insta::assert_snapshot!("a_token", plane.says(&["explain", "token", token]));
+    let listed = plane.says(&["resource", "list", "--blocked", "node_left"]);
+    assert!(listed.contains("node_left") && !listed.contains("refused"), "{listed}");
+
+    plane.says(&["freeze", "--for", "1h", "--reason", "a storm", "--wait"]);
+    let frozen = plane.declare("frozen", 0).await;
+    insta::assert_snapshot!("frozen", plane.explained(&frozen, &["frozen"]).await);
+}
+
+/// What was taken down cannot be put out of sight: the folder for that leads
+/// nowhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_removed_says_why() {
+    let mut plane = ControlPlane::new(None);
+    plane.set(&["--reconcile-interval", "1s", "--deprovisioning-deadline", "3s"]);
+    plane.start().await;
+    std::os::unix::fs::symlink("nowhere", plane.substrate_root().join(".gone")).unwrap();
+    let id = plane.declare("stays", 0).await;
+    plane.wait_for_phase(&id, "Ready").await;
+    plane.delete(&id).await;
+    let codes = ["delete_failed", "deprovisioning_overdue"];
+    insta::assert_snapshot!("delete_failed", plane.explained(&id, &codes).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_takes_too_long_says_so() {
+    let mut plane = ControlPlane::new(None);
+    plane.set(&["--reconcile-interval", "1s"]);
+    plane.set(&["--pending-deadline", "6s", "--provisioning-deadline", "1s"]);
+    plane.start().await;
+    let shop = plane.project_on("shop", "local").await.replace('-', "");
+    plane
+        .execute(&format!(
+            "UPDATE cluster_assignments SET namespace_phase = 'Pending' WHERE project_id = x'{shop}'"
+        ))
+        .await;
+    let waiting = plane.declare_in("shop", "waiting").await;
+    let broken = plane.declare("broken", 0).await;
+    let flapping = plane.declare("flapping", 0).await;
+    // Before it has settled, so that its unrest is the one of its beginning.
+    plane.wait_for_phase(&broken, "Ready").await;
+    plane.break_agent(&broken).await;
+    plane.wait_for_phase(&flapping, "Ready").await;
+
+    // Its agent dies again and again.
+    let name = plane.resource(&flapping).await["attempt"]["xr_name"].as_str().unwrap().to_owned();
+    wait::until(PATIENCE, "the unrest to be noticed", async || {
+        for agent in plane.agents_of(&name) {
+            // It may have ended by itself.
+            let _gone = send_signal(agent.pid, Signal::Kill);
+        }
+        let seen = plane.resource(&flapping).await;
+        let mut blockers = seen["blockers"].as_array().unwrap().iter();
+        if blockers.any(|found| found["code"] == "unsettled") {
+            Ok(())
+        } else {
+            Err(seen.to_string())
+        }
+    })
+    .await;
+    plane.wait_for_phase(&flapping, "Ready").await;
+    insta::assert_snapshot!("unsettled", plane.explained(&flapping, &["unsettled"]).await);
+
+    let codes = ["provisioning_overdue", "unsettled"];
+    insta::assert_snapshot!("provisioning_overdue", plane.explained(&broken, &codes).await);
+    let codes = ["namespace_not_ready", "pending_overdue"];
+    insta::assert_snapshot!("pending_overdue", plane.explained(&waiting, &codes).await);
+}
+
+/// The agents are told an address where nobody is.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_never_enrols_says_why() {
+    let mut plane = ControlPlane::new(None);
+    plane.set(&["--public-url", "http://127.0.0.1:9"]);
+    plane.set(&["--reconcile-interval", "1s", "--enrolling-deadline", "1s"]);
+    plane.start().await;
+    let alone = plane.declare("alone", 0).await;
+    let capped = plane.declare("capped", 0).await;
+    plane.wait_for_phase(&capped, "Enrolling").await;
+    let attempt = plane.attempt(&capped).await;
+    plane
+        .execute(&format!(
+            "UPDATE bootstrap_tokens SET expires_at = issued_at + 1, hard_expires_at = issued_at + 1 \
+             WHERE provisioned_resource_id = x'{attempt}'"
+        ))
+        .await;
+    let overdue = ["enrolling_overdue"];
+    insta::assert_snapshot!("enrolling_overdue", plane.explained(&alone, &overdue).await);
+    let codes = ["enrolling_overdue", "token_cap_reached"];
+    insta::assert_snapshot!("token_cap_reached", plane.explained(&capped, &codes).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_only_observed_says_so() {
+    let mut plane = ControlPlane::new(None);
+    plane.set(&["--observe-only"]);
+    plane.start().await;
+    let id = plane.declare("web-1", 0).await;
+    insta::assert_snapshot!("observe_only", plane.explained(&id, &["observe_only"]).await);
+}
+
+/// What the snapshots show is every code, and none that is no code.
+#[test]
+fn every_code_is_produced() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/system/snapshots");
+    let mut shown = BTreeSet::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let blockers = text.lines().filter(|line| line.contains(" since <time>, for the "));
+        shown.extend(blockers.map(|line| line.split_whitespace().next().unwrap().to_owned()));
+    }
+    let codes = slipway_core::blocker::BlockerCode::ALL;
+    let codes: BTreeSet<_> = codes.iter().map(ToString::to_string).collect();
+    assert_eq!(shown, codes);
+}

@@ -1,0 +1,155 @@
+//! Attempts as their rows say, for explanations. No row is hydrated here: one
+//! that breaks an invariant is shown like any other.
+
+use async_trait::async_trait;
+use slipway_app::ports::ExplainStore;
+use slipway_app::ports::explain::Among;
+use slipway_app::ports::store::Error;
+use slipway_core::Phase;
+use slipway_core::explanation::{AttemptLine, Holder, PhaseCount};
+use slipway_core::ids::{Lane, ProvisionedResourceId, ResourceId};
+use sqlx::{QueryBuilder, Row as _};
+use uuid::Uuid;
+
+use super::{Backend, Db, Row, rows, snapshot};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::retry::retried;
+
+#[async_trait]
+impl ExplainStore for Backend {
+    async fn attempt_lines(&self, among: Among, limit: u32) -> Result<Vec<AttemptLine>, Error> {
+        Ok(retried!(lines(self, among, limit))?)
+    }
+
+    async fn phase_counts(&self, among: Among) -> Result<Vec<PhaseCount>, Error> {
+        Ok(retried!(counts(self, among))?)
+    }
+
+    async fn lane_holders(&self, lane: Lane) -> Result<Vec<(String, u64)>, Error> {
+        Ok(retried!(holders(self, lane))?)
+    }
+}
+
+/// Says of which attempts `a` the statement is.
+fn narrow(query: &mut QueryBuilder<Db>, among: Among) {
+    let Among { attempt, resource, project, lane, blocked } = among;
+    if let Some(id) = attempt {
+        query.push(" AND a.id = ").push_bind(id.as_uuid());
+    }
+    if let Some(id) = resource {
+        query.push(" AND a.resource_id = ").push_bind(id.as_uuid());
+    }
+    if let Some(id) = project {
+        query.push(" AND a.project_id = ").push_bind(id.as_uuid());
+    }
+    if let Some(lane) = lane {
+        query.push(" AND a.lane = ").push_bind(lane.as_uuid());
+    }
+    if blocked {
+        query.push(" AND ");
+        is_blocked(query);
+    }
+}
+
+fn is_blocked(query: &mut QueryBuilder<Db>) {
+    query
+        .push("EXISTS (SELECT 1 FROM blockers k WHERE k.subject_id = a.id AND k.subject_kind = ")
+        .push_bind(ProvisionedResourceId::KIND)
+        .push(")");
+}
+
+async fn lines(backend: &Backend, among: Among, limit: u32) -> Result<Vec<AttemptLine>, Failure> {
+    let mut query: QueryBuilder<Db> = QueryBuilder::new(sql!(
+        "SELECT ",
+        now,
+        " AS now, a.id, a.resource_id, r.handle, a.attempt, a.status, a.phase_since, \
+         a.absence_proven_at, a.due_at, a.claimed_by, a.lease_until \
+         FROM provisioned_resources a JOIN resources r ON r.id = a.resource_id WHERE 1 = 1"
+    ));
+    narrow(&mut query, among);
+    query.push(" ORDER BY a.resource_id DESC, a.attempt DESC LIMIT ").push_bind(i64::from(limit));
+    let mut transaction = backend.begin_read().await?;
+    let found = query.build().fetch_all(&mut *transaction).await?;
+    let ids = found.iter().map(|row| row.try_get::<Uuid, _>("id")).collect::<Result<_, _>>()?;
+    let mut blockers = snapshot::blockers(&mut transaction, ids).await?;
+    transaction.rollback().await?;
+    found
+        .iter()
+        .map(|row| {
+            let id: Uuid = row.try_get("id")?;
+            // A code that this version does not know must not hide the row.
+            let blockers = blockers.remove(&id).and_then(Result::ok).unwrap_or_default();
+            line(row, blockers).map_err(|fault| Failure::Corrupt { id, fault })
+        })
+        .collect()
+}
+
+fn line(row: &Row, blockers: Vec<slipway_core::blocker::Blocker>) -> Result<AttemptLine, Fault> {
+    let now = rows::time(row, "now")?;
+    let worker: Option<String> = rows::get(row, "claimed_by")?;
+    let until = rows::time_or_null(row, "lease_until")?.filter(|until| *until > now);
+    Ok(AttemptLine {
+        now,
+        id: ProvisionedResourceId::new(rows::get(row, "id")?),
+        resource_id: ResourceId::new(rows::get(row, "resource_id")?),
+        handle: rows::get(row, "handle")?,
+        number: rows::get(row, "attempt")?,
+        phase: rows::get(row, "status")?,
+        since: rows::time(row, "phase_since")?,
+        absence_proven_at: rows::time_or_null(row, "absence_proven_at")?,
+        due_at: rows::time_or_null(row, "due_at")?,
+        holder: worker.zip(until).map(|(worker, until)| Holder { worker, until }),
+        blockers,
+    })
+}
+
+async fn counts(backend: &Backend, among: Among) -> Result<Vec<PhaseCount>, Failure> {
+    let mut query: QueryBuilder<Db> =
+        QueryBuilder::new("SELECT a.status, count(*) AS total, sum(CASE WHEN ");
+    is_blocked(&mut query);
+    query
+        .push(
+            " THEN 1 ELSE 0 END) AS blocked FROM provisioned_resources a \
+             WHERE (a.absence_proven_at IS NULL OR a.status <> ",
+        )
+        .push_bind(Phase::Deleted.as_str())
+        .push(")");
+    narrow(&mut query, among);
+    query.push(" GROUP BY a.status ORDER BY a.status");
+    let mut connection = backend.reader().await?;
+    let found = query.build().fetch_all(&mut *connection).await?;
+    let count = |row: &Row, column| {
+        Ok::<_, sqlx::Error>(u64::try_from(row.try_get::<i64, _>(column)?).unwrap_or(0))
+    };
+    found
+        .iter()
+        .map(|row| {
+            Ok(PhaseCount {
+                phase: row.try_get("status")?,
+                total: count(row, "total")?,
+                blocked: count(row, "blocked")?,
+            })
+        })
+        .collect()
+}
+
+async fn holders(backend: &Backend, lane: Lane) -> Result<Vec<(String, u64)>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found = sqlx::query(sql!(
+        "SELECT claimed_by, count(*) AS held FROM provisioned_resources \
+         WHERE lane = $1 AND claimed_by IS NOT NULL AND lease_until > ",
+        now,
+        " GROUP BY claimed_by ORDER BY claimed_by"
+    ))
+    .bind(lane.as_uuid())
+    .fetch_all(&mut *connection)
+    .await?;
+    found
+        .iter()
+        .map(|row| {
+            let held: i64 = row.try_get("held")?;
+            Ok((row.try_get("claimed_by")?, u64::try_from(held).unwrap_or(0)))
+        })
+        .collect()
+}
