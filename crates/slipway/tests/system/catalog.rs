@@ -3,7 +3,9 @@
 
 use std::process::{Output, Stdio};
 
-use crate::control_plane::{ControlPlane, KEY, binary};
+use slipway_testkit::wait;
+
+use crate::control_plane::{ControlPlane, KEY, PATIENCE, binary};
 
 fn run(plane: &ControlPlane, line: &str) -> Output {
     binary()
@@ -33,18 +35,21 @@ const HELD: [&str; 4] = [
     "cluster unassign --project team-a --yes",
 ];
 
-const DOWN: [&str; 6] = [
+const DOWN: [&str; 3] = [
     "resource delete web-1 --project team-a --yes --wait",
     "credential unassign second --project team-a --yes",
     "credential delete second --yes",
-    "cluster unassign --project team-a --yes",
-    "label delete team --yes",
-    "project delete team-a --yes",
 ];
+
+/// Held until absence is proven a second time, one lease after Deleted.
+const UNASSIGN: &str = "cluster unassign --project team-a --yes";
+
+const LAST: [&str; 2] = ["label delete team --yes", "project delete team-a --yes"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_project_is_furnished_lived_in_and_taken_down() {
     for mut plane in ControlPlane::each("a_second_project_is_furnished").await {
+        plane.set(&["--lease", "3s"]);
         plane.start().await;
         let mut shown = String::new();
         for line in UP {
@@ -60,11 +65,20 @@ async fn a_second_project_is_furnished_lived_in_and_taken_down() {
             assert_eq!(output.status.code(), Some(1), "`{line}`: {said}");
             assert!(said.contains("resource(s)"), "`{line}` does not say what holds it: {said}");
         }
-        for line in DOWN {
+        let succeeds = |line: &str| {
             let output = run(&plane, line);
             let said = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "`{line}` failed: {said}");
-        }
+        };
+        DOWN.into_iter().for_each(succeeds);
+        let early = run(&plane, UNASSIGN);
+        let said = String::from_utf8_lossy(&early.stderr);
+        assert!(said.contains("cluster_assignment_immutable"), "{said}");
+        wait::until(PATIENCE, "the second proof of absence", async || {
+            run(&plane, UNASSIGN).status.success()
+        })
+        .await;
+        LAST.into_iter().for_each(succeeds);
         assert_eq!(run(&plane, "project get team-a").status.code(), Some(5), "it is gone");
         assert!(plane.agents().is_empty());
         plane.stop().await;

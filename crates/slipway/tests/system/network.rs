@@ -62,6 +62,8 @@ async fn half_open_connections_are_given_up() {
     let (mut plane, relay) = on_relay(&database).await;
     // As few as it can do with: one that is lost for good would show.
     plane.set(&["--database-statement-timeout", "1s", "--database-connections", "3"]);
+    // Six refusals take half a minute, in which no heartbeat is taken either.
+    plane.set(&["--orphan-after", "300s"]);
     plane.start().await;
     let id = plane.declare("web-1", 0).await;
     plane.wait_for_phase(&id, "Ready").await;

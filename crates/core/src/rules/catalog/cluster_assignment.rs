@@ -76,7 +76,7 @@ fn refuse_owner(snapshot: &ClusterAssignmentSnapshot, project: &Project) -> Resu
     Err(Refusal::new(
         ErrorKind::ClusterAssignmentImmutable,
         format!(
-            "project `{}` owns {} resource(s) on its cluster and stays there; delete them and wait until they are gone",
+            "project `{}` owns {} resource(s) on its cluster and stays there; delete them and wait until their absence is proven a second time, one lease after Deleted",
             project.name, snapshot.resources
         ),
     )
