@@ -139,6 +139,10 @@ fn masking(text: &str) -> Option<(usize, &'static str)> {
         ("\"failures\":", &['}'], "\"failures\":<n>"),
         ("lag_seconds: ", &['\n'], "lag_seconds: <n>"),
         ("failures_in_a_row: ", &['\n'], "failures_in_a_row: <n>"),
+        // Whether it was heard of yet.
+        (" registered, ", &['\n'], " registered, <reachability>"),
+        ("reachability: ", &['\n'], "reachability: <reachability>"),
+        ("\"reachability\":\"", &['"'], "\"reachability\":\"<reachability>"),
         ("127.0.0.1:", &['/', ' ', '"'], "<address>"),
     ] {
         if let Some(after) = text.strip_prefix(begin) {
