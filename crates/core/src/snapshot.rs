@@ -118,6 +118,18 @@ pub struct DeclareSnapshot {
     pub holder: Option<Uuid>,
 }
 
+impl DeclareSnapshot {
+    /// As somebody sees it who reaches `own` and no other project. Credentials
+    /// are the installation's: of those they see what is assigned to them.
+    #[must_use]
+    pub fn within(&self, own: ProjectId) -> Self {
+        let mut seen = self.clone();
+        seen.project = self.project.filter(|project| *project == own);
+        seen.credential = seen.credential.filter(|credential| credential.assigned);
+        seen
+    }
+}
+
 /// A credential as far as the broker sees it: coordinates, never a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CredentialView {

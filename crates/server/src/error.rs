@@ -223,7 +223,7 @@ fn details(refusal: &Refusal) -> Option<Value> {
 
 /// `handle_taken` → `Handle taken`: a title is the same for every problem of
 /// its kind, so it is made from the code.
-fn title(code: &str) -> String {
+pub(crate) fn title(code: &str) -> String {
     let mut words = code.replace('_', " ");
     if let Some(first) = words.get_mut(..1) {
         first.make_ascii_uppercase();

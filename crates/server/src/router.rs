@@ -22,6 +22,7 @@ pub fn router(state: ServerState) -> Router {
         .route("/metrics", get(metrics::show))
         .route("/openapi.json", get(openapi::machines))
         .route("/docs", get(openapi::people))
+        .route("/docs/problems/{code}", get(openapi::problem))
         .nest("/api/v1", api::routes(&state))
         .nest("/v1", plexd::routes())
         .fallback(unknown_route)

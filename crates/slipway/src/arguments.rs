@@ -197,6 +197,42 @@ mod tests {
         command_line().debug_assert();
     }
 
+    /// A command that the documents name exists, and takes what it is given.
+    /// One that is only named may lack what it needs.
+    #[test]
+    fn every_command_of_the_documents_can_be_typed() {
+        use clap::error::ErrorKind;
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut pages = vec![root.join("README.md")];
+        for entry in std::fs::read_dir(root.join("docs")).unwrap() {
+            let path = entry.unwrap().path();
+            // Generated from the commands themselves.
+            if path.extension().is_some_and(|end| end == "md") && !path.ends_with("cli.md") {
+                pages.push(path);
+            }
+        }
+        let mut typed = 0;
+        for page in pages {
+            let text = std::fs::read_to_string(&page).unwrap().replace('\n', " ");
+            let spans = text.split('`').skip(1).step_by(2).filter(|s| s.starts_with("slipway "));
+            for span in spans.filter(|span| !span.contains(['[', '|', '…'])) {
+                typed += 1;
+                let line = span.replace(['<', '>'], "");
+                let Err(error) = Arguments::try_parse_from(line.split_whitespace()) else {
+                    continue;
+                };
+                let only_named = matches!(
+                    error.kind(),
+                    ErrorKind::MissingRequiredArgument
+                        | ErrorKind::DisplayHelp
+                        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+                );
+                assert!(only_named, "{}: `{span}`: {error}", page.display());
+            }
+        }
+        assert!(typed > 50, "{typed} were found");
+    }
+
     /// An example that cannot be typed is worse than none.
     #[test]
     fn every_command_has_examples_that_can_be_typed() {

@@ -7,7 +7,6 @@ use slipway_core::idempotency::Request;
 use slipway_core::ids::{ProvisionedResourceId, ResourceId};
 use slipway_core::rules::crossing::crossings;
 use slipway_core::rules::declare::{self, Declaration};
-use slipway_core::snapshot::DeclareSnapshot;
 use slipway_core::text::{Handle, Labels, check_reference};
 
 use crate::authorise::{Caller, Verb, authorise};
@@ -74,14 +73,8 @@ pub async fn declare(
     context
         .store
         .decide_declaration(&key, &mut |snapshot| {
-            let reached = snapshot.project.is_none_or(|project| caller.reaches(project));
-            let unseen = || DeclareSnapshot { project: None, ..snapshot.clone() };
-            let snapshot = if reached { snapshot } else { &unseen() };
-            // Credentials are the installation's: whoever reaches one project
-            // sees what is assigned to it, and no others.
-            let theirs = caller.project.is_none();
-            let kept = snapshot.credential.clone().filter(|found| theirs || found.assigned);
-            let snapshot = &DeclareSnapshot { credential: kept, ..snapshot.clone() };
+            let seen = caller.project.map(|own| snapshot.within(own));
+            let snapshot = seen.as_ref().unwrap_or(snapshot);
             let commit = declare::declare(snapshot, &declaration, &actor)?;
             crossed = crossings(&commit, None);
             Ok(bind(commit, record.as_ref()))

@@ -9,4 +9,4 @@ mod operations;
 mod page;
 
 pub use document::document;
-pub(crate) use page::{machines, people};
+pub(crate) use page::{machines, people, problem};

@@ -5,12 +5,15 @@ use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use axum::Json;
-use axum::response::Html;
+use axum::extract::Path;
+use axum::response::{Html, Redirect};
 use serde_json::Value;
+use slipway_core::error::{ErrorKind, Refusal};
 
 use super::document::document;
 use super::operation::{Answer, Operation};
 use super::operations::operations;
+use crate::error::{self, Rejection, clip};
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(document);
 static PAGE: LazyLock<String> = LazyLock::new(render);
@@ -21,6 +24,16 @@ pub(crate) async fn machines() -> Json<&'static Value> {
 
 pub(crate) async fn people() -> Html<&'static str> {
     Html(&PAGE)
+}
+
+/// Where the `type` of a problem leads: to its line of the page.
+pub(crate) async fn problem(Path(code): Path<String>) -> Result<Redirect, Rejection> {
+    let known = ErrorKind::ALL.iter().find(|kind| kind.code() == code);
+    let kind = known.ok_or_else(|| {
+        let shown = clip(&code);
+        Refusal::new(ErrorKind::RouteNotFound, format!("there is no problem `{shown}`; see /docs"))
+    })?;
+    Ok(Redirect::temporary(&format!("/docs#{}", kind.code())))
 }
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;\
@@ -60,7 +73,19 @@ fn render() -> String {
             put_operation(&mut page, operation);
         }
     }
-    page.push_str("<h2 id=\"documents\">Documents</h2>");
+    page.push_str("<h2 id=\"problems\">Problems</h2><table>");
+    for kind in ErrorKind::ALL {
+        let code = kind.code();
+        put(
+            &mut page,
+            format_args!(
+                "<tr id=\"{code}\"><td><code>{code}</code></td><td>{}</td><td>{}</td></tr>",
+                error::status(*kind).as_u16(),
+                error::title(code)
+            ),
+        );
+    }
+    page.push_str("</table><h2 id=\"documents\">Documents</h2>");
     for (name, schema) in DOCUMENT["components"]["schemas"].as_object().into_iter().flatten() {
         put_schema(&mut page, name, schema);
     }
@@ -188,6 +213,9 @@ mod tests {
         let page = render();
         for operation in operations() {
             assert!(page.contains(operation.summary), "{}", operation.summary);
+        }
+        for kind in ErrorKind::ALL {
+            assert!(page.contains(&format!("id=\"{}\"", kind.code())), "{kind:?}");
         }
         for name in DOCUMENT["components"]["schemas"].as_object().unwrap().keys() {
             assert!(page.contains(&format!("id=\"{name}\"")), "{name}");

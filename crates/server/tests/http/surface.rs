@@ -32,6 +32,23 @@ async fn an_unknown_route_and_a_wrong_method_are_problems() {
     answer.refused(405, "method_not_allowed");
 }
 
+/// The `type` of every refusal can be followed, without a key.
+#[tokio::test]
+async fn the_type_of_a_problem_leads_to_its_line() {
+    let world = World::new().await;
+    let refused = world.get("/api/v1/nothing").await.json();
+    let followed = world.ask("GET", refused["type"].as_str().unwrap(), "", "").await;
+    assert_eq!(
+        (followed.status.as_u16(), followed.header("location")),
+        (307, "/docs#route_not_found")
+    );
+    let page = world.ask("GET", "/docs", "", "").await;
+    assert!(page.text.contains("id=\"route_not_found\""), "{}", page.text);
+    world.get("/docs/problems/no_such").await.refused(404, "route_not_found");
+    let document = world.ask("GET", "/openapi.json", "", "").await.json();
+    assert_eq!(document["openapi"], "3.1.0");
+}
+
 #[tokio::test]
 async fn a_request_id_is_kept_if_it_is_harmless_and_made_otherwise() {
     let world = World::new().await;
