@@ -70,6 +70,7 @@ impl Seed {
                 slug: "local-node".to_owned(),
                 version: "v1".to_owned(),
                 engine: Engine::Local,
+                composite_type: None,
                 parameter_schema: ParameterSchema::new(vec![Parameter {
                     name: PARAMETER_BUSY_SECONDS.to_owned(),
                     kind: ParameterType::Integer,

@@ -31,6 +31,32 @@ closed_set!(
     }
 );
 
+closed_set!(
+    /// Whether a composite of this type lives in a project's namespace.
+    CompositeScope {
+        Namespaced => "Namespaced",
+        Cluster => "Cluster",
+    }
+);
+
+/// The type of the composites that a version is made into: what its XRD defines
+/// in the first version that it serves.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CompositeType {
+    pub group: String,
+    pub version: String,
+    pub kind: String,
+    pub plural: String,
+    pub scope: CompositeScope,
+}
+
+impl CompositeType {
+    /// `group/version`, as an object names it.
+    pub fn api_version(&self) -> String {
+        format!("{}/{}", self.group, self.version)
+    }
+}
+
 /// A published version, as far as decisions need it. Immutable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlueprintVersion {
@@ -39,6 +65,8 @@ pub struct BlueprintVersion {
     pub slug: String,
     pub version: String,
     pub engine: Engine,
+    /// What the composites are on a cluster; only the engine crossplane has one.
+    pub composite_type: Option<CompositeType>,
     pub parameter_schema: ParameterSchema,
     pub injection_strategy: InjectionStrategy,
     pub mesh_role: MeshRole,

@@ -79,6 +79,7 @@ pub fn mk_blueprint() -> BlueprintVersion {
         slug: "local-node".to_owned(),
         version: "v1".to_owned(),
         engine: Engine::Local,
+        composite_type: None,
         parameter_schema: ParameterSchema::new(vec![Parameter {
             name: "busy_seconds".to_owned(),
             kind: ParameterType::Integer,

@@ -157,6 +157,7 @@ mod tests {
             ),
             namespace: String::new(),
             name: String::new(),
+            composite_type: None,
             substrate_uid: None,
         };
         let deleting = metered.delete(&address, "uid");

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use async_trait::async_trait;
-use slipway_core::blueprint::Engine;
+use slipway_core::blueprint::{CompositeType, Engine};
 use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
 use slipway_core::leak::{Found, Place};
 use slipway_core::observation::CompositeReport;
@@ -16,6 +16,8 @@ pub struct Address {
     pub provisioned_resource_id: ProvisionedResourceId,
     pub namespace: String,
     pub name: String,
+    /// What kind of object it is, where an engine has several.
+    pub composite_type: Option<CompositeType>,
     /// The identity that the cluster or root had when it was registered.
     /// Another one there makes every observation Unknown.
     pub substrate_uid: Option<String>,

@@ -110,6 +110,7 @@ impl World {
                 slug: BLUEPRINT.to_owned(),
                 version: "v1".to_owned(),
                 engine: Engine::Local,
+                composite_type: None,
                 parameter_schema: schema.expect("the schema is valid"),
                 injection_strategy: InjectionStrategy::CloudInitUserData,
                 mesh_role: MeshRole::Node,

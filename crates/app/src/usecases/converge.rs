@@ -94,6 +94,7 @@ pub fn address(snapshot: &ResourceSnapshot) -> Option<Address> {
         provisioned_resource_id: snapshot.attempt.id(),
         namespace: placement.namespace.clone(),
         name: snapshot.attempt.xr_name().to_owned(),
+        composite_type: snapshot.blueprint.composite_type.clone(),
         substrate_uid: placement.substrate_uid.clone(),
     })
 }

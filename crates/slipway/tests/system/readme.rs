@@ -6,7 +6,7 @@ use std::process::Stdio;
 use crate::control_plane::{ControlPlane, KEY, binary};
 
 fn readme() -> String {
-    std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap()
+    std::fs::read_to_string("../../README.md").unwrap()
 }
 
 /// The lines of all `sh` blocks.

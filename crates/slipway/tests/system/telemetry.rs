@@ -9,9 +9,9 @@ use slipway_testkit::wait;
 
 use crate::control_plane::{ControlPlane, KEY, PATIENCE, client};
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
-const DASHBOARD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/grafana/slipway.json");
-const ALERTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/prometheus/alerts.yaml");
+const PAGE: &str = "../../docs/metrics.md";
+const DASHBOARD: &str = "../../deploy/grafana/slipway.json";
+const ALERTS: &str = "../../deploy/prometheus/alerts.yaml";
 
 /// What stands in the page, or is exposed, of one metric.
 #[derive(Debug, Default, PartialEq, Eq)]

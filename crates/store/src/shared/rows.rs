@@ -130,6 +130,7 @@ pub(super) fn blueprint_version(row: &Row) -> Result<BlueprintVersion, Fault> {
         slug: get(row, "v_slug")?,
         version: get(row, "v_version")?,
         engine: member(row, "v_engine", Engine::parse)?,
+        composite_type: None,
         parameter_schema: json::<ParameterSchema>(row, "v_parameter_schema")?,
         injection_strategy: member(row, "v_injection_strategy", InjectionStrategy::parse)?,
         mesh_role: member(row, "v_mesh_role", MeshRole::parse)?,

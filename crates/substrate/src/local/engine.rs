@@ -277,6 +277,7 @@ impl Inner {
                 provisioned_resource_id,
                 namespace: composite.namespace().to_owned(),
                 name: composite.name().to_owned(),
+                composite_type: None,
                 substrate_uid: None,
             }),
             None => CompositeReport::Unknown { reason: "its label names no resource".to_owned() },

@@ -229,6 +229,7 @@ pub(crate) fn address() -> Address {
         provisioned_resource_id: id,
         namespace: NAMESPACE.to_owned(),
         name: derive_xr_name(id),
+        composite_type: None,
         substrate_uid: None,
     }
 }
@@ -304,6 +305,7 @@ fn mk_snapshot() -> ResourceSnapshot {
             slug: "local-node".to_owned(),
             version: "v1".to_owned(),
             engine: Engine::Local,
+            composite_type: None,
             parameter_schema: ParameterSchema::new(Vec::new()).unwrap(),
             injection_strategy: InjectionStrategy::CloudInitUserData,
             mesh_role: MeshRole::Node,

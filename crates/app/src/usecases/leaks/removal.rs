@@ -219,6 +219,7 @@ fn address(cluster: &Cluster, leak: &Leak) -> Option<Address> {
         provisioned_resource_id: ProvisionedResourceId::new(leak.subject_id),
         namespace: place.namespace.clone(),
         name: place.name.clone(),
+        composite_type: None,
         substrate_uid: cluster.substrate_uid.clone(),
     })
 }
