@@ -98,6 +98,13 @@ pub trait Substrate: fmt::Debug + Send + Sync {
     /// object is success, an object with another uid a conflict.
     async fn delete(&self, address: &Address, uid: &str) -> Result<(), Error>;
 
+    /// Waits until composites changed in a way that may change a decision, and
+    /// names their attempts. Lost ones cost a sweep, never more; an engine that
+    /// cannot watch never answers.
+    async fn changed(&self) -> Vec<ProvisionedResourceId> {
+        std::future::pending().await
+    }
+
     /// A page of everything that stands there, in the order of its cursor. What
     /// cannot be listed is an error and never an empty page: a look that missed
     /// something proves nothing gone.

@@ -1,0 +1,27 @@
+//! The engine on Crossplane: a resource is one composite in its project's
+//! namespace on a management cluster. What the project's resources share there
+//! (the namespace, ProviderConfigs, secrets) is the fleet's, not this engine's.
+//!
+//! * [`access`]: how a cluster is reached, and which kubeconfigs are taken.
+//! * `connection`: the client, made anew when its credentials change.
+//! * `fold`: a live object becomes the facts that are decided on.
+//! * `index`: what stands there, kept up to date by watches.
+//! * `engine`: the substrate port on all of it.
+
+pub mod access;
+mod connection;
+mod engine;
+mod fold;
+mod index;
+mod inventory;
+mod trouble;
+mod watch;
+
+pub use access::{Access, InvalidKubeconfig};
+pub use engine::{CrossplaneConfig, CrossplaneSubstrate};
+
+/// Under this name the fields that we own are kept apart from everybody else's.
+pub const FIELD_MANAGER: &str = "slipway-provisioning-broker";
+
+/// Holds a composite that somebody deletes by hand until its node has drained.
+pub const FINALIZER: &str = "slipway.dev/drain";
