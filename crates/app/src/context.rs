@@ -43,6 +43,8 @@ pub struct Wakes {
     /// Events got positions: for the subscribers, and for the streams.
     pub subscribers: Arc<Notify>,
     pub streams: Arc<Notify>,
+    /// A project's place may have to be made, changed or cleared.
+    pub fleet: Arc<Notify>,
 }
 
 impl Wakes {

@@ -66,7 +66,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("label list", &["slipway label list"]),
     ("label get", &["slipway label get team"]),
     ("label delete", &["slipway label delete team --yes"]),
-    ("cluster create", &["slipway cluster create eu-1 --engine crossplane"]),
+    (
+        "cluster create",
+        &["slipway cluster create eu-1 --engine crossplane --access kubeconfig/eu-1 --region eu"],
+    ),
     ("cluster list", &["slipway cluster list"]),
     ("cluster get", &["slipway cluster get local"]),
     ("cluster assign", &["slipway cluster assign eu-1 --project shop"]),

@@ -117,7 +117,7 @@ impl BlockerCode {
                 role: "admin",
             }],
             Self::SubstrateTerminating => &[Remedy {
-                action: "nothing: somebody deleted the substrate; it is made anew once it is gone",
+                action: "nothing: somebody deleted the substrate; once its node has drained it is let go and made anew",
                 command: None,
                 role: "operator",
             }],

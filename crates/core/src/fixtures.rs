@@ -100,6 +100,7 @@ pub fn mk_placement() -> Placement {
         namespace: "slipway-project-x".to_owned(),
         namespace_phase: NamespacePhase::Ready,
         substrate_uid: None,
+        providers: Vec::new(),
     }
 }
 

@@ -145,8 +145,12 @@ const fn converge(observed: Observed, phase: Phase) -> (Action, Phase) {
         Composite::Absent => (Action::Apply, Phase::Pending),
         // Before readiness: a failed composite may still claim to be ready.
         Composite::Present { failed: true, .. } => (Action::Noop, Phase::Failed),
-        // What is being deleted cannot be kept; wait until it can be made anew.
-        Composite::Present { terminating: true, .. } => (Action::Noop, phase),
+        // What is being deleted cannot be kept. It is let go in order, the node
+        // first, and made anew once it is gone.
+        Composite::Present { terminating: true, .. } => match observed.node {
+            NodeFact::Registered => (Action::DeregisterNode, phase),
+            NodeFact::Absent | NodeFact::NotExpected => (Action::DeleteSubstrate, phase),
+        },
         Composite::Present { ready: false, .. } => (Action::Apply, Phase::Provisioning),
         Composite::Present { ready: true, drifted, .. } => match observed.node {
             NodeFact::Absent => (Action::Apply, Phase::Enrolling),
@@ -254,12 +258,17 @@ mod tests {
     }
 
     #[test]
-    fn a_terminating_composite_holds_converging_until_absent() {
+    fn a_terminating_composite_is_let_go_in_order_and_holds_the_phase_until_absent() {
         let composite =
             Composite::Present { ready: true, failed: false, terminating: true, drifted: false };
         for phase in [Phase::Pending, Phase::Provisioning, Phase::Enrolling, Phase::Ready] {
-            let observed = Observed { composite, node: NodeFact::Registered };
-            assert_eq!(next(observed, phase), (Action::Noop, phase));
+            for (node, action) in [
+                (NodeFact::Registered, Action::DeregisterNode),
+                (NodeFact::Absent, Action::DeleteSubstrate),
+                (NodeFact::NotExpected, Action::DeleteSubstrate),
+            ] {
+                assert_eq!(next(Observed { composite, node }, phase), (action, phase));
+            }
         }
     }
 

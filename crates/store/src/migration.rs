@@ -119,6 +119,13 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         sqlite: scripts!("sqlite", "0011_mesh"),
         postgres: scripts!("postgres", "0011_mesh"),
     },
+    Migration {
+        version: 12,
+        name: "fleet",
+        min_reader: 1,
+        sqlite: scripts!("sqlite", "0012_fleet"),
+        postgres: scripts!("postgres", "0012_fleet"),
+    },
 ];
 
 /// The schema that this binary was written for.

@@ -288,9 +288,17 @@ pub struct CreateCluster {
     /// A project's namespace is this and the id of the project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace_prefix: Option<String>,
+    /// Projects can be placed by it instead of by the cluster's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length = 63)]
+    pub region: Option<String>,
+    /// How the cluster is reached: `in-cluster`, or `kubeconfig/` and the name of
+    /// a file in the control plane's `kubeconfig_dir`. For engine `crossplane`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Cluster {
     pub id: String,
     pub name: String,
@@ -298,17 +306,35 @@ pub struct Cluster {
     /// `null` until somebody serves the cluster.
     pub substrate_uid: Option<String>,
     pub namespace_prefix: String,
+    pub region: Option<String>,
+    pub access: Option<String>,
+    /// What was found on the cluster; `null` until somebody looked.
+    pub verification: Option<ClusterVerification>,
     pub revision: i64,
     pub created_at: String,
     pub updated_at: String,
+}
+
+/// What a look at a cluster found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ClusterVerification {
+    pub verified_at: String,
+    /// Why it cannot be used; `null` if it can.
+    pub problem: Option<String>,
+    /// Versions and which kinds it knows.
+    pub facts: Value,
 }
 
 /// `PUT /api/v1/projects/{project}/cluster`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AssignCluster {
-    /// Cluster name or id.
-    pub cluster: String,
+    /// Cluster name or id. Either this or a region.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
+    /// Any usable cluster of this region, the one with the fewest projects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -318,7 +344,23 @@ pub struct ClusterAssignment {
     pub namespace: String,
     /// `Pending`, `Provisioning`, `Ready`, `Degraded`, `Terminating` or `Deleted`.
     pub namespace_phase: String,
+    /// When somebody asked to have the project taken from its cluster.
+    pub withdrawn_at: Option<String>,
+    /// What stands there for each provider that the project uses.
+    pub providers: Vec<ProviderStanding>,
+    /// What keeps the namespace from its goal.
+    pub problems: Vec<String>,
     pub revision: i64,
     pub created_at: String,
     pub updated_at: String,
+}
+
+/// A provider in a project's namespace: its ProviderConfig and its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ProviderStanding {
+    pub provider: String,
+    pub credential_id: String,
+    /// `Waiting`, `Ready` or `Releasing`.
+    pub phase: String,
+    pub problem: Option<String>,
 }

@@ -75,7 +75,7 @@ pub trait LeakStore {
     /// Makes these attempts due, settled or not. What was proven of their
     /// absence is not touched: the tick that follows takes it back if it sees
     /// the object too, under its claim.
-    async fn attempt_doubt(&self, attempts: &[ProvisionedResourceId]) -> Result<(), Error>;
+    async fn attempt_wake(&self, attempts: &[ProvisionedResourceId]) -> Result<(), Error>;
 
     /// The database's clock, for what a look began with.
     async fn leak_look_begin(&self) -> Result<Timestamp, Error>;

@@ -28,8 +28,8 @@ pub use slipway_core::explanation::HistoryLine;
 
 use super::{
     AuditStore, CatalogStore, ControlStore, DatabaseClock, EnrolStore, EventStore, ExplainStore,
-    KeyStore, LaneStore, LeakStore, RecordStore, RenewalStore, RetentionStore, ScopeStore,
-    StandingStore, SubscriptionStore, TaskStore, TokenStore,
+    FleetStore, KeyStore, LaneStore, LeakStore, RecordStore, RenewalStore, RetentionStore,
+    ScopeStore, StandingStore, SubscriptionStore, TaskStore, TokenStore,
 };
 use crate::seed::Seed;
 
@@ -164,6 +164,7 @@ pub trait Store:
     + EnrolStore
     + EventStore
     + ExplainStore
+    + FleetStore
     + KeyStore
     + LaneStore
     + LeakStore

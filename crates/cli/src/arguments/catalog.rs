@@ -341,12 +341,22 @@ pub struct ClusterCreateArguments {
     /// What the namespaces of projects begin with
     #[arg(long)]
     pub namespace_prefix: Option<String>,
+    /// Where it is, for placing projects by region
+    #[arg(long)]
+    pub region: Option<String>,
+    /// How it is reached: in-cluster, or kubeconfig/<name of a file in kubeconfig_dir>
+    #[arg(long)]
+    pub access: Option<String>,
 }
 
 #[derive(Debug, Clone, Args)]
 pub struct ClusterAssignArguments {
     /// Name or id of the cluster
-    pub cluster: String,
+    #[arg(required_unless_present = "region", conflicts_with = "region")]
+    pub cluster: Option<String>,
+    /// Any usable cluster of this region, the one with the fewest projects
+    #[arg(long)]
+    pub region: Option<String>,
     /// Project name or id
     #[arg(long)]
     pub project: String,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use slipway_wire::catalog::{
     Blueprint, BlueprintVersion, Cloud, Cluster, ClusterAssignment, Credential,
-    CredentialAssignment, LabelDefinition, Parameter, ParameterType, Project,
+    CredentialAssignment, LabelDefinition, Parameter, ParameterType, Project, ProviderStanding,
 };
 
 use super::details::pairs;
@@ -226,11 +226,21 @@ pub(crate) fn clusters(clusters: &[Cluster], width: Option<u16>) -> String {
         vec![
             cluster.name.clone(),
             cluster.engine.clone(),
-            if cluster.substrate_uid.is_some() { "yes" } else { "not yet" }.to_owned(),
+            cluster.region.clone().unwrap_or_default(),
+            usable(cluster).to_owned(),
             cluster.id.clone(),
         ]
     };
-    rows(&["NAME", "ENGINE", "SERVED", "ID"], clusters.iter().map(line).collect(), width)
+    rows(&["NAME", "ENGINE", "REGION", "USABLE", "ID"], clusters.iter().map(line).collect(), width)
+}
+
+/// Whether projects can live there now.
+fn usable(cluster: &Cluster) -> &'static str {
+    match &cluster.verification {
+        _ if cluster.substrate_uid.is_none() => "not yet",
+        Some(found) if found.problem.is_some() => "no",
+        _ => "yes",
+    }
 }
 
 pub(crate) fn cluster(cluster: &Cluster, width: Option<u16>) -> String {
@@ -241,6 +251,12 @@ pub(crate) fn cluster(cluster: &Cluster, width: Option<u16>) -> String {
             ("engine", Some(cluster.engine.clone())),
             ("identity", cluster.substrate_uid.clone()),
             ("namespaces", Some(format!("{}<project id>", cluster.namespace_prefix))),
+            ("region", cluster.region.clone()),
+            ("access", cluster.access.clone()),
+            ("usable", Some(usable(cluster).to_owned())),
+            ("problem", cluster.verification.as_ref().and_then(|found| found.problem.clone())),
+            ("found", cluster.verification.as_ref().map(|found| found.facts.to_string())),
+            ("looked", cluster.verification.as_ref().map(|found| time(&found.verified_at))),
             ("created", Some(time(&cluster.created_at))),
             ("revision", Some(cluster.revision.to_string())),
         ],
@@ -260,6 +276,14 @@ pub(crate) fn cluster_assignments(places: &[ClusterAssignment], width: Option<u1
     rows(&["PROJECT", "CLUSTER", "PHASE", "NAMESPACE"], places.iter().map(line).collect(), width)
 }
 
+fn providers(place: &ClusterAssignment) -> String {
+    let one = |standing: &ProviderStanding| {
+        let problem = standing.problem.as_ref().map(|problem| format!(" ({problem})"));
+        format!("{} {}{}", standing.provider, standing.phase, problem.unwrap_or_default())
+    };
+    place.providers.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
 pub(crate) fn cluster_assignment(place: &ClusterAssignment, width: Option<u16>) -> String {
     facts(
         vec![
@@ -267,6 +291,9 @@ pub(crate) fn cluster_assignment(place: &ClusterAssignment, width: Option<u16>) 
             ("cluster", Some(place.cluster_id.clone())),
             ("namespace", Some(place.namespace.clone())),
             ("phase", Some(place.namespace_phase.clone())),
+            ("leaving since", place.withdrawn_at.as_deref().map(time)),
+            ("providers", Some(providers(place)).filter(|text| !text.is_empty())),
+            ("problems", Some(place.problems.join("; ")).filter(|text| !text.is_empty())),
             ("since", Some(time(&place.updated_at))),
             ("revision", Some(place.revision.to_string())),
         ],

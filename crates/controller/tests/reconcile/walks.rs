@@ -243,6 +243,7 @@ async fn a_terminating_composite_is_waited_for_and_made_anew() {
         world.context.store.attempt_wake_all(world.lane).await.unwrap();
         let held = world.run_until_blocked(id, BlockerCode::SubstrateTerminating).await;
         assert_eq!(held.attempt.phase(), Phase::Ready);
+        assert!(held.node.unwrap().drain.is_some(), "its node is asked to drain first");
         world.substrate.remove(&name);
         let seen = world.run_until_phase(id, Phase::Enrolling).await;
         assert!(seen.blockers.is_empty());

@@ -1,9 +1,13 @@
 //! A management cluster and which project lives on it.
 
+use std::fmt;
+
+use serde_json::Value;
+
 use crate::blueprint::Engine;
 use crate::catalog::name::Name;
 use crate::ids::{ClusterId, ProjectId, Revision};
-use crate::placement::NamespacePhase;
+use crate::placement::{NamespacePhase, Standing};
 use crate::text::{Handle, InvalidText};
 use crate::time::Timestamp;
 
@@ -16,9 +20,63 @@ pub struct Cluster {
     pub substrate_uid: Option<String>,
     /// A project's namespace is this and the id of the project.
     pub namespace_prefix: NamespacePrefix,
+    /// Where it is, for placing projects by region.
+    pub region: Option<Name>,
+    /// How it is reached; `None` where the engine needs no way.
+    pub access: Option<ClusterAccess>,
+    /// What was found there last. `None` until somebody looked.
+    pub verification: Option<Verification>,
     pub revision: Revision,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+/// How a control plane reaches a cluster. Credentials are referred to and never
+/// stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClusterAccess {
+    /// By the account of the pod that it runs in.
+    InCluster,
+    /// By the file of this name in its folder of kubeconfigs.
+    Kubeconfig(Name),
+}
+
+impl ClusterAccess {
+    const IN_CLUSTER: &str = "in-cluster";
+    const KUBECONFIG: &str = "kubeconfig/";
+
+    pub fn parse(text: &str) -> Result<Self, InvalidText> {
+        if text == Self::IN_CLUSTER {
+            return Ok(Self::InCluster);
+        }
+        let name =
+            text.strip_prefix(Self::KUBECONFIG).and_then(|name| Name::parse("access", name).ok());
+        name.map(Self::Kubeconfig).ok_or_else(|| {
+            InvalidText::new(
+                "access",
+                "must be in-cluster, or kubeconfig/ and the name of a file in the control plane's kubeconfig_dir, such as kubeconfig/east",
+            )
+        })
+    }
+}
+
+impl fmt::Display for ClusterAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InCluster => f.write_str(Self::IN_CLUSTER),
+            Self::Kubeconfig(name) => write!(f, "{}{name}", Self::KUBECONFIG),
+        }
+    }
+}
+
+/// What a look at the cluster itself found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verification {
+    pub at: Timestamp,
+    /// Why it cannot be used, if it cannot.
+    pub problem: Option<String>,
+    /// Versions and which kinds it knows, for people.
+    pub facts: Value,
 }
 
 /// What a namespace begins with. Compositions parse it, so it can be chosen.
@@ -59,9 +117,20 @@ pub struct ClusterAssignment {
     pub cluster_id: ClusterId,
     pub namespace: String,
     pub namespace_phase: NamespacePhase,
+    /// Somebody asked to have the project taken from its cluster.
+    pub withdrawn_at: Option<Timestamp>,
+    pub standing: Standing,
     pub revision: Revision,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+impl ClusterAssignment {
+    /// Whether there is something on the cluster that the fleet made, or may
+    /// have made. The local engine makes its folders itself.
+    pub fn is_made_by_fleet(&self) -> bool {
+        self.standing.namespace_uid.is_some() || self.namespace_phase != NamespacePhase::Ready
+    }
 }
 
 impl Cluster {

@@ -79,11 +79,15 @@ pub fn force(
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
     let node = snapshot.node.as_ref().filter(|node| node.is_registered());
-    let Some(node) = node.filter(|_| snapshot.attempt.phase() == Phase::Deregistering) else {
+    // A drain is asked for in Deregistering, and of a node whose substrate
+    // somebody is deleting by hand.
+    let waits =
+        |node: &&Node| snapshot.attempt.phase() == Phase::Deregistering || node.drain.is_some();
+    let Some(node) = node.filter(waits) else {
         return Err(Refusal::new(
             ErrorKind::NothingToForce,
             format!(
-                "resource `{}` is {} and waits for no node to drain; force is for one in Deregistering",
+                "resource `{}` is {} and waits for no node to drain; force is for one that does",
                 snapshot.resource.handle,
                 snapshot.attempt.phase()
             ),

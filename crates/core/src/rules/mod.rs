@@ -15,6 +15,7 @@ pub mod enrol;
 pub mod explain;
 pub mod explanation;
 pub mod fault;
+pub mod fleet;
 pub mod orphans;
 pub mod positions;
 pub mod prepare;

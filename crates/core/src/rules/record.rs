@@ -327,7 +327,7 @@ fn assess(
     {
         blockers.push(raise(
             BlockerCode::SubstrateTerminating,
-            "the substrate is being deleted by somebody else; it is made anew once it is gone"
+            "the substrate is being deleted by somebody else; its node is drained, then it is let go, and made anew once it is gone"
                 .to_owned(),
             evidence(tick),
         ));

@@ -29,9 +29,14 @@ pub(super) async fn create(
     parameters.finish()?;
     let (context, caller) = (&state.context, &caller);
     let create = |request| async {
-        let CreateCluster { name, engine, namespace_prefix } = body;
-        let prefix = namespace_prefix.as_deref();
-        let made = clusters::create(context, caller, &name, &engine, prefix, request);
+        let wanted = clusters::Wanted {
+            name: &body.name,
+            engine: &body.engine,
+            namespace_prefix: body.namespace_prefix.as_deref(),
+            region: body.region.as_deref(),
+            access: body.access.as_deref(),
+        };
+        let made = clusters::create(context, caller, wanted, request);
         Ok(made.await?.as_uuid())
     };
     let show = |id: uuid::Uuid| async move {
@@ -77,7 +82,8 @@ pub(super) async fn assign(
     Body(body): Body<AssignCluster>,
 ) -> Result<Response, Rejection> {
     parameters.finish()?;
-    clusters::assign(&state.context, &caller, &project, &body.cluster, expected).await?;
+    let (cluster, region) = (body.cluster.as_deref(), body.region.as_deref());
+    clusters::assign(&state.context, &caller, &project, cluster, region, expected).await?;
     let place = clusters::assignment(&state.context, &caller, &project).await?;
     Ok(tagged(documents::cluster_assignment(&place), place.revision.0))
 }

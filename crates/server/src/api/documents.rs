@@ -13,8 +13,9 @@ use slipway_core::catalog::{label as labels, project as projects};
 use slipway_core::ids::DeletionId;
 use slipway_core::parameters as core_parameters;
 use slipway_wire::catalog::{
-    Blueprint, BlueprintVersion, Cloud, Cluster, ClusterAssignment, Credential,
-    CredentialAssignment, LabelDefinition, Parameter, ParameterSchema, ParameterType, Project,
+    Blueprint, BlueprintVersion, Cloud, Cluster, ClusterAssignment, ClusterVerification,
+    Credential, CredentialAssignment, LabelDefinition, Parameter, ParameterSchema, ParameterType,
+    Project, ProviderStanding,
 };
 
 use super::convert::{self, text};
@@ -177,9 +178,25 @@ pub(super) fn cluster(cluster: &clusters::Cluster) -> Cluster {
         engine: cluster.engine.to_string(),
         substrate_uid: cluster.substrate_uid.clone(),
         namespace_prefix: cluster.namespace_prefix.as_str().to_owned(),
+        region: cluster.region.as_ref().map(ToString::to_string),
+        access: cluster.access.as_ref().map(ToString::to_string),
+        verification: cluster.verification.as_ref().map(|found| ClusterVerification {
+            verified_at: found.at.to_string(),
+            problem: found.problem.clone(),
+            facts: found.facts.clone(),
+        }),
         revision: cluster.revision.0,
         created_at: cluster.created_at.to_string(),
         updated_at: cluster.updated_at.to_string(),
+    }
+}
+
+fn provider(standing: &slipway_core::placement::ProviderStanding) -> ProviderStanding {
+    ProviderStanding {
+        provider: standing.provider.clone(),
+        credential_id: standing.credential_id.to_string(),
+        phase: standing.phase.to_string(),
+        problem: standing.problem.clone(),
     }
 }
 
@@ -189,6 +206,9 @@ pub(super) fn cluster_assignment(place: &clusters::ClusterAssignment) -> Cluster
         cluster_id: place.cluster_id.to_string(),
         namespace: place.namespace.clone(),
         namespace_phase: place.namespace_phase.to_string(),
+        withdrawn_at: place.withdrawn_at.map(|at| at.to_string()),
+        providers: place.standing.providers.iter().map(provider).collect(),
+        problems: place.standing.problems.clone(),
         revision: place.revision.0,
         created_at: place.created_at.to_string(),
         updated_at: place.updated_at.to_string(),

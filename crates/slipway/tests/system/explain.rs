@@ -208,6 +208,8 @@ async fn what_is_stuck_says_why() {
         unreachable!("six were declared");
     };
     write(&plane.node_directory(unreadable).await.join("composite.json"), "not a document");
+    // It is asked to drain before its substrate is let go, and cannot answer.
+    send_signal(plane.agent(terminating).await.pid, Signal::Stop).unwrap();
     write(&plane.node_directory(terminating).await.join("terminating"), "");
 
     let state = plane.node_directory(left).await.join("state/identity.json");

@@ -1,13 +1,19 @@
 //! The tables of clusters and of who lives on them.
 
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use slipway_app::ports::catalog::Rule;
 use slipway_app::ports::store::Page;
 use slipway_core::blueprint::Engine;
 use slipway_core::catalog::Name;
-use slipway_core::catalog::cluster::{Cluster, ClusterAssignment, NamespacePrefix};
+use slipway_core::catalog::cluster::{
+    Cluster, ClusterAccess, ClusterAssignment, NamespacePrefix, Verification,
+};
 use slipway_core::catalog::snapshot::{ClusterAssignmentSnapshot, ClusterSnapshot};
 use slipway_core::ids::{ClusterId, ProjectId, Revision};
 use slipway_core::placement::NamespacePhase;
+
+use sqlx::types::Json;
 
 use super::catalog_row::{now, readable, taken, whole};
 use super::declare::as_id;
@@ -18,15 +24,15 @@ use crate::micros::Micros;
 
 macro_rules! select {
     () => {
-        "SELECT id, revision, name, engine, substrate_uid, namespace_prefix, created_at, \
-         updated_at FROM clusters "
+        "SELECT id, revision, name, engine, substrate_uid, namespace_prefix, region, access, \
+         verified_at, verification, created_at, updated_at FROM clusters "
     };
 }
 
 macro_rules! select_assignment {
     () => {
         "SELECT s.project_id AS id, s.revision, s.cluster_id, s.namespace, s.namespace_phase, \
-         s.created_at, s.updated_at FROM cluster_assignments s "
+         s.withdrawn_at, s.standing, s.created_at, s.updated_at FROM cluster_assignments s "
     };
 }
 
@@ -151,18 +157,44 @@ fn cluster(row: &Row) -> Result<Cluster, Fault> {
         engine: rows::member(row, "engine", Engine::parse)?,
         substrate_uid: rows::get(row, "substrate_uid")?,
         namespace_prefix: NamespacePrefix::from_stored(rows::get(row, "namespace_prefix")?),
+        region: rows::get::<Option<String>>(row, "region")?.map(Name::from_stored),
+        access: access(row)?,
+        verification: verification(row)?,
         revision: Revision(rows::get(row, "revision")?),
         created_at: rows::time(row, "created_at")?,
         updated_at: rows::time(row, "updated_at")?,
     })
 }
 
-fn assignment(row: &Row) -> Result<ClusterAssignment, Fault> {
+fn access(row: &Row) -> Result<Option<ClusterAccess>, Fault> {
+    let stored: Option<String> = rows::get(row, "access")?;
+    let parsed = stored.map(|text| ClusterAccess::parse(&text)).transpose();
+    parsed.map_err(|invalid| Fault::new("access", invalid.problem))
+}
+
+/// The stored part of a verification; its time has a column of its own.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Verified {
+    pub(super) problem: Option<String>,
+    pub(super) facts: Value,
+}
+
+fn verification(row: &Row) -> Result<Option<Verification>, Fault> {
+    let Some(at) = rows::time_or_null(row, "verified_at")? else {
+        return Ok(None);
+    };
+    let Verified { problem, facts } = rows::json(row, "verification")?;
+    Ok(Some(Verification { at, problem, facts }))
+}
+
+pub(super) fn assignment(row: &Row) -> Result<ClusterAssignment, Fault> {
     Ok(ClusterAssignment {
         project_id: ProjectId::new(rows::get(row, "id")?),
         cluster_id: ClusterId::new(rows::get(row, "cluster_id")?),
         namespace: rows::get(row, "namespace")?,
         namespace_phase: rows::member(row, "namespace_phase", NamespacePhase::parse)?,
+        withdrawn_at: rows::time_or_null(row, "withdrawn_at")?,
+        standing: rows::json_or_null(row, "standing")?.unwrap_or_default(),
         revision: Revision(rows::get(row, "revision")?),
         created_at: rows::time(row, "created_at")?,
         updated_at: rows::time(row, "updated_at")?,
@@ -172,7 +204,8 @@ fn assignment(row: &Row) -> Result<ClusterAssignment, Fault> {
 pub(super) async fn insert(connection: &mut Connection, cluster: &Cluster) -> Result<(), Failure> {
     let inserted = sqlx::query(
         "INSERT INTO clusters (id, name, engine, substrate_uid, namespace_prefix, created_at, \
-         updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
+         updated_at, region, access) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
+         ON CONFLICT DO NOTHING",
     )
     .bind(cluster.id.as_uuid())
     .bind(cluster.name.as_str())
@@ -181,6 +214,8 @@ pub(super) async fn insert(connection: &mut Connection, cluster: &Cluster) -> Re
     .bind(cluster.namespace_prefix.as_str())
     .bind(Micros::from(cluster.created_at))
     .bind(Micros::from(cluster.updated_at))
+    .bind(cluster.region.as_ref().map(Name::as_str))
+    .bind(cluster.access.as_ref().map(ToString::to_string))
     .execute(connection)
     .await?
     .rows_affected();
@@ -193,7 +228,8 @@ pub(super) async fn assignment_insert(
 ) -> Result<(), Failure> {
     sqlx::query(
         "INSERT INTO cluster_assignments (project_id, cluster_id, namespace, namespace_phase, \
-         created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6)",
+         created_at, updated_at, withdrawn_at, standing) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
     )
     .bind(place.project_id.as_uuid())
     .bind(place.cluster_id.as_uuid())
@@ -201,6 +237,8 @@ pub(super) async fn assignment_insert(
     .bind(place.namespace_phase.as_str())
     .bind(Micros::from(place.created_at))
     .bind(Micros::from(place.updated_at))
+    .bind(place.withdrawn_at.map(Micros::from))
+    .bind(Json(&place.standing))
     .execute(connection)
     .await?;
     Ok(())
@@ -212,7 +250,7 @@ pub(super) async fn assignment_update(
 ) -> Result<(), Failure> {
     let updated = sqlx::query(sql!(
         "UPDATE cluster_assignments SET cluster_id = $3, namespace = $4, namespace_phase = $5, \
-         revision = revision + 1, updated_at = ",
+         withdrawn_at = $6, standing = $7, revision = revision + 1, updated_at = ",
         greatest,
         "(",
         now,
@@ -223,6 +261,8 @@ pub(super) async fn assignment_update(
     .bind(place.cluster_id.as_uuid())
     .bind(&place.namespace)
     .bind(place.namespace_phase.as_str())
+    .bind(place.withdrawn_at.map(Micros::from))
+    .bind(Json(&place.standing))
     .execute(connection)
     .await?
     .rows_affected();

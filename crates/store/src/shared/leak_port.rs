@@ -35,8 +35,8 @@ impl LeakStore for Backend {
         Ok(retried!(leak_rows::expecting(self, cluster, page))?)
     }
 
-    async fn attempt_doubt(&self, attempts: &[ProvisionedResourceId]) -> Result<(), Error> {
-        Ok(retried!(leaks::doubt(self, attempts))?)
+    async fn attempt_wake(&self, attempts: &[ProvisionedResourceId]) -> Result<(), Error> {
+        Ok(retried!(leaks::wake(self, attempts))?)
     }
 
     async fn leak_look_begin(&self) -> Result<Timestamp, Error> {

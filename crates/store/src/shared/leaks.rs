@@ -25,7 +25,7 @@ use crate::failure::Failure;
 use crate::id_list::IdList;
 use crate::micros::Micros;
 
-pub(super) async fn doubt(
+pub(super) async fn wake(
     backend: &Backend,
     attempts: &[ProvisionedResourceId],
 ) -> Result<(), Failure> {

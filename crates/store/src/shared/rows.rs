@@ -18,7 +18,7 @@ use slipway_core::ids::{
 };
 use slipway_core::node::{DeregisteredHow, Deregistration, Drain, Node, Reported};
 use slipway_core::parameters::{ParameterSchema, ParameterValues};
-use slipway_core::placement::{NamespacePhase, Placement};
+use slipway_core::placement::{NamespacePhase, Placement, Standing};
 use slipway_core::provisioned_resource::{ProvisionedResource, StoredAttempt};
 use slipway_core::resource::Resource;
 use slipway_core::text::{Handle, Labels};
@@ -51,6 +51,18 @@ pub(super) fn json<T: DeserializeOwned>(row: &Row, column: &str) -> Result<T, Fa
     let value: Json<Value> = get(row, column)?;
     serde_json::from_value(value.0)
         .map_err(|error| Fault::new(column, format!("has an unexpected shape: {error}")))
+}
+
+/// The same where there may be nothing.
+pub(super) fn json_or_null<T: DeserializeOwned>(
+    row: &Row,
+    column: &str,
+) -> Result<Option<T>, Fault> {
+    let stored: Option<Json<Value>> = get(row, column)?;
+    match stored {
+        Some(_) => json(row, column).map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Reads a text of a closed set. There is no lossy way: a member that this
@@ -149,6 +161,7 @@ pub(super) fn placement(row: &Row) -> Result<Option<Placement>, Fault> {
         namespace: get(row, "p_namespace")?,
         namespace_phase: member(row, "p_namespace_phase", NamespacePhase::parse)?,
         substrate_uid: get(row, "p_substrate_uid")?,
+        providers: json_or_null::<Standing>(row, "p_standing")?.unwrap_or_default().providers,
     }))
 }
 

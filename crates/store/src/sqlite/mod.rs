@@ -48,6 +48,8 @@ mod declare;
 mod enrolment;
 #[path = "../shared/explain.rs"]
 mod explain;
+#[path = "../shared/fleet.rs"]
+mod fleet;
 #[path = "../shared/idempotency.rs"]
 mod idempotency;
 #[path = "../shared/installation.rs"]

@@ -135,6 +135,8 @@ impl World {
             name: name(named),
             engine: Engine::Local,
             namespace_prefix: NamespacePrefix::from_stored(None),
+            region: None,
+            access: None,
         };
         let mut rule = |snapshot: &_| cluster::create(snapshot, &new, &operator());
         self.store.decide_cluster(named, &mut rule).await?;

@@ -127,16 +127,16 @@ pub(super) async fn rows_say_where_their_objects_belong(world: &World) {
     assert!(nobody.expect("an answer").is_empty());
 }
 
-pub(super) async fn a_doubted_attempt_is_due(world: &World) {
+pub(super) async fn a_woken_attempt_is_due(world: &World) {
     let (Declared { attempt, .. }, _) = world.ready().await;
     let claimed = world.claim_now(attempt).await;
     let release =
         Release { attempt, claim_token: claimed.claim_token, recheck: Recheck::Never, failures: 0 };
     world.store.attempt_release(&[release]).await.expect("a release");
     assert!(world.claim(attempt).await.is_none(), "it is settled");
-    world.store.attempt_doubt(&[attempt]).await.expect("a doubt");
+    world.store.attempt_wake(&[attempt]).await.expect("a doubt");
     assert!(world.claim(attempt).await.is_some(), "it is looked at");
-    world.store.attempt_doubt(&[]).await.expect("nobody is doubted");
+    world.store.attempt_wake(&[]).await.expect("nobody is doubted");
 }
 
 pub(super) async fn a_finding_counts_when_it_lasts_and_is_one_leak(world: &World) {

@@ -85,7 +85,7 @@ pub async fn conformance(store: Arc<dyn Store>) {
     aborts::a_caller_that_goes_away_leaves_nothing_open(&world).await;
 
     leaks::rows_say_where_their_objects_belong(&world).await;
-    leaks::a_doubted_attempt_is_due(&world).await;
+    leaks::a_woken_attempt_is_due(&world).await;
     leaks::a_finding_counts_when_it_lasts_and_is_one_leak(&world).await;
     leaks::a_look_ends_what_it_did_not_see_and_nothing_else(&world).await;
     leaks::a_leak_that_ended_and_is_seen_again_is_another(&world).await;

@@ -3,13 +3,14 @@
 use slipway_core::blueprint::Engine;
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint::member;
-use slipway_core::catalog::cluster::{Cluster, ClusterAssignment, NamespacePrefix};
+use slipway_core::catalog::cluster::{Cluster, ClusterAccess, ClusterAssignment, NamespacePrefix};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::idempotency::Request;
 use slipway_core::ids::{ClusterId, ProjectId};
 use slipway_core::precondition::Expected;
 use slipway_core::rules::catalog::cluster::{self, NewCluster};
 use slipway_core::rules::catalog::cluster_assignment;
+use slipway_core::rules::catalog::placement;
 
 use super::common::{check, missing};
 use super::projects;
@@ -18,21 +19,34 @@ use crate::ports::store::Page;
 use crate::usecases::idempotency::{bind, record};
 use crate::{Context, Error};
 
+/// A cluster as it was given.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    pub name: &'a str,
+    pub engine: &'a str,
+    pub namespace_prefix: Option<&'a str>,
+    pub region: Option<&'a str>,
+    pub access: Option<&'a str>,
+}
+
 pub async fn create(
     context: &Context,
     caller: &Caller,
-    name: &str,
-    engine: &str,
-    namespace_prefix: Option<&str>,
+    wanted: Wanted<'_>,
     request: Option<Request>,
 ) -> Result<ClusterId, Error> {
     let actor = authorise(caller, Verb::ClusterWrite)?;
+    let Wanted { name, engine, namespace_prefix, region, access } = wanted;
     let prefix = namespace_prefix.unwrap_or(NamespacePrefix::DEFAULT);
+    let region = region.map(|region| Name::parse("region", region)).transpose();
+    let access = access.map(ClusterAccess::parse).transpose();
     let new = NewCluster {
         id: ClusterId::new(context.entropy.uuid()),
         name: Name::parse("name", name).map_err(Refusal::from)?,
         engine: member("engine", engine, Engine::ALL, Engine::as_str)?,
         namespace_prefix: NamespacePrefix::parse(prefix).map_err(Refusal::from)?,
+        region: region.map_err(Refusal::from)?,
+        access: access.map_err(Refusal::from)?,
     };
     let record = record(context, request, new.id.as_uuid());
     context
@@ -60,19 +74,48 @@ pub async fn list(
     Ok(context.store.cluster_page(page).await?)
 }
 
-/// Places a project.
+/// Places a project, on the cluster that is named or on one of the region.
 pub async fn assign(
     context: &Context,
     caller: &Caller,
     project: &str,
-    cluster: &str,
+    cluster: Option<&str>,
+    region: Option<&str>,
     expected: Expected,
 ) -> Result<(), Error> {
     let actor = authorise(caller, Verb::ClusterAssign)?;
     check("project", project)?;
-    check("cluster", cluster)?;
+    let cluster = match (cluster, region) {
+        (Some(cluster), None) => cluster.to_owned(),
+        (None, Some(region)) => of_region(context, project, region).await?,
+        _ => {
+            let problem = "must be given, or region, and not both";
+            return Err(Refusal::invalid("cluster", problem).into());
+        }
+    };
+    check("cluster", &cluster)?;
     let mut rule = |snapshot: &_| cluster_assignment::assign(snapshot, expected, &actor);
-    Ok(context.store.decide_cluster_assignment(project, Some(cluster), &mut rule).await?)
+    context.store.decide_cluster_assignment(project, Some(&cluster), &mut rule).await?;
+    context.wakes.fleet.notify_one();
+    Ok(())
+}
+
+/// The usable cluster of a region with the fewest projects, or the one that the
+/// project is on if that is of the region: to ask twice is to ask once.
+async fn of_region(context: &Context, project: &str, region: &str) -> Result<String, Error> {
+    let region = Name::parse("region", region).map_err(Refusal::from)?;
+    let candidates = context.store.cluster_candidates(region.as_str(), project).await?;
+    placement::choose(&candidates).map(|id| id.to_string()).ok_or_else(|| {
+        let known = candidates.len();
+        Refusal::new(
+            ErrorKind::ClusterNotFound,
+            format!(
+                "no cluster of region `{region}` can be used ({known} registered there); register one, or look at `slipway cluster list`"
+            ),
+        )
+        .at("region")
+        .into()
+    })
 }
 
 pub async fn withdraw(
@@ -84,7 +127,9 @@ pub async fn withdraw(
     let actor = authorise(caller, Verb::ClusterAssign)?;
     check("project", project)?;
     let mut rule = |snapshot: &_| cluster_assignment::withdraw(snapshot, expected, &actor);
-    Ok(context.store.decide_cluster_assignment(project, None, &mut rule).await?)
+    context.store.decide_cluster_assignment(project, None, &mut rule).await?;
+    context.wakes.fleet.notify_one();
+    Ok(())
 }
 
 /// Where a project lives.

@@ -212,7 +212,7 @@ impl Finder {
             .map(|finding| ProvisionedResourceId::new(finding.subject_id))
             .collect();
         if !concerned.is_empty() {
-            self.context.store.attempt_doubt(&concerned).await?;
+            self.context.store.attempt_wake(&concerned).await?;
             self.context.wakes.wake();
             report.woken += u64::try_from(concerned.len()).unwrap_or(u64::MAX);
         }

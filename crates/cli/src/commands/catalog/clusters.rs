@@ -18,6 +18,8 @@ pub(in crate::commands) async fn run(
                 name: arguments.name,
                 engine: arguments.engine,
                 namespace_prefix: arguments.namespace_prefix,
+                region: arguments.region,
+                access: arguments.access,
             };
             let cluster: Cluster = session.client.create(&["clusters"], &body).await?;
             session.show(&cluster, render::cluster);
@@ -32,7 +34,7 @@ pub(in crate::commands) async fn run(
             session.show(&cluster, render::cluster);
         }
         ClusterCommand::Assign(arguments) => {
-            let body = AssignCluster { cluster: arguments.cluster };
+            let body = AssignCluster { cluster: arguments.cluster, region: arguments.region };
             let path = ["projects", &arguments.project, "cluster"];
             let place: ClusterAssignment = session.client.replace(&path, &body).await?;
             session.show(&place, render::cluster_assignment);

@@ -39,9 +39,9 @@ impl LeakStore for FatedStore {
         self.inner.claimant_expecting(cluster, page).await
     }
 
-    async fn attempt_doubt(&self, attempts: &[ProvisionedResourceId]) -> Result<(), Error> {
+    async fn attempt_wake(&self, attempts: &[ProvisionedResourceId]) -> Result<(), Error> {
         self.fate.alive().await;
-        self.inner.attempt_doubt(attempts).await
+        self.inner.attempt_wake(attempts).await
     }
 
     async fn leak_look_begin(&self) -> Result<Timestamp, Error> {

@@ -21,6 +21,7 @@ mod enrol_store;
 mod event_store;
 mod explain_store;
 mod fate;
+mod fleet_store;
 mod journal;
 mod leak_store;
 mod matrix;

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::common::{About, audited, name_taken};
 use crate::audit::Actor;
 use crate::blueprint::Engine;
-use crate::catalog::cluster::{Cluster, NamespacePrefix};
+use crate::catalog::cluster::{Cluster, ClusterAccess, NamespacePrefix};
 use crate::catalog::snapshot::ClusterSnapshot;
 use crate::catalog::{CatalogWrite, Name};
 use crate::commit::Commit;
@@ -18,6 +18,8 @@ pub struct NewCluster {
     pub name: Name,
     pub engine: Engine,
     pub namespace_prefix: NamespacePrefix,
+    pub region: Option<Name>,
+    pub access: Option<ClusterAccess>,
 }
 
 /// Without an identity: whoever comes to serve the cluster brings that.
@@ -29,12 +31,30 @@ pub fn create(
     if let Some(holder) = &snapshot.cluster {
         return Err(name_taken("name", "cluster", new.name.as_str(), holder.id.as_uuid()));
     }
+    match (new.engine, &new.access) {
+        (Engine::Crossplane, None) => {
+            let problem =
+                "is missing: say how the cluster is reached, in-cluster or kubeconfig/<name>";
+            return Err(Refusal::invalid("access", problem));
+        }
+        (Engine::Local | Engine::Hetzner, Some(_)) => {
+            let problem = format!(
+                "is for the engine crossplane; a cluster of the engine {} takes none",
+                new.engine
+            );
+            return Err(Refusal::invalid("access", problem));
+        }
+        _ => {}
+    }
     let cluster = Cluster {
         id: new.id,
         name: new.name.clone(),
         engine: new.engine,
         substrate_uid: None,
         namespace_prefix: new.namespace_prefix.clone(),
+        region: new.region.clone(),
+        access: new.access.clone(),
+        verification: None,
         revision: Revision::FIRST,
         created_at: snapshot.now,
         updated_at: snapshot.now,

@@ -12,6 +12,7 @@ use crate::catalog::snapshot::ClusterAssignmentSnapshot;
 use crate::commit::Commit;
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{ClusterId, Revision};
+use crate::placement::{NamespacePhase, Standing};
 use crate::precondition::Expected;
 
 /// Assigning to the same cluster again changes nothing.
@@ -29,6 +30,8 @@ pub fn assign(
         cluster_id: cluster.id,
         namespace: cluster.namespace(project.id),
         namespace_phase: cluster.first_phase(),
+        withdrawn_at: None,
+        standing: Standing::default(),
         revision,
         created_at,
         updated_at: snapshot.now,
@@ -39,10 +42,11 @@ pub fn assign(
         }
         Some(place) => {
             expected.check("cluster assignment", place.revision)?;
-            if place.cluster_id == cluster.id {
+            if place.cluster_id == cluster.id && place.withdrawn_at.is_none() {
                 return Ok(Commit::default());
             }
             refuse_owner(snapshot, project)?;
+            refuse_standing(place, project)?;
             let write =
                 CatalogWrite::ClusterAssignmentUpdate(placed(place.revision, place.created_at));
             (write, Some(place.cluster_id))
@@ -62,8 +66,19 @@ pub fn withdraw(
         return Err(unknown(ErrorKind::AssignmentNotFound, "assignment"));
     };
     expected.check("cluster assignment", place.revision)?;
+    if place.withdrawn_at.is_some() {
+        return Ok(Commit::default());
+    }
     refuse_owner(snapshot, project)?;
-    let write = CatalogWrite::ClusterAssignmentDelete(place.clone());
+    // What stands there is taken down first; the fleet does that.
+    let write = if place.is_made_by_fleet() {
+        CatalogWrite::ClusterAssignmentUpdate(ClusterAssignment {
+            withdrawn_at: Some(snapshot.now),
+            ..place.clone()
+        })
+    } else {
+        CatalogWrite::ClusterAssignmentDelete(place.clone())
+    };
     let about = About::new(ClusterId::KIND, place.cluster_id.as_uuid()).of(project.id);
     let details = json!({ "project_id": project.id });
     Ok(audited(write, "cluster.withdraw", about, actor, snapshot.now, details))
@@ -83,6 +98,21 @@ fn refuse_owner(snapshot: &ClusterAssignmentSnapshot, project: &Project) -> Resu
     .with(json!({ "resources": snapshot.resources })))
 }
 
+/// The old namespace would be left behind.
+fn refuse_standing(place: &ClusterAssignment, project: &Project) -> Result<(), Refusal> {
+    if !place.is_made_by_fleet() || place.namespace_phase == NamespacePhase::Deleted {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        ErrorKind::ClusterAssignmentImmutable,
+        format!(
+            "namespace {} of project `{}` is {} on its cluster; take the project from there first (`slipway cluster unassign`) and wait until it is Deleted",
+            place.namespace, project.name, place.namespace_phase
+        ),
+    )
+    .with(json!({ "namespace": place.namespace, "namespace_phase": place.namespace_phase })))
+}
+
 fn project(snapshot: &ClusterAssignmentSnapshot) -> Result<&Project, Refusal> {
     snapshot.project.as_ref().ok_or_else(|| unknown(ErrorKind::ProjectNotFound, "project"))
 }
@@ -97,7 +127,6 @@ mod tests {
     use crate::commit::Write;
     use crate::fixtures::catalog::{mk_cluster, mk_project};
     use crate::fixtures::{at, mk_actor};
-    use crate::placement::NamespacePhase;
 
     fn snapshot(cluster: Cluster) -> ClusterAssignmentSnapshot {
         ClusterAssignmentSnapshot {

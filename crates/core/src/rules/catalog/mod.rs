@@ -10,6 +10,7 @@ pub mod cluster_assignment;
 pub mod credential;
 pub mod credential_assignment;
 pub mod label;
+pub mod placement;
 pub mod project;
 
 pub use common::Removal;

@@ -1,0 +1,394 @@
+//! What is done about one project's namespace, from what the rows say and what
+//! was seen. Pure: the loop looks, asks here, acts, and asks again.
+//!
+//! Taking away goes in the opposite order of making: ProviderConfigs, then
+//! secrets, then the namespace, each only on proof that the one before is gone,
+//! and none of it while a resource may still need it.
+
+use serde_json::json;
+
+use crate::audit::{Actor, AuditEntry, Subject};
+use crate::catalog::CatalogWrite;
+use crate::catalog::cluster::ClusterAssignment;
+use crate::commit::{Commit, Write};
+use crate::fleet::{Seen, SharedKey, SharedKind, Sight, Source, Tenancy, Wanted};
+use crate::ids::ClusterId;
+use crate::placement::{NamespacePhase, ProviderPhase, ProviderStanding, Standing};
+
+/// Something to do outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    Put(SharedKey),
+    Remove {
+        key: SharedKey,
+        uid: String,
+    },
+    /// The namespace is next to go: ask what lives in it, and remove it if
+    /// nothing does.
+    RemoveIfEmpty {
+        key: SharedKey,
+        uid: String,
+    },
+}
+
+/// What is to be done, and what is known now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    pub steps: Vec<Step>,
+    pub phase: NamespacePhase,
+    pub standing: Standing,
+}
+
+/// Decides. `wanted` is everything that the project should have there, in the
+/// order of making; empty if it is leaving.
+pub fn plan(tenancy: &Tenancy, wanted: &[Wanted], sight: &Sight) -> Plan {
+    let mut view = View::new(tenancy, sight);
+    if tenancy.is_leaving() { view.leave() } else { view.converge(wanted) }
+}
+
+/// Writes down what is known now; nothing if it is known already.
+pub fn record(tenancy: &Tenancy, plan: &Plan, actor: &Actor) -> Commit {
+    let before = &tenancy.assignment;
+    if before.namespace_phase == plan.phase && before.standing == plan.standing {
+        return Commit::default();
+    }
+    let after = ClusterAssignment {
+        namespace_phase: plan.phase,
+        standing: plan.standing.clone(),
+        ..before.clone()
+    };
+    let mut commit = Commit {
+        writes: vec![Write::Catalog(Box::new(CatalogWrite::ClusterAssignmentUpdate(after)))],
+        ..Commit::default()
+    };
+    if before.namespace_phase != plan.phase {
+        let subject = Subject {
+            kind: ClusterId::KIND,
+            id: before.cluster_id.as_uuid(),
+            project_id: before.project_id,
+            revision: before.revision.next(),
+        };
+        commit.audit.push(
+            AuditEntry::new("cluster.namespace_phase", actor, subject, tenancy.now).with(json!({
+                "namespace": before.namespace,
+                "from": before.namespace_phase,
+                "to": plan.phase,
+            })),
+        );
+    }
+    commit
+}
+
+/// One project's part of what was seen.
+struct View<'a> {
+    tenancy: &'a Tenancy,
+    sight: &'a Sight,
+    problems: Vec<String>,
+}
+
+impl<'a> View<'a> {
+    fn new(tenancy: &'a Tenancy, sight: &'a Sight) -> Self {
+        Self { tenancy, sight, problems: Vec::new() }
+    }
+
+    fn namespace(&self) -> SharedKey {
+        let namespace = self.tenancy.assignment.namespace.clone();
+        let name = namespace.clone();
+        SharedKey { namespace, kind: SharedKind::Namespace, name, provider: None }
+    }
+
+    /// Objects of this kind in the namespace that are this project's.
+    fn ours(&self, kind: SharedKind) -> impl Iterator<Item = (&'a SharedKey, &'a Seen)> {
+        let place = &self.tenancy.assignment;
+        self.sight.objects.iter().filter(move |(key, seen)| {
+            key.namespace == place.namespace
+                && key.kind == kind
+                && seen.owner == Some(place.project_id)
+        })
+    }
+
+    fn unreadable(&mut self, source: &Source) -> bool {
+        let Some(problem) = self.sight.unreadable.get(source) else {
+            return false;
+        };
+        if !self.problems.contains(problem) {
+            self.problems.push(problem.clone());
+        }
+        true
+    }
+
+    /// Whether a kind could be listed for every provider that there is.
+    fn all_readable(&mut self, kind: SharedKind) -> bool {
+        let sources: Vec<_> =
+            self.sight.unreadable.keys().filter(|source| source.kind == kind).cloned().collect();
+        let concerned = |source: &Source| match &source.provider {
+            None => true,
+            Some(provider) => self.tenancy.assignment.standing.provider(provider).is_some(),
+        };
+        let blocking: Vec<_> = sources.into_iter().filter(concerned).collect();
+        blocking.iter().for_each(|source| {
+            self.unreadable(source);
+        });
+        blocking.is_empty()
+    }
+
+    fn converge(&mut self, wanted: &[Wanted]) -> Plan {
+        let mut steps = Vec::new();
+        let mut base = true;
+        for want in wanted.iter().filter(|want| is_base(want.key.kind)) {
+            match self.want(want) {
+                Wish::Fulfilled => {}
+                Wish::Put => {
+                    base = false;
+                    steps.push(Step::Put(want.key.clone()));
+                }
+                Wish::Held => {
+                    base = false;
+                    break;
+                }
+            }
+        }
+        let mut standing = Standing {
+            namespace_uid: self.seen(&self.namespace()).map(|seen| seen.uid.clone()),
+            ..Standing::default()
+        };
+        let before = &self.tenancy.assignment;
+        let phase = match (base, before.namespace_phase) {
+            (true, _) => NamespacePhase::Ready,
+            (false, NamespacePhase::Ready | NamespacePhase::Degraded) => NamespacePhase::Degraded,
+            (false, NamespacePhase::Pending) if steps.is_empty() => NamespacePhase::Pending,
+            (false, _) => NamespacePhase::Provisioning,
+        };
+        if base {
+            standing.providers = self.providers(wanted, &mut steps);
+        } else {
+            // What stands in it is not looked at before it stands itself.
+            standing.providers = before.standing.providers.iter().map(waiting).collect();
+        }
+        standing.problems = std::mem::take(&mut self.problems);
+        Plan { steps, phase, standing }
+    }
+
+    fn seen(&self, key: &SharedKey) -> Option<&'a Seen> {
+        let project = self.tenancy.assignment.project_id;
+        self.sight.objects.get(key).filter(|seen| seen.owner == Some(project))
+    }
+
+    fn want(&mut self, want: &Wanted) -> Wish {
+        if self.unreadable(&want.key.source()) {
+            return Wish::Held;
+        }
+        let shown = shown(&want.key);
+        match self.sight.objects.get(&want.key) {
+            None => Wish::Put,
+            Some(seen) if seen.owner != Some(self.tenancy.assignment.project_id) => {
+                self.problems.push(format!(
+                    "{shown} is there and not ours; it is left alone: remove it, or move the project to another cluster"
+                ));
+                Wish::Held
+            }
+            Some(seen) if seen.terminating => {
+                self.problems.push(format!(
+                    "{shown} is being deleted by somebody else; it is made anew once it is gone"
+                ));
+                Wish::Held
+            }
+            Some(seen) if seen.hash.as_ref() != Some(&want.hash) => Wish::Put,
+            Some(_) => Wish::Fulfilled,
+        }
+    }
+
+    /// Secrets and ProviderConfigs of what is used; those that nobody uses any
+    /// more are released, which is recorded before the first of them goes.
+    fn providers(&mut self, wanted: &[Wanted], steps: &mut Vec<Step>) -> Vec<ProviderStanding> {
+        let mut standings = Vec::new();
+        for used in &self.tenancy.uses {
+            let of_use = |kind: SharedKind| {
+                wanted.iter().find(|want| {
+                    want.key.kind == kind && want.key.provider.as_deref() == Some(&*used.provider)
+                })
+            };
+            let problem =
+                match (of_use(SharedKind::ExternalSecret), of_use(SharedKind::ProviderConfig)) {
+                    (Some(secret), Some(config)) => self.provider(secret, config, steps),
+                    _ => Some("it is not known how to reach this provider".to_owned()),
+                };
+            let phase =
+                if problem.is_none() { ProviderPhase::Ready } else { ProviderPhase::Waiting };
+            standings.push(ProviderStanding {
+                provider: used.provider.clone(),
+                credential_id: used.credential_id,
+                phase,
+                problem,
+            });
+        }
+        self.release(wanted, &mut standings, steps);
+        standings.sort_by(|one, other| one.provider.cmp(&other.provider));
+        standings
+    }
+
+    /// The secret first: a ProviderConfig that leads to nothing makes a provider
+    /// fail where it could have waited.
+    fn provider(
+        &mut self,
+        secret: &Wanted,
+        config: &Wanted,
+        steps: &mut Vec<Step>,
+    ) -> Option<String> {
+        let before = self.problems.len();
+        for want in [secret, config] {
+            match self.want(want) {
+                Wish::Fulfilled => {}
+                Wish::Put => {
+                    steps.push(Step::Put(want.key.clone()));
+                    return Some(format!("{} is being put in place", shown(&want.key)));
+                }
+                Wish::Held => {
+                    // Said of the provider, not of the namespace.
+                    let problem = self.problems.split_off(before).pop();
+                    return Some(
+                        problem.unwrap_or_else(|| format!("{} is not there", shown(&want.key))),
+                    );
+                }
+            }
+        }
+        let ready = self.seen(&secret.key).and_then(|seen| seen.ready.clone());
+        match ready {
+            Some(Ok(())) => None,
+            Some(Err(problem)) => Some(format!(
+                "the secret {} is missing: External Secrets says: {problem}",
+                secret.key.name
+            )),
+            None => Some(format!(
+                "the secret {} is missing: External Secrets has not said anything yet",
+                secret.key.name
+            )),
+        }
+    }
+
+    fn release(
+        &mut self,
+        wanted: &[Wanted],
+        standings: &mut Vec<ProviderStanding>,
+        steps: &mut Vec<Step>,
+    ) {
+        let is_wanted = |key: &SharedKey| wanted.iter().any(|want| want.key == *key);
+        let mut configs_left = false;
+        let before = self.tenancy.assignment.standing.clone();
+        for (key, seen) in self.ours(SharedKind::ProviderConfig).filter(|(key, _)| !is_wanted(key))
+        {
+            configs_left = true;
+            let recorded = key.provider.as_deref().and_then(|provider| before.provider(provider));
+            let Some(recorded) = recorded else {
+                // Nothing that was recorded made it; it is not ours to judge.
+                continue;
+            };
+            if recorded.phase == ProviderPhase::Releasing && !seen.terminating {
+                steps.push(Step::Remove { key: key.clone(), uid: seen.uid.clone() });
+            }
+            standings.push(ProviderStanding {
+                phase: ProviderPhase::Releasing,
+                problem: Some("no resource uses it any more".to_owned()),
+                ..recorded.clone()
+            });
+        }
+        if configs_left || !self.all_readable(SharedKind::ProviderConfig) {
+            return;
+        }
+        let surplus = self.ours(SharedKind::ExternalSecret).filter(|(key, _)| !is_wanted(key));
+        for (key, seen) in surplus.filter(|(_, seen)| !seen.terminating) {
+            steps.push(Step::Remove { key: key.clone(), uid: seen.uid.clone() });
+        }
+    }
+
+    fn leave(&mut self) -> Plan {
+        let before = &self.tenancy.assignment;
+        let mut standing = Standing { problems: Vec::new(), ..before.standing.clone() };
+        let mut steps = Vec::new();
+        let mut phase = NamespacePhase::Terminating;
+        if self.tenancy.resources > 0 {
+            self.problems.push(format!(
+                "{} resource(s) still live there; the namespace goes after them",
+                self.tenancy.resources
+            ));
+        } else if before.namespace_phase == NamespacePhase::Deleted {
+            phase = NamespacePhase::Deleted;
+        } else if before.namespace_phase == NamespacePhase::Terminating {
+            if self.clear(&mut steps) {
+                phase = NamespacePhase::Deleted;
+                standing = Standing::default();
+            }
+        }
+        // Otherwise the intent is recorded first, and nothing is touched yet.
+        standing.problems = std::mem::take(&mut self.problems);
+        Plan { steps, phase, standing }
+    }
+
+    /// One rung of the ladder down. True when nothing is left.
+    fn clear(&mut self, steps: &mut Vec<Step>) -> bool {
+        for kind in [SharedKind::ProviderConfig, SharedKind::ExternalSecret] {
+            if !self.all_readable(kind) {
+                return false;
+            }
+            let left: Vec<_> = self.ours(kind).collect();
+            for (key, seen) in &left {
+                if seen.terminating {
+                    self.problems.push(format!("{} is being deleted and not gone yet", shown(key)));
+                } else {
+                    steps.push(Step::Remove { key: (*key).clone(), uid: seen.uid.clone() });
+                }
+            }
+            if !left.is_empty() {
+                return false;
+            }
+        }
+        let key = self.namespace();
+        if self.unreadable(&key.source()) {
+            return false;
+        }
+        match self.seen(&key) {
+            None => true,
+            Some(seen) if seen.terminating => {
+                self.problems.push(format!(
+                    "{} is being deleted; Kubernetes waits for what is left in it",
+                    shown(&key)
+                ));
+                false
+            }
+            Some(seen) => {
+                let uid = seen.uid.clone();
+                steps.push(Step::RemoveIfEmpty { key, uid });
+                false
+            }
+        }
+    }
+}
+
+enum Wish {
+    Fulfilled,
+    Put,
+    /// Not to be had now; the problem is noted.
+    Held,
+}
+
+const fn is_base(kind: SharedKind) -> bool {
+    matches!(kind, SharedKind::Namespace | SharedKind::RoleBinding | SharedKind::ResourceQuota)
+}
+
+fn waiting(standing: &ProviderStanding) -> ProviderStanding {
+    match standing.phase {
+        ProviderPhase::Releasing => standing.clone(),
+        ProviderPhase::Waiting | ProviderPhase::Ready => ProviderStanding {
+            phase: ProviderPhase::Waiting,
+            problem: Some("the namespace is not Ready".to_owned()),
+            ..standing.clone()
+        },
+    }
+}
+
+fn shown(key: &SharedKey) -> String {
+    format!("{} {}", key.kind, key.name)
+}
+
+#[cfg(test)]
+mod tests;

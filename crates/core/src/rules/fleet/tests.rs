@@ -1,0 +1,316 @@
+use proptest::prelude::*;
+use serde_json::Map;
+use uuid::Uuid;
+
+use super::*;
+use crate::fixtures::{at, mk_actor};
+use crate::fleet::ProviderUse;
+use crate::ids::{CloudCredentialId, CloudId, ClusterId, ProjectId, Revision};
+
+const PROJECT: ProjectId = ProjectId::new(Uuid::from_u128(7));
+const NAMESPACE: &str = "slipway-project-7";
+
+fn tenancy(providers: &[&str]) -> Tenancy {
+    Tenancy {
+        now: at(1_000),
+        assignment: ClusterAssignment {
+            project_id: PROJECT,
+            cluster_id: ClusterId::new(Uuid::from_u128(8)),
+            namespace: NAMESPACE.to_owned(),
+            namespace_phase: NamespacePhase::Pending,
+            withdrawn_at: None,
+            standing: Standing::default(),
+            revision: Revision::FIRST,
+            created_at: at(900),
+            updated_at: at(900),
+        },
+        project_deleted: false,
+        resources: i64::try_from(providers.len()).unwrap(),
+        uses: providers.iter().map(|provider| used(provider)).collect(),
+    }
+}
+
+fn used(provider: &str) -> ProviderUse {
+    ProviderUse {
+        provider: provider.to_owned(),
+        cloud_id: CloudId::new(Uuid::from_u128(9)),
+        endpoint: Map::new(),
+        credential_id: CloudCredentialId::new(Uuid::from_u128(10)),
+        kv_mount: "kv".to_owned(),
+        kv_path: provider.to_owned(),
+    }
+}
+
+fn key(kind: SharedKind, name: &str, provider: Option<&str>) -> SharedKey {
+    SharedKey {
+        namespace: NAMESPACE.to_owned(),
+        kind,
+        name: name.to_owned(),
+        provider: provider.map(str::to_owned),
+    }
+}
+
+fn wanted(tenancy: &Tenancy) -> Vec<Wanted> {
+    if tenancy.is_leaving() {
+        return Vec::new();
+    }
+    let mut keys = vec![
+        key(SharedKind::Namespace, NAMESPACE, None),
+        key(SharedKind::RoleBinding, "viewers", None),
+        key(SharedKind::ResourceQuota, "quota", None),
+    ];
+    for used in &tenancy.uses {
+        let provider = Some(&*used.provider);
+        keys.push(key(SharedKind::ExternalSecret, &format!("secret-{}", used.provider), provider));
+        keys.push(key(SharedKind::ProviderConfig, &used.provider, provider));
+    }
+    keys.into_iter().map(|key| Wanted { key, hash: "h".to_owned() }).collect()
+}
+
+fn there(kind: SharedKind) -> Seen {
+    Seen {
+        uid: "u".to_owned(),
+        owner: Some(PROJECT),
+        hash: Some("h".to_owned()),
+        terminating: false,
+        ready: (kind == SharedKind::ExternalSecret).then_some(Ok(())),
+    }
+}
+
+/// A world that does what it is told.
+struct World {
+    tenancy: Tenancy,
+    sight: Sight,
+}
+
+impl World {
+    fn new(providers: &[&str]) -> Self {
+        Self { tenancy: tenancy(providers), sight: Sight::default() }
+    }
+
+    /// Plans, records, acts. Says what was done.
+    fn turn(&mut self) -> Vec<Step> {
+        let plan = plan(&self.tenancy, &wanted(&self.tenancy), &self.sight);
+        self.tenancy.assignment.namespace_phase = plan.phase;
+        self.tenancy.assignment.standing = plan.standing;
+        for step in &plan.steps {
+            self.check(step);
+            match step {
+                Step::Put(key) => {
+                    self.sight.objects.insert(key.clone(), there(key.kind));
+                }
+                Step::Remove { key, .. } | Step::RemoveIfEmpty { key, .. } => {
+                    self.sight.objects.remove(key);
+                }
+            }
+        }
+        plan.steps
+    }
+
+    /// What must never be done, whatever was seen.
+    fn check(&self, step: &Step) {
+        let (Step::Remove { key, .. } | Step::RemoveIfEmpty { key, .. }) = step else { return };
+        let inside = |kind| self.sight.objects.keys().any(|key| key.kind == kind);
+        match key.kind {
+            SharedKind::ProviderConfig => {
+                let used = self
+                    .tenancy
+                    .uses
+                    .iter()
+                    .any(|used| Some(&used.provider) == key.provider.as_ref());
+                assert!(!used || self.tenancy.is_leaving(), "a ProviderConfig in use goes");
+                assert!(!self.tenancy.is_leaving() || self.tenancy.resources == 0);
+            }
+            SharedKind::ExternalSecret if self.tenancy.is_leaving() => {
+                assert!(!inside(SharedKind::ProviderConfig), "a secret before its user");
+            }
+            SharedKind::Namespace => {
+                assert!(self.tenancy.is_leaving() && self.tenancy.resources == 0);
+                assert!(!inside(SharedKind::ProviderConfig) && !inside(SharedKind::ExternalSecret));
+            }
+            _ => {}
+        }
+    }
+
+    fn settle(&mut self) {
+        for _ in 0..12 {
+            self.turn();
+        }
+    }
+
+    fn phase(&self) -> NamespacePhase {
+        self.tenancy.assignment.namespace_phase
+    }
+
+    fn provider(&self, name: &str) -> Option<ProviderPhase> {
+        self.tenancy.assignment.standing.provider(name).map(|standing| standing.phase)
+    }
+}
+
+#[test]
+fn a_place_is_made_in_order_and_cleared_in_the_opposite_one() {
+    let mut world = World::new(&["hetzner"]);
+    let first = world.turn();
+    assert_eq!(first.len(), 3, "{first:?}");
+    assert_eq!(world.phase(), NamespacePhase::Provisioning);
+    world.settle();
+    assert_eq!(world.phase(), NamespacePhase::Ready);
+    assert_eq!(world.provider("hetzner"), Some(ProviderPhase::Ready));
+    assert!(world.turn().is_empty(), "what is as it should be is left alone");
+
+    world.tenancy.assignment.withdrawn_at = Some(at(2_000));
+    world.settle();
+    assert_eq!(world.phase(), NamespacePhase::Terminating, "a resource lives there");
+    assert_eq!(world.sight.objects.len(), 5);
+    world.tenancy.resources = 0;
+    world.tenancy.uses.clear();
+    world.settle();
+    assert_eq!(world.phase(), NamespacePhase::Deleted);
+    assert!(!world.sight.objects.keys().any(|key| key.kind == SharedKind::Namespace));
+    assert!(world.turn().is_empty());
+}
+
+#[test]
+fn a_provider_goes_with_its_last_user_and_its_release_is_recorded_first() {
+    let mut world = World::new(&["aws", "hetzner"]);
+    world.settle();
+    world.tenancy.uses.retain(|used| used.provider == "aws");
+    assert!(world.turn().is_empty(), "recorded before anything goes");
+    assert_eq!(world.provider("hetzner"), Some(ProviderPhase::Releasing));
+    assert_eq!(world.turn().len(), 1);
+    world.settle();
+    assert_eq!(world.provider("hetzner"), None);
+    assert_eq!(world.provider("aws"), Some(ProviderPhase::Ready));
+    let left = world.sight.objects.keys().filter(|key| key.provider.as_deref() == Some("hetzner"));
+    assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn one_that_is_used_again_is_put_back_before_it_counts() {
+    let mut world = World::new(&["hetzner"]);
+    world.settle();
+    world.tenancy.uses.clear();
+    world.turn();
+    world.turn();
+    world.tenancy.uses.push(used("hetzner"));
+    let seen = world.provider("hetzner");
+    assert_ne!(seen, Some(ProviderPhase::Ready));
+    world.settle();
+    assert_eq!(world.provider("hetzner"), Some(ProviderPhase::Ready));
+}
+
+#[test]
+fn a_missing_secret_holds_its_provider_and_nothing_else() {
+    let mut world = World::new(&["aws", "hetzner"]);
+    world.settle();
+    let secret = key(SharedKind::ExternalSecret, "secret-aws", Some("aws"));
+    world.sight.objects.get_mut(&secret).unwrap().ready = Some(Err("no such path".to_owned()));
+    world.turn();
+    assert_eq!(world.phase(), NamespacePhase::Ready);
+    assert_eq!(world.provider("aws"), Some(ProviderPhase::Waiting));
+    assert_eq!(world.provider("hetzner"), Some(ProviderPhase::Ready));
+    let standing = world.tenancy.assignment.standing.provider("aws").unwrap();
+    assert!(standing.problem.as_ref().unwrap().contains("no such path"), "{standing:?}");
+}
+
+#[test]
+fn what_is_not_ours_is_left_alone_and_said() {
+    let mut world = World::new(&[]);
+    let namespace = key(SharedKind::Namespace, NAMESPACE, None);
+    let foreign = Seen { owner: None, ..there(SharedKind::Namespace) };
+    world.sight.objects.insert(namespace, foreign);
+    assert!(world.turn().is_empty());
+    assert_eq!(world.phase(), NamespacePhase::Pending);
+    assert_eq!(world.tenancy.assignment.standing.problems.len(), 1);
+}
+
+#[test]
+fn a_namespace_that_somebody_deletes_is_waited_for_and_made_anew() {
+    let mut world = World::new(&["hetzner"]);
+    world.settle();
+    let namespace = key(SharedKind::Namespace, NAMESPACE, None);
+    world.sight.objects.get_mut(&namespace).unwrap().terminating = true;
+    assert!(world.turn().is_empty());
+    assert_eq!(world.phase(), NamespacePhase::Degraded);
+    assert_eq!(world.provider("hetzner"), Some(ProviderPhase::Waiting));
+    world.sight.objects.clear();
+    world.settle();
+    assert_eq!(world.phase(), NamespacePhase::Ready);
+    assert_eq!(world.provider("hetzner"), Some(ProviderPhase::Ready));
+}
+
+#[test]
+fn what_cannot_be_listed_is_neither_made_nor_taken_for_gone() {
+    let mut world = World::new(&["hetzner"]);
+    world.settle();
+    let source = Source { kind: SharedKind::ProviderConfig, provider: Some("hetzner".to_owned()) };
+    world.sight.unreadable.insert(source.clone(), "forbidden".to_owned());
+    world.sight.objects.retain(|key, _| key.kind != SharedKind::ProviderConfig);
+    assert!(world.turn().is_empty());
+    assert_eq!(world.provider("hetzner"), Some(ProviderPhase::Waiting));
+    world.tenancy.uses.clear();
+    world.tenancy.resources = 0;
+    world.tenancy.assignment.standing.providers = vec![ProviderStanding {
+        provider: "hetzner".to_owned(),
+        credential_id: CloudCredentialId::new(Uuid::from_u128(10)),
+        phase: ProviderPhase::Releasing,
+        problem: None,
+    }];
+    world.tenancy.assignment.withdrawn_at = Some(at(2_000));
+    world.settle();
+    assert_eq!(world.phase(), NamespacePhase::Terminating, "its secret must outlive it");
+}
+
+#[test]
+fn nothing_is_written_where_nothing_changed() {
+    let mut world = World::new(&["hetzner"]);
+    world.settle();
+    let same = plan(&world.tenancy, &wanted(&world.tenancy), &world.sight);
+    assert!(record(&world.tenancy, &same, &mk_actor()).is_empty());
+    let other = Plan { phase: NamespacePhase::Degraded, ..same };
+    let commit = record(&world.tenancy, &other, &mk_actor());
+    assert_eq!((commit.writes.len(), commit.audit.len()), (1, 1));
+}
+
+proptest! {
+    /// Objects that vanish, change or are being deleted in any order: a fair
+    /// world still gets there, and nothing forbidden is done on the way (see
+    /// [`World::check`]).
+    #[test]
+    fn any_fair_world_converges(
+        noise in proptest::collection::vec((0usize..8, 0usize..4), 0..30),
+        used_at_the_end in any::<bool>(),
+        leaves in any::<bool>(),
+    ) {
+        let mut world = World::new(&["aws", "hetzner"]);
+        for (at, what) in noise {
+            world.turn();
+            let key = world.sight.objects.keys().nth(at).cloned();
+            if let Some(key) = key {
+                match what {
+                    0 => { world.sight.objects.remove(&key); }
+                    1 => world.sight.objects.get_mut(&key).unwrap().hash = None,
+                    2 => world.sight.objects.get_mut(&key).unwrap().terminating = true,
+                    _ => world.tenancy.uses.truncate(at % 3),
+                }
+            }
+        }
+        // What was being deleted is gone at last.
+        world.sight.objects.retain(|_, seen| !seen.terminating);
+        world.tenancy.uses = if used_at_the_end { vec![used("aws")] } else { Vec::new() };
+        world.tenancy.resources = i64::from(used_at_the_end && !leaves);
+        if leaves {
+            world.tenancy.uses.clear();
+            world.tenancy.project_deleted = true;
+        }
+        world.settle();
+        world.settle();
+        if leaves {
+            prop_assert_eq!(world.phase(), NamespacePhase::Deleted);
+        } else {
+            prop_assert_eq!(world.phase(), NamespacePhase::Ready);
+            let ready = used_at_the_end.then_some(ProviderPhase::Ready);
+            prop_assert_eq!(world.provider("aws"), ready);
+        }
+    }
+}
