@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 
-use crate::{bench, fuzz, generate, soak, test, tidy};
+use crate::{bench, fuzz, generate, kube, soak, test, tidy};
 
 const USAGE: &str = "\
 The chores of a contributor.
@@ -14,6 +14,11 @@ The chores of a contributor.
   cargo xtask test [FILTER...]   everything that has to be green: format, lints,
                                  tidy, build, tests. What stands after `test` goes
                                  to the test binaries: names, or their options
+  cargo xtask test kube [FILTER...]
+                                 only the tests on a real Kubernetes API: all test
+                                 binaries named `kube`
+  cargo xtask kube up            a real Kubernetes API to try things on, until Ctrl-C;
+                                 `kube --help` has the options
   cargo xtask tidy               only the rules of the tree
   cargo xtask generate           writes what is generated from the code: docs/cli.md and
                                  docs/openapi.json
@@ -39,6 +44,20 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
             Ok(Verdict::Fine)
         }
         Request::Test { filters } => workspace_root().and_then(|root| test::run(&root, filters)),
+        Request::TestKube { filters } => {
+            workspace_root().and_then(|root| test::run_kube(&root, filters))
+        }
+        Request::KubeHelp => {
+            print!("{}", kube::USAGE);
+            Ok(Verdict::Fine)
+        }
+        Request::Kube { words } => match kube::Options::parse(words) {
+            Ok(options) => kube::up(options),
+            Err(wrong) => {
+                eprint!("{wrong}\n\n{}", kube::USAGE);
+                Ok(Verdict::NotCarriedOut)
+            }
+        },
         Request::SoakHelp => {
             print!("{}", soak::USAGE);
             Ok(Verdict::Fine)
@@ -97,6 +116,9 @@ impl From<Verdict> for ExitCode {
 enum Request<'a> {
     Help,
     Test { filters: &'a [String] },
+    TestKube { filters: &'a [String] },
+    Kube { words: &'a [String] },
+    KubeHelp,
     Soak { options: &'a [String] },
     SoakHelp,
     Bench { arguments: &'a [String] },
@@ -123,7 +145,10 @@ impl<'a> Request<'a> {
             {
                 Self::Bench { arguments }
             }
+            ("test", [kind, filters @ ..]) if kind == "kube" => Self::TestKube { filters },
             ("test", filters) => Self::Test { filters },
+            ("kube", [only]) if matches!(only.as_str(), "-h" | "--help") => Self::KubeHelp,
+            ("kube", words) => Self::Kube { words },
             ("fuzz", words @ ([] | [_] | [_, _])) => match numbers(words) {
                 Some((examples, seed)) => Self::Fuzz { examples, seed },
                 None => Self::Unknown(arguments.join(" ")),
@@ -175,6 +200,10 @@ mod tests {
             parse("test drain --nocapture"),
             r#"Test { filters: ["drain", "--nocapture"] }"#
         );
+        assert_eq!(parse("test kube"), "TestKube { filters: [] }");
+        assert_eq!(parse("test kube apply"), r#"TestKube { filters: ["apply"] }"#);
+        assert_eq!(parse("kube up"), r#"Kube { words: ["up"] }"#);
+        assert_eq!(parse("kube --help"), "KubeHelp");
         assert_eq!(parse("tidy"), "Tidy");
         assert_eq!(parse("generate"), "Generate");
         assert_eq!(parse("fuzz"), "Fuzz { examples: 30, seed: 1 }");

@@ -8,16 +8,30 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
-use slipway_testkit::{postgres, process};
+use slipway_testkit::{kube, postgres, process};
 
-struct Part {
+/// A program that comes with packages, and how to see that it is there.
+#[derive(Debug)]
+pub struct Part {
     name: &'static str,
     packages: &'static [&'static str],
     is_there: fn() -> bool,
 }
 
-const PARTS: [Part; 1] =
-    [Part { name: "PostgreSQL", packages: &["postgresql"], is_there: postgres::installed }];
+/// The database server.
+pub const POSTGRES: Part =
+    Part { name: "PostgreSQL", packages: &["postgresql"], is_there: postgres::installed };
+
+/// What the Kubernetes API of the tests is made of: etcd, and Go as long as the
+/// rest is not built yet.
+pub const KUBERNETES: [Part; 2] = [
+    Part { name: "etcd", packages: &["etcd-server"], is_there: kube::etcd_installed },
+    Part { name: "Go", packages: &["golang-go"], is_there: nothing_to_build_or_go },
+];
+
+fn nothing_to_build_or_go() -> bool {
+    crate::kube::nothing_to_build() || crate::kube::go_installed()
+}
 
 /// What [`provide`] found or did.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,10 +42,10 @@ pub enum Provision {
     Missing(String),
 }
 
-/// Sees to it that every part is installed: by itself as root on Debian,
+/// Sees to it that each of `parts` is installed: by itself as root on Debian,
 /// otherwise by saying what to install.
-pub fn provide() -> anyhow::Result<Provision> {
-    let missing: Vec<&Part> = PARTS.iter().filter(|part| !(part.is_there)()).collect();
+pub fn provide(parts: &[Part]) -> anyhow::Result<Provision> {
+    let missing: Vec<&Part> = parts.iter().filter(|part| !(part.is_there)()).collect();
     if missing.is_empty() {
         return Ok(Provision::Complete);
     }

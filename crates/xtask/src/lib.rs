@@ -1,7 +1,7 @@
 //! The chores of a contributor, behind `cargo xtask`.
 //!
 //! Owns: what a complete test run is (`test`), what is installed for it
-//! (`debian`), the rules of the tree that no compiler checks (`tidy`), and the
+//! (`debian`, `kube`), the rules of the tree that no compiler checks (`tidy`), and the
 //! random faults under which everything has to hold (`soak`).
 //!
 //! Must not: be needed to build, test or run anything; `cargo test` alone works.
@@ -16,6 +16,7 @@ pub mod command_line;
 pub mod debian;
 pub mod fuzz;
 pub mod generate;
+pub mod kube;
 pub mod soak;
 pub mod steps;
 pub mod test;

@@ -2,7 +2,7 @@
 //! fails fastest.
 //!
 //! One PostgreSQL serves all test binaries. It ends with this process, however
-//! that ends.
+//! that ends. A Kubernetes API is started by each test binary that needs one.
 
 use std::env;
 use std::ffi::OsString;
@@ -14,6 +14,7 @@ use slipway_testkit::postgres::{self, Postgres};
 
 use crate::command_line::Verdict;
 use crate::debian::{self, Provision};
+use crate::kube;
 use crate::soak;
 use crate::steps::Steps;
 use crate::tidy;
@@ -21,20 +22,40 @@ use crate::tidy;
 /// Runs the whole of it on the workspace at `root`; `filters` go to the test
 /// binaries.
 pub fn run(root: &Path, filters: &[String]) -> anyhow::Result<Verdict> {
+    run_with(|steps, provided_server| check_and_test(steps, root, provided_server, filters))
+}
+
+/// Runs the tests on a real Kubernetes API and nothing else: the test binaries
+/// named `kube`, of whichever package.
+pub fn run_kube(root: &Path, filters: &[String]) -> anyhow::Result<Verdict> {
+    const SELECTED: [&str; 4] = ["test", "--workspace", "--test", "kube"];
+    run_with(|steps, provided_server| {
+        let cargo = Cargo::new(root);
+        let build = [&SELECTED[..], &["--no-run"]].concat();
+        steps.take(&format!("cargo {}", build.join(" ")), || cargo.run(&build, &[])).is_some()
+            && test(steps, &cargo, provided_server, &SELECTED, filters)
+    })
+}
+
+/// Installs what is missing, then goes on with `work`.
+fn run_with(work: impl FnOnce(&mut Steps, Option<String>) -> bool) -> anyhow::Result<Verdict> {
     let mut steps = Steps::default();
     let provided_server =
         env::var(postgres::DATABASE_URL_VARIABLE).ok().filter(|url| !url.is_empty());
+    let mut parts = Vec::from(debian::KUBERNETES);
     if provided_server.is_none() {
-        match steps.take("install what is missing", debian::provide) {
-            Some(Provision::Missing(request)) => {
-                eprint!("{request}");
-                return Ok(Verdict::NotCarriedOut);
-            }
-            Some(Provision::Complete) | None => {}
-        }
+        parts.push(debian::POSTGRES);
     }
-    let went_through =
-        steps.all_succeeded() && check_and_test(&mut steps, root, provided_server, filters);
+    match steps.take("install what is missing", || debian::provide(&parts)) {
+        Some(Provision::Missing(request)) => {
+            eprint!("{request}");
+            return Ok(Verdict::NotCarriedOut);
+        }
+        Some(Provision::Complete) | None => {}
+    }
+    let went_through = steps.all_succeeded()
+        && steps.take("provide Kubernetes", kube::provide).is_some()
+        && work(&mut steps, provided_server);
     println!("{}", steps.table());
     Ok(if went_through { Verdict::Fine } else { Verdict::Failed })
 }
@@ -62,24 +83,39 @@ fn check_and_test(
     if built.is_none() {
         return false;
     }
+    let tested = test(steps, &cargo, provided_server, &["test", "--workspace"], filters);
+    // With filters somebody wants those tests and their answer.
+    let soaked = !(tested && filters.is_empty())
+        || steps.take("soak for 60 s", || soak::run_in_test(root)).is_some();
+    tested && soaked
+}
+
+/// Runs the tests that `selected` names, with every outside part in place.
+fn test(
+    steps: &mut Steps,
+    cargo: &Cargo<'_>,
+    provided_server: Option<String>,
+    selected: &[&str],
+    filters: &[String],
+) -> bool {
     let Some(server) = steps.take("start PostgreSQL", || start_server(provided_server)) else {
         return false;
     };
-    let environment =
-        [(postgres::DATABASE_URL_VARIABLE, server.url()), (postgres::REQUIRE_VARIABLE, "1")];
+    let environment = [
+        (postgres::DATABASE_URL_VARIABLE, server.url()),
+        (postgres::REQUIRE_VARIABLE, "1"),
+        (slipway_testkit::kube::REQUIRE_VARIABLE, "1"),
+    ];
     // One failing binary must not hide what the others find.
-    let mut arguments = vec!["test", "--workspace", "--no-fail-fast"];
+    let mut arguments = [selected, &["--no-fail-fast"]].concat();
     if !filters.is_empty() {
         arguments.push("--");
         arguments.extend(filters.iter().map(String::as_str));
     }
-    let tested =
-        steps.take("cargo test --workspace", || cargo.run(&arguments, &environment)).is_some();
-    // With filters somebody wants those tests and their answer.
-    let soaked = !(tested && filters.is_empty())
-        || steps.take("soak for 60 s", || soak::run_in_test(root)).is_some();
+    let name = format!("cargo {}", selected.join(" "));
+    let tested = steps.take(&name, || cargo.run(&arguments, &environment)).is_some();
     let stopped = steps.take("stop PostgreSQL", || stop_server(server)).is_some();
-    tested && soaked && stopped
+    tested && stopped
 }
 
 fn start_server(provided: Option<String>) -> anyhow::Result<Postgres> {

@@ -1,0 +1,314 @@
+//! One Kubernetes API with everything that belongs to it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use tokio::time::Instant;
+
+use super::audit::{self, AuditRecord};
+use super::binaries::{self, Binaries};
+use super::certificates::Certificates;
+use super::keeper::Keeper;
+use super::parts::{self, Part, Ports, file};
+use super::readiness::{self, Readiness};
+use super::users::{self, ADMIN, Credentials, User};
+use crate::ports::lasting_loopback_port;
+use crate::process;
+
+/// About five seconds on an idle machine; the rest is for a busy one.
+const PATIENCE: Duration = Duration::from_secs(120);
+const STEP: Duration = Duration::from_millis(50);
+
+const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
+const MASTERS: &str = "system:masters";
+
+/// How to start an environment.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Whoever is to be known beside [`ADMIN`].
+    pub users: Vec<User>,
+    /// Whether namespaces and owned objects really go, and service accounts
+    /// come, as in a whole cluster.
+    pub controller_manager: bool,
+    /// Whether the data lies on a disk. In memory by default, as far as there
+    /// is room: a test's data ends with it.
+    pub durable: bool,
+    /// Further arguments of the API server.
+    pub api_server_arguments: Vec<String>,
+}
+
+/// etcd and an API server that a test may do with as it likes. Everything ends
+/// with this value, and with this process at the latest.
+#[derive(Debug)]
+pub struct KubeEnvironment {
+    keeper: Arc<Mutex<Keeper>>,
+    folder: PathBuf,
+    ports: Ports,
+    certificates: Certificates,
+    readiness: Readiness,
+    credentials: Mutex<Vec<Credentials>>,
+    running: Mutex<Vec<(Part, u32)>>,
+}
+
+impl KubeEnvironment {
+    /// Starts one, which takes about five seconds; `None` where the programs
+    /// are not there. Most tests want [`super::shared`], and those that take
+    /// servers down [`KubeEnvironment::for_test`].
+    pub async fn start(options: Options) -> anyhow::Result<Option<Self>> {
+        let Some(binaries) = tokio::task::spawn_blocking(binaries::find).await?? else {
+            return Ok(None);
+        };
+        if options.controller_manager && !binaries.controller_manager.is_file() {
+            bail!("there is no {}", binaries.controller_manager.display());
+        }
+        // A port may be taken between its choice and its use. Three in a row
+        // is no accident any more.
+        let mut last = None;
+        for _ in 0..3 {
+            match Self::start_once(&binaries, &options).await {
+                Ok(environment) => return Ok(Some(environment)),
+                Err(error) if format!("{error:#}").contains("address already in use") => {
+                    last = Some(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(last.context("no environment was started")?)
+    }
+
+    async fn start_once(binaries: &Binaries, options: &Options) -> anyhow::Result<Self> {
+        let port = || lasting_loopback_port().context("no free port on 127.0.0.1");
+        let ports = Ports { etcd: port()?, etcd_peer: port()?, api_server: port()? };
+        let certificates = Certificates::issue()?;
+        let keeper = Keeper::start(options.durable)?;
+        let mut users = vec![
+            User::named(ADMIN).in_group(MASTERS),
+            User::named(CONTROLLER_MANAGER).in_group(MASTERS),
+        ];
+        users.extend_from_slice(&options.users);
+        let credentials = users
+            .into_iter()
+            .map(Credentials::issue)
+            .collect::<Result<Vec<_>, _>>()
+            .context("cannot draw a token")?;
+        let environment = Self {
+            folder: keeper.folder().to_owned(),
+            keeper: Arc::new(Mutex::new(keeper)),
+            readiness: Readiness::new(&certificates.authority_der, ports.api_server)?,
+            ports,
+            certificates,
+            credentials: Mutex::new(credentials),
+            running: Mutex::default(),
+        };
+        environment.lay_out(binaries, options)?;
+        environment.start_part(Part::Etcd).await?;
+        environment.start_part(Part::ApiServer).await?;
+        if options.controller_manager {
+            environment.start_part(Part::ControllerManager).await?;
+        }
+        Ok(environment)
+    }
+
+    fn lay_out(&self, binaries: &Binaries, options: &Options) -> anyhow::Result<()> {
+        let folder = self.folder.as_path();
+        let certificates = &self.certificates;
+        let etcd = parts::etcd(binaries, folder, self.ports);
+        let more = &options.api_server_arguments;
+        let api_server = parts::api_server(binaries, folder, self.ports, more);
+        let controller_manager = parts::controller_manager(binaries, folder);
+        for (part, text) in [
+            (Part::Etcd, etcd),
+            (Part::ApiServer, api_server),
+            (Part::ControllerManager, controller_manager),
+        ] {
+            self.write(&format!("{}.sh", part.name()), &text)?;
+        }
+        self.write(file::AUTHORITY, &certificates.authority)?;
+        self.write(file::SERVER, &certificates.server)?;
+        self.write(file::SERVER_KEY, &certificates.server_key)?;
+        self.write(file::SERVICE_ACCOUNT_KEY, &certificates.service_account_key)?;
+        let public_key = &certificates.service_account_public_key;
+        self.write(file::SERVICE_ACCOUNT_PUBLIC_KEY, public_key)?;
+        self.write(file::AUDIT_POLICY, parts::AUDIT_POLICY)?;
+        self.write(file::TOKENS, &users::token_file(&lock(&self.credentials)))?;
+        self.write(file::CONTROLLER_KUBECONFIG, &self.kubeconfig(CONTROLLER_MANAGER))
+    }
+
+    fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        let path = self.folder.join(name);
+        fs::write(&path, text)
+            .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o600)))
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Where the API server listens.
+    pub fn url(&self) -> String {
+        format!("https://127.0.0.1:{}", self.ports.api_server)
+    }
+
+    /// The certificate of its authority, in PEM.
+    pub fn authority(&self) -> &str {
+        &self.certificates.authority
+    }
+
+    /// The folder with the log of each part. Stands in the command line of
+    /// each process, and goes with them.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The token of `user`.
+    ///
+    /// # Panics
+    /// When the environment was started without that user.
+    pub fn token(&self, user: &str) -> String {
+        let credentials = lock(&self.credentials);
+        match credentials.iter().find(|known| known.user.name == user) {
+            Some(known) => known.token.clone(),
+            None => panic!("this environment has no user {user:?}; name it in Options::users"),
+        }
+    }
+
+    /// A kubeconfig of `user` that refers to no other file.
+    ///
+    /// # Panics
+    /// When the environment was started without that user.
+    pub fn kubeconfig(&self, user: &str) -> String {
+        users::kubeconfig(&self.url(), self.authority(), user, &self.token(user))
+    }
+
+    /// A kubeconfig for a token that the API server itself gave out, as for a
+    /// service account.
+    pub fn kubeconfig_with_token(&self, user: &str, token: &str) -> String {
+        users::kubeconfig(&self.url(), self.authority(), user, token)
+    }
+
+    /// The same in a file, which goes with the environment.
+    pub fn kubeconfig_file(&self, user: &str) -> anyhow::Result<PathBuf> {
+        let name = format!("kubeconfig-{}.yaml", user.replace([':', '/'], "-"));
+        self.write(&name, &self.kubeconfig(user))?;
+        Ok(self.folder.join(name))
+    }
+
+    /// Every request that the API server has answered so far, oldest first. An
+    /// answer may be read a moment before its record is written.
+    pub fn audit(&self) -> anyhow::Result<Vec<AuditRecord>> {
+        audit::read(&self.folder.join(file::AUDIT_LOG))
+    }
+
+    /// The process id of a running part, to freeze it.
+    pub fn pid(&self, part: Part) -> Option<u32> {
+        lock(&self.running).iter().find(|(running, _)| *running == part).map(|(_, pid)| *pid)
+    }
+
+    /// Ends a part as a power cut would. What it was asked to keep is there
+    /// again after [`KubeEnvironment::start_part`].
+    pub async fn kill(&self, part: Part) -> anyhow::Result<()> {
+        self.order(part, Keeper::kill_part).await?;
+        lock(&self.running).retain(|(running, _)| *running != part);
+        Ok(())
+    }
+
+    /// Asks a part to end, as an upgrade would, and waits until it has. An API
+    /// server answers first what it was asked.
+    pub async fn stop(&self, part: Part) -> anyhow::Result<()> {
+        self.order(part, Keeper::terminate_part).await?;
+        lock(&self.running).retain(|(running, _)| *running != part);
+        Ok(())
+    }
+
+    /// Starts a part (again) where it was, and waits until it answers.
+    pub async fn start_part(&self, part: Part) -> anyhow::Result<()> {
+        let pid = self.order(part, Keeper::start_part).await?;
+        lock(&self.running).push((part, pid));
+        if part == Part::Etcd {
+            self.until_ready(part, pid).await?;
+        }
+        // An API server whose etcd was away has to find it again.
+        let api_server = self.pid(Part::ApiServer);
+        match api_server {
+            Some(pid) if part != Part::ControllerManager => {
+                self.until_ready(Part::ApiServer, pid).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Kills a part and starts it again.
+    pub async fn restart(&self, part: Part) -> anyhow::Result<()> {
+        self.kill(part).await?;
+        self.start_part(part).await
+    }
+
+    /// Gives `user` another token, after which the one before is refused. The
+    /// API server reads tokens at its start only, so it is started again.
+    pub async fn rotate_token(&self, user: &str) -> anyhow::Result<()> {
+        let tokens = {
+            let mut credentials = lock(&self.credentials);
+            let known = credentials
+                .iter_mut()
+                .find(|known| known.user.name == user)
+                .with_context(|| format!("this environment has no user {user:?}"))?;
+            *known = Credentials::issue(known.user.clone()).context("cannot draw a token")?;
+            users::token_file(&credentials)
+        };
+        self.write(file::TOKENS, &tokens)?;
+        self.restart(Part::ApiServer).await
+    }
+
+    async fn order<T: Send + 'static>(
+        &self,
+        part: Part,
+        order: fn(&mut Keeper, &str) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let keeper = Arc::clone(&self.keeper);
+        tokio::task::spawn_blocking(move || order(&mut lock(&keeper), part.name())).await?
+    }
+
+    async fn until_ready(&self, part: Part, pid: u32) -> anyhow::Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let asked = self.ask(part).await?;
+            if asked == Ok(200) {
+                return Ok(());
+            }
+            if !process::is_alive(pid) {
+                bail!("{} ended; the end of its log:\n{}", part.name(), self.end_of_log(part));
+            }
+            if Instant::now() > deadline {
+                bail!(
+                    "{} is not ready after {PATIENCE:?} and answers {asked:?}; \
+                     the end of its log:\n{}",
+                    part.name(),
+                    self.end_of_log(part)
+                );
+            }
+            tokio::time::sleep(STEP).await;
+        }
+    }
+
+    async fn ask(&self, part: Part) -> anyhow::Result<Result<u16, String>> {
+        let (readiness, port, token) = (self.readiness.clone(), self.ports.etcd, self.token(ADMIN));
+        let asked = tokio::task::spawn_blocking(move || match part {
+            Part::Etcd => readiness::ask_plainly(port, "/health"),
+            Part::ApiServer | Part::ControllerManager => readiness.ask("/readyz", &token),
+        });
+        Ok(asked.await?.map_err(|error| error.to_string()))
+    }
+
+    fn end_of_log(&self, part: Part) -> String {
+        let path = self.folder.join(format!("{}.log", part.name()));
+        let log = fs::read_to_string(path).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
+    }
+}
+
+/// What is guarded here stays whole when a test panics.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

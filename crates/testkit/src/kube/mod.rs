@@ -1,0 +1,48 @@
+//! A real Kubernetes API for tests: etcd, kube-apiserver and, if wanted,
+//! kube-controller-manager on the loopback address, without any node.
+//!
+//! Where the programs come from, in the order in which it is looked:
+//! 1. `KUBEBUILDER_ASSETS` names a folder with `kube-apiserver`, and maybe
+//!    `kube-controller-manager` and `etcd`;
+//! 2. the user's cache folder, where `cargo xtask test` puts what it builds
+//!    from Debian's source package; what is there is checked against [`PINNED`];
+//! 3. otherwise there is no Kubernetes: the test says so in one line and
+//!    returns. With `SLIPWAY_REQUIRE_KUBE=1` it fails instead.
+//!
+//! ```no_run
+//! # async fn a_test() {
+//! let Some(kubernetes) = slipway_testkit::kube::shared("my_test").await else { return };
+//! let kubeconfig = kubernetes.kubeconfig("admin");
+//! // … or, with the feature `kube-client`, kubernetes.client("admin").await
+//! # }
+//! ```
+//!
+//! Tests that share an environment keep to a namespace of their own. A test
+//! that takes servers down starts an environment of its own
+//! ([`KubeEnvironment::for_test`]).
+//!
+//! Must not: know any kind of ours. What is installed into the API is the
+//! business of the test.
+
+mod environment;
+mod shared;
+
+mod audit;
+#[cfg(feature = "kube-client")]
+mod client;
+mod users;
+
+mod binaries;
+mod certificates;
+mod keeper;
+mod parts;
+mod readiness;
+
+pub use audit::{AuditRecord, AuditedObject};
+pub use binaries::{
+    ASSETS_VARIABLE, Binaries, PINNED, cache_folder, checksum, etcd_installed, find,
+};
+pub use environment::{KubeEnvironment, Options};
+pub use parts::Part;
+pub use shared::{REQUIRE_VARIABLE, shared};
+pub use users::{ADMIN, User};
