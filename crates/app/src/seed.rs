@@ -71,6 +71,7 @@ impl Seed {
                 version: "v1".to_owned(),
                 engine: Engine::Local,
                 composite_type: None,
+                cloud_tags: false,
                 parameter_schema: ParameterSchema::new(vec![Parameter {
                     name: PARAMETER_BUSY_SECONDS.to_owned(),
                     kind: ParameterType::Integer,

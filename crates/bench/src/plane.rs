@@ -89,6 +89,7 @@ impl Plane {
             public_url: "http://127.0.0.1:1".to_owned(),
             heartbeat_interval_ms: 10_000,
             orphan_after_ms: 600_000,
+            node_image: None,
         };
         let engines = Engines::new(settings).serving(lane, "local", Arc::clone(substrate) as _);
         let context = Context {

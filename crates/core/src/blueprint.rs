@@ -67,6 +67,8 @@ pub struct BlueprintVersion {
     pub engine: Engine,
     /// What the composites are on a cluster; only the engine crossplane has one.
     pub composite_type: Option<CompositeType>,
+    /// Whether the composites have a field for tags of the cloud.
+    pub cloud_tags: bool,
     pub parameter_schema: ParameterSchema,
     pub injection_strategy: InjectionStrategy,
     pub mesh_role: MeshRole,

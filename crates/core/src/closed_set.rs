@@ -2,6 +2,8 @@
 //! the wire and in people's eyes. Parsing is exact; what is not in the set is
 //! not guessed.
 
+/// Writes one down; other crates have sets of their own.
+#[macro_export]
 macro_rules! closed_set {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident => $text:literal,)* }) => {
         $(#[$doc])*

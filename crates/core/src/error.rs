@@ -75,6 +75,10 @@ error_kinds! {
     /// The project owns resources, so it stays where it is.
     ClusterAssignmentImmutable => "cluster_assignment_immutable",
     ParameterSchemaInvalid => "parameter_schema_invalid",
+    XrdInvalid => "xrd_invalid",
+    CompositionInvalid => "composition_invalid",
+    /// XRD, Composition and metadata do not belong together.
+    BlueprintPairInvalid => "blueprint_pair_invalid",
     /// The version was published with another content.
     BlueprintVersionExists => "blueprint_version_exists",
     BlueprintVersionRetired => "blueprint_version_retired",

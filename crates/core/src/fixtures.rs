@@ -5,7 +5,7 @@ pub mod catalog;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::audit::Actor;
@@ -25,7 +25,9 @@ use crate::provisioned_resource::{ProvisionedResource, StoredAttempt, derive_xr_
 use crate::resource::Resource;
 use crate::rules::declare::Declaration;
 use crate::rules::enrol::Enrolment;
-use crate::snapshot::{CredentialView, DeclareSnapshot, EnrolSnapshot, ResourceSnapshot};
+use crate::snapshot::{
+    CredentialView, DeclareSnapshot, EnrolSnapshot, ProviderFacts, ResourceSnapshot,
+};
 use crate::text::{Handle, Labels};
 use crate::time::Timestamp;
 use crate::token::{BootstrapToken, Carried, SecretHash, TokenKind};
@@ -80,6 +82,7 @@ pub fn mk_blueprint() -> BlueprintVersion {
         version: "v1".to_owned(),
         engine: Engine::Local,
         composite_type: None,
+        cloud_tags: false,
         parameter_schema: ParameterSchema::new(vec![Parameter {
             name: "busy_seconds".to_owned(),
             kind: ParameterType::Integer,
@@ -104,6 +107,18 @@ pub fn mk_placement() -> Placement {
     }
 }
 
+pub fn mk_provider_facts() -> ProviderFacts {
+    ProviderFacts {
+        cloud_id: CloudId::new(uuid(17)),
+        provider: "hetzner".to_owned(),
+        endpoint: Map::new(),
+        credential_id: CloudCredentialId::new(uuid(14)),
+        kv_mount: "secret".to_owned(),
+        kv_path: "clouds/billing".to_owned(),
+        labels: BTreeMap::new(),
+    }
+}
+
 pub fn mk_snapshot(phase: Phase) -> ResourceSnapshot {
     let attempt = mk_attempt(phase);
     ResourceSnapshot {
@@ -122,6 +137,7 @@ pub fn mk_snapshot(phase: Phase) -> ResourceSnapshot {
         attempt,
         blueprint: Arc::new(mk_blueprint()),
         placement: Some(mk_placement()),
+        provider: None,
         token: None,
         presented: None,
         node: None,

@@ -2,9 +2,10 @@
 //! transaction that will write it. `now` is the database's clock, read after
 //! the lock was had.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::blocker::Blocker;
@@ -30,6 +31,9 @@ pub struct ResourceSnapshot {
     pub blueprint: Arc<BlueprintVersion>,
     /// `None` if the project is not (or no longer) assigned to a cluster.
     pub placement: Option<Placement>,
+    /// The cloud that it is made in. Loaded for engine crossplane only: the
+    /// others need nothing of it.
+    pub provider: Option<Arc<ProviderFacts>>,
     /// The token that the attempt records.
     pub token: Option<BootstrapToken>,
     /// The token by whose hash this was looked for, if it is another one.
@@ -88,6 +92,28 @@ impl ResourceSnapshot {
         }
         after
     }
+}
+
+/// A cloud and the credential for it, as far as something is rendered from
+/// them: coordinates, never a value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProviderFacts {
+    pub cloud_id: CloudId,
+    /// What blueprints name as their provider kind.
+    pub provider: String,
+    pub endpoint: Map<String, Value>,
+    pub credential_id: CloudCredentialId,
+    pub kv_mount: String,
+    pub kv_path: String,
+    /// The labels in effect, by their keys.
+    pub labels: BTreeMap<String, LabelFact>,
+}
+
+/// A label in effect, and whether it becomes a tag of the cloud.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelFact {
+    pub value: String,
+    pub propagate: bool,
 }
 
 /// What an enrolment is decided on: the resource that the token leads to, with

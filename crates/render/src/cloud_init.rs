@@ -81,6 +81,11 @@ struct File {
 #[error("the cloud-init document could not be rendered")]
 pub struct RenderFailed;
 
+/// The text of the agent's configuration.
+pub(crate) fn config_file(config: &NodeConfig) -> Result<String, RenderFailed> {
+    serde_yaml_ng::to_string(&ConfigFile::new(config)).map_err(|_| RenderFailed)
+}
+
 /// Writes the document. It carries the token in the clear, as it must.
 pub fn enrolment_document(config: &NodeConfig, token: &Secret) -> Result<Secret, RenderFailed> {
     let file = |path: &str, permissions: &str, content: String| File {
@@ -88,10 +93,9 @@ pub fn enrolment_document(config: &NodeConfig, token: &Secret) -> Result<Secret,
         permissions: permissions.to_owned(),
         content,
     };
-    let config = serde_yaml_ng::to_string(&ConfigFile::new(config)).map_err(|_| RenderFailed)?;
     let document = Document {
         write_files: vec![
-            file(CONFIG_PATH, "0644", config),
+            file(CONFIG_PATH, "0644", config_file(config)?),
             file(TOKEN_PATH, "0600", format!("{}\n", token.expose())),
         ],
         runcmd: vec![vec!["plexd".to_owned(), "up".to_owned()]],

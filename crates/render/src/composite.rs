@@ -3,20 +3,28 @@
 use std::fmt;
 
 use serde_json::{Map, Value, json};
-use slipway_core::ids::{BootstrapTokenId, ClaimToken};
-use slipway_core::secret::Secret;
-use slipway_core::token::{Carried, SecretHash};
+use slipway_core::blueprint::{CompositeScope, CompositeType};
+use slipway_core::ids::ClaimToken;
+use slipway_core::snapshot::ResourceSnapshot;
 
-use crate::{canonical, cloud_init};
+use crate::injection::{Filled, SITE_HELM_VALUES, SITE_PROVIDER_SECRET};
+use crate::{NodeSettings, canonical};
+
+pub use crate::injection::{bootstrap_token, carried, injected};
 
 /// Labels: identity, never changing for one object.
 pub const LABEL_INSTALLATION: &str = "slipway.dev/installation";
 pub const LABEL_PROJECT: &str = "slipway.dev/project";
 pub const LABEL_RESOURCE: &str = "slipway.dev/resource";
 pub const LABEL_PROVISIONED_RESOURCE: &str = "slipway.dev/provisioned-resource";
+/// What all of ours begin with.
+const OWN_PREFIX: &str = "slipway.dev/";
 /// Annotations: who wrote it last, and with which token.
 pub const ANNOTATION_CLAIM_TOKEN: &str = "slipway.dev/claim-token";
 pub const ANNOTATION_BOOTSTRAP_TOKEN: &str = "slipway.dev/bootstrap-token-id";
+/// Holds a composite on a cluster until its node was drained, also if somebody
+/// deletes it there by hand.
+pub const FINALIZER_DRAIN: &str = "slipway.dev/drain";
 
 /// A composite, ready to be applied. May contain a bootstrap token, so its
 /// `Debug` shows the name and the hash only.
@@ -26,6 +34,7 @@ pub struct RenderedComposite {
     name: String,
     owned_hash: String,
     claim_token: ClaimToken,
+    composite_type: Option<CompositeType>,
     object: Value,
 }
 
@@ -33,34 +42,38 @@ impl RenderedComposite {
     /// Puts an object together from its owned part, which is hashed, and what
     /// is injected or stamped, which is not.
     pub(crate) fn assemble(
+        snapshot: &ResourceSnapshot,
         namespace: &str,
-        name: &str,
-        mut object: Value,
         claim_token: ClaimToken,
-        token: Option<BootstrapTokenId>,
-        injected: Option<&Secret>,
+        mut object: Value,
+        filled: Filled,
     ) -> Self {
         let owned_hash = owned_hash(&object);
+        let name = snapshot.attempt.xr_name();
+        let composite_type = snapshot.blueprint.composite_type.clone();
         let mut annotations = Map::new();
         annotations.insert(ANNOTATION_CLAIM_TOKEN.to_owned(), json!(claim_token.0.to_string()));
-        if let Some(token) = token {
+        if let Some(token) = filled.token {
             annotations.insert(ANNOTATION_BOOTSTRAP_TOKEN.to_owned(), json!(token));
         }
         object["metadata"]["name"] = json!(name);
-        object["metadata"]["namespace"] = json!(namespace);
-        object["metadata"]["annotations"] = Value::Object(annotations);
-        if let Some(injected) = injected {
-            object["spec"]["userData"] = json!(injected.expose());
+        // A kind of the whole cluster belongs to a project by its labels alone.
+        if composite_type.as_ref().is_none_or(|kind| kind.scope == CompositeScope::Namespaced) {
+            object["metadata"]["namespace"] = json!(namespace);
         }
+        object["metadata"]["annotations"] = Value::Object(annotations);
+        filled.write(&mut object);
         Self {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             owned_hash,
             claim_token,
+            composite_type,
             object,
         }
     }
 
+    /// The namespace of its project, also for a kind that lives in none.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
@@ -79,6 +92,11 @@ impl RenderedComposite {
         self.claim_token
     }
 
+    /// What it is on a cluster; only the engine crossplane has it.
+    pub const fn composite_type(&self) -> Option<&CompositeType> {
+        self.composite_type.as_ref()
+    }
+
     /// The whole object, secrets included.
     pub const fn expose_object(&self) -> &Value {
         &self.object
@@ -95,34 +113,41 @@ impl fmt::Debug for RenderedComposite {
     }
 }
 
-/// Hash over kind, labels and parameters of a live or rendered object.
+/// Whose it is, on every object of a resource.
+pub(crate) fn labels(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Value {
+    let attempt = &snapshot.attempt;
+    json!({
+        LABEL_INSTALLATION: settings.installation,
+        LABEL_PROJECT: attempt.project_id(),
+        LABEL_RESOURCE: attempt.resource_id(),
+        LABEL_PROVISIONED_RESOURCE: attempt.id(),
+    })
+}
+
+/// Hash over what we own of a live or rendered object: its type, our labels,
+/// the parameters without the injection sites, the cloud tags. An empty map is
+/// the same as none, since an API server may keep either.
 pub fn owned_hash(object: &Value) -> String {
+    let spec = &object["spec"];
     canonical::hash(&json!({
         "apiVersion": object["apiVersion"],
         "kind": object["kind"],
-        "labels": object["metadata"]["labels"],
-        "parameters": object["spec"]["parameters"],
+        "labels": kept(&object["metadata"]["labels"], |key| key.starts_with(OWN_PREFIX)),
+        "parameters": kept(&spec["parameters"], |key| {
+            ![SITE_HELM_VALUES, SITE_PROVIDER_SECRET].contains(&key)
+        }),
+        "cloudTags": kept(&spec["cloudTags"], |_| true),
     }))
 }
 
-/// The injected document of a live object, to be re-applied verbatim.
-pub fn injected(object: &Value) -> Option<Secret> {
-    object["spec"]["userData"].as_str().map(Secret::new)
+fn kept(map: &Value, keep: impl Fn(&str) -> bool) -> Value {
+    let Value::Object(map) = map else { return map.clone() };
+    let kept: Map<_, _> = map.iter().filter(|(key, _)| keep(key)).map(owned_pair).collect();
+    if kept.is_empty() { Value::Null } else { Value::Object(kept) }
 }
 
-/// The token that a live object carries: the id from its annotation, the hash
-/// from the injected document.
-pub fn carried(object: &Value) -> Carried {
-    let id = object["metadata"]["annotations"][ANNOTATION_BOOTSTRAP_TOKEN]
-        .as_str()
-        .and_then(|text| text.parse::<BootstrapTokenId>().ok());
-    let value = injected(object).and_then(|document| cloud_init::bootstrap_token_in(&document));
-    match (id, value) {
-        (Some(id), Some(value)) => {
-            Carried::Token { id, hash: SecretHash::of(value.expose().as_bytes()) }
-        }
-        _ => Carried::Nothing,
-    }
+fn owned_pair((key, value): (&String, &Value)) -> (String, Value) {
+    (key.clone(), value.clone())
 }
 
 /// The claim token of whoever wrote the live object last.

@@ -2,10 +2,33 @@
 //! applies. No I/O and no clock; the same input gives the same bytes. Secrets
 //! pass through here on their way into an object and must not show up in any
 //! `Debug` or error text.
+//!
+//! Three groups. What a resource is made into: [`dispatch`] chooses the engine,
+//! [`crossplane`] and [`local_node`] write the composite. What a version may
+//! be: [`pair`] holds an [`xrd`], a [`composition`] and the metadata against
+//! each other. What a project shares in its namespace: [`provider_config`] and
+//! [`external_secret`].
 
 pub mod canonical;
 pub mod cloud_init;
+pub mod cloud_tags;
 pub mod composite;
+pub mod composition;
+pub mod crossplane;
+pub mod daemon_set;
+pub mod dispatch;
+mod documents;
+mod error;
+pub mod external_secret;
+pub mod injection;
 pub mod local_node;
+pub mod pair;
+pub mod provider_config;
+mod settings;
+pub mod xrd;
 
 pub use composite::RenderedComposite;
+pub use dispatch::{can_inject, composite_of, owned_of};
+pub use error::Error;
+pub use injection::Injection;
+pub use settings::NodeSettings;

@@ -61,6 +61,9 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::ClusterNotFound
         | ErrorKind::BlueprintVersionRetired
         | ErrorKind::ParameterSchemaInvalid
+        | ErrorKind::XrdInvalid
+        | ErrorKind::CompositionInvalid
+        | ErrorKind::BlueprintPairInvalid
         | ErrorKind::CredentialNotAssigned
         | ErrorKind::ProviderKindMismatch
         | ErrorKind::ParameterValuesInvalid

@@ -22,7 +22,9 @@ use slipway_core::secret::Secret;
 use slipway_core::token::TokenLifetimes;
 
 use self::file::{read, secret, secret_in_file};
-use self::parse::{absolute, at_least_one, checked_url, days, default_data_dir, duration, name};
+use self::parse::{
+    absolute, at_least_one, checked_image, checked_url, days, default_data_dir, duration, name,
+};
 pub(crate) use self::show::{Setting, settings};
 
 /// One source of settings; what it does not say is `None`.
@@ -64,6 +66,11 @@ pub(crate) struct Layer {
     /// How nodes reach this server [default: http://<listen>].
     #[arg(long, value_name = "URL", env = "SLIPWAY_PUBLIC_URL")]
     public_url: Option<String>,
+
+    /// The image of the node agent, for blueprints that hand it to a Helm
+    /// release [default: none].
+    #[arg(long, value_name = "IMAGE", env = "SLIPWAY_NODE_IMAGE")]
+    node_image: Option<String>,
 
     /// Where the local engine keeps its nodes [default: in the data directory].
     #[arg(long, value_name = "DIR", env = "SLIPWAY_SUBSTRATE_ROOT")]
@@ -240,6 +247,7 @@ pub(crate) struct Config {
     pub(crate) database_timeout: Duration,
     pub(crate) database_statement_timeout: Duration,
     pub(crate) public_url: Option<String>,
+    pub(crate) node_image: Option<String>,
     pub(crate) substrate_root: PathBuf,
     pub(crate) reconcile_interval: Duration,
     pub(crate) lease: Duration,
@@ -338,6 +346,7 @@ impl Layer {
                 Duration::from_secs(30),
             )?,
             public_url: layer.public_url.as_deref().map(checked_url).transpose()?,
+            node_image: checked_image(layer.node_image)?,
             substrate_root: match layer.substrate_root {
                 Some(root) => absolute("substrate_root", &root)?,
                 None => data_dir.join("substrate"),
@@ -421,6 +430,7 @@ impl Layer {
                 .database_statement_timeout
                 .or(below.database_statement_timeout),
             public_url: self.public_url.or(below.public_url),
+            node_image: self.node_image.or(below.node_image),
             substrate_root: self.substrate_root.or(below.substrate_root),
             reconcile_interval: self.reconcile_interval.or(below.reconcile_interval),
             lease: self.lease.or(below.lease),

@@ -246,6 +246,7 @@ async fn node_settings(
         public_url: url.to_owned(),
         heartbeat_interval_ms: millis(config.heartbeat_interval),
         orphan_after_ms: millis(config.orphan_after),
+        node_image: config.node_image.clone(),
     })
 }
 

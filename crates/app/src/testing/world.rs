@@ -111,6 +111,7 @@ impl World {
                 version: "v1".to_owned(),
                 engine: Engine::Local,
                 composite_type: None,
+                cloud_tags: false,
                 parameter_schema: schema.expect("the schema is valid"),
                 injection_strategy: InjectionStrategy::CloudInitUserData,
                 mesh_role: MeshRole::Node,

@@ -23,7 +23,7 @@ use slipway_core::blueprint::Engine;
 use slipway_core::ids::Lane;
 use slipway_core::observation::CompositeReport;
 use slipway_core::snapshot::ResourceSnapshot;
-use slipway_render::local_node::NodeSettings;
+use slipway_render::NodeSettings;
 
 pub use self::batch::{Batch, Prepared, Ticked};
 pub use self::fault::Fault;

@@ -138,6 +138,7 @@ impl World {
             public_url: "http://127.0.0.1:1".to_owned(),
             heartbeat_interval_ms: 1_000,
             orphan_after_ms: 1_000,
+            node_image: None,
         };
         let engines =
             Engines::new(settings.clone()).serving(lane, "local", Arc::clone(&substrate) as _);

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use slipway_core::blueprint::MeshRole;
 use slipway_core::error::ErrorKind;
 use slipway_core::fixtures::{mk_snapshot, mk_stored_attempt};
+use slipway_core::ids::{BootstrapTokenId, InstallationId};
 use slipway_core::parameters::ParameterValues;
 use slipway_core::phase::Phase;
 use slipway_core::provisioned_resource::{ProvisionedResource, StoredAttempt};
+use slipway_core::secret::Secret;
 use slipway_core::token::{Carried, SecretHash};
 use uuid::Uuid;
 
@@ -21,6 +24,7 @@ fn settings() -> NodeSettings {
         public_url: "http://127.0.0.1:7700".to_owned(),
         heartbeat_interval_ms: 1_000,
         orphan_after_ms: 600_000,
+        node_image: None,
     }
 }
 

@@ -128,6 +128,7 @@ impl World {
             public_url: "http://127.0.0.1:1".to_owned(),
             heartbeat_interval_ms: 1_000,
             orphan_after_ms: 1_000,
+            node_image: None,
         };
         let engines = Engines::new(settings);
         let state = ServerState {

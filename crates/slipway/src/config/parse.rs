@@ -59,6 +59,17 @@ pub(super) fn checked_url(url: &str) -> Result<String, InvalidConfig> {
     }
 }
 
+/// The name of an image as a container runtime takes it; an empty one is none.
+pub(super) fn checked_image(image: Option<String>) -> Result<Option<String>, InvalidConfig> {
+    let Some(image) = image.filter(|image| !image.is_empty()) else { return Ok(None) };
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "./:@_-".contains(c);
+    if image.len() > 512 || !image.chars().all(allowed) {
+        let problem = "must name an image, such as registry.example/plexd:1.0";
+        return Err(InvalidConfig::new("node_image", problem));
+    }
+    Ok(Some(image))
+}
+
 /// Reads `30s`, `200ms`, `1h 30m`. Zero and less is refused: every one of
 /// these settings is a pause or a limit.
 pub(super) fn duration(

@@ -74,6 +74,7 @@ pub(super) fn values(config: &Config, file: Option<String>) -> Vec<(&'static str
             "public_url",
             Some(config.public_url.clone().unwrap_or_else(|| format!("http://{}", config.listen))),
         ),
+        ("node_image", config.node_image.clone()),
         ("substrate_root", Some(path(&config.substrate_root))),
         ("token_env", Some(config.token_environment.clone())),
         ("namespace_prefix", Some(config.namespace_prefix.clone())),

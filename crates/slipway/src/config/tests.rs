@@ -35,6 +35,7 @@ fn each_wrong_setting_is_named() {
         ("token_ttl", Layer { token_ttl: some("1m"), ..Layer::default() }),
         ("token_ttl", Layer { token_ttl: some("25h"), ..Layer::default() }),
         ("token_env", Layer { token_env: some("Live!"), ..Layer::default() }),
+        ("node_image", Layer { node_image: some("a b"), ..Layer::default() }),
         ("public_url", Layer { public_url: some("ftp://x"), ..Layer::default() }),
         ("namespace_prefix", Layer { namespace_prefix: some("A"), ..Layer::default() }),
         ("database_connections", Layer { database_connections: Some(0), ..Layer::default() }),

@@ -143,6 +143,7 @@ pub(super) fn blueprint_version(row: &Row) -> Result<BlueprintVersion, Fault> {
         version: get(row, "v_version")?,
         engine: member(row, "v_engine", Engine::parse)?,
         composite_type: None,
+        cloud_tags: false,
         parameter_schema: json::<ParameterSchema>(row, "v_parameter_schema")?,
         injection_strategy: member(row, "v_injection_strategy", InjectionStrategy::parse)?,
         mesh_role: member(row, "v_mesh_role", MeshRole::parse)?,

@@ -169,6 +169,7 @@ impl Around {
             now: rows::time(row, "now")?,
             blueprint,
             placement: found(&self.placements, Some(project))?.flatten(),
+            provider: None,
             token: found(&self.tokens, token)?,
             presented: None,
             node,

@@ -18,7 +18,7 @@ use slipway_core::blueprint::{CompositeScope, CompositeType, Engine};
 use slipway_core::ids::{InstallationId, ProvisionedResourceId};
 use slipway_core::observation::CompositeReport;
 use slipway_render::RenderedComposite;
-use slipway_render::composite;
+use slipway_render::{composite, injection};
 use tokio::task::AbortHandle;
 
 use super::access::Access;
@@ -26,7 +26,7 @@ use super::connection::Connection;
 use super::fold::Entry;
 use super::index::{Changes, Index, Standing, place};
 use super::watch::{self, Watched};
-use super::{FIELD_MANAGER, FINALIZER, inventory, trouble};
+use super::{FIELD_MANAGER, inventory, trouble};
 
 /// How long an observation waits for the first list of a kind.
 const FIRST_LIST: Duration = Duration::from_secs(3);
@@ -269,24 +269,19 @@ impl CrossplaneSubstrate {
         })
     }
 
-    /// Where a rendered composite goes, by what it says of itself. Its kind is
-    /// one that was observed: nothing is applied that was not looked for.
-    fn address_of(&self, rendered: &RenderedComposite) -> Result<Address, Error> {
-        let object = rendered.expose_object();
-        let owner = object["metadata"]["labels"][composite::LABEL_PROVISIONED_RESOURCE].as_str();
+    /// Where a rendered composite goes, by what it says of itself.
+    fn address_of(rendered: &RenderedComposite) -> Result<Address, Error> {
+        let labels = &rendered.expose_object()["metadata"]["labels"];
+        let owner = labels[composite::LABEL_PROVISIONED_RESOURCE].as_str();
         let owner = owner.and_then(|text| text.parse().ok()).ok_or_else(|| {
             let name = rendered.name();
             Error::Failed(format!("the composite {name} names no provisioned resource"))
         })?;
-        let kind =
-            self.kinds().into_iter().map(|kind| kind.composite_type.clone()).find(|kind| {
-                object["apiVersion"] == kind.api_version() && object["kind"] == kind.kind
-            });
         Ok(Address {
             provisioned_resource_id: owner,
             namespace: rendered.namespace().to_owned(),
             name: rendered.name().to_owned(),
-            composite_type: kind,
+            composite_type: rendered.composite_type().cloned(),
             substrate_uid: None,
         })
     }
@@ -321,10 +316,11 @@ impl CrossplaneSubstrate {
         let what = format!("release {}", shown(address));
         for _ in 0..RETRIES {
             let finalizers = object.metadata.finalizers.as_deref().unwrap_or_default();
-            if !finalizers.iter().any(|name| name == FINALIZER) {
+            if !finalizers.iter().any(|name| name == composite::FINALIZER_DRAIN) {
                 return Ok(());
             }
-            let others: Vec<_> = finalizers.iter().filter(|name| *name != FINALIZER).collect();
+            let others: Vec<_> =
+                finalizers.iter().filter(|name| *name != composite::FINALIZER_DRAIN).collect();
             let body = json!({ "metadata": {
                 "uid": object.metadata.uid,
                 "resourceVersion": object.metadata.resource_version,
@@ -451,7 +447,7 @@ impl Substrate for CrossplaneSubstrate {
     /// *Guarantees:* an object that was made anew since it was looked up is not
     /// written (its uid is in the body).
     async fn apply(&self, rendered: &RenderedComposite) -> Result<CompositeReport, Error> {
-        let address = self.address_of(rendered)?;
+        let address = Self::address_of(rendered)?;
         let kind = address.composite_type.as_ref().ok_or_else(|| no_type(&address))?;
         let shown = shown(&address);
         let mut body = rendered.expose_object().clone();
@@ -471,8 +467,8 @@ impl Substrate for CrossplaneSubstrate {
                 )));
             }
             let unchanged = live.owned_hash() == rendered.owned_hash()
-                && live.carried() == composite::carried(&body)
-                && live.finalizers.iter().any(|name| **name == *FINALIZER);
+                && live.carried() == injection::carried(&body)
+                && live.finalizers.iter().any(|name| **name == *composite::FINALIZER_DRAIN);
             if unchanged {
                 return Ok(CompositeReport::Present(Box::new(live.live())));
             }
@@ -508,7 +504,7 @@ impl Substrate for CrossplaneSubstrate {
         let what = format!("delete {} {}", kind.kind, shown(address));
         let known = self.kind(kind).index.get(&place_of(address));
         if let Some(known) = known.filter(|known| *known.uid == *uid && known.is_terminating())
-            && !known.finalizers.iter().any(|name| **name == *FINALIZER)
+            && !known.finalizers.iter().any(|name| **name == *composite::FINALIZER_DRAIN)
         {
             // Told already, and released: the rest is not ours to hurry.
             return Ok(());

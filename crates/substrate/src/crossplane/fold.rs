@@ -11,7 +11,7 @@ use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
 use slipway_core::observation::LiveComposite;
 use slipway_core::secret::Secret;
 use slipway_core::token::Carried;
-use slipway_render::composite;
+use slipway_render::{composite, injection};
 
 use super::FIELD_MANAGER;
 
@@ -81,9 +81,9 @@ impl Entry {
                 failure: condition(&whole, CONDITION_FAILED).map(failure),
                 terminating: metadata.deletion_timestamp.is_some(),
                 owned_hash: composite::owned_hash(&ours(&whole)).into(),
-                carried: composite::carried(&whole),
+                carried: injection::carried(&whole),
             },
-            injected: composite::injected(&whole).map(Injected),
+            injected: injection::injected(&whole).map(Injected),
             evidence: evidence(&whole).to_string().into(),
         })
     }

@@ -22,6 +22,3 @@ pub use engine::{CrossplaneConfig, CrossplaneSubstrate};
 
 /// Under this name the fields that we own are kept apart from everybody else's.
 pub const FIELD_MANAGER: &str = "slipway-provisioning-broker";
-
-/// Holds a composite that somebody deletes by hand until its node has drained.
-pub const FINALIZER: &str = "slipway.dev/drain";

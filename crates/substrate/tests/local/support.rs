@@ -254,6 +254,7 @@ impl Composite {
             public_url: "http://127.0.0.1:1".to_owned(),
             heartbeat_interval_ms: 1_000,
             orphan_after_ms: 600_000,
+            node_image: None,
         };
         let claim_token = ClaimToken(self.claim_token);
         render(&mk_snapshot(), NAMESPACE, &settings, claim_token, &self.injection).unwrap()
@@ -306,12 +307,14 @@ fn mk_snapshot() -> ResourceSnapshot {
             version: "v1".to_owned(),
             engine: Engine::Local,
             composite_type: None,
+            cloud_tags: false,
             parameter_schema: ParameterSchema::new(Vec::new()).unwrap(),
             injection_strategy: InjectionStrategy::CloudInitUserData,
             mesh_role: MeshRole::Node,
             provider_kinds: vec!["local".to_owned()],
         }),
         placement: None,
+        provider: None,
         token: None,
         presented: None,
         node: None,

@@ -22,10 +22,10 @@ use slipway_core::rules::crossing::{Crossing, crossings};
 use slipway_core::rules::prepare;
 use slipway_core::rules::record::{self, Outcome, Pace, Tick};
 use slipway_core::snapshot::ResourceSnapshot;
-use slipway_render::local_node;
+use slipway_render::composite_of;
 
 use super::Engines;
-use super::plan::{Decision, Planned, Todo};
+use super::plan::{Decision, Planned, Todo, not_rendered};
 use crate::Context;
 use crate::gate::Gate;
 use crate::ports::store;
@@ -179,15 +179,10 @@ impl Batch<'_> {
             return Some(held(BlockerCode::SubstrateUnknown, "this process has no such engine"));
         };
         let rendered = match &planned.todo {
-            Todo::Apply { namespace, injection, .. } => {
-                let settings = &self.engines.node_settings;
-                let token = snapshot.claim_token;
-                match local_node::render(snapshot, namespace, settings, token, injection) {
+            Todo::Apply { injection, .. } => {
+                match composite_of(snapshot, &self.engines.node_settings, injection) {
                     Ok(rendered) => Some(rendered),
-                    Err(error) => {
-                        let problem = error.to_string();
-                        return Some(held(BlockerCode::ParameterValuesInvalid, &problem));
-                    }
+                    Err(error) => return Some(not_rendered(&error)),
                 }
             }
             Todo::Nothing(_) | Todo::Delete { .. } => None,

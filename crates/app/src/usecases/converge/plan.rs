@@ -18,7 +18,7 @@ use slipway_core::secret::Secret;
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::token::{self, Carried, SecretHash, TokenKind, TokenPlan, TokenText};
 use slipway_render::composite::owned_hash;
-use slipway_render::local_node::{self, Injection};
+use slipway_render::{Injection, can_inject, owned_of};
 
 use super::{Engines, address};
 use crate::Context;
@@ -46,7 +46,6 @@ pub(super) enum Todo {
     /// Nothing; the outcome is known.
     Nothing(Outcome),
     Apply {
-        namespace: String,
         /// Recorded before the apply.
         intent: Option<Intent>,
         injection: Injection,
@@ -82,8 +81,7 @@ impl Decision {
         snapshot: &ResourceSnapshot,
         report: &CompositeReport,
     ) -> Self {
-        let desired = local_node::owned(snapshot, &engines.node_settings);
-        let desired = desired.map(|owned| owned_hash(&owned)).map_err(|error| error.to_string());
+        let desired = owned_of(snapshot, &engines.node_settings).map(|owned| owned_hash(&owned));
         let observed = Observed {
             composite: report.composite(desired.as_deref().ok()),
             node: snapshot.node_fact(),
@@ -101,7 +99,7 @@ impl Decision {
             Action::Apply => match desired {
                 Ok(_) => apply(context, engines, snapshot, report, observed.composite),
                 // Checked before a token is minted for it.
-                Err(problem) => held(BlockerCode::ParameterValuesInvalid, problem),
+                Err(error) => Todo::Nothing(not_rendered(&error)),
             },
             Action::DeleteSubstrate => match (address(snapshot), report.live()) {
                 (Some(address), Some(live)) => Todo::Delete { address, uid: live.uid.clone() },
@@ -197,6 +195,20 @@ impl Planned {
     }
 }
 
+/// What is shown of a composite that cannot be rendered.
+pub(super) fn not_rendered(error: &slipway_render::Error) -> Outcome {
+    use slipway_render::Error;
+    let code = match error {
+        Error::Parameters(_) => BlockerCode::ParameterValuesInvalid,
+        Error::NotPlaced => BlockerCode::NamespaceNotReady,
+        Error::Document(_)
+        | Error::NoCompositeType { .. }
+        | Error::NoNodeImage { .. }
+        | Error::Engine(_) => BlockerCode::ApplyFailed,
+    };
+    Outcome::Held { code, message: error.to_string() }
+}
+
 fn held(code: BlockerCode, message: impl Into<String>) -> Todo {
     Todo::Nothing(Outcome::Held { code, message: message.into() })
 }
@@ -244,11 +256,14 @@ fn apply(
         TokenPlan::Keep => (None, verbatim(report)),
         TokenPlan::Slide { .. } => (Some(Intent { plan, fresh: None }), verbatim(report)),
         TokenPlan::Mint { .. } => {
+            if let Err(error) = can_inject(snapshot, &engines.node_settings) {
+                return Todo::Nothing(not_rendered(&error));
+            }
             let (fresh, token) = fresh_token(context, snapshot);
             (Some(Intent { plan, fresh: Some(fresh) }), Injection::Fresh { id: fresh.id, token })
         }
     };
-    Todo::Apply { namespace: placement.namespace.clone(), intent, injection }
+    Todo::Apply { intent, injection }
 }
 
 /// A node that is to finish its work must run: one whose substrate stopped is
@@ -258,11 +273,9 @@ fn keep_alive(snapshot: &ResourceSnapshot, report: &CompositeReport, seen: Compo
         matches!(seen, Composite::Present { ready: false, failed: false, terminating: false, .. });
     let drains = snapshot.node.as_ref().is_some_and(Node::can_drain);
     match &snapshot.placement {
-        Some(placement) if stopped && drains && placement.is_ready() => Todo::Apply {
-            namespace: placement.namespace.clone(),
-            intent: None,
-            injection: verbatim(report),
-        },
+        Some(placement) if stopped && drains && placement.is_ready() => {
+            Todo::Apply { intent: None, injection: verbatim(report) }
+        }
         _ => Todo::Nothing(Outcome::Done),
     }
 }

@@ -1,0 +1,174 @@
+//! Labels that propagate, as tags of a cloud: a pure function of labels and
+//! provider.
+//!
+//! What a provider cannot take is left out and named with a reason of a closed
+//! set. Nothing is cut short and nothing is rewritten: a tag that says something
+//! else than the label would lead people and bills astray.
+
+use std::collections::BTreeMap;
+
+use slipway_core::closed_set;
+
+closed_set!(
+    /// Why a label did not become a tag.
+    SkipReason {
+        /// The provider keeps this beginning for itself.
+        KeyReserved => "key_reserved",
+        KeyTooLong => "key_too_long",
+        KeyCharacters => "key_characters",
+        ValueTooLong => "value_too_long",
+        ValueCharacters => "value_characters",
+        /// The provider takes no more; those first in order were taken.
+        TooMany => "too_many",
+    }
+);
+
+/// A label that did not become a tag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    pub key: String,
+    pub reason: SkipReason,
+}
+
+/// What the labels of a resource become.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CloudTags {
+    pub tags: BTreeMap<String, String>,
+    pub skipped: Vec<Skipped>,
+}
+
+/// What a provider takes. Lengths are in characters; the prefix counts.
+struct Profile {
+    prefix: &'static str,
+    most: usize,
+    key: Text,
+    value: Text,
+    reserved: &'static [&'static str],
+}
+
+struct Text {
+    longest: usize,
+    allowed: fn(&str) -> bool,
+}
+
+/// 50 tags, of which the providers' own do not count; letters, digits, spaces
+/// and a few signs, the same in keys and values.
+const AWS: Profile = Profile {
+    prefix: "slipway:",
+    most: 50,
+    key: Text { longest: 128, allowed: amazon },
+    value: Text { longest: 256, allowed: amazon },
+    reserved: &["aws:"],
+};
+
+/// 64 labels; lowercase letters, digits, `_` and `-`, a key beginning with a letter.
+const GCP: Profile = Profile {
+    prefix: "slipway-",
+    most: 64,
+    key: Text { longest: 63, allowed: google_key },
+    value: Text { longest: 63, allowed: google },
+    reserved: &["goog"],
+};
+
+/// Labels as Kubernetes has them, without the part before a slash. The API
+/// documents no number; the one of GCP is kept.
+const HETZNER: Profile = Profile {
+    prefix: "slipway-",
+    most: 64,
+    key: Text { longest: 63, allowed: |text| !text.is_empty() && kubernetes(text) },
+    value: Text { longest: 63, allowed: kubernetes },
+    reserved: &["hcloud"],
+};
+
+/// 50 tags; anything in a value, some signs never in a key.
+const AZURE: Profile = Profile {
+    prefix: "slipway-",
+    most: 50,
+    key: Text { longest: 512, allowed: azure_key },
+    value: Text { longest: 256, allowed: |text| !text.contains(char::is_control) },
+    reserved: &["microsoft", "azure", "windows"],
+};
+
+/// For a provider that is not known here: what all of the above take.
+const CONSERVATIVE: Profile = Profile {
+    prefix: "slipway-",
+    most: 50,
+    key: Text { longest: 63, allowed: |text| google_key(text) && kubernetes(text) },
+    value: Text { longest: 63, allowed: |text| google(text) && kubernetes(text) },
+    reserved: &[],
+};
+
+fn profile(provider: &str) -> &'static Profile {
+    match provider {
+        "aws" => &AWS,
+        "gcp" => &GCP,
+        "hetzner" => &HETZNER,
+        "azure" => &AZURE,
+        _ => &CONSERVATIVE,
+    }
+}
+
+fn amazon(text: &str) -> bool {
+    text.chars().all(|c| c.is_alphanumeric() || " _.:/=+-@".contains(c))
+}
+
+fn google(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-'))
+}
+
+fn google_key(text: &str) -> bool {
+    google(text) && text.starts_with(|c: char| c.is_ascii_lowercase())
+}
+
+fn kubernetes(text: &str) -> bool {
+    let edge = |c: char| c.is_ascii_alphanumeric();
+    text.is_empty()
+        || (text.chars().all(|c| edge(c) || matches!(c, '-' | '_' | '.'))
+            && text.starts_with(edge)
+            && text.ends_with(edge))
+}
+
+fn azure_key(text: &str) -> bool {
+    !text.contains(|c: char| c.is_control() || "<>%&\\?/".contains(c))
+}
+
+impl Profile {
+    fn refuses(&self, label: &str, key: &str, value: &str) -> Option<SkipReason> {
+        let small = label.to_ascii_lowercase();
+        if self.reserved.iter().any(|reserved| small.starts_with(reserved)) {
+            Some(SkipReason::KeyReserved)
+        } else if key.chars().count() > self.key.longest {
+            Some(SkipReason::KeyTooLong)
+        } else if !(self.key.allowed)(key) {
+            Some(SkipReason::KeyCharacters)
+        } else if value.chars().count() > self.value.longest {
+            Some(SkipReason::ValueTooLong)
+        } else if !(self.value.allowed)(value) {
+            Some(SkipReason::ValueCharacters)
+        } else {
+            None
+        }
+    }
+}
+
+/// The tags of these labels at this provider. Labels are taken in the order of
+/// their keys, so the same set always gives the same tags, also where they are
+/// too many.
+pub fn of<'a>(labels: impl IntoIterator<Item = (&'a str, &'a str)>, provider: &str) -> CloudTags {
+    let profile = profile(provider);
+    let labels: BTreeMap<_, _> = labels.into_iter().collect();
+    let mut made = CloudTags::default();
+    for (label, value) in labels {
+        let key = format!("{}{label}", profile.prefix);
+        let full = made.tags.len() == profile.most;
+        let refused = profile.refuses(label, &key, value);
+        match refused.or(full.then_some(SkipReason::TooMany)) {
+            Some(reason) => made.skipped.push(Skipped { key: label.to_owned(), reason }),
+            None => drop(made.tags.insert(key, value.to_owned())),
+        }
+    }
+    made
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! The composite of engine crossplane: an object of the type that the
+//! version's XRD defines, which a Composition makes into a cloud's resources.
+
+use serde_json::{Map, Value, json};
+use slipway_core::ids::ClaimToken;
+use slipway_core::snapshot::{ProviderFacts, ResourceSnapshot};
+
+use crate::cloud_tags::{self, CloudTags};
+use crate::composite::{FINALIZER_DRAIN, RenderedComposite, labels};
+use crate::injection::{Filled, Injection};
+use crate::{Error, NodeSettings};
+
+/// The part of the object that we own, as it should be. Checks the parameter
+/// values again, since the row may be older than the check.
+///
+/// A field that the XRD does not have must not be there: a server-side apply
+/// refuses what its schema does not declare. So `parameters` is there if the
+/// blueprint declares some (a pair without the field was not published then),
+/// and `cloudTags` if the XRD takes them and there are any.
+pub fn owned(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Result<Value, Error> {
+    let blueprint = &snapshot.blueprint;
+    let Some(composite_type) = &blueprint.composite_type else {
+        let (slug, version) = (blueprint.slug.clone(), blueprint.version.clone());
+        return Err(Error::NoCompositeType { slug, version });
+    };
+    let schema = &blueprint.parameter_schema;
+    let values = schema.validate(snapshot.attempt.parameter_values().as_map().clone())?;
+    let mut spec = Map::new();
+    if !schema.parameters().is_empty() {
+        spec.insert("parameters".to_owned(), json!(values));
+    }
+    let tags = cloud_tags(snapshot).tags;
+    if blueprint.cloud_tags && !tags.is_empty() {
+        spec.insert("cloudTags".to_owned(), json!(tags));
+    }
+    Ok(json!({
+        "apiVersion": composite_type.api_version(),
+        "kind": composite_type.kind,
+        "metadata": {
+            "labels": labels(snapshot, settings),
+            "finalizers": [FINALIZER_DRAIN],
+        },
+        "spec": spec,
+    }))
+}
+
+/// The labels that become tags of the cloud, and those that cannot.
+pub fn cloud_tags(snapshot: &ResourceSnapshot) -> CloudTags {
+    snapshot.provider.as_deref().map(tags_of).unwrap_or_default()
+}
+
+fn tags_of(facts: &ProviderFacts) -> CloudTags {
+    let propagating = facts.labels.iter().filter(|(_, label)| label.propagate);
+    let labels = propagating.map(|(key, label)| (key.as_str(), label.value.as_str()));
+    cloud_tags::of(labels, &facts.provider)
+}
+
+/// The whole composite.
+pub fn render(
+    snapshot: &ResourceSnapshot,
+    namespace: &str,
+    settings: &NodeSettings,
+    claim_token: ClaimToken,
+    injection: &Injection,
+) -> Result<RenderedComposite, Error> {
+    let owned = owned(snapshot, settings)?;
+    let strategy = snapshot.blueprint.injection_strategy;
+    let filled = Filled::new(snapshot, strategy, settings, injection)?;
+    Ok(RenderedComposite::assemble(snapshot, namespace, claim_token, owned, filled))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! The node agent as a DaemonSet, for a cluster whose machines somebody else
+//! made. Documents to be applied by hand: nothing here is reconciled.
+//!
+//! A bootstrap token is used once, so one set enrols one machine: its pods are
+//! held to the machine that is named, and wait where none is.
+
+use serde_json::{Value, json};
+use slipway_core::closed_set;
+use slipway_core::secret::Secret;
+
+use crate::cloud_init::{CONFIG_PATH, NodeConfig, RenderFailed, TOKEN_PATH, config_file};
+
+closed_set!(
+    /// How the token gets to the agent.
+    TokenDelivery {
+        /// A Secret, mounted as a file that only its owner reads.
+        Secret => "secret",
+        /// A variable in the pod's template. Whoever may read DaemonSets reads it.
+        Environment => "env",
+    }
+);
+
+/// What a bundle is rendered from.
+#[derive(Debug, Clone, Copy)]
+pub struct Bundle<'a> {
+    pub config: &'a NodeConfig,
+    pub token: &'a Secret,
+    pub image: &'a str,
+    pub namespace: &'a str,
+    pub delivery: TokenDelivery,
+}
+
+/// The variable from which an agent takes its token where it finds no file.
+pub const TOKEN_VARIABLE: &str = "PLEXD_BOOTSTRAP_TOKEN";
+const CONFIG_VOLUME: &str = "config";
+const TOKEN_VOLUME: &str = "token";
+const STATE_PATH: &str = "/var/lib/plexd";
+
+impl Bundle<'_> {
+    /// The documents as one YAML stream. It carries the token in the clear.
+    pub fn render(&self) -> Result<Secret, RenderFailed> {
+        let mut documents = vec![self.service_account(), self.config_map()?];
+        if self.delivery == TokenDelivery::Secret {
+            documents.push(self.secret());
+        }
+        documents.push(self.daemon_set());
+        let mut text = String::new();
+        for document in documents {
+            let document = serde_yaml_ng::to_string(&document).map_err(|_| RenderFailed)?;
+            text.push_str("---\n");
+            text.push_str(&document);
+        }
+        Ok(Secret::new(text))
+    }
+
+    /// One set for one machine, so they are told apart by its handle.
+    fn name(&self) -> String {
+        format!("plexd-{}", self.config.resource_handle)
+    }
+
+    fn metadata(&self) -> Value {
+        json!({ "name": self.name(), "namespace": self.namespace, "labels": self.labels() })
+    }
+
+    fn labels(&self) -> Value {
+        json!({ "app.kubernetes.io/name": "plexd", "app.kubernetes.io/instance": self.name() })
+    }
+
+    fn service_account(&self) -> Value {
+        json!({
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": self.metadata(),
+            // The agent speaks to the control plane and to nobody's API server.
+            "automountServiceAccountToken": false,
+        })
+    }
+
+    fn config_map(&self) -> Result<Value, RenderFailed> {
+        Ok(json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": self.metadata(),
+            "data": { "config.yaml": config_file(self.config)? },
+        }))
+    }
+
+    fn secret(&self) -> Value {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": self.metadata(),
+            "type": "Opaque",
+            "stringData": { "bootstrap-token": self.token.expose() },
+        })
+    }
+
+    fn daemon_set(&self) -> Value {
+        let mut mounts = vec![
+            json!({ "name": CONFIG_VOLUME, "mountPath": CONFIG_PATH, "subPath": "config.yaml" }),
+            json!({ "name": "state", "mountPath": STATE_PATH }),
+        ];
+        let mut volumes = vec![
+            json!({ "name": CONFIG_VOLUME, "configMap": { "name": self.name() } }),
+            json!({
+                "name": "state",
+                "hostPath": { "path": STATE_PATH, "type": "DirectoryOrCreate" },
+            }),
+        ];
+        let mut environment = Vec::new();
+        match self.delivery {
+            TokenDelivery::Secret => {
+                mounts.push(json!({
+                    "name": TOKEN_VOLUME,
+                    "mountPath": TOKEN_PATH,
+                    "subPath": "bootstrap-token",
+                    "readOnly": true,
+                }));
+                volumes.push(json!({
+                    "name": TOKEN_VOLUME,
+                    // 0400, written in decimal as JSON has it.
+                    "secret": { "secretName": self.name(), "defaultMode": 256 },
+                }));
+            }
+            TokenDelivery::Environment => {
+                environment.push(json!({ "name": TOKEN_VARIABLE, "value": self.token.expose() }));
+            }
+        }
+        json!({
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": self.metadata(),
+            "spec": {
+                "selector": { "matchLabels": self.labels() },
+                "template": {
+                    "metadata": { "labels": self.labels() },
+                    "spec": {
+                        "serviceAccountName": self.name(),
+                        "automountServiceAccountToken": false,
+                        // The mesh is the machine's, not the pod's.
+                        "hostNetwork": true,
+                        "nodeSelector": { "kubernetes.io/hostname": self.config.hostname },
+                        "tolerations": [{ "operator": "Exists" }],
+                        "containers": [{
+                            "name": "plexd",
+                            "image": self.image,
+                            "args": ["up"],
+                            "env": environment,
+                            "securityContext": {
+                                "capabilities": { "add": ["NET_ADMIN"], "drop": ["ALL"] },
+                                "allowPrivilegeEscalation": false,
+                            },
+                            "volumeMounts": mounts,
+                        }],
+                        "volumes": volumes,
+                    },
+                },
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cloud_init::tests::mk_config;
+
+    const TOKEN: &str = "psb_live_x_node_y";
+
+    fn bundle(delivery: TokenDelivery) -> String {
+        let (config, token) = (mk_config(), Secret::new(TOKEN));
+        let bundle = Bundle {
+            config: &config,
+            token: &token,
+            image: "registry.example/plexd:1",
+            namespace: "plexd",
+            delivery,
+        };
+        assert!(!format!("{bundle:?}").contains(TOKEN));
+        bundle.render().unwrap().expose().to_owned()
+    }
+
+    #[test]
+    fn a_bundle_with_a_secret() {
+        insta::assert_snapshot!(bundle(TokenDelivery::Secret));
+    }
+
+    #[test]
+    fn a_bundle_with_a_variable() {
+        insta::assert_snapshot!(bundle(TokenDelivery::Environment));
+    }
+
+    #[test]
+    fn the_token_is_in_one_place() {
+        for delivery in TokenDelivery::ALL {
+            assert_eq!(bundle(*delivery).matches(TOKEN).count(), 1, "{delivery}");
+        }
+    }
+}

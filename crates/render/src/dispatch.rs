@@ -1,0 +1,43 @@
+//! Which renderer a resource is for: the engine of its blueprint says.
+
+use serde_json::Value;
+use slipway_core::blueprint::Engine;
+use slipway_core::snapshot::ResourceSnapshot;
+
+use crate::injection::{self, Injection};
+use crate::{Error, NodeSettings, RenderedComposite, crossplane, local_node};
+
+/// The composite of a resource, as it is to be applied by whoever holds the
+/// claim that the snapshot was read with.
+pub fn composite_of(
+    snapshot: &ResourceSnapshot,
+    settings: &NodeSettings,
+    injection: &Injection,
+) -> Result<RenderedComposite, Error> {
+    let placement = snapshot.placement.as_ref().ok_or(Error::NotPlaced)?;
+    let render = match snapshot.blueprint.engine {
+        Engine::Local => local_node::render,
+        Engine::Crossplane => crossplane::render,
+        Engine::Hetzner => return Err(Error::Engine(Engine::Hetzner)),
+    };
+    render(snapshot, &placement.namespace, settings, snapshot.claim_token, injection)
+}
+
+/// The part of it that we own, whose hash tells drift.
+pub fn owned_of(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Result<Value, Error> {
+    match snapshot.blueprint.engine {
+        Engine::Local => local_node::owned(snapshot, settings),
+        Engine::Crossplane => crossplane::owned(snapshot, settings),
+        Engine::Hetzner => Err(Error::Engine(Engine::Hetzner)),
+    }
+}
+
+/// Whether a token could be injected that is yet to be minted.
+pub fn can_inject(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Result<(), Error> {
+    match snapshot.blueprint.engine {
+        Engine::Crossplane => {
+            injection::can_be_fresh(snapshot, snapshot.blueprint.injection_strategy, settings)
+        }
+        Engine::Local | Engine::Hetzner => Ok(()),
+    }
+}

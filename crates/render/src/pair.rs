@@ -1,0 +1,172 @@
+//! Whether the XRD, the Composition and the metadata of a blueprint version
+//! belong together. What would fail on a cluster, or be dropped there without a
+//! word, is refused when it is published.
+
+use serde_json::json;
+use slipway_core::blueprint::{CompositeType, InjectionStrategy, MeshRole};
+use slipway_core::catalog::blueprint::VersionContent;
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::parameters::{Parameter, ParameterType};
+
+pub use crate::documents::Fault;
+use crate::injection::{SITE_HELM_VALUES, SITE_PROVIDER_SECRET};
+use crate::xrd::Xrd;
+use crate::{composition, xrd};
+
+/// What is known of a pair that holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pair {
+    pub composite_type: CompositeType,
+    /// The composites have a field for tags of the cloud.
+    pub cloud_tags: bool,
+}
+
+/// Holds the three against each other. Everything that is wrong is named at
+/// once, so that an author does not have to publish once per fault.
+pub fn check(content: &VersionContent) -> Result<Pair, Vec<Fault>> {
+    let (xrd, composition) =
+        match (xrd::parse(&content.xrd), composition::parse(&content.composition)) {
+            (Ok(xrd), Ok(composition)) => (xrd, composition),
+            (xrd, composition) => {
+                return Err([xrd.err(), composition.err()].into_iter().flatten().collect());
+            }
+        };
+    let mut faults = Vec::new();
+    let kind = &xrd.composite_type;
+    if content.version != kind.version {
+        let problem = format!("is not the served version of the XRD, {}", kind.version);
+        faults.push(Fault::new("version", problem, "give both the same name"));
+    }
+    for (name, given, wanted) in [
+        ("apiVersion", &composition.type_api_version, kind.api_version()),
+        ("kind", &composition.type_kind, kind.kind.clone()),
+    ] {
+        if *given != wanted {
+            faults.push(Fault::new(
+                format!("composition.spec.compositeTypeRef.{name}"),
+                "is not what the XRD defines",
+                format!("write {wanted}"),
+            ));
+        }
+    }
+    faults.extend(parameters(content.parameter_schema.parameters(), &xrd));
+    if content.mesh_role == MeshRole::Node {
+        faults.extend(site(content.injection_strategy, &xrd));
+    }
+    if let Some(tags) = xrd.cloud_tags()
+        && !tags.takes_a_map_of_texts()
+    {
+        faults.push(Fault::new(
+            "xrd.spec.cloudTags",
+            "does not take a map of texts",
+            "declare it as an object with additionalProperties of type string",
+        ));
+    }
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let cloud_tags = xrd.cloud_tags().is_some();
+    Ok(Pair { composite_type: xrd.composite_type, cloud_tags })
+}
+
+/// Every parameter that can be supplied reaches the Composition.
+fn parameters(declared: &[Parameter], xrd: &Xrd) -> Vec<Fault> {
+    if declared.is_empty() {
+        return Vec::new();
+    }
+    let Some(field) = xrd.parameters().filter(xrd::Schema::takes_a_map) else {
+        return vec![no_parameters("parameters are declared")];
+    };
+    let fault = |parameter: &Parameter| {
+        let at = format!("parameter_schema.{}", parameter.name);
+        let remedy = format!(
+            "declare it below spec.parameters of the XRD as {}, or set x-kubernetes-preserve-unknown-fields there",
+            parameter.kind
+        );
+        match field.field(&parameter.name) {
+            None => Some(Fault::new(at, "is not in the XRD and would be pruned", remedy)),
+            Some(schema) if !schema.takes(parameter.kind) => {
+                Some(Fault::new(at, "is of another type in the XRD", remedy))
+            }
+            Some(_) => None,
+        }
+    };
+    declared.iter().filter_map(fault).collect()
+}
+
+fn no_parameters(why: &str) -> Fault {
+    Fault::new(
+        "xrd.spec.parameters",
+        format!("is not in the schema, and {why}; what is rendered there would be pruned"),
+        "declare it as an object with x-kubernetes-preserve-unknown-fields",
+    )
+}
+
+/// The strategy finds the place where it puts the token.
+fn site(strategy: InjectionStrategy, xrd: &Xrd) -> Option<Fault> {
+    let (site, keys): (&str, &[&str]) = match strategy {
+        InjectionStrategy::CloudInitUserData => {
+            let found = xrd.user_data().is_some_and(|field| field.takes(ParameterType::String));
+            return (!found).then(|| {
+                Fault::new(
+                    "xrd.spec.userData",
+                    "is not in the schema as a text, and strategy cloud-init-user-data writes there",
+                    "declare it with type string, or choose another injection strategy",
+                )
+            });
+        }
+        InjectionStrategy::HelmValues => {
+            (SITE_HELM_VALUES, &["bootstrapToken", "apiUrl", "plexdImage"])
+        }
+        InjectionStrategy::ProviderSecret => (SITE_PROVIDER_SECRET, &["bootstrapToken"]),
+    };
+    let Some(field) = xrd.parameters().filter(xrd::Schema::takes_a_map) else {
+        return Some(no_parameters(&format!("strategy {strategy} writes below it")));
+    };
+    let kept = |schema: &xrd::Schema| {
+        let text =
+            |key: &&str| schema.field(key).is_some_and(|value| value.takes(ParameterType::String));
+        schema.takes_a_map() && keys.iter().all(text)
+    };
+    let found = field.field(site).is_some_and(|schema| kept(&schema));
+    (!found).then(|| {
+        Fault::new(
+            format!("xrd.spec.parameters.{site}"),
+            format!(
+                "is not in the schema with {}, and strategy {strategy} writes there",
+                keys.join(", ")
+            ),
+            "declare it, or set x-kubernetes-preserve-unknown-fields on spec.parameters",
+        )
+    })
+}
+
+/// The same as a refusal: the first fault by its code, all of them in the details.
+pub fn refusal(faults: &[Fault]) -> Refusal {
+    let Some(first) = faults.first() else {
+        return Refusal::new(ErrorKind::BlueprintPairInvalid, "the documents do not fit");
+    };
+    let of = |fault: &Fault| {
+        json!({
+            "field": fault.field,
+            "problem": fault.problem,
+            "remedy": fault.remedy,
+        })
+    };
+    let problems: Vec<_> = faults.iter().map(of).collect();
+    Refusal::new(code(first), first.to_string())
+        .at(first.field.clone())
+        .with(json!({ "problems": problems }))
+}
+
+fn code(fault: &Fault) -> ErrorKind {
+    match fault.field.split('.').next() {
+        Some("xrd") => ErrorKind::XrdInvalid,
+        Some("composition") => ErrorKind::CompositionInvalid,
+        Some("parameter_schema") => ErrorKind::ParameterSchemaInvalid,
+        _ => ErrorKind::BlueprintPairInvalid,
+    }
+}
+
+#[cfg(test)]
+mod tests;
