@@ -1,6 +1,7 @@
 //! What every use-case is handed: the ports and the settings. Built once, by
 //! the binary.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -45,6 +46,7 @@ pub struct Wakes {
     pub streams: Arc<Notify>,
     /// A project's place may have to be made, changed or cleared.
     pub fleet: Arc<Notify>,
+    fleet_waits: Arc<AtomicBool>,
 }
 
 impl Wakes {
@@ -64,6 +66,18 @@ impl Wakes {
         let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
         attempts.push(Arc::clone(&listener));
         listener
+    }
+
+    /// A project's place may have to be made, changed or cleared: its cluster is
+    /// looked at now and not at the next interval.
+    pub fn wake_fleet(&self) {
+        self.fleet_waits.store(true, Ordering::Relaxed);
+        self.fleet.notify_one();
+    }
+
+    /// Whether somebody asked since the last time that this was asked.
+    pub fn fleet_waits(&self) -> bool {
+        self.fleet_waits.swap(false, Ordering::Relaxed)
     }
 
     /// Events were given positions and can be read.

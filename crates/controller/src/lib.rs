@@ -10,6 +10,7 @@
 pub mod beat;
 pub mod clock_watch;
 pub mod driver;
+pub mod fleet;
 mod keeper;
 pub mod orphans;
 pub mod relay;

@@ -16,6 +16,7 @@ closed_set!(
         Frozen => "frozen",
         ObserveOnly => "observe_only",
         NamespaceNotReady => "namespace_not_ready",
+        ProviderNotReady => "provider_not_ready",
         SubstrateUnknown => "substrate_unknown",
         SubstrateTerminating => "substrate_terminating",
         ApplyFailed => "apply_failed",
@@ -68,6 +69,7 @@ impl BlockerCode {
             Self::Frozen
             | Self::ObserveOnly
             | Self::NamespaceNotReady
+            | Self::ProviderNotReady
             | Self::SubstrateUnknown
             | Self::SubstrateTerminating
             | Self::ApplyFailed
@@ -106,6 +108,11 @@ impl BlockerCode {
                     role: "admin",
                 },
             ],
+            Self::ProviderNotReady => &[Remedy {
+                action: "put the credential where the message says, or repair External Secrets on the cluster; the loop goes on by itself",
+                command: Some("slipway explain resource {id}"),
+                role: "admin",
+            }],
             Self::NamespaceNotReady => &[Remedy {
                 action: "bring the project's namespace to Ready; the loop goes on by itself",
                 command: None,

@@ -52,6 +52,8 @@ pub struct Source {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     pub key: SharedKey,
+    /// Which provider it is for, if for one.
+    pub provider: Option<String>,
     pub hash: String,
 }
 

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::blocker::BlockerCode;
 use crate::closed_set::closed_set;
 use crate::ids::{CloudCredentialId, ClusterId};
 
@@ -78,5 +79,81 @@ pub struct Placement {
 impl Placement {
     pub fn is_ready(&self) -> bool {
         self.namespace_phase == NamespacePhase::Ready
+    }
+
+    /// Whether something that reaches a cloud through this credential may be
+    /// applied here. If not, that is nobody's error: it waits.
+    pub fn admits(
+        &self,
+        provider: Option<(&str, CloudCredentialId)>,
+    ) -> Result<(), (BlockerCode, String)> {
+        let Self { namespace, cluster, namespace_phase, .. } = self;
+        if !self.is_ready() {
+            let message = format!(
+                "namespace {namespace} on cluster {cluster} is {namespace_phase}, not Ready"
+            );
+            return Err((BlockerCode::NamespaceNotReady, message));
+        }
+        let Some((provider, credential)) = provider else {
+            return Ok(());
+        };
+        let not_ready = |why: &str| {
+            let message = format!(
+                "provider {provider} cannot be used in namespace {namespace} on cluster {cluster} yet: {why}"
+            );
+            Err((BlockerCode::ProviderNotReady, message))
+        };
+        let standing = self.providers.iter().find(|standing| standing.provider == provider);
+        match standing {
+            None => not_ready("it was not looked at since this was declared"),
+            Some(standing) if standing.credential_id != credential => {
+                not_ready("it is set up with another credential, which is being replaced")
+            }
+            Some(standing) if standing.phase != ProviderPhase::Ready => {
+                not_ready(standing.problem.as_deref().unwrap_or("it is not Ready"))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::fixtures::mk_placement;
+
+    const CREDENTIAL: CloudCredentialId = CloudCredentialId::new(Uuid::from_u128(1));
+
+    fn standing(phase: ProviderPhase) -> ProviderStanding {
+        ProviderStanding {
+            provider: "hetzner".to_owned(),
+            credential_id: CREDENTIAL,
+            phase,
+            problem: Some("the secret is missing".to_owned()),
+        }
+    }
+
+    #[test]
+    fn nothing_is_applied_before_its_namespace_and_its_provider_are_ready() {
+        let admits = |place: &Placement, provider| {
+            place.admits(provider).map_err(|(code, message)| (code, message))
+        };
+        let plain = mk_placement();
+        assert_eq!(admits(&plain, None), Ok(()));
+        let pending = Placement { namespace_phase: NamespacePhase::Degraded, ..mk_placement() };
+        assert_eq!(admits(&pending, None).unwrap_err().0, BlockerCode::NamespaceNotReady);
+        let hetzner = Some(("hetzner", CREDENTIAL));
+        assert_eq!(admits(&plain, hetzner).unwrap_err().0, BlockerCode::ProviderNotReady);
+        for phase in ProviderPhase::ALL {
+            let place = Placement { providers: vec![standing(*phase)], ..mk_placement() };
+            assert_eq!(admits(&place, hetzner).is_ok(), *phase == ProviderPhase::Ready, "{phase}");
+            let other = Some(("hetzner", CloudCredentialId::new(Uuid::from_u128(2))));
+            assert!(admits(&place, other).is_err(), "another credential");
+        }
+        let waiting =
+            Placement { providers: vec![standing(ProviderPhase::Waiting)], ..mk_placement() };
+        assert!(admits(&waiting, hetzner).unwrap_err().1.contains("the secret is missing"));
     }
 }

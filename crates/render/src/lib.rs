@@ -6,8 +6,8 @@
 //! Three groups. What a resource is made into: [`dispatch`] chooses the engine,
 //! [`crossplane`] and [`local_node`] write the composite. What a version may
 //! be: [`pair`] holds an [`xrd`], a [`composition`] and the metadata against
-//! each other. What a project shares in its namespace: [`provider_config`] and
-//! [`external_secret`].
+//! each other. What a project shares in its namespace: [`shared`], with
+//! [`provider_config`] and [`external_secret`].
 
 pub mod canonical;
 pub mod cloud_init;
@@ -25,6 +25,7 @@ pub mod local_node;
 pub mod pair;
 pub mod provider_config;
 mod settings;
+pub mod shared;
 pub mod xrd;
 
 pub use composite::RenderedComposite;

@@ -57,7 +57,7 @@ async fn postgres_conforms() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn sqlite_bears_races() {
     let sqlite = Sqlite::new();
-    testing::races(sqlite.open().await, ROUNDS).await;
+    Box::pin(testing::races(sqlite.open().await, ROUNDS)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -65,7 +65,7 @@ async fn postgres_bears_races() {
     let Some(database) = postgres("races").await else {
         return;
     };
-    testing::races(open_postgres(&database).await, ROUNDS).await;
+    Box::pin(testing::races(open_postgres(&database).await, ROUNDS)).await;
 }
 
 /// Asked to be deleted while Pending: a contradiction that no rule writes.

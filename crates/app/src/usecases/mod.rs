@@ -9,6 +9,7 @@ pub mod declare;
 pub mod delete;
 pub mod events;
 pub mod explain;
+pub mod fleet;
 pub mod force;
 pub mod leaks;
 pub mod read;

@@ -205,7 +205,7 @@ impl<'a> View<'a> {
         for used in &self.tenancy.uses {
             let of_use = |kind: SharedKind| {
                 wanted.iter().find(|want| {
-                    want.key.kind == kind && want.key.provider.as_deref() == Some(&*used.provider)
+                    want.key.kind == kind && want.provider.as_deref() == Some(&*used.provider)
                 })
             };
             let problem =
@@ -313,11 +313,9 @@ impl<'a> View<'a> {
             ));
         } else if before.namespace_phase == NamespacePhase::Deleted {
             phase = NamespacePhase::Deleted;
-        } else if before.namespace_phase == NamespacePhase::Terminating {
-            if self.clear(&mut steps) {
-                phase = NamespacePhase::Deleted;
-                standing = Standing::default();
-            }
+        } else if before.namespace_phase == NamespacePhase::Terminating && self.clear(&mut steps) {
+            phase = NamespacePhase::Deleted;
+            standing = Standing::default();
         }
         // Otherwise the intent is recorded first, and nothing is touched yet.
         standing.problems = std::mem::take(&mut self.problems);

@@ -122,6 +122,10 @@ impl CrossplaneSubstrate {
         format!("{}={}", composite::LABEL_INSTALLATION, self.installation)
     }
 
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
     pub(super) fn installation(&self) -> &str {
         &self.installation
     }

@@ -135,7 +135,7 @@ fn failure(condition: &Value) -> Box<str> {
 }
 
 /// The part of the object that our manager holds.
-fn ours(object: &Value) -> Value {
+pub(super) fn ours(object: &Value) -> Value {
     let mut projected = json!({ "apiVersion": object["apiVersion"], "kind": object["kind"] });
     let managed = object["metadata"]["managedFields"].as_array();
     for entry in managed.into_iter().flatten() {

@@ -7,6 +7,7 @@
 //! * `fold`: a live object becomes the facts that are decided on.
 //! * `index`: what stands there, kept up to date by watches.
 //! * `engine`: the substrate port on all of it.
+//! * `management`: what a project's resources share, which is the fleet's.
 
 pub mod access;
 mod connection;
@@ -14,6 +15,7 @@ mod engine;
 mod fold;
 mod index;
 mod inventory;
+mod management;
 mod trouble;
 mod watch;
 

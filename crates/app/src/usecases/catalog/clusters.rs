@@ -96,7 +96,7 @@ pub async fn assign(
     check("cluster", &cluster)?;
     let mut rule = |snapshot: &_| cluster_assignment::assign(snapshot, expected, &actor);
     context.store.decide_cluster_assignment(project, Some(&cluster), &mut rule).await?;
-    context.wakes.fleet.notify_one();
+    context.wakes.wake_fleet();
     Ok(())
 }
 
@@ -128,7 +128,7 @@ pub async fn withdraw(
     check("project", project)?;
     let mut rule = |snapshot: &_| cluster_assignment::withdraw(snapshot, expected, &actor);
     context.store.decide_cluster_assignment(project, None, &mut rule).await?;
-    context.wakes.fleet.notify_one();
+    context.wakes.wake_fleet();
     Ok(())
 }
 

@@ -223,14 +223,14 @@ fn apply(
     let Some(placement) = &snapshot.placement else {
         return held(BlockerCode::NamespaceNotReady, "the project is not placed on a cluster");
     };
-    if !placement.is_ready() {
-        return held(
-            BlockerCode::NamespaceNotReady,
-            format!(
-                "namespace {} on cluster {} is {}, not Ready",
-                placement.namespace, placement.cluster, placement.namespace_phase
-            ),
-        );
+    let provider = snapshot.provider.as_ref();
+    let provider = provider.map(|facts| (&*facts.provider, facts.credential_id));
+    if let Err((code, message)) = placement.admits(provider) {
+        // Once, when it begins to wait: the fleet looks again by itself.
+        if !snapshot.blockers.iter().any(|blocker| blocker.code == code) {
+            context.wakes.wake_fleet();
+        }
+        return held(code, message);
     }
     if engines.of(snapshot).is_none() {
         return held(

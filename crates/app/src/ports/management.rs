@@ -1,0 +1,50 @@
+//! The management port: what a cluster that projects live on can be asked and
+//! told about what their resources share there.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use slipway_core::fleet::{Seen, SharedKey, Sight};
+use slipway_render::shared::SharedObject;
+
+use super::substrate::Error;
+
+/// What a cluster is and has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClusterFacts {
+    pub identity: String,
+    /// Why projects cannot live there, if they cannot.
+    pub problem: Option<String>,
+    /// Versions and which kinds it knows, for people.
+    pub facts: Value,
+}
+
+/// A management cluster. Actions are idempotent.
+#[async_trait]
+pub trait Management: fmt::Debug + Send + Sync {
+    /// Asks the cluster what it is, and whether it has what is needed.
+    async fn verify(&self) -> Result<ClusterFacts, Error>;
+
+    /// Everything shared of this installation, with the ProviderConfigs of these
+    /// providers, by a few lists. A kind that cannot be listed is noted; only a
+    /// cluster that cannot be reached, or is another one, is an error.
+    async fn survey(
+        &self,
+        identity: Option<&str>,
+        providers: &BTreeSet<String>,
+    ) -> Result<Sight, Error>;
+
+    /// Creates the object or brings it to what is rendered. Looks up first;
+    /// refuses one that is not ours.
+    async fn put(&self, object: &SharedObject) -> Result<Seen, Error>;
+
+    /// Begins the deletion of the object with this uid. An absent object is
+    /// success, one with another uid a conflict.
+    async fn remove(&self, key: &SharedKey, uid: &str) -> Result<(), Error>;
+
+    /// What lives in a namespace besides what is shared there. An error if it
+    /// cannot be said: a namespace is not empty because nobody may look.
+    async fn residents(&self, namespace: &str) -> Result<Vec<String>, Error>;
+}

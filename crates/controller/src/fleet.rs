@@ -1,0 +1,140 @@
+//! The fleet loop: looks at each management cluster every so often, and at once
+//! when a project's place is asked for, one replica at a time for each cluster.
+//! What counts as work is a periodic task of that cluster that is due.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use slipway_app::ports::Management;
+use slipway_app::usecases::fleet::{Fleet, Reached, Turned};
+use slipway_core::catalog::cluster::Cluster;
+use slipway_core::ids::{ClaimToken, ClusterId};
+use slipway_durable::Lease;
+
+use crate::driver::{Loop, Pacing};
+
+/// The loop over management clusters.
+#[derive(Debug)]
+pub struct FleetLoop {
+    fleet: Fleet,
+    reached: Reached,
+    worker: String,
+    /// From one look to the next where all is well.
+    interval: Duration,
+    lease: Duration,
+    /// Tasks that this process has made sure of.
+    ensured: Mutex<HashSet<ClusterId>>,
+}
+
+/// A cluster whose turn it is.
+#[derive(Debug)]
+pub struct Turn {
+    cluster: ClusterId,
+    management: Arc<dyn Management>,
+    claim: ClaimToken,
+}
+
+impl FleetLoop {
+    pub const NAME: &'static str = "fleet";
+    pub const PACING: Pacing = Pacing { slots: 8, batch: 8, poll: Duration::from_millis(250) };
+    /// How soon a cluster is looked at again on which something waits, for
+    /// example for its secret.
+    const WAITING: Duration = Duration::from_secs(1);
+    /// A turn asks a cluster a few questions and may have many projects to
+    /// bring forward. Its actions could be done by two at once without harm.
+    const LEASE: Duration = Duration::from_secs(60);
+
+    pub fn new(fleet: Fleet, reached: Reached, worker: String, interval: Duration) -> Self {
+        Self { fleet, reached, worker, interval, lease: Self::LEASE, ensured: Mutex::default() }
+    }
+
+    fn task(cluster: ClusterId) -> String {
+        format!("fleet/{cluster}")
+    }
+
+    async fn ensure(&self, cluster: ClusterId) -> Result<(), String> {
+        let ensured = || self.ensured.lock().unwrap_or_else(PoisonError::into_inner);
+        let (known, first) = (ensured().contains(&cluster), ensured().is_empty());
+        if known {
+            return Ok(());
+        }
+        let store = &self.fleet.context().store;
+        if first {
+            store.task_reclaim(&self.worker).await.map_err(|error| error.to_string())?;
+        }
+        let task = Self::task(cluster);
+        store.task_ensure(&task, Duration::ZERO).await.map_err(|error| error.to_string())?;
+        ensured().insert(cluster);
+        Ok(())
+    }
+
+    async fn turn(&self, turn: &Turn) -> (Duration, Vec<String>) {
+        let store = &self.fleet.context().store;
+        let cluster: Cluster = match store.cluster_fetch(&turn.cluster.to_string()).await {
+            Ok(Some(cluster)) => cluster,
+            Ok(None) => return (self.interval, Vec::new()),
+            Err(error) => return (self.interval, vec![error.to_string()]),
+        };
+        match self.fleet.turn(&cluster, turn.management.as_ref()).await {
+            Ok(Turned { projects, steps, waiting, errors }) => {
+                tracing::debug!(cluster = %cluster.name, projects, steps, waiting, "looked at the fleet");
+                let next =
+                    if waiting || !errors.is_empty() { Self::WAITING } else { self.interval };
+                let errors =
+                    errors.iter().map(|error| format!("cluster {}: {error}", cluster.name));
+                (next.min(self.interval), errors.collect())
+            }
+            Err(error) => (Self::WAITING.min(self.interval), vec![error.to_string()]),
+        }
+    }
+}
+
+#[async_trait]
+impl Loop for FleetLoop {
+    type Item = Turn;
+
+    fn lease(&self) -> Duration {
+        self.lease
+    }
+
+    async fn claim(&self, limit: u32) -> Result<Vec<Turn>, String> {
+        let context = self.fleet.context();
+        let woken = context.wakes.fleet_waits();
+        let mut turns = Vec::new();
+        for (cluster, management) in self.reached.list() {
+            if u32::try_from(turns.len()).is_ok_and(|count| count >= limit) {
+                break;
+            }
+            self.ensure(cluster).await?;
+            let task = Self::task(cluster);
+            let store = &context.store;
+            if woken {
+                store.task_wake(&task).await.map_err(|error| error.to_string())?;
+            }
+            let claimed = store.task_claim(&task, &self.worker, self.lease).await;
+            if let Some(claim) = claimed.map_err(|error| error.to_string())? {
+                turns.push(Turn { cluster, management, claim });
+            }
+        }
+        Ok(turns)
+    }
+
+    async fn work(&self, items: Vec<Turn>, _lease: Lease) -> Vec<String> {
+        let store = &self.fleet.context().store;
+        let mut all = Vec::new();
+        for turn in items {
+            let (next, mut errors) = self.turn(&turn).await;
+            let error = (!errors.is_empty()).then(|| errors.join("; "));
+            let task = Self::task(turn.cluster);
+            if let Err(error) = store.task_release(&task, turn.claim, next, error.as_deref()).await
+            {
+                // The claim runs out by itself.
+                errors.push(error.to_string());
+            }
+            all.extend(errors);
+        }
+        all
+    }
+}

@@ -1,0 +1,228 @@
+//! What a project's resources share in its namespace, as the objects that the
+//! fleet applies.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use slipway_core::fleet::{ProviderUse, SharedKey, SharedKind, Tenancy, Wanted};
+use slipway_core::ids::InstallationId;
+use slipway_core::snapshot::ProviderFacts;
+
+use crate::provider_config::{self, Home};
+use crate::{canonical, external_secret};
+
+/// What is the same for the namespaces of all projects.
+#[derive(Debug, Clone)]
+pub struct FleetSettings {
+    pub installation: InstallationId,
+    /// Who is given the role in each namespace: `group:…`, `user:…` or
+    /// `serviceaccount:<namespace>/<name>`.
+    pub subjects: Vec<Subject>,
+    /// The ClusterRole that they are given.
+    pub role: String,
+    /// The hard limits of each namespace.
+    pub quota: BTreeMap<String, u64>,
+    /// The ClusterSecretStore that leads to the vault.
+    pub secret_store: String,
+}
+
+impl FleetSettings {
+    pub const DEFAULT_ROLE: &'static str = "slipway-project-viewer";
+    pub const DEFAULT_SECRET_STORE: &'static str = "slipway";
+}
+
+/// Whom a role is bound to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    User(String),
+    Group(String),
+    ServiceAccount { namespace: String, name: String },
+}
+
+impl Subject {
+    /// What is wrong with the text, in a sentence that begins with "must".
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        const PROBLEM: &str =
+            "must be user:<name>, group:<name> or serviceaccount:<namespace>/<name>";
+        let (kind, name) = text.split_once(':').ok_or(PROBLEM)?;
+        if name.is_empty() {
+            return Err(PROBLEM);
+        }
+        match kind {
+            "user" => Ok(Self::User(name.to_owned())),
+            "group" => Ok(Self::Group(name.to_owned())),
+            "serviceaccount" => match name.split_once('/') {
+                Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
+                    Ok(Self::ServiceAccount {
+                        namespace: namespace.to_owned(),
+                        name: name.to_owned(),
+                    })
+                }
+                _ => Err(PROBLEM),
+            },
+            _ => Err(PROBLEM),
+        }
+    }
+
+    fn render(&self) -> Value {
+        let of = |kind: &str, name: &str| json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name });
+        match self {
+            Self::User(name) => of("User", name),
+            Self::Group(name) => of("Group", name),
+            Self::ServiceAccount { namespace, name } => {
+                json!({ "kind": "ServiceAccount", "namespace": namespace, "name": name })
+            }
+        }
+    }
+}
+
+/// An object to be applied.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SharedObject {
+    pub wanted: Wanted,
+    pub value: Value,
+}
+
+/// Where the role is bound and the quota set.
+const NAME: &str = "slipway-project";
+
+/// Everything that a project should have there, in the order of making. Nothing
+/// for one that leaves.
+pub fn objects(tenancy: &Tenancy, settings: &FleetSettings) -> Vec<SharedObject> {
+    if tenancy.is_leaving() {
+        return Vec::new();
+    }
+    let namespace = &*tenancy.assignment.namespace;
+    let home = Home {
+        installation: settings.installation,
+        project: tenancy.assignment.project_id,
+        namespace,
+    };
+    let object = |kind, name: &str, provider: Option<&str>, value: Value| SharedObject {
+        wanted: Wanted {
+            key: SharedKey {
+                namespace: namespace.to_owned(),
+                kind,
+                name: name.to_owned(),
+                // Secrets of all providers are of one kind.
+                provider: provider
+                    .filter(|_| kind == SharedKind::ProviderConfig)
+                    .map(str::to_owned),
+            },
+            provider: provider.map(str::to_owned),
+            hash: hash(&value),
+        },
+        value,
+    };
+    let mut objects = vec![object(SharedKind::Namespace, namespace, None, namespace_of(&home))];
+    if !settings.subjects.is_empty() {
+        objects.push(object(SharedKind::RoleBinding, NAME, None, role_binding(&home, settings)));
+    }
+    if !settings.quota.is_empty() {
+        objects.push(object(SharedKind::ResourceQuota, NAME, None, quota(&home, settings)));
+    }
+    for used in &tenancy.uses {
+        let facts = facts(used);
+        let provider = Some(&*used.provider);
+        let secret = external_secret::render(&home, &facts, &settings.secret_store);
+        let name = provider_config::secret_name(&facts);
+        objects.push(object(SharedKind::ExternalSecret, &name, provider, secret));
+        let config = provider_config::render(&home, &facts);
+        objects.push(object(SharedKind::ProviderConfig, &used.provider, provider, config));
+    }
+    objects
+}
+
+/// Hash over what is ours of an object: its labels and everything but metadata
+/// and status. The same for what is rendered and for a live object that was
+/// projected on the fields that we hold.
+pub fn hash(object: &Value) -> String {
+    let mut hashed = Map::new();
+    for (name, value) in object.as_object().into_iter().flatten() {
+        if !["apiVersion", "kind", "metadata", "status"].contains(&&**name) {
+            hashed.insert(name.clone(), value.clone());
+        }
+    }
+    hashed.insert("labels".to_owned(), object["metadata"]["labels"].clone());
+    canonical::hash(&Value::Object(hashed))
+}
+
+fn namespace_of(home: &Home<'_>) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": { "name": home.namespace, "labels": home.labels() },
+    })
+}
+
+fn role_binding(home: &Home<'_>, settings: &FleetSettings) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": { "name": NAME, "namespace": home.namespace, "labels": home.labels() },
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": settings.role,
+        },
+        "subjects": settings.subjects.iter().map(Subject::render).collect::<Vec<_>>(),
+    })
+}
+
+fn quota(home: &Home<'_>, settings: &FleetSettings) -> Value {
+    let hard: Map<_, _> = settings
+        .quota
+        .iter()
+        .map(|(name, count)| (name.clone(), json!(count.to_string())))
+        .collect();
+    json!({
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": { "name": NAME, "namespace": home.namespace, "labels": home.labels() },
+        "spec": { "hard": hard },
+    })
+}
+
+/// Without labels: those are of a resource, and this is shared by many.
+fn facts(used: &ProviderUse) -> ProviderFacts {
+    ProviderFacts {
+        cloud_id: used.cloud_id,
+        provider: used.provider.clone(),
+        endpoint: used.endpoint.clone(),
+        credential_id: used.credential_id,
+        kv_mount: used.kv_mount.clone(),
+        kv_path: used.kv_path.clone(),
+        labels: BTreeMap::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_is_one_of_three_kinds() {
+        assert_eq!(Subject::parse("group:a:b"), Ok(Subject::Group("a:b".to_owned())));
+        assert_eq!(Subject::parse("user:jane"), Ok(Subject::User("jane".to_owned())));
+        let account = Subject::ServiceAccount { namespace: "ns".to_owned(), name: "n".to_owned() };
+        assert_eq!(Subject::parse("serviceaccount:ns/n"), Ok(account));
+        for bad in ["jane", "user:", "robot:x", "serviceaccount:n", "serviceaccount:/n", ""] {
+            assert!(Subject::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_hash_passes_over_what_the_server_adds() {
+        let rendered = json!({
+            "apiVersion": "v1", "kind": "ResourceQuota",
+            "metadata": { "name": "q", "labels": { "a": "b" } },
+            "spec": { "hard": { "count/secrets": "3" } },
+        });
+        let mut live = rendered.clone();
+        live["metadata"]["uid"] = json!("u");
+        live["status"] = json!({ "used": {} });
+        assert_eq!(hash(&rendered), hash(&live));
+        live["spec"]["hard"]["count/secrets"] = json!("4");
+        assert_ne!(hash(&rendered), hash(&live));
+    }
+}
