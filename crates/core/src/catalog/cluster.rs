@@ -129,7 +129,11 @@ impl ClusterAssignment {
     /// Whether there is something on the cluster that the fleet made, or may
     /// have made. The local engine makes its folders itself.
     pub fn is_made_by_fleet(&self) -> bool {
-        self.standing.namespace_uid.is_some() || self.namespace_phase != NamespacePhase::Ready
+        // The first step is recorded before it is taken, so that nothing was
+        // made of one that is Pending.
+        use NamespacePhase::{Degraded, Provisioning, Terminating};
+        self.standing.namespace_uid.is_some()
+            || matches!(self.namespace_phase, Provisioning | Degraded | Terminating)
     }
 }
 

@@ -4,7 +4,7 @@ use slipway_core::blueprint::{Engine, InjectionStrategy, MeshRole};
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint::VersionContent;
 use slipway_core::catalog::cloud::Endpoint;
-use slipway_core::catalog::cluster::NamespacePrefix;
+use slipway_core::catalog::cluster::{ClusterAccess, NamespacePrefix};
 use slipway_core::commit::{Commit, Write};
 use slipway_core::idempotency::{Key, Record, Request};
 use slipway_core::ids::{
@@ -129,14 +129,34 @@ impl World {
     }
 
     pub(super) async fn create_cluster(&self, named: &str) -> Result<ClusterId, Error> {
+        self.create_cluster_of(named, Engine::Local, None, None).await
+    }
+
+    /// One that is managed, in a region.
+    pub(super) async fn create_managed(
+        &self,
+        named: &str,
+        region: &str,
+    ) -> Result<ClusterId, Error> {
+        let access = Some(ClusterAccess::InCluster);
+        self.create_cluster_of(named, Engine::Crossplane, Some(name(region)), access).await
+    }
+
+    async fn create_cluster_of(
+        &self,
+        named: &str,
+        engine: Engine,
+        region: Option<Name>,
+        access: Option<ClusterAccess>,
+    ) -> Result<ClusterId, Error> {
         let id = ClusterId::new(self.uuid());
         let new = cluster::NewCluster {
             id,
             name: name(named),
-            engine: Engine::Local,
+            engine,
             namespace_prefix: NamespacePrefix::from_stored(None),
-            region: None,
-            access: None,
+            region,
+            access,
         };
         let mut rule = |snapshot: &_| cluster::create(snapshot, &new, &operator());
         self.store.decide_cluster(named, &mut rule).await?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{idempotency, placements, races as raced, sequential};
+use super::{fleet, idempotency, placements, races as raced, sequential};
 use crate::testing::world::World;
 
 pub(in crate::testing) async fn conformance(world: &World) {
@@ -18,6 +18,9 @@ pub(in crate::testing) async fn conformance(world: &World) {
     sequential::pages_give_each_row_once(world).await;
     placements::a_project_moves_only_while_it_is_empty(world).await;
     placements::a_cluster_is_taken_on_by_who_serves_it(world).await;
+    fleet::a_place_is_looked_after_and_cleared(world).await;
+    fleet::a_cluster_keeps_the_identity_that_it_showed_first(world).await;
+    fleet::a_region_offers_its_usable_clusters(world).await;
     placements::labels_in_effect_and_blockers_select(world).await;
     idempotency::a_key_is_bound_with_what_it_made(world).await;
     idempotency::the_first_answer_is_kept(world).await;
