@@ -197,11 +197,16 @@ impl Composite {
             object["metadata"]["finalizers"] = json!([FINALIZER]);
         }
         let server = kinds::servers();
-        object["spec"]["crossplane"]["resourceRefs"] = json!([{
+        let mut reference = json!({
             "apiVersion": server.api_version,
             "kind": server.kind,
             "name": self.name.composite,
-        }]);
+        });
+        // Within a namespace a reference means the same one.
+        if self.namespace.is_none() {
+            reference["namespace"] = json!(NAMESPACE);
+        }
+        object["spec"]["crossplane"]["resourceRefs"] = json!([reference]);
         let api = self.context.api(&self.resource, self.namespace.as_deref());
         let _turn = self.context.turn().await;
         let parameters = PatchParams::apply(MANAGER).force();

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions};
 use kube::core::ApiResource;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::context::Context;
 use crate::install::{anything, apply_kind};
@@ -16,6 +17,7 @@ use crate::{clock, kinds, run};
 
 const RETRY: Duration = Duration::from_millis(500);
 const STEP: Duration = Duration::from_millis(50);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// *Expected flow:* the kind is made and can be listed → the definition is
 /// Established → its composites are watched → the definition goes → the kind
@@ -72,12 +74,7 @@ async fn establish_once(context: &Context, object: &DynamicObject) -> anyhow::Re
         .flatten()
         .any(|condition| condition["type"] == "Established" && condition["status"] == "True");
     apply_kind(&context.client, &kind(&value, &resource)).await?;
-    // Established a moment before its path answers.
-    let api = context.api(&resource, None);
-    while let Err(error) = api.list(&ListParams::default().limit(1)).await {
-        tracing::debug!(%error, kind = resource.kind, "the kind is not served yet");
-        tokio::time::sleep(STEP).await;
-    }
+    until_served(context, &resource).await?;
     if !established {
         let status = json!({ "status": {
             "conditions": [{
@@ -98,14 +95,43 @@ async fn establish_once(context: &Context, object: &DynamicObject) -> anyhow::Re
     Ok(resource)
 }
 
+/// A kind is established a moment before its path answers.
+async fn until_served(context: &Context, resource: &ApiResource) -> anyhow::Result<()> {
+    let api = context.api(resource, None);
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match api.list(&ListParams::default().limit(1)).await {
+            Ok(_) => return Ok(()),
+            Err(error) if Instant::now() > deadline => {
+                return Err(error).with_context(|| format!("{} is not served", resource.plural));
+            }
+            Err(_) => tokio::time::sleep(STEP).await,
+        }
+    }
+}
+
+/// Until the kind is gone, which waits for its composites. A kind of the same
+/// name that another definition brings meanwhile is not ours to remove.
 async fn remove(context: &Context, resource: &ApiResource) {
     let api = Api::<CustomResourceDefinition>::all(context.client.clone());
     let name = format!("{}.{}", resource.plural, resource.group);
+    let mut ours = None;
     loop {
-        match api.delete(&name, &DeleteParams::default()).await {
-            Err(kube::Error::Api(status)) if status.code == 404 => return,
-            Ok(_) => {}
-            Err(error) => tracing::debug!(%error, name, "the kind is still there"),
+        match api.get_opt(&name).await {
+            Ok(None) => return,
+            Ok(Some(found)) => {
+                let uid = found.metadata.uid;
+                if *ours.get_or_insert_with(|| uid.clone()) != uid {
+                    return;
+                }
+                let preconditions = Preconditions { uid, resource_version: None };
+                let parameters =
+                    DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+                if let Err(error) = api.delete(&name, &parameters).await {
+                    tracing::debug!(%error, name, "the kind is still there");
+                }
+            }
+            Err(error) => tracing::debug!(%error, name, "the kind cannot be read"),
         }
         tokio::time::sleep(RETRY).await;
     }

@@ -39,12 +39,15 @@ pub(crate) async fn apply_kind(client: &Client, kind: &Value) -> anyhow::Result<
     let api = Api::<CustomResourceDefinition>::all(client.clone());
     let parameters = PatchParams::apply(MANAGER).force();
     let waiting = async {
-        let mut applied = api.patch(name, &parameters, &Patch::Apply(kind)).await?;
-        while !is_established(&applied) {
+        loop {
+            let applied = api.patch(name, &parameters, &Patch::Apply(kind)).await?;
+            // One that is on its way out is still established, and made anew
+            // once it is gone.
+            if is_established(&applied) && applied.metadata.deletion_timestamp.is_none() {
+                return anyhow::Ok(());
+            }
             tokio::time::sleep(STEP).await;
-            applied = api.get(name).await?;
         }
-        anyhow::Ok(())
     };
     tokio::time::timeout(PATIENCE, waiting)
         .await

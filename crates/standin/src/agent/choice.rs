@@ -10,7 +10,7 @@ use crate::options::AgentMode;
 /// its power.
 pub(crate) enum Agent {
     InProcess(in_process::Agent),
-    Process(process::Agent),
+    Process(Box<process::Agent>),
 }
 
 impl Agent {
@@ -22,7 +22,7 @@ impl Agent {
                 Self::InProcess(in_process::Agent::boot(context, name, injected))
             }
             AgentMode::Process => match process::Agent::boot(context, name, injected).await {
-                Ok(agent) => Self::Process(agent),
+                Ok(agent) => Self::Process(Box::new(agent)),
                 Err(error) => {
                     let composite = &name.composite;
                     tracing::error!(composite, error = format!("{error:#}"), "no agent");

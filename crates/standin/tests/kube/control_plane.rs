@@ -28,8 +28,8 @@ pub(crate) struct Node {
 
 impl ControlPlane {
     pub(crate) async fn start() -> Self {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
         let plane = Self { url, nodes: Arc::default() };
         let router = Router::new()
             .route("/v1/register", post(register))
@@ -42,7 +42,7 @@ impl ControlPlane {
     }
 
     pub(crate) fn node(&self, token: &str) -> Option<Node> {
-        self.nodes.lock().unwrap().get(token).cloned()
+        self.nodes.lock().expect("no panic before").get(token).cloned()
     }
 
     pub(crate) fn ask_to_drain(&self, token: &str) {
@@ -50,7 +50,7 @@ impl ControlPlane {
     }
 
     fn change(&self, token: &str, change: impl FnOnce(&mut Node)) {
-        if let Some(node) = self.nodes.lock().unwrap().get_mut(token) {
+        if let Some(node) = self.nodes.lock().expect("no panic before").get_mut(token) {
             change(node);
         }
     }
@@ -66,7 +66,7 @@ async fn register(
     Json(body): Json<Value>,
 ) -> (StatusCode, Json<Value>) {
     let token = body["token"].as_str().unwrap_or_default().to_owned();
-    let mut nodes = plane.nodes.lock().unwrap();
+    let mut nodes = plane.nodes.lock().expect("no panic before");
     if !is_bearer(&headers, &token) || nodes.contains_key(&token) {
         let refusal = json!({ "code": "token_consumed", "message": "once only" });
         return (StatusCode::FORBIDDEN, Json(refusal));

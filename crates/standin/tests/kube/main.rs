@@ -9,5 +9,6 @@ mod composites;
 mod control_plane;
 mod definitions;
 mod external_secrets;
+mod faults;
 mod many;
 mod world;

@@ -40,6 +40,8 @@ async fn a_thousand_composites_take_three_requests_each_and_some_fail() {
         })
         .await;
     let (ready, failed) = until(PATIENCE, "all of them to be decided", async || {
+        // A list of a thousand is a load of its own.
+        tokio::time::sleep(Duration::from_millis(500)).await;
         let found = api.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
         let count = |kind: &str| {
             let is_true = |object: &&DynamicObject| {

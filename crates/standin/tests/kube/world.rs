@@ -28,7 +28,7 @@ pub(crate) async fn world(test: &str) -> Option<World> {
     let kubernetes = shared(test).await?;
     let journal = kubernetes.folder().join("journal");
     STARTED.get_or_init(|| start_program(kubernetes, "in-process", &journal)).await;
-    let client = kubernetes.client(ADMIN).await.unwrap();
+    let client = kubernetes.client(ADMIN).await.expect("a client");
     until_installed(&client, kubernetes).await;
     let namespace = test.replace('_', "-").chars().take(60).collect::<String>();
     let namespace = namespace.trim_matches('-').to_owned();
@@ -38,23 +38,23 @@ pub(crate) async fn world(test: &str) -> Option<World> {
 
 /// The stand-in as a program, as another user than the tests.
 pub(crate) async fn start_program(kubernetes: &KubeEnvironment, agent: &str, journal: &Path) {
-    let kubeconfig = kubernetes.kubeconfig_file(OTHER_ADMIN).unwrap();
+    let kubeconfig = kubernetes.kubeconfig_file(OTHER_ADMIN).expect("a kubeconfig");
     let agents = kubernetes.folder().join("agents");
     let arguments = [
         "--kubeconfig",
-        kubeconfig.to_str().unwrap(),
+        kubeconfig.to_str().expect("a plain path"),
         "--install",
         "--provider",
         "hetzner",
         "--agent",
         agent,
         "--agent-folder",
-        agents.to_str().unwrap(),
+        agents.to_str().expect("a plain path"),
         "--journal",
-        journal.to_str().unwrap(),
+        journal.to_str().expect("a plain path"),
     ];
     let arguments = arguments.map(str::to_owned);
-    kubernetes.run_beside("standin", Path::new(PROGRAM), &arguments).await.unwrap();
+    kubernetes.run_beside("standin", Path::new(PROGRAM), &arguments).await.expect("started");
 }
 
 /// The definitions can be made, and one of them is there for all tests.
@@ -81,8 +81,8 @@ pub(crate) async fn until_established(client: &Client, name: &str) {
 
 pub(crate) async fn make_namespace(client: &Client, name: &str) {
     let namespace: Namespace =
-        serde_json::from_value(json!({ "metadata": { "name": name } })).unwrap();
-    Api::all(client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
+        serde_json::from_value(json!({ "metadata": { "name": name } })).expect("a namespace");
+    Api::all(client.clone()).create(&PostParams::default(), &namespace).await.expect("made");
 }
 
 fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
@@ -173,7 +173,7 @@ impl World {
     }
 
     pub(crate) async fn apply(&self, object: &Value) -> DynamicObject {
-        apply(&self.client, &composites(), Some(&self.namespace), object).await.unwrap()
+        apply(&self.client, &composites(), Some(&self.namespace), object).await.expect("applied")
     }
 
     /// Waits for a condition of a composite, and answers the composite.
@@ -208,7 +208,7 @@ impl World {
 pub(crate) fn deeds(journal: &Path, namespace: &str) -> Vec<(String, String)> {
     let text = std::fs::read_to_string(journal).unwrap_or_default();
     text.lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"))
         .filter(|line| line["namespace"] == namespace)
         .map(|line| {
             let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
