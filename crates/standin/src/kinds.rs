@@ -36,11 +36,7 @@ pub(crate) fn servers() -> ApiResource {
 }
 
 pub(crate) fn provider_configs(provider: &str) -> ApiResource {
-    let group = if provider.contains('.') {
-        provider.to_owned()
-    } else {
-        format!("{provider}.crossplane.io")
-    };
+    let group = format!("{provider}.crossplane.io");
     resource(&group, "v1beta1", "ProviderConfig", "providerconfigs")
 }
 

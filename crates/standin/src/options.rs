@@ -16,8 +16,8 @@ pub struct Options {
     #[arg(long)]
     pub install: bool,
 
-    /// With --install: a provider whose ProviderConfig is installed. A name with
-    /// a dot is the whole API group, any other is put before `.crossplane.io`
+    /// With --install: a provider whose ProviderConfig is installed, in the group
+    /// `NAME.crossplane.io`
     #[arg(long = "provider", value_name = "NAME")]
     pub providers: Vec<String>,
 
