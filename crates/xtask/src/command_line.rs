@@ -52,7 +52,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
             Ok(Verdict::Fine)
         }
         Request::Kube { words } => match kube::Options::parse(words) {
-            Ok(options) => kube::up(options),
+            Ok(options) => workspace_root().and_then(|root| kube::up(&root, &options)),
             Err(wrong) => {
                 eprint!("{wrong}\n\n{}", kube::USAGE);
                 Ok(Verdict::NotCarriedOut)

@@ -15,7 +15,7 @@ use super::certificates::Certificates;
 use super::keeper::Keeper;
 use super::parts::{self, Part, Ports, file};
 use super::readiness::{self, Readiness};
-use super::users::{self, ADMIN, Credentials, User};
+use super::users::{self, ADMIN, Credentials, OTHER_ADMIN, User};
 use crate::ports::lasting_loopback_port;
 use crate::process;
 
@@ -29,7 +29,7 @@ const MASTERS: &str = "system:masters";
 /// How to start an environment.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Whoever is to be known beside [`ADMIN`].
+    /// Whoever is to be known beside [`ADMIN`] and [`OTHER_ADMIN`].
     pub users: Vec<User>,
     /// Whether namespaces and owned objects really go, and service accounts
     /// come, as in a whole cluster.
@@ -87,6 +87,7 @@ impl KubeEnvironment {
         let keeper = Keeper::start(options.durable)?;
         let mut users = vec![
             User::named(ADMIN).in_group(MASTERS),
+            User::named(OTHER_ADMIN).in_group(MASTERS),
             User::named(CONTROLLER_MANAGER).in_group(MASTERS),
         ];
         users.extend_from_slice(&options.users);
@@ -208,7 +209,7 @@ impl KubeEnvironment {
     /// Ends a part as a power cut would. What it was asked to keep is there
     /// again after [`KubeEnvironment::start_part`].
     pub async fn kill(&self, part: Part) -> anyhow::Result<()> {
-        self.order(part, Keeper::kill_part).await?;
+        self.order(part.name(), Keeper::kill_part).await?;
         lock(&self.running).retain(|(running, _)| *running != part);
         Ok(())
     }
@@ -216,14 +217,14 @@ impl KubeEnvironment {
     /// Asks a part to end, as an upgrade would, and waits until it has. An API
     /// server answers first what it was asked.
     pub async fn stop(&self, part: Part) -> anyhow::Result<()> {
-        self.order(part, Keeper::terminate_part).await?;
+        self.order(part.name(), Keeper::terminate_part).await?;
         lock(&self.running).retain(|(running, _)| *running != part);
         Ok(())
     }
 
     /// Starts a part (again) where it was, and waits until it answers.
     pub async fn start_part(&self, part: Part) -> anyhow::Result<()> {
-        let pid = self.order(part, Keeper::start_part).await?;
+        let pid = self.order(part.name(), Keeper::start_part).await?;
         lock(&self.running).push((part, pid));
         if part == Part::Etcd {
             self.until_ready(part, pid).await?;
@@ -260,13 +261,43 @@ impl KubeEnvironment {
         self.restart(Part::ApiServer).await
     }
 
+    /// Runs a program beside the servers, such as a controller: it ends with
+    /// them at the latest, whatever ends the test. Its output goes to
+    /// `<name>.log` in the folder; `name` is a plain word. Answers the process id.
+    pub async fn run_beside(
+        &self,
+        name: &str,
+        program: &Path,
+        arguments: &[String],
+    ) -> anyhow::Result<u32> {
+        if !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+            bail!("{name:?} is not a plain word");
+        }
+        self.write(&format!("{name}.sh"), &parts::script(program, arguments))?;
+        self.order(name, Keeper::start_part).await
+    }
+
+    /// Asks a program that was started by [`KubeEnvironment::run_beside`] to
+    /// end, and waits until it has.
+    pub async fn end_beside(&self, name: &str) -> anyhow::Result<()> {
+        self.order(name, Keeper::terminate_part).await
+    }
+
+    /// The end of the log of a part, or of a program that runs beside them.
+    pub fn end_of_log(&self, name: &str) -> String {
+        let log = fs::read(self.folder.join(format!("{name}.log"))).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
+    }
+
     async fn order<T: Send + 'static>(
         &self,
-        part: Part,
+        name: &str,
         order: fn(&mut Keeper, &str) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
-        let keeper = Arc::clone(&self.keeper);
-        tokio::task::spawn_blocking(move || order(&mut lock(&keeper), part.name())).await?
+        let (keeper, name) = (Arc::clone(&self.keeper), name.to_owned());
+        tokio::task::spawn_blocking(move || order(&mut lock(&keeper), &name)).await?
     }
 
     async fn until_ready(&self, part: Part, pid: u32) -> anyhow::Result<()> {
@@ -277,14 +308,18 @@ impl KubeEnvironment {
                 return Ok(());
             }
             if !process::is_alive(pid) {
-                bail!("{} ended; the end of its log:\n{}", part.name(), self.end_of_log(part));
+                bail!(
+                    "{} ended; the end of its log:\n{}",
+                    part.name(),
+                    self.end_of_log(part.name())
+                );
             }
             if Instant::now() > deadline {
                 bail!(
                     "{} is not ready after {PATIENCE:?} and answers {asked:?}; \
                      the end of its log:\n{}",
                     part.name(),
-                    self.end_of_log(part)
+                    self.end_of_log(part.name())
                 );
             }
             tokio::time::sleep(STEP).await;
@@ -298,13 +333,6 @@ impl KubeEnvironment {
             Part::ApiServer | Part::ControllerManager => readiness.ask("/readyz", &token),
         });
         Ok(asked.await?.map_err(|error| error.to_string()))
-    }
-
-    fn end_of_log(&self, part: Part) -> String {
-        let path = self.folder.join(format!("{}.log", part.name()));
-        let log = fs::read_to_string(path).unwrap_or_default();
-        let lines: Vec<&str> = log.lines().collect();
-        lines[lines.len().saturating_sub(20)..].join("\n")
     }
 }
 

@@ -45,4 +45,4 @@ pub use binaries::{
 pub use environment::{KubeEnvironment, Options};
 pub use parts::Part;
 pub use shared::{REQUIRE_VARIABLE, shared};
-pub use users::{ADMIN, User};
+pub use users::{ADMIN, OTHER_ADMIN, User};

@@ -9,6 +9,10 @@ use data_encoding::BASE64;
 /// The user who may do everything.
 pub const ADMIN: &str = "admin";
 
+/// Another one, for a program whose requests are to be told apart from those of
+/// the test.
+pub const OTHER_ADMIN: &str = "other-admin";
+
 /// Somebody whom the API server knows by a token. What a user may do is up to
 /// RBAC: nothing, until a test binds a role to the name or to a group.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,52 @@
+//! The agent that the options ask for.
+
+use super::injected::Injected;
+use super::{in_process, process};
+use crate::context::Context;
+use crate::journal::{Deed, Name};
+use crate::options::AgentMode;
+
+/// A running agent. Dropped, it ends without a word, as a machine that loses
+/// its power.
+pub(crate) enum Agent {
+    InProcess(in_process::Agent),
+    Process(Box<process::Agent>),
+}
+
+impl Agent {
+    /// `None` if none is wanted or it cannot be started, which is logged.
+    pub(crate) async fn boot(context: &Context, name: &Name, injected: Injected) -> Option<Self> {
+        let agent = match context.options.agent {
+            AgentMode::None => return None,
+            AgentMode::InProcess => {
+                Self::InProcess(in_process::Agent::boot(context, name, injected))
+            }
+            AgentMode::Process => match process::Agent::boot(context, name, injected).await {
+                Ok(agent) => Self::Process(Box::new(agent)),
+                Err(error) => {
+                    let composite = &name.composite;
+                    tracing::error!(composite, error = format!("{error:#}"), "no agent");
+                    return None;
+                }
+            },
+        };
+        context.journal.write(name, Deed::Booted, None, None);
+        Some(agent)
+    }
+
+    /// Tells it what is injected now.
+    pub(crate) async fn update(&mut self, injected: Injected) {
+        match self {
+            Self::InProcess(agent) => agent.update(injected),
+            Self::Process(agent) => agent.update(injected).await,
+        }
+    }
+
+    /// Ends it; with a good-bye to the control plane if it `leaves`.
+    pub(crate) async fn end(self, leaves: bool) {
+        match self {
+            Self::InProcess(agent) => agent.end(leaves).await,
+            Self::Process(agent) => agent.end().await,
+        }
+    }
+}

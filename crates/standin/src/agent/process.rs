@@ -1,0 +1,173 @@
+//! The real agent as a process of its own, in a directory laid out as the local
+//! engine does it: the document, which the agent takes everything from.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde_json::Value;
+use tokio::fs;
+use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
+
+use super::injected::Injected;
+use crate::context::Context;
+use crate::journal::{Deed, Name};
+
+/// How often is looked at what an agent says of itself, and when one that died
+/// is started again.
+const LOOK: Duration = Duration::from_millis(50);
+const RESTART: Duration = Duration::from_millis(500);
+
+const DOCUMENT: &str = "user-data";
+const STATUS: &str = "status.json";
+
+pub(crate) struct Agent {
+    context: Context,
+    name: Name,
+    directory: PathBuf,
+    injected: Injected,
+    task: JoinHandle<()>,
+}
+
+impl Agent {
+    pub(super) async fn boot(
+        context: &Context,
+        name: &Name,
+        injected: Injected,
+    ) -> anyhow::Result<Self> {
+        let directory = context.agent_folder.join(&name.namespace).join(&name.composite);
+        fs::create_dir_all(&directory)
+            .await
+            .with_context(|| format!("cannot make {}", directory.display()))?;
+        write_document(&directory, &injected).await?;
+        let program = match &context.options.agent_program {
+            Some(program) => program.clone(),
+            None => std::env::current_exe().context("cannot find this program")?,
+        };
+        let keeping = keep(context.clone(), name.clone(), program, directory.clone());
+        Ok(Self {
+            context: context.clone(),
+            name: name.clone(),
+            directory,
+            injected,
+            task: tokio::spawn(keeping),
+        })
+    }
+
+    pub(super) async fn update(&mut self, injected: Injected) {
+        if self.injected == injected {
+            return;
+        }
+        match write_document(&self.directory, &injected).await {
+            Ok(()) => self.injected = injected,
+            Err(error) => tracing::error!(error = format!("{error:#}"), "an agent is not told"),
+        }
+    }
+
+    pub(super) async fn end(mut self) {
+        let status = status(&self.directory).await;
+        // Dropped with the task, the process is killed: machines do not say
+        // good-bye when they are deleted.
+        self.task.abort();
+        let _aborted = (&mut self.task).await;
+        if let Err(error) = fs::remove_dir_all(&self.directory).await {
+            tracing::error!(%error, "the directory of an agent is still there");
+        }
+        self.context.journal.write(&self.name, Deed::Stopped, status["node_id"].as_str(), None);
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// In one step, so that the agent never reads half of it.
+async fn write_document(directory: &Path, injected: &Injected) -> anyhow::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let unfinished = directory.join("user-data.unfinished");
+    let writing = || format!("cannot write {}", unfinished.display());
+    fs::write(&unfinished, &injected.document).await.with_context(writing)?;
+    let mode = std::fs::Permissions::from_mode(0o600);
+    fs::set_permissions(&unfinished, mode).await.with_context(writing)?;
+    fs::rename(&unfinished, directory.join(DOCUMENT)).await.with_context(writing)
+}
+
+/// Runs the agent, again if it dies, and writes down what it says it did.
+async fn keep(context: Context, name: Name, program: PathBuf, directory: PathBuf) {
+    let mut said = String::new();
+    loop {
+        let mut child = match start(&program, &directory).await {
+            Ok(child) => child,
+            Err(error) => {
+                tracing::error!(error = format!("{error:#}"), "an agent is not started");
+                tokio::time::sleep(RESTART).await;
+                continue;
+            }
+        };
+        let ended = loop {
+            tokio::select! {
+                ended = child.wait() => break ended,
+                () = tokio::time::sleep(LOOK) => {
+                    report(&context, &name, &status(&directory).await, &mut said);
+                }
+            }
+        };
+        tracing::warn!(?ended, composite = name.composite, "an agent ended and is started again");
+        tokio::time::sleep(RESTART).await;
+    }
+}
+
+async fn start(program: &Path, directory: &Path) -> anyhow::Result<Child> {
+    let log = directory.join("agent.log");
+    let output = fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&log)
+        .await
+        .with_context(|| format!("cannot open {}", log.display()))?
+        .into_std()
+        .await;
+    let errors = output.try_clone().context("cannot share the log of an agent")?;
+    Command::new(program)
+        .args(["agent", "node", "--dir"])
+        .arg(directory)
+        .env_clear()
+        .envs(std::env::vars_os().filter(|(name, _)| name == "RUST_LOG"))
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(errors)
+        .kill_on_drop(true)
+        .spawn()
+        .with_context(|| format!("cannot start {}", program.display()))
+}
+
+/// What the agent says of itself; null if it says nothing yet.
+async fn status(directory: &Path) -> Value {
+    let content = fs::read(directory.join(STATUS)).await.unwrap_or_default();
+    serde_json::from_slice(&content).unwrap_or_default()
+}
+
+fn report(context: &Context, name: &Name, status: &Value, said: &mut String) {
+    let state = status["state"].as_str().unwrap_or_default();
+    if state == said {
+        return;
+    }
+    let node_id = status["node_id"].as_str();
+    let deed = match (state, said.as_str()) {
+        // After a drain that the control plane took back it is active again.
+        ("active", "" | "booting" | "enrolling" | "refused") => Some(Deed::Registered),
+        ("drained", _) => Some(Deed::Drained),
+        ("refused", _) => Some(Deed::Refused),
+        _ => None,
+    };
+    if let Some(deed) = deed {
+        let detail = status["message"].as_str().filter(|_| matches!(deed, Deed::Refused));
+        context.journal.write(name, deed, node_id, detail);
+    }
+    state.clone_into(said);
+}

@@ -1,0 +1,289 @@
+//! One composite, from its first sight to its end.
+//!
+//! *Expected flow:* finalizer and reference in one apply → the composed
+//! `Server` → conditions → the machine boots. When it leaves: wait for other
+//! finalizers, as the composed resource of a real composite outlives them →
+//! the machine ends → the `Server` goes → our finalizer.
+//!
+//! *Guarantees:* three requests for a composite that is Ready at once, and
+//! three when it leaves.
+
+use std::time::Duration;
+
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::ApiResource;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::agent::{Agent, Injected};
+use crate::clock;
+use crate::context::Context;
+use crate::journal::Name;
+use crate::kinds::{self, FINALIZER, MANAGER};
+use crate::script::{Condition, Script, Standing};
+use crate::watching::Updates;
+
+/// Where the composed resource of a composite without a namespace is.
+const NAMESPACE: &str = "default";
+
+/// Kubernetes puts these itself; they wait for what we do.
+const OF_KUBERNETES: [&str; 2] = ["foregroundDeletion", "orphan"];
+
+const SHORTEST_RETRY: Duration = Duration::from_millis(100);
+const LONGEST_RETRY: Duration = Duration::from_secs(5);
+
+/// Follows a composite until it is gone.
+pub(crate) async fn live(context: Context, resource: ApiResource, mut updates: Updates) {
+    let first = updates.borrow().clone();
+    let mut composite = Composite::new(context, resource, &first);
+    let mut retry = SHORTEST_RETRY;
+    loop {
+        let object = updates.borrow_and_update().clone();
+        let wait = match composite.step(&object).await {
+            Ok(wait) => {
+                retry = SHORTEST_RETRY;
+                wait
+            }
+            Err(error) => {
+                tracing::debug!(%error, name = composite.name.composite, "tried again later");
+                retry = (retry * 2).min(LONGEST_RETRY);
+                Some(retry)
+            }
+        };
+        let changed = match wait {
+            None => updates.changed().await,
+            Some(wait) => tokio::select! {
+                changed = updates.changed() => changed,
+                () = tokio::time::sleep(wait) => Ok(()),
+            },
+        };
+        if changed.is_err() {
+            break;
+        }
+    }
+    // Also when it went without our finalizer, by somebody's hand.
+    composite.end_agent().await;
+}
+
+struct Composite {
+    context: Context,
+    resource: ApiResource,
+    name: Name,
+    namespace: Option<String>,
+    uid: String,
+    seen: Instant,
+    /// What was done before this process saw it.
+    head_start: Duration,
+    leaving_since: Option<Instant>,
+    prepared: bool,
+    composed: bool,
+    finished: bool,
+    /// What we wrote last. A watch may still bring states from before that.
+    written: Option<Vec<Condition>>,
+    agent: Option<Agent>,
+    leaves: bool,
+}
+
+impl Composite {
+    fn new(context: Context, resource: ApiResource, object: &DynamicObject) -> Self {
+        let metadata = &object.metadata;
+        let was_ready = object.data["status"]["conditions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
+        let composite = metadata.name.clone().unwrap_or_default();
+        Self {
+            context,
+            resource,
+            name: Name { namespace: metadata.namespace.clone().unwrap_or_default(), composite },
+            namespace: metadata.namespace.clone(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+            seen: Instant::now(),
+            head_start: if was_ready { Duration::MAX } else { Duration::ZERO },
+            leaving_since: None,
+            prepared: metadata.finalizers.iter().flatten().any(|name| name == FINALIZER),
+            composed: false,
+            finished: false,
+            written: None,
+            agent: None,
+            leaves: false,
+        }
+    }
+
+    /// Does what is due. Answers when to look again if nothing changes.
+    async fn step(&mut self, object: &DynamicObject) -> kube::Result<Option<Duration>> {
+        let value = serde_json::to_value(object).map_err(kube::Error::SerdeError)?;
+        let script = Script::of(&value, &self.context.options);
+        if object.metadata.deletion_timestamp.is_some() {
+            return self.leave(object, &script.unwrap_or_default()).await;
+        }
+        if !self.prepared {
+            self.apply(true).await?;
+            self.prepared = true;
+        }
+        if !self.composed {
+            self.compose().await?;
+            self.composed = true;
+        }
+        let standing = match &script {
+            Ok(script) => script.standing(self.seen.elapsed().saturating_add(self.head_start)),
+            Err(reason) => Standing::not_understood(reason),
+        };
+        self.write(&standing).await?;
+        self.leaves = script.is_ok_and(|script| script.leave);
+        if standing.boots {
+            let injected = Injected::of(&value, &self.context.options);
+            match (&mut self.agent, injected) {
+                (Some(agent), Some(injected)) => agent.update(injected).await,
+                (None, Some(injected)) => {
+                    self.agent = Agent::boot(&self.context, &self.name, injected).await;
+                }
+                (_, None) => {}
+            }
+        }
+        Ok(standing.next)
+    }
+
+    async fn leave(
+        &mut self,
+        object: &DynamicObject,
+        script: &Script,
+    ) -> kube::Result<Option<Duration>> {
+        let finalizers = object.metadata.finalizers.as_deref().unwrap_or_default();
+        if self.finished || !finalizers.iter().any(|name| name == FINALIZER) {
+            return Ok(None);
+        }
+        let ours = |name: &str| name == FINALIZER || OF_KUBERNETES.contains(&name);
+        if !finalizers.iter().all(|name| ours(name)) {
+            return Ok(None);
+        }
+        let since = *self.leaving_since.get_or_insert_with(Instant::now);
+        let left = script.deletion_delay.saturating_sub(since.elapsed());
+        if !left.is_zero() {
+            self.write(&Standing::leaving()).await?;
+            return Ok(Some(left));
+        }
+        self.end_agent().await;
+        let servers = self.context.api(&kinds::servers(), Some(self.composed_namespace()));
+        let turn = self.context.turn().await;
+        let deleted = servers.delete(&self.name.composite, &DeleteParams::default()).await;
+        drop(turn);
+        absent_is_fine(deleted.map(|_| ()))?;
+        if script.keep_finalizer {
+            self.write(&Standing::leaving()).await?;
+            return Ok(None);
+        }
+        absent_is_fine(self.apply(false).await)?;
+        self.finished = true;
+        Ok(None)
+    }
+
+    async fn end_agent(&mut self) {
+        if let Some(agent) = self.agent.take() {
+            agent.end(self.leaves).await;
+        }
+    }
+
+    /// Our part of the composite, with or without the finalizer. Under the uid:
+    /// applied to what is gone, it would make an empty composite.
+    async fn apply(&self, kept: bool) -> kube::Result<()> {
+        let mut object = json!({
+            "apiVersion": self.resource.api_version,
+            "kind": self.resource.kind,
+            "metadata": { "name": self.name.composite, "uid": self.uid },
+        });
+        if kept {
+            object["metadata"]["finalizers"] = json!([FINALIZER]);
+        }
+        let server = kinds::servers();
+        let mut reference = json!({
+            "apiVersion": server.api_version,
+            "kind": server.kind,
+            "name": self.name.composite,
+        });
+        // Within a namespace a reference means the same one.
+        if self.namespace.is_none() {
+            reference["namespace"] = json!(NAMESPACE);
+        }
+        object["spec"]["crossplane"]["resourceRefs"] = json!([reference]);
+        let api = self.context.api(&self.resource, self.namespace.as_deref());
+        let _turn = self.context.turn().await;
+        let parameters = PatchParams::apply(MANAGER).force();
+        api.patch(&self.name.composite, &parameters, &Patch::Apply(&object)).await.map(|_| ())
+    }
+
+    async fn compose(&self) -> kube::Result<()> {
+        let server = kinds::servers();
+        let object = json!({
+            "apiVersion": server.api_version,
+            "kind": server.kind,
+            "metadata": {
+                "name": self.name.composite,
+                "labels": { "crossplane.io/composite": self.name.composite },
+                "ownerReferences": [{
+                    "apiVersion": self.resource.api_version,
+                    "kind": self.resource.kind,
+                    "name": self.name.composite,
+                    "uid": self.uid,
+                    "controller": true,
+                    "blockOwnerDeletion": true,
+                }],
+            },
+            "spec": {},
+        });
+        let object: DynamicObject =
+            serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
+        let servers = self.context.api(&server, Some(self.composed_namespace()));
+        let _turn = self.context.turn().await;
+        let parameters =
+            PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+        match servers.create(&parameters, &object).await {
+            // By an earlier life of ours.
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+            created => created.map(|_| ()),
+        }
+    }
+
+    async fn write(&mut self, standing: &Standing) -> kube::Result<()> {
+        if self.written.as_ref() == Some(&standing.conditions) {
+            return Ok(());
+        }
+        let now = clock::now_in_seconds();
+        let conditions: Vec<Value> = standing
+            .conditions
+            .iter()
+            .map(|condition| {
+                json!({
+                    "type": condition.kind,
+                    "status": if condition.status { "True" } else { "False" },
+                    "reason": condition.reason,
+                    "message": condition.message,
+                    "lastTransitionTime": now,
+                })
+            })
+            .collect();
+        let patch = json!({ "status": { "conditions": conditions } });
+        let api = self.context.api(&self.resource, self.namespace.as_deref());
+        let turn = self.context.turn().await;
+        let parameters =
+            PatchParams { field_manager: Some(MANAGER.to_owned()), ..Default::default() };
+        api.patch_status(&self.name.composite, &parameters, &Patch::Merge(&patch)).await?;
+        drop(turn);
+        self.written = Some(standing.conditions.clone());
+        Ok(())
+    }
+
+    fn composed_namespace(&self) -> &str {
+        self.namespace.as_deref().unwrap_or(NAMESPACE)
+    }
+}
+
+fn absent_is_fine(done: kube::Result<()>) -> kube::Result<()> {
+    match done {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        // Under the uid of what is gone.
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        done => done,
+    }
+}

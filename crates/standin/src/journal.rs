@@ -1,0 +1,90 @@
+//! What agents did and when: one JSON line each, in a file that a test reads.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::Context as _;
+use serde::Serialize;
+
+use crate::clock;
+
+/// The file, or nothing.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    file: Option<Mutex<File>>,
+}
+
+/// What an agent did.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Deed {
+    /// The machine runs.
+    Booted,
+    /// The control plane knows the node.
+    Registered,
+    /// The control plane does not want it.
+    Refused,
+    /// It finished its work and said so.
+    Drained,
+    /// It said good-bye without having been drained.
+    Left,
+    /// The machine is no more.
+    Stopped,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    at: String,
+    namespace: &'a str,
+    composite: &'a str,
+    deed: Deed,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'a str>,
+}
+
+/// Whose deeds are written.
+#[derive(Clone, Debug)]
+pub(crate) struct Name {
+    pub(crate) namespace: String,
+    pub(crate) composite: String,
+}
+
+impl Journal {
+    pub(crate) fn open(path: Option<&Path>) -> anyhow::Result<Self> {
+        let open = |path: &Path| {
+            OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(path)
+                .with_context(|| format!("cannot open the journal {}", path.display()))
+        };
+        Ok(Self { file: path.map(open).transpose()?.map(Mutex::new) })
+    }
+
+    pub(crate) fn write(
+        &self,
+        name: &Name,
+        deed: Deed,
+        node_id: Option<&str>,
+        detail: Option<&str>,
+    ) {
+        let Name { namespace, composite } = name;
+        tracing::debug!(namespace, composite, ?deed, node_id, detail, "an agent");
+        let Some(file) = &self.file else { return };
+        let line =
+            Line { at: clock::now().to_string(), namespace, composite, deed, node_id, detail };
+        // A line is written whole: others may read the file meanwhile.
+        let written =
+            serde_json::to_string(&line).map_err(std::io::Error::other).and_then(|line| {
+                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                file.write_all(format!("{line}\n").as_bytes())
+            });
+        if let Err(error) = written {
+            tracing::error!(%error, "the journal cannot be written");
+        }
+    }
+}

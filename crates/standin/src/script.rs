@@ -1,0 +1,285 @@
+//! How one composite goes, and the conditions that follow from it. Pure.
+//!
+//! A script is read from annotations `standin.slipway.dev/<word>` of the
+//! composite, and from the text `spec.parameters.standin`, which has the same
+//! words as `word=value; word=value`. An annotation wins, and may be changed
+//! while the composite lives.
+//!
+//! | word | value | meaning |
+//! |---|---|---|
+//! | `ready-after` | time | how long it takes to become Ready |
+//! | `fail` | message | fails for good then: `ProvisioningFailed` is True |
+//! | `never-ready` | | stays in the making |
+//! | `flap` | time | Ready turns False and True again, each for so long |
+//! | `deletion-delay` | time | how long the composed resource takes to go |
+//! | `keep-finalizer` | | Crossplane's finalizer is never taken off |
+//! | `no-node` | | no agent boots |
+//! | `leave` | | an agent that was not drained says good-bye when it is ended |
+//!
+//! A word without a value, or with `true`, is meant; with `false` it is not.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::options::{Options, parse_duration};
+
+/// What stands before a word in an annotation.
+pub const PREFIX: &str = "standin.slipway.dev/";
+
+const FAILURE: &str = "the provider gave up (as the stand-in was told)";
+
+/// How one composite goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Script {
+    pub ready_after: Duration,
+    pub fail: Option<String>,
+    pub never_ready: bool,
+    pub flap: Option<Duration>,
+    pub deletion_delay: Duration,
+    pub keep_finalizer: bool,
+    pub no_node: bool,
+    pub leave: bool,
+}
+
+impl Script {
+    /// The script of a composite, given as JSON. An error says which word is
+    /// not understood.
+    pub fn of(object: &Value, options: &Options) -> Result<Self, String> {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let mut script = Self {
+            ready_after: options.ready_after,
+            deletion_delay: options.deletion_delay,
+            fail: is_among(name, options.fail_percent).then(|| FAILURE.to_owned()),
+            ..Self::default()
+        };
+        for (word, value) in words(object) {
+            script.take(&word, &value)?;
+        }
+        Ok(script)
+    }
+
+    fn take(&mut self, word: &str, value: &str) -> Result<(), String> {
+        let time = || parse_duration(value).map_err(|error| format!("{word}: {error}"));
+        let meant = || match value {
+            "" | "true" => Ok(true),
+            "false" => Ok(false),
+            _ => Err(format!("{word}: {value:?} is neither true nor false")),
+        };
+        match word {
+            "ready-after" => self.ready_after = time()?,
+            "deletion-delay" => self.deletion_delay = time()?,
+            "flap" => self.flap = Some(time()?).filter(|time| !time.is_zero()),
+            "fail" => {
+                let message = if value.is_empty() { FAILURE } else { value };
+                self.fail = (value != "false").then(|| message.to_owned());
+            }
+            "never-ready" => self.never_ready = meant()?,
+            "keep-finalizer" => self.keep_finalizer = meant()?,
+            "no-node" => self.no_node = meant()?,
+            "leave" => self.leave = meant()?,
+            _ => return Err(format!("the stand-in does not know the word {word:?}")),
+        }
+        Ok(())
+    }
+
+    /// How a composite stands this long after it was first seen.
+    pub(crate) fn standing(&self, age: Duration) -> Standing {
+        let Some(since_ready) = age.checked_sub(self.ready_after) else {
+            return Standing::making(Some(self.ready_after.saturating_sub(age)));
+        };
+        if let Some(message) = &self.fail {
+            let mut standing = Standing::making(None);
+            standing.conditions.push(Condition::new(
+                "ProvisioningFailed",
+                true,
+                "ProviderGaveUp",
+                message,
+            ));
+            return standing;
+        }
+        if self.never_ready {
+            return Standing::making(None);
+        }
+        let (ready, next) = match self.flap {
+            None => (true, None),
+            Some(each) => {
+                let turns = since_ready.as_nanos() / each.as_nanos();
+                let into_turn = since_ready.as_nanos() % each.as_nanos();
+                let left = each.as_nanos() - into_turn;
+                (turns % 2 == 0, Some(Duration::from_nanos(left.try_into().unwrap_or(u64::MAX))))
+            }
+        };
+        let reason = if ready { "Available" } else { "Unavailable" };
+        Standing {
+            conditions: vec![Condition::synced(), Condition::new("Ready", ready, reason, "")],
+            boots: !self.no_node,
+            next,
+        }
+    }
+}
+
+/// What is true of a composite at a moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub(crate) conditions: Vec<Condition>,
+    /// Whether its machine runs.
+    pub(crate) boots: bool,
+    /// When to look again, if time alone changes it.
+    pub(crate) next: Option<Duration>,
+}
+
+impl Standing {
+    fn making(next: Option<Duration>) -> Self {
+        let ready = Condition::new("Ready", false, "Creating", "");
+        Self { conditions: vec![Condition::synced(), ready], boots: false, next }
+    }
+
+    pub(crate) fn leaving() -> Self {
+        let ready = Condition::new("Ready", false, "Deleting", "");
+        Self { conditions: vec![Condition::synced(), ready], boots: true, next: None }
+    }
+
+    pub(crate) fn not_understood(reason: &str) -> Self {
+        let synced = Condition::new("Synced", false, "ReconcileError", reason);
+        let ready = Condition::new("Ready", false, "Creating", "");
+        Self { conditions: vec![synced, ready], boots: false, next: None }
+    }
+}
+
+/// A condition in Crossplane's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Condition {
+    pub(crate) kind: &'static str,
+    pub(crate) status: bool,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+}
+
+impl Condition {
+    pub(crate) fn new(
+        kind: &'static str,
+        status: bool,
+        reason: &'static str,
+        message: &str,
+    ) -> Self {
+        Self { kind, status, reason, message: message.to_owned() }
+    }
+
+    fn synced() -> Self {
+        Self::new("Synced", true, "ReconcileSuccess", "")
+    }
+}
+
+/// Words and values; later ones win.
+fn words(object: &Value) -> BTreeMap<String, String> {
+    let mut words = BTreeMap::new();
+    let text = object["spec"]["parameters"]["standin"].as_str().unwrap_or_default();
+    for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
+        let (word, value) = part.split_once('=').unwrap_or((part, ""));
+        words.insert(word.trim().to_owned(), value.trim().to_owned());
+    }
+    let annotations = object["metadata"]["annotations"].as_object();
+    for (name, value) in annotations.into_iter().flatten() {
+        if let Some(word) = name.strip_prefix(PREFIX) {
+            words.insert(word.to_owned(), value.as_str().unwrap_or_default().to_owned());
+        }
+    }
+    words
+}
+
+/// Whether a name is among this many of a hundred: the same names in every run.
+fn is_among(name: &str, percent: u8) -> bool {
+    // FNV-1a, and its upper half: names that differ only at the end differ
+    // most in the lower bits of the last multiplication.
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    (hash >> 32) % 100 < u64::from(percent)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::{Script, is_among};
+    use crate::options::Options;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn ready(script: &Script, age: Duration) -> (bool, Option<Duration>) {
+        let standing = script.standing(age);
+        let ready = standing.conditions.iter().find(|condition| condition.kind == "Ready").unwrap();
+        (ready.status, standing.next)
+    }
+
+    #[test]
+    fn an_annotation_wins_over_the_parameter_and_both_over_the_flags() {
+        let object = json!({
+            "metadata": { "annotations": { "standin.slipway.dev/ready-after": "2s", "other": "x" } },
+            "spec": { "parameters": { "standin": "ready-after=1s; no-node; fail=no room" } },
+        });
+        let script = Script::of(&object, &Options::default()).unwrap();
+        assert_eq!(script.ready_after, 2 * SECOND);
+        assert!(script.no_node && !script.never_ready);
+        assert_eq!(script.fail.as_deref(), Some("no room"));
+        let options = Options { ready_after: SECOND, ..Options::default() };
+        assert_eq!(Script::of(&json!({}), &options).unwrap().ready_after, SECOND);
+    }
+
+    #[test]
+    fn a_word_that_is_not_understood_is_named() {
+        for (text, named) in [
+            ("raedy-after=1s", "raedy-after"),
+            ("ready-after=soon", "soon"),
+            ("no-node=perhaps", "perhaps"),
+        ] {
+            let object = json!({ "spec": { "parameters": { "standin": text } } });
+            let error = Script::of(&object, &Options::default()).unwrap_err();
+            assert!(error.contains(named), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_composite_is_ready_when_its_time_has_come() {
+        let script = Script { ready_after: SECOND, ..Script::default() };
+        assert_eq!(ready(&script, SECOND / 4), (false, Some(SECOND * 3 / 4)));
+        assert_eq!(ready(&script, SECOND), (true, None));
+        assert!(script.standing(SECOND).boots && !script.standing(Duration::ZERO).boots);
+        let never = Script { never_ready: true, ..script };
+        assert_eq!(ready(&never, 100 * SECOND), (false, None));
+    }
+
+    #[test]
+    fn a_failure_is_final_and_says_why() {
+        let script = Script { fail: Some("no room".to_owned()), ..Script::default() };
+        let standing = script.standing(SECOND);
+        let failed = standing.conditions.last().unwrap();
+        assert_eq!((failed.kind, failed.status), ("ProvisioningFailed", true));
+        assert_eq!(failed.message, "no room");
+        assert!(!standing.boots && standing.next.is_none());
+    }
+
+    #[test]
+    fn a_flapping_one_turns_at_its_times() {
+        let script = Script { flap: Some(SECOND), ..Script::default() };
+        assert_eq!(ready(&script, Duration::ZERO), (true, Some(SECOND)));
+        assert_eq!(ready(&script, SECOND * 5 / 4), (false, Some(SECOND * 3 / 4)));
+        assert_eq!(ready(&script, 2 * SECOND), (true, Some(SECOND)));
+        // Its machine runs all the time.
+        assert!(script.standing(SECOND * 5 / 4).boots);
+    }
+
+    #[test]
+    fn about_as_many_fail_as_were_asked_for_and_always_the_same() {
+        let names: Vec<String> = (0..1000).map(|number| format!("pr-{number:04}")).collect();
+        let failing = |percent| names.iter().filter(|name| is_among(name, percent)).count();
+        assert_eq!(failing(0), 0);
+        assert_eq!(failing(100), 1000);
+        assert!((60..140).contains(&failing(10)), "{}", failing(10));
+        assert!(names.iter().all(|name| !is_among(name, 10) || is_among(name, 11)));
+    }
+}
