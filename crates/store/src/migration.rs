@@ -119,6 +119,13 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         sqlite: scripts!("sqlite", "0011_mesh"),
         postgres: scripts!("postgres", "0011_mesh"),
     },
+    Migration {
+        version: 12,
+        name: "composites",
+        min_reader: 1,
+        sqlite: scripts!("sqlite", "0012_composites"),
+        postgres: scripts!("postgres", "0012_composites"),
+    },
 ];
 
 /// The schema that this binary was written for.
