@@ -57,6 +57,14 @@ impl CompositeType {
     }
 }
 
+/// What the documents of a version say about its composites.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompositeDefinition {
+    pub composite_type: CompositeType,
+    /// The composites have a field for tags of the cloud.
+    pub cloud_tags: bool,
+}
+
 /// A published version, as far as decisions need it. Immutable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlueprintVersion {

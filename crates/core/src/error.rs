@@ -82,6 +82,8 @@ error_kinds! {
     /// The version was published with another content.
     BlueprintVersionExists => "blueprint_version_exists",
     BlueprintVersionRetired => "blueprint_version_retired",
+    /// The project uses another credential of this provider.
+    ProviderConfigConflict => "provider_config_conflict",
     IdempotencyKeyReused => "idempotency_key_reused",
 
     KeyNotFound => "key_not_found",

@@ -257,6 +257,7 @@ pub fn mk_declare_snapshot() -> DeclareSnapshot {
         assigned_credentials: vec!["local".to_owned()],
         placement: Some(mk_placement()),
         holder: None,
+        rival: None,
     }
 }
 

@@ -12,7 +12,7 @@ use crate::blocker::Blocker;
 use crate::blueprint::{BlueprintVersion, MeshRole};
 use crate::commit::{Commit, Write};
 use crate::deletion::Deletion;
-use crate::ids::{ClaimToken, CloudCredentialId, CloudId, ProjectId};
+use crate::ids::{ClaimToken, CloudCredentialId, CloudId, ProjectId, ResourceId};
 use crate::mesh::MeshPool;
 use crate::node::Node;
 use crate::phase::NodeFact;
@@ -142,6 +142,9 @@ pub struct DeclareSnapshot {
     pub placement: Option<Placement>,
     /// The not deleted resource that holds the handle.
     pub holder: Option<Uuid>,
+    /// A not deleted resource of the project that is made with another
+    /// credential of the same provider, where they would share a ProviderConfig.
+    pub rival: Option<Rival>,
 }
 
 impl DeclareSnapshot {
@@ -154,6 +157,13 @@ impl DeclareSnapshot {
         seen.credential = seen.credential.filter(|credential| credential.assigned);
         seen
     }
+}
+
+/// A resource that uses another credential of the same provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rival {
+    pub resource_id: ResourceId,
+    pub credential: String,
 }
 
 /// A credential as far as the broker sees it: coordinates, never a value.

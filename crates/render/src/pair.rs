@@ -3,7 +3,7 @@
 //! word, is refused when it is published.
 
 use serde_json::json;
-use slipway_core::blueprint::{CompositeType, InjectionStrategy, MeshRole};
+use slipway_core::blueprint::{CompositeDefinition, InjectionStrategy, MeshRole};
 use slipway_core::catalog::blueprint::VersionContent;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::parameters::{Parameter, ParameterType};
@@ -13,17 +13,9 @@ use crate::injection::{SITE_HELM_VALUES, SITE_PROVIDER_SECRET};
 use crate::xrd::Xrd;
 use crate::{composition, xrd};
 
-/// What is known of a pair that holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pair {
-    pub composite_type: CompositeType,
-    /// The composites have a field for tags of the cloud.
-    pub cloud_tags: bool,
-}
-
 /// Holds the three against each other. Everything that is wrong is named at
 /// once, so that an author does not have to publish once per fault.
-pub fn check(content: &VersionContent) -> Result<Pair, Vec<Fault>> {
+pub fn check(content: &VersionContent) -> Result<CompositeDefinition, Vec<Fault>> {
     let (xrd, composition) =
         match (xrd::parse(&content.xrd), composition::parse(&content.composition)) {
             (Ok(xrd), Ok(composition)) => (xrd, composition),
@@ -66,7 +58,7 @@ pub fn check(content: &VersionContent) -> Result<Pair, Vec<Fault>> {
         return Err(faults);
     }
     let cloud_tags = xrd.cloud_tags().is_some();
-    Ok(Pair { composite_type: xrd.composite_type, cloud_tags })
+    Ok(CompositeDefinition { composite_type: xrd.composite_type, cloud_tags })
 }
 
 /// Every parameter that can be supplied reaches the Composition.

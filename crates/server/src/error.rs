@@ -77,6 +77,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::AssignmentInUse
         | ErrorKind::ClusterAssignmentImmutable
         | ErrorKind::BlueprintVersionExists
+        | ErrorKind::ProviderConfigConflict
         | ErrorKind::IdempotencyKeyReused
         | ErrorKind::KeyNotUsable
         | ErrorKind::LastAdminKey

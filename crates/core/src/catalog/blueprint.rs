@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::blueprint::{Engine, InjectionStrategy, MeshRole};
+use crate::blueprint::{CompositeDefinition, Engine, InjectionStrategy, MeshRole};
 use crate::catalog::name::{Name, document, line};
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{BlueprintId, BlueprintVersionId, Revision};
@@ -132,6 +132,9 @@ pub struct PublishedVersion {
     pub id: BlueprintVersionId,
     pub blueprint_id: BlueprintId,
     pub content: VersionContent,
+    /// What was read out of the documents when it was published; only the engine
+    /// crossplane has it, and what an older version published has none.
+    pub composite: Option<CompositeDefinition>,
     pub revision: Revision,
     pub published_at: Timestamp,
     pub retired_at: Option<Timestamp>,

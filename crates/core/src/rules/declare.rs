@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::audit::{Actor, AuditEntry, Subject};
+use crate::blueprint::Engine;
 use crate::commit::{Commit, Write};
 use crate::error::{ErrorKind, Refusal};
 use crate::event::{Event, EventType};
@@ -95,6 +96,20 @@ pub fn declare(
             ),
         )
         .at("credential"));
+    }
+    // A ProviderConfig has the name of its provider and the Secret of one
+    // credential, and all resources of the project share it.
+    if let Some(rival) = snapshot.rival.as_ref().filter(|_| blueprint.engine == Engine::Crossplane)
+    {
+        return Err(Refusal::new(
+            ErrorKind::ProviderConfigConflict,
+            format!(
+                "project `{}` reaches provider `{provider}` with credential `{}`, and has one ProviderConfig for it; name that credential, or declare this in another project",
+                declaration.project, rival.credential
+            ),
+        )
+        .at("credential")
+        .with(json!({ "credential": rival.credential, "resource_id": rival.resource_id })));
     }
     let Some(placement) = &snapshot.placement else {
         return Err(Refusal::new(
@@ -199,7 +214,7 @@ mod tests {
 
     use super::*;
     use crate::fixtures::{mk_actor, mk_declaration, mk_declare_snapshot};
-    use crate::snapshot::CredentialView;
+    use crate::snapshot::{CredentialView, Rival};
 
     #[test]
     fn an_accepted_declaration_writes_slot_attempt_event_and_audit() {
@@ -278,6 +293,18 @@ mod tests {
             let refusal = declare(&snapshot, &mk_declaration(), &mk_actor()).unwrap_err();
             assert_eq!((refusal.kind, refusal.field.as_deref()), (kind, Some(field)), "{refusal}");
         }
+    }
+
+    #[test]
+    fn a_second_credential_of_a_provider_is_refused_where_it_would_be_shared() {
+        let rival = Rival { resource_id: mk_declaration().resource_id, credential: "a".to_owned() };
+        let local = DeclareSnapshot { rival: Some(rival), ..mk_declare_snapshot() };
+        assert!(declare(&local, &mk_declaration(), &mk_actor()).is_ok());
+        let mut crossplane = local;
+        crossplane.blueprint.as_mut().unwrap().engine = Engine::Crossplane;
+        let refusal = declare(&crossplane, &mk_declaration(), &mk_actor()).unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::ProviderConfigConflict);
+        assert_eq!(refusal.field.as_deref(), Some("credential"));
     }
 
     #[test]

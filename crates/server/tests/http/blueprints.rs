@@ -130,3 +130,85 @@ async fn what_people_read_of_a_blueprint_can_be_changed() {
     let taken = world.post("/api/v1/blueprints", &taken).await;
     assert_eq!(taken.refused(409, "name_taken").as_deref(), Some("slug"));
 }
+
+const XRD: &str = "
+apiVersion: apiextensions.crossplane.io/v2
+kind: CompositeResourceDefinition
+metadata: {name: xservers.nodes.example.org}
+spec:
+  group: nodes.example.org
+  names: {kind: XServer, plural: xservers}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    referenceable: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              parameters: {type: object, x-kubernetes-preserve-unknown-fields: true}
+";
+
+const COMPOSITION: &str = "
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: xservers}
+spec:
+  compositeTypeRef: {apiVersion: nodes.example.org/v1, kind: XServer}
+  mode: Pipeline
+  pipeline: [{step: compose, functionRef: {name: function-patch-and-transform}}]
+";
+
+/// What would fail on a cluster, or be dropped there without a word, is refused
+/// when it is published, with everything that is wrong in one answer.
+#[tokio::test]
+async fn documents_for_a_cluster_have_to_fit() {
+    let world = World::new().await;
+    let body = json!({ "slug": "server", "display_name": "Server", "engine": "crossplane" });
+    world.create("/api/v1/blueprints", &body).await;
+    let path = "/api/v1/blueprints/server/versions";
+    let with = |xrd: &str, composition: &str, more: Value| {
+        let mut body = version("v1");
+        body["xrd"] = json!(xrd);
+        body["composition"] = json!(composition);
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        body
+    };
+    let no_parameters = XRD.replace("parameters:", "settings:");
+    let table = [
+        (with("", "", json!({})), "xrd_invalid", "xrd"),
+        (with("kind: [", COMPOSITION, json!({})), "xrd_invalid", "xrd"),
+        (with(&no_parameters, COMPOSITION, json!({})), "xrd_invalid", "xrd.spec.parameters"),
+        (
+            with(XRD, "kind: Composition", json!({})),
+            "composition_invalid",
+            "composition.apiVersion",
+        ),
+        (
+            with(XRD, &COMPOSITION.replace("org/v1", "org/v2"), json!({})),
+            "composition_invalid",
+            "composition.spec.compositeTypeRef.apiVersion",
+        ),
+        (with(XRD, COMPOSITION, json!({ "version": "v2" })), "blueprint_pair_invalid", "version"),
+        (
+            with(XRD, COMPOSITION, json!({ "mesh_role": "node" })),
+            "xrd_invalid",
+            "xrd.spec.userData",
+        ),
+    ];
+    for (body, code, field) in table {
+        let answer = world.post(path, &body.to_string()).await;
+        assert_eq!(answer.refused(422, code).as_deref(), Some(field));
+        let problems = &answer.json()["details"]["problems"];
+        assert!(problems[0]["remedy"].is_string(), "{problems}");
+    }
+    assert_eq!(world.get(path).await.json(), json!([]), "nothing half written");
+    let made = world.create(path, &with(XRD, COMPOSITION, json!({}))).await;
+    assert_eq!(made["version"], "v1");
+    let again = world.create(path, &with(XRD, COMPOSITION, json!({}))).await;
+    assert_eq!(again, made);
+}

@@ -27,7 +27,9 @@ macro_rules! select {
 macro_rules! select_version {
     () => {
         "SELECT id, revision, blueprint_id, version, xrd, composition, parameter_schema, \
-         injection_strategy, mesh_role, provider_kinds, published_at, retired_at \
+         injection_strategy, mesh_role, provider_kinds, published_at, retired_at, \
+         api_group AS v_api_group, api_version AS v_api_version, kind AS v_kind, \
+         plural AS v_plural, scope AS v_scope, cloud_tags AS v_cloud_tags \
          FROM blueprint_versions "
     };
 }
@@ -164,6 +166,7 @@ fn version(row: &Row) -> Result<PublishedVersion, Fault> {
             mesh_role: rows::member(row, "mesh_role", MeshRole::parse)?,
             provider_kinds: rows::json(row, "provider_kinds")?,
         },
+        composite: rows::composite_definition(row)?,
         revision: Revision(rows::get(row, "revision")?),
         published_at: rows::time(row, "published_at")?,
         retired_at: rows::time_or_null(row, "retired_at")?,
@@ -218,10 +221,13 @@ pub(super) async fn version_insert(
     version: &PublishedVersion,
 ) -> Result<(), Failure> {
     let content = &version.content;
+    let kind = version.composite.as_ref().map(|composite| &composite.composite_type);
     let inserted = sqlx::query(
         "INSERT INTO blueprint_versions (id, blueprint_id, version, xrd, composition, \
-         parameter_schema, injection_strategy, mesh_role, provider_kinds, published_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING",
+         parameter_schema, injection_strategy, mesh_role, provider_kinds, published_at, \
+         api_group, api_version, kind, plural, scope, cloud_tags) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) \
+         ON CONFLICT DO NOTHING",
     )
     .bind(version.id.as_uuid())
     .bind(version.blueprint_id.as_uuid())
@@ -233,6 +239,12 @@ pub(super) async fn version_insert(
     .bind(content.mesh_role.as_str())
     .bind(Json(&content.provider_kinds))
     .bind(Micros::from(version.published_at))
+    .bind(kind.map(|kind| kind.group.as_str()))
+    .bind(kind.map(|kind| kind.version.as_str()))
+    .bind(kind.map(|kind| kind.kind.as_str()))
+    .bind(kind.map(|kind| kind.plural.as_str()))
+    .bind(kind.map(|kind| kind.scope.as_str()))
+    .bind(version.composite.as_ref().map(|composite| i32::from(composite.cloud_tags)))
     .execute(connection)
     .await?
     .rows_affected();

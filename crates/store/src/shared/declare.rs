@@ -4,10 +4,10 @@
 //! that was seen free still is when it is taken.
 
 use slipway_app::ports::store::DeclareKey;
-use slipway_core::blueprint::BlueprintVersion;
-use slipway_core::ids::{CloudCredentialId, CloudId, ProjectId};
+use slipway_core::blueprint::{BlueprintVersion, Engine};
+use slipway_core::ids::{CloudCredentialId, CloudId, ProjectId, ResourceId};
 use slipway_core::placement::Placement;
-use slipway_core::snapshot::{CredentialView, DeclareSnapshot};
+use slipway_core::snapshot::{CredentialView, DeclareSnapshot, Rival};
 use sqlx::Row as _;
 use uuid::Uuid;
 
@@ -37,6 +37,14 @@ pub(super) async fn load(
         }
         None => (None, None),
     };
+    let rival = match (project, &blueprint, &credential) {
+        (Some(project), Some(blueprint), Some(credential))
+            if blueprint.engine == Engine::Crossplane =>
+        {
+            rival(connection, project, credential).await?
+        }
+        _ => None,
+    };
     let now = sqlx::query(sql!("SELECT ", now, " AS now")).fetch_one(connection).await?;
     Ok(DeclareSnapshot {
         now: now.try_get::<crate::micros::Micros, _>("now")?.into(),
@@ -47,6 +55,7 @@ pub(super) async fn load(
         assigned_credentials: assigned_credentials.into_iter().map(|(_, name)| name).collect(),
         placement,
         holder,
+        rival,
     })
 }
 
@@ -80,7 +89,9 @@ async fn blueprint_version(
 ) -> Result<(Option<BlueprintVersion>, bool), Failure> {
     let row = sqlx::query(sql!(
         "SELECT v.id AS v_id, v.blueprint_id AS v_blueprint_id, b.slug AS v_slug, \
-         v.version AS v_version, b.engine AS v_engine, \
+         v.version AS v_version, b.engine AS v_engine, v.api_group AS v_api_group, \
+         v.api_version AS v_api_version, v.kind AS v_kind, v.plural AS v_plural, \
+         v.scope AS v_scope, v.cloud_tags AS v_cloud_tags, \
          v.parameter_schema AS v_parameter_schema, \
          v.injection_strategy AS v_injection_strategy, v.mesh_role AS v_mesh_role, \
          v.provider_kinds AS v_provider_kinds, v.retired_at AS v_retired_at \
@@ -200,4 +211,32 @@ async fn holder(
     .fetch_optional(connection)
     .await?;
     row.map(|row| row.try_get("id")).transpose()
+}
+
+/// A resource of the project whose composite would read the same ProviderConfig
+/// and needs another credential in it. All attempts of a resource are made with
+/// one credential, so any of them tells.
+async fn rival(
+    connection: &mut Connection,
+    project: Uuid,
+    wanted: &CredentialView,
+) -> Result<Option<Rival>, Failure> {
+    let row = sqlx::query(
+        "SELECT r.id, k.name FROM resources r \
+         JOIN provisioned_resources a ON a.resource_id = r.id \
+         JOIN blueprint_versions v ON v.id = a.blueprint_version_id \
+         JOIN blueprints b ON b.id = v.blueprint_id \
+         JOIN cloud_credentials k ON k.id = a.cloud_credential_id \
+         JOIN clouds c ON c.id = k.cloud_id \
+         WHERE r.project_id = $1 AND r.deleted_at IS NULL AND b.engine = 'crossplane' \
+         AND c.provider = $2 AND k.id <> $3 ORDER BY r.id LIMIT 1",
+    )
+    .bind(project)
+    .bind(&wanted.provider)
+    .bind(wanted.id.as_uuid())
+    .fetch_optional(connection)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let resource_id = ResourceId::new(row.try_get("id")?);
+    Ok(Some(Rival { resource_id, credential: row.try_get("name")? }))
 }

@@ -10,7 +10,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use slipway_core::Timestamp;
 use slipway_core::blocker::{Blocker, BlockerCode};
-use slipway_core::blueprint::{BlueprintVersion, Engine, InjectionStrategy, MeshRole};
+use slipway_core::blueprint::{
+    BlueprintVersion, CompositeDefinition, CompositeScope, CompositeType, Engine,
+    InjectionStrategy, MeshRole,
+};
 use slipway_core::deletion::{Deletion, DeletionState, Member};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, BootstrapTokenId, CloudCredentialId, ClusterId, DeletionId,
@@ -136,19 +139,38 @@ pub(super) fn attempt(row: &Row) -> Result<ProvisionedResource, Fault> {
 }
 
 pub(super) fn blueprint_version(row: &Row) -> Result<BlueprintVersion, Fault> {
+    let composite = composite_definition(row)?;
+    let cloud_tags = composite.as_ref().is_some_and(|composite| composite.cloud_tags);
     Ok(BlueprintVersion {
         id: BlueprintVersionId::new(get(row, "v_id")?),
         blueprint_id: BlueprintId::new(get(row, "v_blueprint_id")?),
         slug: get(row, "v_slug")?,
         version: get(row, "v_version")?,
         engine: member(row, "v_engine", Engine::parse)?,
-        composite_type: None,
-        cloud_tags: false,
+        composite_type: composite.map(|composite| composite.composite_type),
+        cloud_tags,
         parameter_schema: json::<ParameterSchema>(row, "v_parameter_schema")?,
         injection_strategy: member(row, "v_injection_strategy", InjectionStrategy::parse)?,
         mesh_role: member(row, "v_mesh_role", MeshRole::parse)?,
         provider_kinds: json(row, "v_provider_kinds")?,
     })
+}
+
+/// `None` where the version has none; the columns are there together or not at all.
+pub(super) fn composite_definition(row: &Row) -> Result<Option<CompositeDefinition>, Fault> {
+    let text = |column: &str| required(get::<Option<String>>(row, column)?, column);
+    if get::<Option<String>>(row, "v_kind")?.is_none() {
+        return Ok(None);
+    }
+    let composite_type = CompositeType {
+        group: text("v_api_group")?,
+        version: text("v_api_version")?,
+        kind: text("v_kind")?,
+        plural: text("v_plural")?,
+        scope: member(row, "v_scope", CompositeScope::parse)?,
+    };
+    let cloud_tags = get::<Option<i32>>(row, "v_cloud_tags")?.is_some_and(|flag| flag != 0);
+    Ok(Some(CompositeDefinition { composite_type, cloud_tags }))
 }
 
 /// `None` where the project is not assigned to a cluster.

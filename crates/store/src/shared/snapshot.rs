@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use slipway_core::blocker::Blocker;
-use slipway_core::blueprint::BlueprintVersion;
+use slipway_core::blueprint::{BlueprintVersion, Engine};
 use slipway_core::deletion::Deletion;
 use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
 use slipway_core::node::Node;
@@ -21,6 +21,7 @@ use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
+use super::provider::Providers;
 use super::{Backend, Connection, Row, rows};
 use crate::fault::Fault;
 use crate::id_list::IdList;
@@ -78,7 +79,45 @@ pub(super) async fn load(
     .fetch_all(&mut *connection)
     .await?;
     let attempts = sqlx::query(attempts_sql!()).bind(list).fetch_all(&mut *connection).await?;
-    load_around(backend, connection, ids, &nodes, &attempts).await
+    let versions = versions_of(backend, connection, &attempts).await?;
+    let providers = Providers::of(connection, made_in_a_cloud(&attempts, &versions)?).await?;
+    load_around(connection, ids, &nodes, &attempts, versions, providers).await
+}
+
+/// Whether something is rendered from the facts of a cloud.
+fn is_made_in_a_cloud(version: &BlueprintVersion) -> bool {
+    version.engine == Engine::Crossplane
+}
+
+/// The attempts whose composites are made from facts of a cloud.
+fn made_in_a_cloud(
+    attempts: &[Row],
+    versions: &Found<Arc<BlueprintVersion>>,
+) -> Result<IdList, sqlx::Error> {
+    let mut ids = Vec::new();
+    for row in attempts {
+        let version: Uuid = row.try_get("a_blueprint_version_id")?;
+        if let Some(Ok(version)) = versions.get(&version)
+            && is_made_in_a_cloud(version)
+        {
+            ids.push(row.try_get("a_id")?);
+        }
+    }
+    Ok(IdList(ids))
+}
+
+async fn versions_of(
+    backend: &Backend,
+    connection: &mut Connection,
+    attempts: &[Row],
+) -> Result<Found<Arc<BlueprintVersion>>, sqlx::Error> {
+    versions(backend, connection, named(attempts, "a_blueprint_version_id")?).await
+}
+
+/// The ids that a column of these attempts names.
+fn named(attempts: &[Row], column: &str) -> Result<BTreeSet<Uuid>, sqlx::Error> {
+    let ids = attempts.iter().map(|row| row.try_get::<Option<Uuid>, _>(column));
+    ids.filter_map(Result::transpose).collect()
 }
 
 /// The same with the resources locked by the caller, and the nodes and then the
@@ -113,27 +152,27 @@ pub(super) async fn load_locked(
             .bind(list)
             .fetch_all(&mut *connection)
             .await?;
-    load_around(backend, connection, ids, &nodes, &attempts).await
+    let versions = versions_of(backend, connection, &attempts).await?;
+    // No decision looks at the cloud.
+    let providers = Providers::default();
+    load_around(connection, ids, &nodes, &attempts, versions, providers).await
 }
 
 async fn load_around(
-    backend: &Backend,
     connection: &mut Connection,
     ids: &[ProvisionedResourceId],
     nodes: &[Row],
     attempts: &[Row],
+    versions: Found<Arc<BlueprintVersion>>,
+    providers: Providers,
 ) -> Result<Vec<(ProvisionedResourceId, Loaded)>, sqlx::Error> {
-    let named = |column: &str| -> Result<BTreeSet<Uuid>, sqlx::Error> {
-        let ids = attempts.iter().map(|row| row.try_get::<Option<Uuid>, _>(column));
-        ids.filter_map(Result::transpose).collect()
-    };
-    let versions = versions(backend, connection, named("a_blueprint_version_id")?).await?;
+    let named = |column: &str| named(attempts, column);
     let placements = placements(connection, named("a_project_id")?).await?;
     let tokens = tokens(connection, named("a_bootstrap_token_id")?).await?;
     let deletions = deletions(connection, named("r_deletion_id")?).await?;
     let mut blockers = blockers(connection, named("a_id")?).await?;
     let mut nodes = last_nodes(nodes)?;
-    let around = Around { versions, placements, tokens, deletions };
+    let around = Around { versions, providers, placements, tokens, deletions };
 
     let mut snapshots = HashMap::with_capacity(attempts.len());
     for row in attempts {
@@ -150,6 +189,7 @@ async fn load_around(
 /// What several attempts may share.
 struct Around {
     versions: Found<Arc<BlueprintVersion>>,
+    providers: Providers,
     placements: Found<Option<Placement>>,
     tokens: Found<BootstrapToken>,
     deletions: Found<Deletion>,
@@ -165,11 +205,16 @@ impl Around {
         let token = attempt.bootstrap_token_id().map(|id| id.as_uuid());
         let deletion = resource.deletion_id.map(|id| id.as_uuid());
         let project = attempt.project_id().as_uuid();
+        let credential = attempt.cloud_credential_id().as_uuid();
+        let provider = match is_made_in_a_cloud(&blueprint) {
+            true => self.providers.facts(project, credential, &resource.labels)?,
+            false => None,
+        };
         Ok(ResourceSnapshot {
             now: rows::time(row, "now")?,
             blueprint,
             placement: found(&self.placements, Some(project))?.flatten(),
-            provider: None,
+            provider,
             token: found(&self.tokens, token)?,
             presented: None,
             node,
@@ -226,7 +271,9 @@ async fn versions(
     }
     const SQL: &str = concat!(
         "SELECT v.id AS v_id, v.blueprint_id AS v_blueprint_id, b.slug AS v_slug, \
-         v.version AS v_version, b.engine AS v_engine, \
+         v.version AS v_version, b.engine AS v_engine, v.api_group AS v_api_group, \
+         v.api_version AS v_api_version, v.kind AS v_kind, v.plural AS v_plural, \
+         v.scope AS v_scope, v.cloud_tags AS v_cloud_tags, \
          v.parameter_schema AS v_parameter_schema, \
          v.injection_strategy AS v_injection_strategy, v.mesh_role AS v_mesh_role, \
          v.provider_kinds AS v_provider_kinds \

@@ -76,6 +76,8 @@ mod ping;
 mod port;
 #[path = "../shared/presented.rs"]
 mod presented;
+#[path = "../shared/provider.rs"]
+mod provider;
 #[path = "../shared/reads.rs"]
 mod reads;
 #[path = "../shared/recorded.rs"]

@@ -1,11 +1,12 @@
 //! Making and taking away things of the catalog through the port alone.
 
-use slipway_core::blueprint::{Engine, InjectionStrategy, MeshRole};
+use slipway_core::blueprint::{CompositeDefinition, Engine, InjectionStrategy, MeshRole};
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint::VersionContent;
 use slipway_core::catalog::cloud::Endpoint;
 use slipway_core::catalog::cluster::{ClusterAccess, NamespacePrefix};
 use slipway_core::commit::{Commit, Write};
+use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::idempotency::{Key, Record, Request};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, DeletionId, ProjectId,
@@ -189,13 +190,21 @@ impl World {
     }
 
     pub(super) async fn create_blueprint(&self, slug: &str) -> Result<BlueprintId, Error> {
+        self.create_blueprint_for(Engine::Local, slug).await
+    }
+
+    pub(super) async fn create_blueprint_for(
+        &self,
+        engine: Engine,
+        slug: &str,
+    ) -> Result<BlueprintId, Error> {
         let id = BlueprintId::new(self.uuid());
         let new = blueprint::NewBlueprint {
             id,
             slug: name(slug),
             display_name: "Süite".to_owned(),
             description: "For the suite alone.".to_owned(),
-            engine: Engine::Local,
+            engine,
         };
         let mut rule = |snapshot: &_| blueprint::create(snapshot, &new, &operator());
         self.store.decide_blueprint(slug, None, &mut rule).await?;
@@ -207,10 +216,20 @@ impl World {
         slug: &str,
         content: &VersionContent,
     ) -> Result<BlueprintVersionId, Error> {
+        let unread = Err(Refusal::new(ErrorKind::XrdInvalid, "the suite has no XRD"));
+        self.publish_with(slug, content, &unread).await
+    }
+
+    pub(super) async fn publish_with(
+        &self,
+        slug: &str,
+        content: &VersionContent,
+        documents: &Result<CompositeDefinition, Refusal>,
+    ) -> Result<BlueprintVersionId, Error> {
         let fresh = BlueprintVersionId::new(self.uuid());
         let mut id = fresh;
         let mut rule = |snapshot: &_| {
-            let published = blueprint::publish(snapshot, fresh, content, &operator())?;
+            let published = blueprint::publish(snapshot, fresh, content, documents, &operator())?;
             id = published.id;
             Ok(published.commit)
         };

@@ -1,5 +1,6 @@
 //! The catalog's part of the suite: its sequential half and its races.
 
+mod composites;
 mod fleet;
 mod hands;
 mod idempotency;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{fleet, idempotency, placements, races as raced, sequential};
+use super::{composites, fleet, idempotency, placements, races as raced, sequential};
 use crate::testing::world::World;
 
 pub(in crate::testing) async fn conformance(world: &World) {
@@ -13,6 +13,9 @@ pub(in crate::testing) async fn conformance(world: &World) {
     sequential::a_deleted_credential_is_not_found_by_declarations(world).await;
     sequential::an_assignment_stays_while_it_is_used(world).await;
     sequential::a_version_comes_back_as_it_was_published(world).await;
+    composites::what_a_version_is_made_into_comes_back(world).await;
+    composites::the_facts_of_a_cloud_are_those_in_effect(world).await;
+    composites::a_second_credential_of_a_provider_is_refused(world).await;
     sequential::a_retired_version_is_not_declared_from(world).await;
     sequential::a_label_is_defined_once(world).await;
     sequential::pages_give_each_row_once(world).await;
@@ -33,5 +36,6 @@ pub(in crate::testing) async fn races(world: &Arc<World>) {
     raced::move_with_declare(world).await;
     raced::publish_with_publish(world).await;
     raced::retire_with_declare(world).await;
+    composites::two_credentials_of_a_provider_at_once(world).await;
     raced::two_requests_with_one_key(world).await;
 }

@@ -11,6 +11,7 @@ use slipway_core::idempotency::{Record, Request};
 use slipway_core::ids::{BlueprintId, BlueprintVersionId};
 use slipway_core::precondition::Expected;
 use slipway_core::rules::catalog::blueprint::{self, NewBlueprint};
+use slipway_render::pair;
 
 use super::common::{check, missing};
 use crate::authorise::{Caller, Verb, authorise};
@@ -111,13 +112,16 @@ pub async fn publish(
     let actor = authorise(caller, Verb::BlueprintWrite)?;
     check("blueprint", reference)?;
     let content = VersionContent::check(given)?;
+    // Read before the transaction: it takes a while, and the engine that it is
+    // for is known only inside.
+    let documents = pair::check(&content).map_err(|faults| pair::refusal(&faults));
     let fresh = BlueprintVersionId::new(context.entropy.uuid());
     let record = record(context, request, fresh.as_uuid());
     let mut id = fresh;
     context
         .store
         .decide_blueprint(reference, Some(&content.version), &mut |snapshot| {
-            let published = blueprint::publish(snapshot, fresh, &content, &actor)?;
+            let published = blueprint::publish(snapshot, fresh, &content, &documents, &actor)?;
             id = published.id;
             // The key is bound to the version that is there, whoever made it.
             let record =

@@ -122,10 +122,13 @@ impl Planned {
         Self { snapshot, report, observed, action, after, read, todo, desired, read_at }
     }
 
-    /// Goes on from what was read after the intent was recorded.
+    /// Goes on from what was read after the intent was recorded. The facts of
+    /// the cloud are those it was decided on: nothing is decided on them under
+    /// lock, so they are not read again there.
     pub(super) fn prepared(&mut self, snapshot: ResourceSnapshot) {
         self.read = Read::of(&snapshot);
-        self.snapshot = snapshot;
+        let provider = self.snapshot.provider.take();
+        self.snapshot = ResourceSnapshot { provider, ..snapshot };
         self.read_at = Instant::now();
     }
 

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::common::{About, audited, name_taken, unknown};
 use crate::audit::Actor;
-use crate::blueprint::Engine;
+use crate::blueprint::{CompositeDefinition, Engine};
 use crate::catalog::blueprint::{Blueprint, PublishedVersion, VersionContent};
 use crate::catalog::snapshot::BlueprintSnapshot;
 use crate::catalog::{CatalogWrite, Name};
@@ -80,10 +80,15 @@ pub struct Published {
 
 /// Publishing the same content again is answered with what is there, also if
 /// it was retired meanwhile: a publication never takes that back.
+///
+/// `documents` is what was read out of XRD and Composition, or why they cannot
+/// be used. Crossplane is handed both; the other engines know their own, and
+/// nobody reads what is published for them.
 pub fn publish(
     snapshot: &BlueprintSnapshot,
     id: BlueprintVersionId,
     content: &VersionContent,
+    documents: &Result<CompositeDefinition, Refusal>,
     actor: &Actor,
 ) -> Result<Published, Refusal> {
     let blueprint = existing(snapshot)?;
@@ -101,11 +106,15 @@ pub fn publish(
         .at("version")
         .with(json!({ "id": published.id })));
     }
-    check_documents(blueprint.engine, content)?;
+    let composite = match blueprint.engine {
+        Engine::Crossplane => Some(documents.clone()?),
+        Engine::Local | Engine::Hetzner => None,
+    };
     let version = PublishedVersion {
         id,
         blueprint_id: blueprint.id,
         content: content.clone(),
+        composite,
         revision: Revision::FIRST,
         published_at: snapshot.now,
         retired_at: None,
@@ -114,20 +123,6 @@ pub fn publish(
     let write = CatalogWrite::VersionInsert(version);
     let commit = audited(write, "blueprint.publish", about(id), actor, snapshot.now, details);
     Ok(Published { id, commit })
-}
-
-/// Crossplane is handed both documents; the other engines know their own.
-fn check_documents(engine: Engine, content: &VersionContent) -> Result<(), Refusal> {
-    if engine != Engine::Crossplane {
-        return Ok(());
-    }
-    for (field, text) in [("xrd", &content.xrd), ("composition", &content.composition)] {
-        if text.trim().is_empty() {
-            let problem = "must not be empty for a blueprint of engine crossplane";
-            return Err(Refusal::invalid(field, problem));
-        }
-    }
-    Ok(())
 }
 
 /// Retiring twice is the same as once. What was made from it goes on.
@@ -161,8 +156,14 @@ fn about(id: BlueprintVersionId) -> About {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::blueprint::{CompositeScope, CompositeType};
+    use crate::commit::Write;
     use crate::fixtures::catalog::{mk_blueprint, mk_content, mk_version};
     use crate::fixtures::{at, mk_actor};
+
+    fn unreadable() -> Result<CompositeDefinition, Refusal> {
+        Err(Refusal::new(ErrorKind::XrdInvalid, "no XRD"))
+    }
 
     fn snapshot(version: Option<PublishedVersion>) -> BlueprintSnapshot {
         BlueprintSnapshot { now: at(1_000), blueprint: Some(mk_blueprint()), version }
@@ -172,22 +173,51 @@ mod tests {
     fn a_version_is_published_once_and_never_changed() {
         let id = mk_version().id;
         let content = mk_content();
-        let fresh = publish(&snapshot(None), id, &content, &mk_actor()).unwrap();
+        let fresh = publish(&snapshot(None), id, &content, &unreadable(), &mk_actor()).unwrap();
         assert_eq!(fresh.commit.writes.len(), 1);
-        let again = publish(&snapshot(Some(mk_version())), id, &content, &mk_actor()).unwrap();
+        let again =
+            publish(&snapshot(Some(mk_version())), id, &content, &unreadable(), &mk_actor())
+                .unwrap();
         assert!(again.commit.is_empty());
         let other = VersionContent { xrd: "other".to_owned(), ..content };
-        let refusal = publish(&snapshot(Some(mk_version())), id, &other, &mk_actor()).unwrap_err();
+        let refusal =
+            publish(&snapshot(Some(mk_version())), id, &other, &unreadable(), &mk_actor())
+                .unwrap_err();
         assert_eq!(refusal.kind, ErrorKind::BlueprintVersionExists);
     }
 
     #[test]
-    fn crossplane_needs_both_documents() {
+    fn only_crossplane_is_held_to_its_documents() {
         let crossplane = Blueprint { engine: Engine::Crossplane, ..mk_blueprint() };
-        let snapshot = BlueprintSnapshot { blueprint: Some(crossplane), ..snapshot(None) };
-        let content = VersionContent { composition: " ".to_owned(), ..mk_content() };
-        let refusal = publish(&snapshot, mk_version().id, &content, &mk_actor()).unwrap_err();
-        assert_eq!(refusal.field.as_deref(), Some("composition"));
+        let crossplane = BlueprintSnapshot { blueprint: Some(crossplane), ..snapshot(None) };
+        let id = mk_version().id;
+        let (content, actor) = (mk_content(), mk_actor());
+        let refusal = publish(&crossplane, id, &content, &unreadable(), &actor).unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::XrdInvalid);
+        let definition = CompositeDefinition {
+            composite_type: CompositeType {
+                group: "nodes.example.org".to_owned(),
+                version: "v1".to_owned(),
+                kind: "XServer".to_owned(),
+                plural: "xservers".to_owned(),
+                scope: CompositeScope::Namespaced,
+            },
+            cloud_tags: true,
+        };
+        let kept = |published: Published| match &published.commit.writes[..] {
+            [Write::Catalog(write)] => match &**write {
+                CatalogWrite::VersionInsert(version) => version.composite.clone(),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        };
+        let documents = Ok(definition.clone());
+        let published = publish(&crossplane, id, &content, &documents, &actor).unwrap();
+        assert_eq!(kept(published), Some(definition));
+        for documents in [unreadable(), documents] {
+            let local = publish(&snapshot(None), id, &content, &documents, &actor).unwrap();
+            assert_eq!(kept(local), None);
+        }
     }
 
     #[test]
