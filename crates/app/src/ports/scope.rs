@@ -9,6 +9,7 @@ use slipway_core::ids::{BootstrapTokenId, DeletionId, NodeId, ProjectId, Resourc
 use slipway_core::node::Node;
 
 use super::events::PositionedEvent;
+use super::listed::Listed;
 use super::store::{Error, Page};
 
 /// Something that may belong to a project.
@@ -30,14 +31,14 @@ pub trait ScopeStore: fmt::Debug + Send + Sync {
         &self,
         project: ProjectId,
         page: Page<NodeId>,
-    ) -> Result<Vec<Node>, Error>;
+    ) -> Result<Listed<Node>, Error>;
 
     /// Of the project itself, its resources and their attempts.
     async fn deletion_list_in(
         &self,
         project: ProjectId,
         page: Page<DeletionId>,
-    ) -> Result<Vec<Deletion>, Error>;
+    ) -> Result<Listed<Deletion>, Error>;
 
     /// As `event_list`, with the positions of other projects' events missing.
     async fn event_list_in(

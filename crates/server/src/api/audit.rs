@@ -8,8 +8,9 @@ use axum::response::{IntoResponse, Response};
 use futures::{Stream, stream};
 use slipway_app::Context;
 use slipway_app::authorise::Caller;
+use slipway_app::ports::Listed;
 use slipway_app::ports::audit::{AuditFilter, AuditLine, AuditOrder};
-use slipway_app::ports::store::Page;
+use slipway_app::ports::store::{self, Page};
 use slipway_app::usecases::audit;
 use slipway_app::usecases::read::PAGE_MAX;
 use slipway_core::error::Refusal;
@@ -18,7 +19,7 @@ use slipway_core::time::Timestamp;
 use slipway_wire::access::AuditEntry;
 use uuid::Uuid;
 
-use super::list::{cursor_after, page};
+use super::list::page;
 use crate::error::Rejection;
 use crate::extract::Authenticated;
 use crate::query::Parameters;
@@ -36,8 +37,7 @@ pub(super) async fn list(
     parameters.finish()?;
     let order = AuditOrder::NewestFirst;
     let found = audit::list(&state.context, &caller, &filter, order, wanted).await?;
-    let next = cursor_after(&found, wanted.limit, |line| line.id.to_string());
-    let items: Vec<AuditEntry> = found.iter().map(document).collect();
+    let items = found.map(document);
     let subject = filter.subject.map(|id| id.to_string());
     let [since, until] =
         [filter.since, filter.until].map(|moment| moment.map(|moment| moment.to_string()));
@@ -50,7 +50,7 @@ pub(super) async fn list(
         ("since", since.as_deref()),
         ("until", until.as_deref()),
     ];
-    Ok(page(items, PATH, wanted.limit, &filters, next))
+    Ok(page(items, PATH, wanted.limit, &filters))
 }
 
 /// One document a line. A page is in memory at a time, and the next is read
@@ -77,16 +77,14 @@ fn follow(
     context: Context,
     caller: Caller,
     filter: AuditFilter,
-    first: Vec<AuditLine>,
+    first: Listed<AuditLine>,
 ) -> impl Stream<Item = Result<Bytes, slipway_app::Error>> {
     stream::try_unfold(Some(first), move |ready| {
         let (context, caller, filter) = (context.clone(), caller.clone(), filter.clone());
         async move {
             let Some(found) = ready.filter(|found| !found.is_empty()) else { return Ok(None) };
-            let full = found.len() >= usize::try_from(PAGE_MAX).unwrap_or(usize::MAX);
-            let after = found.last().map(|line| line.id).filter(|_| full);
             let text: String = found.iter().map(line).collect();
-            let next = match after {
+            let next = match found.next.map(AuditEntryId::new) {
                 Some(after) => Some(pages(&context, &caller, &filter, Some(after)).await?),
                 None => None,
             };
@@ -100,14 +98,25 @@ async fn pages(
     caller: &Caller,
     filter: &AuditFilter,
     after: Option<AuditEntryId>,
-) -> Result<Vec<AuditLine>, slipway_app::Error> {
+) -> Result<Listed<AuditLine>, slipway_app::Error> {
     let page = Page { after, limit: PAGE_MAX };
     let found = audit::list(context, caller, filter, AuditOrder::OldestFirst, page).await;
-    found.inspect_err(|error| {
+    found.and_then(complete).inspect_err(|error| {
         if after.is_some() {
             tracing::warn!(%error, "an export of the audit breaks off");
         }
     })
+}
+
+/// A page of a list names what it cannot show; an export has no place for that.
+fn complete(found: Listed<AuditLine>) -> Result<Listed<AuditLine>, slipway_app::Error> {
+    match found.held.first() {
+        None => Ok(found),
+        Some(id) => {
+            let reason = "this entry of the audit cannot be read".to_owned();
+            Err(store::Error::Corrupt { id: *id, reason }.into())
+        }
+    }
 }
 
 fn line(line: &AuditLine) -> String {

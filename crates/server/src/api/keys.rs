@@ -17,7 +17,7 @@ use slipway_wire::access::{ApiKey, ApiKeyWithText, CreateKey, RotateKey};
 
 use super::convert::text;
 use super::documents::tagged;
-use super::list::{cursor_after, page};
+use super::list::page;
 use crate::error::Rejection;
 use crate::extract::{Authenticated, Body, Id};
 use crate::once::{self, Creation};
@@ -75,10 +75,9 @@ pub(super) async fn list(
     let wanted: Page<ApiKeyId> = parameters.take_page()?;
     parameters.finish()?;
     let found = keys::list(&state.context, &caller, wanted).await?;
-    let next = cursor_after(&found, wanted.limit, |key| key.id.to_string());
     let now = state.context.clock.now();
-    let items: Vec<ApiKey> = found.iter().map(|key| document(key, now)).collect();
-    Ok(page(items, PATH, wanted.limit, &[], next))
+    let items = found.map(|key| document(key, now));
+    Ok(page(items, PATH, wanted.limit, &[]))
 }
 
 pub(super) async fn get(

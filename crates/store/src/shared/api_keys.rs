@@ -2,6 +2,7 @@
 //! the start is in `keys.rs`.
 
 use async_trait::async_trait;
+use slipway_app::ports::Listed;
 use slipway_app::ports::keys::{KeyRule, KeyStore, KeyTarget};
 use slipway_app::ports::store::{Error, Page};
 use slipway_core::access::Role;
@@ -11,7 +12,7 @@ use slipway_core::rules::api_keys::KeySnapshot;
 use slipway_core::token::SecretHash;
 use uuid::Uuid;
 
-use super::catalog_row::{now, readable, taken, whole};
+use super::catalog_row::{listed, now, readable, taken, whole};
 use super::{Backend, Connection, Row, catalog_project, commit, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -43,7 +44,7 @@ impl KeyStore for Backend {
         &self,
         project: Option<ProjectId>,
         page: Page<ApiKeyId>,
-    ) -> Result<Vec<ApiKey>, Error> {
+    ) -> Result<Listed<ApiKey>, Error> {
         Ok(retried!(list(self, project, page))?)
     }
 
@@ -82,7 +83,7 @@ async fn list(
     backend: &Backend,
     project: Option<ProjectId>,
     page: Page<ApiKeyId>,
-) -> Result<Vec<ApiKey>, Failure> {
+) -> Result<Listed<ApiKey>, Failure> {
     let mut connection = backend.reader().await?;
     let found = sqlx::query(concat!(
         select!(),
@@ -94,7 +95,7 @@ async fn list(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(readable(ApiKeyId::KIND, &found, api_key))
+    Ok(listed(ApiKeyId::KIND, "id", page, &found, api_key))
 }
 
 /// The row of the installation is locked first, and with it every other

@@ -1,5 +1,6 @@
 //! The table of clouds.
 
+use slipway_app::ports::Listed;
 use slipway_app::ports::catalog::Rule;
 use slipway_app::ports::store::Page;
 use slipway_core::catalog::Name;
@@ -9,7 +10,7 @@ use slipway_core::ids::{CloudId, DeletionId, Revision};
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::catalog_row::{count, now, readable, taken, whole};
+use super::catalog_row::{count, listed, now, taken, whole};
 use super::declare::as_id;
 use super::{Backend, Connection, Row, commit, rows, writes};
 use crate::failure::Failure;
@@ -96,7 +97,7 @@ pub(super) async fn list(
     backend: &Backend,
     page: Page<CloudId>,
     show_deleted: bool,
-) -> Result<Vec<Cloud>, Failure> {
+) -> Result<Listed<Cloud>, Failure> {
     let mut connection = backend.reader().await?;
     let found = sqlx::query(concat!(
         select!(),
@@ -107,7 +108,7 @@ pub(super) async fn list(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(readable(CloudId::KIND, &found, cloud))
+    Ok(listed(CloudId::KIND, "id", page, &found, cloud))
 }
 
 fn cloud(row: &Row) -> Result<Cloud, Fault> {

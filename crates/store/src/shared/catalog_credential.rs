@@ -1,5 +1,6 @@
 //! The tables of credentials and of who may use them.
 
+use slipway_app::ports::Listed;
 use slipway_app::ports::catalog::{CredentialFilter, CredentialKey, Rule};
 use slipway_app::ports::store::Page;
 use slipway_core::catalog::Name;
@@ -10,7 +11,7 @@ use slipway_core::ids::{CloudCredentialId, CloudId, DeletionId, ProjectId, Revis
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::catalog_row::{count, now, readable, taken, whole};
+use super::catalog_row::{count, listed, now, taken, whole};
 use super::declare::as_id;
 use super::{Backend, Connection, Row, catalog_cloud, catalog_project, commit, rows, writes};
 use crate::failure::Failure;
@@ -144,7 +145,7 @@ pub(super) async fn list(
     backend: &Backend,
     filter: &CredentialFilter,
     page: Page<CloudCredentialId>,
-) -> Result<Vec<Credential>, Failure> {
+) -> Result<Listed<Credential>, Failure> {
     let mut connection = backend.reader().await?;
     let found = sqlx::query(concat!(
         select!(),
@@ -161,7 +162,7 @@ pub(super) async fn list(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(readable(CloudCredentialId::KIND, &found, credential))
+    Ok(listed(CloudCredentialId::KIND, "id", page, &found, credential))
 }
 
 fn credential(row: &Row) -> Result<Credential, Fault> {
@@ -258,7 +259,7 @@ pub(super) async fn assignment_list(
     backend: &Backend,
     project: ProjectId,
     page: Page<CloudCredentialId>,
-) -> Result<Vec<(CredentialAssignment, Credential)>, Failure> {
+) -> Result<Listed<(CredentialAssignment, Credential)>, Failure> {
     let mut connection = backend.reader().await?;
     let found = sqlx::query(concat!(
         "SELECT ",
@@ -272,7 +273,7 @@ pub(super) async fn assignment_list(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(readable(CloudCredentialId::KIND, &found, |row| {
+    Ok(listed(CloudCredentialId::KIND, "id", page, &found, |row| {
         let credential = credential(row)?;
         let assignment = CredentialAssignment {
             project_id: project,

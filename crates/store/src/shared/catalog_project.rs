@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use slipway_app::ports::Listed;
 use slipway_app::ports::catalog::Rule;
 use slipway_app::ports::store::Page;
 use slipway_core::catalog::Name;
@@ -13,7 +14,7 @@ use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::catalog_row::{count, now, readable, taken, whole};
+use super::catalog_row::{count, listed, now, taken, whole};
 use super::declare::as_id;
 use super::{Backend, Connection, Row, commit, enrolment, rows, writes};
 use crate::failure::Failure;
@@ -112,7 +113,7 @@ pub(super) async fn list(
     backend: &Backend,
     page: Page<ProjectId>,
     show_deleted: bool,
-) -> Result<Vec<Project>, Failure> {
+) -> Result<Listed<Project>, Failure> {
     let mut connection = backend.reader().await?;
     let found = sqlx::query(concat!(
         select!(),
@@ -123,7 +124,7 @@ pub(super) async fn list(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(readable(ProjectId::KIND, &found, project))
+    Ok(listed(ProjectId::KIND, "id", page, &found, project))
 }
 
 pub(super) async fn labels(

@@ -1,6 +1,7 @@
 //! What belongs to which project, and lists of one project's things.
 
 use async_trait::async_trait;
+use slipway_app::ports::Listed;
 use slipway_app::ports::events::PositionedEvent;
 use slipway_app::ports::scope::{Owned, ScopeStore};
 use slipway_app::ports::store::{Error, Page};
@@ -10,7 +11,8 @@ use slipway_core::node::Node;
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::{Backend, outbox, reads, rows};
+use super::catalog_row::listed;
+use super::{Backend, outbox, rows};
 use crate::failure::Failure;
 use crate::retry::retried;
 
@@ -24,7 +26,7 @@ impl ScopeStore for Backend {
         &self,
         project: ProjectId,
         page: Page<NodeId>,
-    ) -> Result<Vec<Node>, Error> {
+    ) -> Result<Listed<Node>, Error> {
         Ok(retried!(nodes(self, project, page))?)
     }
 
@@ -32,7 +34,7 @@ impl ScopeStore for Backend {
         &self,
         project: ProjectId,
         page: Page<DeletionId>,
-    ) -> Result<Vec<Deletion>, Error> {
+    ) -> Result<Listed<Deletion>, Error> {
         Ok(retried!(deletions(self, project, page))?)
     }
 
@@ -80,7 +82,7 @@ async fn nodes(
     backend: &Backend,
     project: ProjectId,
     page: Page<NodeId>,
-) -> Result<Vec<Node>, Failure> {
+) -> Result<Listed<Node>, Failure> {
     let mut connection = backend.reader().await?;
     let found = sqlx::query(concat!(
         "SELECT ",
@@ -92,14 +94,14 @@ async fn nodes(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(reads::readable(NodeId::KIND, "id", &found, rows::node).collect())
+    Ok(listed(NodeId::KIND, "id", page, &found, rows::node))
 }
 
 async fn deletions(
     backend: &Backend,
     project: ProjectId,
     page: Page<DeletionId>,
-) -> Result<Vec<Deletion>, Failure> {
+) -> Result<Listed<Deletion>, Failure> {
     let mut connection = backend.reader().await?;
     let found = sqlx::query(concat!(
         deletion_columns!(),
@@ -117,7 +119,7 @@ async fn deletions(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(reads::readable(DeletionId::KIND, "d_id", &found, rows::deletion).collect())
+    Ok(listed(DeletionId::KIND, "d_id", page, &found, rows::deletion))
 }
 
 async fn events(

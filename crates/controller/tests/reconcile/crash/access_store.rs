@@ -2,6 +2,7 @@
 //! writes them, so nothing of it is a passage.
 
 use async_trait::async_trait;
+use slipway_app::ports::Listed;
 use slipway_app::ports::audit::{AuditFilter, AuditLine, AuditOrder, AuditStore};
 use slipway_app::ports::events::PositionedEvent;
 use slipway_app::ports::keys::{KeyRule, KeyStore, KeyTarget};
@@ -33,7 +34,7 @@ impl KeyStore for FatedStore {
         &self,
         project: Option<ProjectId>,
         page: Page<ApiKeyId>,
-    ) -> Result<Vec<ApiKey>, Error> {
+    ) -> Result<Listed<ApiKey>, Error> {
         self.inner.api_key_list(project, page).await
     }
 
@@ -56,7 +57,7 @@ impl ScopeStore for FatedStore {
         &self,
         project: ProjectId,
         page: Page<NodeId>,
-    ) -> Result<Vec<Node>, Error> {
+    ) -> Result<Listed<Node>, Error> {
         self.inner.node_list_in(project, page).await
     }
 
@@ -64,7 +65,7 @@ impl ScopeStore for FatedStore {
         &self,
         project: ProjectId,
         page: Page<DeletionId>,
-    ) -> Result<Vec<Deletion>, Error> {
+    ) -> Result<Listed<Deletion>, Error> {
         self.inner.deletion_list_in(project, page).await
     }
 
@@ -87,7 +88,7 @@ impl TokenStore for FatedStore {
         &self,
         resource: ResourceId,
         page: Page<BootstrapTokenId>,
-    ) -> Result<Vec<BootstrapToken>, Error> {
+    ) -> Result<Listed<BootstrapToken>, Error> {
         self.inner.token_list(resource, page).await
     }
 }
@@ -99,7 +100,7 @@ impl AuditStore for FatedStore {
         filter: &AuditFilter,
         order: AuditOrder,
         page: Page<AuditEntryId>,
-    ) -> Result<Vec<AuditLine>, Error> {
+    ) -> Result<Listed<AuditLine>, Error> {
         self.inner.audit_list(filter, order, page).await
     }
 }
