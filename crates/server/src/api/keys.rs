@@ -133,18 +133,13 @@ pub(super) async fn revoke(
 }
 
 fn document(key: &api_key::ApiKey, now: Timestamp) -> ApiKey {
-    let state = match (key.revoked_at, key.is_usable(now)) {
-        (Some(_), _) => "revoked",
-        (None, true) => "usable",
-        (None, false) => "expired",
-    };
     let previous = key.previous.as_ref().map(|previous| previous.until);
     ApiKey {
         id: key.id.to_string(),
         name: key.name.clone(),
         role: key.role.to_string(),
         project_id: key.project_id.map(|id| id.to_string()),
-        state: state.to_owned(),
+        state: key.state(now).to_string(),
         created_at: key.created_at.to_string(),
         created_by: key.created_by.clone(),
         expires_at: text(key.expires_at),

@@ -23,7 +23,8 @@ macro_rules! select {
     () => {
         "SELECT k.id, k.revision, k.name, k.role, k.project_id, k.short, k.hash, \
          k.previous_short, k.previous_hash, k.previous_until, k.created_by, k.created_at, \
-         k.rotated_at, k.expires_at, k.revoked_at FROM api_keys k "
+         k.rotated_at, k.expires_at, k.revoked_at, (SELECT p.deleted_at FROM projects p \
+         WHERE p.id = k.project_id) AS project_deleted_at FROM api_keys k "
     };
 }
 
@@ -167,6 +168,7 @@ fn api_key(row: &Row) -> Result<ApiKey, Fault> {
         name: rows::get(row, "name")?,
         role: role.ok_or_else(|| Fault::new("role", "is none that this version knows"))?,
         project_id,
+        project_deleted_at: rows::time_or_null(row, "project_deleted_at")?,
         short: rows::get(row, "short")?,
         hash: hash("hash", &bytes)?,
         previous,
