@@ -92,6 +92,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::LeakResolved
         | ErrorKind::MeshInUse
         | ErrorKind::NotEnrolling
+        | ErrorKind::PublicKeyTaken
         | ErrorKind::NamespaceNotReady
         | ErrorKind::NodeDeregistrationFailed
         | ErrorKind::RowInvalid => StatusCode::CONFLICT,

@@ -126,6 +126,13 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         sqlite: scripts!("sqlite", "0012_fleet"),
         postgres: scripts!("postgres", "0012_fleet"),
     },
+    Migration {
+        version: 13,
+        name: "bound_readers",
+        min_reader: 1,
+        sqlite: scripts!("sqlite", "0013_bound_readers"),
+        postgres: scripts!("postgres", "0013_bound_readers"),
+    },
 ];
 
 /// The schema that this binary was written for.

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use slipway_core::deletion::Deletion;
 use slipway_core::ids::{BootstrapTokenId, DeletionId, NodeId, ProjectId, ResourceId};
 use slipway_core::node::Node;
+use slipway_core::rules::positions::Span;
 
 use super::events::PositionedEvent;
 use super::listed::Listed;
@@ -46,4 +47,8 @@ pub trait ScopeStore: fmt::Debug + Send + Sync {
         project: ProjectId,
         page: Page<i64>,
     ) -> Result<Vec<PositionedEvent>, Error>;
+
+    /// As `event_span`, as far as this project's reader can tell: events of
+    /// others that were pruned are none that it missed.
+    async fn event_span_in(&self, project: ProjectId) -> Result<Span, Error>;
 }

@@ -76,6 +76,7 @@ fn the_codes_of_the_node_protocol_are_documented_with_their_status() {
         ErrorKind::RequestTimeout,
         ErrorKind::DrainNotRequested,
         ErrorKind::NotEnrolling,
+        ErrorKind::PublicKeyTaken,
         ErrorKind::RowInvalid,
         ErrorKind::PayloadTooLarge,
         ErrorKind::RegistrationInvalid,

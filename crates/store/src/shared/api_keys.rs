@@ -12,7 +12,7 @@ use slipway_core::rules::api_keys::KeySnapshot;
 use slipway_core::token::SecretHash;
 use uuid::Uuid;
 
-use super::catalog_row::{listed, now, readable, taken, whole};
+use super::catalog_row::{beginning, listed, now, readable, taken, whole};
 use super::{Backend, Connection, Row, catalog_project, commit, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -88,10 +88,10 @@ async fn list(
     let mut connection = backend.reader().await?;
     let found = sqlx::query(concat!(
         select!(),
-        "WHERE ($1 IS NULL OR k.id > $1) AND ($2 IS NULL OR k.project_id = $2) \
+        "WHERE k.id > $1 AND ($2 IS NULL OR k.project_id = $2) \
          ORDER BY k.id LIMIT $3"
     ))
-    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(beginning(page.after.map(|id| id.as_uuid())))
     .bind(project.map(|id| id.as_uuid()))
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)

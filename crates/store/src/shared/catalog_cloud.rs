@@ -10,7 +10,7 @@ use slipway_core::ids::{CloudId, DeletionId, Revision};
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::catalog_row::{count, listed, now, taken, whole};
+use super::catalog_row::{beginning, count, listed, now, taken, whole};
 use super::declare::as_id;
 use super::{Backend, Connection, Row, commit, rows, writes};
 use crate::failure::Failure;
@@ -101,9 +101,9 @@ pub(super) async fn list(
     let mut connection = backend.reader().await?;
     let found = sqlx::query(concat!(
         select!(),
-        "WHERE ($1 IS NULL OR id > $1) AND ($2 OR deleted_at IS NULL) ORDER BY id LIMIT $3"
+        "WHERE id > $1 AND ($2 OR deleted_at IS NULL) ORDER BY id LIMIT $3"
     ))
-    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(beginning(page.after.map(|id| id.as_uuid())))
     .bind(show_deleted)
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)

@@ -7,7 +7,7 @@ use slipway_core::catalog::label::{LabelDefinition, LabelKey};
 use slipway_core::catalog::snapshot::LabelSnapshot;
 use slipway_core::ids::{LabelDefinitionId, Revision};
 
-use super::catalog_row::{listed, now, taken, whole};
+use super::catalog_row::{beginning, listed, now, taken, whole};
 use super::declare::as_id;
 use super::{Backend, Connection, Row, commit, rows, writes};
 use crate::failure::Failure;
@@ -62,12 +62,11 @@ pub(super) async fn list(
     page: Page<LabelDefinitionId>,
 ) -> Result<Listed<LabelDefinition>, Failure> {
     let mut connection = backend.reader().await?;
-    let found =
-        sqlx::query(concat!(select!(), "WHERE ($1 IS NULL OR id > $1) ORDER BY id LIMIT $2"))
-            .bind(page.after.map(|id| id.as_uuid()))
-            .bind(i64::from(page.limit))
-            .fetch_all(&mut *connection)
-            .await?;
+    let found = sqlx::query(concat!(select!(), "WHERE id > $1 ORDER BY id LIMIT $2"))
+        .bind(beginning(page.after.map(|id| id.as_uuid())))
+        .bind(i64::from(page.limit))
+        .fetch_all(&mut *connection)
+        .await?;
     Ok(listed(LabelDefinitionId::KIND, "id", page, &found, label))
 }
 

@@ -45,6 +45,13 @@ pub(super) fn listed<T, C>(
     Listed::read(rows.iter().map(|row| shown(kind, id_column, row, &read)), page.limit)
 }
 
+/// After which id a page begins; every id is greater than nil. Not a test for
+/// null beside the comparison: in a plan for every value that would walk the
+/// index from its front.
+pub(super) fn beginning(after: Option<Uuid>) -> Uuid {
+    after.unwrap_or_default()
+}
+
 fn shown<T>(
     kind: &'static str,
     id_column: &'static str,

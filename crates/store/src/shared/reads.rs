@@ -16,12 +16,15 @@ use slipway_core::snapshot::ResourceSnapshot;
 use sqlx::{QueryBuilder, Row as _};
 use uuid::Uuid;
 
-use super::catalog_row::listed;
+use super::catalog_row::{beginning, listed};
 use super::declare::as_id;
 use super::{Backend, Db, Row, rows, snapshot};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
+
+pub(super) const DELETIONS: &str =
+    concat!(deletion_columns!(), "WHERE id > $1 ORDER BY id LIMIT $2");
 
 /// A page of attempts, each a snapshot or a row that cannot be used.
 type Snapshots = Vec<Result<ResourceSnapshot, CorruptRow>>;
@@ -192,14 +195,11 @@ pub(super) async fn deletion_list(
     page: Page<DeletionId>,
 ) -> Result<Listed<Deletion>, Failure> {
     let mut connection = backend.reader().await?;
-    let found = sqlx::query(concat!(
-        deletion_columns!(),
-        "WHERE ($1 IS NULL OR id > $1) ORDER BY id LIMIT $2"
-    ))
-    .bind(page.after.map(|id| id.as_uuid()))
-    .bind(i64::from(page.limit))
-    .fetch_all(&mut *connection)
-    .await?;
+    let found = sqlx::query(DELETIONS)
+        .bind(beginning(page.after.map(|id| id.as_uuid())))
+        .bind(i64::from(page.limit))
+        .fetch_all(&mut *connection)
+        .await?;
     Ok(listed(DeletionId::KIND, "d_id", page, &found, rows::deletion))
 }
 
@@ -221,9 +221,9 @@ pub(super) async fn node_list(
     let found = sqlx::query(concat!(
         "SELECT ",
         node_columns!(),
-        " FROM nodes WHERE ($1 IS NULL OR id > $1) ORDER BY id LIMIT $2"
+        " FROM nodes WHERE id > $1 ORDER BY id LIMIT $2"
     ))
-    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(beginning(page.after.map(|id| id.as_uuid())))
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;

@@ -7,7 +7,7 @@ use slipway_app::ports::tokens::TokenStore;
 use slipway_core::ids::{BootstrapTokenId, ResourceId};
 use slipway_core::token::BootstrapToken;
 
-use super::catalog_row::{listed, whole};
+use super::catalog_row::{beginning, listed, whole};
 use super::{Backend, rows};
 use crate::failure::Failure;
 use crate::retry::retried;
@@ -57,10 +57,10 @@ async fn list(
     let found = sqlx::query(concat!(
         select!(),
         "JOIN provisioned_resources a ON a.id = t.provisioned_resource_id \
-         WHERE a.resource_id = $1 AND ($2 IS NULL OR t.id > $2) ORDER BY t.id LIMIT $3"
+         WHERE a.resource_id = $1 AND t.id > $2 ORDER BY t.id LIMIT $3"
     ))
     .bind(resource.as_uuid())
-    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(beginning(page.after.map(|id| id.as_uuid())))
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;

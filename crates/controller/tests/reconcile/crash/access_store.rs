@@ -16,6 +16,7 @@ use slipway_core::ids::{
     ApiKeyId, AuditEntryId, BootstrapTokenId, DeletionId, NodeId, ProjectId, ResourceId,
 };
 use slipway_core::node::Node;
+use slipway_core::rules::positions::Span;
 use slipway_core::token::BootstrapToken;
 
 use super::store::FatedStore;
@@ -75,6 +76,10 @@ impl ScopeStore for FatedStore {
         page: Page<i64>,
     ) -> Result<Vec<PositionedEvent>, Error> {
         self.inner.event_list_in(project, page).await
+    }
+
+    async fn event_span_in(&self, project: ProjectId) -> Result<Span, Error> {
+        self.inner.event_span_in(project).await
     }
 }
 
