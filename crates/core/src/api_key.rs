@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::access::Role;
+use crate::closed_set::closed_set;
 use crate::ids::{ApiKeyId, ProjectId, Revision};
 use crate::keys::ApiKeyText;
 use crate::time::Timestamp;
@@ -27,6 +28,9 @@ pub struct ApiKey {
     pub role: Role,
     /// The only project that it reaches; all of them without one.
     pub project_id: Option<ProjectId>,
+    /// When that project was deleted: the key reaches nothing until somebody
+    /// brings it back.
+    pub project_deleted_at: Option<Timestamp>,
     pub short: String,
     pub hash: SecretHash,
     /// The secret before the last rotation, while that is still good.
@@ -39,6 +43,16 @@ pub struct ApiKey {
     pub revision: Revision,
 }
 
+closed_set!(
+    /// Whether a key can be used, and if not why.
+    KeyState {
+        Usable => "usable",
+        Expired => "expired",
+        Revoked => "revoked",
+        ProjectDeleted => "project_deleted",
+    }
+);
+
 /// A secret that was replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Previous {
@@ -48,9 +62,21 @@ pub struct Previous {
 }
 
 impl ApiKey {
-    /// Neither revoked nor expired.
+    /// What its holder can do with it. What is final is said first.
+    pub fn state(&self, now: Timestamp) -> KeyState {
+        if self.revoked_at.is_some() {
+            KeyState::Revoked
+        } else if self.expires_at.is_some_and(|at| now >= at) {
+            KeyState::Expired
+        } else if self.project_deleted_at.is_some() {
+            KeyState::ProjectDeleted
+        } else {
+            KeyState::Usable
+        }
+    }
+
     pub fn is_usable(&self, now: Timestamp) -> bool {
-        self.revoked_at.is_none() && self.expires_at.is_none_or(|at| now < at)
+        self.state(now) == KeyState::Usable
     }
 
     /// Whether this text is the key's, now.

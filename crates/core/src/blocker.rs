@@ -130,10 +130,44 @@ impl BlockerCode {
             }],
             Self::ApplyFailed | Self::ProvisioningOverdue | Self::PendingOverdue => &[LOOK, DELETE],
             Self::DeleteFailed | Self::DeprovisioningOverdue => &[LOOK],
-            Self::NodeLeft | Self::TokenCapReached => &[LOOK, RETRY, DELETE],
-            Self::ParameterValuesInvalid | Self::EnrollingOverdue | Self::Unsettled => {
-                &[LOOK, DELETE]
-            }
+            Self::ParameterValuesInvalid => &[Remedy {
+                action: "give it up and declare it with values that fit; the message names the parameter",
+                ..DELETE
+            }],
+            Self::NodeLeft => &[
+                Remedy {
+                    action: "look in the agent's log for why it left; it does not come back by itself",
+                    command: None,
+                    role: "operator",
+                },
+                RETRY,
+                DELETE,
+            ],
+            Self::TokenCapReached => &[
+                Remedy {
+                    action: "look in the agent's log for why it did not enrol, then give it a token by hand",
+                    command: Some("slipway token issue {id}"),
+                    role: "operator",
+                },
+                RETRY,
+                DELETE,
+            ],
+            Self::EnrollingOverdue => &[
+                Remedy {
+                    action: "look in the agent's log: did it start, and can it reach this control plane; it asks again by itself",
+                    command: Some("slipway token list {id}"),
+                    role: "operator",
+                },
+                DELETE,
+            ],
+            Self::Unsettled => &[
+                Remedy {
+                    action: "look in the history and in the agent's log for what takes it back again and again",
+                    command: Some("slipway explain resource {id}"),
+                    role: "operator",
+                },
+                DELETE,
+            ],
             Self::NodeNotDraining => &[
                 Remedy {
                     action: "let the node finish, or bring its agent back",

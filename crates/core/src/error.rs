@@ -104,6 +104,8 @@ error_kinds! {
     KindMismatch => "kind_mismatch",
     /// The nonce was used by another registration of the project.
     NonceCollision => "nonce_collision",
+    /// Another node of the project, which is still registered, has the key.
+    PublicKeyTaken => "public_key_taken",
     /// A field of a registration breaks a rule.
     RegistrationInvalid => "registration_invalid",
     /// The project's mesh has no address for another node.

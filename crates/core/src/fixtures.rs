@@ -190,7 +190,7 @@ pub fn mk_node() -> Node {
 /// A resource that a token leads to, in an empty mesh.
 pub fn mk_enrol_snapshot(resource: ResourceSnapshot) -> EnrolSnapshot {
     let pool = MeshPool { cidr: MeshCidr::DEFAULT, lowest_left: None, highest: None };
-    EnrolSnapshot { resource, pool, nonce_taken: false }
+    EnrolSnapshot { resource, pool, nonce_taken: false, public_key_taken: false }
 }
 
 pub fn mk_enrolment() -> Enrolment {

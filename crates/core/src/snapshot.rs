@@ -124,6 +124,8 @@ pub struct EnrolSnapshot {
     pub pool: MeshPool,
     /// Another token of the project was consumed with the nonce.
     pub nonce_taken: bool,
+    /// A registered node of the project has the public key.
+    pub public_key_taken: bool,
 }
 
 /// What a declaration is checked against, with the project row locked. Each

@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_wire::problem::{MEDIA_TYPE, Problem};
+use tracing::Level;
 
 use crate::correlation::CorrelationId;
 use crate::rate::RETRY_AFTER_SECONDS;
@@ -92,6 +93,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::LeakResolved
         | ErrorKind::MeshInUse
         | ErrorKind::NotEnrolling
+        | ErrorKind::PublicKeyTaken
         | ErrorKind::NamespaceNotReady
         | ErrorKind::NodeDeregistrationFailed
         | ErrorKind::RowInvalid => StatusCode::CONFLICT,
@@ -136,13 +138,31 @@ impl Rejection {
 
     /// Writes a line for what a person must look at.
     pub(crate) fn log(&self) {
-        let status = self.status();
-        if status.is_server_error() {
-            let internal = self.internal.as_deref().unwrap_or("no further text");
-            tracing::error!(code = self.refusal.kind.code(), internal, "a request failed");
-        } else if let Some(internal) = &self.internal {
-            tracing::warn!(code = self.refusal.kind.code(), internal, "a request was refused");
+        let code = self.refusal.kind.code();
+        let internal = self.internal.as_deref();
+        match self.level() {
+            Some(Level::ERROR) => {
+                let internal = internal.unwrap_or("no further text");
+                tracing::error!(code, internal, "a request failed");
+            }
+            Some(_) => {
+                let internal = internal.unwrap_or(&self.refusal.message);
+                tracing::warn!(code, internal, "a request was refused");
+            }
+            None => {}
         }
+    }
+
+    /// An ERROR is a fault of this control plane. A mesh without an address is
+    /// not: it is a setting of one project, and its agents ask again and again.
+    fn level(&self) -> Option<Level> {
+        if self.refusal.kind == ErrorKind::PoolExhausted {
+            return Some(Level::WARN);
+        }
+        if self.status().is_server_error() {
+            return Some(Level::ERROR);
+        }
+        self.internal.as_ref().map(|_| Level::WARN)
     }
 }
 

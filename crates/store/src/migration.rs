@@ -133,6 +133,13 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         sqlite: scripts!("sqlite", "0013_composites"),
         postgres: scripts!("postgres", "0013_composites"),
     },
+    Migration {
+        version: 14,
+        name: "bound_readers",
+        min_reader: 1,
+        sqlite: scripts!("sqlite", "0014_bound_readers"),
+        postgres: scripts!("postgres", "0014_bound_readers"),
+    },
 ];
 
 /// The schema that this binary was written for.

@@ -40,7 +40,7 @@ pub struct ApiKey {
     pub name: String,
     pub role: String,
     pub project_id: Option<String>,
-    /// `usable`, `expired` or `revoked`.
+    /// `usable`, `expired`, `revoked`, or `project_deleted`: its project is gone.
     pub state: String,
     pub created_at: String,
     pub created_by: Option<String>,

@@ -9,6 +9,7 @@ use slipway_core::ids::{AuditEntryId, ProjectId};
 use slipway_core::time::Timestamp;
 use uuid::Uuid;
 
+use super::listed::Listed;
 use super::store::{Error, Page};
 
 /// An entry as it was written, maybe by a version that knows other verbs.
@@ -58,5 +59,5 @@ pub trait AuditStore: fmt::Debug + Send + Sync {
         filter: &AuditFilter,
         order: AuditOrder,
         page: Page<AuditEntryId>,
-    ) -> Result<Vec<AuditLine>, Error>;
+    ) -> Result<Listed<AuditLine>, Error>;
 }

@@ -26,6 +26,7 @@ use slipway_core::ids::{
 use slipway_core::text::Labels;
 use uuid::Uuid;
 
+use super::listed::Listed;
 use super::store::{Error, Page};
 
 /// A pure function that is called inside the transaction, maybe twice.
@@ -80,7 +81,7 @@ pub trait CatalogStore {
         &self,
         page: Page<ProjectId>,
         show_deleted: bool,
-    ) -> Result<Vec<Project>, Error>;
+    ) -> Result<Listed<Project>, Error>;
 
     /// The labels of these projects, also of deleted ones.
     async fn project_labels(
@@ -107,7 +108,7 @@ pub trait CatalogStore {
         &self,
         page: Page<CloudId>,
         show_deleted: bool,
-    ) -> Result<Vec<Cloud>, Error>;
+    ) -> Result<Listed<Cloud>, Error>;
 
     // ---- credentials
 
@@ -128,7 +129,7 @@ pub trait CatalogStore {
         &self,
         filter: &CredentialFilter,
         page: Page<CloudCredentialId>,
-    ) -> Result<Vec<Credential>, Error>;
+    ) -> Result<Listed<Credential>, Error>;
 
     /// Project and credential locked for share, the assignment locked.
     async fn decide_credential_assignment(
@@ -143,7 +144,7 @@ pub trait CatalogStore {
         &self,
         project: ProjectId,
         page: Page<CloudCredentialId>,
-    ) -> Result<Vec<(CredentialAssignment, Credential)>, Error>;
+    ) -> Result<Listed<(CredentialAssignment, Credential)>, Error>;
 
     // ---- blueprints
 
@@ -157,7 +158,7 @@ pub trait CatalogStore {
 
     async fn blueprint_fetch(&self, reference: &str) -> Result<Option<Blueprint>, Error>;
 
-    async fn blueprint_list(&self, page: Page<BlueprintId>) -> Result<Vec<Blueprint>, Error>;
+    async fn blueprint_list(&self, page: Page<BlueprintId>) -> Result<Listed<Blueprint>, Error>;
 
     /// By id, or by the text of the version.
     async fn version_fetch(
@@ -170,7 +171,7 @@ pub trait CatalogStore {
         &self,
         blueprint: BlueprintId,
         page: Page<BlueprintVersionId>,
-    ) -> Result<Vec<PublishedVersion>, Error>;
+    ) -> Result<Listed<PublishedVersion>, Error>;
 
     // ---- labels
 
@@ -186,7 +187,7 @@ pub trait CatalogStore {
     async fn label_list(
         &self,
         page: Page<LabelDefinitionId>,
-    ) -> Result<Vec<LabelDefinition>, Error>;
+    ) -> Result<Listed<LabelDefinition>, Error>;
 
     // ---- clusters
 
@@ -199,7 +200,7 @@ pub trait CatalogStore {
 
     async fn cluster_fetch(&self, reference: &str) -> Result<Option<Cluster>, Error>;
 
-    async fn cluster_page(&self, page: Page<ClusterId>) -> Result<Vec<Cluster>, Error>;
+    async fn cluster_page(&self, page: Page<ClusterId>) -> Result<Listed<Cluster>, Error>;
 
     /// The live project, locked as a declaration locks it, its place, and the
     /// cluster that is named, locked for share.
@@ -219,7 +220,7 @@ pub trait CatalogStore {
     async fn cluster_assignment_list(
         &self,
         page: Page<ProjectId>,
-    ) -> Result<Vec<ClusterAssignment>, Error>;
+    ) -> Result<Listed<ClusterAssignment>, Error>;
 
     // ---- idempotency keys
 

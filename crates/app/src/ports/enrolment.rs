@@ -30,6 +30,7 @@ pub trait EnrolStore {
         &self,
         token: SecretHash,
         nonce: Option<&str>,
+        public_key: &[u8; 32],
         rule: &mut Rule<'_, EnrolSnapshot>,
     ) -> Result<(), Error>;
 

@@ -10,6 +10,7 @@ use slipway_core::error::Refusal;
 use slipway_core::ids::{ApiKeyId, ProjectId};
 use slipway_core::rules::api_keys::KeySnapshot;
 
+use super::listed::Listed;
 use super::store::{Error, Page};
 
 /// A pure function that is called inside the transaction, maybe twice.
@@ -42,7 +43,7 @@ pub trait KeyStore: fmt::Debug + Send + Sync {
         &self,
         project: Option<ProjectId>,
         page: Page<ApiKeyId>,
-    ) -> Result<Vec<ApiKey>, Error>;
+    ) -> Result<Listed<ApiKey>, Error>;
 
     async fn decide_api_key(&self, target: &KeyTarget, rule: &mut KeyRule<'_>)
     -> Result<(), Error>;

@@ -7,8 +7,10 @@ use async_trait::async_trait;
 use slipway_core::deletion::Deletion;
 use slipway_core::ids::{BootstrapTokenId, DeletionId, NodeId, ProjectId, ResourceId};
 use slipway_core::node::Node;
+use slipway_core::rules::positions::Span;
 
 use super::events::PositionedEvent;
+use super::listed::Listed;
 use super::store::{Error, Page};
 
 /// Something that may belong to a project.
@@ -30,14 +32,14 @@ pub trait ScopeStore: fmt::Debug + Send + Sync {
         &self,
         project: ProjectId,
         page: Page<NodeId>,
-    ) -> Result<Vec<Node>, Error>;
+    ) -> Result<Listed<Node>, Error>;
 
     /// Of the project itself, its resources and their attempts.
     async fn deletion_list_in(
         &self,
         project: ProjectId,
         page: Page<DeletionId>,
-    ) -> Result<Vec<Deletion>, Error>;
+    ) -> Result<Listed<Deletion>, Error>;
 
     /// As `event_list`, with the positions of other projects' events missing.
     async fn event_list_in(
@@ -45,4 +47,8 @@ pub trait ScopeStore: fmt::Debug + Send + Sync {
         project: ProjectId,
         page: Page<i64>,
     ) -> Result<Vec<PositionedEvent>, Error>;
+
+    /// As `event_span`, as far as this project's reader can tell: events of
+    /// others that were pruned are none that it missed.
+    async fn event_span_in(&self, project: ProjectId) -> Result<Span, Error>;
 }

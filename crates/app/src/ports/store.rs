@@ -28,7 +28,7 @@ pub use slipway_core::explanation::HistoryLine;
 
 use super::{
     AuditStore, CatalogStore, ControlStore, DatabaseClock, EnrolStore, EventStore, ExplainStore,
-    FleetStore, KeyStore, LaneStore, LeakStore, RecordStore, RenewalStore, RetentionStore,
+    FleetStore, KeyStore, LaneStore, LeakStore, Listed, RecordStore, RenewalStore, RetentionStore,
     ScopeStore, StandingStore, SubscriptionStore, TaskStore, TokenStore,
 };
 use crate::seed::Seed;
@@ -281,7 +281,7 @@ pub trait Store:
 
     async fn node_fetch(&self, id: NodeId) -> Result<Option<Node>, Error>;
 
-    async fn node_list(&self, page: Page<NodeId>) -> Result<Vec<Node>, Error>;
+    async fn node_list(&self, page: Page<NodeId>) -> Result<Listed<Node>, Error>;
 
     // ---- reads
 
@@ -298,7 +298,7 @@ pub trait Store:
 
     async fn deletion_fetch(&self, id: DeletionId) -> Result<Option<Deletion>, Error>;
 
-    async fn deletion_list(&self, page: Page<DeletionId>) -> Result<Vec<Deletion>, Error>;
+    async fn deletion_list(&self, page: Page<DeletionId>) -> Result<Listed<Deletion>, Error>;
 
     // ---- keys
 

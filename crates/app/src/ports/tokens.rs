@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use slipway_core::ids::{BootstrapTokenId, ResourceId};
 use slipway_core::token::BootstrapToken;
 
+use super::listed::Listed;
 use super::store::{Error, Page};
 
 #[async_trait]
@@ -18,5 +19,5 @@ pub trait TokenStore: fmt::Debug + Send + Sync {
         &self,
         resource: ResourceId,
         page: Page<BootstrapTokenId>,
-    ) -> Result<Vec<BootstrapToken>, Error>;
+    ) -> Result<Listed<BootstrapToken>, Error>;
 }

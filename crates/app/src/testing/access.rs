@@ -143,7 +143,7 @@ async fn a_bound_key_goes_with_its_project(world: &World) {
     assert_eq!(seen.map(|seen| seen.role).as_deref(), Some("project-admin"));
     let page = Page { after: None, limit: ALL };
     let own = world.store.api_key_list(Some(id), page).await.expect("a list");
-    assert_eq!(own, [key]);
+    assert_eq!(own.items, [key]);
     let usable = world.store.api_key_count().await.expect("a count");
     world.delete_project(&project).await.expect("a deletion");
     let found = world.store.api_key_candidates(&new.secret.short).await.expect("candidates");
@@ -182,9 +182,9 @@ async fn what_belongs_to_a_project_is_told_apart(world: &World) {
     let deletions = store.deletion_list_in(own_id, page).await.expect("a list");
     assert_eq!(deletions.iter().map(|found| found.id).collect::<Vec<_>>(), [deletion]);
     let page = Page { after: Some(deletion), limit: ALL };
-    assert_eq!(store.deletion_list_in(own_id, page).await.expect("a list"), []);
+    assert_eq!(store.deletion_list_in(own_id, page).await.expect("a list").items, []);
     let page = Page { after: None, limit: ALL };
-    assert_eq!(store.node_list_in(own_id, page).await.expect("a list"), []);
+    assert_eq!(store.node_list_in(own_id, page).await.expect("a list").items, []);
     let nodes = store.node_list(page).await.expect("a list");
     if let Some(node) = nodes.first() {
         assert_eq!(of(Owned::Node(node.id)).await, Some(node.project_id));
@@ -288,7 +288,7 @@ async fn the_audit_is_filtered_and_paged_from_both_ends(world: &World) {
             }
             paged.extend(next);
         }
-        assert_eq!(paged, whole, "{order:?}");
+        assert_eq!(paged, whole.items, "{order:?}");
     }
 }
 

@@ -111,6 +111,22 @@ pub(super) async fn a_nonce_registers_once_in_a_project(world: &World) {
     elsewhere.expect("another project has nonces of its own");
 }
 
+pub(super) async fn a_public_key_has_one_registered_node_in_a_project(world: &World) {
+    let (project, other) = (world.meshed("10.12.0.0/24").await, world.meshed("10.12.0.0/24").await);
+    let (_, first) = world.waiting_in(&project).await;
+    let (declared, second) = world.waiting_in(&project).await;
+    let key = world.public_key();
+    let node = world.enrol(first, key).await.expect("an enrolment");
+    assert_eq!(world.enrol(first, key).await.expect("a lost answer"), node, "no second node");
+    assert_eq!(refused(world.enrol(second, key).await), ErrorKind::PublicKeyTaken);
+    let snapshot = world.snapshot(declared.attempt).await;
+    assert!(snapshot.token.expect("the token").consumed.is_none(), "nothing is consumed");
+    let (_, elsewhere) = world.waiting_in(&other).await;
+    world.enrol(elsewhere, key).await.expect("another project has keys of its own");
+    world.leave(node).await.expect("it leaves");
+    world.enrol(second, key).await.expect("nobody is registered with it any more");
+}
+
 pub(super) async fn a_mesh_moves_only_while_nobody_lives_in_it(world: &World) {
     let project = world.meshed("10.9.0.0/29").await;
     let nodes = [world.node_in(&project).await, world.node_in(&project).await];
@@ -181,6 +197,26 @@ pub(super) async fn enrol_with_enrol_and_leave_of_the_same_mesh(world: &Arc<Worl
     let next = address(&world.node_in(&project).await);
     let free = dense.iter().find(|address| !given.contains(**address));
     assert_eq!(Some(&next.as_str()), free, "{given:?}");
+}
+
+/// Two machines with one key: the one that comes first is the node.
+pub(super) async fn enrol_with_enrol_of_the_same_key(world: &Arc<World>) {
+    let project = world.meshed("10.14.0.0/24").await;
+    let (_, first) = world.waiting_in(&project).await;
+    let (_, second) = world.waiting_in(&project).await;
+    let key = world.public_key();
+    let (a, b) = (Arc::clone(world), Arc::clone(world));
+    let (left, right) =
+        at_once(
+            async move { a.enrol(first, key).await },
+            async move { b.enrol(second, key).await },
+        )
+        .await;
+    let (enrolled, late): (Vec<_>, Vec<_>) = [left, right].into_iter().partition(Result::is_ok);
+    assert_eq!((enrolled.len(), late.len()), (1, 1), "{enrolled:?} {late:?}");
+    for late in late {
+        assert_eq!(refused(late), ErrorKind::PublicKeyTaken);
+    }
 }
 
 /// Whoever comes first: a node has an address of the mesh that its project has.

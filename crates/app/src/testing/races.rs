@@ -40,6 +40,7 @@ pub async fn races(store: Arc<dyn Store>, rounds: u32) {
         batch_races::batch_with_deletes_of_its_rows(&world).await;
         mesh::enrol_with_enrol_and_leave_of_the_same_mesh(&world).await;
         mesh::enrol_with_another_mesh(&world).await;
+        mesh::enrol_with_enrol_of_the_same_key(&world).await;
         catalog::races(&world).await;
         access::races(&world).await;
     }

@@ -202,7 +202,7 @@ impl World {
         };
         let mut node_id = enrolment.node_id;
         self.store
-            .decide_enrolment(token, Some(nonce), &mut |snapshot| {
+            .decide_enrolment(token, Some(nonce), &public_key, &mut |snapshot| {
                 let enrolled = enrol(snapshot, &enrolment)?;
                 node_id = enrolled.node_id;
                 Ok(enrolled.commit)

@@ -5,6 +5,7 @@ use slipway_core::ids::AuditEntryId;
 use slipway_core::text::check_reference;
 
 use crate::authorise::{Caller, Verb, authorise};
+use crate::ports::Listed;
 use crate::ports::audit::{AuditFilter, AuditLine, AuditOrder};
 use crate::ports::store::Page;
 use crate::{Context, Error};
@@ -16,7 +17,7 @@ pub async fn list(
     filter: &AuditFilter,
     order: AuditOrder,
     page: Page<AuditEntryId>,
-) -> Result<Vec<AuditLine>, Error> {
+) -> Result<Listed<AuditLine>, Error> {
     authorise(caller, Verb::AuditRead)?;
     check(filter)?;
     let filter = AuditFilter { within: caller.project, ..filter.clone() };

@@ -91,7 +91,7 @@ pub async fn enrol(context: &Context, input: Register) -> Result<Registered, Err
     let nonce = enrolment.nonce.as_deref();
     let decided = context
         .store
-        .decide_enrolment(token.hash, nonce, &mut |snapshot| {
+        .decide_enrolment(token.hash, nonce, &public_key, &mut |snapshot| {
             let enrolled = enrol::enrol(snapshot, &enrolment)?;
             node_id = enrolled.node_id;
             let ResourceSnapshot { resource, attempt, .. } = &snapshot.resource;

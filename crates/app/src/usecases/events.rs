@@ -21,7 +21,7 @@ pub async fn list(
     if let Some(own) = caller.project {
         let events = context.store.event_list_in(own, page).await?;
         if let Some(after) = page.after {
-            check_cursor("cursor", after, context.store.event_span().await?)?;
+            check_cursor("cursor", after, context.store.event_span_in(own).await?)?;
         }
         return Ok(events);
     }
@@ -45,8 +45,13 @@ pub async fn begin_stream(
     authorise(caller, Verb::EventRead)?;
     let span = context.store.event_span().await?;
     let after = after.unwrap_or(span.last);
-    check_cursor(field, after, span)?;
-    Ok(after)
+    let Some(own) = caller.project else {
+        check_cursor(field, after, span)?;
+        return Ok(after);
+    };
+    check_cursor(field, after, context.store.event_span_in(own).await?)?;
+    // What is gone in between was others'.
+    Ok(after.max(span.pruned))
 }
 
 pub async fn subscriptions(context: &Context, caller: &Caller) -> Result<Vec<Subscription>, Error> {

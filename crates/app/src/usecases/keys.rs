@@ -16,6 +16,7 @@ use slipway_core::secret::Secret;
 use slipway_core::text::{Reason, check_reference};
 
 use crate::authorise::{Caller, Verb, authorise};
+use crate::ports::Listed;
 use crate::ports::keys::KeyTarget;
 use crate::ports::store::Page;
 use crate::usecases::authenticate;
@@ -82,7 +83,7 @@ pub async fn list(
     context: &Context,
     caller: &Caller,
     page: Page<ApiKeyId>,
-) -> Result<Vec<ApiKey>, Error> {
+) -> Result<Listed<ApiKey>, Error> {
     authorise(caller, Verb::KeyRead)?;
     Ok(context.store.api_key_list(caller.project, page).await?)
 }

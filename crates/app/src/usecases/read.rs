@@ -8,8 +8,9 @@ use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::text::check_reference;
 
 use crate::authorise::{Caller, Verb, authorise};
+use crate::ports::Listed;
 use crate::ports::scope::Owned;
-use crate::ports::store::{self, CorruptRow, Page, ResourceFilter};
+use crate::ports::store::{self, Page, ResourceFilter};
 use crate::{Context, Error};
 
 /// How many rows a list answers at most, and by default.
@@ -33,23 +34,25 @@ pub async fn resources(
     caller: &Caller,
     filter: &ResourceFilter,
     page: Page<ResourceId>,
-) -> Result<Vec<Result<ResourceSnapshot, CorruptRow>>, Error> {
+) -> Result<Listed<ResourceSnapshot>, Error> {
     authorise(caller, Verb::ResourceRead)?;
     for (field, text) in [("project", &filter.project), ("handle", &filter.handle)] {
         let checked = text.as_ref().map_or(Ok(()), |text| check_reference(field, text));
         checked.map_err(Refusal::from)?;
     }
     let Some(own) = caller.project else {
-        return Ok(context.store.resource_list(filter, page).await?);
+        let rows = context.store.resource_list(filter, page).await?;
+        return Ok(Listed::resources(rows, page.limit));
     };
     if let Some(named) = &filter.project {
         let named = context.store.project_fetch(named, true).await?;
         if named.is_none_or(|named| named.id != own) {
-            return Ok(Vec::new());
+            return Ok(Listed::only(Vec::new()));
         }
     }
     let own = ResourceFilter { project: Some(own.to_string()), ..filter.clone() };
-    Ok(context.store.resource_list(&own, page).await?)
+    let rows = context.store.resource_list(&own, page).await?;
+    Ok(Listed::resources(rows, page.limit))
 }
 
 pub async fn node(context: &Context, caller: &Caller, id: NodeId) -> Result<Node, Error> {
@@ -64,7 +67,7 @@ pub async fn nodes(
     context: &Context,
     caller: &Caller,
     page: Page<NodeId>,
-) -> Result<Vec<Node>, Error> {
+) -> Result<Listed<Node>, Error> {
     authorise(caller, Verb::NodeRead)?;
     Ok(match caller.project {
         Some(own) => context.store.node_list_in(own, page).await?,
@@ -88,7 +91,7 @@ pub async fn deletions(
     context: &Context,
     caller: &Caller,
     page: Page<DeletionId>,
-) -> Result<Vec<Deletion>, Error> {
+) -> Result<Listed<Deletion>, Error> {
     authorise(caller, Verb::DeletionRead)?;
     Ok(match caller.project {
         Some(own) => context.store.deletion_list_in(own, page).await?,

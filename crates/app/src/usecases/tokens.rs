@@ -12,6 +12,7 @@ use slipway_core::text::Reason;
 use slipway_core::token::{BootstrapToken, SecretHash, TokenKind, TokenText};
 
 use crate::authorise::{Caller, Verb, authorise};
+use crate::ports::Listed;
 use crate::ports::scope::Owned;
 use crate::ports::store::{self, Page, ResourceKey};
 use crate::usecases::idempotency::{bind, record};
@@ -70,7 +71,7 @@ pub async fn list(
     caller: &Caller,
     resource: ResourceId,
     page: Page<BootstrapTokenId>,
-) -> Result<Vec<BootstrapToken>, Error> {
+) -> Result<Listed<BootstrapToken>, Error> {
     authorise(caller, Verb::TokenRead)?;
     read::reach_resource(context, caller, resource).await?;
     let project = context.store.project_of(Owned::Resource(resource)).await?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::access::Role;
-use crate::api_key::{ApiKey, LIFETIME_MAX, LIFETIME_MIN, OVERLAP_MAX, Previous};
+use crate::api_key::{ApiKey, KeyState, LIFETIME_MAX, LIFETIME_MIN, OVERLAP_MAX, Previous};
 use crate::audit::{Actor, AuditEntry};
 use crate::catalog::CatalogWrite;
 use crate::commit::{Commit, Write};
@@ -87,6 +87,7 @@ pub fn create(snapshot: &KeySnapshot, new: &NewKey, actor: &Actor) -> Result<Com
         name: new.name.clone(),
         role: new.role,
         project_id: new.project.as_ref().and(snapshot.project),
+        project_deleted_at: None,
         short: new.secret.short.clone(),
         hash: new.secret.hash,
         previous: None,
@@ -117,11 +118,15 @@ pub fn rotate(
 ) -> Result<Commit, Refusal> {
     let key = existing(snapshot)?;
     expected.check("key", key.revision)?;
-    if !key.is_usable(snapshot.now) {
-        return Err(Refusal::new(
-            ErrorKind::KeyNotUsable,
-            format!("key `{}` is revoked or expired; create a new one", key.name),
-        ));
+    let why = match key.state(snapshot.now) {
+        KeyState::Usable => None,
+        KeyState::Revoked => Some("is revoked; create a new one"),
+        KeyState::Expired => Some("is expired; create a new one"),
+        KeyState::ProjectDeleted => Some("reaches a project that is deleted, and nothing else"),
+    };
+    if let Some(why) = why {
+        let problem = format!("key `{}` {why}", key.name);
+        return Err(Refusal::new(ErrorKind::KeyNotUsable, problem));
     }
     if overlap > OVERLAP_MAX {
         let most = OVERLAP_MAX.as_secs();

@@ -48,7 +48,7 @@ pub struct Enrolled {
 /// repeated with the same key before the first heartbeat gets the same node
 /// with a fresh key, since the first answer may have been lost. That holds while
 /// the resource is leaving too: without its key the node could never
-/// acknowledge its drain.
+/// acknowledge its drain. A public key has one registered node in a project.
 /// *Assumptions.* `known` was found by the hash of the presented token.
 pub fn enrol(known: &EnrolSnapshot, enrolment: &Enrolment) -> Result<Enrolled, Refusal> {
     let snapshot = &known.resource;
@@ -99,6 +99,16 @@ pub fn enrol(known: &EnrolSnapshot, enrolment: &Enrolment) -> Result<Enrolled, R
             "another node of the project registered with this nonce; draw a fresh one",
         )
         .at("nonce"));
+    }
+    // Peers tell each other apart by their keys: two nodes with one key would
+    // take each other's traffic.
+    if known.public_key_taken {
+        return Err(Refusal::new(
+            ErrorKind::PublicKeyTaken,
+            "another registered node of the project has this public key; draw a key of its own, \
+             or let the other one leave first",
+        )
+        .at("public_key"));
     }
     let mesh = known.pool.next()?;
 

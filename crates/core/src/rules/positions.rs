@@ -15,6 +15,28 @@ pub struct Span {
     pub last: i64,
 }
 
+/// What was written down of prunes, project by project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Notes {
+    /// Up to where there are notes.
+    pub noted: i64,
+    /// Up to where there are none: an older version pruned.
+    pub unnoted: i64,
+    /// The highest position of the project that was pruned since; 0 if none was.
+    pub own: i64,
+}
+
+impl Span {
+    /// What is kept as far as one project's reader can tell: others' events that
+    /// are gone are none that it missed. Where a version that takes no notes has
+    /// pruned, everything may have been the project's own.
+    pub fn of_project(self, notes: Notes) -> Self {
+        let Notes { noted, unnoted, own } = notes;
+        let pruned = if noted == self.pruned { unnoted.max(own) } else { self.pruned };
+        Self { pruned: pruned.min(self.pruned), ..self }
+    }
+}
+
 /// Whether a reader that has seen `after` can go on without missing anything.
 /// `field` is how the caller named the cursor.
 ///
@@ -50,6 +72,12 @@ pub fn check_cursor(field: &str, after: i64, span: Span) -> Result<(), Refusal> 
         .with(json!({ "oldest_position": oldest, "last_position": last })));
     }
     Ok(())
+}
+
+/// Up to where prunes have no notes, once another is noted: as before, or all
+/// that there was if somebody else pruned meanwhile.
+pub fn unnoted(span: Span, noted: i64, unnoted: i64) -> i64 {
+    if noted == span.pruned { unnoted } else { span.pruned }
 }
 
 /// How far pruning may go at most in one step of `batch`: never past what was
@@ -91,6 +119,37 @@ mod tests {
     }
 
     proptest! {
+        /// Versions that note and one that does not prune in turns; a reader of
+        /// one project is refused if something of its own is gone, and without
+        /// the older version only then.
+        #[test]
+        fn a_reader_of_one_project_misses_nothing_of_its_own(
+            owners in prop::collection::vec(0_u8..3, 1..40),
+            prunes in prop::collection::vec((any::<bool>(), 1_usize..10), 0..8),
+            after in 0_i64..40,
+        ) {
+            let last = i64::try_from(owners.len()).unwrap();
+            let mut span = Span { pruned: 0, last };
+            let mut notes = Notes { noted: 0, unnoted: 0, own: 0 };
+            let own = |position: &i64| owners[usize::try_from(*position - 1).unwrap()] == 0;
+            for (noting, count) in &prunes {
+                let to = last.min(span.pruned + i64::try_from(*count).unwrap());
+                if *noting {
+                    notes.unnoted = unnoted(span, notes.noted, notes.unnoted);
+                    let gone = (span.pruned + 1..=to).filter(own).max();
+                    notes = Notes { noted: to, own: gone.unwrap_or(notes.own), ..notes };
+                }
+                span.pruned = to;
+            }
+            let after = after.min(last);
+            let missed = (after + 1..=span.pruned).any(|position| own(&position));
+            let refused = check_cursor("cursor", after, span.of_project(notes)).is_err();
+            prop_assert!(refused || !missed, "{span:?} {notes:?}");
+            if prunes.iter().all(|(noting, _)| *noting) {
+                prop_assert_eq!(refused, missed, "{:?} {:?}", span, notes);
+            }
+        }
+
         /// A cursor is good exactly if the next event is kept or still to come.
         #[test]
         fn a_cursor_is_good_if_nothing_is_missed(

@@ -1,26 +1,30 @@
 //! The audit: page by page, newest first, or as a whole, oldest first.
 
+use std::sync::Arc;
+
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::HeaderName;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderName};
 use axum::response::{IntoResponse, Response};
 use futures::{Stream, stream};
 use slipway_app::Context;
 use slipway_app::authorise::Caller;
+use slipway_app::ports::Listed;
 use slipway_app::ports::audit::{AuditFilter, AuditLine, AuditOrder};
-use slipway_app::ports::store::Page;
-use slipway_app::usecases::audit;
+use slipway_app::ports::store::{self, Page};
 use slipway_app::usecases::read::PAGE_MAX;
+use slipway_app::usecases::{audit, authenticate};
 use slipway_core::error::Refusal;
 use slipway_core::ids::AuditEntryId;
+use slipway_core::secret::Secret;
 use slipway_core::time::Timestamp;
 use slipway_wire::access::AuditEntry;
 use uuid::Uuid;
 
-use super::list::{cursor_after, page};
+use super::list::page;
 use crate::error::Rejection;
-use crate::extract::Authenticated;
+use crate::extract::{Authenticated, bearer};
 use crate::query::Parameters;
 use crate::state::ServerState;
 
@@ -36,8 +40,7 @@ pub(super) async fn list(
     parameters.finish()?;
     let order = AuditOrder::NewestFirst;
     let found = audit::list(&state.context, &caller, &filter, order, wanted).await?;
-    let next = cursor_after(&found, wanted.limit, |line| line.id.to_string());
-    let items: Vec<AuditEntry> = found.iter().map(document).collect();
+    let items = found.map(document);
     let subject = filter.subject.map(|id| id.to_string());
     let [since, until] =
         [filter.since, filter.until].map(|moment| moment.map(|moment| moment.to_string()));
@@ -50,22 +53,31 @@ pub(super) async fn list(
         ("since", since.as_deref()),
         ("until", until.as_deref()),
     ];
-    Ok(page(items, PATH, wanted.limit, &filters, next))
+    Ok(page(items, PATH, wanted.limit, &filters))
 }
 
 /// One document a line. A page is in memory at a time, and the next is read
-/// when the reader has taken it. If that fails the connection breaks off, so
-/// that half an export is never taken for a whole one.
+/// when the reader has taken it, by the key as it is then: a reader may take its
+/// time, and one that was revoked meanwhile reads no further. If anything fails
+/// the connection breaks off, so that half an export is never taken for a whole
+/// one.
 pub(super) async fn export(
     State(state): State<ServerState>,
     Authenticated(caller): Authenticated,
+    headers: HeaderMap,
     mut parameters: Parameters,
 ) -> Result<Response, Rejection> {
     let filter = take_filter(&mut parameters)?;
     parameters.finish()?;
+    let reader = Reader {
+        context: state.context,
+        key: Secret::new(bearer(&headers).unwrap_or_default()),
+        correlation_id: caller.correlation_id.clone(),
+        filter,
+    };
     // What is wrong with the request is said before the first line.
-    let first = pages(&state.context, &caller, &filter, None).await?;
-    let lines = Body::from_stream(follow(state.context, caller, filter, first));
+    let first = reader.page(&caller, None).await?;
+    let lines = Body::from_stream(follow(reader, first));
     let headers = [
         (CONTENT_TYPE, "application/x-ndjson"),
         (HeaderName::from_static("x-accel-buffering"), "no"),
@@ -73,41 +85,72 @@ pub(super) async fn export(
     Ok((headers, lines).into_response())
 }
 
-fn follow(
+/// Who reads an export, and what of it.
+struct Reader {
     context: Context,
-    caller: Caller,
+    key: Secret,
+    correlation_id: String,
     filter: AuditFilter,
-    first: Vec<AuditLine>,
+}
+
+impl Reader {
+    async fn page(
+        &self,
+        caller: &Caller,
+        after: Option<AuditEntryId>,
+    ) -> Result<Listed<AuditLine>, slipway_app::Error> {
+        let page = Page { after, limit: PAGE_MAX };
+        let order = AuditOrder::OldestFirst;
+        complete(audit::list(&self.context, caller, &self.filter, order, page).await?)
+    }
+
+    async fn next(&self, after: AuditEntryId) -> Result<Listed<AuditLine>, slipway_app::Error> {
+        let key = self.key.expose();
+        let caller = authenticate::api_key(&self.context, key, &self.correlation_id).await?;
+        self.page(&caller, Some(after)).await
+    }
+}
+
+/// Where an export stands.
+enum Place {
+    Read(Listed<AuditLine>),
+    After(AuditEntryId),
+}
+
+fn follow(
+    reader: Reader,
+    first: Listed<AuditLine>,
 ) -> impl Stream<Item = Result<Bytes, slipway_app::Error>> {
-    stream::try_unfold(Some(first), move |ready| {
-        let (context, caller, filter) = (context.clone(), caller.clone(), filter.clone());
+    let reader = Arc::new(reader);
+    stream::try_unfold(Some(Place::Read(first)), move |place| {
+        let reader = Arc::clone(&reader);
         async move {
-            let Some(found) = ready.filter(|found| !found.is_empty()) else { return Ok(None) };
-            let full = found.len() >= usize::try_from(PAGE_MAX).unwrap_or(usize::MAX);
-            let after = found.last().map(|line| line.id).filter(|_| full);
-            let text: String = found.iter().map(line).collect();
-            let next = match after {
-                Some(after) => Some(pages(&context, &caller, &filter, Some(after)).await?),
-                None => None,
+            let found = match place {
+                None => return Ok(None),
+                Some(Place::Read(found)) => found,
+                Some(Place::After(after)) => reader.next(after).await.inspect_err(|error| {
+                    tracing::warn!(%error, "an export of the audit breaks off");
+                })?,
             };
+            if found.is_empty() {
+                return Ok(None);
+            }
+            let text: String = found.iter().map(line).collect();
+            let next = found.next.map(|last| Place::After(AuditEntryId::new(last)));
             Ok(Some((Bytes::from(text), next)))
         }
     })
 }
 
-async fn pages(
-    context: &Context,
-    caller: &Caller,
-    filter: &AuditFilter,
-    after: Option<AuditEntryId>,
-) -> Result<Vec<AuditLine>, slipway_app::Error> {
-    let page = Page { after, limit: PAGE_MAX };
-    let found = audit::list(context, caller, filter, AuditOrder::OldestFirst, page).await;
-    found.inspect_err(|error| {
-        if after.is_some() {
-            tracing::warn!(%error, "an export of the audit breaks off");
+/// A page of a list names what it cannot show; an export has no place for that.
+fn complete(found: Listed<AuditLine>) -> Result<Listed<AuditLine>, slipway_app::Error> {
+    match found.held.first() {
+        None => Ok(found),
+        Some(id) => {
+            let reason = "this entry of the audit cannot be read".to_owned();
+            Err(store::Error::Corrupt { id: *id, reason }.into())
         }
-    })
+    }
 }
 
 fn line(line: &AuditLine) -> String {

@@ -10,7 +10,7 @@ use slipway_core::ids::{BlueprintId, BlueprintVersionId};
 use slipway_wire::catalog::{CreateBlueprint, PublishVersion, UpdateBlueprint};
 
 use super::documents::{self, tagged};
-use super::list::{cursor_after, page};
+use super::list::page;
 use crate::error::Rejection;
 use crate::extract::{Authenticated, Body, Segments};
 use crate::once::{self, Creation};
@@ -50,9 +50,8 @@ pub(super) async fn list(
     let wanted: Page<BlueprintId> = parameters.take_page()?;
     parameters.finish()?;
     let found = blueprints::list(&state.context, &caller, wanted).await?;
-    let next = cursor_after(&found, wanted.limit, |blueprint| blueprint.id.to_string());
-    let items = found.iter().map(documents::blueprint).collect();
-    Ok(page(items, PATH, wanted.limit, &[], next))
+    let items = found.map(documents::blueprint);
+    Ok(page(items, PATH, wanted.limit, &[]))
 }
 
 pub(super) async fn get(
@@ -124,10 +123,9 @@ pub(super) async fn versions(
     parameters.finish()?;
     let context = &state.context;
     let (blueprint, found) = blueprints::versions(context, &caller, &reference, wanted).await?;
-    let next = cursor_after(&found, wanted.limit, |version| version.id.to_string());
-    let items = found.iter().map(|version| documents::version(&blueprint, version)).collect();
+    let items = found.map(|version| documents::version(&blueprint, version));
     let path = format!("{PATH}/{}/versions", blueprint.slug);
-    Ok(page(items, &path, wanted.limit, &[], next))
+    Ok(page(items, &path, wanted.limit, &[]))
 }
 
 pub(super) async fn version(

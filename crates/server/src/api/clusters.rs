@@ -9,7 +9,7 @@ use slipway_core::ids::{ClusterId, ProjectId};
 use slipway_wire::catalog::{AssignCluster, CreateCluster};
 
 use super::documents::{self, tagged};
-use super::list::{cursor_after, page};
+use super::list::page;
 use crate::error::Rejection;
 use crate::extract::{Authenticated, Body, Segments};
 use crate::once::{self, Creation};
@@ -56,9 +56,8 @@ pub(super) async fn list(
     let wanted: Page<ClusterId> = parameters.take_page()?;
     parameters.finish()?;
     let found = clusters::list(&state.context, &caller, wanted).await?;
-    let next = cursor_after(&found, wanted.limit, |cluster| cluster.id.to_string());
-    let items = found.iter().map(documents::cluster).collect();
-    Ok(page(items, PATH, wanted.limit, &[], next))
+    let items = found.map(documents::cluster);
+    Ok(page(items, PATH, wanted.limit, &[]))
 }
 
 pub(super) async fn get(
@@ -119,7 +118,6 @@ pub(super) async fn assignments(
     let wanted: Page<ProjectId> = parameters.take_page()?;
     parameters.finish()?;
     let found = clusters::assignments(&state.context, &caller, wanted).await?;
-    let next = cursor_after(&found, wanted.limit, |place| place.project_id.to_string());
-    let items = found.iter().map(documents::cluster_assignment).collect();
-    Ok(page(items, ASSIGNMENTS, wanted.limit, &[], next))
+    let items = found.map(documents::cluster_assignment);
+    Ok(page(items, ASSIGNMENTS, wanted.limit, &[]))
 }

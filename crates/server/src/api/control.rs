@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::http::HeaderName;
 use axum::response::{IntoResponse, Response};
 use slipway_app::authorise::Caller;
+use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_app::usecases::control;
 use slipway_core::Refusal;
@@ -16,7 +17,7 @@ use slipway_core::rules::control::FREEZE_DEFAULT;
 use slipway_wire::api::{Control, PLAN_OPEN, PutFreeze, Resume, VERSION};
 
 use super::convert;
-use super::list::{cursor_after, page};
+use super::list::page;
 use crate::error::Rejection;
 use crate::extract::{Authenticated, Body};
 use crate::query::Parameters;
@@ -78,9 +79,8 @@ pub(super) async fn plan(
     let wanted: Page<ProvisionedResourceId> = parameters.take_page()?;
     parameters.finish()?;
     let (lines, open) = control::plan(&state.context, &caller, wanted).await?;
-    let next = cursor_after(&lines, wanted.limit, |line| line.provisioned_resource_id.to_string());
-    let items: Vec<_> = lines.into_iter().map(convert::plan_line).collect();
-    let listed = page(items, "/api/v1/control/plan", wanted.limit, &[], next);
+    let lines = Listed::whole(lines, wanted.limit, |line| line.provisioned_resource_id);
+    let listed = page(lines.map(convert::plan_line), "/api/v1/control/plan", wanted.limit, &[]);
     Ok(([(HeaderName::from_static(PLAN_OPEN), open.to_string())], listed).into_response())
 }
 

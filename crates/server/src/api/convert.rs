@@ -176,16 +176,16 @@ pub(super) fn control(status: control::Status) -> Control {
     }
 }
 
-pub(super) fn plan_line(line: slipway_app::ports::control::PlanLine) -> PlanLine {
+pub(super) fn plan_line(line: &slipway_app::ports::control::PlanLine) -> PlanLine {
     PlanLine {
         resource_id: line.resource_id.to_string(),
         provisioned_resource_id: line.provisioned_resource_id.to_string(),
-        project: line.project,
-        handle: line.handle,
-        phase: line.phase,
-        action: line.action.unwrap_or_else(|| "unknown".to_owned()),
+        project: line.project.clone(),
+        handle: line.handle.clone(),
+        phase: line.phase.clone(),
+        action: line.action.clone().unwrap_or_else(|| "unknown".to_owned()),
         since: line.since.to_string(),
-        message: line.message,
+        message: line.message.clone(),
     }
 }
 

@@ -11,7 +11,7 @@ use slipway_core::ids::CloudCredentialId;
 use slipway_wire::catalog::{CreateCredential, UpdateCredential};
 
 use super::documents::{self, deleted, tagged};
-use super::list::{cursor_after, page};
+use super::list::page;
 use crate::error::Rejection;
 use crate::extract::{Authenticated, Body, Id, Segments};
 use crate::once::{self, Creation};
@@ -57,14 +57,13 @@ pub(super) async fn list(
     };
     parameters.finish()?;
     let found = credentials::list(&state.context, &caller, &filter, wanted).await?;
-    let next = cursor_after(&found, wanted.limit, |credential| credential.id.to_string());
-    let items = found.iter().map(documents::credential).collect();
+    let items = found.map(documents::credential);
     let filters = [
         ("cloud", filter.cloud.as_deref()),
         ("name", filter.name.as_deref()),
         ("show_deleted", filter.show_deleted.then_some("true")),
     ];
-    Ok(page(items, PATH, wanted.limit, &filters, next))
+    Ok(page(items, PATH, wanted.limit, &filters))
 }
 
 pub(super) async fn get(
@@ -118,10 +117,9 @@ pub(super) async fn assigned(
     let wanted: Page<CloudCredentialId> = parameters.take_page()?;
     parameters.finish()?;
     let found = credentials::assigned(&state.context, &caller, &project, wanted).await?;
-    let next = cursor_after(&found, wanted.limit, |(_, credential)| credential.id.to_string());
-    let items = found.iter().map(documents::credential_assignment).collect();
+    let items = found.map(documents::credential_assignment);
     let path = format!("/api/v1/projects/{project}/credentials");
-    Ok(page(items, &path, wanted.limit, &[], next))
+    Ok(page(items, &path, wanted.limit, &[]))
 }
 
 /// Assigning twice is the same as once, so there is nothing to create.

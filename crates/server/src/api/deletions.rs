@@ -9,7 +9,7 @@ use slipway_core::ids::DeletionId;
 use slipway_wire::api::Deletion;
 
 use super::convert;
-use super::list::{cursor_after, page};
+use super::list::page;
 use crate::error::Rejection;
 use crate::extract::{Authenticated, Id};
 use crate::query::Parameters;
@@ -23,9 +23,8 @@ pub(super) async fn list(
     let wanted: Page<DeletionId> = parameters.take_page()?;
     parameters.finish()?;
     let deletions = read::deletions(&state.context, &caller, wanted).await?;
-    let next = cursor_after(&deletions, wanted.limit, |deletion| deletion.id.to_string());
-    let items = deletions.iter().map(convert::deletion).collect();
-    Ok(page::<Deletion>(items, "/api/v1/deletions", wanted.limit, &[], next))
+    let items = deletions.map(convert::deletion);
+    Ok(page(items, "/api/v1/deletions", wanted.limit, &[]))
 }
 
 pub(super) async fn get(

@@ -11,15 +11,15 @@ use axum::http::{HeaderMap, HeaderName};
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::{Stream, StreamExt, stream};
+use slipway_app::ports::Listed;
 use slipway_app::ports::events::PositionedEvent;
 use slipway_app::ports::store::Page;
 use slipway_app::usecases::events;
 use slipway_core::error::Refusal;
 use slipway_core::ids::ProjectId;
-use slipway_wire::api::Event;
 
 use super::convert;
-use super::list::{cursor_after, page};
+use super::list::page;
 use crate::error::Rejection;
 use crate::extract::Authenticated;
 use crate::query::Parameters;
@@ -44,9 +44,8 @@ pub(super) async fn list(
     let wanted: Page<i64> = parameters.take_page()?;
     parameters.finish()?;
     let events = events::list(&state.context, &caller, wanted).await?;
-    let next = cursor_after(&events, wanted.limit, |event| event.position.to_string());
-    let items = events.iter().map(convert::event).collect();
-    Ok(page::<Event>(items, "/api/v1/events", wanted.limit, &[], next))
+    let listed = Listed::whole(events, wanted.limit, |event| event.position);
+    Ok(page(listed.map(convert::event), "/api/v1/events", wanted.limit, &[]))
 }
 
 pub(super) async fn follow(

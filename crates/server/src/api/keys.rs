@@ -17,7 +17,7 @@ use slipway_wire::access::{ApiKey, ApiKeyWithText, CreateKey, RotateKey};
 
 use super::convert::text;
 use super::documents::tagged;
-use super::list::{cursor_after, page};
+use super::list::page;
 use crate::error::Rejection;
 use crate::extract::{Authenticated, Body, Id};
 use crate::once::{self, Creation};
@@ -75,10 +75,9 @@ pub(super) async fn list(
     let wanted: Page<ApiKeyId> = parameters.take_page()?;
     parameters.finish()?;
     let found = keys::list(&state.context, &caller, wanted).await?;
-    let next = cursor_after(&found, wanted.limit, |key| key.id.to_string());
     let now = state.context.clock.now();
-    let items: Vec<ApiKey> = found.iter().map(|key| document(key, now)).collect();
-    Ok(page(items, PATH, wanted.limit, &[], next))
+    let items = found.map(|key| document(key, now));
+    Ok(page(items, PATH, wanted.limit, &[]))
 }
 
 pub(super) async fn get(
@@ -134,18 +133,13 @@ pub(super) async fn revoke(
 }
 
 fn document(key: &api_key::ApiKey, now: Timestamp) -> ApiKey {
-    let state = match (key.revoked_at, key.is_usable(now)) {
-        (Some(_), _) => "revoked",
-        (None, true) => "usable",
-        (None, false) => "expired",
-    };
     let previous = key.previous.as_ref().map(|previous| previous.until);
     ApiKey {
         id: key.id.to_string(),
         name: key.name.clone(),
         role: key.role.to_string(),
         project_id: key.project_id.map(|id| id.to_string()),
-        state: state.to_owned(),
+        state: key.state(now).to_string(),
         created_at: key.created_at.to_string(),
         created_by: key.created_by.clone(),
         expires_at: text(key.expires_at),

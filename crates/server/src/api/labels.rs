@@ -9,7 +9,7 @@ use slipway_core::ids::LabelDefinitionId;
 use slipway_wire::catalog::{DefineLabel, UpdateLabel};
 
 use super::documents::{self, tagged};
-use super::list::{cursor_after, page};
+use super::list::page;
 use crate::error::Rejection;
 use crate::extract::{Authenticated, Body, Segments};
 use crate::once::{self, Creation};
@@ -50,9 +50,8 @@ pub(super) async fn list(
     let wanted: Page<LabelDefinitionId> = parameters.take_page()?;
     parameters.finish()?;
     let found = labels::list(&state.context, &caller, wanted).await?;
-    let next = cursor_after(&found, wanted.limit, |label| label.id.to_string());
-    let items = found.iter().map(documents::label).collect();
-    Ok(page(items, PATH, wanted.limit, &[], next))
+    let items = found.map(documents::label);
+    Ok(page(items, PATH, wanted.limit, &[]))
 }
 
 pub(super) async fn get(

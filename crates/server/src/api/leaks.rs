@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
+use slipway_app::ports::Listed;
 use slipway_app::ports::leaks::LeakFilter;
 use slipway_app::ports::store::Page;
 use slipway_app::usecases::leaks;
@@ -13,7 +14,7 @@ use slipway_core::ids::LeakRecordId;
 use slipway_wire::leaks::{Leak, LeakLook, LeakReason};
 
 use super::convert;
-use super::list::{cursor_after, page};
+use super::list::page;
 use crate::error::Rejection;
 use crate::extract::{Authenticated, Body, Id};
 use crate::query::Parameters;
@@ -43,10 +44,9 @@ pub(super) async fn list(
     };
     parameters.finish()?;
     let found = leaks::leaks(&state.context, &caller, &filter, wanted).await?;
-    let next = cursor_after(&found, wanted.limit, |leak| leak.id.to_string());
-    let items = found.iter().map(convert::leak).collect();
+    let items = Listed::whole(found, wanted.limit, |leak| leak.id).map(convert::leak);
     let filters = [("state", asked.as_deref()), ("kind", filter.kind.as_deref())];
-    Ok(page::<Leak>(items, PATH, wanted.limit, &filters, next))
+    Ok(page(items, PATH, wanted.limit, &filters))
 }
 
 pub(super) async fn get(

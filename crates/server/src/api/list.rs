@@ -1,25 +1,26 @@
 //! A page of a list: an array, and a `Link` to the next page while there may
-//! be one. A page that is not full is the last.
+//! be one. What the list cannot show since it cannot be read, it names.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 use axum::Json;
-use axum::http::HeaderValue;
 use axum::http::header::LINK;
+use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use slipway_app::ports::Listed;
+use slipway_wire::api::HELD_ROWS;
 
-/// Answers `items`. `next` is the cursor after them, if the page was full.
-pub(super) fn page<T: Serialize>(
-    items: Vec<T>,
+/// Answers what was listed at `path` with these filters.
+pub(super) fn page<T: Serialize, C: Display>(
+    listed: Listed<T, C>,
     path: &str,
     limit: u32,
     filters: &[(&str, Option<&str>)],
-    next: Option<String>,
 ) -> Response {
-    let mut response = Json(items).into_response();
-    let link = next.and_then(|cursor| {
-        let mut target = format!("<{path}?limit={limit}&cursor={}", encode(&cursor));
+    let mut response = Json(listed.items).into_response();
+    let link = listed.next.and_then(|cursor| {
+        let mut target = format!("<{path}?limit={limit}&cursor={}", encode(&cursor.to_string()));
         for (name, value) in filters {
             if let Some(value) = value {
                 // Writing to a text does not fail.
@@ -31,17 +32,12 @@ pub(super) fn page<T: Serialize>(
     if let Some(link) = link {
         response.headers_mut().insert(LINK, link);
     }
+    let held: Vec<_> = listed.held.iter().map(ToString::to_string).collect();
+    let held = HeaderValue::from_str(&held.join(",")).ok();
+    if let Some(held) = held.filter(|held| !held.is_empty()) {
+        response.headers_mut().insert(HeaderName::from_static(HELD_ROWS), held);
+    }
     response
-}
-
-/// The cursor of the next page: that of the last item, if the page was full.
-pub(super) fn cursor_after<T>(
-    items: &[T],
-    limit: u32,
-    cursor: impl Fn(&T) -> String,
-) -> Option<String> {
-    let full = items.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
-    items.last().filter(|_| full).map(cursor)
 }
 
 /// Percent-encodes all but the unreserved characters.
@@ -60,20 +56,29 @@ fn encode(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use uuid::Uuid;
 
     #[test]
     fn a_full_page_links_to_the_next_with_its_filters() {
-        let items = vec![1, 2];
-        let next = cursor_after(&items, 2, ToString::to_string);
-        let response = page(items, "/api/v1/x", 2, &[("a", Some("b c&d")), ("e", None)], next);
+        let items = Listed::whole(vec![1, 2], 2, |item| *item);
+        let response = page(items, "/api/v1/x", 2, &[("a", Some("b c&d")), ("e", None)]);
         let expected = "</api/v1/x?limit=2&cursor=2&a=b%20c%26d>; rel=\"next\"";
         assert_eq!(response.headers()[LINK], expected);
     }
 
     #[test]
     fn a_page_that_is_not_full_is_the_last() {
-        let items = vec![1];
-        let next = cursor_after(&items, 2, ToString::to_string);
-        assert!(!page(items, "/x", 2, &[], next).headers().contains_key(LINK));
+        let items = Listed::whole(vec![1], 2, |item| *item);
+        assert!(!page(items, "/x", 2, &[]).headers().contains_key(LINK));
+    }
+
+    #[test]
+    fn a_page_names_what_it_cannot_show() {
+        let bad = Uuid::from_u128(1);
+        let items = Listed::<i32>::read([(bad, None)], 1);
+        let response = page(items, "/x", 1, &[]);
+        assert_eq!(response.headers()[HELD_ROWS], bad.to_string());
+        let expected = format!("</x?limit=1&cursor={bad}>; rel=\"next\"");
+        assert_eq!(response.headers()[LINK], expected, "the list goes on behind it");
     }
 }

@@ -9,7 +9,7 @@ use slipway_core::ids::NodeId;
 use slipway_wire::api::Node;
 
 use super::convert;
-use super::list::{cursor_after, page};
+use super::list::page;
 use crate::error::Rejection;
 use crate::extract::{Authenticated, Id};
 use crate::query::Parameters;
@@ -23,10 +23,9 @@ pub(super) async fn list(
     let wanted: Page<NodeId> = parameters.take_page()?;
     parameters.finish()?;
     let nodes = read::nodes(&state.context, &caller, wanted).await?;
-    let next = cursor_after(&nodes, wanted.limit, |node| node.id.to_string());
     let now = state.context.clock.now();
-    let items = nodes.iter().map(|node| convert::node(node, now)).collect();
-    Ok(page::<Node>(items, "/api/v1/nodes", wanted.limit, &[], next))
+    let items = nodes.map(|node| convert::node(node, now));
+    Ok(page(items, "/api/v1/nodes", wanted.limit, &[]))
 }
 
 pub(super) async fn get(

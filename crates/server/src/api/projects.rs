@@ -9,7 +9,7 @@ use slipway_core::ids::ProjectId;
 use slipway_wire::catalog::{CreateProject, UpdateProject};
 
 use super::documents::{self, deleted, tagged};
-use super::list::{cursor_after, page};
+use super::list::page;
 use crate::error::Rejection;
 use crate::extract::{Authenticated, Body, Segments};
 use crate::once::{self, Creation};
@@ -51,10 +51,9 @@ pub(super) async fn list(
     let show_deleted = parameters.take_flag("show_deleted")?;
     parameters.finish()?;
     let found = projects::list(&state.context, &caller, wanted, show_deleted).await?;
-    let next = cursor_after(&found, wanted.limit, |project| project.id.to_string());
-    let items = found.iter().map(documents::project).collect();
+    let items = found.map(documents::project);
     let filters = [("show_deleted", show_deleted.then_some("true"))];
-    Ok(page(items, PATH, wanted.limit, &filters, next))
+    Ok(page(items, PATH, wanted.limit, &filters))
 }
 
 pub(super) async fn get(

@@ -2,8 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::http::header::{ETAG, LOCATION};
-use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use slipway_app::authorise::Caller;
 use slipway_app::ports::store::{Blocked, Page, ResourceFilter};
@@ -18,7 +18,7 @@ use slipway_core::phase::Phase;
 use slipway_core::rules::explain::not_served;
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::text::Labels;
-use slipway_wire::api::{DeclareResource, ForceDrain, HELD_ROWS, Resource, Retry};
+use slipway_wire::api::{DeclareResource, ForceDrain, Resource, Retry};
 use slipway_wire::catalog::Relabel;
 
 use super::convert;
@@ -100,29 +100,9 @@ pub(super) async fn list(
         let phases = Phase::ALL.map(Phase::as_str).join(", ");
         return Err(Refusal::invalid("phase", format!("must be one of {phases}")).into());
     }
-    let rows = read::resources(&state.context, &caller, &filter, wanted).await?;
-    let full = rows.len() >= usize::try_from(wanted.limit).unwrap_or(usize::MAX);
-    // A row that cannot be shown counts all the same: the next page begins
-    // behind it, also if nothing on this one can be shown.
-    let last = rows.iter().filter_map(|row| match row {
-        Ok(snapshot) => Some(snapshot.resource.id),
-        Err(row) => row.resource_id,
-    });
-    let next = last.max().filter(|_| full).map(|last| last.to_string());
-    let mut snapshots = Vec::with_capacity(rows.len());
-    let mut held = Vec::new();
-    for row in rows {
-        match row {
-            Ok(snapshot) => snapshots.push(snapshot),
-            Err(row) => {
-                tracing::warn!(id = %row.id, reason = row.reason, "left a held row out of a list");
-                held.push(row.id.to_string());
-            }
-        }
-    }
-    snapshots.sort_by_key(|snapshot| snapshot.resource.id);
+    let found = read::resources(&state.context, &caller, &filter, wanted).await?;
     let now = state.context.clock.now();
-    let mut projects: Vec<_> = snapshots.iter().map(|row| row.resource.project_id).collect();
+    let mut projects: Vec<_> = found.iter().map(|row| row.resource.project_id).collect();
     projects.dedup();
     let project_labels = projects::labels(&state.context, &caller, &projects).await?;
     let none = Labels::default();
@@ -130,7 +110,7 @@ pub(super) async fn list(
         let labels = project_labels.get(&row.resource.project_id).unwrap_or(&none);
         convert::resource(row, labels, now)
     };
-    let items: Vec<_> = snapshots.iter().map(document).collect();
+    let items = found.map(document);
     let mut filters = vec![
         ("project", filter.project.as_deref()),
         ("handle", filter.handle.as_deref()),
@@ -139,13 +119,7 @@ pub(super) async fn list(
         ("show_deleted", filter.show_deleted.then_some("true")),
     ];
     filters.extend(labels.iter().map(|label| ("label", Some(label.as_str()))));
-    let response = page(items, PATH, wanted.limit, &filters, next);
-    if held.is_empty() {
-        return Ok(response);
-    }
-    // A list cannot show what it cannot read, but it says so.
-    let header = [(HeaderName::from_static(HELD_ROWS), held.join(","))];
-    Ok((header, response).into_response())
+    Ok(page(items, PATH, wanted.limit, &filters))
 }
 
 pub(super) async fn get(

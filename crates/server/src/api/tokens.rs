@@ -17,7 +17,7 @@ use slipway_wire::access::{IssueToken, IssuedToken, Token};
 
 use super::convert::text;
 use super::keys::with_secret;
-use super::list::{cursor_after, page};
+use super::list::page;
 use crate::error::Rejection;
 use crate::extract::{Authenticated, Id};
 use crate::once::{self, Creation};
@@ -69,11 +69,10 @@ pub(super) async fn list(
     let wanted: Page<BootstrapTokenId> = parameters.take_page()?;
     parameters.finish()?;
     let found = tokens::list(&state.context, &caller, resource, wanted).await?;
-    let next = cursor_after(&found, wanted.limit, |token| token.id.to_string());
     let now = state.context.clock.now();
-    let items: Vec<Token> = found.iter().map(|token| document(token, now)).collect();
+    let items = found.map(|token| document(token, now));
     let path = format!("/api/v1/resources/{resource}/tokens");
-    Ok(page(items, &path, wanted.limit, &[], next))
+    Ok(page(items, &path, wanted.limit, &[]))
 }
 
 pub(super) async fn get(

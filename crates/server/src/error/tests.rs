@@ -76,6 +76,7 @@ fn the_codes_of_the_node_protocol_are_documented_with_their_status() {
         ErrorKind::RequestTimeout,
         ErrorKind::DrainNotRequested,
         ErrorKind::NotEnrolling,
+        ErrorKind::PublicKeyTaken,
         ErrorKind::RowInvalid,
         ErrorKind::PayloadTooLarge,
         ErrorKind::RegistrationInvalid,
@@ -138,6 +139,20 @@ async fn a_panic_is_an_internal_error() {
     let response = on_panic(Box::new("boom"));
     assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
     assert_eq!(response.extensions().get::<Rejection>().unwrap().refusal.kind, ErrorKind::Internal);
+}
+
+#[test]
+fn an_error_line_is_a_fault_of_ours() {
+    let level = |kind| Rejection::from(Refusal::new(kind, "x")).level();
+    assert_eq!(level(ErrorKind::Internal), Some(Level::ERROR));
+    assert_eq!(level(ErrorKind::Unavailable), Some(Level::ERROR));
+    assert_eq!(level(ErrorKind::PoolExhausted), Some(Level::WARN), "each agent asks every minute");
+    assert_eq!(level(ErrorKind::ResourceNotFound), None);
+    let error = slipway_app::Error {
+        refusal: Refusal::new(ErrorKind::RowInvalid, "x"),
+        internal: Some("y".to_owned()),
+    };
+    assert_eq!(Rejection::from(error).level(), Some(Level::WARN));
 }
 
 /// What a path addresses is not found; what a field names is not usable.

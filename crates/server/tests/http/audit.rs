@@ -1,5 +1,6 @@
 //! Reading the audit, and that the table says what is audited.
 
+use futures::StreamExt as _;
 use serde_json::{Value, json};
 
 use crate::world::{Answer, KEY, World};
@@ -34,6 +35,29 @@ async fn an_export_is_every_entry_oldest_first() {
     let some = world.get("/api/v1/audit/export?verb=api_key.install").await;
     assert_eq!(lines(&some).len(), 1);
     assert_eq!(world.get("/api/v1/audit/export?actor=nobody").await.text, "");
+}
+
+/// A slow reader does not outlive its key: revoked or rotated away, it gets the
+/// page it asked for before and then breaks off.
+#[tokio::test]
+async fn an_export_ends_with_its_key() {
+    let world = World::new().await;
+    for count in 0..510 {
+        world.create("/api/v1/labels", &json!({ "key": format!("label-{count}") })).await;
+    }
+    for (name, method, tail) in [("revoked", "DELETE", ""), ("rotated", "POST", "/rotate")] {
+        let made = json!({ "name": name, "role": "viewer" }).to_string();
+        let made = world.post("/api/v1/keys", &made).await.json();
+        let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
+        let answer = world.open_as(key, "/api/v1/audit/export", &[]).await;
+        let mut pages = answer.into_body().into_data_stream();
+        let first = pages.next().await.unwrap().unwrap();
+        assert_eq!(String::from_utf8_lossy(&first).lines().count(), 500);
+        let body = if method == "POST" { "{}" } else { "" };
+        let ended = world.ask(method, &format!("/api/v1/keys/{id}{tail}"), KEY, body).await;
+        assert!(ended.status.is_success(), "{ended:?}");
+        assert!(pages.next().await.unwrap().is_err(), "{name}: it breaks off");
+    }
 }
 
 #[tokio::test]

@@ -145,3 +145,26 @@ async fn whoever_asks_too_often_waits() {
     // Probes have no key, and no limit.
     assert_eq!(world.ask("GET", "/healthz", "", "").await.status.as_u16(), 200);
 }
+
+/// The key is not revoked, and nobody can use it: it says so, and why.
+#[tokio::test]
+async fn a_key_of_a_deleted_project_is_not_usable() {
+    let world = World::new().await;
+    world.create("/api/v1/projects", &json!({ "name": "gone" })).await;
+    let body = json!({ "name": "ci", "role": "admin", "project": "gone" });
+    let made = world.create("/api/v1/keys", &body).await;
+    assert_eq!(made["state"], "usable");
+    let deleted = world.ask("DELETE", "/api/v1/projects/gone", KEY, "").await;
+    assert!(deleted.status.is_success(), "{deleted:?}");
+    let key = made["key"].as_str().unwrap();
+    world.ask("GET", "/api/v1/whoami", key, "").await.refused(401, "unauthenticated");
+    let path = format!("/api/v1/keys/{}", made["id"].as_str().unwrap());
+    assert_eq!(world.get(&path).await.json()["state"], "project_deleted");
+    let listed = world.get("/api/v1/keys").await.json();
+    let found = listed.as_array().unwrap().iter().find(|listed| listed["id"] == made["id"]);
+    assert_eq!(found.unwrap()["state"], "project_deleted");
+    world.post(&format!("{path}/rotate"), "{}").await.refused(409, "key_not_usable");
+    let revoked = world.ask("DELETE", &path, KEY, "").await;
+    assert_eq!(revoked.status.as_u16(), 204, "it can still be revoked");
+    assert_eq!(world.get(&path).await.json()["state"], "revoked");
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::{Body, BodyDataStream};
 use axum::http::{Response, StatusCode};
 use futures::StreamExt;
-use serde_json::Value;
+use serde_json::{Value, json};
 use slipway_server::StreamLimits;
 use tokio::time::timeout;
 
@@ -207,4 +207,39 @@ async fn a_bound_reader_gets_its_own_events_and_everybodys_positions() {
     world.declare_in("own", "d").await;
     world.relay().await;
     assert_eq!(reader.position().await, 4);
+}
+
+/// Others' events that are no longer kept are none that a bound reader missed;
+/// its own are.
+#[tokio::test]
+async fn a_bound_reader_is_too_old_only_if_something_of_its_own_is_gone() {
+    let world = World::new().await;
+    world.project("own").await;
+    let (_, key) = world.key("bound", slipway_core::access::Role::Viewer, Some("own")).await;
+    world.declare_in("own", "mine-1").await;
+    for handle in ["a", "b", "c"] {
+        world.declare(handle).await;
+    }
+    world.relay().await;
+    let prune = async |count| {
+        let removed = world.context.store.event_prune(Duration::ZERO, count).await.unwrap();
+        assert_eq!(removed, u64::from(count));
+    };
+    prune(3).await;
+    let poll = async |cursor: i64| {
+        world.ask("GET", &format!("/api/v1/events?cursor={cursor}"), &key, "").await
+    };
+    assert_eq!(poll(1).await.json(), json!([]), "it has seen all that there was for it");
+    poll(0).await.refused(410, "cursor_expired");
+    world.get("/api/v1/events?cursor=1").await.refused(410, "cursor_expired");
+    let stream = world.open_as(&key, "/api/v1/events/stream?after=1", &[]).await;
+    assert_eq!(stream.status().as_u16(), 200, "and a stream goes on behind what is gone");
+    drop(stream);
+
+    world.declare_in("own", "mine-2").await;
+    world.relay().await;
+    assert_eq!(poll(1).await.json()[0]["position"], 5);
+    prune(2).await;
+    poll(1).await.refused(410, "cursor_expired");
+    assert_eq!(poll(5).await.json(), json!([]));
 }

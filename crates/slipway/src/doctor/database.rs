@@ -101,7 +101,7 @@ fn describe(area: &mut Area, seen: &Inspection) {
         area.problem(
             "durability",
             format!("a commit may be lost with the power: {}", shown(&lossy)),
-            "turn these on in the database's own configuration; SQLite: start once, it sets WAL",
+            "turn these on in the database's own configuration",
         );
     }
 }

@@ -1,8 +1,8 @@
 //! Files that appear whole or not at all, and are on the disk when that is said.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The folder that a path lies in.
@@ -32,6 +32,23 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Makes a folder that only its owner can enter, with a number at its end if
+/// the name is taken: two within one second have the same moment in it.
+pub(super) fn make_folder(wanted: &Path) -> io::Result<PathBuf> {
+    let mut path = wanted.to_path_buf();
+    let mut number = 1_u32;
+    loop {
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1_000 => {
+                number += 1;
+                path = with_suffix(wanted, &format!("-{number}"));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 /// A moment as part of a file name: `20260131T120000Z`.
 pub(super) fn stamp(now: slipway_core::Timestamp) -> String {
     let text = now.to_string();
@@ -45,6 +62,17 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn a_name_that_is_taken_gets_a_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let wanted = folder.path().join("before");
+        let made: Vec<_> = (0..3).map(|_| make_folder(&wanted).unwrap()).collect();
+        assert_eq!(made, ["before", "before-2", "before-3"].map(|name| folder.path().join(name)));
+        let mode = std::fs::metadata(&made[2]).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        assert!(make_folder(&folder.path().join("none/before")).is_err());
+    }
 
     #[test]
     fn a_private_file_is_its_owners_alone() {

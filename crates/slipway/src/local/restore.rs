@@ -20,7 +20,8 @@ use crate::arguments::RestoreArguments;
 use crate::config::{Config, Layer};
 
 /// Where the restored database is made before it gets its name. Left only by a
-/// crash, and then of no use to anybody.
+/// crash, and then of no use to anybody. One name is enough: whoever restores
+/// holds the lock of the data directory.
 const STAGING: &str = "slipway.restoring";
 
 #[derive(Debug, Serialize)]
@@ -60,17 +61,32 @@ pub(crate) async fn run(arguments: RestoreArguments, output: Output) -> Result<E
         )?;
     }
     let staging = folder.join(STAGING);
-    let staged = stage(backup, &staging)?;
-    let beside = prepare(&staged, backup, &manifest).await?;
-    let aside = put_aside(&config, &database).await?;
-    put_in_place(&config, &staged, &database, &beside)?;
-    std::fs::remove_dir_all(&staging)
-        .map_err(Error::io(format!("remove {}", staging.display())))?;
+    let replaced = replace(&config, &database, backup, &manifest, &staging).await;
+    // Also of one that failed: a copy that nobody can use is of the size of the
+    // database, and a failure for want of room would leave less of it.
+    let cleaned = std::fs::remove_dir_all(&staging);
+    let (kept_aside, signing_key) = replaced?;
+    cleaned.map_err(Error::io(format!("remove {}", staging.display())))?;
 
-    let restored =
-        Restored { database, kept_aside: aside, signing_key: !beside.is_empty(), manifest };
+    let restored = Restored { database, kept_aside, signing_key, manifest };
     present(&restored, output, |restored, traits| table(restored, traits.width))?;
     Ok(Exit::Success)
+}
+
+/// Answers where the old one is kept, and whether a signing key came with the
+/// new one.
+async fn replace(
+    config: &Config,
+    database: &Path,
+    backup: &Path,
+    manifest: &Manifest,
+    staging: &Path,
+) -> Result<(Option<PathBuf>, bool), Error> {
+    let staged = stage(backup, staging)?;
+    let beside = prepare(&staged, backup, manifest).await?;
+    let aside = put_aside(config, database).await?;
+    put_in_place(config, &staged, database, &beside)?;
+    Ok((aside, !beside.is_empty()))
 }
 
 fn table(restored: &Restored, width: Option<u16>) -> String {
@@ -144,8 +160,9 @@ async fn put_aside(config: &Config, database: &Path) -> Result<Option<PathBuf>, 
     }
     let folder = files::folder_of(database);
     let aside = folder.join(format!("before-restore-{}", files::stamp(SystemClock.now())));
+    let aside =
+        files::make_folder(&aside).map_err(Error::io(format!("write {}", aside.display())))?;
     let failed = || Error::io(format!("write {}", aside.display()));
-    DirBuilder::new().mode(0o700).create(&aside).map_err(failed())?;
     for kept in [database, key.as_path()] {
         let Some(name) = kept.file_name().filter(|_| kept.exists()) else { continue };
         link_or_copy(kept, &aside.join(name)).map_err(failed())?;

@@ -236,6 +236,36 @@ async fn what_is_no_backup_is_refused_and_nothing_is_touched() {
     );
 }
 
+/// The old database stays, what was staged goes, and the next one works: also
+/// two within one second, each of which keeps what it found.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_that_fails_leaves_nothing_staged_and_the_next_ones_work() {
+    let mut plane = ControlPlane::new(None);
+    plane.start().await;
+    plane.stop().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("backup");
+    succeeds(&mut backup(&plane.data_dir(), &file));
+    // Where the signing key is written before it gets its name.
+    let obstacle = plane.data_dir().join("signing.pk8.new");
+    std::fs::create_dir(&obstacle).unwrap();
+    refused(restore(&plane.data_dir(), &file).arg("--yes"), "io_failed");
+    assert!(!names(&plane.data_dir()).contains(&"slipway.restoring".to_owned()));
+    std::fs::remove_dir(&obstacle).unwrap();
+    plane.start().await;
+    assert_eq!(plane.get("/api/v1/control").await["mode"], "acting", "it is the old one");
+    plane.stop().await;
+
+    let mut aside = std::collections::BTreeSet::new();
+    for _ in 0..4 {
+        let restored = succeeds(restore(&plane.data_dir(), &file).arg("--yes"));
+        let kept = restored["kept_aside"].as_str().unwrap().to_owned();
+        assert!(Path::new(&kept).join("slipway.db").exists(), "{kept}");
+        aside.insert(kept);
+    }
+    assert_eq!(aside.len(), 4, "{aside:?}");
+}
+
 #[test]
 fn postgres_is_sent_to_its_own_tools() {
     let url = "postgres://me:hunter2@127.0.0.1:1/slipway";

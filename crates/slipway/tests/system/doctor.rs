@@ -105,6 +105,44 @@ async fn the_doctor_names_what_is_wrong() {
     assert!(!findings.to_string().contains("hunter2"), "{findings}");
 }
 
+/// Also not what a crash left: who folds a log into its database has written.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_doctor_leaves_a_database_as_it_is() {
+    let files = |plane: &ControlPlane| {
+        let found = std::fs::read_dir(plane.data_dir()).unwrap().map(Result::unwrap);
+        let found =
+            found.filter(|entry| entry.file_name().to_string_lossy().contains("slipway.db"));
+        // The shared memory of a log is made anew by whoever comes first.
+        let found = found.filter(|entry| !entry.file_name().to_string_lossy().ends_with("-shm"));
+        found
+            .map(|entry| (entry.file_name(), std::fs::read(entry.path()).unwrap()))
+            .collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let mut plane = ControlPlane::new(None);
+    plane.start().await;
+    plane.kill();
+    let before = files(&plane);
+    assert!(before.len() > 1, "a log is left: {:?}", before.keys());
+    let (_, findings) = look(&plane, &[]);
+    assert_eq!(status(&findings, "database", "migrations"), "ok", "{findings}");
+    assert!(files(&plane) == before, "after a crash");
+
+    plane.start().await;
+    plane.stop().await;
+    let before = files(&plane);
+    let (_, findings) = look(&plane, &[]);
+    assert_eq!(status(&findings, "database", "migrations"), "ok", "{findings}");
+    assert!(files(&plane) == before, "after a stop");
+
+    // As a copy by `VACUUM INTO` is, byte 18 and 19 of the header: as safe.
+    let file = plane.data_dir().join("slipway.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[18..20].copy_from_slice(&[1, 1]);
+    std::fs::write(&file, bytes).unwrap();
+    let (_, findings) = look(&plane, &[]);
+    assert_eq!(status(&findings, "database", "durability"), "ok", "{findings}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_doctor_looks_at_postgres() {
     let Some(server) = postgres::shared("the_doctor_looks_at_postgres").await else { return };

@@ -109,7 +109,7 @@ impl Backend {
 /// was: joins go in the order in which they are written, along keys, by nested
 /// loops and indexes. No statement of ours wants another plan; none is worth
 /// compiling.
-fn with_limits(options: PgConnectOptions) -> PgConnectOptions {
+pub(super) fn with_limits(options: PgConnectOptions) -> PgConnectOptions {
     options.application_name("slipway").options([
         ("lock_timeout", "10s"),
         ("default_transaction_isolation", "read committed"),

@@ -28,10 +28,24 @@ macro_rules! node_columns {
 /// The columns of a deletion, up to its table.
 macro_rules! deletion_columns {
     () => {
-        "SELECT id AS d_id, kind AS d_kind, target_id AS d_target_id, state AS d_state, \
+        deletion_columns!("deletions")
+    };
+    ($from:literal) => {
+        concat!(
+            "SELECT id AS d_id, kind AS d_kind, target_id AS d_target_id, state AS d_state, \
          requested_by AS d_requested_by, reason AS d_reason, members AS d_members, \
          revision AS d_revision, requested_at AS d_requested_at, done_at AS d_done_at, \
-         restorable_until AS d_restorable_until FROM deletions "
+         restorable_until AS d_restorable_until FROM ",
+            $from,
+            " "
+        )
+    };
+}
+
+/// Equal to one of what a query answers, found by the index of what is compared.
+macro_rules! one_of {
+    ($query:literal) => {
+        concat!("= ANY (ARRAY (", $query, "))")
     };
 }
 

@@ -8,6 +8,8 @@ pub(crate) mod connect;
 mod given;
 mod inspect;
 mod kept;
+#[cfg(test)]
+mod plan_tests;
 mod pools;
 mod record;
 

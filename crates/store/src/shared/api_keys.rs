@@ -2,6 +2,7 @@
 //! the start is in `keys.rs`.
 
 use async_trait::async_trait;
+use slipway_app::ports::Listed;
 use slipway_app::ports::keys::{KeyRule, KeyStore, KeyTarget};
 use slipway_app::ports::store::{Error, Page};
 use slipway_core::access::Role;
@@ -11,7 +12,7 @@ use slipway_core::rules::api_keys::KeySnapshot;
 use slipway_core::token::SecretHash;
 use uuid::Uuid;
 
-use super::catalog_row::{now, readable, taken, whole};
+use super::catalog_row::{beginning, listed, now, readable, taken, whole};
 use super::{Backend, Connection, Row, catalog_project, commit, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -22,7 +23,8 @@ macro_rules! select {
     () => {
         "SELECT k.id, k.revision, k.name, k.role, k.project_id, k.short, k.hash, \
          k.previous_short, k.previous_hash, k.previous_until, k.created_by, k.created_at, \
-         k.rotated_at, k.expires_at, k.revoked_at FROM api_keys k "
+         k.rotated_at, k.expires_at, k.revoked_at, (SELECT p.deleted_at FROM projects p \
+         WHERE p.id = k.project_id) AS project_deleted_at FROM api_keys k "
     };
 }
 
@@ -43,7 +45,7 @@ impl KeyStore for Backend {
         &self,
         project: Option<ProjectId>,
         page: Page<ApiKeyId>,
-    ) -> Result<Vec<ApiKey>, Error> {
+    ) -> Result<Listed<ApiKey>, Error> {
         Ok(retried!(list(self, project, page))?)
     }
 
@@ -82,19 +84,19 @@ async fn list(
     backend: &Backend,
     project: Option<ProjectId>,
     page: Page<ApiKeyId>,
-) -> Result<Vec<ApiKey>, Failure> {
+) -> Result<Listed<ApiKey>, Failure> {
     let mut connection = backend.reader().await?;
     let found = sqlx::query(concat!(
         select!(),
-        "WHERE ($1 IS NULL OR k.id > $1) AND ($2 IS NULL OR k.project_id = $2) \
+        "WHERE k.id > $1 AND ($2 IS NULL OR k.project_id = $2) \
          ORDER BY k.id LIMIT $3"
     ))
-    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(beginning(page.after.map(|id| id.as_uuid())))
     .bind(project.map(|id| id.as_uuid()))
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(readable(ApiKeyId::KIND, &found, api_key))
+    Ok(listed(ApiKeyId::KIND, "id", page, &found, api_key))
 }
 
 /// The row of the installation is locked first, and with it every other
@@ -166,6 +168,7 @@ fn api_key(row: &Row) -> Result<ApiKey, Fault> {
         name: rows::get(row, "name")?,
         role: role.ok_or_else(|| Fault::new("role", "is none that this version knows"))?,
         project_id,
+        project_deleted_at: rows::time_or_null(row, "project_deleted_at")?,
         short: rows::get(row, "short")?,
         hash: hash("hash", &bytes)?,
         previous,

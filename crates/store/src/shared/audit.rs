@@ -1,17 +1,18 @@
 //! Reading the audit.
 
 use async_trait::async_trait;
-use slipway_app::ports::AuditStore;
 use slipway_app::ports::audit::{AuditFilter, AuditLine, AuditOrder};
 use slipway_app::ports::store::{Error, Page};
+use slipway_app::ports::{AuditStore, Listed};
 use slipway_core::ids::{AuditEntryId, ProjectId};
-use sqlx::types::Json;
-use sqlx::{QueryBuilder, Row as _};
+use sqlx::QueryBuilder;
 use uuid::Uuid;
 
+use super::catalog_row::listed;
 use super::declare::as_id;
-use super::{Backend, Db, Row};
+use super::{Backend, Db, Row, rows};
 use crate::failure::Failure;
+use crate::fault::Fault;
 use crate::micros::Micros;
 use crate::retry::retried;
 
@@ -22,7 +23,7 @@ impl AuditStore for Backend {
         filter: &AuditFilter,
         order: AuditOrder,
         page: Page<AuditEntryId>,
-    ) -> Result<Vec<AuditLine>, Error> {
+    ) -> Result<Listed<AuditLine>, Error> {
         Ok(retried!(list(self, filter, order, page))?)
     }
 }
@@ -32,7 +33,7 @@ async fn list(
     filter: &AuditFilter,
     order: AuditOrder,
     page: Page<AuditEntryId>,
-) -> Result<Vec<AuditLine>, Failure> {
+) -> Result<Listed<AuditLine>, Failure> {
     let mut query: QueryBuilder<Db> = QueryBuilder::new(
         "SELECT id, at, actor, verb, subject_kind, subject_id, project_id, reason, details, \
          correlation_id FROM audit_entries WHERE 1 = 1",
@@ -76,20 +77,20 @@ async fn list(
     query.push(direction).push_bind(i64::from(page.limit));
     let mut connection = backend.reader().await?;
     let found = query.build().fetch_all(&mut *connection).await?;
-    Ok(found.iter().map(line).collect::<Result<_, _>>()?)
+    Ok(listed("audit entry", "id", page, &found, line))
 }
 
-fn line(row: &Row) -> Result<AuditLine, sqlx::Error> {
+fn line(row: &Row) -> Result<AuditLine, Fault> {
     Ok(AuditLine {
-        id: AuditEntryId::new(row.try_get("id")?),
-        at: row.try_get::<Micros, _>("at")?.into(),
-        actor: row.try_get("actor")?,
-        verb: row.try_get("verb")?,
-        subject_kind: row.try_get("subject_kind")?,
-        subject_id: row.try_get("subject_id")?,
-        project_id: row.try_get::<Option<Uuid>, _>("project_id")?.map(ProjectId::new),
-        reason: row.try_get("reason")?,
-        details: row.try_get::<Json<serde_json::Value>, _>("details")?.0,
-        correlation_id: row.try_get("correlation_id")?,
+        id: AuditEntryId::new(rows::get(row, "id")?),
+        at: rows::time(row, "at")?,
+        actor: rows::get(row, "actor")?,
+        verb: rows::get(row, "verb")?,
+        subject_kind: rows::get(row, "subject_kind")?,
+        subject_id: rows::get(row, "subject_id")?,
+        project_id: rows::get::<Option<Uuid>>(row, "project_id")?.map(ProjectId::new),
+        reason: rows::get(row, "reason")?,
+        details: rows::json(row, "details")?,
+        correlation_id: rows::get(row, "correlation_id")?,
     })
 }

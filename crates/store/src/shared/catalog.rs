@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use slipway_app::ports::Listed;
 use slipway_app::ports::catalog::{Bound, CatalogStore, CredentialFilter, CredentialKey, Rule};
 use slipway_app::ports::store::{Error, Page};
 use slipway_core::catalog::CatalogWrite;
@@ -97,7 +98,7 @@ impl CatalogStore for Backend {
         &self,
         page: Page<ProjectId>,
         show_deleted: bool,
-    ) -> Result<Vec<Project>, Error> {
+    ) -> Result<Listed<Project>, Error> {
         Ok(catalog_project::list(self, page, show_deleted).await?)
     }
 
@@ -128,7 +129,7 @@ impl CatalogStore for Backend {
         &self,
         page: Page<CloudId>,
         show_deleted: bool,
-    ) -> Result<Vec<Cloud>, Error> {
+    ) -> Result<Listed<Cloud>, Error> {
         Ok(catalog_cloud::list(self, page, show_deleted).await?)
     }
 
@@ -152,7 +153,7 @@ impl CatalogStore for Backend {
         &self,
         filter: &CredentialFilter,
         page: Page<CloudCredentialId>,
-    ) -> Result<Vec<Credential>, Error> {
+    ) -> Result<Listed<Credential>, Error> {
         Ok(catalog_credential::list(self, filter, page).await?)
     }
 
@@ -169,7 +170,7 @@ impl CatalogStore for Backend {
         &self,
         project: ProjectId,
         page: Page<CloudCredentialId>,
-    ) -> Result<Vec<(CredentialAssignment, Credential)>, Error> {
+    ) -> Result<Listed<(CredentialAssignment, Credential)>, Error> {
         Ok(catalog_credential::assignment_list(self, project, page).await?)
     }
 
@@ -186,7 +187,7 @@ impl CatalogStore for Backend {
         Ok(catalog_blueprint::fetch(self, reference).await?)
     }
 
-    async fn blueprint_list(&self, page: Page<BlueprintId>) -> Result<Vec<Blueprint>, Error> {
+    async fn blueprint_list(&self, page: Page<BlueprintId>) -> Result<Listed<Blueprint>, Error> {
         Ok(catalog_blueprint::list(self, page).await?)
     }
 
@@ -202,7 +203,7 @@ impl CatalogStore for Backend {
         &self,
         blueprint: BlueprintId,
         page: Page<BlueprintVersionId>,
-    ) -> Result<Vec<PublishedVersion>, Error> {
+    ) -> Result<Listed<PublishedVersion>, Error> {
         Ok(catalog_blueprint::version_list(self, blueprint, page).await?)
     }
 
@@ -221,7 +222,7 @@ impl CatalogStore for Backend {
     async fn label_list(
         &self,
         page: Page<LabelDefinitionId>,
-    ) -> Result<Vec<LabelDefinition>, Error> {
+    ) -> Result<Listed<LabelDefinition>, Error> {
         Ok(catalog_label::list(self, page).await?)
     }
 
@@ -237,7 +238,7 @@ impl CatalogStore for Backend {
         Ok(catalog_cluster::fetch(self, reference).await?)
     }
 
-    async fn cluster_page(&self, page: Page<ClusterId>) -> Result<Vec<Cluster>, Error> {
+    async fn cluster_page(&self, page: Page<ClusterId>) -> Result<Listed<Cluster>, Error> {
         Ok(catalog_cluster::list(self, page).await?)
     }
 
@@ -260,7 +261,7 @@ impl CatalogStore for Backend {
     async fn cluster_assignment_list(
         &self,
         page: Page<ProjectId>,
-    ) -> Result<Vec<ClusterAssignment>, Error> {
+    ) -> Result<Listed<ClusterAssignment>, Error> {
         Ok(catalog_cluster::assignment_list(self, page).await?)
     }
 

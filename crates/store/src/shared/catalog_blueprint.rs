@@ -1,5 +1,6 @@
 //! The tables of blueprints and their versions.
 
+use slipway_app::ports::Listed;
 use slipway_app::ports::catalog::Rule;
 use slipway_app::ports::store::Page;
 use slipway_core::blueprint::{Engine, InjectionStrategy, MeshRole};
@@ -10,7 +11,7 @@ use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{BlueprintId, BlueprintVersionId, Revision};
 use sqlx::types::Json;
 
-use super::catalog_row::{now, readable, taken, whole};
+use super::catalog_row::{listed, now, taken, whole};
 use super::declare::as_id;
 use super::{Backend, Connection, Row, commit, rows, writes};
 use crate::failure::Failure;
@@ -93,7 +94,7 @@ pub(super) async fn fetch(
 pub(super) async fn list(
     backend: &Backend,
     page: Page<BlueprintId>,
-) -> Result<Vec<Blueprint>, Failure> {
+) -> Result<Listed<Blueprint>, Failure> {
     let mut connection = backend.reader().await?;
     let found =
         sqlx::query(concat!(select!(), "WHERE ($1 IS NULL OR id > $1) ORDER BY id LIMIT $2"))
@@ -101,7 +102,7 @@ pub(super) async fn list(
             .bind(i64::from(page.limit))
             .fetch_all(&mut *connection)
             .await?;
-    Ok(readable(BlueprintId::KIND, &found, blueprint))
+    Ok(listed(BlueprintId::KIND, "id", page, &found, blueprint))
 }
 
 pub(super) async fn version_fetch(
@@ -126,7 +127,7 @@ pub(super) async fn version_list(
     backend: &Backend,
     blueprint: BlueprintId,
     page: Page<BlueprintVersionId>,
-) -> Result<Vec<PublishedVersion>, Failure> {
+) -> Result<Listed<PublishedVersion>, Failure> {
     let mut connection = backend.reader().await?;
     let found = sqlx::query(concat!(
         select_version!(),
@@ -137,7 +138,7 @@ pub(super) async fn version_list(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(readable(BlueprintVersionId::KIND, &found, version))
+    Ok(listed(BlueprintVersionId::KIND, "id", page, &found, version))
 }
 
 fn blueprint(row: &Row) -> Result<Blueprint, Fault> {

@@ -1,5 +1,6 @@
 //! The table of clouds.
 
+use slipway_app::ports::Listed;
 use slipway_app::ports::catalog::Rule;
 use slipway_app::ports::store::Page;
 use slipway_core::catalog::Name;
@@ -9,7 +10,7 @@ use slipway_core::ids::{CloudId, DeletionId, Revision};
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::catalog_row::{count, now, readable, taken, whole};
+use super::catalog_row::{beginning, count, listed, now, taken, whole};
 use super::declare::as_id;
 use super::{Backend, Connection, Row, commit, rows, writes};
 use crate::failure::Failure;
@@ -96,18 +97,18 @@ pub(super) async fn list(
     backend: &Backend,
     page: Page<CloudId>,
     show_deleted: bool,
-) -> Result<Vec<Cloud>, Failure> {
+) -> Result<Listed<Cloud>, Failure> {
     let mut connection = backend.reader().await?;
     let found = sqlx::query(concat!(
         select!(),
-        "WHERE ($1 IS NULL OR id > $1) AND ($2 OR deleted_at IS NULL) ORDER BY id LIMIT $3"
+        "WHERE id > $1 AND ($2 OR deleted_at IS NULL) ORDER BY id LIMIT $3"
     ))
-    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(beginning(page.after.map(|id| id.as_uuid())))
     .bind(show_deleted)
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(readable(CloudId::KIND, &found, cloud))
+    Ok(listed(CloudId::KIND, "id", page, &found, cloud))
 }
 
 fn cloud(row: &Row) -> Result<Cloud, Fault> {

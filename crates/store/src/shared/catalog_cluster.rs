@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use slipway_app::ports::Listed;
 use slipway_app::ports::catalog::Rule;
 use slipway_app::ports::store::Page;
 use slipway_core::blueprint::Engine;
@@ -15,7 +16,7 @@ use slipway_core::placement::NamespacePhase;
 
 use sqlx::types::Json;
 
-use super::catalog_row::{now, readable, taken, whole};
+use super::catalog_row::{listed, now, taken, whole};
 use super::declare::as_id;
 use super::{Backend, Connection, Row, catalog_project, commit, rows, writes};
 use crate::failure::Failure;
@@ -110,7 +111,7 @@ pub(super) async fn fetch(backend: &Backend, reference: &str) -> Result<Option<C
 pub(super) async fn list(
     backend: &Backend,
     page: Page<ClusterId>,
-) -> Result<Vec<Cluster>, Failure> {
+) -> Result<Listed<Cluster>, Failure> {
     let mut connection = backend.reader().await?;
     let found =
         sqlx::query(concat!(select!(), "WHERE ($1 IS NULL OR id > $1) ORDER BY id LIMIT $2"))
@@ -118,7 +119,7 @@ pub(super) async fn list(
             .bind(i64::from(page.limit))
             .fetch_all(&mut *connection)
             .await?;
-    Ok(readable(ClusterId::KIND, &found, cluster))
+    Ok(listed(ClusterId::KIND, "id", page, &found, cluster))
 }
 
 pub(super) async fn assignment_fetch(
@@ -136,7 +137,7 @@ pub(super) async fn assignment_fetch(
 pub(super) async fn assignment_list(
     backend: &Backend,
     page: Page<ProjectId>,
-) -> Result<Vec<ClusterAssignment>, Failure> {
+) -> Result<Listed<ClusterAssignment>, Failure> {
     let mut connection = backend.reader().await?;
     let found = sqlx::query(concat!(
         select_assignment!(),
@@ -147,7 +148,7 @@ pub(super) async fn assignment_list(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(readable("cluster assignment", &found, assignment))
+    Ok(listed("cluster assignment", "project_id", page, &found, assignment))
 }
 
 fn cluster(row: &Row) -> Result<Cluster, Fault> {

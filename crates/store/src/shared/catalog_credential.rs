@@ -1,5 +1,6 @@
 //! The tables of credentials and of who may use them.
 
+use slipway_app::ports::Listed;
 use slipway_app::ports::catalog::{CredentialFilter, CredentialKey, Rule};
 use slipway_app::ports::store::Page;
 use slipway_core::catalog::Name;
@@ -10,7 +11,7 @@ use slipway_core::ids::{CloudCredentialId, CloudId, DeletionId, ProjectId, Revis
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::catalog_row::{count, now, readable, taken, whole};
+use super::catalog_row::{beginning, count, listed, now, taken, whole};
 use super::declare::as_id;
 use super::{Backend, Connection, Row, catalog_cloud, catalog_project, commit, rows, writes};
 use crate::failure::Failure;
@@ -144,16 +145,16 @@ pub(super) async fn list(
     backend: &Backend,
     filter: &CredentialFilter,
     page: Page<CloudCredentialId>,
-) -> Result<Vec<Credential>, Failure> {
+) -> Result<Listed<Credential>, Failure> {
     let mut connection = backend.reader().await?;
     let found = sqlx::query(concat!(
         select!(),
         "JOIN clouds c ON c.id = k.cloud_id \
-         WHERE ($1 IS NULL OR k.id > $1) AND ($2 OR k.deleted_at IS NULL) \
+         WHERE k.id > $1 AND ($2 OR k.deleted_at IS NULL) \
          AND ($3 IS NULL OR (c.name = $3 AND c.deleted_at IS NULL) OR c.id = $4) \
          AND ($5 IS NULL OR k.name = $5) ORDER BY k.id LIMIT $6"
     ))
-    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(beginning(page.after.map(|id| id.as_uuid())))
     .bind(filter.show_deleted)
     .bind(filter.cloud.as_deref())
     .bind(filter.cloud.as_deref().and_then(as_id))
@@ -161,7 +162,7 @@ pub(super) async fn list(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(readable(CloudCredentialId::KIND, &found, credential))
+    Ok(listed(CloudCredentialId::KIND, "id", page, &found, credential))
 }
 
 fn credential(row: &Row) -> Result<Credential, Fault> {
@@ -258,21 +259,21 @@ pub(super) async fn assignment_list(
     backend: &Backend,
     project: ProjectId,
     page: Page<CloudCredentialId>,
-) -> Result<Vec<(CredentialAssignment, Credential)>, Failure> {
+) -> Result<Listed<(CredentialAssignment, Credential)>, Failure> {
     let mut connection = backend.reader().await?;
     let found = sqlx::query(concat!(
         "SELECT ",
         columns!(),
         ", g.created_at AS g_created_at FROM credential_assignments g \
          JOIN cloud_credentials k ON k.id = g.cloud_credential_id AND k.deleted_at IS NULL \
-         WHERE g.project_id = $1 AND ($2 IS NULL OR k.id > $2) ORDER BY k.id LIMIT $3"
+         WHERE g.project_id = $1 AND k.id > $2 ORDER BY k.id LIMIT $3"
     ))
     .bind(project.as_uuid())
-    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(beginning(page.after.map(|id| id.as_uuid())))
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(readable(CloudCredentialId::KIND, &found, |row| {
+    Ok(listed(CloudCredentialId::KIND, "id", page, &found, |row| {
         let credential = credential(row)?;
         let assignment = CredentialAssignment {
             project_id: project,

@@ -1,12 +1,13 @@
 //! The table of label definitions.
 
+use slipway_app::ports::Listed;
 use slipway_app::ports::catalog::Rule;
 use slipway_app::ports::store::Page;
 use slipway_core::catalog::label::{LabelDefinition, LabelKey};
 use slipway_core::catalog::snapshot::LabelSnapshot;
 use slipway_core::ids::{LabelDefinitionId, Revision};
 
-use super::catalog_row::{now, readable, taken, whole};
+use super::catalog_row::{beginning, listed, now, taken, whole};
 use super::declare::as_id;
 use super::{Backend, Connection, Row, commit, rows, writes};
 use crate::failure::Failure;
@@ -59,15 +60,14 @@ pub(super) async fn fetch(
 pub(super) async fn list(
     backend: &Backend,
     page: Page<LabelDefinitionId>,
-) -> Result<Vec<LabelDefinition>, Failure> {
+) -> Result<Listed<LabelDefinition>, Failure> {
     let mut connection = backend.reader().await?;
-    let found =
-        sqlx::query(concat!(select!(), "WHERE ($1 IS NULL OR id > $1) ORDER BY id LIMIT $2"))
-            .bind(page.after.map(|id| id.as_uuid()))
-            .bind(i64::from(page.limit))
-            .fetch_all(&mut *connection)
-            .await?;
-    Ok(readable(LabelDefinitionId::KIND, &found, label))
+    let found = sqlx::query(concat!(select!(), "WHERE id > $1 ORDER BY id LIMIT $2"))
+        .bind(beginning(page.after.map(|id| id.as_uuid())))
+        .bind(i64::from(page.limit))
+        .fetch_all(&mut *connection)
+        .await?;
+    Ok(listed(LabelDefinitionId::KIND, "id", page, &found, label))
 }
 
 fn label(row: &Row) -> Result<LabelDefinition, Fault> {

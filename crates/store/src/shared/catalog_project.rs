@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use slipway_app::ports::Listed;
 use slipway_app::ports::catalog::Rule;
 use slipway_app::ports::store::Page;
 use slipway_core::catalog::Name;
@@ -13,7 +14,7 @@ use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::catalog_row::{count, now, readable, taken, whole};
+use super::catalog_row::{beginning, count, listed, now, taken, whole};
 use super::declare::as_id;
 use super::{Backend, Connection, Row, commit, enrolment, rows, writes};
 use crate::failure::Failure;
@@ -112,18 +113,18 @@ pub(super) async fn list(
     backend: &Backend,
     page: Page<ProjectId>,
     show_deleted: bool,
-) -> Result<Vec<Project>, Failure> {
+) -> Result<Listed<Project>, Failure> {
     let mut connection = backend.reader().await?;
     let found = sqlx::query(concat!(
         select!(),
-        "WHERE ($1 IS NULL OR id > $1) AND ($2 OR deleted_at IS NULL) ORDER BY id LIMIT $3"
+        "WHERE id > $1 AND ($2 OR deleted_at IS NULL) ORDER BY id LIMIT $3"
     ))
-    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(beginning(page.after.map(|id| id.as_uuid())))
     .bind(show_deleted)
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(readable(ProjectId::KIND, &found, project))
+    Ok(listed(ProjectId::KIND, "id", page, &found, project))
 }
 
 pub(super) async fn labels(

@@ -1,6 +1,8 @@
 //! What the files of the catalog share: reading a row that may be corrupt, the
 //! clock, counts.
 
+use slipway_app::ports::Listed;
+use slipway_app::ports::store::Page;
 use slipway_core::Timestamp;
 use slipway_core::error::{ErrorKind, Refusal};
 use sqlx::Row as _;
@@ -28,15 +30,39 @@ pub(super) fn readable<T>(
     rows: &[Row],
     read: impl Fn(&Row) -> Result<T, Fault>,
 ) -> Vec<T> {
-    let good = |row: &Row| {
-        read(row)
-            .inspect_err(|fault| {
-                let id = row.try_get::<Uuid, _>("id").unwrap_or_default();
-                tracing::error!(kind, %id, %fault, "a row cannot be read and is left out of a list");
-            })
-            .ok()
-    };
-    rows.iter().filter_map(good).collect()
+    rows.iter().filter_map(|row| shown(kind, "id", row, &read).1).collect()
+}
+
+/// A page of rows in the order of `id_column`, which is what it is paged by.
+/// What cannot be read is logged and left out, and counts all the same.
+pub(super) fn listed<T, C>(
+    kind: &'static str,
+    id_column: &'static str,
+    page: Page<C>,
+    rows: &[Row],
+    read: impl Fn(&Row) -> Result<T, Fault>,
+) -> Listed<T> {
+    Listed::read(rows.iter().map(|row| shown(kind, id_column, row, &read)), page.limit)
+}
+
+/// After which id a page begins; every id is greater than nil. Not a test for
+/// null beside the comparison: in a plan for every value that would walk the
+/// index from its front.
+pub(super) fn beginning(after: Option<Uuid>) -> Uuid {
+    after.unwrap_or_default()
+}
+
+fn shown<T>(
+    kind: &'static str,
+    id_column: &'static str,
+    row: &Row,
+    read: impl Fn(&Row) -> Result<T, Fault>,
+) -> (Uuid, Option<T>) {
+    let id = row.try_get::<Uuid, _>(id_column).unwrap_or_default();
+    let read = read(row).inspect_err(|fault| {
+        tracing::error!(kind, %id, %fault, "a row cannot be read and is left out of a list");
+    });
+    (id, read.ok())
 }
 
 /// The database's clock, read after the locks were had.

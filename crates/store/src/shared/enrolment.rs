@@ -39,9 +39,10 @@ impl EnrolStore for Backend {
         &self,
         token: SecretHash,
         nonce: Option<&str>,
+        public_key: &[u8; 32],
         rule: &mut Rule<'_, EnrolSnapshot>,
     ) -> Result<(), Error> {
-        Ok(retried!(decide_enrolment(self, token, nonce, &mut *rule))?)
+        Ok(retried!(decide_enrolment(self, token, nonce, public_key, &mut *rule))?)
     }
 
     async fn node_mesh(&self, id: NodeId, limit: u32) -> Result<Option<MeshView>, Error> {
@@ -53,6 +54,7 @@ async fn decide_enrolment(
     backend: &Backend,
     token: SecretHash,
     nonce: Option<&str>,
+    public_key: &[u8; 32],
     rule: &mut Rule<'_, EnrolSnapshot>,
 ) -> Result<(), Failure> {
     let mut transaction = backend.begin().await?;
@@ -67,17 +69,21 @@ async fn decide_enrolment(
         " AS now, (SELECT mesh_host FROM nodes WHERE project_id = $1 \
          AND mesh_host IS NOT NULL ORDER BY mesh_host DESC LIMIT 1) AS highest, \
          (SELECT count(*) FROM bootstrap_tokens WHERE project_id = $1 \
-         AND consumed_nonce = $2) AS with_nonce"
+         AND consumed_nonce = $2) AS with_nonce, \
+         (SELECT count(*) FROM nodes WHERE project_id = $1 AND public_key = $3 \
+         AND deregistered_at IS NULL) AS with_key"
     ))
     .bind(project.as_uuid())
     .bind(nonce)
+    .bind(&public_key[..])
     .fetch_one(&mut *transaction)
     .await?;
     // The project may have been waited for.
     resource.now = Timestamp::from(row.try_get::<Micros, _>("now")?);
     let pool = MeshPool { cidr, lowest_left, highest: row.try_get("highest")? };
     let nonce_taken = row.try_get::<i64, _>("with_nonce")? > 0;
-    let decided = rule(&EnrolSnapshot { resource, pool, nonce_taken })?;
+    let public_key_taken = row.try_get::<i64, _>("with_key")? > 0;
+    let decided = rule(&EnrolSnapshot { resource, pool, nonce_taken, public_key_taken })?;
     commit::apply(&mut transaction, &decided).await?;
     transaction.commit().await?;
     Ok(())

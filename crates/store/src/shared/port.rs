@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use slipway_app::ports::Listed;
 use slipway_app::ports::RecordStore;
 use slipway_app::ports::store::{
     ApiKey, Claimed, CorruptRow, Decided, DeclareKey, DeclareRule, Error, Heartbeat, HistoryLine,
@@ -134,7 +135,7 @@ impl Store for Backend {
         Ok(retried!(reads::node_fetch(self, id))?)
     }
 
-    async fn node_list(&self, page: Page<NodeId>) -> Result<Vec<Node>, Error> {
+    async fn node_list(&self, page: Page<NodeId>) -> Result<Listed<Node>, Error> {
         Ok(retried!(reads::node_list(self, page))?)
     }
 
@@ -158,7 +159,7 @@ impl Store for Backend {
         Ok(retried!(reads::deletion_fetch(self, id))?)
     }
 
-    async fn deletion_list(&self, page: Page<DeletionId>) -> Result<Vec<Deletion>, Error> {
+    async fn deletion_list(&self, page: Page<DeletionId>) -> Result<Listed<Deletion>, Error> {
         Ok(retried!(reads::deletion_list(self, page))?)
     }
 

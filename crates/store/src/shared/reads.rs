@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use slipway_app::ports::Listed;
 use slipway_app::ports::store::{
     Blocked, CorruptRow, Heartbeat, HistoryLine, Page, ResourceFilter,
 };
@@ -15,11 +16,15 @@ use slipway_core::snapshot::ResourceSnapshot;
 use sqlx::{QueryBuilder, Row as _};
 use uuid::Uuid;
 
+use super::catalog_row::{beginning, listed};
 use super::declare::as_id;
 use super::{Backend, Db, Row, rows, snapshot};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
+
+pub(super) const DELETIONS: &str =
+    concat!(deletion_columns!(), "WHERE id > $1 ORDER BY id LIMIT $2");
 
 /// A page of attempts, each a snapshot or a row that cannot be used.
 type Snapshots = Vec<Result<ResourceSnapshot, CorruptRow>>;
@@ -185,22 +190,17 @@ pub(super) async fn deletion_fetch(
     }
 }
 
-/// Rows that cannot be read are logged and left out: a list has no place for
-/// them, and one bad row must not hide the others.
 pub(super) async fn deletion_list(
     backend: &Backend,
     page: Page<DeletionId>,
-) -> Result<Vec<Deletion>, Failure> {
+) -> Result<Listed<Deletion>, Failure> {
     let mut connection = backend.reader().await?;
-    let found = sqlx::query(concat!(
-        deletion_columns!(),
-        "WHERE ($1 IS NULL OR id > $1) ORDER BY id LIMIT $2"
-    ))
-    .bind(page.after.map(|id| id.as_uuid()))
-    .bind(i64::from(page.limit))
-    .fetch_all(&mut *connection)
-    .await?;
-    Ok(readable(DeletionId::KIND, "d_id", &found, rows::deletion).collect())
+    let found = sqlx::query(DELETIONS)
+        .bind(beginning(page.after.map(|id| id.as_uuid())))
+        .bind(i64::from(page.limit))
+        .fetch_all(&mut *connection)
+        .await?;
+    Ok(listed(DeletionId::KIND, "d_id", page, &found, rows::deletion))
 }
 
 pub(super) async fn node_fetch(backend: &Backend, id: NodeId) -> Result<Option<Node>, Failure> {
@@ -213,18 +213,21 @@ pub(super) async fn node_fetch(backend: &Backend, id: NodeId) -> Result<Option<N
         .transpose()
 }
 
-pub(super) async fn node_list(backend: &Backend, page: Page<NodeId>) -> Result<Vec<Node>, Failure> {
+pub(super) async fn node_list(
+    backend: &Backend,
+    page: Page<NodeId>,
+) -> Result<Listed<Node>, Failure> {
     let mut connection = backend.reader().await?;
     let found = sqlx::query(concat!(
         "SELECT ",
         node_columns!(),
-        " FROM nodes WHERE ($1 IS NULL OR id > $1) ORDER BY id LIMIT $2"
+        " FROM nodes WHERE id > $1 ORDER BY id LIMIT $2"
     ))
-    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(beginning(page.after.map(|id| id.as_uuid())))
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(readable(NodeId::KIND, "id", &found, rows::node).collect())
+    Ok(listed(NodeId::KIND, "id", page, &found, rows::node))
 }
 
 /// Does not count as a write of the node: its revision guards decisions, and a
@@ -261,21 +264,5 @@ fn heartbeat(row: &Row) -> Result<Heartbeat, Fault> {
         drain: drain_id
             .zip(requested_at)
             .map(|(id, requested_at)| Drain { id: DrainId::new(id), requested_at }),
-    })
-}
-
-pub(super) fn readable<'r, T>(
-    kind: &'static str,
-    id_column: &'static str,
-    found: &'r [Row],
-    read: impl Fn(&Row) -> Result<T, Fault> + 'r,
-) -> impl Iterator<Item = T> + 'r {
-    found.iter().filter_map(move |row| {
-        read(row)
-            .inspect_err(|fault| {
-                let id = row.try_get::<Uuid, _>(id_column).unwrap_or_default();
-                tracing::error!(kind, %id, %fault, "a row cannot be read and is left out of a list");
-            })
-            .ok()
     })
 }

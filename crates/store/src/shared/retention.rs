@@ -11,7 +11,7 @@ use slipway_app::ports::retention::{AuditPruned, RetentionStore};
 use slipway_app::ports::store::Error;
 use slipway_core::commit::Recheck;
 use slipway_core::ids::AuditEntryId;
-use slipway_core::rules::positions::{prune_limit, prune_to};
+use slipway_core::rules::positions::{prune_limit, prune_to, unnoted};
 use sqlx::Row as _;
 use uuid::Uuid;
 
@@ -50,10 +50,13 @@ fn backwards(keep: Duration) -> i64 {
 /// one that is opened meanwhile begins where it finds the head.
 async fn events(backend: &Backend, keep: Duration, limit: u32) -> Result<u64, Failure> {
     let mut transaction = backend.begin().await?;
-    let head =
-        sqlx::query(sql!("SELECT pruned_position, last_position FROM outbox_head", for_update))
-            .fetch_one(&mut *transaction)
-            .await?;
+    let head = sqlx::query(sql!(
+        "SELECT pruned_position, last_position, noted_position, unnoted_position \
+             FROM outbox_head",
+        for_update
+    ))
+    .fetch_one(&mut *transaction)
+    .await?;
     let span = outbox::span(&head)?;
     let slowest: Option<i64> =
         sqlx::query("SELECT min(position) AS slowest FROM event_subscriptions")
@@ -78,16 +81,29 @@ async fn events(backend: &Backend, keep: Duration, limit: u32) -> Result<u64, Fa
         transaction.rollback().await?;
         return Ok(0);
     }
+    sqlx::query(
+        "INSERT INTO event_prunes (project_id, position) SELECT project_id, max(position) \
+         FROM outbox_events WHERE position > $1 AND position <= $2 GROUP BY project_id \
+         ON CONFLICT (project_id) DO UPDATE SET position = excluded.position",
+    )
+    .bind(span.pruned)
+    .bind(pruned)
+    .execute(&mut *transaction)
+    .await?;
     let removed = sqlx::query("DELETE FROM outbox_events WHERE position > $1 AND position <= $2")
         .bind(span.pruned)
         .bind(pruned)
         .execute(&mut *transaction)
         .await?
         .rows_affected();
-    sqlx::query("UPDATE outbox_head SET pruned_position = $1")
-        .bind(pruned)
-        .execute(&mut *transaction)
-        .await?;
+    let unnoted = unnoted(span, head.try_get("noted_position")?, head.try_get("unnoted_position")?);
+    sqlx::query(
+        "UPDATE outbox_head SET pruned_position = $1, noted_position = $1, unnoted_position = $2",
+    )
+    .bind(pruned)
+    .bind(unnoted)
+    .execute(&mut *transaction)
+    .await?;
     transaction.commit().await?;
     Ok(removed)
 }

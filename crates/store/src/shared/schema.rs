@@ -1,5 +1,4 @@
-//! What schema a database has and whether it takes writes, found out without
-//! changing anything.
+//! What schema a database has, found out without changing anything.
 
 use slipway_core::Timestamp;
 use sqlx::Row as _;
@@ -22,14 +21,6 @@ pub(super) async fn look(connection: &mut Connection) -> Result<Option<Schema>, 
         known: latest_version(),
         refused: migrate::check(&applied).err(),
     }))
-}
-
-/// Writes no row: a database that is read-only refuses it all the same.
-pub(super) async fn write_nothing(connection: &mut Connection) -> Result<(), sqlx::Error> {
-    sqlx::query("UPDATE schema_migrations SET name = name WHERE version < 0")
-        .execute(connection)
-        .await?;
-    Ok(())
 }
 
 pub(super) async fn now(connection: &mut Connection) -> Result<Timestamp, sqlx::Error> {

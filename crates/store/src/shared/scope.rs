@@ -1,18 +1,45 @@
 //! What belongs to which project, and lists of one project's things.
 
 use async_trait::async_trait;
+use slipway_app::ports::Listed;
 use slipway_app::ports::events::PositionedEvent;
 use slipway_app::ports::scope::{Owned, ScopeStore};
 use slipway_app::ports::store::{Error, Page};
 use slipway_core::deletion::Deletion;
 use slipway_core::ids::{DeletionId, NodeId, ProjectId, ProvisionedResourceId, ResourceId};
 use slipway_core::node::Node;
+use slipway_core::rules::positions::{Notes, Span};
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::{Backend, outbox, reads, rows};
+use super::catalog_row::{beginning, listed};
+use super::{Backend, outbox, rows};
 use crate::failure::Failure;
 use crate::retry::retried;
+
+/// Ids are unique over all kinds, so the kind need not be looked at. What is the
+/// project's own is found first, apart from the order: otherwise everybody's
+/// deletions are walked in it.
+pub(super) const DELETIONS: &str = concat!(
+    "WITH own AS MATERIALIZED (SELECT * FROM deletions WHERE target_id ",
+    one_of!(
+        "SELECT p.id FROM projects p WHERE p.id = $1 \
+         UNION ALL SELECT r.id FROM resources r WHERE r.project_id = $1 \
+         UNION ALL SELECT a.id FROM resources r \
+         JOIN provisioned_resources a ON a.resource_id = r.id WHERE r.project_id = $1"
+    ),
+    ") ",
+    deletion_columns!("own"),
+    "WHERE id > $2 ORDER BY id LIMIT $3"
+);
+
+/// Compared and ordered as pairs, which only the index of pairs has in order: by
+/// the position alone everybody's events are walked. What follows behind the
+/// project's own is the next project's, and cut off.
+pub(super) const EVENTS: &str = "SELECT id, position, event_type, aggregate_id, project_id, revision, occurred_at, payload \
+     FROM (SELECT * FROM outbox_events WHERE position IS NOT NULL \
+        AND (project_id, position) > ($2, $1) ORDER BY project_id, position LIMIT $3) AS own \
+     WHERE project_id = $2 ORDER BY position";
 
 #[async_trait]
 impl ScopeStore for Backend {
@@ -24,7 +51,7 @@ impl ScopeStore for Backend {
         &self,
         project: ProjectId,
         page: Page<NodeId>,
-    ) -> Result<Vec<Node>, Error> {
+    ) -> Result<Listed<Node>, Error> {
         Ok(retried!(nodes(self, project, page))?)
     }
 
@@ -32,7 +59,7 @@ impl ScopeStore for Backend {
         &self,
         project: ProjectId,
         page: Page<DeletionId>,
-    ) -> Result<Vec<Deletion>, Error> {
+    ) -> Result<Listed<Deletion>, Error> {
         Ok(retried!(deletions(self, project, page))?)
     }
 
@@ -42,6 +69,10 @@ impl ScopeStore for Backend {
         page: Page<i64>,
     ) -> Result<Vec<PositionedEvent>, Error> {
         Ok(retried!(events(self, project, page))?)
+    }
+
+    async fn event_span_in(&self, project: ProjectId) -> Result<Span, Error> {
+        Ok(retried!(event_span(self, project))?)
     }
 }
 
@@ -80,44 +111,34 @@ async fn nodes(
     backend: &Backend,
     project: ProjectId,
     page: Page<NodeId>,
-) -> Result<Vec<Node>, Failure> {
+) -> Result<Listed<Node>, Failure> {
     let mut connection = backend.reader().await?;
     let found = sqlx::query(concat!(
         "SELECT ",
         node_columns!(),
-        " FROM nodes WHERE project_id = $1 AND ($2 IS NULL OR id > $2) ORDER BY id LIMIT $3"
+        " FROM nodes WHERE project_id = $1 AND id > $2 ORDER BY id LIMIT $3"
     ))
     .bind(project.as_uuid())
-    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(beginning(page.after.map(|id| id.as_uuid())))
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(reads::readable(NodeId::KIND, "id", &found, rows::node).collect())
+    Ok(listed(NodeId::KIND, "id", page, &found, rows::node))
 }
 
 async fn deletions(
     backend: &Backend,
     project: ProjectId,
     page: Page<DeletionId>,
-) -> Result<Vec<Deletion>, Failure> {
+) -> Result<Listed<Deletion>, Failure> {
     let mut connection = backend.reader().await?;
-    let found = sqlx::query(concat!(
-        deletion_columns!(),
-        "WHERE ($2 IS NULL OR id > $2) AND ((kind = $3 AND target_id = $1) \
-         OR (kind = $4 AND EXISTS (SELECT 1 FROM resources r WHERE r.id = target_id \
-            AND r.project_id = $1)) \
-         OR (kind = $5 AND EXISTS (SELECT 1 FROM provisioned_resources a WHERE a.id = target_id \
-            AND a.project_id = $1))) ORDER BY id LIMIT $6"
-    ))
-    .bind(project.as_uuid())
-    .bind(page.after.map(|id| id.as_uuid()))
-    .bind(ProjectId::KIND)
-    .bind(ResourceId::KIND)
-    .bind(ProvisionedResourceId::KIND)
-    .bind(i64::from(page.limit))
-    .fetch_all(&mut *connection)
-    .await?;
-    Ok(reads::readable(DeletionId::KIND, "d_id", &found, rows::deletion).collect())
+    let found = sqlx::query(DELETIONS)
+        .bind(project.as_uuid())
+        .bind(beginning(page.after.map(|id| id.as_uuid())))
+        .bind(i64::from(page.limit))
+        .fetch_all(&mut *connection)
+        .await?;
+    Ok(listed(DeletionId::KIND, "d_id", page, &found, rows::deletion))
 }
 
 async fn events(
@@ -126,15 +147,28 @@ async fn events(
     page: Page<i64>,
 ) -> Result<Vec<PositionedEvent>, Failure> {
     let mut connection = backend.reader().await?;
-    let found = sqlx::query(
-        "SELECT id, position, event_type, aggregate_id, project_id, revision, occurred_at, \
-         payload FROM outbox_events WHERE position > $1 AND project_id = $2 \
-         ORDER BY position LIMIT $3",
-    )
-    .bind(page.after.unwrap_or(0))
-    .bind(project.as_uuid())
-    .bind(i64::from(page.limit))
-    .fetch_all(&mut *connection)
-    .await?;
+    let found = sqlx::query(EVENTS)
+        .bind(page.after.unwrap_or(0))
+        .bind(project.as_uuid())
+        .bind(i64::from(page.limit))
+        .fetch_all(&mut *connection)
+        .await?;
     Ok(found.iter().map(outbox::event).collect::<Result<_, _>>()?)
+}
+
+async fn event_span(backend: &Backend, project: ProjectId) -> Result<Span, Failure> {
+    let mut connection = backend.reader().await?;
+    let row = sqlx::query(
+        "SELECT pruned_position, last_position, noted_position, unnoted_position, coalesce(\
+         (SELECT position FROM event_prunes WHERE project_id = $1), 0) AS own FROM outbox_head",
+    )
+    .bind(project.as_uuid())
+    .fetch_one(&mut *connection)
+    .await?;
+    let notes = Notes {
+        noted: row.try_get("noted_position")?,
+        unnoted: row.try_get("unnoted_position")?,
+        own: row.try_get("own")?,
+    };
+    Ok(outbox::span(&row)?.of_project(notes))
 }

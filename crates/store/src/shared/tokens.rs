@@ -1,13 +1,14 @@
 //! Bootstrap tokens, read for people.
 
 use async_trait::async_trait;
+use slipway_app::ports::Listed;
 use slipway_app::ports::store::{Error, Page};
 use slipway_app::ports::tokens::TokenStore;
 use slipway_core::ids::{BootstrapTokenId, ResourceId};
 use slipway_core::token::BootstrapToken;
 
-use super::catalog_row::whole;
-use super::{Backend, reads, rows};
+use super::catalog_row::{beginning, listed, whole};
+use super::{Backend, rows};
 use crate::failure::Failure;
 use crate::retry::retried;
 
@@ -33,7 +34,7 @@ impl TokenStore for Backend {
         &self,
         resource: ResourceId,
         page: Page<BootstrapTokenId>,
-    ) -> Result<Vec<BootstrapToken>, Error> {
+    ) -> Result<Listed<BootstrapToken>, Error> {
         Ok(retried!(list(self, resource, page))?)
     }
 }
@@ -51,17 +52,17 @@ async fn list(
     backend: &Backend,
     resource: ResourceId,
     page: Page<BootstrapTokenId>,
-) -> Result<Vec<BootstrapToken>, Failure> {
+) -> Result<Listed<BootstrapToken>, Failure> {
     let mut connection = backend.reader().await?;
     let found = sqlx::query(concat!(
         select!(),
         "JOIN provisioned_resources a ON a.id = t.provisioned_resource_id \
-         WHERE a.resource_id = $1 AND ($2 IS NULL OR t.id > $2) ORDER BY t.id LIMIT $3"
+         WHERE a.resource_id = $1 AND t.id > $2 ORDER BY t.id LIMIT $3"
     ))
     .bind(resource.as_uuid())
-    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(beginning(page.after.map(|id| id.as_uuid())))
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(reads::readable(BootstrapTokenId::KIND, "t_id", &found, rows::token).collect())
+    Ok(listed(BootstrapTokenId::KIND, "t_id", page, &found, rows::token))
 }

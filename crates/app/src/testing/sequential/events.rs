@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use slipway_core::audit::Actor;
-use slipway_core::ids::{AuditEntryId, SubscriptionId};
+use slipway_core::ids::{AuditEntryId, ProjectId, SubscriptionId};
 use slipway_core::{ErrorKind, Phase};
 
 use crate::ports::store::Page;
@@ -123,6 +123,14 @@ pub(super) async fn pruning_stops_at_subscribers_and_is_remembered(world: &World
     assert_eq!(store.event_span().await.expect("a span").pruned, 3);
     let page = Page { after: None, limit: 1 };
     assert_eq!(store.event_list(page).await.expect("a list")[0].position, 4);
+
+    // A reader of one project has missed what was its own and nothing else.
+    let stranger = ProjectId::new(world.uuid());
+    let span = store.event_span_in(stranger).await.expect("a span");
+    assert_eq!((span.pruned, span.last), (0, last), "nothing of its own was pruned");
+    let own = store.event_list(page).await.expect("a list")[0].project_id;
+    let pruned = store.event_span_in(own).await.expect("a span").pruned;
+    assert_eq!(pruned, 3, "all of these are of one project");
 
     assert!(remove(world, "slow").await);
     assert!(store.event_prune(Duration::ZERO, 100_000).await.expect("a count") > 0);

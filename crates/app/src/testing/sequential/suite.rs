@@ -76,6 +76,7 @@ pub async fn conformance(store: Arc<dyn Store>) {
 
     mesh::addresses_are_dense_given_back_and_run_out(&world).await;
     mesh::a_nonce_registers_once_in_a_project(&world).await;
+    mesh::a_public_key_has_one_registered_node_in_a_project(&world).await;
     mesh::a_mesh_moves_only_while_nobody_lives_in_it(&world).await;
     mesh::a_node_sees_its_live_peers_and_is_shown_as_it_says(&world).await;
 

@@ -15,6 +15,7 @@ use slipway_render::pair;
 
 use super::common::{check, missing};
 use crate::authorise::{Caller, Verb, authorise};
+use crate::ports::Listed;
 use crate::ports::store::Page;
 use crate::usecases::idempotency::{bind, record};
 use crate::{Context, Error};
@@ -96,7 +97,7 @@ pub async fn list(
     context: &Context,
     caller: &Caller,
     page: Page<BlueprintId>,
-) -> Result<Vec<Blueprint>, Error> {
+) -> Result<Listed<Blueprint>, Error> {
     authorise(caller, Verb::BlueprintRead)?;
     Ok(context.store.blueprint_list(page).await?)
 }
@@ -150,7 +151,7 @@ pub async fn versions(
     caller: &Caller,
     reference: &str,
     page: Page<BlueprintVersionId>,
-) -> Result<(Blueprint, Vec<PublishedVersion>), Error> {
+) -> Result<(Blueprint, Listed<PublishedVersion>), Error> {
     let blueprint = fetch(context, caller, reference).await?;
     let found = context.store.version_list(blueprint.id, page).await?;
     Ok((blueprint, found))

@@ -11,6 +11,7 @@ use slipway_core::rules::catalog::cloud::{self, NewCloud};
 
 use super::common::{check, missing, removal};
 use crate::authorise::{Caller, Verb, authorise};
+use crate::ports::Listed;
 use crate::ports::store::Page;
 use crate::usecases::idempotency::{bind, record};
 use crate::{Context, Error};
@@ -67,10 +68,10 @@ pub async fn list(
     caller: &Caller,
     page: Page<CloudId>,
     show_deleted: bool,
-) -> Result<Vec<Cloud>, Error> {
+) -> Result<Listed<Cloud>, Error> {
     authorise(caller, Verb::CloudRead)?;
     let found = context.store.cloud_list(page, show_deleted).await?;
-    Ok(found.into_iter().map(|cloud| as_seen_by(caller, cloud)).collect())
+    Ok(found.map(|cloud| as_seen_by(caller, cloud.clone())))
 }
 
 pub async fn update(

@@ -15,6 +15,7 @@ use slipway_core::rules::catalog::placement;
 use super::common::{check, missing};
 use super::projects;
 use crate::authorise::{Caller, Verb, authorise};
+use crate::ports::Listed;
 use crate::ports::store::Page;
 use crate::usecases::idempotency::{bind, record};
 use crate::{Context, Error};
@@ -69,7 +70,7 @@ pub async fn list(
     context: &Context,
     caller: &Caller,
     page: Page<ClusterId>,
-) -> Result<Vec<Cluster>, Error> {
+) -> Result<Listed<Cluster>, Error> {
     authorise(caller, Verb::ClusterRead)?;
     Ok(context.store.cluster_page(page).await?)
 }
@@ -148,7 +149,7 @@ pub async fn assignments(
     context: &Context,
     caller: &Caller,
     page: Page<ProjectId>,
-) -> Result<Vec<ClusterAssignment>, Error> {
+) -> Result<Listed<ClusterAssignment>, Error> {
     authorise(caller, Verb::ClusterListPlaces)?;
     Ok(context.store.cluster_assignment_list(page).await?)
 }

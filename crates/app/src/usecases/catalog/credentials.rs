@@ -12,6 +12,7 @@ use slipway_core::rules::catalog::credential_assignment;
 use super::common::{check, missing, removal};
 use super::projects;
 use crate::authorise::{Caller, Verb, authorise};
+use crate::ports::Listed;
 use crate::ports::catalog::{CredentialFilter, CredentialKey};
 use crate::ports::store::Page;
 use crate::usecases::idempotency::{bind, record};
@@ -68,7 +69,7 @@ pub async fn list(
     caller: &Caller,
     filter: &CredentialFilter,
     page: Page<CloudCredentialId>,
-) -> Result<Vec<Credential>, Error> {
+) -> Result<Listed<Credential>, Error> {
     authorise(caller, Verb::CredentialListAll)?;
     for (field, text) in [("cloud", &filter.cloud), ("name", &filter.name)] {
         text.as_ref().map_or(Ok(()), |text| check(field, text))?;
@@ -134,7 +135,7 @@ pub async fn assigned(
     caller: &Caller,
     project: &str,
     page: Page<CloudCredentialId>,
-) -> Result<Vec<(CredentialAssignment, Credential)>, Error> {
+) -> Result<Listed<(CredentialAssignment, Credential)>, Error> {
     authorise(caller, Verb::CredentialRead)?;
     let project = projects::fetch(context, caller, project, false).await?;
     Ok(context.store.credential_assignment_list(project.id, page).await?)

@@ -10,6 +10,7 @@ use slipway_core::rules::catalog::label::{self, NewLabel};
 
 use super::common::{check, missing};
 use crate::authorise::{Caller, Verb, authorise};
+use crate::ports::Listed;
 use crate::ports::store::Page;
 use crate::usecases::idempotency::{bind, record};
 use crate::{Context, Error};
@@ -61,7 +62,7 @@ pub async fn list(
     context: &Context,
     caller: &Caller,
     page: Page<LabelDefinitionId>,
-) -> Result<Vec<LabelDefinition>, Error> {
+) -> Result<Listed<LabelDefinition>, Error> {
     authorise(caller, Verb::LabelRead)?;
     Ok(context.store.label_list(page).await?)
 }

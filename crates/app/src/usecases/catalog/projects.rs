@@ -15,6 +15,7 @@ use slipway_core::text::Labels;
 
 use super::common::{check, missing, removal};
 use crate::authorise::{Caller, Verb, authorise};
+use crate::ports::Listed;
 use crate::ports::store::Page;
 use crate::usecases::idempotency::{bind, record};
 use crate::{Context, Error};
@@ -76,13 +77,14 @@ pub async fn list(
     caller: &Caller,
     page: Page<ProjectId>,
     show_deleted: bool,
-) -> Result<Vec<Project>, Error> {
+) -> Result<Listed<Project>, Error> {
     authorise(caller, Verb::ProjectRead)?;
     let Some(own) = caller.project else {
         return Ok(context.store.project_list(page, show_deleted).await?);
     };
     let own = context.store.project_fetch(&own.to_string(), show_deleted).await?;
-    Ok(own.into_iter().filter(|own| page.after.is_none_or(|after| own.id > after)).collect())
+    let own = own.into_iter().filter(|own| page.after.is_none_or(|after| own.id > after));
+    Ok(Listed::only(own.collect()))
 }
 
 /// Replaces labels (all of them), the mesh, or both.

@@ -2,6 +2,7 @@
 //! writes them, so nothing of it is a passage.
 
 use async_trait::async_trait;
+use slipway_app::ports::Listed;
 use slipway_app::ports::audit::{AuditFilter, AuditLine, AuditOrder, AuditStore};
 use slipway_app::ports::events::PositionedEvent;
 use slipway_app::ports::keys::{KeyRule, KeyStore, KeyTarget};
@@ -15,6 +16,7 @@ use slipway_core::ids::{
     ApiKeyId, AuditEntryId, BootstrapTokenId, DeletionId, NodeId, ProjectId, ResourceId,
 };
 use slipway_core::node::Node;
+use slipway_core::rules::positions::Span;
 use slipway_core::token::BootstrapToken;
 
 use super::store::FatedStore;
@@ -33,7 +35,7 @@ impl KeyStore for FatedStore {
         &self,
         project: Option<ProjectId>,
         page: Page<ApiKeyId>,
-    ) -> Result<Vec<ApiKey>, Error> {
+    ) -> Result<Listed<ApiKey>, Error> {
         self.inner.api_key_list(project, page).await
     }
 
@@ -56,7 +58,7 @@ impl ScopeStore for FatedStore {
         &self,
         project: ProjectId,
         page: Page<NodeId>,
-    ) -> Result<Vec<Node>, Error> {
+    ) -> Result<Listed<Node>, Error> {
         self.inner.node_list_in(project, page).await
     }
 
@@ -64,7 +66,7 @@ impl ScopeStore for FatedStore {
         &self,
         project: ProjectId,
         page: Page<DeletionId>,
-    ) -> Result<Vec<Deletion>, Error> {
+    ) -> Result<Listed<Deletion>, Error> {
         self.inner.deletion_list_in(project, page).await
     }
 
@@ -74,6 +76,10 @@ impl ScopeStore for FatedStore {
         page: Page<i64>,
     ) -> Result<Vec<PositionedEvent>, Error> {
         self.inner.event_list_in(project, page).await
+    }
+
+    async fn event_span_in(&self, project: ProjectId) -> Result<Span, Error> {
+        self.inner.event_span_in(project).await
     }
 }
 
@@ -87,7 +93,7 @@ impl TokenStore for FatedStore {
         &self,
         resource: ResourceId,
         page: Page<BootstrapTokenId>,
-    ) -> Result<Vec<BootstrapToken>, Error> {
+    ) -> Result<Listed<BootstrapToken>, Error> {
         self.inner.token_list(resource, page).await
     }
 }
@@ -99,7 +105,7 @@ impl AuditStore for FatedStore {
         filter: &AuditFilter,
         order: AuditOrder,
         page: Page<AuditEntryId>,
-    ) -> Result<Vec<AuditLine>, Error> {
+    ) -> Result<Listed<AuditLine>, Error> {
         self.inner.audit_list(filter, order, page).await
     }
 }

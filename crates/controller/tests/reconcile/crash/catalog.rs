@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use slipway_app::ports::Listed;
 use slipway_app::ports::catalog::{Bound, CatalogStore, CredentialFilter, CredentialKey, Rule};
 use slipway_app::ports::store::{Error, Page};
 use slipway_core::catalog::blueprint::{Blueprint, PublishedVersion};
@@ -48,7 +49,7 @@ impl CatalogStore for FatedStore {
         &self,
         page: Page<ProjectId>,
         show_deleted: bool,
-    ) -> Result<Vec<Project>, Error> {
+    ) -> Result<Listed<Project>, Error> {
         self.inner.project_list(page, show_deleted).await
     }
 
@@ -79,7 +80,7 @@ impl CatalogStore for FatedStore {
         &self,
         page: Page<CloudId>,
         show_deleted: bool,
-    ) -> Result<Vec<Cloud>, Error> {
+    ) -> Result<Listed<Cloud>, Error> {
         self.inner.cloud_list(page, show_deleted).await
     }
 
@@ -103,7 +104,7 @@ impl CatalogStore for FatedStore {
         &self,
         filter: &CredentialFilter,
         page: Page<CloudCredentialId>,
-    ) -> Result<Vec<Credential>, Error> {
+    ) -> Result<Listed<Credential>, Error> {
         self.inner.credential_list(filter, page).await
     }
 
@@ -120,7 +121,7 @@ impl CatalogStore for FatedStore {
         &self,
         project: ProjectId,
         page: Page<CloudCredentialId>,
-    ) -> Result<Vec<(CredentialAssignment, Credential)>, Error> {
+    ) -> Result<Listed<(CredentialAssignment, Credential)>, Error> {
         self.inner.credential_assignment_list(project, page).await
     }
 
@@ -137,7 +138,7 @@ impl CatalogStore for FatedStore {
         self.inner.blueprint_fetch(reference).await
     }
 
-    async fn blueprint_list(&self, page: Page<BlueprintId>) -> Result<Vec<Blueprint>, Error> {
+    async fn blueprint_list(&self, page: Page<BlueprintId>) -> Result<Listed<Blueprint>, Error> {
         self.inner.blueprint_list(page).await
     }
 
@@ -153,7 +154,7 @@ impl CatalogStore for FatedStore {
         &self,
         blueprint: BlueprintId,
         page: Page<BlueprintVersionId>,
-    ) -> Result<Vec<PublishedVersion>, Error> {
+    ) -> Result<Listed<PublishedVersion>, Error> {
         self.inner.version_list(blueprint, page).await
     }
 
@@ -172,7 +173,7 @@ impl CatalogStore for FatedStore {
     async fn label_list(
         &self,
         page: Page<LabelDefinitionId>,
-    ) -> Result<Vec<LabelDefinition>, Error> {
+    ) -> Result<Listed<LabelDefinition>, Error> {
         self.inner.label_list(page).await
     }
 
@@ -188,7 +189,7 @@ impl CatalogStore for FatedStore {
         self.inner.cluster_fetch(reference).await
     }
 
-    async fn cluster_page(&self, page: Page<ClusterId>) -> Result<Vec<Cluster>, Error> {
+    async fn cluster_page(&self, page: Page<ClusterId>) -> Result<Listed<Cluster>, Error> {
         self.inner.cluster_page(page).await
     }
 
@@ -211,7 +212,7 @@ impl CatalogStore for FatedStore {
     async fn cluster_assignment_list(
         &self,
         page: Page<ProjectId>,
-    ) -> Result<Vec<ClusterAssignment>, Error> {
+    ) -> Result<Listed<ClusterAssignment>, Error> {
         self.inner.cluster_assignment_list(page).await
     }
 

@@ -17,12 +17,13 @@ impl EnrolStore for FatedStore {
         &self,
         token: SecretHash,
         nonce: Option<&str>,
+        public_key: &[u8; 32],
         rule: &mut Rule<'_, EnrolSnapshot>,
     ) -> Result<(), Error> {
         self.fate.alive().await;
         let mut passage = Passage::default();
         let mut weighed = |snapshot: &EnrolSnapshot| passage.weigh(&self.fate, rule(snapshot)?);
-        let outcome = self.inner.decide_enrolment(token, nonce, &mut weighed).await;
+        let outcome = self.inner.decide_enrolment(token, nonce, public_key, &mut weighed).await;
         self.conclude(passage, outcome).await
     }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use slipway_app::ports::Listed;
 use slipway_app::ports::control::{
     ControlRule, ControlStore, Install, Installed, PlanLine, Replica,
 };
@@ -366,7 +367,7 @@ impl Store for FatedStore {
         self.inner.node_fetch(id).await
     }
 
-    async fn node_list(&self, page: Page<NodeId>) -> Result<Vec<Node>, Error> {
+    async fn node_list(&self, page: Page<NodeId>) -> Result<Listed<Node>, Error> {
         self.fate.alive().await;
         self.inner.node_list(page).await
     }
@@ -395,7 +396,7 @@ impl Store for FatedStore {
         self.inner.deletion_fetch(id).await
     }
 
-    async fn deletion_list(&self, page: Page<DeletionId>) -> Result<Vec<Deletion>, Error> {
+    async fn deletion_list(&self, page: Page<DeletionId>) -> Result<Listed<Deletion>, Error> {
         self.fate.alive().await;
         self.inner.deletion_list(page).await
     }

@@ -14,6 +14,7 @@ fn mk_key(id: u128) -> ApiKey {
         name: format!("key-{id}"),
         role: Role::Admin,
         project_id: None,
+        project_deleted_at: None,
         short: format!("{id:08}"),
         hash: SecretHash::of(&id.to_be_bytes()),
         previous: None,

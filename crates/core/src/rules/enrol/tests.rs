@@ -137,16 +137,20 @@ fn the_node_gets_the_next_address_of_the_mesh() {
 }
 
 /// The order in which a usable token is refused all the same, and that a lost
-/// answer needs neither a fresh nonce nor another address.
+/// answer needs no fresh nonce, no other key and no other address.
 #[test]
-fn a_taken_nonce_and_a_full_mesh_refuse_a_usable_token() {
+fn a_taken_nonce_a_taken_key_and_a_full_mesh_refuse_a_usable_token() {
     let cidr = MeshCidr::parse("mesh_cidr", "10.42.0.0/30").unwrap();
     let full = MeshPool { cidr, lowest_left: None, highest: Some(2) };
     let mut known = EnrolSnapshot { pool: full, nonce_taken: true, ..mk_enrol_snapshot(waiting()) };
     let kind = |known: &EnrolSnapshot| super::enrol(known, &mk_enrolment()).unwrap_err().kind;
     assert_eq!(kind(&known), ErrorKind::NonceCollision);
     known.nonce_taken = false;
+    known.public_key_taken = true;
+    assert_eq!(kind(&known), ErrorKind::PublicKeyTaken);
+    known.public_key_taken = false;
     assert_eq!(kind(&known), ErrorKind::PoolExhausted);
-    let again = EnrolSnapshot { resource: enrolled(), nonce_taken: true, ..known };
+    let again =
+        EnrolSnapshot { resource: enrolled(), nonce_taken: true, public_key_taken: true, ..known };
     assert!(super::enrol(&again, &mk_enrolment()).is_ok());
 }

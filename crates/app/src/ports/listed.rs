@@ -1,0 +1,126 @@
+//! A page of a list as the store read it. A row that cannot be read is not
+//! shown, but it was read: whether more follows, and from where, is told by the
+//! rows and never by what could be shown of them. Counting the latter ends a
+//! list early behind a bad row.
+
+use std::ops::Deref;
+
+use slipway_core::ids::ResourceId;
+use slipway_core::snapshot::ResourceSnapshot;
+use uuid::Uuid;
+
+use super::store::CorruptRow;
+
+/// Reads as its items. `C` is what the list is paged by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed<T, C = Uuid> {
+    pub items: Vec<T>,
+    /// The rows that are left out, since they cannot be read.
+    pub held: Vec<Uuid>,
+    /// After which row the next page begins; `None` if this is the last.
+    pub next: Option<C>,
+}
+
+impl<T, C> Listed<T, C> {
+    /// The only page of a list.
+    pub fn only(items: Vec<T>) -> Self {
+        Self { items, held: Vec::new(), next: None }
+    }
+
+    /// Of rows of which each is shown.
+    pub fn whole(items: Vec<T>, limit: u32, cursor: impl Fn(&T) -> C) -> Self {
+        let next = items.last().filter(|_| is_full(items.len(), limit)).map(cursor);
+        Self { items, held: Vec::new(), next }
+    }
+
+    /// As other documents.
+    pub fn map<D>(self, show: impl FnMut(&T) -> D) -> Listed<D, C> {
+        Listed { items: self.items.iter().map(show).collect(), held: self.held, next: self.next }
+    }
+}
+
+impl<T> Listed<T> {
+    /// Of rows in the order of their ids, each with what it was read as.
+    pub fn read(rows: impl IntoIterator<Item = (Uuid, Option<T>)>, limit: u32) -> Self {
+        let (mut items, mut held, mut last) = (Vec::new(), Vec::new(), None);
+        for (id, read) in rows {
+            // A row without an id to name it by is no place to go on from: from
+            // nil on, a list begins anew.
+            last = Some(id).filter(|id| !id.is_nil()).or(last);
+            match read {
+                Some(item) => items.push(item),
+                None => held.push(id),
+            }
+        }
+        let next = last.filter(|_| is_full(items.len() + held.len(), limit));
+        Self { items, held, next }
+    }
+}
+
+impl Listed<ResourceSnapshot> {
+    /// Of resources, by the ids of the slots; what is held is an attempt.
+    pub fn resources(rows: Vec<Result<ResourceSnapshot, CorruptRow>>, limit: u32) -> Self {
+        let full = is_full(rows.len(), limit);
+        let slot = |row: &Result<ResourceSnapshot, CorruptRow>| match row {
+            Ok(snapshot) => Some(snapshot.resource.id),
+            Err(row) => row.resource_id,
+        };
+        let next = rows.iter().filter_map(slot).max().filter(|_| full).map(ResourceId::as_uuid);
+        let (mut items, mut held) = (Vec::with_capacity(rows.len()), Vec::new());
+        for row in rows {
+            match row {
+                Ok(snapshot) => items.push(snapshot),
+                Err(row) => {
+                    tracing::warn!(id = %row.id, reason = row.reason, "left a held row out of a list");
+                    held.push(row.id);
+                }
+            }
+        }
+        items.sort_by_key(|snapshot: &ResourceSnapshot| snapshot.resource.id);
+        Self { items, held, next }
+    }
+}
+
+impl<T, C> Deref for Listed<T, C> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.items
+    }
+}
+
+impl<T, C> IntoIterator for Listed<T, C> {
+    type Item = T;
+    type IntoIter = std::vec::IntoIter<T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.items.into_iter()
+    }
+}
+
+fn is_full(rows: usize, limit: u32) -> bool {
+    rows >= usize::try_from(limit).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_is_not_full_is_the_last() {
+        assert_eq!(Listed::whole(vec![1, 2], 2, |item| *item).next, Some(2));
+        assert_eq!(Listed::whole(vec![1], 2, |item| *item).next, None);
+        assert_eq!(Listed::<i32, i32>::only(vec![1, 2]).next, None);
+    }
+
+    #[test]
+    fn a_row_that_cannot_be_read_counts() {
+        let ids = [Uuid::from_u128(1), Uuid::from_u128(2)];
+        let listed = Listed::<i32>::read([(ids[0], Some(7)), (ids[1], None)], 2);
+        assert_eq!(listed, Listed { items: vec![7], held: vec![ids[1]], next: Some(ids[1]) });
+        let listed = Listed::<i32>::read([(ids[0], None), (ids[1], None)], 2);
+        assert_eq!((listed.len(), listed.next), (0, Some(ids[1])), "also if nothing can be shown");
+        let listed = Listed::<i32>::read([(ids[0], None)], 2);
+        assert_eq!((listed.held, listed.next), (vec![ids[0]], None));
+    }
+}
