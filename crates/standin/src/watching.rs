@@ -6,11 +6,13 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use kube::runtime::WatchStreamExt as _;
+use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event, watcher};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -22,6 +24,25 @@ pub(crate) type Object = Arc<DynamicObject>;
 /// Every later one; ends with the object.
 pub(crate) type Updates = watch::Receiver<Object>;
 
+/// The pause before a watch that broke is tried again. Always the same: the
+/// usual one grows to half a minute, for which a test of a server that comes
+/// back would wait; and a cluster of a test has no other clients to spare it for.
+const PAUSE: Duration = Duration::from_millis(250);
+
+struct Steady;
+
+impl Iterator for Steady {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        Some(PAUSE)
+    }
+}
+
+impl Backoff for Steady {
+    fn reset(&mut self) {}
+}
+
 /// Runs `live` for each object of a kind, as long as this is polled.
 pub(crate) async fn each<F, L>(context: &Context, resource: &ApiResource, live: F)
 where
@@ -32,7 +53,7 @@ where
     let mut objects: HashMap<String, watch::Sender<Object>> = HashMap::new();
     let mut listed: Option<HashSet<String>> = None;
     let events = watcher(context.api(resource, None), watcher::Config::default());
-    let mut events = std::pin::pin!(events.default_backoff());
+    let mut events = std::pin::pin!(events.backoff(Steady));
     loop {
         let event = tokio::select! {
             event = events.next() => event,
