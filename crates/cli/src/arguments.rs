@@ -69,7 +69,7 @@ pub enum Command {
     /// Where credentials lie, and who may use them: create, list, get, update, delete, assign, unassign
     #[command(subcommand, after_help = EXIT_CODES)]
     Credential(CredentialCommand),
-    /// What resources are made from: create, publish, list, get, versions, retire
+    /// What resources are made from: create, publish, import, list, get, versions, retire
     #[command(subcommand, after_help = EXIT_CODES)]
     Blueprint(BlueprintCommand),
     /// What labels mean: define, list, get, delete

@@ -37,6 +37,8 @@ pub enum Error {
     /// What was asked is done; only the result did not get out.
     #[error("the result cannot be written: {0}")]
     Output(std::io::Error),
+    #[error("{bad} of {of} blueprints were not imported")]
+    Import { bad: usize, of: usize },
     #[error("{0}")]
     Demo(String),
     #[error("interrupted; everything that was started has been ended")]
@@ -60,6 +62,7 @@ impl Error {
             | Self::Declined
             | Self::BeingDeleted { .. }
             | Self::Output(_)
+            | Self::Import { .. }
             | Self::Demo(_)
             | Self::Interrupted => Exit::Refused,
         }
@@ -87,6 +90,7 @@ impl Error {
             Self::EndedInFailed { .. } => "ended_in_failed",
             Self::BeingDeleted { .. } => "being_deleted",
             Self::Output(_) => "output_failed",
+            Self::Import { .. } => "import_incomplete",
             Self::Demo(_) => "demo_failed",
             Self::Interrupted => "interrupted",
         }

@@ -58,6 +58,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["slipway blueprint create server --display-name Server --engine crossplane"],
     ),
     ("blueprint publish", &["slipway blueprint publish --folder blueprints/server"]),
+    (
+        "blueprint import",
+        &["slipway blueprint import catalog", "slipway blueprint import catalog/server -o json"],
+    ),
     ("blueprint list", &["slipway blueprint list"]),
     ("blueprint get", &["slipway blueprint get local-node"]),
     ("blueprint versions", &["slipway blueprint versions local-node"]),
@@ -103,7 +107,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["slipway key revoke 0192f0c1-2b3c-7d4e-8f50-123456789abc --reason lost --yes"],
     ),
     ("key whoami", &["slipway key whoami"]),
-    ("token issue", &["slipway token issue web-1 --ttl 30m"]),
+    (
+        "token issue",
+        &[
+            "slipway token issue web-1 --ttl 30m",
+            "slipway token issue web-1 --daemon-set secret --image registry.example/plexd:1.0",
+        ],
+    ),
     ("token list", &["slipway token list web-1"]),
     ("token show", &["slipway token show 0192f0c1-2b3c-7d4e-8f50-123456789abc"]),
     ("token revoke", &["slipway token revoke 0192f0c1-2b3c-7d4e-8f50-123456789abc --yes"]),

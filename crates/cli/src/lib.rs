@@ -16,6 +16,7 @@ mod terminal;
 mod client;
 mod present;
 mod render;
+mod renderers;
 mod sse;
 mod wait;
 
@@ -30,4 +31,5 @@ pub use examples::with_examples;
 pub use exit::{EXIT_CODES, Exit};
 pub use present::{agree, present, say};
 pub use render::{facts, rows};
+pub use renderers::{DaemonSet, Renderers};
 pub use terminal::{Terminal, Traits};

@@ -10,6 +10,7 @@ mod event_log;
 mod local;
 mod manual;
 mod metered_substrate;
+mod renderers;
 mod up;
 
 use std::process::ExitCode;
@@ -55,7 +56,9 @@ async fn run(arguments: Arguments, matches: &ArgMatches) -> ExitCode {
                 Err(error) => return report("agent_failed", &error.to_string()),
             }
         }
-        Command::Client(command) => return slipway_cli::run(command, arguments.client).await,
+        Command::Client(command) => {
+            return slipway_cli::run(command, arguments.client, renderers::RENDERERS).await;
+        }
         Command::Config(command) => local::settings::run(command, matches, output),
         Command::Doctor(layer) => doctor::run(*layer, &arguments.client).await,
         Command::Backup(arguments) => local::backup::run(arguments, output).await,

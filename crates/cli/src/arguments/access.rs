@@ -96,6 +96,29 @@ pub struct TokenIssueArguments {
     /// How long it lives, from 5m to 24h
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub ttl: Option<Duration>,
+    /// Write out the manifests of a DaemonSet that enrols with it, the token in a Secret or in a
+    /// variable
+    #[arg(long, value_enum, value_name = "HOW", requires = "image")]
+    pub daemon_set: Option<TokenDelivery>,
+    /// The image of the node agent
+    #[arg(long, requires = "daemon_set")]
+    pub image: Option<String>,
+    /// The machine to enrol, by its name in the cluster [default: the handle]
+    #[arg(long, requires = "daemon_set", value_name = "NAME")]
+    pub machine: Option<String>,
+    /// The namespace of the DaemonSet
+    #[arg(long, requires = "daemon_set", value_name = "NAME", default_value = "plexd")]
+    pub namespace: String,
+    /// How nodes reach the server [default: as this command does]
+    #[arg(long, requires = "daemon_set", value_name = "URL")]
+    pub api_url: Option<String>,
+}
+
+/// How a DaemonSet hands the token to the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TokenDelivery {
+    Secret,
+    Env,
 }
 
 #[derive(Debug, Clone, Args)]

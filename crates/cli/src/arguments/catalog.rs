@@ -61,6 +61,8 @@ pub enum BlueprintCommand {
     Create(BlueprintCreateArguments),
     /// Publish a version from a folder with metadata.json, xrd.yaml and composition.yaml
     Publish(PublishArguments),
+    /// Publish every blueprint of a catalog that is not there yet, for engine crossplane
+    Import(ImportArguments),
     /// List blueprints
     List(PageArguments),
     /// Show one blueprint
@@ -284,6 +286,13 @@ pub struct BlueprintCreateArguments {
 pub struct PublishArguments {
     /// The folder, called as the blueprint's slug
     #[arg(short, long = "folder", value_name = "FOLDER")]
+    pub folder: PathBuf,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ImportArguments {
+    /// A folder of blueprints, one that holds it as `catalog`, or the folder of one blueprint
+    #[arg(value_name = "FOLDER")]
     pub folder: PathBuf,
 }
 

@@ -4,7 +4,7 @@
 mod run;
 
 mod audit;
-mod catalog;
+pub(crate) mod catalog;
 mod control;
 mod events;
 mod explain;

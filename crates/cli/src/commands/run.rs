@@ -13,19 +13,25 @@ use crate::demo;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::render::paint;
+use crate::renderers::Renderers;
 use crate::terminal::{Terminal, Traits};
 
 /// Runs one command on the streams of this process.
-pub async fn run(command: Command, options: ClientOptions) -> ExitCode {
-    run_on(command, options, &mut Terminal::of_process()).await.into()
+pub async fn run(command: Command, options: ClientOptions, renderers: Renderers) -> ExitCode {
+    run_on(command, options, renderers, &mut Terminal::of_process()).await.into()
 }
 
 /// Runs one command to its end. Errors are shown here; the caller only has to
 /// end with the code.
-pub async fn run_on(command: Command, options: ClientOptions, terminal: &mut Terminal) -> Exit {
+pub async fn run_on(
+    command: Command,
+    options: ClientOptions,
+    renderers: Renderers,
+    terminal: &mut Terminal,
+) -> Exit {
     let outcome = match command {
         Command::Demo(arguments) => demo::run(&arguments, options.output, terminal).await,
-        command => connected(command, options, terminal).await,
+        command => connected(command, options, renderers, terminal).await,
     };
     // A failure of the command itself says more than that of its output.
     let outcome = match (outcome, terminal.take_failure()) {
@@ -44,10 +50,12 @@ pub async fn run_on(command: Command, options: ClientOptions, terminal: &mut Ter
 async fn connected(
     command: Command,
     options: ClientOptions,
+    renderers: Renderers,
     terminal: &mut Terminal,
 ) -> Result<(), Error> {
     let client = Client::new(&options.server, options.key)?;
-    let mut session = Session { client, output: options.output, terminal };
+    let ClientOptions { server, output, .. } = options;
+    let mut session = Session { client, server, output, renderers, terminal };
     match command {
         Command::Resource(command) => resources::run(&mut session, command).await,
         Command::Project(command) => projects::run(&mut session, command).await,
@@ -77,7 +85,10 @@ async fn connected(
 /// What a command works with.
 pub(super) struct Session<'a> {
     pub(super) client: Client,
+    /// Where the client asks.
+    pub(super) server: String,
     pub(super) output: Output,
+    pub(super) renderers: Renderers,
     pub(super) terminal: &'a mut Terminal,
 }
 

@@ -8,6 +8,7 @@ use slipway_wire::catalog::{
 
 use super::details::pairs;
 use super::table::{facts, optional_time, or_dash, rows, time};
+use crate::commands::catalog::import::Entry;
 
 pub(crate) fn projects(projects: &[Project], width: Option<u16>) -> String {
     let line = |project: &Project| {
@@ -146,6 +147,19 @@ pub(crate) fn blueprint(blueprint: &Blueprint, width: Option<u16>) -> String {
         ],
         width,
     )
+}
+
+pub(crate) fn imported(entries: &[Entry], width: Option<u16>) -> String {
+    let line = |entry: &Entry| {
+        vec![
+            entry.slug.clone(),
+            or_dash(entry.version.as_deref()),
+            entry.outcome.as_str().to_owned(),
+            entry.messages.join("\n"),
+        ]
+    };
+    let headings = ["SLUG", "VERSION", "OUTCOME", "WHY"];
+    rows(&headings, entries.iter().map(line).collect(), width)
 }
 
 pub(crate) fn versions(versions: &[BlueprintVersion], width: Option<u16>) -> String {

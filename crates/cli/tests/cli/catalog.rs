@@ -265,6 +265,32 @@ async fn a_folder_is_published_whole() {
     assert_eq!((ended.exit, server.lines().len()), (Exit::Usage, 0), "{ended:?}");
 }
 
+/// Nothing is sent while an entry is invalid, and each says what is wrong.
+#[tokio::test]
+async fn a_catalog_is_checked_before_anything_is_sent() {
+    let root = tempfile::tempdir().unwrap();
+    for (slug, xrd) in [("bad", "broken"), ("good", "kind: X")] {
+        let folder = root.path().join(slug);
+        std::fs::create_dir(&folder).unwrap();
+        let metadata = json!({
+            "slug": slug, "version": "v1", "providerKinds": ["hetzner"],
+            "injectionStrategy": "helm-values",
+        });
+        std::fs::write(folder.join("metadata.json"), metadata.to_string()).unwrap();
+        std::fs::write(folder.join("xrd.yaml"), xrd).unwrap();
+        std::fs::write(folder.join("composition.yaml"), "kind: C\n").unwrap();
+    }
+    std::fs::create_dir(root.path().join("half")).unwrap();
+    let server = StandIn::new(Vec::new()).await;
+    let folder = root.path().to_str().unwrap();
+    let ended = server.run(&["blueprint", "import", folder]).await;
+    assert_eq!((ended.exit, server.lines().len()), (Exit::Refused, 0), "{ended:?}");
+    for said in ["`xrd` is broken", "not_sent", "metadata.json"] {
+        assert!(ended.output.contains(said), "{said}: {}", ended.output);
+    }
+    assert!(ended.errors.contains("error[import_incomplete]: 3 of 3"), "{}", ended.errors);
+}
+
 #[tokio::test]
 async fn a_resource_is_relabelled_by_its_handle() {
     let replies =

@@ -18,6 +18,7 @@ mod doctor;
 mod events;
 mod explain;
 mod first_minute;
+mod import;
 mod late_replica;
 mod leaks;
 mod life;

@@ -2,7 +2,8 @@
 
 use slipway_wire::catalog::{Blueprint, BlueprintVersion, CreateBlueprint};
 
-use super::bundle;
+use super::bundle::{self, Bundle};
+use super::import;
 use crate::arguments::BlueprintCommand;
 use crate::commands::run::Session;
 use crate::error::Error;
@@ -24,11 +25,12 @@ pub(in crate::commands) async fn run(
             session.show(&blueprint, render::blueprint);
         }
         BlueprintCommand::Publish(arguments) => {
-            let (slug, body) = bundle::read(&arguments.folder)?;
+            let Bundle { slug, body, .. } = bundle::read(&arguments.folder)?;
             let path = ["blueprints", &slug, "versions"];
             let version: BlueprintVersion = session.client.create(&path, &body).await?;
             session.show(&version, render::version);
         }
+        BlueprintCommand::Import(arguments) => import::run(session, &arguments.folder).await?,
         BlueprintCommand::List(page) => {
             let listed = session.client.list_all(&["blueprints"], false, page.limit).await?;
             session.show_list(&listed, render::blueprints);

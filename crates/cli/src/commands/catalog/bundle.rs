@@ -8,16 +8,16 @@ use slipway_wire::catalog::{ParameterSchema, PublishVersion};
 
 use crate::error::Error;
 
-/// `metadata.json`. What it says about the blueprint itself is not published
-/// again; it was said when the blueprint was made.
+pub(super) const METADATA: &str = "metadata.json";
+
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Metadata {
     slug: String,
-    #[serde(default, rename = "displayName")]
-    _display_name: Option<String>,
-    #[serde(default, rename = "description")]
-    _description: Option<String>,
+    #[serde(default)]
+    display_name: Option<String>,
+    #[serde(default)]
+    description: Option<String>,
     version: String,
     provider_kinds: Vec<String>,
     injection_strategy: String,
@@ -27,15 +27,25 @@ struct Metadata {
     mesh_role: Option<String>,
 }
 
-/// The slug, and what is to be published.
-pub(super) fn read(folder: &Path) -> Result<(String, PublishVersion), Error> {
+/// What a folder holds.
+#[derive(Debug)]
+pub(super) struct Bundle {
+    pub(super) slug: String,
+    /// The slug, if it is called nothing else.
+    pub(super) display_name: String,
+    pub(super) description: String,
+    /// What is to be published.
+    pub(super) body: PublishVersion,
+}
+
+pub(super) fn read(folder: &Path) -> Result<Bundle, Error> {
     let file = |name: &str| {
         let path = folder.join(name);
         std::fs::read_to_string(&path)
             .map_err(|error| Error::Usage(format!("cannot read {}: {error}", path.display())))
     };
-    let metadata: Metadata = serde_json::from_str(&file("metadata.json")?).map_err(|error| {
-        let path = folder.join("metadata.json");
+    let metadata: Metadata = serde_json::from_str(&file(METADATA)?).map_err(|error| {
+        let path = folder.join(METADATA);
         Error::Usage(format!("{} is not what is expected: {error}", path.display()))
     })?;
     let whole = folder.canonicalize();
@@ -56,7 +66,9 @@ pub(super) fn read(folder: &Path) -> Result<(String, PublishVersion), Error> {
         mesh_role: metadata.mesh_role,
         provider_kinds: metadata.provider_kinds,
     };
-    Ok((metadata.slug, body))
+    let display_name = metadata.display_name.unwrap_or_else(|| metadata.slug.clone());
+    let description = metadata.description.unwrap_or_default();
+    Ok(Bundle { slug: metadata.slug, display_name, description, body })
 }
 
 #[cfg(test)]
@@ -80,7 +92,8 @@ mod tests {
     #[test]
     fn a_folder_is_one_version() {
         let (_root, folder) = folder("small", GOOD);
-        let (slug, body) = read(&folder).unwrap();
+        let Bundle { slug, display_name, body, .. } = read(&folder).unwrap();
+        assert_eq!(display_name, "Small");
         assert_eq!((slug.as_str(), body.version.as_str()), ("small", "v1"));
         assert_eq!((body.xrd.as_str(), body.composition.as_str()), ("kind: X\n", "kind: C\n"));
         assert_eq!(body.parameter_schema.parameters[0].name, "size");

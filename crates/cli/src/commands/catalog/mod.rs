@@ -5,5 +5,6 @@ mod bundle;
 pub(super) mod clouds;
 pub(super) mod clusters;
 pub(super) mod credentials;
+pub(crate) mod import;
 pub(super) mod labels;
 pub(super) mod projects;

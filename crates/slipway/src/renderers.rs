@@ -1,0 +1,79 @@
+//! What the client has rendered and checked on its side, from the crates that
+//! the server uses for the same.
+
+use slipway_cli::{DaemonSet, Renderers};
+use slipway_core::catalog::Name;
+use slipway_core::catalog::blueprint::{GivenContent, VersionContent};
+use slipway_core::parameters::{Parameter, ParameterType};
+use slipway_core::secret::Secret;
+use slipway_render::cloud_init::NodeConfig;
+use slipway_render::daemon_set::{Bundle, TokenDelivery};
+use slipway_render::pair;
+use slipway_wire::catalog::{self, PublishVersion};
+
+pub(crate) const RENDERERS: Renderers = Renderers { faults, daemon_set };
+
+/// A node agent that is not told otherwise; plexd has its own.
+const HEARTBEAT_INTERVAL_MS: u64 = 30_000;
+const ORPHAN_AFTER_MS: u64 = 600_000;
+
+/// What a server would refuse, for a blueprint of engine crossplane.
+fn faults(slug: &str, version: &PublishVersion) -> Vec<String> {
+    if let Err(invalid) = Name::parse("slug", slug) {
+        return vec![invalid.to_string()];
+    }
+    let content = match VersionContent::check(given(version)) {
+        Ok(content) => content,
+        Err(refusal) => return vec![refusal.to_string()],
+    };
+    match pair::check(&content) {
+        Ok(_) => Vec::new(),
+        Err(faults) => faults.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn given(version: &PublishVersion) -> GivenContent {
+    let parameter = |given: &catalog::Parameter| Parameter {
+        name: given.name.clone(),
+        kind: match given.kind {
+            catalog::ParameterType::Boolean => ParameterType::Boolean,
+            catalog::ParameterType::Integer => ParameterType::Integer,
+            catalog::ParameterType::String => ParameterType::String,
+        },
+        required: given.required,
+        default: given.default.clone(),
+    };
+    GivenContent {
+        version: version.version.clone(),
+        xrd: version.xrd.clone(),
+        composition: version.composition.clone(),
+        parameters: version.parameter_schema.parameters.iter().map(parameter).collect(),
+        injection_strategy: version.injection_strategy.clone(),
+        mesh_role: version.mesh_role.clone(),
+        provider_kinds: version.provider_kinds.clone(),
+    }
+}
+
+fn daemon_set(wanted: &DaemonSet<'_>) -> Result<String, String> {
+    let config = NodeConfig {
+        api_url: wanted.api_url.to_owned(),
+        project_id: wanted.project_id.to_owned(),
+        resource_handle: wanted.resource_handle.to_owned(),
+        hostname: wanted.hostname.to_owned(),
+        heartbeat_interval_ms: HEARTBEAT_INTERVAL_MS,
+        orphan_after_ms: ORPHAN_AFTER_MS,
+        busy_seconds: 0,
+    };
+    let bundle = Bundle {
+        config: &config,
+        token: &Secret::new(wanted.token),
+        image: wanted.image,
+        namespace: wanted.namespace,
+        delivery: match wanted.by_environment {
+            true => TokenDelivery::Environment,
+            false => TokenDelivery::Secret,
+        },
+    };
+    let rendered = bundle.render().map_err(|error| error.to_string())?;
+    Ok(rendered.expose().to_owned())
+}
