@@ -20,8 +20,9 @@ The chores of a contributor.
   cargo xtask kube up            a real Kubernetes API to try things on, until Ctrl-C;
                                  `kube --help` has the options
   cargo xtask tidy               only the rules of the tree
-  cargo xtask generate           writes what is generated from the code: docs/cli.md and
-                                 docs/openapi.json
+  cargo xtask generate           writes what is generated: docs/cli.md and docs/openapi.json
+                                 from the code, deploy/manifests and deploy/rbac from
+                                 the chart
   cargo xtask fuzz [EXAMPLES [SEED]]
                                  lets schemathesis ask the API everything, 30 examples
                                  an operation unless said; it comes from PyPI
