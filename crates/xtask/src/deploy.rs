@@ -1,5 +1,5 @@
 //! What stands in `deploy/`: the plain manifests are rendered from the chart
-//! (`cargo xtask generate`), and `cargo xtask test` holds the one against the
+//! (`cargo xtask generate`, or `chart` for these alone), and `cargo xtask test` holds the one against the
 //! other, has the chart refuse what it must, and lints it and the Dockerfile.
 //!
 //! Whether Kubernetes takes the manifests is for the tests on its API to say
@@ -11,6 +11,8 @@ use std::{env, fs};
 
 use anyhow::{Context as _, bail, ensure};
 use slipway_testkit::kube::checksum;
+
+use crate::command_line::Verdict;
 
 const CHART: &str = "deploy/helm/slipway";
 const MANIFESTS_VALUES: &str = "deploy/helm/manifests.values.yaml";
@@ -64,6 +66,13 @@ const TAKEN: [(&[&str], &[&str]); 4] = [
     (&["serviceMonitor.enabled=true", "rbac.delivery=false"], &["kind: ServiceMonitor"]),
 ];
 
+/// `cargo xtask chart`, for whoever works on it.
+pub fn run(root: &Path) -> anyhow::Result<Verdict> {
+    generate(root)?;
+    check(root)?;
+    Ok(Verdict::Fine)
+}
+
 /// Renders everything and writes it.
 pub fn generate(root: &Path) -> anyhow::Result<()> {
     let tools = Tools::provide()?;
@@ -104,8 +113,8 @@ pub fn check(root: &Path) -> anyhow::Result<()> {
     }
     let lint = ["lint", "--strict", CHART, "--values", MANIFESTS_VALUES];
     for output in [
-        run(root, tools.helm().args(lint))?,
-        run(root, Command::new(&tools.hadolint).arg("deploy/docker/Dockerfile"))?,
+        output_of(root, tools.helm().args(lint))?,
+        output_of(root, Command::new(&tools.hadolint).arg("deploy/docker/Dockerfile"))?,
     ] {
         if !output.status.success() {
             wrong.push(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into());
@@ -217,7 +226,7 @@ impl Tools {
         command.args(["--values", values]);
         command.args(templates.iter().flat_map(|template| ["--show-only", template]));
         command.args(set.iter().flat_map(|value| ["--set", value]));
-        run(root, &mut command)
+        output_of(root, &mut command)
     }
 
     fn rendered(&self, root: &Path, values: &str, templates: &[&str]) -> anyhow::Result<String> {
@@ -232,7 +241,7 @@ impl Tools {
     }
 }
 
-fn run(root: &Path, command: &mut Command) -> anyhow::Result<Output> {
+fn output_of(root: &Path, command: &mut Command) -> anyhow::Result<Output> {
     command
         .current_dir(root)
         .stdin(Stdio::null())
