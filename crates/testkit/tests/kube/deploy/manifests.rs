@@ -7,10 +7,12 @@ use slipway_testkit::kube::shared;
 use super::documents::{apply, documents, text, title, word};
 use crate::mk_client;
 
-const FILES: [&str; 3] = [
+const FILES: [&str; 4] = [
     "deploy/manifests/slipway.yaml",
     "deploy/rbac/control-plane.yaml",
     "deploy/rbac/groups.example.yaml",
+    // The chart with everything that those leave out.
+    "crates/testkit/tests/kube/deploy/everything.yaml",
 ];
 
 #[tokio::test]
@@ -22,7 +24,8 @@ async fn an_api_server_takes_every_manifest() {
     let namespace = documents("deploy/manifests/namespace.yaml");
     apply(&admin, &namespace[0], &PatchParams::apply(NAME)).await.unwrap();
 
-    let dry_run = PatchParams::apply(NAME).dry_run();
+    // Forced, since another test may have installed the roles meanwhile.
+    let dry_run = PatchParams::apply(NAME).dry_run().force();
     let mut kinds = Vec::new();
     for mut document in FILES.into_iter().flat_map(documents) {
         let title = title(&document);
