@@ -23,7 +23,7 @@ const OWN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 /// What the control plane does: API group, resource (all of the group: `*`),
 /// the only name if there is one, verbs. A right that is not here is not
 /// shipped.
-const NEEDED: [(&str, &str, Option<&str>, &[&str]); 12] = [
+const NEEDED: [(&str, &str, Option<&str>, &[&str]); 15] = [
     ("", "namespaces", None, OWN),
     ("", "resourcequotas", None, OWN),
     ("rbac.authorization.k8s.io", "rolebindings", None, OWN),
@@ -32,6 +32,9 @@ const NEEDED: [(&str, &str, Option<&str>, &[&str]); 12] = [
     ("apiextensions.crossplane.io", "compositeresourcedefinitions", None, DELIVER),
     ("apiextensions.crossplane.io", "compositions", None, DELIVER),
     ("apiextensions.k8s.io", "customresourcedefinitions", None, READ),
+    ("external-secrets.io", "*", None, &["list"]),
+    ("generators.external-secrets.io", "*", None, &["list"]),
+    ("protection.crossplane.io", "*", None, &["list"]),
     ("platform.example.org", "*", None, OWN),
     ("platform.example.org", "*/finalizers", None, &["update"]),
     ("hcloud.crossplane.io", "providerconfigs", None, OWN),
