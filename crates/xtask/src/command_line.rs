@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 
-use crate::{bench, fuzz, generate, kube, soak, test, tidy};
+use crate::{bench, deploy, fuzz, generate, kube, soak, test, tidy};
 
 const USAGE: &str = "\
 The chores of a contributor.
@@ -20,8 +20,10 @@ The chores of a contributor.
   cargo xtask kube up            a real Kubernetes API to try things on, until Ctrl-C;
                                  `kube --help` has the options
   cargo xtask tidy               only the rules of the tree
-  cargo xtask generate           writes what is generated from the code: docs/cli.md and
-                                 docs/openapi.json
+  cargo xtask generate           writes what is generated: docs/cli.md and docs/openapi.json
+                                 from the code, deploy/manifests and deploy/rbac from
+                                 the chart
+  cargo xtask chart              only what is generated from the chart, and its checks
   cargo xtask fuzz [EXAMPLES [SEED]]
                                  lets schemathesis ask the API everything, 30 examples
                                  an operation unless said; it comes from PyPI
@@ -75,6 +77,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
         Request::Fuzz { examples, seed } => {
             workspace_root().and_then(|root| fuzz::run(&root, examples, seed))
         }
+        Request::Chart => workspace_root().and_then(|root| deploy::run(&root)),
         Request::Generate => workspace_root().and_then(|root| generate::run(&root)),
         Request::Tidy => workspace_root().and_then(|root| tidy::run(&root)),
         Request::Unknown(command) => {
@@ -123,6 +126,7 @@ enum Request<'a> {
     SoakHelp,
     Bench { arguments: &'a [String] },
     Fuzz { examples: u32, seed: u64 },
+    Chart,
     Generate,
     Tidy,
     Unknown(String),
@@ -153,6 +157,7 @@ impl<'a> Request<'a> {
                 Some((examples, seed)) => Self::Fuzz { examples, seed },
                 None => Self::Unknown(arguments.join(" ")),
             },
+            ("chart", []) => Self::Chart,
             ("generate", []) => Self::Generate,
             ("tidy", []) => Self::Tidy,
             _ => Self::Unknown(arguments.join(" ")),
@@ -206,6 +211,7 @@ mod tests {
         assert_eq!(parse("kube --help"), "KubeHelp");
         assert_eq!(parse("tidy"), "Tidy");
         assert_eq!(parse("generate"), "Generate");
+        assert_eq!(parse("chart"), "Chart");
         assert_eq!(parse("fuzz"), "Fuzz { examples: 30, seed: 1 }");
         assert_eq!(parse("fuzz 5 7"), "Fuzz { examples: 5, seed: 7 }");
         assert_eq!(parse("fuzz much"), r#"Unknown("fuzz much")"#);

@@ -29,6 +29,14 @@ pub const KUBERNETES: [Part; 2] = [
     Part { name: "Go", packages: &["golang-go"], is_there: nothing_to_build_or_go },
 ];
 
+/// What Helm and hadolint are installed with, as long as they are not.
+pub const PYTHON: Part =
+    Part { name: "Python", packages: &["python3-venv"], is_there: tools_or_python };
+
+fn tools_or_python() -> bool {
+    crate::deploy::tools_installed() || crate::deploy::python_installed()
+}
+
 fn nothing_to_build_or_go() -> bool {
     crate::kube::nothing_to_build() || crate::kube::go_installed()
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask generate`: writes the documents that are made from the code. A
-//! test compares each with what it would be now.
+//! `cargo xtask generate`: writes what is made from the code and from the chart.
+//! A test compares each with what it would be now.
 
 use std::fs;
 use std::path::Path;
@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, ensure};
 
 use crate::command_line::Verdict;
+use crate::deploy;
 use crate::test::Cargo;
 
 /// Builds the program and lets it write about itself.
@@ -29,5 +30,6 @@ pub fn run(root: &Path) -> anyhow::Result<Verdict> {
             .with_context(|| format!("cannot write {}", path.display()))?;
         println!("{}", path.display());
     }
+    deploy::generate(root)?;
     Ok(Verdict::Fine)
 }

@@ -1,7 +1,7 @@
 //! The chores of a contributor, behind `cargo xtask`.
 //!
 //! Owns: what a complete test run is (`test`), what is installed for it
-//! (`debian`, `kube`), the rules of the tree that no compiler checks (`tidy`), and the
+//! (`debian`, `kube`, `deploy`), the rules of the tree that no compiler checks (`tidy`), and the
 //! random faults under which everything has to hold (`soak`).
 //!
 //! Must not: be needed to build, test or run anything; `cargo test` alone works.
@@ -14,6 +14,7 @@
 pub mod bench;
 pub mod command_line;
 pub mod debian;
+pub mod deploy;
 pub mod fuzz;
 pub mod generate;
 pub mod kube;

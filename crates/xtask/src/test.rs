@@ -14,6 +14,7 @@ use slipway_testkit::postgres::{self, Postgres};
 
 use crate::command_line::Verdict;
 use crate::debian::{self, Provision};
+use crate::deploy;
 use crate::kube;
 use crate::soak;
 use crate::steps::Steps;
@@ -43,6 +44,7 @@ fn run_with(work: impl FnOnce(&mut Steps, Option<String>) -> bool) -> anyhow::Re
     let provided_server =
         env::var(postgres::DATABASE_URL_VARIABLE).ok().filter(|url| !url.is_empty());
     let mut parts = Vec::from(debian::KUBERNETES);
+    parts.push(debian::PYTHON);
     if provided_server.is_none() {
         parts.push(debian::POSTGRES);
     }
@@ -74,6 +76,9 @@ fn check_and_test(
     let checked = step(&["fmt", "--all", "--check"])
         && step(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
     if !checked || steps.take("tidy", || tidy::check_and_report(root)).is_none() {
+        return false;
+    }
+    if steps.take("deploy", || deploy::check(root)).is_none() {
         return false;
     }
     // Exactly what the tests need, so that the next step times the tests alone.

@@ -5,6 +5,7 @@
 //! [`ROLE`] set; that test then plays the other role.
 
 mod absence;
+mod deploy;
 mod faults;
 mod requests;
 
