@@ -1,0 +1,15 @@
+//! The engine crossplane against a real API server. Nothing plays Crossplane
+//! here: the tests write the conditions that it would write.
+//!
+//! Most tests share one environment and keep apart by installation and
+//! namespace; those of `faults` take servers down, and share another one, one
+//! after the other.
+
+mod apply;
+mod delete;
+mod faults;
+mod inventory;
+mod observe;
+mod replicas;
+mod support;
+mod watch;
