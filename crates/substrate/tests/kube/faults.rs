@@ -180,9 +180,9 @@ async fn who_may_not_watch_asks() {
     // A binding is in force a moment after it was written.
     until(PATIENCE, "the rights", async || bench.engine.apply(&there.rendered()).await).await;
     bench.make_ready(&there).await;
+    until_named(&bench.engine, there.id).await;
     bench.until(&there, "it is ready", is_ready).await;
     bench.until(&never, "the absence is proven", is_absent).await;
-    until_named(&bench.engine, there.id).await;
     let requests = bench.requests().await;
     let lists = requests.iter().filter(|record| record.verb == "list").count();
     // 50, 100, 200 … ms apart, for as long as all of this took.

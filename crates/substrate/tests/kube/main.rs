@@ -8,8 +8,10 @@
 mod apply;
 mod delete;
 mod faults;
+mod faulty;
 mod inventory;
 mod observe;
+mod refusals;
 mod replicas;
 mod support;
 mod watch;

@@ -141,9 +141,19 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) async fn new(test: &str) -> Option<Self> {
-        let kubernetes = shared(test).await?;
+        let kubeconfig = shared(test).await?.kubeconfig(ADMIN);
+        Self::through(test, &kubeconfig, None).await
+    }
+
+    /// On the shared environment, by another way.
+    pub(crate) async fn through(
+        test: &str,
+        kubeconfig: &str,
+        sweep: Option<Duration>,
+    ) -> Option<Self> {
         static DEFINED: OnceCell<()> = OnceCell::const_new();
-        Some(Self::on(kubernetes, &kubernetes.kubeconfig(ADMIN), NO_SWEEP, &DEFINED).await)
+        let kubernetes = shared(test).await?;
+        Some(Self::on(kubernetes, kubeconfig, sweep.unwrap_or(NO_SWEEP), &DEFINED).await)
     }
 
     pub(crate) async fn on(

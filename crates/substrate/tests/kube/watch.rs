@@ -8,9 +8,8 @@ use serde_json::json;
 use slipway_app::ports::substrate::Substrate;
 use slipway_testkit::kube::{ADMIN, shared};
 use slipway_testkit::network::Relay;
-use tokio::sync::OnceCell;
 
-use crate::support::{Bench, is_ready, loose, typed, until_named};
+use crate::support::{Bench, is_absent, is_ready, loose, typed, until_named};
 
 #[tokio::test]
 async fn a_change_names_its_attempt_and_a_touch_nobody() {
@@ -35,15 +34,23 @@ async fn a_change_names_its_attempt_and_a_touch_nobody() {
 }
 
 #[tokio::test]
-async fn our_own_writes_tell_nobody_and_deletions_tell() {
-    const NAME: &str = "our_own_writes_tell_nobody_and_deletions_tell";
+async fn a_deletion_by_hand_names_its_attempt_twice() {
+    const NAME: &str = "a_deletion_by_hand_names_its_attempt_twice";
     let Some(bench) = Bench::new(NAME).await else { return };
-    let (ours, other) = (bench.composite(typed()), bench.composite(typed()));
-    bench.apply(&ours).await;
-    bench.apply(&other).await;
-    bench.objects(&other).delete(&other.name(), &Default::default()).await.unwrap();
-    let told = tokio::time::timeout(crate::support::PATIENCE, bench.engine.changed()).await;
-    assert_eq!(told.unwrap(), [other.id], "whoever applied goes on from the answer");
+    let composite = bench.composite(typed());
+    bench.apply(&composite).await;
+    let objects = bench.objects(&composite);
+    objects.delete(&composite.name(), &Default::default()).await.unwrap();
+    // Being made may be told of as well, before this.
+    loop {
+        until_named(&bench.engine, composite.id).await;
+        if bench.live(&composite).await.terminating {
+            break;
+        }
+    }
+    bench.write(&composite, json!({ "metadata": { "finalizers": null } })).await;
+    until_named(&bench.engine, composite.id).await;
+    assert!(is_absent(&bench.report(&composite).await), "the second time it is gone");
 }
 
 /// A connection that lives on and shows nothing any more is no error to anybody.
@@ -55,11 +62,8 @@ async fn a_watch_that_has_gone_silent_is_found_out_by_the_sweep() {
     let relay = Relay::to(address).await.unwrap();
     let through = format!("https://{}", relay.address());
     let kubeconfig = kubernetes.kubeconfig(ADMIN).replace(&kubernetes.url(), &through);
-    let Some(first) = Bench::new(NAME).await else { return };
-    static DEFINED: OnceCell<()> = OnceCell::const_new();
-    let sweep = Duration::from_millis(500);
-    let bench = Bench::on(kubernetes, &kubeconfig, sweep, &DEFINED).await;
-    drop(first);
+    let sweep = Some(Duration::from_millis(500));
+    let Some(bench) = Bench::through(NAME, &kubeconfig, sweep).await else { return };
     let composite = bench.composite(loose());
     bench.apply(&composite).await;
     relay.swallow();
