@@ -8,8 +8,9 @@ use kube::core::Status;
 
 /// A question that is not answered by then is taken for lost. Longer than an
 /// API server under load takes, and short enough that an action, which has a
-/// third of its lease, ends with this error and not without one.
-const ANSWER: Duration = Duration::from_secs(8);
+/// third of its lease (ten seconds by default), ends with this error and not
+/// without one, also after it waited for the first list of a kind.
+const ANSWER: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
 #[error("no answer within {ANSWER:?}")]
