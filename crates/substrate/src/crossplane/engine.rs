@@ -157,8 +157,7 @@ impl CrossplaneSubstrate {
     pub(super) async fn kind_stands(&self, kind: &CompositeType) -> Result<(), String> {
         let name = format!("{}.{}", kind.plural, kind.group);
         let what = format!("read the definition {name}");
-        let definitions =
-            Api::<CustomResourceDefinition>::all(self.connection.client().await?);
+        let definitions = Api::<CustomResourceDefinition>::all(self.connection.client().await?);
         let definition = match trouble::within(definitions.get_metadata(&name)).await {
             Ok(definition) => definition,
             Err(error) => return Err(self.refused(&what, &error).await),

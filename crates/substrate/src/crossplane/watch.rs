@@ -61,7 +61,11 @@ pub(super) async fn keep(watched: Watched, index: Arc<Index>, connection: Arc<Co
         }
         if !matches!(index.standing(), Standing::Broken(_)) {
             let kind = &watched.resource.kind;
-            tracing::warn!(kind, problem, "a watch broke off; until it stands again the API server is asked for each object");
+            tracing::warn!(
+                kind,
+                problem,
+                "a watch broke off; until it stands again the API server is asked for each object"
+            );
         }
         index.stand(Standing::Broken(problem));
         sleep(pause).await;
@@ -152,7 +156,8 @@ fn place_of(object: &DynamicObject) -> Box<str> {
 }
 
 async fn refused(watched: &Watched, connection: &Connection, error: watcher::Error) -> String {
-    let doing = if matches!(error, watcher::Error::InitialListFailed(_)) { "list" } else { "watch" };
+    let doing =
+        if matches!(error, watcher::Error::InitialListFailed(_)) { "list" } else { "watch" };
     let what = format!("{doing} {}", watched.resource.plural);
     match error {
         watcher::Error::InitialListFailed(error)

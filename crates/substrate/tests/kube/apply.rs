@@ -153,9 +153,13 @@ async fn our_finalizer_is_put_back() {
     let Some(bench) = Bench::new("our_finalizer_is_put_back").await else { return };
     let composite = bench.composite(loose());
     bench.apply(&composite).await;
-    bench.write(&composite, json!({ "metadata": { "finalizers": ["theirs.example.org/x"] } })).await;
+    bench
+        .write(&composite, json!({ "metadata": { "finalizers": ["theirs.example.org/x"] } }))
+        .await;
     let bare = |report: &CompositeReport| {
-        report.live().is_some_and(|live| live.evidence["finalizers"] == json!(["theirs.example.org/x"]))
+        report
+            .live()
+            .is_some_and(|live| live.evidence["finalizers"] == json!(["theirs.example.org/x"]))
     };
     bench.until(&composite, "the loss is seen", bare).await;
     bench.apply(&composite).await;

@@ -136,7 +136,7 @@ async fn a_kubeconfig_of_another_cluster_proves_nothing() {
     until(PATIENCE, "nothing is known of either", async || {
         let reports = bench.engine.observe(&addresses).await;
         assert!(!reports.iter().any(is_absent), "{reports:?}");
-        let known = !reports.iter().all(|report| is_unknown(report));
+        let known = !reports.iter().all(is_unknown);
         if known { Err(format!("{reports:?}")) } else { Ok(()) }
     })
     .await;
@@ -163,7 +163,8 @@ async fn grant(kubernetes: &KubeEnvironment, user: &str, verbs: &[&str]) {
         "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user },
         "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user }],
     });
-    let (parameters, named) = (PatchParams::apply("test"), |body: &Value| Patch::Apply(body.clone()));
+    let (parameters, named) =
+        (PatchParams::apply("test"), |body: &Value| Patch::Apply(body.clone()));
     let roles = Api::<ClusterRole>::all(client.clone());
     roles.patch(user, &parameters, &named(&role)).await.unwrap();
     let bindings = Api::<ClusterRoleBinding>::all(client);

@@ -1,7 +1,7 @@
 //! Looking: what the index answers, and what it takes for an absence.
 
-use kube::Api;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
 use serde_json::json;
 use slipway_app::ports::substrate::{Error, Substrate};
 use slipway_core::blueprint::CompositeScope;
@@ -59,8 +59,7 @@ async fn conditions_become_facts() {
         bench.until(&composite, "the condition is seen", seen).await;
     }
     bench.objects(&composite).delete(&composite.name(), &Default::default()).await.unwrap();
-    let terminating =
-        |report: &CompositeReport| report.live().is_some_and(|live| live.terminating);
+    let terminating = |report: &CompositeReport| report.live().is_some_and(|live| live.terminating);
     bench.until(&composite, "it is terminating", terminating).await;
 }
 

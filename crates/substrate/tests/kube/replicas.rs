@@ -15,7 +15,8 @@ async fn two_that_apply_the_same_do_not_conflict() {
     for _ in 0..5 {
         let rendered = bench.composite(loose()).rendered();
         let (one, two) = join(bench.engine.apply(&rendered), another.apply(&rendered)).await;
-        let uid = |report: Result<CompositeReport, Error>| report.unwrap().live().unwrap().uid.clone();
+        let uid =
+            |report: Result<CompositeReport, Error>| report.unwrap().live().unwrap().uid.clone();
         assert_eq!(uid(one), uid(two));
     }
     assert_eq!((bench.engine.overruled(), another.overruled()), (0, 0));
