@@ -5,6 +5,7 @@
 //! here: a kubeconfig that would start one, read other files of this machine,
 //! or trust anybody is refused.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -108,7 +109,7 @@ impl Access {
         Ok(config)
     }
 
-    /// Tells one content of the file from another. The service account's token
+    /// Tells one writing of the file from another. The service account's token
     /// is read anew by the client itself.
     pub(super) async fn fingerprint(&self) -> Option<Fingerprint> {
         match self {
@@ -116,6 +117,18 @@ impl Access {
             Self::Kubeconfig(path) => {
                 let metadata = tokio::fs::metadata(path).await.ok()?;
                 Some(Fingerprint { modified: metadata.modified().ok()?, length: metadata.len() })
+            }
+        }
+    }
+
+    /// Tells one content of the file from another; `None` where there is none.
+    pub(super) async fn digest(&self) -> Option<u64> {
+        match self {
+            Self::InCluster => None,
+            Self::Kubeconfig(path) => {
+                let mut hasher = DefaultHasher::new();
+                read(path).await.ok()?.hash(&mut hasher);
+                Some(hasher.finish())
             }
         }
     }

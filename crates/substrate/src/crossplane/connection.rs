@@ -26,6 +26,7 @@ pub(super) struct Connection {
 struct Current {
     client: Client,
     fingerprint: Option<Fingerprint>,
+    digest: Option<u64>,
     generation: u64,
 }
 
@@ -47,38 +48,55 @@ impl Connection {
     /// The client for what the credentials are now. Those that cannot be read
     /// in the middle of being replaced leave the client as it was.
     pub(super) async fn client(&self) -> Result<Client, String> {
+        self.numbered_client().await.map(|(client, _)| client)
+    }
+
+    /// The same with the number of its generation.
+    pub(super) async fn numbered_client(&self) -> Result<(Client, u64), String> {
         let fingerprint = self.access.fingerprint().await;
         let current = self.lock().clone();
         match current {
-            Some(current) if current.fingerprint == fingerprint => Ok(current.client),
+            Some(current) if current.fingerprint == fingerprint => {
+                Ok((current.client, current.generation))
+            }
             Some(current) => match self.renew(fingerprint).await {
-                Ok(client) => Ok(client),
+                Ok(renewed) => Ok(renewed),
                 Err(error) => {
                     tracing::warn!(error, "the new credentials of a cluster cannot be used yet");
-                    Ok(current.client)
+                    Ok((current.client, current.generation))
                 }
             },
             None => self.renew(fingerprint).await,
         }
     }
 
-    /// Makes the client anew after the server refused its credentials: a file
-    /// may have been replaced within the grain of its times.
+    /// Looks whether there are other credentials after the server refused these:
+    /// a file may have been replaced within the grain of its times. The same
+    /// ones make no new client, since that would begin every watch anew.
     pub(super) async fn doubt(&self) {
         let fingerprint = self.access.fingerprint().await;
+        let digest = self.access.digest().await;
+        let known = self.lock().as_ref().is_some_and(|current| current.digest == digest);
+        if known {
+            return;
+        }
         if let Err(error) = self.renew(fingerprint).await {
             tracing::warn!(error, "the credentials of a cluster cannot be read again");
         }
     }
 
-    async fn renew(&self, fingerprint: Option<Fingerprint>) -> Result<Client, String> {
+    async fn renew(&self, fingerprint: Option<Fingerprint>) -> Result<(Client, u64), String> {
+        // Before the file is read for use: one that is replaced in between
+        // differs from this, and is noticed.
+        let digest = self.access.digest().await;
         let config = self.access.load().await?;
         let client = Client::try_from(config)
             .map_err(|error| format!("no client can be made for the cluster: {error}"))?;
-        let generation = self.generation.borrow().wrapping_add(1);
-        *self.lock() = Some(Current { client: client.clone(), fingerprint, generation });
+        let mut current = self.lock();
+        let generation = current.as_ref().map_or(1, |current| current.generation.wrapping_add(1));
+        *current = Some(Current { client: client.clone(), fingerprint, digest, generation });
         self.generation.send_replace(generation);
-        Ok(client)
+        Ok((client, generation))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Current>> {
@@ -88,8 +106,8 @@ impl Connection {
     /// Which cluster this is, asked now.
     pub(super) async fn identity(&self) -> Result<String, String> {
         let client = self.client().await?;
-        let read = Api::<Namespace>::all(client).get_metadata(IDENTITY_NAMESPACE).await;
-        match read {
+        let namespaces = Api::<Namespace>::all(client);
+        match trouble::within(namespaces.get_metadata(IDENTITY_NAMESPACE)).await {
             Ok(namespace) => namespace
                 .uid()
                 .ok_or_else(|| format!("the namespace {IDENTITY_NAMESPACE} has no uid")),

@@ -92,6 +92,11 @@ impl Entry {
         self.facts.terminating
     }
 
+    /// Whether our finalizer is on it.
+    pub(super) fn is_held(&self) -> bool {
+        self.finalizers.iter().any(|name| **name == *composite::FINALIZER_DRAIN)
+    }
+
     pub(super) fn owned_hash(&self) -> &str {
         &self.facts.owned_hash
     }

@@ -54,6 +54,8 @@ pub(super) enum Standing {
 #[derive(Debug)]
 pub(super) struct Index {
     objects: Mutex<Objects>,
+    /// The identity of the cluster that the watch was begun on.
+    cluster: Mutex<Option<Box<str>>>,
     standing: watch::Sender<Standing>,
     changes: Arc<Changes>,
 }
@@ -75,6 +77,7 @@ impl Index {
     pub(super) fn new(changes: Arc<Changes>) -> Self {
         Self {
             objects: Mutex::default(),
+            cluster: Mutex::default(),
             standing: watch::Sender::new(Standing::Starting),
             changes,
         }
@@ -86,6 +89,21 @@ impl Index {
 
     pub(super) fn get(&self, place: &str) -> Option<Arc<Entry>> {
         self.objects().by_place.get(place).cloned()
+    }
+
+    /// What is known of it without asking: `None` where the server has to be
+    /// asked, also because the index cannot be believed.
+    pub(super) fn current(&self, place: &str) -> Option<Arc<Entry>> {
+        // The standing first: what breaks off after it was read was right then.
+        if self.standing() == Standing::Current { self.get(place) } else { None }
+    }
+
+    pub(super) fn cluster(&self) -> Option<Box<str>> {
+        self.cluster.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn stands_on(&self, cluster: &str) {
+        *self.cluster.lock().unwrap_or_else(PoisonError::into_inner) = Some(cluster.into());
     }
 
     pub(super) fn standing(&self) -> Standing {

@@ -1,10 +1,11 @@
 //! Everything of this installation on a cluster, page by page, kind after
-//! kind. The cursor is the number of the kind and the server's own token.
+//! kind. The cursor is the name of the kind and the server's own token.
 
 use kube::ResourceExt;
 use kube::api::ListParams;
 use serde_json::json;
 use slipway_app::ports::substrate::{InventoryPage, InventoryRequest};
+use slipway_core::blueprint::CompositeType;
 use slipway_core::leak::{Found, Place};
 
 use super::engine::CrossplaneSubstrate;
@@ -18,22 +19,34 @@ pub(super) async fn page(
 ) -> Result<InventoryPage, String> {
     let recorded = request.substrate_uid.as_deref();
     engine.same_cluster(recorded).await?;
-    let (number, token) = request.after.as_deref().map_or(Ok((0, None)), parse_cursor)?;
+    let cursor = request.after.as_deref().map(parse_cursor).transpose()?;
+    let (first, token) = cursor.unwrap_or_default();
     let kinds = engine.kinds();
+    let mut left: Vec<_> = kinds.iter().map(|kind| &kind.composite_type).collect();
+    left.retain(|kind| name(kind) >= first);
+    left.sort_by_key(|kind| name(kind));
+    let mut left = left.into_iter();
     let mut answer = InventoryPage::default();
-    let Some(kind) = kinds.get(number) else {
+    let Some(kind) = left.next() else {
         return Ok(answer);
     };
+    // The token of a kind that has gone meanwhile is of no use for the next one.
+    let token = token.filter(|_| name(kind) == first);
     let limit = u32::try_from(request.limit).unwrap_or(u32::MAX);
-    let mut parameters = ListParams::default().labels(&engine.selector()).limit(limit);
+    // All of them, and not only ours: what is not is counted.
+    let mut parameters = ListParams::default().limit(limit);
     parameters.continue_token = token;
-    let listed = engine.everywhere(&kind.composite_type).await?.list(&parameters).await;
-    let what = format!("list {}", kind.composite_type.plural);
-    let listed = listed.map_err(|error| trouble::describe(&what, &error))?;
+    let listed = trouble::within(engine.everywhere(kind).await?.list(&parameters)).await;
+    let what = format!("list {}", kind.plural);
+    let listed = match listed {
+        Ok(listed) => listed,
+        Err(error) => return Err(engine.refused(&what, &error).await),
+    };
     for object in &listed.items {
         let place =
             Place { namespace: object.namespace().unwrap_or_default(), name: object.name_any() };
         match Entry::of(object) {
+            Some(entry) if engine.foreign(&entry, "").is_some() => answer.foreign += 1,
             Some(entry) => {
                 let live = entry.live();
                 answer.found.push(Found {
@@ -49,16 +62,21 @@ pub(super) async fn page(
     }
     let more = listed.metadata.continue_.filter(|token| !token.is_empty());
     answer.next = match more {
-        Some(token) => Some(format!("{number}/{token}")),
-        None => (number + 1 < kinds.len()).then(|| format!("{}/", number + 1)),
+        Some(token) => Some(format!("{}/{token}", name(kind))),
+        None => left.next().map(|next| format!("{}/", name(next))),
     };
     engine.same_cluster(recorded).await?;
     Ok(answer)
 }
 
-fn parse_cursor(text: &str) -> Result<(usize, Option<String>), String> {
+/// Orders the kinds, also when others are met between two pages. Holds no slash.
+fn name(kind: &CompositeType) -> String {
+    format!("{}.{}.{}", kind.group, kind.version, kind.plural)
+}
+
+/// The kind to go on with, and the server's token for its next page.
+fn parse_cursor(text: &str) -> Result<(String, Option<String>), String> {
     let wrong = || format!("`{text}` is no cursor of this inventory");
-    let (number, token) = text.split_once('/').ok_or_else(wrong)?;
-    let token = Some(token.to_owned()).filter(|token| !token.is_empty());
-    Ok((number.parse().map_err(|_| wrong())?, token))
+    let (kind, token) = text.split_once('/').ok_or_else(wrong)?;
+    Ok((kind.to_owned(), Some(token.to_owned()).filter(|token| !token.is_empty())))
 }

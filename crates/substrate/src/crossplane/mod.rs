@@ -6,16 +6,19 @@
 //! * `connection`: the client, made anew when its credentials change.
 //! * `fold`: a live object becomes the facts that are decided on.
 //! * `index`: what stands there, kept up to date by watches.
+//! * `observe`, `act`: looking and acting.
 //! * `engine`: the substrate port on all of it.
 //! * `management`: what a project's resources share, which is the fleet's.
 
 pub mod access;
+mod act;
 mod connection;
 mod engine;
 mod fold;
 mod index;
 mod inventory;
 mod management;
+mod observe;
 mod trouble;
 mod watch;
 

@@ -1,8 +1,31 @@
 //! What an API server's refusal means, in words that lead somewhere, and the
 //! few refusals that mean something to the engine.
 
+use std::time::Duration;
+
 use kube::Error;
 use kube::core::Status;
+
+/// A question that is not answered by then is taken for lost. Longer than an
+/// API server under load takes, and short enough that an action, which has a
+/// third of its lease (ten seconds by default), ends with this error and not
+/// without one, also after it waited for the first list of a kind.
+const ANSWER: Duration = Duration::from_secs(5);
+
+#[derive(Debug, thiserror::Error)]
+#[error("no answer within {ANSWER:?}")]
+struct NoAnswer;
+
+/// The answer, or the error that there was none in time: a connection whose
+/// other end is gone stays open, and nobody says so.
+pub(super) async fn within<T>(
+    question: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    match tokio::time::timeout(ANSWER, question).await {
+        Ok(answer) => answer,
+        Err(_) => Err(Error::Service(Box::new(NoAnswer))),
+    }
+}
 
 /// The object is not there, said by a server that knows its kind. A server that
 /// does not know the kind answers 404 as well, and that proves nothing.
@@ -44,6 +67,10 @@ fn status(error: &Error) -> Option<&Status> {
     }
 }
 
+fn about(status: &Status, plural: &str) -> bool {
+    status.details.as_ref().is_some_and(|details| details.kind == plural)
+}
+
 /// The error for people: what was tried, what came of it, what helps.
 pub(super) fn describe(what: &str, error: &Error) -> String {
     let Some(status) = status(error) else {
@@ -55,6 +82,9 @@ pub(super) fn describe(what: &str, error: &Error) -> String {
             "could not {what}: the API server does not accept our credentials; renew the kubeconfig or the account's token"
         ),
         403 => format!("could not {what}: {message}; grant it to our account, see deploy/"),
+        404 if about(status, "namespaces") => {
+            format!("could not {what}: the namespace is not there: {message}")
+        }
         404 => format!(
             "could not {what}: the API server does not know this kind, so nothing is proven about the object: {message}"
         ),

@@ -6,12 +6,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{StreamExt, pin_mut};
+use futures::{Stream, StreamExt, pin_mut};
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::runtime::watcher::{self, Event};
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, ResourceExt};
 use slipway_core::blueprint::CompositeType;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::connection::Connection;
 use super::fold::Entry;
@@ -52,84 +52,103 @@ pub(super) fn resource(kind: &CompositeType) -> ApiResource {
 pub(super) async fn keep(watched: Watched, index: Arc<Index>, connection: Arc<Connection>) {
     let mut pause = SOONEST;
     loop {
-        let ended = match connection.client().await {
-            Ok(client) => follow(&watched, &index, &connection, client, &mut pause).await,
-            Err(problem) => Some(problem),
-        };
-        if let Some(problem) = ended {
-            index.stand(Standing::Broken(problem));
-            sleep(pause).await;
-            pause = (pause * 2).min(LATEST);
+        let begun = Instant::now();
+        let Some(problem) = follow(&watched, &index, &connection).await else { continue };
+        // Not reset by a list that succeeds: an account that may list and not
+        // watch would have everything listed twenty times a second.
+        if begun.elapsed() > LATEST {
+            pause = SOONEST;
         }
+        if !matches!(index.standing(), Standing::Broken(_)) {
+            let kind = &watched.resource.kind;
+            tracing::warn!(
+                kind,
+                problem,
+                "a watch broke off; until it stands again the API server is asked for each object"
+            );
+        }
+        index.stand(Standing::Broken(problem));
+        sleep(pause).await;
+        pause = (pause * 2).min(LATEST);
     }
 }
 
 /// Follows one client's watch until something makes it worth beginning anew;
 /// answers what went wrong, if anything did.
-async fn follow(
-    watched: &Watched,
-    index: &Index,
-    connection: &Connection,
-    client: Client,
-    pause: &mut Duration,
-) -> Option<String> {
+async fn follow(watched: &Watched, index: &Index, connection: &Connection) -> Option<String> {
+    let (client, generation) = match connection.numbered_client().await {
+        Ok(numbered) => numbered,
+        Err(problem) => return Some(problem),
+    };
+    let mut generations = connection.generations();
+    let cluster = match connection.identity().await {
+        Ok(cluster) => cluster,
+        Err(problem) => return Some(problem),
+    };
     let api = Api::<DynamicObject>::all_with(client, &watched.resource);
     let config = watcher::Config::default().labels(&watched.selector).page_size(PAGE);
     let events = watcher::watcher(api.clone(), config);
     pin_mut!(events);
-    let mut listing = HashMap::new();
-    let mut generations = connection.generations();
-    generations.mark_unchanged();
+    let mut listing = Some(HashMap::new());
     let verified = verify(watched, index, connection, &api);
     pin_mut!(verified);
     loop {
         let event = tokio::select! {
-            event = events.next() => event,
-            _ = generations.changed() => return None,
+            event = next(&mut events, listing.is_some()) => event,
+            _ = generations.wait_for(|now| *now != generation) => return None,
             problem = &mut verified => return problem,
         };
         match event {
-            None => return Some("the watch ended".to_owned()),
-            Some(Err(error)) => return Some(refused(watched, connection, error).await),
-            Some(Ok(event)) => {
-                if take(index, &mut listing, event) {
-                    *pause = SOONEST;
-                }
-            }
+            Ok(event) => take(index, &cluster, &mut listing, event),
+            Err(error) => return Some(refused(watched, connection, error).await),
         }
     }
 }
 
-/// Takes an event into the index. True once the index is complete.
+/// The next event. A list that is not answered is given up; a watch may be
+/// silent for long.
+async fn next(
+    events: &mut (impl Stream<Item = watcher::Result<Event<DynamicObject>>> + Unpin),
+    listing: bool,
+) -> Result<Event<DynamicObject>, watcher::Error> {
+    let event = async { Ok(events.next().await) };
+    let event = if listing { trouble::within(event).await } else { event.await };
+    match event {
+        Ok(Some(event)) => event,
+        Ok(None) => Err(watcher::Error::NoResourceVersion),
+        Err(error) => Err(watcher::Error::InitialListFailed(error)),
+    }
+}
+
+/// Takes an event into the index. What is listed is gathered until it is whole.
 fn take(
     index: &Index,
-    listing: &mut HashMap<Box<str>, Entry>,
+    cluster: &str,
+    listing: &mut Option<HashMap<Box<str>, Entry>>,
     event: Event<DynamicObject>,
-) -> bool {
+) {
     match event {
-        Event::Init => listing.clear(),
+        Event::Init => *listing = Some(HashMap::new()),
         Event::InitApply(object) => {
             if let Some(entry) = Entry::of(&object) {
-                listing.insert(place_of(&object), entry);
+                listing.get_or_insert_default().insert(place_of(&object), entry);
             }
         }
         Event::InitDone => {
-            index.replace(std::mem::take(listing));
+            index.replace(listing.take().unwrap_or_default());
+            index.stands_on(cluster);
             index.stand(Standing::Current);
         }
         Event::Apply(object) => {
             if let Some(entry) = Entry::of(&object) {
                 index.seen(place_of(&object), entry);
             }
-            index.stand(Standing::Current);
         }
         Event::Delete(object) => {
             let version = object.resource_version().and_then(|text| text.parse().ok());
             index.gone(&place_of(&object), version.unwrap_or_default());
-            index.stand(Standing::Current);
         }
     }
-    index.standing() == Standing::Current
 }
 
 fn place_of(object: &DynamicObject) -> Box<str> {
@@ -137,7 +156,9 @@ fn place_of(object: &DynamicObject) -> Box<str> {
 }
 
 async fn refused(watched: &Watched, connection: &Connection, error: watcher::Error) -> String {
-    let what = format!("watch {}", watched.resource.plural);
+    let doing =
+        if matches!(error, watcher::Error::InitialListFailed(_)) { "list" } else { "watch" };
+    let what = format!("{doing} {}", watched.resource.plural);
     match error {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)
@@ -170,8 +191,9 @@ async fn verify(
         let (listed, version) = match list(watched, api).await {
             Ok(listed) => listed,
             Err(error) => {
-                let what = format!("list {}", watched.resource.plural);
-                return Some(trouble::describe(&what, &error));
+                return Some(
+                    refused(watched, connection, watcher::Error::InitialListFailed(error)).await,
+                );
             }
         };
         sleep(IN_FLIGHT).await;
@@ -192,7 +214,7 @@ async fn list(
     let mut listed = HashMap::new();
     let mut parameters = ListParams::default().labels(&watched.selector).limit(PAGE);
     loop {
-        let page = api.list_metadata(&parameters).await?;
+        let page = trouble::within(api.list_metadata(&parameters)).await?;
         for object in &page.items {
             let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
             let version = number(object.resource_version());

@@ -1,0 +1,227 @@
+//! Looking: from the index where it can be believed, else by asking the server.
+//! An absence is the server's own word, and proven.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::future::join_all;
+use futures::{StreamExt, stream};
+use slipway_app::ports::substrate::Address;
+use slipway_core::blueprint::CompositeType;
+use slipway_core::observation::CompositeReport;
+
+use super::engine::{CrossplaneSubstrate, is_recorded, place_of, shown};
+use super::fold::Entry;
+use super::index::Standing;
+use super::trouble;
+
+/// How long an observation waits for the first list of a kind.
+const FIRST_LIST: Duration = Duration::from_secs(3);
+
+/// Questions to one server at a time, of one observation.
+const QUESTIONS: usize = 16;
+
+/// *Expected flow:* what the index has is answered from it → the rest is asked
+/// of the server → if it answered, it is asked which cluster it is, and whether
+/// the kind of what is absent is there to stay.
+/// *Guarantees:* Absent only by the word of just now of a server that serves the
+/// kind, on the cluster that was registered. Nothing but Unknown from another.
+/// *Caveats:* what the index answers was proven to be of that cluster when its
+/// watch was begun.
+pub(super) async fn observe(
+    engine: &CrossplaneSubstrate,
+    addresses: &[Address],
+) -> Vec<CompositeReport> {
+    until_listed(engine, addresses).await;
+    let mut reports: Vec<_> = addresses.iter().map(|address| known(engine, address)).collect();
+    let open: Vec<_> = (0..addresses.len()).filter(|at| reports[*at].is_none()).collect();
+    let asked: Vec<_> = open.iter().map(|at| &addresses[*at]).collect();
+    let mut proof = Proof::new(engine);
+    for (at, report) in open.iter().zip(ask_all(engine, &asked).await) {
+        reports[*at] = Some(proof.hold(&addresses[*at], report).await);
+    }
+    let never = || unknown("it was not asked about".to_owned());
+    reports.into_iter().map(|report| report.unwrap_or_else(never)).collect()
+}
+
+/// Waits for the first lists of all kinds at once. What does not come in time is
+/// asked for object by object.
+async fn until_listed(engine: &CrossplaneSubstrate, addresses: &[Address]) {
+    let kinds: BTreeSet<_> =
+        addresses.iter().filter_map(|address| address.composite_type.as_ref()).collect();
+    let listed = kinds.into_iter().map(|kind| {
+        let kind = engine.kind(kind);
+        async move {
+            let mut standings = kind.index.standings();
+            // Cannot fail: the index that sends them is held here.
+            let _settled =
+                standings.wait_for(|standing| *standing != Standing::Starting).await.is_ok();
+        }
+    });
+    let _in_time = tokio::time::timeout(FIRST_LIST, join_all(listed)).await.is_ok();
+}
+
+/// What the index knows; `None` where the server has to be asked.
+fn known(engine: &CrossplaneSubstrate, address: &Address) -> Option<CompositeReport> {
+    let index = &engine.kind(address.composite_type.as_ref()?).index;
+    let entry = index.current(&place_of(address))?;
+    let recorded = address.substrate_uid.as_deref();
+    Some(match is_recorded(&index.cluster()?, recorded) {
+        Ok(()) => engine.report(&entry, address),
+        Err(problem) => unknown(problem),
+    })
+}
+
+/// What has to be true of the server for its answers to count; asked once, when
+/// it is first needed.
+struct Proof<'a> {
+    engine: &'a CrossplaneSubstrate,
+    cluster: Option<Result<String, String>>,
+    kinds: BTreeMap<CompositeType, Result<(), String>>,
+}
+
+impl<'a> Proof<'a> {
+    const fn new(engine: &'a CrossplaneSubstrate) -> Self {
+        Self { engine, cluster: None, kinds: BTreeMap::new() }
+    }
+
+    async fn hold(&mut self, address: &Address, report: CompositeReport) -> CompositeReport {
+        if matches!(report, CompositeReport::Unknown { .. }) {
+            return report;
+        }
+        let held = match self.is_there(address).await {
+            Ok(()) if matches!(report, CompositeReport::Absent) => self.stands(address).await,
+            held => held,
+        };
+        held.map_or_else(unknown, |()| report)
+    }
+
+    async fn is_there(&mut self, address: &Address) -> Result<(), String> {
+        let cluster = match self.cluster.take() {
+            Some(cluster) => cluster,
+            None => self.engine.cluster().await,
+        };
+        let cluster = self.cluster.insert(cluster);
+        let found = cluster.as_ref().map_err(String::clone)?;
+        is_recorded(found, address.substrate_uid.as_deref())
+    }
+
+    async fn stands(&mut self, address: &Address) -> Result<(), String> {
+        let Some(kind) = &address.composite_type else {
+            return Err(format!("the kind of the object {} is not known", shown(address)));
+        };
+        if let Some(proven) = self.kinds.get(kind) {
+            return proven.clone();
+        }
+        let proven = self.engine.kind_stands(kind).await;
+        self.kinds.insert(kind.clone(), proven.clone());
+        proven
+    }
+}
+
+/// Why a question has no answer.
+struct Asked {
+    problem: String,
+    /// The server did not answer at all.
+    silent: bool,
+}
+
+/// Asks about each, and answers in their order; once the server does not
+/// answer, it is asked no more.
+async fn ask_all(engine: &CrossplaneSubstrate, addresses: &[&Address]) -> Vec<CompositeReport> {
+    let silence = Mutex::default();
+    let questions: Vec<_> =
+        addresses.iter().map(|address| ask_unless(engine, &silence, address)).collect();
+    stream::iter(questions).buffered(QUESTIONS).collect().await
+}
+
+async fn ask_unless(
+    engine: &CrossplaneSubstrate,
+    silence: &Mutex<Option<String>>,
+    address: &Address,
+) -> CompositeReport {
+    let heard = || silence.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = heard().clone();
+    if let Some(problem) = before {
+        return unknown(problem);
+    }
+    let asked = match &address.composite_type {
+        Some(kind) => ask(engine, kind, address).await,
+        None => ask_any_kind(engine, address).await,
+    };
+    asked.unwrap_or_else(|asked| {
+        if asked.silent {
+            *heard() = Some(asked.problem.clone());
+        }
+        unknown(asked.problem)
+    })
+}
+
+async fn ask(
+    engine: &CrossplaneSubstrate,
+    kind: &CompositeType,
+    address: &Address,
+) -> Result<CompositeReport, Asked> {
+    match fetch(engine, kind, address).await? {
+        Some(entry) => Ok(engine.report(&entry, address)),
+        None => Ok(CompositeReport::Absent),
+    }
+}
+
+/// An object whose kind is not known is looked for among all kinds that this
+/// engine has met. That it is none of them proves nothing.
+async fn ask_any_kind(
+    engine: &CrossplaneSubstrate,
+    address: &Address,
+) -> Result<CompositeReport, Asked> {
+    for kind in engine.kinds() {
+        let kind = &kind.composite_type;
+        let address = Address { composite_type: Some(kind.clone()), ..address.clone() };
+        match ask(engine, kind, &address).await? {
+            CompositeReport::Absent => {}
+            report => return Ok(report),
+        }
+    }
+    Ok(unknown(format!("the kind of the object {} is not known", shown(address))))
+}
+
+/// Asks the server. None means that it said so, of a kind that it serves; which
+/// server it was, and whether the kind will stay, is asked by the caller.
+async fn fetch(
+    engine: &CrossplaneSubstrate,
+    kind: &CompositeType,
+    address: &Address,
+) -> Result<Option<Entry>, Asked> {
+    let silent = |problem| Asked { problem, silent: true };
+    let api = engine.api(kind, &address.namespace).await.map_err(silent)?;
+    let error = match trouble::within(api.get(&address.name)).await {
+        Ok(object) => {
+            let problem = || format!("the composite {} has no uid", shown(address));
+            let entry =
+                Entry::of(&object).ok_or_else(|| Asked { problem: problem(), silent: false })?;
+            engine.kind(kind).index.brought(place_of(address), entry.clone());
+            return Ok(Some(entry));
+        }
+        Err(error) => error,
+    };
+    if trouble::is_gone(&error, &kind.plural, &address.name) {
+        return Ok(None);
+    }
+    let what = format!("read {} {}", kind.kind, shown(address));
+    let problem = engine.refused(&what, &error).await;
+    Err(Asked { problem, silent: trouble::is_silence(&error) })
+}
+
+/// What is at an address now, by the server's word.
+pub(super) async fn look(
+    engine: &CrossplaneSubstrate,
+    kind: &CompositeType,
+    address: &Address,
+) -> Result<Option<Entry>, String> {
+    fetch(engine, kind, address).await.map_err(|asked| asked.problem)
+}
+
+fn unknown(reason: String) -> CompositeReport {
+    CompositeReport::Unknown { reason }
+}

@@ -1,0 +1,19 @@
+//! The engine crossplane against a real API server. Nothing plays Crossplane
+//! here: the tests write the conditions that it would write.
+//!
+//! Most tests share one environment and keep apart by installation and
+//! namespace; those of `faults` take servers down, and share another one, one
+//! after the other.
+
+#![expect(clippy::unwrap_used, reason = "what fails here fails the test, with the place named")]
+
+mod apply;
+mod delete;
+mod faults;
+mod faulty;
+mod inventory;
+mod observe;
+mod refusals;
+mod replicas;
+mod support;
+mod watch;

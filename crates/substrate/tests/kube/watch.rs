@@ -1,0 +1,77 @@
+//! Being told: who is named, when, and that a watch which says nothing any more
+//! is found out.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::json;
+use slipway_app::ports::substrate::Substrate;
+use slipway_testkit::kube::{ADMIN, shared};
+use slipway_testkit::network::Relay;
+
+use crate::support::{Bench, is_absent, is_ready, loose, typed, until_named};
+
+#[tokio::test]
+async fn a_change_names_its_attempt_and_a_touch_nobody() {
+    const NAME: &str = "a_change_names_its_attempt_and_a_touch_nobody";
+    let Some(bench) = Bench::new(NAME).await else { return };
+    let (touched, changed) = (bench.composite(loose()), bench.composite(loose()));
+    let last = bench.composite(loose());
+    for composite in [&touched, &changed, &last] {
+        bench.apply(composite).await;
+        bench.conditions(composite, json!([{ "type": "Ready", "status": "False" }])).await;
+    }
+    // What was made is told of once; from here on everything is in order.
+    bench.make_ready(&last).await;
+    until_named(&bench.engine, last.id).await;
+    bench.write(&touched, json!({ "metadata": { "annotations": { "a": "b" } } })).await;
+    let waiting = json!([{ "type": "Synced", "status": "False", "message": "again" }]);
+    bench.conditions(&touched, waiting).await;
+    bench.make_ready(&changed).await;
+    let told = tokio::time::timeout(crate::support::PATIENCE, bench.engine.changed()).await;
+    assert_eq!(told.unwrap(), [changed.id], "a watch tells in order");
+    assert!(is_ready(&bench.report(&changed).await), "what is told can be seen");
+}
+
+#[tokio::test]
+async fn a_deletion_by_hand_names_its_attempt_twice() {
+    const NAME: &str = "a_deletion_by_hand_names_its_attempt_twice";
+    let Some(bench) = Bench::new(NAME).await else { return };
+    let composite = bench.composite(typed());
+    bench.apply(&composite).await;
+    let objects = bench.objects(&composite);
+    objects.delete(&composite.name(), &Default::default()).await.unwrap();
+    // Being made may be told of as well, before this.
+    loop {
+        until_named(&bench.engine, composite.id).await;
+        if bench.live(&composite).await.terminating {
+            break;
+        }
+    }
+    bench.write(&composite, json!({ "metadata": { "finalizers": null } })).await;
+    until_named(&bench.engine, composite.id).await;
+    assert!(is_absent(&bench.report(&composite).await), "the second time it is gone");
+}
+
+/// A connection that lives on and shows nothing any more is no error to anybody.
+#[tokio::test]
+async fn a_watch_that_has_gone_silent_is_found_out_by_the_sweep() {
+    const NAME: &str = "a_watch_that_has_gone_silent_is_found_out_by_the_sweep";
+    let Some(kubernetes) = shared(NAME).await else { return };
+    let address: SocketAddr = kubernetes.url().strip_prefix("https://").unwrap().parse().unwrap();
+    let relay = Relay::to(address).await.unwrap();
+    let through = format!("https://{}", relay.address());
+    let kubeconfig = kubernetes.kubeconfig(ADMIN).replace(&kubernetes.url(), &through);
+    let sweep = Some(Duration::from_millis(500));
+    let Some(bench) = Bench::through(NAME, &kubeconfig, sweep).await else { return };
+    let composite = bench.composite(loose());
+    bench.apply(&composite).await;
+    relay.swallow();
+    bench.make_ready(&composite).await;
+    // The server has told it by the time it answers for another object.
+    bench.object(&composite).await;
+    bench.requests().await;
+    relay.restore();
+    until_named(&bench.engine, composite.id).await;
+    bench.until(&composite, "it is ready", is_ready).await;
+}
