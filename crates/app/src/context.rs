@@ -47,6 +47,8 @@ pub struct Wakes {
     /// A project's place may have to be made, changed or cleared.
     pub fleet: Arc<Notify>,
     fleet_waits: Arc<AtomicBool>,
+    /// A cluster was registered that this process may be able to serve.
+    pub clusters: Arc<Notify>,
 }
 
 impl Wakes {

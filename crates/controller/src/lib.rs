@@ -5,7 +5,8 @@
 //! [`subscribers`] brings them to the sinks of this process, [`retention`] lets
 //! go of what was kept long enough, [`orphans`] looks for what no row knows,
 //! [`beat`] says that this replica lives and compares the database with the
-//! world. [`clock_watch`] keeps them going when the database's clock goes back.
+//! world. [`clock_watch`] keeps them going when the database's clock goes back,
+//! [`watches`] wakes what an engine saw change.
 
 pub mod beat;
 pub mod clock_watch;
@@ -18,7 +19,9 @@ pub mod resources;
 pub mod retention;
 pub mod status;
 pub mod subscribers;
+pub mod watches;
 
 pub use clock_watch::watch_clock;
 pub use driver::{Pacing, Shutdown, drive};
 pub use status::Status;
+pub use watches::watch_engine;

@@ -106,8 +106,7 @@ impl ResourceLoop {
         let batching = Batching::default();
         let (actions, wake) = (Semaphore::new(Self::ACTIONS), context.wakes.listen());
         let stopping = AtomicBool::new(false);
-        let served = engines.lanes().find(|(served, _)| *served == lane);
-        let cluster = served.map_or_else(|| lane.to_string(), |(_, cluster)| cluster.to_owned());
+        let cluster = engines.cluster(lane).unwrap_or_else(|| lane.to_string());
         context.meter.serving(&cluster);
         Self {
             context,
@@ -170,11 +169,17 @@ impl ResourceLoop {
         Arc::clone(&self.gate)
     }
 
-    /// Takes back what an earlier life of this worker held, and makes
-    /// everything that is not settled for good due now.
+    /// Takes back what an earlier life of this worker held, in whatever lane,
+    /// and makes everything that is not settled for good due now. Before any
+    /// lane of this process is driven: it would take back from that one too.
     pub async fn boot_sweep(&self) -> Result<u64, slipway_app::ports::store::Error> {
         let reclaimed = self.context.store.attempt_reclaim(&self.worker).await?;
         self.context.meter.reclaimed(&self.cluster, reclaimed);
+        self.late_sweep().await
+    }
+
+    /// The boot sweep of a lane that comes when others are driven already.
+    pub async fn late_sweep(&self) -> Result<u64, slipway_app::ports::store::Error> {
         self.context.store.attempt_wake_all(self.lane).await
     }
 

@@ -4,9 +4,10 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
 use slipway_core::Refusal;
 use slipway_core::audit::Actor;
-use slipway_core::ids::{ProvisionedResourceId, Revision};
+use slipway_core::ids::{Lane, ProvisionedResourceId, Revision};
 use slipway_core::rules::control::{self, Control, Mode, Sighting};
 use slipway_core::text::Reason;
 
@@ -14,6 +15,7 @@ use crate::authorise::{Caller, Verb, authorise};
 use crate::gate::{Gate, Stance};
 use crate::ports::control::{PlanLine, Replica};
 use crate::ports::store::Page;
+use crate::ports::substrate::Error as SubstrateError;
 use crate::usecases::converge::Engines;
 use crate::{Context, Error};
 
@@ -149,11 +151,14 @@ pub async fn beat(
     lease: Duration,
 ) -> Result<Stance, BeatError> {
     let actor = Actor::new(format!("replica:{worker}"));
-    let (mut witness, mut unreadable) = (None, None);
-    for (_, engine) in engines.iter() {
-        match engine.witness_read().await {
+    // One that comes meanwhile is read by the next beat before it is written.
+    let engines_now = engines.iter();
+    let (mut witness, mut problem) = (None, None);
+    let read = join_all(engines_now.iter().map(|(_, engine)| engine.witness_read())).await;
+    for ((lane, _), found) in engines_now.iter().zip(read) {
+        match found {
             Ok(found) => witness = witness.max(found),
-            Err(error) => unreadable = Some(error),
+            Err(error) => problem = Some(named(engines, *lane, error)),
         }
     }
     gate.read(context.store.as_ref()).await?;
@@ -182,12 +187,28 @@ pub async fn beat(
     if commit.wake_all {
         context.wakes.wake();
     }
-    for (_, engine) in engines.iter() {
-        engine.witness_write(commit.control.beat).await?;
+    // Side by side, and every one of them: a cluster that is away leaves the
+    // witnesses of the others as they should be.
+    let beat = commit.control.beat;
+    let written = join_all(engines_now.iter().map(|(_, engine)| engine.witness_write(beat))).await;
+    for ((lane, _), written) in engines_now.iter().zip(written) {
+        if let Err(error) = written {
+            problem.get_or_insert_with(|| named(engines, *lane, error));
+        }
     }
-    match unreadable {
+    match problem {
         Some(error) => Err(error.into()),
         None => Ok(Stance::from(&commit.control)),
+    }
+}
+
+/// The error with the cluster that it is about.
+fn named(engines: &Engines, lane: Lane, error: SubstrateError) -> SubstrateError {
+    match (engines.cluster(lane), error) {
+        (Some(cluster), SubstrateError::Failed(problem)) => {
+            SubstrateError::Failed(format!("cluster {cluster}: {problem}"))
+        }
+        (_, error) => error,
     }
 }
 

@@ -14,7 +14,7 @@ mod plan;
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -31,43 +31,74 @@ pub use self::plan::Planned;
 use crate::ports::substrate::{Address, Substrate};
 
 /// The engines of this process, each with the lane that it serves, and what
-/// they render with.
+/// they render with. Clones share what is served: a cluster that one of them
+/// is given later is seen by all of them.
 #[derive(Debug, Clone)]
 pub struct Engines {
+    served: Arc<RwLock<Served>>,
+    pub node_settings: NodeSettings,
+}
+
+#[derive(Debug, Default)]
+struct Served {
     /// The clusters that are served, by their names.
     clusters: BTreeMap<Lane, String>,
     substrates: BTreeMap<(Lane, Engine), Arc<dyn Substrate>>,
-    pub node_settings: NodeSettings,
 }
 
 impl Engines {
     /// None yet.
-    pub const fn new(node_settings: NodeSettings) -> Self {
-        Self { clusters: BTreeMap::new(), substrates: BTreeMap::new(), node_settings }
+    pub fn new(node_settings: NodeSettings) -> Self {
+        Self { served: Arc::default(), node_settings }
     }
 
-    /// With one more: it stands for its engine on the cluster of this name.
+    /// With one more, see [`Self::serve`].
     #[must_use]
-    pub fn serving(mut self, lane: Lane, cluster: &str, substrate: Arc<dyn Substrate>) -> Self {
-        self.clusters.insert(lane, cluster.to_owned());
-        self.substrates.insert((lane, substrate.engine()), substrate);
+    pub fn serving(self, lane: Lane, cluster: &str, substrate: Arc<dyn Substrate>) -> Self {
+        self.serve(lane, cluster, substrate);
         self
     }
 
-    /// What this process serves, with the names of the clusters; it claims
-    /// nothing else.
-    pub fn lanes(&self) -> impl Iterator<Item = (Lane, &str)> {
-        self.clusters.iter().map(|(lane, cluster)| (*lane, cluster.as_str()))
+    /// One more from now on: it stands for its engine on the cluster of this
+    /// name. None is ever taken away, so whoever was answered one keeps it.
+    pub fn serve(&self, lane: Lane, cluster: &str, substrate: Arc<dyn Substrate>) {
+        let mut served = self.served.write().unwrap_or_else(PoisonError::into_inner);
+        served.clusters.insert(lane, cluster.to_owned());
+        served.substrates.insert((lane, substrate.engine()), substrate);
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (Lane, &Arc<dyn Substrate>)> {
-        self.substrates.iter().map(|((lane, _), substrate)| (*lane, substrate))
+    /// What this process serves now, with the names of the clusters; it claims
+    /// nothing else.
+    pub fn lanes(&self) -> Vec<(Lane, String)> {
+        let served = self.served();
+        served.clusters.iter().map(|(lane, cluster)| (*lane, cluster.clone())).collect()
+    }
+
+    /// The name of the cluster behind a lane, if it is served.
+    pub fn cluster(&self, lane: Lane) -> Option<String> {
+        self.served().clusters.get(&lane).cloned()
+    }
+
+    pub fn iter(&self) -> Vec<(Lane, Arc<dyn Substrate>)> {
+        let served = self.served();
+        let substrates = served.substrates.iter();
+        substrates.map(|((lane, _), substrate)| (*lane, Arc::clone(substrate))).collect()
+    }
+
+    /// What stands for this engine in this lane.
+    pub fn at(&self, lane: Lane, engine: Engine) -> Option<Arc<dyn Substrate>> {
+        self.served().substrates.get(&(lane, engine)).cloned()
     }
 
     /// What the composite of this resource is reached through. `None` if this
     /// process has no such engine there.
-    pub fn of(&self, snapshot: &ResourceSnapshot) -> Option<&Arc<dyn Substrate>> {
-        self.substrates.get(&(lane_of(snapshot)?, snapshot.blueprint.engine))
+    pub fn of(&self, snapshot: &ResourceSnapshot) -> Option<Arc<dyn Substrate>> {
+        self.at(lane_of(snapshot)?, snapshot.blueprint.engine)
+    }
+
+    /// Held for a look only, never while anything is awaited.
+    fn served(&self) -> RwLockReadGuard<'_, Served> {
+        self.served.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -109,7 +140,7 @@ pub async fn observe(
 ) -> Vec<CompositeReport> {
     let mut reports: Vec<_> =
         snapshots.iter().map(|_| unknown("the project is not placed on a cluster")).collect();
-    let mut groups: BTreeMap<_, Group<'_>> = BTreeMap::new();
+    let mut groups: BTreeMap<_, Group> = BTreeMap::new();
     for (index, snapshot) in snapshots.iter().enumerate() {
         if let Some(address) = address(snapshot) {
             let key = (lane_of(snapshot), snapshot.blueprint.engine);
@@ -128,14 +159,14 @@ pub async fn observe(
 }
 
 /// What one substrate is asked about.
-struct Group<'a> {
-    substrate: Option<&'a Arc<dyn Substrate>>,
+struct Group {
+    substrate: Option<Arc<dyn Substrate>>,
     indexes: Vec<usize>,
     addresses: Vec<Address>,
 }
 
-impl<'a> Group<'a> {
-    fn of(engines: &'a Engines, snapshot: &ResourceSnapshot) -> Self {
+impl Group {
+    fn of(engines: &Engines, snapshot: &ResourceSnapshot) -> Self {
         let substrate = engines.of(snapshot);
         Self { substrate, indexes: Vec::new(), addresses: Vec::new() }
     }
@@ -143,7 +174,7 @@ impl<'a> Group<'a> {
     /// One report for each address.
     async fn observe(&self, deadline: Duration) -> Vec<CompositeReport> {
         let all = |reason: &str| vec![unknown(reason); self.addresses.len()];
-        let Some(substrate) = self.substrate else {
+        let Some(substrate) = &self.substrate else {
             return all("this process has no such engine on this cluster; start one that has");
         };
         let seen = AssertUnwindSafe(substrate.observe(&self.addresses)).catch_unwind();

@@ -12,4 +12,5 @@ mod simulated;
 mod slow;
 mod ticks;
 mod walks;
+mod watches;
 mod world;

@@ -8,10 +8,11 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use slipway_app::ports::substrate::{Address, Error, InventoryPage, InventoryRequest, Substrate};
 use slipway_core::blueprint::Engine;
-use slipway_core::ids::ClaimToken;
+use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
 use slipway_core::leak::{Found, Place};
 use slipway_core::observation::{CompositeReport, LiveComposite};
 use slipway_render::{RenderedComposite, composite};
+use tokio::sync::Notify;
 
 /// One composite.
 #[derive(Debug, Clone)]
@@ -55,6 +56,9 @@ pub(crate) struct Simulated {
     journal: Mutex<Vec<(String, Deed)>>,
     /// Uids are drawn from it: an object made anew is another object.
     made: AtomicU64,
+    /// What a watch would have seen and not said yet.
+    changed: Mutex<Vec<ProvisionedResourceId>>,
+    arrived: Notify,
 }
 
 impl Simulated {
@@ -68,6 +72,12 @@ impl Simulated {
 
     pub(crate) fn change(&self, name: &str, change: impl FnOnce(&mut Object)) {
         change(self.objects.lock().unwrap().get_mut(name).expect("the object exists"));
+    }
+
+    /// As a watch would: the object of this attempt is another than it was.
+    pub(crate) fn say_changed(&self, attempt: ProvisionedResourceId) {
+        self.changed.lock().unwrap().push(attempt);
+        self.arrived.notify_one();
     }
 
     /// An object appears that nobody applied.
@@ -204,6 +214,16 @@ impl Substrate for Simulated {
             self.delete_once(address, uid)?;
         }
         Ok(())
+    }
+
+    async fn changed(&self) -> Vec<ProvisionedResourceId> {
+        loop {
+            let taken = std::mem::take(&mut *self.changed.lock().unwrap());
+            if !taken.is_empty() {
+                return taken;
+            }
+            self.arrived.notified().await;
+        }
     }
 
     /// A page is one object, so that every look pages.

@@ -56,6 +56,7 @@ pub async fn create(
             Ok(bind(cluster::create(snapshot, &new, &actor)?, record.as_ref()))
         })
         .await?;
+    context.wakes.clusters.notify_one();
     Ok(new.id)
 }
 

@@ -243,10 +243,8 @@ impl Finder {
         &self.engines
     }
 
-    pub(super) fn substrate(&self, cluster: &Cluster) -> Option<&Arc<dyn Substrate>> {
-        let lane = cluster.id.into();
-        let here = self.engines.iter().filter(|(of, _)| *of == lane);
-        here.map(|(_, substrate)| substrate).find(|found| found.engine() == cluster.engine)
+    pub(super) fn substrate(&self, cluster: &Cluster) -> Option<Arc<dyn Substrate>> {
+        self.engines.at(cluster.id.into(), cluster.engine)
     }
 
     pub(super) fn deadline(&self) -> Duration {

@@ -1,0 +1,188 @@
+//! Wakes what an engine saw change. There is no work of its own in it: the
+//! attempts that an engine names become due now, and the resource loop looks at
+//! them at once instead of at the next sweep.
+//!
+//! *Guarantees:* what an engine named is made due or tried again, for as long as
+//! this process lives. *Assumption:* what is lost with the process is found by
+//! the boot sweep of the next one.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use slipway_app::Context;
+use slipway_app::ports::{Entropy, Substrate};
+use slipway_core::ids::ProvisionedResourceId;
+use slipway_durable::Backoff;
+
+use crate::driver::Shutdown;
+
+/// How long what comes after the first change is waited for, so that a burst of
+/// changes is one statement. Small beside the time that a tick takes, large
+/// beside the time between two events of one watch.
+const GATHER: Duration = Duration::from_millis(5);
+
+/// Attempts in one statement, at most; a burst of more is several.
+const BATCH: usize = 500;
+
+/// How long the database is left alone after it refused.
+const BACKOFF: Backoff = Backoff { base: Duration::from_millis(50), max: Duration::from_secs(5) };
+
+/// Runs until shutdown.
+pub async fn watch_engine(context: Context, substrate: Arc<dyn Substrate>, shutdown: Shutdown) {
+    let mut stopping = shutdown;
+    let make_due = |ids: Vec<ProvisionedResourceId>| {
+        let (store, wakes) = (Arc::clone(&context.store), context.wakes.clone());
+        async move {
+            store.attempt_wake(&ids).await.map_err(|error| error.to_string())?;
+            wakes.wake();
+            Ok(())
+        }
+    };
+    tokio::select! {
+        never = wake_for_ever(substrate.as_ref(), context.entropy.as_ref(), make_due) => never,
+        () = stopping.requested() => {}
+    }
+}
+
+/// `make_due` writes all that it is given, or nothing.
+async fn wake_for_ever<T, Written: Future<Output = Result<(), String>>>(
+    substrate: &dyn Substrate,
+    entropy: &dyn Entropy,
+    mut make_due: impl FnMut(Vec<ProvisionedResourceId>) -> Written,
+) -> T {
+    let mut changed = BTreeSet::new();
+    loop {
+        changed.extend(substrate.changed().await);
+        gather(substrate, &mut changed).await;
+        let mut failures = 0;
+        while !changed.is_empty() {
+            let some: Vec<_> = changed.iter().copied().take(BATCH).collect();
+            match make_due(some.clone()).await {
+                Ok(()) => {
+                    failures = 0;
+                    changed.retain(|id| some.binary_search(id).is_err());
+                }
+                Err(error) => {
+                    failures += 1;
+                    let waiting = changed.len();
+                    tracing::warn!(error, waiting, "what changed cannot be made due; trying again");
+                    tokio::time::sleep(BACKOFF.delay(failures, entropy.jitter())).await;
+                }
+            }
+        }
+    }
+}
+
+/// Adds what comes within a moment. A wait that is given up takes nothing: an
+/// engine hands its changes over only with its answer.
+async fn gather(substrate: &dyn Substrate, changed: &mut BTreeSet<ProvisionedResourceId>) {
+    let until = tokio::time::Instant::now() + GATHER;
+    while let Ok(more) = tokio::time::timeout_at(until, substrate.changed()).await {
+        changed.extend(more);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+    use slipway_app::ports::substrate::{Address, Error};
+    use slipway_core::blueprint::Engine;
+    use slipway_core::observation::CompositeReport;
+    use slipway_render::RenderedComposite;
+    use tokio::sync::mpsc;
+    use uuid::Uuid;
+
+    use super::*;
+
+    type Ids = Vec<ProvisionedResourceId>;
+
+    /// Says what it is told to say.
+    #[derive(Debug)]
+    struct Talking(tokio::sync::Mutex<mpsc::UnboundedReceiver<Ids>>);
+
+    #[async_trait]
+    impl Substrate for Talking {
+        fn engine(&self) -> Engine {
+            Engine::Crossplane
+        }
+
+        async fn identity(&self) -> Result<String, Error> {
+            Ok(String::new())
+        }
+
+        async fn observe(&self, _: &[Address]) -> Vec<CompositeReport> {
+            Vec::new()
+        }
+
+        async fn apply(&self, _: &RenderedComposite) -> Result<CompositeReport, Error> {
+            Err(Error::Failed("not asked for".to_owned()))
+        }
+
+        async fn delete(&self, _: &Address, _: &str) -> Result<(), Error> {
+            Ok(())
+        }
+
+        async fn changed(&self) -> Ids {
+            match self.0.lock().await.recv().await {
+                Some(ids) => ids,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    #[derive(Debug)]
+    struct Still;
+
+    impl Entropy for Still {
+        fn uuid(&self) -> Uuid {
+            Uuid::nil()
+        }
+
+        fn fill(&self, bytes: &mut [u8]) {
+            bytes.fill(0);
+        }
+    }
+
+    fn ids(numbers: std::ops::Range<u128>) -> Ids {
+        numbers.map(|number| ProvisionedResourceId::new(Uuid::from_u128(number))).collect()
+    }
+
+    /// What was written, in order, while the first few writes are refused.
+    async fn written(said: &[Ids], mut refused: usize) -> Vec<Ids> {
+        let (say, listen) = mpsc::unbounded_channel();
+        for ids in said {
+            say.send(ids.clone()).unwrap();
+        }
+        let engine = Talking(tokio::sync::Mutex::new(listen));
+        let written = Mutex::new(Vec::new());
+        let make_due = |ids: Ids| {
+            let refuse = refused > 0;
+            if refuse {
+                refused -= 1;
+            } else {
+                written.lock().unwrap().push(ids);
+            }
+            std::future::ready(if refuse { Err("it is away".to_owned()) } else { Ok(()) })
+        };
+        // The clock is the runtime's own and stands still while there is work.
+        let watching = wake_for_ever::<(), _>(&engine, &Still, make_due);
+        tokio::time::timeout(Duration::from_secs(60), watching).await.unwrap_err();
+        written.into_inner().unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_is_one_write_and_a_large_one_is_several() {
+        assert_eq!(written(&[ids(0..2), ids(1..3)], 0).await, [ids(0..3)]);
+        let many = written(&[ids(0..1_200)], 0).await;
+        assert_eq!(many.iter().map(Vec::len).collect::<Vec<_>>(), [500, 500, 200]);
+        assert_eq!(many.concat(), ids(0..1_200));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_could_not_be_written_is_kept_and_written_later() {
+        assert_eq!(written(&[ids(0..2)], 3).await, [ids(0..2)]);
+    }
+}
