@@ -3,7 +3,9 @@
 //! flags and the file, so that the two cannot drift apart.
 
 mod file;
+mod fleet;
 pub(crate) mod keys;
+mod layering;
 mod parse;
 mod show;
 #[cfg(test)]
@@ -22,6 +24,9 @@ use slipway_core::secret::Secret;
 use slipway_core::token::TokenLifetimes;
 
 use self::file::{read, secret, secret_in_file};
+pub(crate) use self::fleet::Fleet;
+use self::fleet::Quota;
+use self::layering::{ALIASES, aliases};
 use self::parse::{
     absolute, at_least_one, checked_image, checked_url, days, default_data_dir, duration, name,
 };
@@ -96,6 +101,36 @@ pub(crate) struct Layer {
     /// The prefix of a project's namespace [default: slipway-project-].
     #[arg(long, value_name = "TEXT", env = "SLIPWAY_NAMESPACE_PREFIX")]
     namespace_prefix: Option<String>,
+
+    /// A folder of kubeconfigs: a cluster that was registered with `--access
+    /// kubeconfig/east` is served by a control plane that has the file `east`.
+    #[arg(long, value_name = "DIR", env = "SLIPWAY_KUBECONFIG_DIR")]
+    kubeconfig_dir: Option<PathBuf>,
+
+    /// The namespace on a management cluster in which this installation keeps
+    /// what is its own; it has to be there [default: slipway-system].
+    #[arg(long, value_name = "NAME", env = "SLIPWAY_SYSTEM_NAMESPACE")]
+    system_namespace: Option<String>,
+
+    /// Who may look into the namespaces of projects: group:NAME, user:NAME or
+    /// serviceaccount:NAMESPACE/NAME, several with commas [default: nobody].
+    #[arg(long, value_name = "SUBJECT", env = "SLIPWAY_NAMESPACE_SUBJECTS")]
+    #[arg(value_delimiter = ',')]
+    namespace_subjects: Option<Vec<String>>,
+
+    /// The ClusterRole that they are bound to [default: slipway-project-viewer].
+    #[arg(long, value_name = "NAME", env = "SLIPWAY_NAMESPACE_ROLE")]
+    namespace_role: Option<String>,
+
+    /// What a project's namespace may hold at most, several with commas
+    /// [default: count/configmaps=100,count/secrets=100].
+    #[arg(long, value_name = "WHAT=N", env = "SLIPWAY_NAMESPACE_QUOTA")]
+    #[arg(value_parser = fleet::quota_in_text)]
+    namespace_quota: Option<Quota>,
+
+    /// The ClusterSecretStore that credentials are read from [default: slipway].
+    #[arg(long, value_name = "NAME", env = "SLIPWAY_SECRET_STORE")]
+    secret_store: Option<String>,
 
     /// How often a local node sends a heartbeat [default: 1s].
     #[arg(long, value_name = "TIME", env = "SLIPWAY_HEARTBEAT_INTERVAL")]
@@ -254,6 +289,9 @@ pub(crate) struct Config {
     pub(crate) token_lifetimes: TokenLifetimes,
     pub(crate) token_environment: String,
     pub(crate) namespace_prefix: String,
+    pub(crate) kubeconfig_dir: Option<PathBuf>,
+    pub(crate) system_namespace: String,
+    pub(crate) fleet: Fleet,
     pub(crate) heartbeat_interval: Duration,
     pub(crate) orphan_after: Duration,
     pub(crate) orphan_interval: Duration,
@@ -361,6 +399,17 @@ impl Layer {
             token_lifetimes: TokenLifetimes { ttl: token_ttl, ..lifetimes },
             token_environment,
             namespace_prefix,
+            kubeconfig_dir: layer
+                .kubeconfig_dir
+                .map(|path| absolute("kubeconfig_dir", &path))
+                .transpose()?,
+            system_namespace: name("system_namespace", layer.system_namespace, "slipway-system")?,
+            fleet: Fleet::of(
+                layer.namespace_subjects,
+                layer.namespace_role,
+                layer.namespace_quota,
+                layer.secret_store,
+            )?,
             heartbeat_interval: duration(
                 "heartbeat_interval",
                 layer.heartbeat_interval,
@@ -415,71 +464,5 @@ impl Layer {
             event_log: layer.event_log.map(|path| absolute("event_log", &path)).transpose()?,
             log_format: layer.log_format.unwrap_or(LogFormat::Text),
         })
-    }
-
-    /// Fills what this layer leaves open from the one below.
-    fn or(self, below: Self) -> Self {
-        Self {
-            config: self.config.or(below.config),
-            listen: self.listen.or(below.listen),
-            data_dir: self.data_dir.or(below.data_dir),
-            database_url: self.database_url.or(below.database_url),
-            database_connections: self.database_connections.or(below.database_connections),
-            database_timeout: self.database_timeout.or(below.database_timeout),
-            database_statement_timeout: self
-                .database_statement_timeout
-                .or(below.database_statement_timeout),
-            public_url: self.public_url.or(below.public_url),
-            node_image: self.node_image.or(below.node_image),
-            substrate_root: self.substrate_root.or(below.substrate_root),
-            reconcile_interval: self.reconcile_interval.or(below.reconcile_interval),
-            lease: self.lease.or(below.lease),
-            token_ttl: self.token_ttl.or(below.token_ttl),
-            token_env: self.token_env.or(below.token_env),
-            namespace_prefix: self.namespace_prefix.or(below.namespace_prefix),
-            heartbeat_interval: self.heartbeat_interval.or(below.heartbeat_interval),
-            orphan_after: self.orphan_after.or(below.orphan_after),
-            orphan_interval: self.orphan_interval.or(below.orphan_interval),
-            stop_grace: self.stop_grace.or(below.stop_grace),
-            drain_timeout: self.drain_timeout.or(below.drain_timeout),
-            pending_deadline: self.pending_deadline.or(below.pending_deadline),
-            provisioning_deadline: self.provisioning_deadline.or(below.provisioning_deadline),
-            enrolling_deadline: self.enrolling_deadline.or(below.enrolling_deadline),
-            deregistering_deadline: self.deregistering_deadline.or(below.deregistering_deadline),
-            deprovisioning_deadline: self.deprovisioning_deadline.or(below.deprovisioning_deadline),
-            local_project: self.local_project.or(below.local_project),
-            local_cluster: self.local_cluster.or(below.local_cluster),
-            admin_key_name: self.admin_key_name.or(below.admin_key_name),
-            admin_key: self.admin_key.or(below.admin_key),
-            observe_only: self.observe_only || below.observe_only,
-            stop_with_stdin: self.stop_with_stdin || below.stop_with_stdin,
-            event_retention: self.event_retention.or(below.event_retention),
-            history_retention: self.history_retention.or(below.history_retention),
-            audit_retention: self.audit_retention.or(below.audit_retention),
-            rate_limit: self.rate_limit.or(below.rate_limit),
-            rate_burst: self.rate_burst.or(below.rate_burst),
-            event_log: self.event_log.or(below.event_log),
-            log_format: self.log_format.or(below.log_format),
-        }
-    }
-}
-
-/// The names that the broker documents use for three of the settings.
-const ALIASES: [(&str, &str); 3] = [
-    ("database_url", "PLEXSPHERE_DSN"),
-    ("reconcile_interval", "PLEXSPHERE_PROVISIONING_BROKER_RECONCILE_INTERVAL"),
-    ("token_ttl", "PLEXSPHERE_PROVISIONING_BROKER_TOKEN_TTL"),
-];
-
-fn aliases(environment: Environment<'_>) -> Layer {
-    let given = |key: &str| {
-        let alias = ALIASES.iter().find(|(of, _)| *of == key).map(|(_, name)| *name);
-        alias.and_then(environment).filter(|value| !value.is_empty())
-    };
-    Layer {
-        database_url: given("database_url").map(Secret::new),
-        reconcile_interval: given("reconcile_interval"),
-        token_ttl: given("token_ttl"),
-        ..Layer::default()
     }
 }

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use slipway_app::ports::substrate::{Address, Error, InventoryPage, InventoryRequest};
 use slipway_app::ports::{Meter, Substrate};
 use slipway_core::blueprint::Engine;
+use slipway_core::ids::ProvisionedResourceId;
 use slipway_core::observation::CompositeReport;
 use slipway_render::RenderedComposite;
 
@@ -93,6 +94,11 @@ impl Substrate for MeteredSubstrate {
         call.ended(self.inner.delete(address, uid).await)
     }
 
+    /// A wait and not a call: it takes as long as nothing happens.
+    async fn changed(&self) -> Vec<ProvisionedResourceId> {
+        self.inner.changed().await
+    }
+
     async fn inventory(&self, request: &InventoryRequest) -> Result<InventoryPage, Error> {
         let call = self.call("inventory");
         call.ended(self.inner.inventory(request).await)
@@ -115,6 +121,10 @@ mod tests {
         fn acted(&self, lane: &str, kind: &'static str, outcome: &'static str, _: Duration) {
             self.0.lock().unwrap().push((lane.to_owned(), kind, outcome));
         }
+    }
+
+    fn attempt() -> ProvisionedResourceId {
+        ProvisionedResourceId::new(uuid::Uuid::nil())
     }
 
     /// Never answers a delete, refuses to list.
@@ -142,6 +152,10 @@ mod tests {
         async fn delete(&self, _: &Address, _: &str) -> Result<(), Error> {
             std::future::pending().await
         }
+
+        async fn changed(&self) -> Vec<ProvisionedResourceId> {
+            vec![attempt()]
+        }
     }
 
     #[tokio::test]
@@ -152,14 +166,13 @@ mod tests {
         let request = InventoryRequest { substrate_uid: None, after: None, limit: 1 };
         metered.inventory(&request).await.unwrap_err();
         let address = Address {
-            provisioned_resource_id: slipway_core::ids::ProvisionedResourceId::new(
-                uuid::Uuid::nil(),
-            ),
+            provisioned_resource_id: attempt(),
             namespace: String::new(),
             name: String::new(),
             composite_type: None,
             substrate_uid: None,
         };
+        assert_eq!(metered.changed().await, [attempt()], "what it sees is handed on");
         let deleting = metered.delete(&address, "uid");
         assert!(tokio::time::timeout(Duration::ZERO, deleting).await.is_err());
         let told = notes.0.lock().unwrap();

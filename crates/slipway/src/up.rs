@@ -4,7 +4,9 @@
 //! Startup is refused for what concerns the process as a whole (configuration,
 //! the port, the data directory, the database), never for one resource.
 
+mod clusters;
 mod keys;
+mod lanes;
 mod loops;
 mod mode;
 mod preflight;

@@ -35,6 +35,20 @@ pub(super) fn name(
     Ok(name)
 }
 
+/// The name of an object that is not a namespace: a DNS subdomain.
+pub(super) fn kubernetes_name(
+    key: &str,
+    given: Option<String>,
+    default: &str,
+) -> Result<String, InvalidConfig> {
+    let name = given.unwrap_or_else(|| default.to_owned());
+    if name.len() <= 253 && name.split('.').all(|label| Handle::parse(label).is_ok()) {
+        return Ok(name);
+    }
+    let problem = "must be the name of an object: lowercase letters, digits, hyphens and dots";
+    Err(InvalidConfig::new(key, problem))
+}
+
 pub(super) fn at_least_one(
     key: &str,
     value: Option<u32>,

@@ -64,6 +64,9 @@ pub(super) fn values(config: &Config, file: Option<String>) -> Vec<(&'static str
         LogFormat::Text => "text",
         LogFormat::Json => "json",
     };
+    let list = |of: &[String]| (!of.is_empty()).then(|| of.join(","));
+    let quota: Vec<_> =
+        config.fleet.quota.iter().map(|(what, amount)| format!("{what}={amount}")).collect();
     let mut values = vec![
         ("config", file),
         ("listen", Some(config.listen.to_string())),
@@ -78,6 +81,12 @@ pub(super) fn values(config: &Config, file: Option<String>) -> Vec<(&'static str
         ("substrate_root", Some(path(&config.substrate_root))),
         ("token_env", Some(config.token_environment.clone())),
         ("namespace_prefix", Some(config.namespace_prefix.clone())),
+        ("kubeconfig_dir", config.kubeconfig_dir.as_deref().map(path)),
+        ("system_namespace", Some(config.system_namespace.clone())),
+        ("namespace_subjects", list(&config.fleet.subjects)),
+        ("namespace_role", Some(config.fleet.role.clone())),
+        ("namespace_quota", list(&quota)),
+        ("secret_store", Some(config.fleet.secret_store.clone())),
         ("local_project", Some(config.local_project.clone())),
         ("local_cluster", Some(config.local_cluster.clone())),
         ("admin_key_name", Some(config.admin_key_name.clone())),

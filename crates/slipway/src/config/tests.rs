@@ -21,6 +21,11 @@ fn the_defaults_are_the_documented_ones() {
     let days = |days: u64| Duration::from_secs(days * 86_400);
     let kept = Retention { events: days(30), history: days(365), audit: days(365) };
     assert_eq!((config.retention, config.event_log), (kept, None));
+    assert_eq!((config.kubeconfig_dir, &*config.system_namespace), (None, "slipway-system"));
+    let fleet = config.fleet;
+    assert_eq!((&*fleet.role, &*fleet.secret_store), ("slipway-project-viewer", "slipway"));
+    assert!(fleet.subjects.is_empty(), "{fleet:?}");
+    assert_eq!((fleet.quota["count/secrets"], fleet.quota["count/configmaps"]), (100, 100));
 }
 
 #[test]
@@ -43,6 +48,9 @@ fn each_wrong_setting_is_named() {
         ("event_retention", Layer { event_retention: some("0d"), ..Layer::default() }),
         ("audit_retention", Layer { audit_retention: some("long"), ..Layer::default() }),
         ("history_retention", Layer { history_retention: some("9999d"), ..Layer::default() }),
+        ("system_namespace", Layer { system_namespace: some("A b"), ..Layer::default() }),
+        ("namespace_role", Layer { namespace_role: some("a/b"), ..Layer::default() }),
+        ("secret_store", Layer { secret_store: some(""), ..Layer::default() }),
         ("stop_grace", Layer { stop_grace: some("x"), ..Layer::default() }),
     ];
     for (key, layer) in table {
@@ -104,6 +112,49 @@ fn a_typo_names_the_nearest_key_and_its_line() {
         assert!(words.iter().all(|word| shown.contains(word)), "{shown}");
         assert!(!shown.contains("hunter2"), "{shown}");
     }
+}
+
+#[test]
+fn subjects_and_quotas_are_checked_one_by_one() {
+    let subjects = |text: &str| Layer {
+        namespace_subjects: Some(vec!["group:team-a".to_owned(), text.to_owned()]),
+        ..Layer::default()
+    };
+    for good in ["user:jane@example.org", "serviceaccount:ns/name", "group:oidc:team"] {
+        assert_eq!(resolve(subjects(good)).unwrap().fleet.subjects[1], good);
+    }
+    for wrong in ["", "jane", "group:", "serviceaccount:name", "robot:a"] {
+        let error = resolve(subjects(wrong)).unwrap_err();
+        assert_eq!(error.key, "namespace_subjects");
+        assert!(error.problem.contains(&format!("`{wrong}`")), "{error}");
+    }
+    let quota = |text: &str| {
+        let given = fleet::quota_in_text(text).unwrap();
+        resolve(Layer { namespace_quota: Some(given), ..Layer::default() })
+    };
+    assert_eq!(quota("").unwrap().fleet.quota.len(), 0, "no limit at all");
+    let some = quota("count/secrets=5, count/deployments.apps=7").unwrap().fleet.quota;
+    assert_eq!((some["count/secrets"], some["count/deployments.apps"]), (5, 7));
+    for wrong in ["=1", "a b=1"] {
+        assert_eq!(quota(wrong).unwrap_err().key, "namespace_quota", "{wrong}");
+    }
+    for wrong in ["a", "a=", "a=-1", "a=many"] {
+        assert!(fleet::quota_in_text(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn the_fleet_is_read_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("slipway.toml");
+    let text = "kubeconfig_dir = \"/etc/slipway/kube\"\nnamespace_subjects = [\"group:a\"]\n\
+                namespace_quota = { \"count/secrets\" = 5 }\n";
+    std::fs::write(&file, text).unwrap();
+    let config = resolve(Layer { config: Some(file), ..Layer::default() }).unwrap();
+    assert_eq!(config.kubeconfig_dir.as_deref(), Some(Path::new("/etc/slipway/kube")));
+    assert_eq!(config.fleet.subjects, ["group:a"]);
+    let quota: Vec<_> = config.fleet.quota.into_values().collect();
+    assert_eq!(quota, [5]);
 }
 
 #[test]

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use slipway_app::Context;
-use slipway_app::gate::Gate;
 use slipway_app::ports::EventSink;
 use slipway_app::usecases::converge::Engines;
+use slipway_app::usecases::fleet::{Fleet, Reached};
 use slipway_app::usecases::leaks::Finder;
 use slipway_controller::beat::Beat;
 use slipway_controller::driver::{Loop, Surroundings};
+use slipway_controller::fleet::FleetLoop;
 use slipway_controller::orphans::OrphanLoop;
 use slipway_controller::relay::Relay;
 use slipway_controller::resources::ResourceLoop;
@@ -23,6 +24,8 @@ use slipway_wire::api::{LoopStatus, Probe};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
+use super::clusters::Clusters;
+use super::lanes::{LaneView, Lanes};
 use crate::config::Config;
 use crate::event_log::EventLog;
 
@@ -35,22 +38,13 @@ pub(super) struct Loops {
 
 #[derive(Debug)]
 struct View {
-    context: Context,
-    lanes: Vec<LaneView>,
+    lanes: Lanes,
     /// Of the others.
     statuses: Vec<Arc<Status>>,
 }
 
-/// The loop over the resources of one cluster.
-#[derive(Debug)]
-struct LaneView {
-    cluster: String,
-    resources: Arc<ResourceLoop>,
-    status: Arc<Status>,
-}
-
 /// Sweeps once and starts every loop: one over resources for each cluster that
-/// this process serves, with slots, batches and a status of its own.
+/// this process serves, and what looks for clusters that it can serve too.
 pub(super) async fn start(
     context: &Context,
     engines: &Engines,
@@ -59,27 +53,12 @@ pub(super) async fn start(
     worker: &str,
     shutdown: Shutdown,
 ) -> Loops {
-    // One for the process: a mode is acknowledged when all of it obeys.
-    let gate = Arc::new(Gate::default());
-    let lane = |(lane, cluster): (Lane, &str)| LaneView {
-        cluster: cluster.to_owned(),
-        resources: Arc::new(
-            ResourceLoop::new(
-                context.clone(),
-                engines.clone(),
-                worker.to_owned(),
-                lane,
-                config.lease,
-                config.reconcile_interval,
-            )
-            .with_gate(Arc::clone(&gate)),
-        ),
-        status: Arc::new(Status::new(format!("{}/{cluster}", ResourceLoop::NAME))),
-    };
-    let lanes: Vec<_> = engines.lanes().map(lane).collect();
+    let lanes = Lanes::new(context, engines, config, worker);
+    let first: Vec<_> =
+        engines.lanes().iter().map(|(lane, cluster)| lanes.open(*lane, cluster)).collect();
     // All of them before the first is driven: a sweep takes back what an earlier
     // life of this worker held, in whatever lane.
-    for LaneView { cluster, resources, .. } in &lanes {
+    for LaneView { cluster, resources, .. } in &first {
         match resources.boot_sweep().await {
             Ok(due) => {
                 tracing::info!(cluster, due, "boot sweep: everything not settled for good is due");
@@ -96,16 +75,17 @@ pub(super) async fn start(
     let subscribers_status = Arc::new(Status::new(Subscribers::NAME));
     let orphans_status = Arc::new(Status::new(OrphanLoop::NAME));
     let beat_status = Arc::new(Status::new(Beat::NAME));
+    let fleet_status = Arc::new(Status::new(FleetLoop::NAME));
     let retention_status = Arc::new(Status::new(RetentionLoop::NAME));
     let view = Arc::new(View {
-        context: context.clone(),
-        lanes,
+        lanes: lanes.clone(),
         statuses: vec![
             Arc::clone(&relay_status),
             Arc::clone(&subscribers_status),
             Arc::clone(&retention_status),
             Arc::clone(&orphans_status),
             Arc::clone(&beat_status),
+            Arc::clone(&fleet_status),
         ],
     });
     let surroundings = |wake| Surroundings {
@@ -115,15 +95,21 @@ pub(super) async fn start(
     };
     let mut tasks = JoinSet::new();
     let watching = shutdown.clone();
-    for lane in &view.lanes {
-        tasks.spawn(driven(
-            Arc::clone(&lane.resources),
-            ResourceLoop::PACING,
-            surroundings(lane.resources.wake()),
-            Arc::clone(&lane.status),
-            shutdown.clone(),
-        ));
+    for view in &first {
+        lanes.drive(view, &mut tasks, &shutdown);
     }
+    let reached = Reached::default();
+    let clusters = Clusters::new(lanes.clone(), reached.clone(), config);
+    tasks.spawn(clusters.keep(shutdown.clone()));
+    let fleet_settings = config.fleet.settings(engines.node_settings.installation);
+    let fleet = Fleet::new(context.clone(), fleet_settings, worker);
+    tasks.spawn(driven(
+        Arc::new(FleetLoop::new(fleet, reached, worker.to_owned(), config.reconcile_interval)),
+        FleetLoop::PACING,
+        surroundings(Arc::clone(&context.wakes.fleet)),
+        fleet_status,
+        shutdown.clone(),
+    ));
     tasks.spawn(driven(
         Arc::new(Relay::new(Arc::clone(&context.store)).waking(context.wakes.clone())),
         Pacing { slots: 1, batch: 1, poll: Duration::from_millis(250) },
@@ -157,6 +143,7 @@ pub(super) async fn start(
         orphans_status,
         shutdown.clone(),
     ));
+    let gate = Arc::clone(lanes.gate());
     let beat = Beat::new(context.clone(), engines.clone(), gate, worker.to_owned(), config.lease);
     tasks.spawn(driven(
         Arc::new(beat),
@@ -172,7 +159,7 @@ pub(super) async fn start(
 }
 
 /// The loop, with its name on every line that it writes by itself.
-fn driven<L: Loop>(
+pub(super) fn driven<L: Loop>(
     work: Arc<L>,
     pacing: Pacing,
     surroundings: Surroundings,
@@ -208,7 +195,8 @@ impl View {
     /// Clusters that wait for a control plane which this one is not. Shown and
     /// no failure: this process could do nothing about it by starting anew.
     async fn not_served(&self) -> Vec<String> {
-        let overdue = match self.context.store.lane_list_overdue().await {
+        let context = self.lanes.context();
+        let overdue = match context.store.lane_list_overdue().await {
             Ok(overdue) => overdue,
             // Shown to callers without a key: the text of the error is not.
             Err(error) => {
@@ -216,8 +204,8 @@ impl View {
                 return vec!["other clusters cannot be looked at".to_owned()];
             }
         };
-        let ours = |lane| self.lanes.iter().any(|served| Some(served.resources.lane()) == lane);
-        let limit = self.context.settings.claimed_within;
+        let ours = |lane: Option<Lane>| lane.is_some_and(|lane| self.lanes.serve(lane));
+        let limit = context.settings.claimed_within;
         overdue
             .into_iter()
             .filter(|found| found.overdue > limit && !ours(found.lane))
@@ -232,9 +220,9 @@ impl View {
 #[async_trait]
 impl LoopsView for View {
     fn statuses(&self) -> Vec<LoopStatus> {
-        let lanes = self.lanes.iter().map(|lane| &lane.status);
+        let lanes = self.lanes.all().into_iter().map(|lane| lane.status);
         lanes
-            .chain(&self.statuses)
+            .chain(self.statuses.iter().cloned())
             .map(|status| {
                 let snapshot = status.snapshot();
                 LoopStatus {
@@ -250,8 +238,9 @@ impl LoopsView for View {
     }
 
     async fn probes(&self) -> Vec<Probe> {
-        let (mut ok, mut details) = (true, Vec::with_capacity(self.lanes.len()));
-        for LaneView { cluster, resources, status } in &self.lanes {
+        let lanes = self.lanes.all();
+        let (mut ok, mut details) = (true, Vec::with_capacity(lanes.len()));
+        for LaneView { cluster, resources, status } in &lanes {
             let probe = resources.probe(status).await;
             ok &= probe.ok;
             details.push(format!("{cluster}: {}", probe.detail));

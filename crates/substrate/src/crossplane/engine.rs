@@ -22,6 +22,7 @@ use super::connection::Connection;
 use super::fold::Entry;
 use super::index::{Changes, Index, place};
 use super::watch::{self, Watched};
+use super::witness::{SYSTEM_NAMESPACE, Witness};
 use super::{act, inventory, observe, trouble};
 
 #[derive(Debug, Clone)]
@@ -42,6 +43,7 @@ pub struct CrossplaneSubstrate {
     changes: Arc<Changes>,
     kinds: Mutex<BTreeMap<CompositeType, Arc<Kind>>>,
     overruled: AtomicU64,
+    witness: Witness,
 }
 
 /// One kind of composite and the watch over it.
@@ -62,14 +64,24 @@ impl CrossplaneSubstrate {
     /// Asks nothing of the cluster yet: one that is away must not keep a
     /// process from starting.
     pub fn new(config: CrossplaneConfig) -> Self {
+        let installation = config.installation.to_string();
         Self {
+            witness: Witness::new(SYSTEM_NAMESPACE, &installation, config.sweep),
             connection: Connection::new(config.access),
-            installation: config.installation.to_string(),
+            installation,
             sweep: config.sweep,
             changes: Arc::default(),
             kinds: Mutex::default(),
             overruled: AtomicU64::new(0),
         }
+    }
+
+    /// The same engine with the namespace in which this installation keeps what
+    /// is its own.
+    #[must_use]
+    pub fn with_system_namespace(mut self, namespace: &str) -> Self {
+        self.witness.namespace(namespace);
+        self
     }
 
     /// How often another manager held a field of ours and was overruled.
@@ -251,6 +263,14 @@ impl Substrate for CrossplaneSubstrate {
 
     async fn apply(&self, rendered: &RenderedComposite) -> Result<CompositeReport, Error> {
         act::apply(self, rendered).await
+    }
+
+    async fn witness_read(&self) -> Result<Option<i64>, Error> {
+        self.witness.read(&self.connection).await.map_err(Error::Failed)
+    }
+
+    async fn witness_write(&self, beat: i64) -> Result<(), Error> {
+        self.witness.write(&self.connection, beat).await.map_err(Error::Failed)
     }
 
     async fn delete(&self, address: &Address, uid: &str) -> Result<(), Error> {

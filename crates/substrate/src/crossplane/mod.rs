@@ -7,6 +7,7 @@
 //! * `fold`: a live object becomes the facts that are decided on.
 //! * `index`: what stands there, kept up to date by watches.
 //! * `observe`, `act`: looking and acting.
+//! * `witness`: what survives our database, by which a restored one is known.
 //! * `engine`: the substrate port on all of it.
 //! * `management`: what a project's resources share, which is the fleet's.
 
@@ -21,6 +22,7 @@ mod management;
 mod observe;
 mod trouble;
 mod watch;
+mod witness;
 
 pub use access::{Access, InvalidKubeconfig};
 pub use engine::{CrossplaneConfig, CrossplaneSubstrate};

@@ -1,0 +1,217 @@
+//! The management clusters of engine crossplane that this process can reach,
+//! found while it runs: a row that is new, or a kubeconfig that comes into the
+//! folder, is served without a restart.
+//!
+//! *Guarantees:* a cluster that is away keeps neither the process from starting
+//! nor another cluster from being served; a lane is driven only after a beat
+//! that tried to read the witness of its cluster, so a restored database is
+//! recognised before anything is done there if the cluster answers by then.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use slipway_app::ports::Substrate;
+use slipway_app::ports::store::{Error as StoreError, Page};
+use slipway_app::usecases::control;
+use slipway_app::usecases::fleet::Reached;
+use slipway_controller::Shutdown;
+use slipway_core::blueprint::Engine;
+use slipway_core::catalog::cluster::{Cluster, ClusterAccess};
+use slipway_core::ids::InstallationId;
+use slipway_substrate::crossplane::{Access, CrossplaneConfig, CrossplaneSubstrate};
+use tokio::task::JoinSet;
+
+use super::lanes::Lanes;
+use crate::config::Config;
+use crate::metered_substrate::MeteredSubstrate;
+
+/// How often rows and files are looked at without a wake: how long a cluster
+/// that was registered at another replica waits.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Rows in a page.
+const PAGE: u32 = 200;
+
+/// What a cluster is served with.
+#[derive(Debug)]
+pub(super) struct Clusters {
+    lanes: Lanes,
+    installation: InstallationId,
+    reach: Reach,
+    /// What the fleet loop finds there.
+    reached: Reached,
+    sweep: Duration,
+    system_namespace: String,
+}
+
+/// The ways in which this process reaches clusters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Reach {
+    in_pod: bool,
+    kubeconfig_dir: Option<PathBuf>,
+}
+
+impl Reach {
+    /// How this process reaches a cluster, if it can.
+    async fn of(&self, access: &ClusterAccess) -> Option<Access> {
+        match access {
+            ClusterAccess::InCluster => self.in_pod.then_some(Access::InCluster),
+            ClusterAccess::Kubeconfig(name) => {
+                // A name is a DNS label: it leads nowhere but into the folder.
+                let path = self.kubeconfig_dir.as_ref()?.join(name.as_str());
+                let found = tokio::fs::metadata(&path).await.ok()?;
+                found.is_file().then_some(Access::Kubeconfig(path))
+            }
+        }
+    }
+}
+
+impl Clusters {
+    pub(super) fn new(lanes: Lanes, reached: Reached, config: &Config) -> Self {
+        Self {
+            installation: lanes.engines().node_settings.installation,
+            lanes,
+            reached,
+            reach: Reach {
+                in_pod: std::env::var_os("KUBERNETES_SERVICE_HOST").is_some(),
+                kubeconfig_dir: config.kubeconfig_dir.clone(),
+            },
+            sweep: config.reconcile_interval,
+            system_namespace: config.system_namespace.clone(),
+        }
+    }
+
+    /// Looks for clusters until shutdown, then waits for their lanes.
+    pub(super) async fn keep(self, shutdown: Shutdown) {
+        let mut tasks = JoinSet::new();
+        let wake = Arc::clone(&self.lanes.context().wakes.clusters);
+        let looking = async {
+            loop {
+                self.look(&mut tasks, &shutdown).await;
+                tokio::select! {
+                    () = wake.notified() => {}
+                    () = tokio::time::sleep(LOOK) => {}
+                }
+            }
+        };
+        let mut stopping = shutdown.clone();
+        tokio::select! {
+            () = looking => {}
+            () = stopping.requested() => {}
+        }
+        while let Some(ended) = tasks.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "the loop of a cluster did not end cleanly");
+            }
+        }
+    }
+
+    /// Serves every cluster that can be served and is not yet.
+    async fn look(&self, tasks: &mut JoinSet<()>, shutdown: &Shutdown) {
+        let clusters = match self.registered().await {
+            Ok(clusters) => clusters,
+            Err(error) => {
+                tracing::warn!(%error, "cannot look for clusters to serve; trying again");
+                return;
+            }
+        };
+        for cluster in clusters {
+            if self.lanes.serve(cluster.id.into()) {
+                continue;
+            }
+            let Some(access) = &cluster.access else { continue };
+            if let Some(access) = self.reach.of(access).await {
+                self.serve(&cluster, access, tasks, shutdown).await;
+            }
+        }
+    }
+
+    async fn registered(&self) -> Result<Vec<Cluster>, StoreError> {
+        let store = &self.lanes.context().store;
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let page = store.cluster_page(Page { after, limit: PAGE }).await?;
+            let full = u32::try_from(page.len()).is_ok_and(|count| count >= PAGE);
+            after = page.last().map(|cluster| cluster.id);
+            found.extend(page.into_iter().filter(|cluster| cluster.engine == Engine::Crossplane));
+            if !full {
+                return Ok(found);
+            }
+        }
+    }
+
+    async fn serve(
+        &self,
+        cluster: &Cluster,
+        access: Access,
+        tasks: &mut JoinSet<()>,
+        shutdown: &Shutdown,
+    ) {
+        let (lane, name) = (cluster.id.into(), cluster.name.as_str());
+        let context = self.lanes.context();
+        let crossplane = CrossplaneSubstrate::new(CrossplaneConfig {
+            access,
+            installation: self.installation,
+            sweep: self.sweep,
+        })
+        .with_system_namespace(&self.system_namespace);
+        let crossplane = Arc::new(crossplane);
+        let engine: Arc<dyn Substrate> = Arc::clone(&crossplane) as _;
+        let metered = MeteredSubstrate::new(engine, Arc::clone(&context.meter), name);
+        self.lanes.engines().serve(lane, name, Arc::new(metered));
+        self.beat(name).await;
+        let view = self.lanes.open(lane, name);
+        match view.resources.late_sweep().await {
+            Ok(due) => tracing::info!(cluster = name, due, "a cluster is served from now on"),
+            // As at the start: the sweep by due time finds all of it.
+            Err(error) => tracing::warn!(
+                cluster = name,
+                %error,
+                "a cluster is served from now on, its resources as they fall due"
+            ),
+        }
+        self.lanes.drive(&view, tasks, shutdown);
+        // What its projects need there can be made now.
+        self.reached.add(cluster.id, crossplane);
+        context.wakes.wake_fleet();
+    }
+
+    /// With the witness of a cluster that was just added.
+    async fn beat(&self, cluster: &str) {
+        let lanes = &self.lanes;
+        let (worker, lease) = (lanes.worker(), lanes.lease());
+        let beaten = control::beat(lanes.context(), lanes.engines(), lanes.gate(), worker, lease);
+        if let Err(error) = beaten.await {
+            tracing::warn!(
+                cluster,
+                %error,
+                "whether the database was restored is not known from this cluster yet"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use slipway_core::catalog::Name;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_cluster_is_reached_where_its_way_leads_somewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let way = |name: &str| ClusterAccess::Kubeconfig(Name::parse("access", name).unwrap());
+        let here = Reach { in_pod: false, kubeconfig_dir: Some(folder.path().to_owned()) };
+        assert_eq!(here.of(&way("east")).await, None, "no such file yet");
+        std::fs::write(folder.path().join("east"), "").unwrap();
+        std::fs::create_dir(folder.path().join("west")).unwrap();
+        let east = Access::Kubeconfig(folder.path().join("east"));
+        assert_eq!(here.of(&way("east")).await, Some(east));
+        assert_eq!(here.of(&way("west")).await, None, "a folder");
+        assert_eq!(here.of(&ClusterAccess::InCluster).await, None, "in no pod");
+        let pod = Reach { in_pod: true, kubeconfig_dir: None };
+        assert_eq!(pod.of(&ClusterAccess::InCluster).await, Some(Access::InCluster));
+        assert_eq!(pod.of(&way("east")).await, None, "no folder");
+    }
+}
