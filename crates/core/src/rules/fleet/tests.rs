@@ -1,3 +1,5 @@
+//! Places made and cleared, by hand and by chance.
+
 use proptest::prelude::*;
 use serde_json::Map;
 use uuid::Uuid;

@@ -1,0 +1,116 @@
+//! A resource comes up and goes, in order, on a cluster.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use slipway_standin::AgentMode;
+
+use crate::world::{PROVIDER, Setup, World};
+
+/// The issue's own measure: in the API server's audit log the DELETE of each
+/// composite is later than the node's deregistration and than the agent's own
+/// record of its leave.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_node_leaves_before_its_composite_is_deleted() {
+    let test = "every_node_leaves_before_its_composite_is_deleted";
+    let setup = Setup { agent: AgentMode::Process, ..Setup::default() };
+    let Some(world) = World::start(test, setup).await else { return };
+    let mut resources = Vec::new();
+    for handle in ["web-1", "web-2", "web-3"] {
+        resources.push(world.declare(handle, "").await);
+    }
+    for id in &resources {
+        world.plane.wait_for_phase(id, "Ready").await;
+    }
+    assert_eq!(world.composites().await.list(&Default::default()).await.unwrap().items.len(), 3);
+    let mut names = Vec::new();
+    for id in &resources {
+        names.push(world.xr_name(id).await);
+        world.plane.delete(id).await;
+    }
+    for (id, name) in resources.iter().zip(&names) {
+        let gone = world.plane.wait_for_phase(id, "Deleted").await;
+        let deregistered = time(&gone["node"]["deregistered_at"]);
+        let left = world.journal().into_iter().find(|line| {
+            line["composite"] == **name
+                && ["drained", "left"].iter().any(|deed| line["deed"] == *deed)
+        });
+        let left = time(&left.unwrap_or_else(|| panic!("{name} left no record"))["at"]);
+        let records = world.kubernetes.audit().unwrap();
+        let deletes: Vec<_> = records
+            .iter()
+            .filter(|record| record.verb == "delete" && record.is_about("xservers"))
+            .filter(|record| record.object.as_ref().is_some_and(|object| object.name == *name))
+            .collect();
+        assert!(!deletes.is_empty(), "{name} was deleted by nobody");
+        for delete in deletes {
+            assert!(delete.received > deregistered, "{delete:?} before {deregistered}");
+            assert!(delete.received > left, "{delete:?} before {left}");
+        }
+        world
+            .plane
+            .assert_each_event_once(id, &["Requested", "Ready", "Deleting", "Deleted"])
+            .await;
+    }
+    assert!(world.composites().await.list(&Default::default()).await.unwrap().items.is_empty());
+}
+
+fn time(value: &Value) -> Timestamp {
+    let text = value.as_str().unwrap_or_else(|| panic!("{value} is no time"));
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_way_of_injection_brings_a_node_up() {
+    for strategy in ["helm-values", "provider-secret"] {
+        let setup = Setup { strategy, ..Setup::default() };
+        let test = format!("injection_{strategy}");
+        let Some(world) = World::start(&test, setup).await else { return };
+        let id = world.declare("web-1", "").await;
+        world.plane.wait_for_phase(&id, "Ready").await;
+        world.plane.assert_goes(&id).await;
+    }
+}
+
+/// Secrets and ProviderConfigs go with their last user, the namespace with the
+/// project, and nothing is left.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_shared_goes_after_the_last_who_needed_it() {
+    let test = "what_is_shared_goes_after_the_last_who_needed_it";
+    let Some(world) =
+        World::start(test, Setup { settings: &["--lease", "2s"], ..Setup::default() }).await
+    else {
+        return;
+    };
+    let (first, second) = (world.declare("web-1", "").await, world.declare("web-2", "").await);
+    for id in [&first, &second] {
+        world.plane.wait_for_phase(id, "Ready").await;
+    }
+    let configs = async || {
+        let api_version = format!("{PROVIDER}.crossplane.io/v1beta1");
+        world.names_of(&api_version, "ProviderConfig", "providerconfigs").await
+    };
+    let secrets = async || {
+        world.names_of("external-secrets.io/v1", "ExternalSecret", "externalsecrets").await.len()
+    };
+    assert_eq!((configs().await, secrets().await), (vec![PROVIDER.to_owned()], 1));
+    world.plane.assert_goes(&first).await;
+    assert_eq!((configs().await, secrets().await), (vec![PROVIDER.to_owned()], 1), "one needs it");
+    world.plane.assert_goes(&second).await;
+    world
+        .wait_for_place("the provider to be released", |place| {
+            place["providers"] == serde_json::json!([])
+        })
+        .await;
+    slipway_testkit::wait::until(crate::control_plane::PATIENCE, "all to be gone", async || {
+        configs().await.is_empty() && secrets().await == 0
+    })
+    .await;
+    let path = format!("/api/v1/projects/{}/cluster", crate::world::PROJECT);
+    let (status, answer) = world.plane.call(reqwest::Method::DELETE, &path, None).await;
+    assert!([202, 204].contains(&status), "{status} {answer}");
+    world
+        .wait_for_place("the namespace to be Deleted", |place| {
+            place["namespace_phase"] == "Deleted"
+        })
+        .await;
+}

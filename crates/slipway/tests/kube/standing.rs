@@ -1,0 +1,61 @@
+//! What keeps a resource from advancing on a cluster is shown, as the real
+//! binary explains it.
+
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use serde_json::json;
+
+use crate::control_plane::PATIENCE;
+use crate::world::{Setup, World, resource};
+
+/// A secret that External Secrets cannot bring holds the apply and is named.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_secret_is_a_blocker() {
+    let test = "a_missing_secret_is_a_blocker";
+    let Some(world) = World::start(test, Setup::default()).await else { return };
+    let id = world.declare("web-1", "").await;
+    world.plane.wait_for_phase(&id, "Ready").await;
+    let kind = resource("external-secrets.io/v1", "ExternalSecret", "externalsecrets");
+    let namespace = world.namespace().await;
+    let secrets = Api::<DynamicObject>::namespaced_with(world.client.clone(), &namespace, &kind);
+    let secret = secrets.list(&Default::default()).await.unwrap().items.remove(0);
+    let name = secret.metadata.name.unwrap();
+    let missing =
+        json!({ "metadata": { "annotations": { "standin.slipway.dev/missing": "true" } } });
+    secrets.patch(&name, &PatchParams::default(), &Patch::Merge(&missing)).await.unwrap();
+    world
+        .wait_for_place("the provider to wait", |place| place["providers"][0]["phase"] == "Waiting")
+        .await;
+    let held = world.declare("web-2", "").await;
+    let blocked = world
+        .plane
+        .wait_for(&held, "blocked", |seen| seen["blockers"][0]["code"] == "provider_not_ready")
+        .await;
+    assert_eq!(blocked["phase"], "Pending", "{blocked}");
+    let message = blocked["blockers"][0]["message"].as_str().unwrap();
+    assert!(message.contains(&name), "{message}");
+    let present = json!({ "metadata": { "annotations": { "standin.slipway.dev/missing": null } } });
+    secrets.patch(&name, &PatchParams::default(), &Patch::Merge(&present)).await.unwrap();
+    world.plane.wait_for_phase(&held, "Ready").await;
+}
+
+/// Nothing is asked of the API server while nothing happens, but for watches
+/// and the lists of sweeps.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_control_plane_only_watches_and_lists() {
+    let test = "an_idle_control_plane_only_watches_and_lists";
+    let Some(world) = World::start(test, Setup::default()).await else { return };
+    let id = world.declare("web-1", "").await;
+    world.plane.wait_for_phase(&id, "Ready").await;
+    slipway_testkit::wait::until(PATIENCE, "two quiet sweeps", async || {
+        let from = world.kubernetes.audit().unwrap().len();
+        tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+        let records = world.kubernetes.audit().unwrap();
+        let ours = records[from..].iter().filter(|record| record.user == "admin");
+        let odd: Vec<_> = ours
+            .filter(|record| !["watch", "list", "get"].contains(&&*record.verb))
+            .map(|record| format!("{} {}", record.verb, record.uri))
+            .collect();
+        if odd.is_empty() { Ok(()) } else { Err(odd.join("\n")) }
+    })
+    .await;
+}

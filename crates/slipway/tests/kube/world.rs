@@ -1,0 +1,244 @@
+//! A control plane that serves a real cluster, with a project on it and
+//! something to declare.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::core::ApiResource;
+use kube::{Client, ResourceExt};
+use reqwest::Method;
+use serde_json::{Value, json};
+use slipway_standin::{AgentMode, Options as Standin};
+use slipway_testkit::kube::{ADMIN, KubeEnvironment, OTHER_ADMIN, Options};
+use slipway_testkit::wait;
+use tokio::task::JoinHandle;
+
+use crate::blueprint::{self, GROUP};
+use crate::control_plane::{ControlPlane, PATIENCE};
+
+pub(crate) const PROJECT: &str = "shop";
+const CLUSTER: &str = "east";
+pub(crate) const BLUEPRINT: &str = "server";
+const KIND: &str = "XServer";
+pub(crate) const PROVIDER: &str = "hetzner";
+
+pub(crate) struct World {
+    pub(crate) kubernetes: KubeEnvironment,
+    pub(crate) plane: ControlPlane,
+    pub(crate) client: Client,
+    pub(crate) journal: PathBuf,
+    standin: JoinHandle<()>,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.standin.abort();
+    }
+}
+
+/// How the nodes come up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setup<'a> {
+    pub(crate) agent: AgentMode,
+    pub(crate) strategy: &'a str,
+    pub(crate) settings: &'a [&'a str],
+}
+
+impl Default for Setup<'_> {
+    fn default() -> Self {
+        Self { agent: AgentMode::InProcess, strategy: "cloud-init-user-data", settings: &[] }
+    }
+}
+
+impl World {
+    /// A cluster of its own with the project Ready on it; `None` where there is
+    /// no Kubernetes.
+    pub(crate) async fn start(test: &str, setup: Setup<'_>) -> Option<Self> {
+        let options = Options { controller_manager: true, ..Options::default() };
+        let kubernetes = KubeEnvironment::for_test(test, options).await?;
+        let client = kubernetes.client(ADMIN).await.expect("a client");
+        let journal = kubernetes.folder().join("journal");
+        let folder = kubernetes.folder().join("kubeconfigs");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join(CLUSTER), kubernetes.kubeconfig(ADMIN)).unwrap();
+
+        let mut plane = ControlPlane::new(None);
+        plane.set(&["--kubeconfig-dir", folder.to_str().unwrap()]);
+        plane.set(&["--node-image", "registry.example.org/plexd:1"]);
+        plane.set(setup.settings);
+        let standin = Standin {
+            install: true,
+            providers: vec![PROVIDER.to_owned()],
+            agent: setup.agent,
+            agent_program: Some(PathBuf::from(env!("CARGO_BIN_EXE_slipway"))),
+            agent_folder: Some(kubernetes.folder().join("agents")),
+            api_url: Some(plane.url()),
+            heartbeat: Some(Duration::from_millis(100)),
+            journal: Some(journal.clone()),
+            ..Standin::default()
+        };
+        let other = kubernetes.client(OTHER_ADMIN).await.expect("a client");
+        let standin = tokio::spawn(async move {
+            slipway_standin::run(other, standin).await.expect("the stand-in begins");
+        });
+        plane.start().await;
+        let world = Self { kubernetes, plane, client, journal, standin };
+        world.define(KIND).await;
+        world.furnish(setup.strategy).await;
+        Some(world)
+    }
+
+    pub(crate) async fn make(&self, path: &str, body: Value) -> Value {
+        let (status, answer) = self.plane.call(Method::POST, path, Some(body)).await;
+        assert!((200..300).contains(&status), "POST {path}: {status} {answer}");
+        answer
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: Value) -> Value {
+        let (status, answer) = self.plane.call(Method::PUT, path, Some(body)).await;
+        assert!((200..300).contains(&status), "PUT {path}: {status} {answer}");
+        answer
+    }
+
+    /// Everything that a declaration needs.
+    async fn furnish(&self, strategy: &str) {
+        let cloud =
+            json!({ "name": "cloud", "provider": PROVIDER, "endpoint": { "region": "fsn1" } });
+        self.make("/api/v1/clouds", cloud).await;
+        let credential = json!({ "cloud": "cloud", "name": "main" });
+        let credential = self.make("/api/v1/credentials", credential).await;
+        self.make("/api/v1/projects", json!({ "name": PROJECT })).await;
+        let credential = credential["id"].as_str().unwrap();
+        let path = format!("/api/v1/projects/{PROJECT}/credentials/{credential}");
+        self.put(&path, json!({})).await;
+        let cluster = json!({ "name": CLUSTER, "engine": "crossplane", "access": format!("kubeconfig/{CLUSTER}") });
+        self.make("/api/v1/clusters", cluster).await;
+        self.put(&format!("/api/v1/projects/{PROJECT}/cluster"), json!({ "cluster": CLUSTER }))
+            .await;
+        let blueprint =
+            json!({ "slug": BLUEPRINT, "display_name": "Server", "engine": "crossplane" });
+        self.make("/api/v1/blueprints", blueprint).await;
+        let size = json!({ "name": "size", "type": "integer", "required": false });
+        let version = json!({
+            "version": "v1",
+            "xrd": blueprint::definition(KIND).to_string(),
+            "composition": blueprint::composition(KIND).to_string(),
+            "parameter_schema": { "parameters": [size, standin_parameter()] },
+            "injection_strategy": strategy,
+            "provider_kinds": [PROVIDER],
+        });
+        self.make(&format!("/api/v1/blueprints/{BLUEPRINT}/versions"), version).await;
+    }
+
+    /// Has the cluster know a kind of composites.
+    async fn define(&self, kind: &str) {
+        let definitions = resource(
+            "apiextensions.crossplane.io/v2",
+            "CompositeResourceDefinition",
+            "compositeresourcedefinitions",
+        );
+        let definition = blueprint::definition(kind);
+        wait::until(PATIENCE, "the kind of composites", async || {
+            let api = Api::<DynamicObject>::all_with(self.client.clone(), &definitions);
+            let name = definition["metadata"]["name"].as_str().unwrap();
+            let parameters = PatchParams::apply("tests").force();
+            let made = api.patch(name, &parameters, &Patch::Apply(&definition)).await;
+            let made = made.map_err(|error| error.to_string())?;
+            let conditions = made.data["status"]["conditions"].as_array().cloned();
+            let established = conditions.into_iter().flatten().any(|condition| {
+                condition["type"] == "Established" && condition["status"] == "True"
+            });
+            if established { Ok(()) } else { Err(made.data.to_string()) }
+        })
+        .await;
+    }
+
+    pub(crate) async fn declare(&self, handle: &str, script: &str) -> String {
+        let mut parameters = json!({ "size": 2 });
+        if !script.is_empty() {
+            parameters["standin"] = json!(script);
+        }
+        let body = json!({
+            "project": PROJECT, "handle": handle, "blueprint": BLUEPRINT, "parameters": parameters,
+        });
+        let declared = self.make("/api/v1/resources", body).await;
+        declared["id"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) async fn place(&self) -> Value {
+        self.plane.get(&format!("/api/v1/projects/{PROJECT}/cluster")).await
+    }
+
+    pub(crate) async fn wait_for_place(
+        &self,
+        what: &str,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Value {
+        wait::until(PATIENCE, what, async || {
+            let place = self.place().await;
+            if wanted(&place) {
+                Ok(place)
+            } else {
+                Err(format!("{place}\n{}", self.plane.log_tail()))
+            }
+        })
+        .await
+    }
+
+    pub(crate) async fn namespace(&self) -> String {
+        self.place().await["namespace"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) async fn composites(&self) -> Api<DynamicObject> {
+        let kind = resource(&format!("{GROUP}/v1"), KIND, &blueprint::plural(KIND));
+        Api::namespaced_with(self.client.clone(), &self.namespace().await, &kind)
+    }
+
+    /// The objects of a kind in the project's namespace, by name.
+    pub(crate) async fn names_of(
+        &self,
+        api_version: &str,
+        kind: &str,
+        plural: &str,
+    ) -> Vec<String> {
+        let kind = resource(api_version, kind, plural);
+        let api = Api::<DynamicObject>::namespaced_with(
+            self.client.clone(),
+            &self.namespace().await,
+            &kind,
+        );
+        let found = api.list(&kube::api::ListParams::default()).await.unwrap();
+        found.items.iter().map(ResourceExt::name_any).collect()
+    }
+
+    /// What the agents did, in the order of their journal.
+    pub(crate) fn journal(&self) -> Vec<Value> {
+        read_lines(&self.journal)
+    }
+
+    pub(crate) async fn xr_name(&self, id: &str) -> String {
+        self.plane.resource(id).await["attempt"]["xr_name"].as_str().unwrap().to_owned()
+    }
+}
+
+fn read_lines(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Through this a test tells the stand-in how a composite goes.
+fn standin_parameter() -> Value {
+    json!({ "name": "standin", "type": "string", "required": false })
+}
+
+pub(crate) fn resource(api_version: &str, kind: &str, plural: &str) -> ApiResource {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+    }
+}
