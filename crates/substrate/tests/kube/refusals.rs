@@ -24,7 +24,7 @@ async fn a_server_that_is_busy_or_broken_proves_nothing() {
         (500, "InternalError", "failed with 500"),
         (503, "ServiceUnavailable", "failed with 503"),
         (401, "Unauthorized", "renew the kubeconfig"),
-        (403, "Forbidden", "grant it to our account"),
+        (403, "the user cannot do this", "grant it to our account"),
     ];
     for (code, why, said) in table {
         let rule = |holding: &[&str]| {
