@@ -89,6 +89,14 @@ impl CrossplaneSubstrate {
         self.overruled.load(Ordering::Relaxed)
     }
 
+    /// Tells which kinds there may be. Others are met when they are first asked
+    /// about, which after a start is too late for an inventory.
+    pub fn expect_kinds<'a>(&self, kinds: impl IntoIterator<Item = &'a CompositeType>) {
+        for kind in kinds {
+            self.kind(kind);
+        }
+    }
+
     pub(super) fn overrules(&self) {
         self.overruled.fetch_add(1, Ordering::Relaxed);
     }

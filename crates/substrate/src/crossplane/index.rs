@@ -126,7 +126,10 @@ impl Index {
     pub(super) fn seen(&self, place: Box<str>, entry: Entry) {
         let mut objects = self.objects();
         objects.seen = objects.seen.max(entry.resource_version);
-        self.insert(&mut objects, place, entry);
+        let known = objects.by_place.get(&place);
+        if known.is_none_or(|known| known.resource_version <= entry.resource_version) {
+            self.insert(&mut objects, place, entry);
+        }
     }
 
     /// What an action was answered. The watch may have been faster.
@@ -141,9 +144,6 @@ impl Index {
 
     fn insert(&self, objects: &mut Objects, place: Box<str>, entry: Entry) {
         let known = objects.by_place.get(&place);
-        if known.is_some_and(|known| known.resource_version > entry.resource_version) {
-            return;
-        }
         if !known.is_some_and(|known| known.decides_as(&entry)) {
             self.changes.add(entry.owner);
         }
@@ -158,7 +158,10 @@ impl Index {
         }
     }
 
-    /// A whole list takes the place of what was known.
+    /// A whole list takes the place of what was known, also where that was newer:
+    /// a cluster that was restored from a backup counts from there again, and
+    /// what an action brought after the list was made is shown by the watch that
+    /// begins at it.
     pub(super) fn replace(&self, listed: HashMap<Box<str>, Entry>) {
         let mut objects = self.objects();
         let gone: Vec<_> =
@@ -168,8 +171,14 @@ impl Index {
                 self.changes.add(entry.owner);
             }
         }
+        let newest = listed.values().map(|entry| entry.resource_version).max();
+        let went_back = listed.iter().any(|(place, entry)| {
+            let known = objects.by_place.get(place);
+            known.is_some_and(|known| known.resource_version > entry.resource_version)
+        });
+        let before = if went_back { 0 } else { objects.seen };
+        objects.seen = before.max(newest.unwrap_or_default());
         for (place, entry) in listed {
-            objects.seen = objects.seen.max(entry.resource_version);
             self.insert(&mut objects, place, entry);
         }
         objects.by_place.shrink_to_fit();
@@ -238,6 +247,16 @@ mod tests {
         assert_eq!(index.get("/n"), None);
         index.brought(place("", "n"), entry(8, "True"));
         assert!(index.get("/n").is_some());
+    }
+
+    #[test]
+    fn a_list_has_the_last_word_also_after_a_restore() {
+        let index = Index::new(Arc::default());
+        index.seen(place("", "n"), entry(50, "True"));
+        index.replace(HashMap::from([(place("", "n"), entry(7, "False"))]));
+        assert_eq!(index.get("/n").unwrap().resource_version, 7);
+        index.brought(place("", "n"), entry(8, "True"));
+        assert_eq!(index.get("/n").unwrap().resource_version, 8);
     }
 
     #[test]

@@ -22,6 +22,10 @@ pub(super) async fn page(
     let cursor = request.after.as_deref().map(parse_cursor).transpose()?;
     let (first, token) = cursor.unwrap_or_default();
     let kinds = engine.kinds();
+    if kinds.is_empty() {
+        let problem = "no kind of composite is known yet, so nothing can be listed; it is looked again once a resource was observed";
+        return Err(problem.to_owned());
+    }
     let mut left: Vec<_> = kinds.iter().map(|kind| &kind.composite_type).collect();
     left.retain(|kind| name(kind) >= first);
     left.sort_by_key(|kind| name(kind));

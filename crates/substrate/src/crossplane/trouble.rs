@@ -81,7 +81,13 @@ pub(super) fn describe(what: &str, error: &Error) -> String {
         401 => format!(
             "could not {what}: the API server does not accept our credentials; renew the kubeconfig or the account's token"
         ),
-        403 => format!("could not {what}: {message}; grant it to our account, see deploy/"),
+        // An account without the right is told `User "…" cannot …`. A namespace
+        // that is going, a quota and a webhook answer 403 as well, and no role
+        // helps against those.
+        403 if message.contains(" cannot ") => {
+            format!("could not {what}: {message}; grant it to our account, see deploy/")
+        }
+        403 => format!("could not {what}: the cluster does not admit it: {message}"),
         404 if about(status, "namespaces") => {
             format!("could not {what}: the namespace is not there: {message}")
         }

@@ -68,7 +68,12 @@ pub(super) async fn keep(watched: Watched, index: Arc<Index>, connection: Arc<Co
             );
         }
         index.stand(Standing::Broken(problem));
-        sleep(pause).await;
+        let mut generations = connection.generations();
+        tokio::select! {
+            () = sleep(pause) => {}
+            // Other credentials are tried at once.
+            _ = generations.changed() => {}
+        }
         pause = (pause * 2).min(LATEST);
     }
 }

@@ -1,6 +1,7 @@
 //! Deletion: whom it hits, what it waits for, and what is said about that.
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
@@ -155,4 +156,29 @@ async fn a_webhook_that_refuses_is_named() {
     })
     .await;
     bench.until(&composite, "it is gone", is_absent).await;
+}
+
+/// A namespace goes only after what we hold in it, and takes nothing in meanwhile.
+#[tokio::test]
+async fn a_namespace_deleted_by_hand_waits_for_ours_and_takes_nothing_more() {
+    const NAME: &str = "a_namespace_deleted_by_hand_waits_for_ours_and_takes_nothing_more";
+    let Some(bench) = Bench::new(NAME).await else { return };
+    let (held, late) = (bench.composite(loose()), bench.composite(loose()));
+    let uid = bench.apply(&held).await.uid;
+    let namespaces = Api::<Namespace>::all(bench.client.clone());
+    namespaces.delete(&bench.namespace, &Default::default()).await.unwrap();
+    bench.until(&held, "it is told to go with its namespace", is_terminating).await;
+    let refused = bench.engine.apply(&late.rendered()).await.unwrap_err().to_string();
+    assert!(refused.contains("being terminated"), "{refused}");
+    assert!(!refused.contains("grant"), "no role helps: {refused}");
+    assert!(namespaces.get_opt(&bench.namespace).await.unwrap().is_some());
+    bench.engine.delete(&held.address(), &uid).await.unwrap();
+    bench.until(&held, "it is gone", is_absent).await;
+    // The kind is known and the cluster is the same, so this is an absence
+    // also where there is no namespace any more.
+    until(PATIENCE, "the end of the namespace", async || {
+        namespaces.get_opt(&bench.namespace).await.unwrap().is_none()
+    })
+    .await;
+    assert!(is_absent(&bench.report(&held).await));
 }

@@ -24,7 +24,7 @@ async fn a_server_that_is_busy_or_broken_proves_nothing() {
         (500, "InternalError", "failed with 500"),
         (503, "ServiceUnavailable", "failed with 503"),
         (401, "Unauthorized", "renew the kubeconfig"),
-        (403, "Forbidden", "grant it to our account"),
+        (403, "the user cannot do this", "grant it to our account"),
     ];
     for (code, why, said) in table {
         let rule = |holding: &[&str]| {
@@ -67,7 +67,7 @@ async fn a_watch_that_is_too_old_lists_again() {
         records.iter().filter(|record| record.verb == "list").count()
     };
     slipway_testkit::wait::until(crate::support::PATIENCE, "three lists", async || {
-        listed(&bench.requests().await) == 3
+        listed(&bench.requests().await) >= 3
     })
     .await;
 }

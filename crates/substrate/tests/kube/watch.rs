@@ -4,12 +4,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use serde_json::json;
 use slipway_app::ports::substrate::Substrate;
 use slipway_testkit::kube::{ADMIN, shared};
 use slipway_testkit::network::Relay;
 
-use crate::support::{Bench, is_absent, is_ready, loose, typed, until_named};
+use crate::support::{Bench, PATIENCE, is_absent, is_ready, loose, typed, until_named};
 
 #[tokio::test]
 async fn a_change_names_its_attempt_and_a_touch_nobody() {
@@ -21,15 +22,16 @@ async fn a_change_names_its_attempt_and_a_touch_nobody() {
         bench.apply(composite).await;
         bench.conditions(composite, json!([{ "type": "Ready", "status": "False" }])).await;
     }
-    // What was made is told of once; from here on everything is in order.
+    // A watch tells in order: once this is seen, all before it was told.
     bench.make_ready(&last).await;
-    until_named(&bench.engine, last.id).await;
+    bench.until(&last, "the last one is ready", is_ready).await;
+    bench.engine.changed().now_or_never();
     bench.write(&touched, json!({ "metadata": { "annotations": { "a": "b" } } })).await;
     let waiting = json!([{ "type": "Synced", "status": "False", "message": "again" }]);
     bench.conditions(&touched, waiting).await;
     bench.make_ready(&changed).await;
-    let told = tokio::time::timeout(crate::support::PATIENCE, bench.engine.changed()).await;
-    assert_eq!(told.unwrap(), [changed.id], "a watch tells in order");
+    let told = tokio::time::timeout(PATIENCE, bench.engine.changed()).await;
+    assert_eq!(told.unwrap(), [changed.id]);
     assert!(is_ready(&bench.report(&changed).await), "what is told can be seen");
 }
 
@@ -49,8 +51,12 @@ async fn a_deletion_by_hand_names_its_attempt_twice() {
         }
     }
     bench.write(&composite, json!({ "metadata": { "finalizers": null } })).await;
-    until_named(&bench.engine, composite.id).await;
-    assert!(is_absent(&bench.report(&composite).await), "the second time it is gone");
+    loop {
+        until_named(&bench.engine, composite.id).await;
+        if is_absent(&bench.report(&composite).await) {
+            break;
+        }
+    }
 }
 
 /// A connection that lives on and shows nothing any more is no error to anybody.
