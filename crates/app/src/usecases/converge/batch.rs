@@ -22,7 +22,8 @@ use slipway_core::rules::crossing::{Crossing, crossings};
 use slipway_core::rules::prepare;
 use slipway_core::rules::record::{self, Outcome, Pace, Tick};
 use slipway_core::snapshot::ResourceSnapshot;
-use slipway_render::composite_of;
+use slipway_render::cloud_tags::Skipped;
+use slipway_render::{composite_of, crossplane};
 
 use super::Engines;
 use super::plan::{Decision, Planned, Todo, not_rendered};
@@ -181,7 +182,10 @@ impl Batch<'_> {
         let rendered = match &planned.todo {
             Todo::Apply { injection, .. } => {
                 match composite_of(snapshot, &self.engines.node_settings, injection) {
-                    Ok(rendered) => Some(rendered),
+                    Ok(rendered) => {
+                        log_skipped(snapshot);
+                        Some(rendered)
+                    }
                     Err(error) => return Some(not_rendered(&error)),
                 }
             }
@@ -332,6 +336,14 @@ struct Acted {
     jitter: f64,
     /// The changes of phase in the commit that was decided last.
     crossed: Vec<Crossing>,
+}
+
+/// Names the labels that should have become tags of the cloud and cannot.
+fn log_skipped(snapshot: &ResourceSnapshot) {
+    let attempt_id = snapshot.attempt.id();
+    for Skipped { key, reason } in crossplane::cloud_tags(snapshot).skipped {
+        tracing::info!(%attempt_id, key, %reason, "a label does not become a tag of the cloud");
+    }
 }
 
 /// Fenced off: somebody else holds the row or wrote it meanwhile.
