@@ -96,7 +96,7 @@ async fn list(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(listed(ApiKeyId::KIND, "id", page, &found, api_key))
+    Ok(listed(ApiKeyId::KIND, "id", &page, &found, api_key))
 }
 
 /// The row of the installation is locked first, and with it every other

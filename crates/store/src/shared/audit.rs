@@ -77,7 +77,7 @@ async fn list(
     query.push(direction).push_bind(i64::from(page.limit));
     let mut connection = backend.reader().await?;
     let found = query.build().fetch_all(&mut *connection).await?;
-    Ok(listed("audit entry", "id", page, &found, line))
+    Ok(listed("audit entry", "id", &page, &found, line))
 }
 
 fn line(row: &Row) -> Result<AuditLine, Fault> {

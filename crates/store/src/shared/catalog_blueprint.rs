@@ -102,7 +102,7 @@ pub(super) async fn list(
             .bind(i64::from(page.limit))
             .fetch_all(&mut *connection)
             .await?;
-    Ok(listed(BlueprintId::KIND, "id", page, &found, blueprint))
+    Ok(listed(BlueprintId::KIND, "id", &page, &found, blueprint))
 }
 
 pub(super) async fn version_fetch(
@@ -138,7 +138,7 @@ pub(super) async fn version_list(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(listed(BlueprintVersionId::KIND, "id", page, &found, version))
+    Ok(listed(BlueprintVersionId::KIND, "id", &page, &found, version))
 }
 
 fn blueprint(row: &Row) -> Result<Blueprint, Fault> {

@@ -108,7 +108,7 @@ pub(super) async fn list(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(listed(CloudId::KIND, "id", page, &found, cloud))
+    Ok(listed(CloudId::KIND, "id", &page, &found, cloud))
 }
 
 fn cloud(row: &Row) -> Result<Cloud, Fault> {

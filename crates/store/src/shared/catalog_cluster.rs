@@ -119,7 +119,7 @@ pub(super) async fn list(
             .bind(i64::from(page.limit))
             .fetch_all(&mut *connection)
             .await?;
-    Ok(listed(ClusterId::KIND, "id", page, &found, cluster))
+    Ok(listed(ClusterId::KIND, "id", &page, &found, cluster))
 }
 
 pub(super) async fn assignment_fetch(
@@ -148,7 +148,7 @@ pub(super) async fn assignment_list(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(listed("cluster assignment", "project_id", page, &found, assignment))
+    Ok(listed("cluster assignment", "project_id", &page, &found, assignment))
 }
 
 fn cluster(row: &Row) -> Result<Cluster, Fault> {

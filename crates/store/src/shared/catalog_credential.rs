@@ -162,7 +162,7 @@ pub(super) async fn list(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(listed(CloudCredentialId::KIND, "id", page, &found, credential))
+    Ok(listed(CloudCredentialId::KIND, "id", &page, &found, credential))
 }
 
 fn credential(row: &Row) -> Result<Credential, Fault> {
@@ -273,7 +273,7 @@ pub(super) async fn assignment_list(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(listed(CloudCredentialId::KIND, "id", page, &found, |row| {
+    Ok(listed(CloudCredentialId::KIND, "id", &page, &found, |row| {
         let credential = credential(row)?;
         let assignment = CredentialAssignment {
             project_id: project,

@@ -67,7 +67,7 @@ pub(super) async fn list(
         .bind(i64::from(page.limit))
         .fetch_all(&mut *connection)
         .await?;
-    Ok(listed(LabelDefinitionId::KIND, "id", page, &found, label))
+    Ok(listed(LabelDefinitionId::KIND, "id", &page, &found, label))
 }
 
 fn label(row: &Row) -> Result<LabelDefinition, Fault> {

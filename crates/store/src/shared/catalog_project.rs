@@ -124,7 +124,7 @@ pub(super) async fn list(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(listed(ProjectId::KIND, "id", page, &found, project))
+    Ok(listed(ProjectId::KIND, "id", &page, &found, project))
 }
 
 pub(super) async fn labels(

@@ -38,7 +38,7 @@ pub(super) fn readable<T>(
 pub(super) fn listed<T, C>(
     kind: &'static str,
     id_column: &'static str,
-    page: Page<C>,
+    page: &Page<C>,
     rows: &[Row],
     read: impl Fn(&Row) -> Result<T, Fault>,
 ) -> Listed<T> {

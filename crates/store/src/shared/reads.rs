@@ -200,7 +200,7 @@ pub(super) async fn deletion_list(
         .bind(i64::from(page.limit))
         .fetch_all(&mut *connection)
         .await?;
-    Ok(listed(DeletionId::KIND, "d_id", page, &found, rows::deletion))
+    Ok(listed(DeletionId::KIND, "d_id", &page, &found, rows::deletion))
 }
 
 pub(super) async fn node_fetch(backend: &Backend, id: NodeId) -> Result<Option<Node>, Failure> {
@@ -227,7 +227,7 @@ pub(super) async fn node_list(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(listed(NodeId::KIND, "id", page, &found, rows::node))
+    Ok(listed(NodeId::KIND, "id", &page, &found, rows::node))
 }
 
 /// Does not count as a write of the node: its revision guards decisions, and a

@@ -123,7 +123,7 @@ async fn nodes(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(listed(NodeId::KIND, "id", page, &found, rows::node))
+    Ok(listed(NodeId::KIND, "id", &page, &found, rows::node))
 }
 
 async fn deletions(
@@ -138,7 +138,7 @@ async fn deletions(
         .bind(i64::from(page.limit))
         .fetch_all(&mut *connection)
         .await?;
-    Ok(listed(DeletionId::KIND, "d_id", page, &found, rows::deletion))
+    Ok(listed(DeletionId::KIND, "d_id", &page, &found, rows::deletion))
 }
 
 async fn events(

@@ -64,5 +64,5 @@ async fn list(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(listed(BootstrapTokenId::KIND, "t_id", page, &found, rows::token))
+    Ok(listed(BootstrapTokenId::KIND, "t_id", &page, &found, rows::token))
 }
