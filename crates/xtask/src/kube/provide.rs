@@ -9,6 +9,7 @@ use anyhow::{Context as _, bail};
 use slipway_testkit::kube::{self, ASSETS_VARIABLE, PINNED};
 
 const SCRIPT: &str = include_str!("build.sh");
+const UNFINISHED: &str = "unfinished-";
 
 /// Whether the programs are there already, or are somebody's own.
 pub fn nothing_to_build() -> bool {
@@ -72,8 +73,9 @@ fn build_alone(folder: &Path) -> anyhow::Result<()> {
          3 to 7 minutes on two cores",
         folder.display()
     );
+    remove_leftovers(parent)?;
     let unfinished = tempfile::Builder::new()
-        .prefix("unfinished-")
+        .prefix(UNFINISHED)
         .tempdir_in(parent)
         .with_context(|| format!("cannot make a folder in {}", parent.display()))?;
     let built = unfinished.path().join("built");
@@ -82,6 +84,19 @@ fn build_alone(folder: &Path) -> anyhow::Result<()> {
     check(&built)?;
     remove_if_there(folder)?;
     fs::rename(&built, folder).with_context(|| format!("cannot move it to {}", folder.display()))
+}
+
+/// Removes what builds that were killed left: a gigabyte each. Under the lock
+/// nobody else is building.
+fn remove_leftovers(parent: &Path) -> anyhow::Result<()> {
+    let reading = || format!("cannot read {}", parent.display());
+    for entry in fs::read_dir(parent).with_context(reading)? {
+        let entry = entry.with_context(reading)?;
+        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+            remove_if_there(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 fn run_script(out: &Path) -> anyhow::Result<()> {
@@ -126,5 +141,28 @@ fn remove_if_there(folder: &Path) -> anyhow::Result<()> {
             Err(error).with_context(|| format!("cannot remove {}", folder.display()))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::remove_leftovers;
+
+    #[test]
+    fn only_what_a_killed_build_left_is_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        for name in ["unfinished-a1b2/built", "v1.20.2"] {
+            fs::create_dir_all(parent.path().join(name)).unwrap();
+        }
+        fs::write(parent.path().join("build.lock"), "").unwrap();
+        remove_leftovers(parent.path()).unwrap();
+        let mut left: Vec<_> = fs::read_dir(parent.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["build.lock", "v1.20.2"]);
     }
 }
