@@ -137,9 +137,7 @@ mod tests {
 
     #[test]
     fn nothing_is_applied_before_its_namespace_and_its_provider_are_ready() {
-        let admits = |place: &Placement, provider| {
-            place.admits(provider).map_err(|(code, message)| (code, message))
-        };
+        let admits = |place: &Placement, provider| place.admits(provider);
         let plain = mk_placement();
         assert_eq!(admits(&plain, None), Ok(()));
         let pending = Placement { namespace_phase: NamespacePhase::Degraded, ..mk_placement() };

@@ -86,6 +86,8 @@ impl World {
         let world = Self { kubernetes, plane, client, journal, standin };
         world.define(KIND).await;
         world.furnish(setup.strategy).await;
+        let ready = |place: &Value| place["namespace_phase"] == "Ready";
+        world.wait_for_place("the namespace to be Ready", ready).await;
         Some(world)
     }
 
@@ -178,10 +180,11 @@ impl World {
         wait::until(PATIENCE, what, async || {
             let place = self.place().await;
             if wanted(&place) {
-                Ok(place)
-            } else {
-                Err(format!("{place}\n{}", self.plane.log_tail()))
+                return Ok(place);
             }
+            let cluster = self.plane.get(&format!("/api/v1/clusters/{CLUSTER}")).await;
+            let status = self.plane.get("/api/v1/loops").await;
+            Err(format!("{place}\n{cluster}\n{status}\n{}", self.plane.log_tail()))
         })
         .await
     }
