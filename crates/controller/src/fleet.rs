@@ -55,18 +55,20 @@ impl FleetLoop {
     }
 
     async fn ensure(&self, cluster: ClusterId) -> Result<(), String> {
-        let ensured = || self.ensured.lock().unwrap_or_else(PoisonError::into_inner);
-        let (known, first) = (ensured().contains(&cluster), ensured().is_empty());
-        if known {
-            return Ok(());
-        }
+        let first = {
+            let ensured = self.ensured.lock().unwrap_or_else(PoisonError::into_inner);
+            if ensured.contains(&cluster) {
+                return Ok(());
+            }
+            ensured.is_empty()
+        };
         let store = &self.fleet.context().store;
         if first {
             store.task_reclaim(&self.worker).await.map_err(|error| error.to_string())?;
         }
         let task = Self::task(cluster);
         store.task_ensure(&task, Duration::ZERO).await.map_err(|error| error.to_string())?;
-        ensured().insert(cluster);
+        self.ensured.lock().unwrap_or_else(PoisonError::into_inner).insert(cluster);
         Ok(())
     }
 

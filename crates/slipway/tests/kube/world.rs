@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
 use kube::{Client, ResourceExt};
 use reqwest::Method;
@@ -58,6 +59,10 @@ impl World {
         let options = Options { controller_manager: true, ..Options::default() };
         let kubernetes = KubeEnvironment::for_test(test, options).await?;
         let client = kubernetes.client(ADMIN).await.expect("a client");
+        // As whoever prepares a cluster does, for the witness.
+        let system: Namespace =
+            serde_json::from_value(json!({ "metadata": { "name": "slipway-system" } })).unwrap();
+        Api::all(client.clone()).create(&PostParams::default(), &system).await.unwrap();
         let journal = kubernetes.folder().join("journal");
         let folder = kubernetes.folder().join("kubeconfigs");
         std::fs::create_dir(&folder).unwrap();
@@ -66,6 +71,7 @@ impl World {
         let mut plane = ControlPlane::new(None);
         plane.set(&["--kubeconfig-dir", folder.to_str().unwrap()]);
         plane.set(&["--node-image", "registry.example.org/plexd:1"]);
+        plane.set(&["--rate-limit", "10000", "--rate-burst", "10000"]);
         plane.set(setup.settings);
         let standin = Standin {
             install: true,
