@@ -18,7 +18,7 @@ use slipway_app::usecases::fleet::Reached;
 use slipway_controller::Shutdown;
 use slipway_core::blueprint::Engine;
 use slipway_core::catalog::cluster::{Cluster, ClusterAccess};
-use slipway_core::ids::InstallationId;
+use slipway_core::ids::{ClusterId, InstallationId};
 use slipway_substrate::crossplane::{Access, CrossplaneConfig, CrossplaneSubstrate};
 use tokio::task::JoinSet;
 
@@ -132,12 +132,11 @@ impl Clusters {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
             let page = store.cluster_page(Page { after, limit: PAGE }).await?;
-            let full = u32::try_from(page.len()).is_ok_and(|count| count >= PAGE);
-            after = page.last().map(|cluster| cluster.id);
-            found.extend(page.into_iter().filter(|cluster| cluster.engine == Engine::Crossplane));
-            if !full {
-                return Ok(found);
-            }
+            let crossplane = |cluster: &Cluster| cluster.engine == Engine::Crossplane;
+            found.extend(page.items.into_iter().filter(crossplane));
+            // A row that cannot be read is shown by whoever lists them.
+            let Some(next) = page.next else { return Ok(found) };
+            after = Some(ClusterId::new(next));
         }
     }
 

@@ -1,12 +1,16 @@
 //! The whole system on a real Kubernetes API: the control plane as a process,
 //! its fleet and its Crossplane engine, with the stand-in playing Crossplane.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[expect(dead_code, reason = "shared with the tests on the local engine, which use all of it")]
 #[path = "../system/control_plane.rs"]
 mod control_plane;
 
 mod blueprint;
+mod clusters;
 mod hand;
 mod life;
+mod plane;
 mod standing;
 mod world;
