@@ -3,7 +3,7 @@
 //! What counts as work is a periodic task of that cluster that is due.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -54,21 +54,20 @@ impl FleetLoop {
         format!("fleet/{cluster}")
     }
 
+    fn ensured(&self) -> MutexGuard<'_, HashSet<ClusterId>> {
+        self.ensured.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn ensure(&self, cluster: ClusterId) -> Result<(), String> {
-        let first = {
-            let ensured = self.ensured.lock().unwrap_or_else(PoisonError::into_inner);
-            if ensured.contains(&cluster) {
-                return Ok(());
-            }
-            ensured.is_empty()
-        };
-        let store = &self.fleet.context().store;
-        if first {
-            store.task_reclaim(&self.worker).await.map_err(|error| error.to_string())?;
+        // What an earlier life of this worker held was freed when it started, by
+        // the loop that was there first.
+        if self.ensured().contains(&cluster) {
+            return Ok(());
         }
+        let store = &self.fleet.context().store;
         let task = Self::task(cluster);
         store.task_ensure(&task, Duration::ZERO).await.map_err(|error| error.to_string())?;
-        self.ensured.lock().unwrap_or_else(PoisonError::into_inner).insert(cluster);
+        self.ensured().insert(cluster);
         Ok(())
     }
 

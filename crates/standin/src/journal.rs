@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context as _;
+use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::clock;
@@ -26,7 +27,9 @@ pub(crate) enum Deed {
     Registered,
     /// The control plane does not want it.
     Refused,
-    /// It finished its work and said so.
+    /// It finished its work and is about to say so; its own time.
+    Leaving,
+    /// It said so, and was heard.
     Drained,
     /// It said good-bye without having been drained.
     Left,
@@ -72,11 +75,22 @@ impl Journal {
         node_id: Option<&str>,
         detail: Option<&str>,
     ) {
+        self.write_at(clock::now(), name, deed, node_id, detail);
+    }
+
+    /// The same of a time that the agent itself noted.
+    pub(crate) fn write_at(
+        &self,
+        at: Timestamp,
+        name: &Name,
+        deed: Deed,
+        node_id: Option<&str>,
+        detail: Option<&str>,
+    ) {
         let Name { namespace, composite } = name;
         tracing::debug!(namespace, composite, ?deed, node_id, detail, "an agent");
         let Some(file) = &self.file else { return };
-        let line =
-            Line { at: clock::now().to_string(), namespace, composite, deed, node_id, detail };
+        let line = Line { at: at.to_string(), namespace, composite, deed, node_id, detail };
         // A line is written whole: others may read the file meanwhile.
         let written =
             serde_json::to_string(&line).map_err(std::io::Error::other).and_then(|line| {

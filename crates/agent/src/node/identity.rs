@@ -17,6 +17,7 @@ use super::secret::Secret;
 
 const KEY: &str = "key.pk8";
 const IDENTITY: &str = "identity.json";
+const LEAVING: &str = "leaving.json";
 const DRAINED: &str = "drained.json";
 
 /// The public key in the form of the wire; created on the first call.
@@ -50,6 +51,20 @@ impl Identity {
 
     pub(crate) fn store(&self, directory: &Directory) -> Result<(), Error> {
         store(directory, IDENTITY, self)
+    }
+}
+
+/// The drain that this agent has finished its work for. On disk before the
+/// server is told: from then on it may be taken down at any moment, and this
+/// tells when it was done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Leaving<'a> {
+    pub(crate) drain_id: &'a str,
+}
+
+impl Leaving<'_> {
+    pub(crate) fn store(&self, directory: &Directory) -> Result<(), Error> {
+        store(directory, LEAVING, self)
     }
 }
 

@@ -12,6 +12,7 @@
 //! | `status.json` | what the agent is doing, for `observe` and `explain` |
 //! | `state/key.pk8` | key pair, on disk before the first register |
 //! | `state/identity.json` | node id and node key, on disk before the token is forgotten |
+//! | `state/leaving.json` | the drain that the work is finished for, before the server is told |
 //! | `state/drained.json` | the drain that was acknowledged |
 //!
 //! The agent never starts a process, never listens, and writes nowhere else.

@@ -14,7 +14,7 @@ use super::contact::Contact;
 use super::directory::Directory;
 use super::enrol;
 use super::error::Error;
-use super::identity::{Drained, Identity};
+use super::identity::{Drained, Identity, Leaving};
 use super::status::{State, StatusFile};
 
 pub(crate) async fn serve(
@@ -155,6 +155,7 @@ impl Node<'_, '_> {
         if Instant::now() < self.work_ends {
             return Ok(Acknowledged::NotDue);
         }
+        Leaving { drain_id }.store(self.directory)?;
         let acknowledgement = DrainAcknowledgement { drain_id: drain_id.clone() };
         match self.client.drain_acknowledge(&self.identity, &acknowledgement).await {
             Ok(()) => {

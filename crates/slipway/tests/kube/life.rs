@@ -30,10 +30,10 @@ async fn every_node_leaves_before_its_composite_is_deleted() {
     for (id, name) in resources.iter().zip(&names) {
         let gone = world.plane.wait_for_phase(id, "Deleted").await;
         let deregistered = time(&gone["node"]["deregistered_at"]);
-        let left = world.journal().into_iter().find(|line| {
-            line["composite"] == **name
-                && ["drained", "left"].iter().any(|deed| line["deed"] == *deed)
-        });
+        let left = world
+            .journal()
+            .into_iter()
+            .find(|line| line["composite"] == **name && line["deed"] == "leaving");
         let left = time(&left.unwrap_or_else(|| panic!("{name} left no record"))["at"]);
         let records = world.kubernetes.audit().unwrap();
         let deletes: Vec<_> = records
@@ -77,7 +77,7 @@ async fn each_way_of_injection_brings_a_node_up() {
 async fn what_is_shared_goes_after_the_last_who_needed_it() {
     let test = "what_is_shared_goes_after_the_last_who_needed_it";
     let Some(world) =
-        World::start(test, Setup { settings: &["--lease", "2s"], ..Setup::default() }).await
+        World::start(test, Setup { settings: &["--lease", "3s"], ..Setup::default() }).await
     else {
         return;
     };

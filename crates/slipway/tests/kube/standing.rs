@@ -53,6 +53,8 @@ async fn an_idle_control_plane_only_watches_and_lists() {
         let ours = records[from..].iter().filter(|record| record.user == "admin");
         let odd: Vec<_> = ours
             .filter(|record| !["watch", "list", "get"].contains(&&*record.verb))
+            // Once a sweep, so that a restored database is recognised.
+            .filter(|record| !record.uri.contains("/configmaps/slipway-witness-"))
             .map(|record| format!("{} {}", record.verb, record.uri))
             .collect();
         if odd.is_empty() { Ok(()) } else { Err(odd.join("\n")) }

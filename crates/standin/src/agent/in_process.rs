@@ -207,6 +207,7 @@ impl Node {
             if let (Some(drain_id), true) = (&asked, due) {
                 let url = self.url(&format!("nodes/{}/drain", identity.node_id));
                 let body = DrainAcknowledgement { drain_id: drain_id.clone() };
+                self.write(Deed::Leaving, Some(&identity.node_id), None);
                 if self.post(&url, &identity.key, &body).await.is_ok() {
                     identity.drained = true;
                     self.write(Deed::Drained, Some(&identity.node_id), None);

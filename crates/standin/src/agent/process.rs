@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::fs;
 use tokio::process::{Child, Command};
@@ -22,6 +23,7 @@ const RESTART: Duration = Duration::from_millis(500);
 
 const DOCUMENT: &str = "user-data";
 const STATUS: &str = "status.json";
+const LEAVING: &str = "state/leaving.json";
 
 pub(crate) struct Agent {
     context: Context,
@@ -68,6 +70,7 @@ impl Agent {
 
     pub(super) async fn end(mut self) {
         let status = status(&self.directory).await;
+        self.report_leave(status["node_id"].as_str()).await;
         // Dropped with the task, the process is killed: machines do not say
         // good-bye when they are deleted.
         self.task.abort();
@@ -76,6 +79,18 @@ impl Agent {
             tracing::error!(%error, "the directory of an agent is still there");
         }
         self.context.journal.write(&self.name, Deed::Stopped, status["node_id"].as_str(), None);
+    }
+}
+
+impl Agent {
+    /// What the agent noted before it said good-bye, with its own time: it may
+    /// have been ended right after.
+    async fn report_leave(&self, node_id: Option<&str>) {
+        let noted = fs::metadata(self.directory.join(LEAVING)).await;
+        let noted = noted.and_then(|metadata| metadata.modified()).ok();
+        if let Some(at) = noted.and_then(|at| Timestamp::try_from(at).ok()) {
+            self.context.journal.write_at(at, &self.name, Deed::Leaving, node_id, None);
+        }
     }
 }
 
