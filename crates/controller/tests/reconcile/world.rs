@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use data_encoding::BASE64;
@@ -77,6 +78,8 @@ pub(crate) struct World {
     pub(crate) node_settings: NodeSettings,
     /// Of the database.
     pub(crate) url: String,
+    /// Nodes that [`World::ready`] brought up: no two have one key.
+    nodes: AtomicU8,
     _keeper: Keeper,
 }
 
@@ -159,6 +162,7 @@ impl World {
             caller,
             node_settings: settings,
             url: url.to_owned(),
+            nodes: AtomicU8::new(0),
             _keeper: keeper,
         }
     }
@@ -303,7 +307,8 @@ impl World {
         let id = self.declare(handle).await;
         self.run_until_phase(id, Phase::Enrolling).await;
         let token = self.token(&self.name(id).await);
-        self.enrol(&token, 1).await.unwrap();
+        let key = self.nodes.fetch_add(1, Ordering::Relaxed) + 1;
+        self.enrol(&token, key).await.unwrap();
         self.run_until_phase(id, Phase::Ready).await;
         id
     }

@@ -6,6 +6,8 @@
 #[expect(dead_code, reason = "shared with the tests on the local engine, which use all of it")]
 #[path = "../system/control_plane.rs"]
 mod control_plane;
+#[path = "../system/explained.rs"]
+mod explained;
 
 mod blueprint;
 mod clusters;

@@ -33,6 +33,8 @@ async fn a_missing_secret_is_a_blocker() {
     assert_eq!(blocked["phase"], "Pending", "{blocked}");
     let message = blocked["blockers"][0]["message"].as_str().unwrap();
     assert!(message.contains(&name), "{message}");
+    let explained = world.plane.explained(&held, &["provider_not_ready"]).await;
+    insta::assert_snapshot!("provider_not_ready", explained.replace(&name, "<secret>"));
     let present = json!({ "metadata": { "annotations": { "standin.slipway.dev/missing": null } } });
     secrets.patch(&name, &PatchParams::default(), &Patch::Merge(&present)).await.unwrap();
     world.plane.wait_for_phase(&held, "Ready").await;

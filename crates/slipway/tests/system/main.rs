@@ -17,6 +17,7 @@ mod demo;
 mod doctor;
 mod events;
 mod explain;
+mod explained;
 mod first_minute;
 mod import;
 mod late_replica;

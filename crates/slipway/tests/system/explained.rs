@@ -1,0 +1,105 @@
+//! What `slipway explain` says of something, with ids, times, paths and
+//! processes masked.
+
+use std::collections::BTreeSet;
+
+use slipway_testkit::wait;
+
+use crate::control_plane::{ControlPlane, KEY, PATIENCE, binary};
+
+impl ControlPlane {
+    /// `slipway …` against this control plane; what it prints, masked.
+    pub(crate) fn says(&self, arguments: &[&str]) -> String {
+        let output = binary()
+            .env("SLIPWAY_SERVER", self.url())
+            .env("SLIPWAY_KEY", KEY)
+            .args(arguments)
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {errors}");
+        self.masked(&String::from_utf8(output.stdout).unwrap())
+    }
+
+    /// Without what differs from run to run. The history depends on how often
+    /// somebody looked, so it is left out, and so is whether the loop is at work
+    /// on it this very moment.
+    fn masked(&self, text: &str) -> String {
+        let text = text.split("\nHistory:").next().unwrap_or_default();
+        let text = text.replace(&self.data_dir().display().to_string(), "<data>");
+        let looks = ["Next: the loop looks again", "Next: it is due now", "Next: its row is read"];
+        let lines = text.lines().filter(|line| !line.starts_with("Held by ")).map(|line| {
+            let looks = looks.iter().any(|look| line.starts_with(look))
+                || (line.starts_with("Next: ") && line.contains(" is working on it "));
+            if looks { "Next: <a look>" } else { line }
+        });
+        mask(&lines.collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Waits until exactly these codes are shown, then what `explain` says.
+    pub(crate) async fn explained(&self, id: &str, codes: &[&str]) -> String {
+        let wanted: BTreeSet<_> = codes.iter().copied().collect();
+        let path = format!("/api/v1/explain/resource/{id}");
+        wait::until(PATIENCE, &format!("{id} to have {codes:?}"), async || {
+            let found = self.get(&path).await;
+            let blockers = found["blockers"].as_array().unwrap();
+            let shown: BTreeSet<_> = blockers.iter().map(|b| b["code"].as_str().unwrap()).collect();
+            if shown == wanted { Ok(()) } else { Err(format!("{found}\n{}", self.log_tail())) }
+        })
+        .await;
+        self.says(&["explain", "resource", id])
+    }
+}
+
+/// Ids, times, numbers of processes, and what an agent says of itself just now.
+fn mask(text: &str) -> String {
+    let mut masked = String::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let (length, shown) = masking(rest).unwrap_or((first.len_utf8(), ""));
+        masked.push_str(if shown.is_empty() { &rest[..length] } else { shown });
+        rest = &rest[length..];
+    }
+    masked
+}
+
+/// How much of the beginning is masked, and by what.
+fn masking(text: &str) -> Option<(usize, &'static str)> {
+    let is = |pattern: &str| {
+        let of = |(have, want): (char, char)| match want {
+            'x' => have.is_ascii_hexdigit(),
+            '9' => have.is_ascii_digit(),
+            want => have == want,
+        };
+        text.len() >= pattern.len()
+            && text.is_char_boundary(pattern.len())
+            && text.chars().zip(pattern.chars()).all(of)
+    };
+    if is("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
+        return Some((36, "<id>"));
+    }
+    if is("9999-99-99T99:99:99") || is("9999-99-99 99:99:99") {
+        return Some((text.find('Z')? + 1, "<time>"));
+    }
+    for (begin, end, shown) in [
+        ("\"pid\":", [',', '}'].as_slice(), "\"pid\":<pid>"),
+        ("due for ", &[' '], "due for <n>"),
+        ("\"failures\":", &['}'], "\"failures\":<n>"),
+        ("lag_seconds: ", &['\n'], "lag_seconds: <n>"),
+        ("failures_in_a_row: ", &['\n'], "failures_in_a_row: <n>"),
+        // Whether it was heard of yet.
+        (" registered, ", &['\n'], " registered, <reachability>"),
+        ("reachability: ", &['\n'], "reachability: <reachability>"),
+        ("\"reachability\":\"", &['"'], "\"reachability\":\"<reachability>"),
+        ("127.0.0.1:", &['/', ' ', '"'], "<address>"),
+    ] {
+        if let Some(after) = text.strip_prefix(begin) {
+            let length = after.find(end).unwrap_or(after.len());
+            return Some((begin.len() + length, shown));
+        }
+    }
+    let after = text.strip_prefix("\"agent\":")?;
+    let length =
+        if after.starts_with('{') { after.find('}')? + 1 } else { after.find([',', '}'])? };
+    Some(("\"agent\":".len() + length, "\"agent\":<agent>"))
+}
