@@ -3,6 +3,7 @@
 
 use async_trait::async_trait;
 use serde_json::Value;
+use slipway_core::blueprint::CompositeType;
 use slipway_core::commit::Commit;
 use slipway_core::error::Refusal;
 use slipway_core::fleet::Tenancy;
@@ -44,6 +45,10 @@ pub trait FleetStore {
         project: ProjectId,
         rule: &mut TenancyRule<'_>,
     ) -> Result<(), Error>;
+
+    /// The kinds of composites that anything was ever made of on this cluster,
+    /// as far as rows remember.
+    async fn cluster_kinds(&self, cluster: ClusterId) -> Result<Vec<CompositeType>, Error>;
 
     /// Makes everything of this project due that waits for its place.
     async fn tenancy_wake(&self, project: ProjectId) -> Result<(), Error>;

@@ -6,6 +6,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 use serde_json::Value;
+use slipway_core::blueprint::CompositeType;
 use slipway_core::fleet::{Seen, SharedKey, Sight};
 use slipway_render::shared::SharedObject;
 
@@ -26,6 +27,10 @@ pub struct ClusterFacts {
 pub trait Management: fmt::Debug + Send + Sync {
     /// Asks the cluster what it is, and whether it has what is needed.
     async fn verify(&self) -> Result<ClusterFacts, Error>;
+
+    /// Tells which kinds of composites may stand there, so that a look at
+    /// everything misses none.
+    fn expect(&self, kinds: &[CompositeType]);
 
     /// Everything shared of this installation, with the ProviderConfigs of these
     /// providers, by a few lists. A kind that cannot be listed is noted; only a

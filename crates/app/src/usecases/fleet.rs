@@ -84,6 +84,7 @@ impl Fleet {
                 return Ok(turned);
             }
         };
+        management.expect(&self.context.store.cluster_kinds(cluster.id).await?);
         let tenancies = self.context.store.tenancy_list(cluster.id).await?;
         if tenancies.iter().all(is_done) {
             return Ok(turned);

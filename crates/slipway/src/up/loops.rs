@@ -239,10 +239,13 @@ impl LoopsView for View {
 
     async fn probes(&self) -> Vec<Probe> {
         let lanes = self.lanes.all();
-        let (mut ok, mut details) = (true, Vec::with_capacity(lanes.len()));
+        // One cluster that is behind is shown, and is no reason to send nobody
+        // here: every replica would say the same, and the nodes of all others
+        // would find no control plane.
+        let (mut ok, mut details) = (lanes.is_empty(), Vec::with_capacity(lanes.len()));
         for LaneView { cluster, resources, status } in &lanes {
             let probe = resources.probe(status).await;
-            ok &= probe.ok;
+            ok |= probe.ok;
             details.push(format!("{cluster}: {}", probe.detail));
         }
         details.extend(self.not_served().await);

@@ -7,7 +7,7 @@ use serde_json::Value;
 use slipway_app::ports::FleetStore;
 use slipway_app::ports::fleet::{Found, TenancyRule};
 use slipway_app::ports::store::Error;
-use slipway_core::blueprint::Engine;
+use slipway_core::blueprint::{CompositeType, Engine};
 use slipway_core::fleet::{ProviderUse, Tenancy};
 use slipway_core::ids::{CloudCredentialId, CloudId, ClusterId, ProjectId};
 use slipway_core::phase::Phase;
@@ -44,6 +44,10 @@ impl FleetStore for Backend {
         rule: &mut TenancyRule<'_>,
     ) -> Result<(), Error> {
         Ok(retried!(decide(self, project, &mut *rule))?)
+    }
+
+    async fn cluster_kinds(&self, cluster: ClusterId) -> Result<Vec<CompositeType>, Error> {
+        Ok(retried!(kinds(self, cluster))?)
     }
 
     async fn tenancy_wake(&self, project: ProjectId) -> Result<(), Error> {
@@ -212,6 +216,26 @@ async fn decide(
     commit::apply(&mut transaction, &decided).await?;
     transaction.commit().await?;
     Ok(())
+}
+
+/// An attempt's lane is the id of its cluster.
+async fn kinds(backend: &Backend, cluster: ClusterId) -> Result<Vec<CompositeType>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found = sqlx::query(
+        "SELECT v.id AS v_id, v.api_group AS v_api_group, v.api_version AS v_api_version, \
+         v.kind AS v_kind, v.plural AS v_plural, v.scope AS v_scope, \
+         v.cloud_tags AS v_cloud_tags FROM blueprint_versions v WHERE v.kind IS NOT NULL \
+         AND EXISTS (SELECT 1 FROM provisioned_resources a \
+            WHERE a.blueprint_version_id = v.id AND a.lane = $1) ORDER BY v.id",
+    )
+    .bind(cluster.as_uuid())
+    .fetch_all(&mut *connection)
+    .await?;
+    let mut kinds = Vec::with_capacity(found.len());
+    for row in &found {
+        kinds.extend(whole(row, "v_id", rows::composite_definition)?);
+    }
+    Ok(kinds.into_iter().map(|defined| defined.composite_type).collect())
 }
 
 async fn wake(backend: &Backend, project: ProjectId) -> Result<(), Failure> {

@@ -127,7 +127,19 @@ pub(super) async fn delete(
     address: &Address,
     uid: &str,
 ) -> Result<(), Error> {
-    let kind = address.composite_type.as_ref().ok_or_else(|| no_type(address))?;
+    let found;
+    let kind = match &address.composite_type {
+        Some(kind) => kind,
+        // What is not known of a leak is found by looking.
+        None => match observe::kind_of(engine, address).await.map_err(Error::Failed)? {
+            Some(kind) => {
+                found = kind;
+                &found
+            }
+            None => return Ok(()),
+        },
+    };
+    let address = &Address { composite_type: Some(kind.clone()), ..address.clone() };
     let index = &engine.kind(kind).index;
     let known = index.current(&place_of(address));
     if known.as_ref().is_some_and(|known| *known.uid == *uid && is_released(known)) {

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use slipway_app::ports::Management;
 use slipway_app::ports::management::ClusterFacts;
 use slipway_app::ports::substrate::Error;
+use slipway_core::blueprint::CompositeType;
 use slipway_core::fleet::{Seen, SharedKey, SharedKind, Sight, Source};
 use slipway_render::shared::SharedObject;
 use slipway_render::{composite, external_secret, provider_config, shared};
@@ -106,7 +107,7 @@ impl CrossplaneSubstrate {
         let mut parameters = ListParams::default().labels(&self.selector()).limit(PAGE);
         let mut found = Vec::new();
         loop {
-            let page = api.list(&parameters).await?;
+            let page = trouble::within(api.list(&parameters)).await?;
             for object in &page.items {
                 let name = object.name_any();
                 let key = SharedKey {
@@ -141,8 +142,7 @@ impl Management for CrossplaneSubstrate {
     async fn verify(&self) -> Result<ClusterFacts, Error> {
         let identity = self.connection().identity().await.map_err(Error::Failed)?;
         let client = self.shared_client().await?;
-        let version = client
-            .apiserver_version()
+        let version = trouble::within(client.apiserver_version())
             .await
             .map_err(|error| Error::Failed(trouble::describe("ask for its version", &error)))?;
         let mut facts = json!({ "kubernetes": version.git_version });
@@ -150,7 +150,7 @@ impl Management for CrossplaneSubstrate {
         for (what, versions, plural) in NEEDED {
             let mut found = None;
             for version in versions {
-                let listed = client.list_api_group_resources(version).await;
+                let listed = trouble::within(client.list_api_group_resources(version)).await;
                 let served = listed.is_ok_and(|listed| {
                     listed.resources.iter().any(|resource| resource.name == plural)
                 });
@@ -171,6 +171,10 @@ impl Management for CrossplaneSubstrate {
             )
         });
         Ok(ClusterFacts { identity, problem, facts })
+    }
+
+    fn expect(&self, kinds: &[CompositeType]) {
+        self.expect_kinds(kinds);
     }
 
     async fn survey(
@@ -217,8 +221,9 @@ impl Management for CrossplaneSubstrate {
         let failed = |what: &str, error: &kube::Error| {
             Error::Failed(trouble::describe(&format!("{what} {shown}"), error))
         };
-        let there =
-            api.get_metadata_opt(&key.name).await.map_err(|error| failed("read", &error))?;
+        let there = trouble::within(api.get_metadata_opt(&key.name))
+            .await
+            .map_err(|error| failed("read", &error))?;
         let installation = |labels: &std::collections::BTreeMap<String, String>| {
             labels.get(composite::LABEL_INSTALLATION).cloned()
         };
@@ -231,7 +236,8 @@ impl Management for CrossplaneSubstrate {
             )));
         }
         let parameters = PatchParams::apply(FIELD_MANAGER).force();
-        let put = api.patch(&key.name, &parameters, &Patch::Apply(&object.value)).await;
+        let patch = Patch::Apply(&object.value);
+        let put = trouble::within(api.patch(&key.name, &parameters, &patch)).await;
         let put = put.map_err(|error| failed("apply", &error))?;
         self.seen(&put).ok_or_else(|| Error::Failed(format!("{shown} was answered without a uid")))
     }
@@ -241,7 +247,7 @@ impl Management for CrossplaneSubstrate {
         let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
         let parameters = DeleteParams::background().preconditions(preconditions);
         let plural = resource(&key.source()).plural;
-        match api.delete(&key.name, &parameters).await {
+        match trouble::within(api.delete(&key.name, &parameters)).await {
             Ok(_) => Ok(()),
             Err(error) if trouble::is_gone(&error, &plural, &key.name) => Ok(()),
             Err(error) => {
@@ -282,7 +288,7 @@ async fn custom_kinds(client: &Client) -> Result<Vec<ApiResource>, Error> {
     let failed =
         |error: kube::Error| Error::Failed(trouble::describe("ask which kinds there are", &error));
     let mut kinds = Vec::new();
-    for group in client.list_api_groups().await.map_err(failed)?.groups {
+    for group in trouble::within(client.list_api_groups()).await.map_err(failed)?.groups {
         let built_in = !group.name.contains('.') || group.name.ends_with(".k8s.io");
         let Some(version) = group.preferred_version.as_ref().or(group.versions.first()) else {
             continue;
@@ -290,8 +296,9 @@ async fn custom_kinds(client: &Client) -> Result<Vec<ApiResource>, Error> {
         if built_in {
             continue;
         }
-        let listed =
-            client.list_api_group_resources(&version.group_version).await.map_err(failed)?;
+        let listed = trouble::within(client.list_api_group_resources(&version.group_version))
+            .await
+            .map_err(failed)?;
         for resource in listed.resources {
             let listable = resource.verbs.iter().any(|verb| verb == "list");
             if resource.namespaced && listable && !resource.name.contains('/') {
@@ -315,7 +322,7 @@ async fn inhabitants(
 ) -> Result<Vec<String>, Error> {
     let api = Api::<DynamicObject>::namespaced_with(client, namespace, kind);
     let parameters = ListParams::default().limit(u32::try_from(SHOWN).unwrap_or(u32::MAX));
-    let listed = api.list_metadata(&parameters).await.map_err(|error| {
+    let listed = trouble::within(api.list_metadata(&parameters)).await.map_err(|error| {
         let what = format!("look whether {}.{} are left in {namespace}", kind.plural, kind.group);
         Error::Failed(trouble::describe(&what, &error))
     })?;

@@ -186,6 +186,21 @@ async fn ask_any_kind(
     Ok(unknown(format!("the kind of the object {} is not known", shown(address))))
 }
 
+/// Of which of the kinds that this engine has met the object is, if of any.
+pub(super) async fn kind_of(
+    engine: &CrossplaneSubstrate,
+    address: &Address,
+) -> Result<Option<CompositeType>, String> {
+    for kind in engine.kinds() {
+        let kind = &kind.composite_type;
+        let address = Address { composite_type: Some(kind.clone()), ..address.clone() };
+        if look(engine, kind, &address).await?.is_some() {
+            return Ok(Some(kind.clone()));
+        }
+    }
+    Ok(None)
+}
+
 /// Asks the server. None means that it said so, of a kind that it serves; which
 /// server it was, and whether the kind will stay, is asked by the caller.
 async fn fetch(

@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use slipway_app::ports::FleetStore;
 use slipway_app::ports::fleet::{Found, TenancyRule};
 use slipway_app::ports::store::Error;
+use slipway_core::blueprint::CompositeType;
 use slipway_core::fleet::Tenancy;
 use slipway_core::ids::{ClusterId, ProjectId};
 use slipway_core::rules::catalog::placement::Candidate;
@@ -34,6 +35,11 @@ impl FleetStore for FatedStore {
     ) -> Result<(), Error> {
         self.fate.alive().await;
         self.inner.decide_tenancy(project, rule).await
+    }
+
+    async fn cluster_kinds(&self, cluster: ClusterId) -> Result<Vec<CompositeType>, Error> {
+        self.fate.alive().await;
+        self.inner.cluster_kinds(cluster).await
     }
 
     async fn tenancy_wake(&self, project: ProjectId) -> Result<(), Error> {
