@@ -64,6 +64,33 @@ pub struct Resource {
     pub blockers: Vec<Blocker>,
 }
 
+/// `GET /api/v1/resources/{id}`: the same, with what was observed, every attempt
+/// and the history of the current one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ResourceDetail {
+    #[serde(flatten)]
+    pub resource: Resource,
+    /// What the last recorded look found; `null` before the first one.
+    pub observed: Option<Value>,
+    /// Newest first, at most a hundred.
+    #[serde(default)]
+    pub attempts: Vec<AttemptSummary>,
+    /// Changes of phase of the current attempt, newest first, at most a hundred.
+    #[serde(default)]
+    pub history: Vec<HistoryEntry>,
+}
+
+/// One of the attempts to fill a slot, in short.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AttemptSummary {
+    pub id: String,
+    pub number: i32,
+    pub phase: String,
+    pub phase_since: String,
+    /// When it was proven a second time that nothing is left of it.
+    pub absence_proven_at: Option<String>,
+}
+
 /// One filling of the slot: the ProvisionedResource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Attempt {

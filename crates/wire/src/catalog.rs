@@ -347,8 +347,10 @@ pub struct ClusterAssignment {
     /// When somebody asked to have the project taken from its cluster.
     pub withdrawn_at: Option<String>,
     /// What stands there for each provider that the project uses.
+    #[serde(default)]
     pub providers: Vec<ProviderStanding>,
     /// What keeps the namespace from its goal.
+    #[serde(default)]
     pub problems: Vec<String>,
     pub revision: i64,
     pub created_at: String,

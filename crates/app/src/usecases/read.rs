@@ -2,6 +2,7 @@
 
 use slipway_core::deletion::Deletion;
 use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::explanation::AttemptLine;
 use slipway_core::ids::{DeletionId, NodeId, ResourceId};
 use slipway_core::node::Node;
 use slipway_core::snapshot::ResourceSnapshot;
@@ -9,8 +10,9 @@ use slipway_core::text::check_reference;
 
 use crate::authorise::{Caller, Verb, authorise};
 use crate::ports::Listed;
+use crate::ports::explain::Among;
 use crate::ports::scope::Owned;
-use crate::ports::store::{self, Page, ResourceFilter};
+use crate::ports::store::{self, HistoryLine, Page, ResourceFilter};
 use crate::{Context, Error};
 
 /// How many rows a list answers at most, and by default.
@@ -27,6 +29,22 @@ pub async fn resource(
     reach(context, caller, Owned::Resource(id), missing).await?;
     let found = context.store.resource_fetch(id).await?;
     found.ok_or_else(missing)
+}
+
+/// How many attempts, and how many lines of history, are shown of a resource.
+const SHOWN: u32 = 100;
+
+/// Every attempt of a resource, and the history of this one; newest first.
+pub async fn past(
+    context: &Context,
+    snapshot: &ResourceSnapshot,
+) -> Result<(Vec<AttemptLine>, Vec<HistoryLine>), Error> {
+    let among = Among { resource: Some(snapshot.resource.id), ..Among::default() };
+    let attempts = context.store.attempt_lines(among, SHOWN).await?;
+    let mut history = context.store.history_list(snapshot.attempt.id()).await?;
+    history.reverse();
+    history.truncate(SHOWN as usize);
+    Ok((attempts, history))
 }
 
 pub async fn resources(

@@ -4,7 +4,7 @@ use slipway_wire::api::{DeclareResource, Resource};
 use slipway_wire::catalog::Relabel;
 
 use super::run::{Session, distinct};
-use super::target::{Gone, find};
+use super::target::{Gone, find, find_whole};
 use super::{explain, suggest};
 use crate::arguments::{
     CreateArguments, DeleteArguments, ForceDrainArguments, ListArguments, ResourceCommand,
@@ -20,8 +20,8 @@ pub(super) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
         ResourceCommand::Create(arguments) => create(session, arguments).await,
         ResourceCommand::List(arguments) => list(session, arguments).await,
         ResourceCommand::Get(target) => {
-            let resource = find(&session.client, &target, Gone::Allowed).await?;
-            session.show(&resource, render::resource);
+            let detail = find_whole(&session.client, &target).await?;
+            session.show(&detail, render::resource_detail);
             Ok(())
         }
         ResourceCommand::Explain(target) => explain::resource(session, &target).await,

@@ -1,7 +1,7 @@
 //! Which resource is meant: an id is one, a handle is looked up.
 
 use slipway_core::ids::ResourceId;
-use slipway_wire::api::Resource;
+use slipway_wire::api::{Resource, ResourceDetail};
 
 use super::suggest;
 use crate::arguments::TargetArguments;
@@ -17,12 +17,29 @@ pub(super) enum Gone {
     Refused,
 }
 
+fn is_id(target: &TargetArguments) -> bool {
+    target.target.parse::<ResourceId>().is_ok()
+}
+
+/// The same with all that is known of it.
+pub(super) async fn find_whole(
+    client: &Client,
+    target: &TargetArguments,
+) -> Result<ResourceDetail, Error> {
+    let id = if is_id(target) {
+        target.target.clone()
+    } else {
+        find(client, target, Gone::Allowed).await?.id
+    };
+    client.fetch(&["resources", &id]).await
+}
+
 pub(super) async fn find(
     client: &Client,
     target: &TargetArguments,
     gone: Gone,
 ) -> Result<Resource, Error> {
-    if target.target.parse::<ResourceId>().is_ok() {
+    if is_id(target) {
         return client.resource_get(&target.target).await;
     }
     let mut query = ResourceQuery {

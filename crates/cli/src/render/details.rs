@@ -2,37 +2,51 @@
 
 use std::fmt::Display;
 
-use slipway_wire::api::{Deletion, Node, Resource};
+use slipway_wire::api::{Deletion, HistoryEntry, Node, Resource, ResourceDetail};
 
 use super::table::{facts, optional_time, time};
 
+/// With what was observed and how it came here. All of it is in `-o yaml`.
+pub(crate) fn resource_detail(detail: &ResourceDetail, width: Option<u16>) -> String {
+    /// Changes of phase that are shown here.
+    const SHOWN: usize = 6;
+    let line = |entry: &HistoryEntry| format!("{} at {}", entry.to, time(&entry.at));
+    let history: Vec<_> = detail.history.iter().take(SHOWN).map(line).collect();
+    let mut shown = resource_facts(&detail.resource);
+    shown.push(("observed", detail.observed.as_ref().map(ToString::to_string)));
+    shown.push(("attempts", Some(detail.attempts.len().to_string())));
+    shown.push(("history", Some(history.join(", "))));
+    facts(shown, width)
+}
+
 pub(crate) fn resource(resource: &Resource, width: Option<u16>) -> String {
+    facts(resource_facts(resource), width)
+}
+
+fn resource_facts(resource: &Resource) -> Vec<(&'static str, Option<String>)> {
     let attempt = &resource.attempt;
     let blockers: Vec<_> =
         resource.blockers.iter().map(|b| format!("{}: {}", b.code, b.message)).collect();
-    facts(
-        vec![
-            ("handle", Some(resource.handle.clone())),
-            ("id", Some(resource.id.clone())),
-            ("project", Some(resource.project_id.clone())),
-            ("phase", Some(format!("{} since {}", resource.phase, time(&resource.phase_since)))),
-            ("failure", attempt.failure_reason.clone()),
-            ("blockers", Some(blockers.join("; "))),
-            ("blueprint", Some(format!("{}@{}", resource.blueprint, resource.blueprint_version))),
-            ("engine", Some(resource.engine.clone())),
-            ("parameters", Some(pairs(&attempt.parameters))),
-            ("labels", Some(pairs(&resource.labels))),
-            ("inherited", Some(inherited(resource))),
-            ("attempt", Some(format!("{} ({})", attempt.number, attempt.xr_name))),
-            ("node", resource.node.as_ref().map(node_in_short)),
-            ("deletion", resource.deletion_id.clone()),
-            ("created", Some(time(&resource.created_at))),
-            ("deleted", optional_time(resource.deleted_at.as_ref())),
-            ("gone, proven twice", optional_time(attempt.absence_proven_at.as_ref())),
-            ("revision", Some(resource.revision.to_string())),
-        ],
-        width,
-    )
+    vec![
+        ("handle", Some(resource.handle.clone())),
+        ("id", Some(resource.id.clone())),
+        ("project", Some(resource.project_id.clone())),
+        ("phase", Some(format!("{} since {}", resource.phase, time(&resource.phase_since)))),
+        ("failure", attempt.failure_reason.clone()),
+        ("blockers", Some(blockers.join("; "))),
+        ("blueprint", Some(format!("{}@{}", resource.blueprint, resource.blueprint_version))),
+        ("engine", Some(resource.engine.clone())),
+        ("parameters", Some(pairs(&attempt.parameters))),
+        ("labels", Some(pairs(&resource.labels))),
+        ("inherited", Some(inherited(resource))),
+        ("attempt", Some(format!("{} ({})", attempt.number, attempt.xr_name))),
+        ("node", resource.node.as_ref().map(node_in_short)),
+        ("deletion", resource.deletion_id.clone()),
+        ("created", Some(time(&resource.created_at))),
+        ("deleted", optional_time(resource.deleted_at.as_ref())),
+        ("gone, proven twice", optional_time(attempt.absence_proven_at.as_ref())),
+        ("revision", Some(resource.revision.to_string())),
+    ]
 }
 
 /// The labels in effect that are the project's.

@@ -18,7 +18,7 @@ pub use table::{facts, rows};
 pub(crate) use access::{audit, issued_token, key, key_with_text, keys, token, tokens};
 pub(crate) use catalog::*;
 pub(crate) use control::{control, plan};
-pub(crate) use details::{deletion, node, resource};
+pub(crate) use details::{deletion, node, resource, resource_detail};
 pub(crate) use explanation::explanation;
 pub(crate) use leaks::{leak, leaks, looks, object as leak_object};
 pub(crate) use lists::{deletions, event_line, events, nodes, resources, subscriptions};

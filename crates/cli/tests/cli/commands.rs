@@ -50,10 +50,18 @@ async fn the_same_parameter_twice_is_wrong_usage() {
 
 #[tokio::test]
 async fn json_is_the_document_and_nothing_else() {
-    let server = StandIn::new(vec![Reply::of(200, mk_resource("Ready"))]).await;
+    let mut document = mk_resource("Ready");
+    document["observed"] = json!({ "node": "registered" });
+    document["attempts"] = json!([{
+        "id": ID, "number": 1, "phase": "Ready", "phase_since": "2026-01-01T00:00:00Z",
+        "absence_proven_at": null,
+    }]);
+    document["history"] =
+        json!([{ "at": "2026-01-01T00:00:00Z", "from": null, "to": "Pending", "why": "declared" }]);
+    let server = StandIn::new(vec![Reply::of(200, document.clone())]).await;
     let ended = server.run(&["resource", "get", ID, "-o", "json"]).await;
     let shown: Value = serde_json::from_str(&ended.output).unwrap();
-    assert_eq!(shown, mk_resource("Ready"));
+    assert_eq!(shown, document);
     assert_eq!(ended.errors, "");
 }
 
@@ -75,7 +83,11 @@ async fn a_list_is_read_to_its_end() {
 
 #[tokio::test]
 async fn a_handle_is_looked_up_also_among_the_deleted() {
-    let replies = vec![Reply::of(200, json!([])), Reply::of(200, json!([mk_resource("Deleted")]))];
+    let replies = vec![
+        Reply::of(200, json!([])),
+        Reply::of(200, json!([mk_resource("Deleted")])),
+        Reply::of(200, mk_resource("Deleted")),
+    ];
     let server = StandIn::new(replies).await;
     let ended = server.run(&["resource", "get", "web-1"]).await;
     assert_eq!(ended.exit, Exit::Success, "{ended:?}");

@@ -9,13 +9,14 @@ use slipway_app::ports::subscriptions;
 use slipway_app::usecases::control;
 use slipway_app::usecases::leaks::LookReport;
 use slipway_core::catalog::label;
+use slipway_core::explanation::AttemptLine;
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::text::Labels;
 use slipway_core::time::Timestamp;
 use slipway_core::{blocker, deletion as domain, leak, node as registry};
 use slipway_wire::api::{
-    Attempt, Blocker, Control, Deletion, DeletionMember, Event, Freeze, HistoryEntry, Node,
-    Observing, PlanLine, Remedy, Replica, Resource, Subscription,
+    Attempt, AttemptSummary, Blocker, Control, Deletion, DeletionMember, Event, Freeze,
+    HistoryEntry, Node, Observing, PlanLine, Remedy, Replica, Resource, Subscription,
 };
 use slipway_wire::catalog::EffectiveLabel;
 use slipway_wire::leaks::{Leak, LeakLook, LeakSuspicion};
@@ -186,6 +187,16 @@ pub(super) fn plan_line(line: &slipway_app::ports::control::PlanLine) -> PlanLin
         action: line.action.clone().unwrap_or_else(|| "unknown".to_owned()),
         since: line.since.to_string(),
         message: line.message.clone(),
+    }
+}
+
+pub(super) fn attempt(line: &AttemptLine) -> AttemptSummary {
+    AttemptSummary {
+        id: line.id.to_string(),
+        number: line.number,
+        phase: line.phase.clone(),
+        phase_since: line.since.to_string(),
+        absence_proven_at: text(line.absence_proven_at),
     }
 }
 

@@ -18,7 +18,7 @@ use slipway_core::phase::Phase;
 use slipway_core::rules::explain::not_served;
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::text::Labels;
-use slipway_wire::api::{DeclareResource, ForceDrain, Resource, Retry};
+use slipway_wire::api::{DeclareResource, ForceDrain, Resource, ResourceDetail, Retry};
 use slipway_wire::catalog::Relabel;
 
 use super::convert;
@@ -129,7 +129,16 @@ pub(super) async fn get(
     parameters: Parameters,
 ) -> Result<Response, Rejection> {
     parameters.finish()?;
-    Ok(answer(document(&state, &caller, id).await?))
+    let snapshot = seen(&state, &caller, id).await?;
+    let (attempts, history) = read::past(&state.context, &snapshot).await?;
+    let document = ResourceDetail {
+        resource: shown(&state, &caller, &snapshot).await?,
+        observed: snapshot.observed.clone(),
+        attempts: attempts.iter().map(convert::attempt).collect(),
+        history: history.iter().map(convert::history).collect(),
+    };
+    let etag = [(ETAG, etag(document.resource.revision))];
+    Ok((etag, Json(document)).into_response())
 }
 
 /// A second request is answered with the deletion of the first.
@@ -191,14 +200,31 @@ async fn document(
     caller: &Caller,
     id: ResourceId,
 ) -> Result<Resource, Rejection> {
+    let snapshot = seen(state, caller, id).await?;
+    shown(state, caller, &snapshot).await
+}
+
+async fn seen(
+    state: &ServerState,
+    caller: &Caller,
+    id: ResourceId,
+) -> Result<ResourceSnapshot, Rejection> {
     let mut snapshot = read::resource(&state.context, caller, id).await?;
     // Nobody could have recorded it; whoever waits for the resource sees it here.
     let within = state.context.settings.claimed_within;
     snapshot.blockers.extend(not_served(&snapshot, within));
+    Ok(snapshot)
+}
+
+async fn shown(
+    state: &ServerState,
+    caller: &Caller,
+    snapshot: &ResourceSnapshot,
+) -> Result<Resource, Rejection> {
     let project = snapshot.resource.project_id;
     let labels = projects::labels(&state.context, caller, &[project]).await?;
     let labels = labels.get(&project).cloned().unwrap_or_default();
-    Ok(convert::resource(&snapshot, &labels, state.context.clock.now()))
+    Ok(convert::resource(snapshot, &labels, state.context.clock.now()))
 }
 
 /// `true`, or the code of a blocker.

@@ -5,7 +5,7 @@ use slipway_wire::access::{
 };
 use slipway_wire::api::{
     Control, DeclareResource, Deletion, Event, Explanation, ForceDrain, LoopStatus, Node, PlanLine,
-    PutFreeze, Resource, Resume, Retry, Subscription,
+    PutFreeze, Resource, ResourceDetail, Resume, Retry, Subscription,
 };
 use slipway_wire::catalog::{
     AssignCluster, Blueprint, BlueprintVersion, Cloud, Cluster, ClusterAssignment, CreateBlueprint,
@@ -27,7 +27,7 @@ fn resources() -> Vec<Op> {
         Op::list::<Resource>("/resources", "List resources").with_query(&FILTERS),
         Op::create::<DeclareResource, Resource>("/resources", "Declare a resource")
             .answering(&[202]),
-        Op::read::<Resource>("/resources/{id}", "Show a resource"),
+        Op::read::<ResourceDetail>("/resources/{id}", "Show a resource"),
         Op::change::<Resource>("PATCH", "/resources/{id}", "Replace the labels of a resource")
             .with_body::<Relabel>()
             .conditional(),

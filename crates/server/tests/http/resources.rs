@@ -125,3 +125,17 @@ async fn force_is_refused_where_nothing_is_waited_for() {
     let field = world.post(&path, r#"{"reason":" "}"#).await.refused(400, "invalid_input");
     assert_eq!(field.as_deref(), Some("reason"));
 }
+
+#[tokio::test]
+async fn one_resource_is_shown_with_its_past() {
+    let world = World::new().await;
+    let id = world.declare("web-1").await;
+    let shown = world.get(&format!("/api/v1/resources/{id}")).await.json();
+    assert_eq!(shown["observed"], serde_json::Value::Null, "nobody looked yet");
+    let attempts = shown["attempts"].as_array().unwrap();
+    assert_eq!((attempts.len(), &attempts[0]["id"]), (1, &shown["attempt"]["id"]));
+    assert_eq!(attempts[0]["phase"], "Pending");
+    assert_eq!(shown["history"][0]["to"], "Pending", "{shown}");
+    let listed = world.get("/api/v1/resources").await.json();
+    assert_eq!(listed[0]["history"], serde_json::Value::Null, "lists stay short");
+}
