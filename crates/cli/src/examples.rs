@@ -133,7 +133,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("resume", &["slipway resume --reason looked-at-the-plan"]),
     ("status", &["slipway status", "slipway status -o json"]),
     ("plan", &["slipway plan"]),
-    ("demo", &["slipway demo", "slipway demo --timeout 120s"]),
+    (
+        "demo",
+        &[
+            "slipway demo",
+            "slipway demo --timeout 120s",
+            "slipway demo --substrate crossplane --kubeconfig east.yaml",
+        ],
+    ),
 ];
 
 /// Puts the examples into the help of each command. A command that says

@@ -6,7 +6,7 @@ use std::time::Duration;
 use slipway_core::event::EventType;
 use slipway_core::phase::Phase;
 use slipway_core::time::Timestamp;
-use slipway_wire::api::{Deletion, Event, Explanation, Node};
+use slipway_wire::api::{Deletion, Event, Explanation, HistoryEntry, Node};
 
 use super::screen::Fact;
 
@@ -83,6 +83,23 @@ pub(super) fn walked(name: &str, seen: &Explanation) -> Fact {
         in_order && ends,
         expected.map(Phase::as_str).join(" → "),
         walked.join(" → "),
+    )
+}
+
+/// Its node had left when its composite was given up. Both are the database's
+/// time.
+pub(super) fn left_first(name: &str, seen: &Explanation) -> Fact {
+    let time = |text: &str| text.parse::<Timestamp>().ok();
+    let left = seen.node.as_ref().and_then(|node| time(node.deregistered_at.as_deref()?));
+    let begins = |entry: &&HistoryEntry| entry.to == Phase::Deprovisioning.as_str();
+    let deleted = seen.history.iter().find(begins).and_then(|entry| time(&entry.at));
+    let holds = matches!((left, deleted), (Some(left), Some(deleted)) if left <= deleted);
+    let shown = |at: Option<Timestamp>| at.map_or("never".to_owned(), |at| at.to_string());
+    Fact::new(
+        format!("the node of {name} left before its composite was deleted"),
+        holds,
+        format!("not later than {}", shown(deleted)),
+        shown(left),
     )
 }
 

@@ -4,6 +4,9 @@
 //! be forced, one leaves without trouble. Then everything that was announced,
 //! registered and recorded is checked, fact by fact.
 //!
+//! With `--substrate crossplane` the three come and go on a cluster instead,
+//! where something has to play Crossplane; nobody is frozen there.
+//!
 //! It owns what it starts: the control plane, by its handle, and the agents,
 //! which it finds under its own substrate root and nowhere else. Whether it
 //! comes to its end, fails, or is told to stop (SIGINT, SIGTERM, SIGHUP), it
@@ -15,6 +18,8 @@
 //! agent is frozen: who is stopped (SIGSTOP) cannot end by himself.
 
 mod run;
+
+mod cluster;
 mod story;
 mod watch;
 
@@ -22,6 +27,7 @@ mod agents;
 mod plane;
 
 mod facts;
+mod records;
 mod screen;
 
 pub(crate) use run::run;

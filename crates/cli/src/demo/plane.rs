@@ -27,6 +27,9 @@ const START_LIMIT: Duration = Duration::from_secs(35);
 /// whatever happens.
 const STOP_LIMIT: Duration = Duration::from_secs(25);
 const PACE: Duration = Duration::from_millis(20);
+const KUBECONFIGS: &str = "kubeconfigs";
+/// The file in there; a cluster is reached by it as `kubeconfig/demo`.
+pub(super) const KUBECONFIG: &str = "demo";
 const LOG: &str = "control-plane.log";
 const LOG_TAIL: usize = 20;
 
@@ -44,7 +47,21 @@ const SETTINGS: [(&str, &str); 5] = [
     ("--stop-grace", "500ms"),
     ("--sweep-interval", "2s"),
 ];
+/// The end of the story waits for one lease. An outside action gets a third of
+/// it, and two seconds are enough for an API server far away.
+const CLUSTER_SETTINGS: [&str; 2] = ["--lease", "6s"];
 pub(super) const DRAIN_DEADLINE: Duration = Duration::from_secs(1);
+
+/// What it is started for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Run<'a> {
+    /// Of its project, its local cluster and its key.
+    pub(super) name: &'a str,
+    pub(super) key: &'a Secret,
+    pub(super) database_url: Option<&'a Secret>,
+    /// The content of a kubeconfig, which is its cluster [`KUBECONFIG`].
+    pub(super) kubeconfig: Option<&'a Secret>,
+}
 
 /// A running control plane.
 #[derive(Debug)]
@@ -78,11 +95,7 @@ struct ServerFile {
 
 impl Plane {
     /// Starts it. It serves when [`Plane::connect`] answers.
-    pub(super) fn start(
-        database_url: Option<&Secret>,
-        key: &Secret,
-        name: &str,
-    ) -> Result<Self, Error> {
+    pub(super) fn start(run: Run<'_>) -> Result<Self, Error> {
         let failed = |what: &str, error: &dyn std::fmt::Display| {
             Error::Demo(format!("{what}: {error}; nothing was started"))
         };
@@ -103,8 +116,15 @@ impl Plane {
             .map_err(|error| failed("cannot find the path of this program", &error))?;
         let agents = Agents::of_this_program(path.join("data").join("substrate"))
             .map_err(|error| failed("cannot read the file of this program", &error))?;
+        if let Some(kubeconfig) = run.kubeconfig {
+            let folder = path.join(KUBECONFIGS);
+            // In a directory that nobody else may look into.
+            fs::create_dir(&folder)
+                .and_then(|()| fs::write(folder.join(KUBECONFIG), kubeconfig.expose()))
+                .map_err(|error| failed("cannot copy the kubeconfig", &error))?;
+        }
         let surroundings = std::env::vars_os().map(|(name, _)| name);
-        let mut child = command(&program, &path, database_url, key, name, surroundings)
+        let mut child = command(&program, &path, run, surroundings)
             .stdin(Stdio::piped())
             .stdout(log)
             .stderr(errors)
@@ -189,9 +209,7 @@ impl Plane {
 fn command(
     program: &Path,
     path: &Path,
-    database_url: Option<&Secret>,
-    key: &Secret,
-    name: &str,
+    run: Run<'_>,
     surroundings: impl Iterator<Item = OsString>,
 ) -> Command {
     let data = path.join("data");
@@ -209,10 +227,14 @@ fn command(
         .arg(data)
         .args(["--listen", "127.0.0.1:0", "--stop-with-stdin"])
         .args(SETTINGS.iter().flat_map(|(flag, value)| [flag, value]))
-        .args(["--local-project", name, "--local-cluster", name, "--admin-key-name", name])
+        .args(["--local-project", run.name, "--local-cluster", run.name])
+        .args(["--admin-key-name", run.name])
         // Not as arguments: other users see those.
-        .env("SLIPWAY_ADMIN_KEY", key.expose())
-        .env("SLIPWAY_DATABASE_URL", database_url.unwrap_or(&own).expose());
+        .env("SLIPWAY_ADMIN_KEY", run.key.expose())
+        .env("SLIPWAY_DATABASE_URL", run.database_url.unwrap_or(&own).expose());
+    if run.kubeconfig.is_some() {
+        command.arg("--kubeconfig-dir").arg(path.join(KUBECONFIGS)).args(CLUSTER_SETTINGS);
+    }
     command
 }
 
@@ -249,9 +271,12 @@ mod tests {
         let command = command(
             Path::new("/slipway"),
             Path::new("/tmp/demo"),
-            database_url.as_ref(),
-            &Secret::new("key"),
-            "demo-1",
+            Run {
+                name: "demo-1",
+                key: &Secret::new("key"),
+                database_url: database_url.as_ref(),
+                kubeconfig: None,
+            },
             theirs.into_iter().map(OsString::from),
         );
         let text = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();

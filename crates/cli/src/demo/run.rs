@@ -3,12 +3,14 @@
 
 use std::io;
 
+use slipway_core::secret::Secret;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::plane::{Plane, draw_key, draw_name};
+use super::plane::{Plane, Run, draw_key, draw_name};
+use super::records::{self, Outcome};
 use super::screen::{Fact, Screen};
-use super::story::{self, Outcome};
-use crate::arguments::{DemoArguments, Output};
+use super::{cluster, story};
+use crate::arguments::{DemoArguments, DemoSubstrate, Output};
 use crate::error::Error;
 use crate::terminal::Terminal;
 
@@ -18,13 +20,22 @@ pub(crate) async fn run(
     terminal: &mut Terminal,
 ) -> Result<(), Error> {
     let database = database_kind(arguments)?;
+    let kubeconfig = kubeconfig(arguments)?;
     let mut screen = Screen::new(terminal, output == Output::Json);
     let (key, name) = (draw_key()?, draw_name()?);
     // Before anything is started, so that there is no moment at which an
     // interruption would leave it behind.
     let interrupted = interruption()
         .map_err(|error| Error::Demo(format!("cannot listen for signals: {error}")))?;
-    let mut plane = Plane::start(arguments.database_url.as_ref(), &key, &name)?;
+    if kubeconfig.is_some() {
+        screen.line(cluster::NEEDS);
+    }
+    let mut plane = Plane::start(Run {
+        name: &name,
+        key: &key,
+        database_url: arguments.database_url.as_ref(),
+        kubeconfig: kubeconfig.as_ref(),
+    })?;
     screen.heading("A control plane of its own");
     screen
         .now("slipway", &format!("`slipway up` on {database}, in {}", plane.directory().display()));
@@ -34,7 +45,12 @@ pub(crate) async fn run(
         let story = async {
             let client = plane.connect(&key).await?;
             screen.now("slipway", "it serves");
-            story::tell(&client, &agents, &name, &mut screen).await
+            match arguments.substrate {
+                DemoSubstrate::Local => story::tell(&client, &agents, &name, &mut screen).await,
+                DemoSubstrate::Crossplane => {
+                    cluster::tell(&client, &agents, &name, &mut screen).await
+                }
+            }
         };
         tokio::select! {
             told = tokio::time::timeout(arguments.timeout, story) => told.unwrap_or_else(|_| {
@@ -44,9 +60,15 @@ pub(crate) async fn run(
         }
     };
     match told {
-        Ok(outcome) => finish(plane, outcome, database, &mut screen).await,
+        Ok(outcome) => {
+            let substrate = arguments.substrate.as_str();
+            finish(plane, &outcome, [substrate, database], &mut screen).await
+        }
         Err(error) => {
             clear_up(plane, &mut screen).await;
+            if kubeconfig.is_some() {
+                screen.line(cluster::LEFT);
+            }
             Err(error)
         }
     }
@@ -55,8 +77,8 @@ pub(crate) async fn run(
 /// The orderly end is part of what is checked.
 async fn finish(
     mut plane: Plane,
-    outcome: Outcome,
-    database: &str,
+    outcome: &Outcome,
+    ran_on: [&str; 2],
     screen: &mut Screen<'_>,
 ) -> Result<(), Error> {
     let agents = plane.agents.clone();
@@ -85,7 +107,7 @@ async fn finish(
     }
     let facts = screen.facts();
     screen.heading(&format!("{} of {facts} facts hold", facts - failed));
-    let summary = story::summary(outcome, facts, screen.begun().elapsed(), database);
+    let summary = records::summary(outcome, facts, screen.begun().elapsed(), ran_on);
     screen.result(&summary.to_string());
     if failed > 0 {
         return Err(Error::Demo(format!("not so: {}", screen.failed().join("; "))));
@@ -107,6 +129,20 @@ fn show_log(lines: &[String], screen: &mut Screen<'_>) {
     screen.heading("The last lines of the control plane's log");
     for line in lines {
         screen.line(&format!("  {line}"));
+    }
+}
+
+/// The content of the file, if the story is one of a cluster.
+fn kubeconfig(arguments: &DemoArguments) -> Result<Option<Secret>, Error> {
+    match (arguments.substrate, &arguments.kubeconfig) {
+        (DemoSubstrate::Local, None) => Ok(None),
+        (DemoSubstrate::Crossplane, Some(path)) => cluster::read_kubeconfig(path).map(Some),
+        (DemoSubstrate::Local, Some(_)) => {
+            Err(Error::Usage("--kubeconfig goes with --substrate crossplane".to_owned()))
+        }
+        (DemoSubstrate::Crossplane, None) => {
+            Err(Error::Usage("--substrate crossplane needs --kubeconfig FILE".to_owned()))
+        }
     }
 }
 

@@ -1,17 +1,18 @@
-//! The story itself, in the order in which it is told.
+//! The story on this machine, in the order in which it is told.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use serde_json::{Value, json};
+use serde_json::json;
 use slipway_core::phase::Phase;
-use slipway_wire::api::{DeclareResource, Event, Node};
+use slipway_wire::api::DeclareResource;
 use tokio::time::{Instant, sleep};
 
 use super::agents::{AgentProcess, Agents};
 use super::facts;
 use super::plane::DRAIN_DEADLINE;
+use super::records::{self, Outcome};
 use super::screen::{Fact, Screen};
 use super::watch::{DrainWatch, Slot, Watch};
 use crate::client::Client;
@@ -27,19 +28,9 @@ const WORK: Duration = Duration::from_secs(4);
 /// deadline of a drain, and as much again until that is seen.
 const WORK_LEFT: Duration = Duration::from_secs(2);
 const FORCE_REASON: &str = "demo: the agent of this node was frozen on purpose";
-/// For what follows at once but not at the same moment: a process that ends, an
-/// event that gets its position.
+/// For what follows at once but not at the same moment: a process that ends.
 const SETTLE_LIMIT: Duration = Duration::from_secs(5);
 const PACE: Duration = Duration::from_millis(50);
-
-/// What the story came to; measured, not assumed.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Outcome {
-    pub(super) provisioned: usize,
-    pub(super) ready: usize,
-    pub(super) deleted: usize,
-    pub(super) forced: usize,
-}
 
 pub(super) async fn tell(
     client: &Client,
@@ -51,13 +42,13 @@ pub(super) async fn tell(
     let work = declare(client, project, &mut watch, screen).await?;
     delete_while_busy_and_frozen(client, agents, &mut watch, screen).await?;
     force(client, agents, &mut watch, screen).await?;
-    let all_gone = |watch: &Watch| watch.slots.iter().all(|slot| slot.is(Phase::Deleted));
-    if !all_gone(&watch) {
+    if !watch.all_are(Phase::Deleted) {
         screen.heading("The others leave in their own time");
-        watch.until(screen, all_gone).await?;
+        watch.until(screen, |watch| watch.all_are(Phase::Deleted)).await?;
     }
     check_ends(&watch, agents, work, screen).await?;
-    check_records(client, &watch, screen).await
+    let ends = [(BUSY, "acknowledged"), (FROZEN, "forced"), (PLAIN, "acknowledged")];
+    records::check(client, &watch, &ends, screen).await
 }
 
 /// Brings all three to Ready; answers how long the busy one works.
@@ -67,17 +58,16 @@ async fn declare(
     watch: &mut Watch,
     screen: &mut Screen<'_>,
 ) -> Result<Duration, Error> {
-    let all_ready = |watch: &Watch| watch.slots.iter().all(|slot| slot.is(Phase::Ready));
     screen.heading("Three nodes are declared");
     for name in [FROZEN, PLAIN] {
-        declare_one(client, project, name, None, watch, screen).await?;
+        declare_one(project, name, None, watch, screen).await?;
     }
     // The busy one last: its work begins when it enrols, whether or not the
     // others are there yet.
     let mut work = WORK;
     loop {
-        declare_one(client, project, BUSY, Some(work), watch, screen).await?;
-        watch.until(screen, all_ready).await?;
+        declare_one(project, BUSY, Some(work), watch, screen).await?;
+        watch.until(screen, |watch| watch.all_are(Phase::Ready)).await?;
         let busy = watch.slot(BUSY)?;
         let left = facts::work_left(&busy.seen, work);
         if left.is_none_or(|left| left >= WORK_LEFT) {
@@ -98,7 +88,6 @@ async fn declare(
 }
 
 async fn declare_one(
-    client: &Client,
     project: &str,
     name: &'static str,
     work: Option<Duration>,
@@ -116,8 +105,7 @@ async fn declare_one(
         parameters,
         ..DeclareResource::default()
     };
-    let resource = client.resource_declare(&body).await?;
-    watch.add(name, &resource, screen).await
+    watch.declare(name, &body, screen).await
 }
 
 async fn delete_while_busy_and_frozen(
@@ -187,9 +175,6 @@ async fn check_ends(
     screen: &mut Screen<'_>,
 ) -> Result<(), Error> {
     screen.heading("What was done");
-    for slot in &watch.slots {
-        screen.check(facts::walked(slot.name, &slot.seen));
-    }
     let busy = watch.slot(BUSY)?;
     screen.check(facts::finished_its_work(BUSY, busy.seen.node.as_ref(), work));
     let DrainWatch { looks, looks_without_process } = busy.drain;
@@ -207,53 +192,6 @@ async fn check_ends(
     let left = settle(|| agents.all(), Vec::is_empty).await;
     screen.check(Fact::equal("no agent process is left", "none", describe(&left)));
     Ok(())
-}
-
-/// What the control plane recorded and announced.
-async fn check_records(
-    client: &Client,
-    watch: &Watch,
-    screen: &mut Screen<'_>,
-) -> Result<Outcome, Error> {
-    let slots = &watch.slots;
-    let events = announced(client, slots).await?;
-    for slot in slots {
-        screen.check(facts::events(slot.name, &slot.attempt_id, &events));
-    }
-    screen.check(facts::dense(&events));
-    let nodes = client.node_list(None).await?.items;
-    for (name, how) in [(BUSY, "acknowledged"), (FROZEN, "forced"), (PLAIN, "acknowledged")] {
-        let slot = watch.slot(name)?;
-        screen.check(facts::deregistered(name, &slot.id, how, &nodes));
-    }
-    let deletions = client.deletion_list(None).await?.items;
-    for slot in slots {
-        screen.check(facts::deletion_done(slot.name, &slot.id, &deletions));
-    }
-    let is_forced = |node: &&Node| {
-        node.deregistered_how.as_deref() == Some("forced")
-            && slots.iter().any(|slot| slot.id == node.resource_id)
-    };
-    Ok(Outcome {
-        provisioned: slots.len(),
-        ready: slots.iter().filter(|slot| slot.was(Phase::Ready)).count(),
-        deleted: slots.iter().filter(|slot| slot.is(Phase::Deleted)).count(),
-        forced: nodes.iter().filter(is_forced).count(),
-    })
-}
-
-/// All events, once those of the story have their positions.
-async fn announced(client: &Client, slots: &[Slot]) -> Result<Vec<Event>, Error> {
-    let expected = slots.len() * facts::ANNOUNCED.len();
-    let begun = Instant::now();
-    loop {
-        let events = client.event_list(None, None).await?.items;
-        let ours = |event: &&Event| slots.iter().any(|slot| slot.attempt_id == event.aggregate_id);
-        if events.iter().filter(ours).count() >= expected || begun.elapsed() > SETTLE_LIMIT {
-            return Ok(events);
-        }
-        sleep(PACE).await;
-    }
 }
 
 /// Looks until it is as wanted, or for as long as that may take.
@@ -275,17 +213,4 @@ fn describe(agents: &[AgentProcess]) -> String {
         (all, stopped) if all == stopped => format!("{all} stopped"),
         (all, stopped) => format!("{all}, {stopped} of them stopped"),
     }
-}
-
-/// The last line, for programs.
-pub(super) fn summary(outcome: Outcome, facts: usize, duration: Duration, database: &str) -> Value {
-    json!({
-        "provisioned": outcome.provisioned,
-        "ready": outcome.ready,
-        "deleted": outcome.deleted,
-        "forced": outcome.forced,
-        "facts": facts,
-        "duration_ms": u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
-        "database": database,
-    })
 }

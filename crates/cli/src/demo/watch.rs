@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use slipway_core::phase::Phase;
 use slipway_core::time::Timestamp;
-use slipway_wire::api::{Explanation, Resource};
+use slipway_wire::api::{DeclareResource, Explanation};
 use tokio::time::sleep;
 
 use super::agents::Agents;
@@ -67,13 +67,14 @@ impl Watch {
         Self { client, agents, slots: Vec::new(), origin: None }
     }
 
-    /// Takes a resource that was just declared under watch.
-    pub(super) async fn add(
+    /// Declares a resource and takes it under watch.
+    pub(super) async fn declare(
         &mut self,
         name: &'static str,
-        resource: &Resource,
+        wanted: &DeclareResource,
         screen: &mut Screen<'_>,
     ) -> Result<(), Error> {
+        let resource = self.client.resource_declare(wanted).await?;
         if self.origin.is_none()
             && let Ok(created) = resource.created_at.parse()
         {
@@ -96,6 +97,10 @@ impl Watch {
     /// Looks at it no more.
     pub(super) fn forget(&mut self, name: &str) {
         self.slots.retain(|slot| slot.name != name);
+    }
+
+    pub(super) fn all_are(&self, phase: Phase) -> bool {
+        self.slots.iter().all(|slot| slot.is(phase))
     }
 
     pub(super) fn slot(&self, name: &str) -> Result<&Slot, Error> {

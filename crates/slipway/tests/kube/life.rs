@@ -1,9 +1,8 @@
 //! A resource comes up and goes, in order, on a cluster.
 
-use jiff::Timestamp;
-use serde_json::Value;
 use slipway_standin::AgentMode;
 
+use crate::order;
 use crate::world::{PROVIDER, Setup, World};
 
 /// The issue's own measure: in the API server's audit log the DELETE of each
@@ -29,34 +28,15 @@ async fn every_node_leaves_before_its_composite_is_deleted() {
     }
     for (id, name) in resources.iter().zip(&names) {
         let gone = world.plane.wait_for_phase(id, "Deleted").await;
-        let deregistered = time(&gone["node"]["deregistered_at"]);
-        let left = world
-            .journal()
-            .into_iter()
-            .find(|line| line["composite"] == **name && line["deed"] == "leaving");
-        let left = time(&left.unwrap_or_else(|| panic!("{name} left no record"))["at"]);
+        let deregistered = &gone["node"]["deregistered_at"];
         let records = world.kubernetes.audit().unwrap();
-        let deletes: Vec<_> = records
-            .iter()
-            .filter(|record| record.verb == "delete" && record.is_about("xservers"))
-            .filter(|record| record.object.as_ref().is_some_and(|object| object.name == *name))
-            .collect();
-        assert!(!deletes.is_empty(), "{name} was deleted by nobody");
-        for delete in deletes {
-            assert!(delete.received > deregistered, "{delete:?} before {deregistered}");
-            assert!(delete.received > left, "{delete:?} before {left}");
-        }
+        order::assert_left_first(name, deregistered, &world.journal(), &records, "xservers");
         world
             .plane
             .assert_each_event_once(id, &["Requested", "Ready", "Deleting", "Deleted"])
             .await;
     }
     assert!(world.composites().await.list(&Default::default()).await.unwrap().items.is_empty());
-}
-
-fn time(value: &Value) -> Timestamp {
-    let text = value.as_str().unwrap_or_else(|| panic!("{value} is no time"));
-    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 #[tokio::test(flavor = "multi_thread")]

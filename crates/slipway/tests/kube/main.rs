@@ -11,8 +11,11 @@ mod explained;
 
 mod blueprint;
 mod clusters;
+mod demo;
 mod hand;
 mod life;
+mod order;
 mod plane;
+mod stage;
 mod standing;
 mod world;

@@ -1,41 +1,33 @@
 //! A control plane that serves a real cluster, with a project on it and
 //! something to declare.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
-use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::ApiResource;
+use kube::api::{Api, DynamicObject};
 use kube::{Client, ResourceExt};
 use reqwest::Method;
 use serde_json::{Value, json};
-use slipway_standin::{AgentMode, Options as Standin};
-use slipway_testkit::kube::{ADMIN, KubeEnvironment, OTHER_ADMIN, Options};
+use slipway_standin::AgentMode;
+use slipway_testkit::kube::{ADMIN, KubeEnvironment};
 use slipway_testkit::wait;
-use tokio::task::JoinHandle;
 
 use crate::blueprint::{self, GROUP};
 use crate::control_plane::{ControlPlane, PATIENCE};
+use crate::stage::{self, Playing, Stage};
+
+pub(crate) use crate::stage::{PROVIDER, resource};
 
 pub(crate) const PROJECT: &str = "shop";
 const CLUSTER: &str = "east";
 pub(crate) const BLUEPRINT: &str = "server";
 const KIND: &str = "XServer";
-pub(crate) const PROVIDER: &str = "hetzner";
 
 pub(crate) struct World {
     pub(crate) kubernetes: KubeEnvironment,
     pub(crate) plane: ControlPlane,
     pub(crate) client: Client,
     pub(crate) journal: PathBuf,
-    standin: JoinHandle<()>,
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        self.standin.abort();
-    }
+    _standin: Playing,
 }
 
 /// How the nodes come up.
@@ -56,41 +48,19 @@ impl World {
     /// A cluster of its own with the project Ready on it; `None` where there is
     /// no Kubernetes.
     pub(crate) async fn start(test: &str, setup: Setup<'_>) -> Option<Self> {
-        let options = Options { controller_manager: true, ..Options::default() };
-        let kubernetes = KubeEnvironment::for_test(test, options).await?;
-        let client = kubernetes.client(ADMIN).await.expect("a client");
-        // As whoever prepares a cluster does, for the witness.
-        let system: Namespace =
-            serde_json::from_value(json!({ "metadata": { "name": "slipway-system" } })).unwrap();
-        Api::all(client.clone()).create(&PostParams::default(), &system).await.unwrap();
-        let journal = kubernetes.folder().join("journal");
+        let mut plane = ControlPlane::new(None);
+        let Stage { kubernetes, client, journal, standin } =
+            Stage::start(test, setup.agent, Some(plane.url())).await?;
         let folder = kubernetes.folder().join("kubeconfigs");
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(folder.join(CLUSTER), kubernetes.kubeconfig(ADMIN)).unwrap();
-
-        let mut plane = ControlPlane::new(None);
         plane.set(&["--kubeconfig-dir", folder.to_str().unwrap()]);
         plane.set(&["--node-image", "registry.example.org/plexd:1"]);
         plane.set(&["--rate-limit", "10000", "--rate-burst", "10000"]);
         plane.set(setup.settings);
-        let standin = Standin {
-            install: true,
-            providers: vec![PROVIDER.to_owned()],
-            agent: setup.agent,
-            agent_program: Some(PathBuf::from(env!("CARGO_BIN_EXE_slipway"))),
-            agent_folder: Some(kubernetes.folder().join("agents")),
-            api_url: Some(plane.url()),
-            heartbeat: Some(Duration::from_millis(100)),
-            journal: Some(journal.clone()),
-            ..Standin::default()
-        };
-        let other = kubernetes.client(OTHER_ADMIN).await.expect("a client");
-        let standin = tokio::spawn(async move {
-            slipway_standin::run(other, standin).await.expect("the stand-in begins");
-        });
         plane.start().await;
-        let world = Self { kubernetes, plane, client, journal, standin };
-        world.define(KIND).await;
+        let world = Self { kubernetes, plane, client, journal, _standin: standin };
+        stage::define(&world.client, &blueprint::definition(KIND)).await;
         world.furnish(setup.strategy).await;
         let ready = |place: &Value| place["namespace_phase"] == "Ready";
         world.wait_for_place("the namespace to be Ready", ready).await;
@@ -137,29 +107,6 @@ impl World {
             "provider_kinds": [PROVIDER],
         });
         self.make(&format!("/api/v1/blueprints/{BLUEPRINT}/versions"), version).await;
-    }
-
-    /// Has the cluster know a kind of composites.
-    async fn define(&self, kind: &str) {
-        let definitions = resource(
-            "apiextensions.crossplane.io/v2",
-            "CompositeResourceDefinition",
-            "compositeresourcedefinitions",
-        );
-        let definition = blueprint::definition(kind);
-        wait::until(PATIENCE, "the kind of composites", async || {
-            let api = Api::<DynamicObject>::all_with(self.client.clone(), &definitions);
-            let name = definition["metadata"]["name"].as_str().unwrap();
-            let parameters = PatchParams::apply("tests").force();
-            let made = api.patch(name, &parameters, &Patch::Apply(&definition)).await;
-            let made = made.map_err(|error| error.to_string())?;
-            let conditions = made.data["status"]["conditions"].as_array().cloned();
-            let established = conditions.into_iter().flatten().any(|condition| {
-                condition["type"] == "Established" && condition["status"] == "True"
-            });
-            if established { Ok(()) } else { Err(made.data.to_string()) }
-        })
-        .await;
     }
 
     pub(crate) async fn declare(&self, handle: &str, script: &str) -> String {
@@ -223,7 +170,7 @@ impl World {
 
     /// What the agents did, in the order of their journal.
     pub(crate) fn journal(&self) -> Vec<Value> {
-        read_lines(&self.journal)
+        stage::read_lines(&self.journal)
     }
 
     pub(crate) async fn xr_name(&self, id: &str) -> String {
@@ -231,23 +178,7 @@ impl World {
     }
 }
 
-fn read_lines(path: &Path) -> Vec<Value> {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 /// Through this a test tells the stand-in how a composite goes.
 fn standin_parameter() -> Value {
     json!({ "name": "standin", "type": "string", "required": false })
-}
-
-pub(crate) fn resource(api_version: &str, kind: &str, plural: &str) -> ApiResource {
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    ApiResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        api_version: api_version.to_owned(),
-        kind: kind.to_owned(),
-        plural: plural.to_owned(),
-    }
 }

@@ -29,13 +29,36 @@ struct Metadata {
 
 /// What a folder holds.
 #[derive(Debug)]
-pub(super) struct Bundle {
-    pub(super) slug: String,
+pub(crate) struct Bundle {
+    pub(crate) slug: String,
     /// The slug, if it is called nothing else.
     pub(super) display_name: String,
     pub(super) description: String,
     /// What is to be published.
-    pub(super) body: PublishVersion,
+    pub(crate) body: PublishVersion,
+}
+
+impl Bundle {
+    /// From the contents of the three files.
+    pub(crate) fn from_texts(
+        metadata: &str,
+        xrd: String,
+        composition: String,
+    ) -> serde_json::Result<Self> {
+        let metadata: Metadata = serde_json::from_str(metadata)?;
+        let body = PublishVersion {
+            version: metadata.version,
+            xrd,
+            composition,
+            parameter_schema: metadata.parameter_schema,
+            injection_strategy: metadata.injection_strategy,
+            mesh_role: metadata.mesh_role,
+            provider_kinds: metadata.provider_kinds,
+        };
+        let display_name = metadata.display_name.unwrap_or_else(|| metadata.slug.clone());
+        let description = metadata.description.unwrap_or_default();
+        Ok(Self { slug: metadata.slug, display_name, description, body })
+    }
 }
 
 pub(super) fn read(folder: &Path) -> Result<Bundle, Error> {
@@ -44,31 +67,22 @@ pub(super) fn read(folder: &Path) -> Result<Bundle, Error> {
         std::fs::read_to_string(&path)
             .map_err(|error| Error::Usage(format!("cannot read {}: {error}", path.display())))
     };
-    let metadata: Metadata = serde_json::from_str(&file(METADATA)?).map_err(|error| {
+    let metadata = file(METADATA)?;
+    let (xrd, composition) = (file("xrd.yaml")?, file("composition.yaml")?);
+    let bundle = Bundle::from_texts(&metadata, xrd, composition).map_err(|error| {
         let path = folder.join(METADATA);
         Error::Usage(format!("{} is not what is expected: {error}", path.display()))
     })?;
     let whole = folder.canonicalize();
     let name = whole.as_deref().ok().and_then(Path::file_name);
-    if name.is_none_or(|name| *name != *metadata.slug) {
+    if name.is_none_or(|name| *name != *bundle.slug) {
         return Err(Error::Usage(format!(
             "the folder {} holds blueprint `{}`; it has to be called as its slug",
             folder.display(),
-            metadata.slug
+            bundle.slug
         )));
     }
-    let body = PublishVersion {
-        version: metadata.version,
-        xrd: file("xrd.yaml")?,
-        composition: file("composition.yaml")?,
-        parameter_schema: metadata.parameter_schema,
-        injection_strategy: metadata.injection_strategy,
-        mesh_role: metadata.mesh_role,
-        provider_kinds: metadata.provider_kinds,
-    };
-    let display_name = metadata.display_name.unwrap_or_else(|| metadata.slug.clone());
-    let description = metadata.description.unwrap_or_default();
-    Ok(Bundle { slug: metadata.slug, display_name, description, body })
+    Ok(bundle)
 }
 
 #[cfg(test)]

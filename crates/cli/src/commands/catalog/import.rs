@@ -60,7 +60,7 @@ impl Outcome {
         }
     }
 
-    const fn is_good(self) -> bool {
+    pub(crate) const fn is_good(self) -> bool {
         matches!(self, Self::Imported | Self::Unchanged)
     }
 }
@@ -134,7 +134,8 @@ fn entry(bundle: &Bundle, outcome: Outcome, message: Option<String>) -> Entry {
     }
 }
 
-async fn import(client: &Client, bundle: &Bundle) -> Result<Entry, Error> {
+/// One entry, which was checked.
+pub(crate) async fn import(client: &Client, bundle: &Bundle) -> Result<Entry, Error> {
     match publish(client, bundle).await {
         Ok((outcome, message)) => Ok(entry(bundle, outcome, message)),
         // Published by somebody else since it was looked for.

@@ -1,7 +1,7 @@
 //! The catalog's commands, one file per noun.
 
 pub(super) mod blueprints;
-mod bundle;
+pub(crate) mod bundle;
 pub(super) mod clouds;
 pub(super) mod clusters;
 pub(super) mod credentials;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use slipway_wire::api::{Blocker, HistoryEntry, Remedy};
+use slipway_wire::api::{Blocker, Remedy};
 
 use super::*;
 
@@ -103,6 +103,20 @@ fn a_node_must_be_deregistered_in_its_way() {
     assert!(!deregistered("x", "r-1", "acknowledged", &forced).holds());
     assert!(!deregistered("x", "r-2", "forced", &forced).holds());
     assert!(!deregistered("x", "r-1", "forced", &[mk_node(None, None)]).holds());
+}
+
+#[test]
+fn a_node_must_leave_before_its_composite_is_deleted() {
+    let seen = |node: Option<Node>, phases: &[Phase]| {
+        left_first("x", &Explanation { node, ..mk_explanation(phases) }).holds()
+    };
+    let left = |at| Some(mk_node(Some("acknowledged"), Some(at)));
+    let whole = [Phase::Deregistering, Phase::Deprovisioning, Phase::Deleted];
+    assert!(seen(left("2026-01-31T12:00:00Z"), &whole));
+    assert!(!seen(left("2026-01-31T12:00:00.1Z"), &whole), "it left later");
+    assert!(!seen(Some(mk_node(None, None)), &whole), "it never left");
+    assert!(!seen(None, &whole), "there is no node");
+    assert!(!seen(left("2026-01-31T12:00:00Z"), &whole[..1]), "nothing was deleted");
 }
 
 #[test]
