@@ -44,7 +44,7 @@ impl FleetLoop {
     const WAITING: Duration = Duration::from_secs(1);
     /// A turn asks a cluster a few questions and may have many projects to
     /// bring forward. Its actions could be done by two at once without harm.
-    const LEASE: Duration = Duration::from_secs(60);
+    const LEASE: Duration = Duration::from_secs(20);
 
     pub fn new(fleet: Fleet, reached: Reached, worker: String, interval: Duration) -> Self {
         Self { fleet, reached, worker, interval, lease: Self::LEASE, ensured: Mutex::default() }

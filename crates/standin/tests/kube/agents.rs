@@ -69,10 +69,10 @@ async fn a_node_registers_drains_and_stops_with_its_composite() {
 
     plane.ask_to_drain("token-one");
     until_node(&plane, "token-one", |node| node.drained).await;
-    until_deeds(&world, "one", &["booted", "registered", "drained"]).await;
+    until_deeds(&world, "one", &["booted", "registered", "leaving", "drained"]).await;
     world.api(&composites()).delete("one", &DeleteParams::default()).await.unwrap();
     world.until_gone(&composites(), "one").await;
-    until_deeds(&world, "one", &["booted", "registered", "drained", "stopped"]).await;
+    until_deeds(&world, "one", &["booted", "registered", "leaving", "drained", "stopped"]).await;
 }
 
 #[tokio::test]
@@ -142,7 +142,8 @@ async fn a_real_agent_is_a_process_that_ends_with_its_composite() {
     until_deeds(&world, "one", &["booted", "registered", "drained"]).await;
     world.api(&composites()).delete("one", &DeleteParams::default()).await.unwrap();
     world.until_gone(&composites(), "one").await;
-    until_deeds(&world, "one", &["booted", "registered", "drained", "stopped"]).await;
+    // When it was done is read when it ends; the time is its own.
+    until_deeds(&world, "one", &["booted", "registered", "drained", "leaving", "stopped"]).await;
     assert_eq!(agents(), []);
     assert!(!Path::new(&folder).exists());
 }
