@@ -273,7 +273,7 @@ fn text(value: &serde_json::Value) -> String {
 /// No token that ever went out enrols anybody now. The one exception is meant:
 /// the node that used it, with its key, before it was heard of.
 async fn check_tokens(plane: &Plane<'_>, nodes: &[Node], wrong: &mut Vec<String>) {
-    const STRANGER: u8 = 77;
+    const STRANGER: [u8; 32] = [77; 32];
     let world = plane.world;
     for token in plane.journal.tokens() {
         for key in plane.keys.iter().copied().chain([STRANGER]) {
@@ -281,12 +281,10 @@ async fn check_tokens(plane: &Plane<'_>, nodes: &[Node], wrong: &mut Vec<String>
             let Ok(answer) = answer else { continue };
             let known = nodes.iter().find(|node| node.id == answer.node_id);
             let again = known.is_some_and(|node| {
-                node.is_registered()
-                    && node.last_heartbeat_at.is_none()
-                    && node.public_key == [key; 32]
+                node.is_registered() && node.last_heartbeat_at.is_none() && node.public_key == key
             });
             if !again {
-                wrong.push(format!("a token was used again, with key {key}: {known:?}"));
+                wrong.push(format!("a token was used again, with key {key:?}: {known:?}"));
             }
         }
     }

@@ -78,7 +78,7 @@ pub(super) struct Plane<'a> {
     sweep: Duration,
     life: Option<Life>,
     /// Of the agents that enrolled.
-    pub(super) keys: BTreeSet<u8>,
+    pub(super) keys: BTreeSet<[u8; 32]>,
     /// Which run this is, for whoever reads that it went wrong.
     title: String,
 }
@@ -389,7 +389,8 @@ impl<'a> Plane<'a> {
 
     /// What the agent inside the object does: it enrols with what the object
     /// carries, and with the same key until it has an answer.
-    pub(super) async fn enrol(&mut self, id: ResourceId, key: u8) -> NodeId {
+    pub(super) async fn enrol(&mut self, id: ResourceId, number: u8) -> NodeId {
+        let key = public_key(id, number);
         self.keys.insert(key);
         let name = self.world.name(id).await;
         let token = self.world.token(&name);
@@ -454,10 +455,18 @@ impl<'a> Plane<'a> {
     }
 }
 
-pub(super) fn mk_register(token: &Secret, key: u8) -> Register {
+/// The key of the agent that comes up as this one in a resource: nobody else of
+/// its project, also of another scenario, has it.
+fn public_key(id: ResourceId, number: u8) -> [u8; 32] {
+    let mut key = [number; 32];
+    key[..16].copy_from_slice(id.as_uuid().as_bytes());
+    key
+}
+
+pub(super) fn mk_register(token: &Secret, key: [u8; 32]) -> Register {
     Register {
         token: token.clone(),
-        public_key: BASE64.encode(&[key; 32]),
+        public_key: BASE64.encode(&key),
         hostname: Some("sim".to_owned()),
         capabilities: vec!["drain".to_owned()],
         nonce: None,
