@@ -51,6 +51,8 @@ async fn an_api_server_takes_every_manifest() {
         "Deployment",
         "NetworkPolicy",
         "PodDisruptionBudget",
+        "Role",
+        "RoleBinding",
         "Service",
         "ServiceAccount",
     ];
