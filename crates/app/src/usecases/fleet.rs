@@ -17,6 +17,7 @@ use slipway_core::rules::fleet::{self, Plan, Step};
 use slipway_render::shared::{self, FleetSettings, SharedObject};
 
 use crate::Context;
+use crate::gate::Gate;
 use crate::ports::fleet::Found;
 use crate::ports::management::Management;
 use crate::ports::store;
@@ -47,6 +48,8 @@ pub struct Fleet {
     context: Context,
     settings: Arc<FleetSettings>,
     actor: Actor,
+    /// Asked right before each action outside whether the mode lets it through.
+    gate: Arc<Gate>,
 }
 
 /// What came of a turn.
@@ -60,9 +63,9 @@ pub struct Turned {
 }
 
 impl Fleet {
-    pub fn new(context: Context, settings: FleetSettings, worker: &str) -> Self {
+    pub fn new(context: Context, settings: FleetSettings, gate: Arc<Gate>, worker: &str) -> Self {
         let actor = Actor::new(format!("fleet:{worker}"));
-        Self { context, settings: Arc::new(settings), actor }
+        Self { context, settings: Arc::new(settings), actor, gate }
     }
 
     pub const fn context(&self) -> &Context {
@@ -179,13 +182,30 @@ impl Fleet {
             }
             let objects = self.objects(&tenancy);
             problems.clear();
+            let mut withheld = false;
             for step in &plan.steps {
+                let entered = self.gate.enter(self.context.store.as_ref()).await?;
+                let _pass = match entered {
+                    Ok(pass) => pass,
+                    Err(mode) => {
+                        problems.push(format!(
+                            "nothing is done there while the installation is {}",
+                            mode.name()
+                        ));
+                        withheld = true;
+                        break;
+                    }
+                };
                 turned.steps += 1;
                 if let Err(problem) = act(management, &objects, step, sight).await {
                     problems.push(problem);
                     // What comes after it needs it.
                     break;
                 }
+            }
+            if withheld {
+                // Shown, and nobody's error.
+                break;
             }
             turned.errors.extend(problems.iter().cloned());
         }

@@ -102,7 +102,7 @@ pub(super) async fn start(
     let clusters = Clusters::new(lanes.clone(), reached.clone(), config);
     tasks.spawn(clusters.keep(shutdown.clone()));
     let fleet_settings = config.fleet.settings(engines.node_settings.installation);
-    let fleet = Fleet::new(context.clone(), fleet_settings, worker);
+    let fleet = Fleet::new(context.clone(), fleet_settings, Arc::clone(lanes.gate()), worker);
     tasks.spawn(driven(
         Arc::new(FleetLoop::new(fleet, reached, worker.to_owned(), config.reconcile_interval)),
         FleetLoop::PACING,
