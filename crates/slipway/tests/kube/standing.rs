@@ -63,3 +63,29 @@ async fn an_idle_control_plane_only_watches_and_lists() {
     })
     .await;
 }
+
+/// A freeze holds the fleet as it holds resources: nothing is made there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frozen_installation_touches_no_cluster() {
+    let test = "a_frozen_installation_touches_no_cluster";
+    let Some(world) = World::start(test, Setup::default()).await else { return };
+    world.plane.says(&["freeze", "--for", "10m", "--reason", "test", "--wait"]);
+    world.make("/api/v1/projects", json!({ "name": "late" })).await;
+    let path = "/api/v1/projects/late/cluster";
+    let place = world.put(path, json!({ "cluster": "east" })).await;
+    let name = place["namespace"].as_str().unwrap();
+    slipway_testkit::wait::until(PATIENCE, "the fleet to say why it waits", async || {
+        let place = world.plane.get(path).await;
+        let said = place["problems"].to_string().contains("frozen");
+        if said { Ok(()) } else { Err(place.to_string()) }
+    })
+    .await;
+    let namespaces = Api::<k8s_openapi::api::core::v1::Namespace>::all(world.client.clone());
+    assert!(namespaces.get_opt(name).await.unwrap().is_none(), "it was made all the same");
+    world.plane.says(&["unfreeze", "--reason", "test"]);
+    slipway_testkit::wait::until(PATIENCE, "the namespace to be Ready", async || {
+        let place = world.plane.get(path).await;
+        if place["namespace_phase"] == "Ready" { Ok(()) } else { Err(place.to_string()) }
+    })
+    .await;
+}
