@@ -1,6 +1,7 @@
 //! One Kubernetes API with everything that belongs to it.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,6 +23,10 @@ use crate::process;
 /// About five seconds on an idle machine; the rest is for a busy one.
 const PATIENCE: Duration = Duration::from_secs(120);
 const STEP: Duration = Duration::from_millis(50);
+
+/// An API server says that it is ready before it has made its first namespaces.
+const NEEDED: [&str; 3] =
+    ["/readyz", "/api/v1/namespaces/kube-system", "/api/v1/namespaces/default"];
 
 const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
 const MASTERS: &str = "system:masters";
@@ -330,10 +335,21 @@ impl KubeEnvironment {
         let (readiness, port, token) = (self.readiness.clone(), self.ports.etcd, self.token(ADMIN));
         let asked = tokio::task::spawn_blocking(move || match part {
             Part::Etcd => readiness::ask_plainly(port, "/health"),
-            Part::ApiServer | Part::ControllerManager => readiness.ask("/readyz", &token),
+            Part::ApiServer | Part::ControllerManager => ask_api_server(&readiness, &token),
         });
         Ok(asked.await?.map_err(|error| error.to_string()))
     }
+}
+
+/// The first of [`NEEDED`] that is not answered with 200, else 200.
+fn ask_api_server(readiness: &Readiness, token: &str) -> io::Result<u16> {
+    for path in NEEDED {
+        let status = readiness.ask(path, token)?;
+        if status != 200 {
+            return Ok(status);
+        }
+    }
+    Ok(200)
 }
 
 /// What is guarded here stays whole when a test panics.
