@@ -7,6 +7,7 @@
 #![expect(clippy::print_stdout, reason = "a command line tool talks to its user")]
 
 mod broker;
+mod crossplane;
 mod database;
 mod machine;
 mod memory;
@@ -30,14 +31,19 @@ fn main() -> anyhow::Result<()> {
     match words[..] {
         ["broker"] => runtime.block_on(broker::run(broker::Size::FULL)),
         ["broker", "--quick"] => runtime.block_on(broker::run(broker::Size::QUICK)),
+        ["crossplane"] => runtime.block_on(crossplane::run(crossplane::Size::FULL)),
+        ["crossplane", "--quick"] => runtime.block_on(crossplane::run(crossplane::Size::QUICK)),
         ["transitions", database, batching, way, resources] => {
             let resources = resources.parse()?;
             runtime.block_on(broker::one_comparison(database, batching, way, resources))
         }
         // In a process of its own, so that nothing else is in its memory.
+        [crossplane::MEMORY, kubeconfig, installation, watched] => {
+            runtime.block_on(crossplane::measure_memory(kubeconfig, installation, watched))
+        }
         [memory::COMMAND, objects] => runtime.block_on(memory::measure(objects.parse()?)),
         _ => bail!(
-            "usage: slipway-bench broker [--quick] | \
+            "usage: slipway-bench broker [--quick] | crossplane [--quick] | \
              transitions (postgres|sqlite) (shipped|single) (standalone|node) RESOURCES"
         ),
     }

@@ -74,9 +74,8 @@ impl Plane {
         database: &Database,
         substrate: &Arc<Instant>,
     ) -> anyhow::Result<Self> {
-        let mut config = StoreConfig::new(database.url());
-        config.max_connections = CONNECTIONS;
-        let store = slipway_store::open(config).await?;
+        let context = context(database).await?;
+        let store = Arc::clone(&context.store);
         let names = LocalNames {
             project: "default".to_owned(),
             cluster: "local".to_owned(),
@@ -92,19 +91,6 @@ impl Plane {
             node_image: None,
         };
         let engines = Engines::new(settings).serving(lane, "local", Arc::clone(substrate) as _);
-        let context = Context {
-            store,
-            clock: Arc::new(Machine),
-            entropy: Arc::new(Machine),
-            wakes: Wakes::default(),
-            meter: Arc::new(Unmetered),
-            settings: Settings {
-                deadlines: Deadlines::default(),
-                claimed_within: ResourceLoop::LEASE * 2,
-                token_lifetimes: TokenLifetimes::default(),
-                token_environment: "bench".to_owned(),
-            },
-        };
         Ok(Self { context, substrate: Arc::clone(substrate), lane, engines, name: name.to_owned() })
     }
 
@@ -164,6 +150,25 @@ impl Plane {
         enrol::enrol(&self.context, register).await?;
         Ok(())
     }
+}
+
+/// The ports and settings of one replica on this database.
+pub(crate) async fn context(database: &Database) -> anyhow::Result<Context> {
+    let mut config = StoreConfig::new(database.url());
+    config.max_connections = CONNECTIONS;
+    Ok(Context {
+        store: slipway_store::open(config).await?,
+        clock: Arc::new(Machine),
+        entropy: Arc::new(Machine),
+        wakes: Wakes::default(),
+        meter: Arc::new(Unmetered),
+        settings: Settings {
+            deadlines: Deadlines::default(),
+            claimed_within: ResourceLoop::LEASE * 2,
+            token_lifetimes: TokenLifetimes::default(),
+            token_environment: "bench".to_owned(),
+        },
+    })
 }
 
 pub(crate) fn operator() -> Caller {

@@ -89,6 +89,11 @@ impl CrossplaneSubstrate {
         self.overruled.load(Ordering::Relaxed)
     }
 
+    /// How many composites are known from watches.
+    pub fn watched(&self) -> usize {
+        self.kinds().iter().map(|kind| kind.index.len()).sum()
+    }
+
     /// Tells which kinds there may be. Others are met when they are first asked
     /// about, which after a start is too late for an inventory.
     pub fn expect_kinds<'a>(&self, kinds: impl IntoIterator<Item = &'a CompositeType>) {

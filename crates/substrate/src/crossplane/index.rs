@@ -106,6 +106,10 @@ impl Index {
         *self.cluster.lock().unwrap_or_else(PoisonError::into_inner) = Some(cluster.into());
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.objects().by_place.len()
+    }
+
     pub(super) fn standing(&self) -> Standing {
         self.standing.borrow().clone()
     }

@@ -1,0 +1,84 @@
+//! `cargo xtask bench crossplane`: composites on a real API server, with an
+//! instant stand-in for Crossplane in this process on both sides of the
+//! comparison.
+
+mod documents;
+mod memory;
+mod raw;
+mod react;
+mod world;
+
+use std::time::{Duration, Instant};
+
+use slipway_core::phase::Phase;
+
+use self::world::World;
+use crate::report::Report;
+
+pub(crate) use memory::COMMAND as MEMORY;
+pub(crate) use memory::measure as measure_memory;
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Size {
+    composites: u32,
+    watched: u32,
+    reactions: u32,
+}
+
+impl Size {
+    pub(crate) const FULL: Self = Self { composites: 1_000, watched: 5_000, reactions: 300 };
+    pub(crate) const QUICK: Self = Self { composites: 100, watched: 300, reactions: 30 };
+}
+
+pub(crate) async fn run(size: Size) -> anyhow::Result<()> {
+    let mut report = Report::default();
+    let world = World::start().await?;
+
+    let raw = raw::applies_per_second(&world, size.composites).await?;
+    let before = world.requests()?;
+    let started = Instant::now();
+    let made = world.declare("one", size.composites).await?;
+    world.until(&made, Phase::Ready).await?;
+    let taken = started.elapsed();
+    let ours = f64::from(size.composites) / taken.as_secs_f64();
+    let requests = world.requests()? - before;
+    report.note(
+        "apply_vs_raw",
+        ours / raw,
+        &format!("{ours:.0} Ready/s from declared, against {raw:.0} applies/s"),
+    );
+    let each = requests as f64 / f64::from(size.composites);
+    report.note("requests_per_composite", each, "from declared to Ready, watches left out");
+    // What a loop takes that looks at one after the other every 30 s, at best:
+    // applied in the first sweep, seen Ready in the second.
+    let sequential = f64::from(size.composites) / raw + Duration::from_secs(30).as_secs_f64();
+    report.note(
+        "sequential_sweep_seconds",
+        sequential,
+        &format!("computed; ours took {:.1} s", taken.as_secs_f64()),
+    );
+
+    let more = world.declare("many", size.watched.saturating_sub(size.composites)).await?;
+    world.until(&more, Phase::Ready).await?;
+    let quiet = world.requests()?;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let idle = world.requests()? - quiet;
+    report.note("idle_requests_in_5_s", idle as f64, "watches and lists left out");
+
+    let reactions = react::measure(&world, &made, size.reactions).await?;
+    let quantile = |share: f64| {
+        let rank = (reactions.len() as f64 * share).ceil() as usize;
+        reactions.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+    };
+    report.note(
+        "react_p99_ms",
+        quantile(0.99),
+        &format!("p50 {:.1} ms, {} watched", quantile(0.5), size.watched),
+    );
+    let bytes = memory::run(&world, size.watched)?;
+    report.note("bytes_per_watched", bytes, "resident, in a process that only watches");
+    world.stop().await?;
+    report.finish();
+    Ok(())
+}

@@ -1,0 +1,323 @@
+//! A control plane without its HTTP on a real API server: the loops as they
+//! ship, the Crossplane engine, the fleet, and the stand-in beside them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::ApiResource;
+use kube::{Api, Client};
+use serde_json::{Map, Value, json};
+use slipway_app::Context;
+use slipway_app::ports::Substrate;
+use slipway_app::usecases::catalog::{blueprints, clouds, clusters, credentials, projects};
+use slipway_app::usecases::converge::Engines;
+use slipway_app::usecases::declare::{self, Declare};
+use slipway_app::usecases::fleet::{Fleet, Reached};
+use slipway_app::usecases::read;
+use slipway_controller::driver::Surroundings;
+use slipway_controller::fleet::FleetLoop;
+use slipway_controller::resources::ResourceLoop;
+use slipway_controller::watches::watch_engine;
+use slipway_controller::{Shutdown, Status, drive};
+use slipway_core::catalog::blueprint::GivenContent;
+use slipway_core::ids::{InstallationId, ResourceId};
+use slipway_core::parameters::{Parameter, ParameterType};
+use slipway_core::phase::Phase;
+use slipway_core::precondition::Expected;
+use slipway_render::NodeSettings;
+use slipway_render::shared::FleetSettings;
+use slipway_standin::Options as Standin;
+use slipway_substrate::crossplane::{Access, CrossplaneConfig, CrossplaneSubstrate};
+use slipway_testkit::kube::{ADMIN, KubeEnvironment, OTHER_ADMIN, Options};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::documents::{self, GROUP};
+use crate::database::Database;
+use crate::plane::{SWEEP, context, operator};
+
+const PROJECT: &str = "bench";
+const CLUSTER: &str = "bench";
+const BLUEPRINT: &str = "server";
+const PROVIDER: &str = "hetzner";
+
+pub(super) struct World {
+    kubernetes: KubeEnvironment,
+    _database: Database,
+    context: Context,
+    client: Client,
+    pub(super) kubeconfig: PathBuf,
+    pub(super) installation: InstallationId,
+    pub(super) namespace: String,
+    stop: watch::Sender<bool>,
+    tasks: JoinSet<()>,
+    standin: tokio::task::JoinHandle<()>,
+}
+
+impl World {
+    pub(super) async fn start() -> anyhow::Result<Self> {
+        // On a disk, as a cluster's data is.
+        let options = Options { durable: true, ..Options::default() };
+        let kubernetes = KubeEnvironment::start(options)
+            .await?
+            .context("there is no Kubernetes here; `cargo xtask test kube` provides it")?;
+        let client = kubernetes.client(ADMIN).await?;
+        let kubeconfig = kubernetes.kubeconfig_file(ADMIN)?;
+        let other = kubernetes.client(OTHER_ADMIN).await?;
+        let options =
+            Standin { install: true, providers: vec![PROVIDER.to_owned()], ..Standin::default() };
+        let standin = tokio::spawn(async move {
+            if let Err(error) = slipway_standin::run(other, options).await {
+                println!("the stand-in ended: {error:#}");
+            }
+        });
+        let database = Database::sqlite()?;
+        let context = context(&database).await?;
+        let installation = context.store.installation().await?;
+        define(&client).await?;
+        let (stop, shutdown) = Shutdown::channel();
+        let mut world = Self {
+            kubernetes,
+            _database: database,
+            context,
+            client,
+            kubeconfig,
+            installation,
+            namespace: String::new(),
+            stop,
+            tasks: JoinSet::new(),
+            standin,
+        };
+        let cluster = world.furnish().await?;
+        world.serve(cluster, &shutdown);
+        world.place().await?;
+        Ok(world)
+    }
+
+    /// Everything that a declaration needs.
+    async fn furnish(&self) -> anyhow::Result<slipway_core::ids::ClusterId> {
+        let (context, caller) = (&self.context, &operator());
+        clouds::create(context, caller, "cloud", PROVIDER, Map::new(), None).await?;
+        let input = credentials::CreateCredential {
+            cloud: "cloud".to_owned(),
+            name: "main".to_owned(),
+            kv_mount: None,
+            kv_path: None,
+        };
+        let credential = credentials::create(context, caller, input, None).await?;
+        let draft = projects::Draft { name: PROJECT, labels: BTreeMap::new(), mesh_cidr: None };
+        projects::create(context, caller, draft, None).await?;
+        credentials::assign(context, caller, PROJECT, credential).await?;
+        let wanted = clusters::Wanted {
+            name: CLUSTER,
+            engine: "crossplane",
+            namespace_prefix: None,
+            region: None,
+            access: Some("kubeconfig/bench"),
+        };
+        let cluster = clusters::create(context, caller, wanted, None).await?;
+        clusters::assign(context, caller, PROJECT, Some(CLUSTER), None, Expected::Any).await?;
+        let input = blueprints::CreateBlueprint {
+            slug: BLUEPRINT.to_owned(),
+            display_name: "Server".to_owned(),
+            description: String::new(),
+            engine: "crossplane".to_owned(),
+        };
+        blueprints::create(context, caller, input, None).await?;
+        let given = GivenContent {
+            version: "v1".to_owned(),
+            xrd: documents::definition().to_string(),
+            composition: documents::composition().to_string(),
+            parameters: vec![Parameter {
+                name: "size".to_owned(),
+                kind: ParameterType::Integer,
+                required: false,
+                default: None,
+            }],
+            injection_strategy: "cloud-init-user-data".to_owned(),
+            // Enrolment has a benchmark of its own.
+            mesh_role: Some("standalone".to_owned()),
+            provider_kinds: vec![PROVIDER.to_owned()],
+        };
+        blueprints::publish(context, caller, BLUEPRINT, given, None).await?;
+        Ok(cluster)
+    }
+
+    /// Starts the loops as `slipway up` does for a cluster.
+    fn serve(&mut self, cluster: slipway_core::ids::ClusterId, shutdown: &Shutdown) {
+        let engine = Arc::new(CrossplaneSubstrate::new(CrossplaneConfig {
+            access: Access::Kubeconfig(self.kubeconfig.clone()),
+            installation: self.installation,
+            sweep: SWEEP,
+        }));
+        let settings = NodeSettings {
+            installation: self.installation,
+            public_url: "http://127.0.0.1:1".to_owned(),
+            heartbeat_interval_ms: 10_000,
+            orphan_after_ms: 600_000,
+            node_image: None,
+        };
+        let substrate: Arc<dyn Substrate> = Arc::clone(&engine) as _;
+        let engines =
+            Engines::new(settings).serving(cluster.into(), CLUSTER, Arc::clone(&substrate));
+        let resources = ResourceLoop::new(
+            self.context.clone(),
+            engines,
+            "bench".to_owned(),
+            cluster.into(),
+            ResourceLoop::LEASE,
+            SWEEP,
+        );
+        let surroundings = |wake| Surroundings {
+            clock: Arc::clone(&self.context.clock),
+            entropy: Arc::clone(&self.context.entropy),
+            wake,
+        };
+        let wake = resources.wake();
+        self.tasks.spawn(drive(
+            Arc::new(resources),
+            ResourceLoop::PACING,
+            surroundings(wake),
+            Arc::new(Status::new(ResourceLoop::NAME)),
+            shutdown.clone(),
+        ));
+        let reached = Reached::default();
+        reached.add(cluster, engine);
+        let settings = FleetSettings {
+            installation: self.installation,
+            subjects: Vec::new(),
+            role: FleetSettings::DEFAULT_ROLE.to_owned(),
+            quota: BTreeMap::new(),
+            secret_store: FleetSettings::DEFAULT_SECRET_STORE.to_owned(),
+        };
+        let fleet = Fleet::new(self.context.clone(), settings, "bench");
+        self.tasks.spawn(drive(
+            Arc::new(FleetLoop::new(fleet, reached, "bench".to_owned(), SWEEP)),
+            FleetLoop::PACING,
+            surroundings(Arc::clone(&self.context.wakes.fleet)),
+            Arc::new(Status::new(FleetLoop::NAME)),
+            shutdown.clone(),
+        ));
+        self.tasks.spawn(watch_engine(self.context.clone(), substrate, shutdown.clone()));
+    }
+
+    /// Waits for the namespace, and for the provider by a resource that is first.
+    async fn place(&mut self) -> anyhow::Result<()> {
+        let place = clusters::assignment(&self.context, &operator(), PROJECT).await?;
+        self.namespace = place.namespace;
+        let first = self.declare("first", 1).await?;
+        self.until(&first, Phase::Ready).await
+    }
+
+    pub(super) async fn declare(
+        &self,
+        prefix: &str,
+        count: u32,
+    ) -> anyhow::Result<Vec<ResourceId>> {
+        let declared = stream::iter(0..count).map(|number| {
+            let input = Declare {
+                project: Some(PROJECT.to_owned()),
+                handle: format!("{prefix}-{number}"),
+                blueprint: BLUEPRINT.to_owned(),
+                parameters: BTreeMap::from([("size".to_owned(), json!(2))]),
+                ..Declare::default()
+            };
+            async move { declare::declare(&self.context, &operator(), input).await }
+        });
+        Ok(declared.buffered(16).try_collect().await?)
+    }
+
+    /// Waits until all of them have been there; looks at one after the other.
+    pub(super) async fn until(&self, ids: &[ResourceId], phase: Phase) -> anyhow::Result<()> {
+        let started = Instant::now();
+        for id in ids {
+            while self.phase(*id).await? != phase {
+                anyhow::ensure!(
+                    started.elapsed() < Duration::from_secs(600),
+                    "{id} is not {phase}"
+                );
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn phase(&self, id: ResourceId) -> anyhow::Result<Phase> {
+        Ok(read::resource(&self.context, &operator(), id).await?.attempt.phase())
+    }
+
+    pub(super) async fn name_of(&self, id: ResourceId) -> anyhow::Result<String> {
+        Ok(read::resource(&self.context, &operator(), id).await?.attempt.xr_name().to_owned())
+    }
+
+    pub(super) fn composites(&self, namespace: &str) -> Api<DynamicObject> {
+        let kind = documents::composite_type();
+        let resource = ApiResource {
+            group: GROUP.to_owned(),
+            version: kind.version.clone(),
+            api_version: kind.api_version(),
+            kind: kind.kind.clone(),
+            plural: kind.plural.clone(),
+        };
+        Api::namespaced_with(self.client.clone(), namespace, &resource)
+    }
+
+    pub(super) async fn make_namespace(&self, name: &str) -> anyhow::Result<()> {
+        let namespace: Namespace = serde_json::from_value(json!({ "metadata": { "name": name } }))?;
+        Api::all(self.client.clone()).create(&PostParams::default(), &namespace).await?;
+        Ok(())
+    }
+
+    /// Requests of ours so far, watches and lists left out.
+    pub(super) fn requests(&self) -> anyhow::Result<usize> {
+        let records = self.kubernetes.audit()?;
+        let counted = records
+            .iter()
+            .filter(|record| record.user == ADMIN && !["watch", "list"].contains(&&*record.verb));
+        Ok(counted.count())
+    }
+
+    pub(super) async fn stop(mut self) -> anyhow::Result<()> {
+        self.stop.send_replace(true);
+        while let Some(ended) = self.tasks.join_next().await {
+            ended?;
+        }
+        self.standin.abort();
+        Ok(())
+    }
+}
+
+/// Has the cluster know the kind, once the stand-in has brought its own kinds.
+async fn define(client: &Client) -> anyhow::Result<()> {
+    let resource = ApiResource {
+        group: "apiextensions.crossplane.io".to_owned(),
+        version: "v2".to_owned(),
+        api_version: "apiextensions.crossplane.io/v2".to_owned(),
+        kind: "CompositeResourceDefinition".to_owned(),
+        plural: "compositeresourcedefinitions".to_owned(),
+    };
+    let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
+    let definition = documents::definition();
+    let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+    let started = Instant::now();
+    loop {
+        let parameters = PatchParams::apply("bench").force();
+        if let Ok(made) = api.patch(name, &parameters, &Patch::Apply(&definition)).await {
+            let conditions = made.data["status"]["conditions"].as_array().cloned();
+            let established = |condition: &Value| {
+                condition["type"] == "Established" && condition["status"] == "True"
+            };
+            if conditions.iter().flatten().any(established) {
+                return Ok(());
+            }
+        }
+        anyhow::ensure!(started.elapsed() < Duration::from_secs(60), "the kind does not come");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
