@@ -14,6 +14,7 @@ use kube::core::ApiResource;
 use kube::{Api, Client};
 use serde_json::{Map, Value, json};
 use slipway_app::Context;
+use slipway_app::gate::Gate;
 use slipway_app::ports::Substrate;
 use slipway_app::usecases::catalog::{blueprints, clouds, clusters, credentials, projects};
 use slipway_app::usecases::converge::Engines;
@@ -166,6 +167,7 @@ impl World {
         let substrate: Arc<dyn Substrate> = Arc::clone(&engine) as _;
         let engines =
             Engines::new(settings).serving(cluster.into(), CLUSTER, Arc::clone(&substrate));
+        let gate = Arc::<Gate>::default();
         let resources = ResourceLoop::new(
             self.context.clone(),
             engines,
@@ -173,7 +175,8 @@ impl World {
             cluster.into(),
             ResourceLoop::LEASE,
             SWEEP,
-        );
+        )
+        .with_gate(Arc::clone(&gate));
         let surroundings = |wake| Surroundings {
             clock: Arc::clone(&self.context.clock),
             entropy: Arc::clone(&self.context.entropy),
@@ -196,7 +199,7 @@ impl World {
             quota: BTreeMap::new(),
             secret_store: FleetSettings::DEFAULT_SECRET_STORE.to_owned(),
         };
-        let fleet = Fleet::new(self.context.clone(), settings, "bench");
+        let fleet = Fleet::new(self.context.clone(), settings, gate, "bench");
         self.tasks.spawn(drive(
             Arc::new(FleetLoop::new(fleet, reached, "bench".to_owned(), SWEEP)),
             FleetLoop::PACING,
