@@ -1,4 +1,4 @@
-//! `cargo xtask bench broker`: builds the benchmarks as what ships is built and
+//! `cargo xtask bench`: builds the benchmarks as what ships is built and
 //! runs them. What they measure is said in `docs/performance.md`.
 
 use std::path::Path;
@@ -7,10 +7,14 @@ use std::process::{Command, Stdio};
 use anyhow::Context as _;
 
 use crate::command_line::Verdict;
+use crate::kube;
 use crate::test::Cargo;
 
 /// Runs the benchmark with these arguments. Its last line is one JSON object.
 pub fn run(root: &Path, arguments: &[String]) -> anyhow::Result<Verdict> {
+    if arguments.first().is_some_and(|bench| bench == "crossplane") {
+        kube::provide()?;
+    }
     let cargo = Cargo::new(root);
     cargo.run(&["build", "--release", "--package", "slipway-bench"], &[])?;
     let program = cargo.built("release", "slipway-bench");

@@ -29,9 +29,10 @@ The chores of a contributor.
                                  an operation unless said; it comes from PyPI
   cargo xtask soak [OPTION...]   real control planes under a random schedule of
                                  requests and faults; `soak --help` has the options
-  cargo xtask bench broker [--quick]
-                                 the figures of the resource loop, release build;
-                                 the last line is one JSON object
+  cargo xtask bench broker|crossplane [--quick]
+                                 the figures of the resource loop, or of composites on
+                                 a real API server; release build, the last line is
+                                 one JSON object
 
 Exit codes: 0 all is well, 1 something failed, 2 the call cannot be carried out
 as it is (unknown command, something to install first).
@@ -143,7 +144,7 @@ impl<'a> Request<'a> {
             ("soak", [only]) if matches!(only.as_str(), "-h" | "--help") => Self::SoakHelp,
             ("soak", options) => Self::Soak { options },
             ("bench", arguments @ [bench, quick @ ..])
-                if bench == "broker"
+                if matches!(bench.as_str(), "broker" | "crossplane")
                     && matches!(quick, [] | [_])
                     && quick.iter().all(|word| word == "--quick") =>
             {
@@ -218,6 +219,7 @@ mod tests {
         assert_eq!(parse("soak --seed 7"), r#"Soak { options: ["--seed", "7"] }"#);
         assert_eq!(parse("soak --help"), "SoakHelp");
         assert_eq!(parse("bench broker"), r#"Bench { arguments: ["broker"] }"#);
+        assert_eq!(parse("bench crossplane"), r#"Bench { arguments: ["crossplane"] }"#);
         assert_eq!(parse("bench broker --quick"), r#"Bench { arguments: ["broker", "--quick"] }"#);
         assert_eq!(parse("--help"), "Help");
         assert_eq!(parse("test --help"), "Help");

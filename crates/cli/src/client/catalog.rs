@@ -1,7 +1,7 @@
 //! The catalog's calls. All of them are one of a few shapes, so the shapes are
 //! here and the commands say which.
 
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use slipway_wire::api::Deletion;
@@ -55,6 +55,19 @@ impl Client {
             request = request.query(&[("reason", reason)]);
         }
         self.decode(request).await
+    }
+
+    /// A change that answers what is still to come, or nothing if that is all.
+    pub(crate) async fn accepted<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &[&str],
+    ) -> Result<Option<T>, Error> {
+        let response = self.send(self.request(method, path)).await?;
+        if response.status() == StatusCode::NO_CONTENT {
+            return Ok(None);
+        }
+        self.read(response).await.map(Some)
     }
 
     /// A change that answers nothing.

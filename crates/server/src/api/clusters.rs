@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use slipway_app::ports::store::Page;
 use slipway_app::usecases::catalog::clusters;
@@ -98,6 +99,7 @@ pub(super) async fn assignment(
     Ok(tagged(documents::cluster_assignment(&place), place.revision.0))
 }
 
+/// 202 while what was made there for the project is still to be taken down.
 pub(super) async fn withdraw(
     State(state): State<ServerState>,
     Authenticated(caller): Authenticated,
@@ -106,8 +108,15 @@ pub(super) async fn withdraw(
     parameters: Parameters,
 ) -> Result<Response, Rejection> {
     parameters.finish()?;
-    clusters::withdraw(&state.context, &caller, &project, expected).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    let leaving = clusters::withdraw(&state.context, &caller, &project, expected).await?;
+    Ok(match leaving {
+        Some(place) => {
+            let location = [(LOCATION, format!("/api/v1/projects/{}/cluster", place.project_id))];
+            let answer = tagged(documents::cluster_assignment(&place), place.revision.0);
+            (StatusCode::ACCEPTED, location, answer).into_response()
+        }
+        None => StatusCode::NO_CONTENT.into_response(),
+    })
 }
 
 pub(super) async fn assignments(

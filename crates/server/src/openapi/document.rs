@@ -165,7 +165,7 @@ fn responses(operation: &Operation) -> Map<String, Value> {
     };
     for status in &operation.statuses {
         let mut response = json!({ "description": meaning(*status) });
-        if let Some(content) = &content {
+        if let Some(content) = content.as_ref().filter(|_| *status != 204) {
             response["content"] = content.clone();
         }
         responses.insert(status.to_string(), response);

@@ -156,12 +156,13 @@ fn projects_and_clouds() -> Vec<Op> {
         )
         .with_body::<AssignCluster>()
         .conditional(),
-        Op::quiet(
+        Op::change::<ClusterAssignment>(
             "DELETE",
             "/projects/{project}/cluster",
             "Take a project that owns nothing off its cluster",
         )
-        .conditional(),
+        .conditional()
+        .answering(&[202, 204]),
         Op::list::<Cloud>("/clouds", "List clouds").with_query(&["show_deleted"]),
         Op::create::<CreateCloud, Cloud>("/clouds", "Create a cloud"),
         Op::read::<Cloud>("/clouds/{cloud}", "Show a cloud").with_query(&["show_deleted"]),

@@ -7,6 +7,7 @@ use slipway_core::catalog::cluster::{Cluster, ClusterAccess, ClusterAssignment, 
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::idempotency::Request;
 use slipway_core::ids::{ClusterId, ProjectId};
+use slipway_core::placement::NamespacePhase;
 use slipway_core::precondition::Expected;
 use slipway_core::rules::catalog::cluster::{self, NewCluster};
 use slipway_core::rules::catalog::cluster_assignment;
@@ -120,18 +121,25 @@ async fn of_region(context: &Context, project: &str, region: &str) -> Result<Str
     })
 }
 
+/// Takes a project off its cluster. What was made there for it is taken down by
+/// the fleet; until that is done, answers the assignment as it stands.
 pub async fn withdraw(
     context: &Context,
     caller: &Caller,
     project: &str,
     expected: Expected,
-) -> Result<(), Error> {
+) -> Result<Option<ClusterAssignment>, Error> {
     let actor = authorise(caller, Verb::ClusterAssign)?;
     check("project", project)?;
     let mut rule = |snapshot: &_| cluster_assignment::withdraw(snapshot, expected, &actor);
     context.store.decide_cluster_assignment(project, None, &mut rule).await?;
     context.wakes.wake_fleet();
-    Ok(())
+    // Somebody may have deleted the project, or placed it again, meanwhile.
+    let found = projects::fetch(context, caller, project, true).await?;
+    let place = context.store.cluster_assignment_fetch(found.id).await?;
+    Ok(place.filter(|place| {
+        place.withdrawn_at.is_some() && place.namespace_phase != NamespacePhase::Deleted
+    }))
 }
 
 /// Where a project lives.

@@ -42,7 +42,11 @@ pub(in crate::commands) async fn run(
         ClusterCommand::Unassign(arguments) => {
             let project = &arguments.project;
             session.agree(arguments.yes, &format!("Take project `{project}` from its cluster?"))?;
-            session.client.silent(Method::DELETE, &["projects", project, "cluster"]).await?;
+            let path = ["projects", project, "cluster"];
+            let leaving = session.client.accepted::<ClusterAssignment>(Method::DELETE, &path);
+            if let Some(place) = leaving.await? {
+                session.show(&place, render::cluster_assignment);
+            }
         }
         ClusterCommand::Assignments(page) => {
             let path = ["cluster-assignments"];
