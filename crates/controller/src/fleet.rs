@@ -26,6 +26,8 @@ pub struct FleetLoop {
     lease: Duration,
     /// Tasks that this process has made sure of.
     ensured: Mutex<HashSet<ClusterId>>,
+    /// Whose turn it was last; the one after it is asked first the next time.
+    last: Mutex<Option<ClusterId>>,
 }
 
 /// A cluster whose turn it is.
@@ -38,7 +40,8 @@ pub struct Turn {
 
 impl FleetLoop {
     pub const NAME: &'static str = "fleet";
-    pub const PACING: Pacing = Pacing { slots: 8, batch: 8, poll: Duration::from_millis(250) };
+    /// One cluster in a batch: one that does not answer holds up no other.
+    pub const PACING: Pacing = Pacing { slots: 64, batch: 1, poll: Duration::from_millis(250) };
     /// How soon a cluster is looked at again on which something waits, for
     /// example for its secret.
     const WAITING: Duration = Duration::from_secs(1);
@@ -47,7 +50,15 @@ impl FleetLoop {
     const LEASE: Duration = Duration::from_secs(20);
 
     pub fn new(fleet: Fleet, reached: Reached, worker: String, interval: Duration) -> Self {
-        Self { fleet, reached, worker, interval, lease: Self::LEASE, ensured: Mutex::default() }
+        Self {
+            fleet,
+            reached,
+            worker,
+            interval,
+            lease: Self::LEASE,
+            ensured: Mutex::default(),
+            last: Mutex::default(),
+        }
     }
 
     fn task(cluster: ClusterId) -> String {
@@ -68,6 +79,34 @@ impl FleetLoop {
         let task = Self::task(cluster);
         store.task_ensure(&task, Duration::ZERO).await.map_err(|error| error.to_string())?;
         self.ensured().insert(cluster);
+        Ok(())
+    }
+
+    /// The clusters, the one after the last that had its turn first.
+    fn in_turn(&self) -> Vec<(ClusterId, Arc<dyn Management>)> {
+        let mut reached = self.reached.list();
+        let last = *self.last();
+        let after = reached.partition_point(|(cluster, _)| Some(*cluster) <= last);
+        reached.rotate_left(after);
+        reached
+    }
+
+    fn last(&self) -> MutexGuard<'_, Option<ClusterId>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whoever asked is heard on every cluster, or asks again.
+    async fn wake_all(&self) -> Result<(), String> {
+        let context = self.fleet.context();
+        if !context.wakes.fleet_waits() {
+            return Ok(());
+        }
+        for (cluster, _) in self.reached.list() {
+            if let Err(error) = context.store.task_wake(&Self::task(cluster)).await {
+                context.wakes.wake_fleet();
+                return Err(error.to_string());
+            }
+        }
         Ok(())
     }
 
@@ -101,21 +140,19 @@ impl Loop for FleetLoop {
     }
 
     async fn claim(&self, limit: u32) -> Result<Vec<Turn>, String> {
-        let context = self.fleet.context();
-        let woken = context.wakes.fleet_waits();
+        for (cluster, _) in self.reached.list() {
+            self.ensure(cluster).await?;
+        }
+        self.wake_all().await?;
         let mut turns = Vec::new();
-        for (cluster, management) in self.reached.list() {
+        for (cluster, management) in self.in_turn() {
             if u32::try_from(turns.len()).is_ok_and(|count| count >= limit) {
                 break;
             }
-            self.ensure(cluster).await?;
-            let task = Self::task(cluster);
-            let store = &context.store;
-            if woken {
-                store.task_wake(&task).await.map_err(|error| error.to_string())?;
-            }
-            let claimed = store.task_claim(&task, &self.worker, self.lease).await;
+            let store = &self.fleet.context().store;
+            let claimed = store.task_claim(&Self::task(cluster), &self.worker, self.lease).await;
             if let Some(claim) = claimed.map_err(|error| error.to_string())? {
+                *self.last() = Some(cluster);
                 turns.push(Turn { cluster, management, claim });
             }
         }

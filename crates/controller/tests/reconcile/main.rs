@@ -6,6 +6,7 @@
 
 mod control;
 mod crash;
+mod fleet;
 mod lanes;
 mod orphans;
 mod simulated;

@@ -59,9 +59,23 @@ pub(crate) struct Simulated {
     /// What a watch would have seen and not said yet.
     changed: Mutex<Vec<ProvisionedResourceId>>,
     arrived: Notify,
+    /// Which engine it plays; the local one unless said.
+    engine: Option<Engine>,
 }
 
 impl Simulated {
+    pub(crate) fn of(engine: Engine) -> Self {
+        Self { engine: Some(engine), ..Self::default() }
+    }
+
+    /// The names of what stands in a namespace.
+    pub(crate) fn names_in(&self, namespace: &str) -> Vec<String> {
+        let objects = self.objects.lock().unwrap();
+        let inside =
+            objects.iter().filter(|(_, found)| found.object["metadata"]["namespace"] == namespace);
+        inside.map(|(name, _)| name.clone()).collect()
+    }
+
     pub(crate) fn behave(&self, behaviour: Behaviour) {
         *self.behaviour.lock().unwrap() = behaviour;
     }
@@ -181,7 +195,7 @@ impl Simulated {
 #[async_trait]
 impl Substrate for Simulated {
     fn engine(&self) -> Engine {
-        Engine::Local
+        self.engine.unwrap_or(Engine::Local)
     }
 
     async fn identity(&self) -> Result<String, Error> {

@@ -1,0 +1,95 @@
+//! What has to be in the catalog before a project can live on a cluster.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Map;
+use slipway_app::gate::Gate;
+use slipway_app::usecases::catalog::{blueprints, clouds, clusters, credentials, projects};
+use slipway_app::usecases::declare::{self, Declare};
+use slipway_app::usecases::fleet::Fleet;
+use slipway_core::catalog::blueprint::GivenContent;
+use slipway_core::ids::{CloudCredentialId, ClusterId, ResourceId};
+use slipway_core::precondition::Expected;
+use slipway_render::shared::{FleetSettings, Subject};
+
+use crate::world::World;
+
+const BLUEPRINT: &str = "demo-server";
+const PROVIDER: &str = "hetzner";
+
+/// Publishes what all projects use; the credential that they are given.
+pub(super) async fn catalog(world: &World) -> CloudCredentialId {
+    let (context, caller) = (&world.context, &world.caller);
+    clouds::create(context, caller, "cloud", PROVIDER, Map::new(), None).await.unwrap();
+    let input = credentials::CreateCredential {
+        cloud: "cloud".to_owned(),
+        name: "main".to_owned(),
+        kv_mount: None,
+        kv_path: None,
+    };
+    let credential = credentials::create(context, caller, input, None).await.unwrap();
+    let input = blueprints::CreateBlueprint {
+        slug: BLUEPRINT.to_owned(),
+        display_name: "Server".to_owned(),
+        description: String::new(),
+        engine: "crossplane".to_owned(),
+    };
+    blueprints::create(context, caller, input, None).await.unwrap();
+    let given = GivenContent {
+        version: "v1".to_owned(),
+        xrd: include_str!("../../../../../deploy/demo/catalog/demo-server/xrd.yaml").to_owned(),
+        composition: include_str!(
+            "../../../../../deploy/demo/catalog/demo-server/composition.yaml"
+        )
+        .to_owned(),
+        parameters: Vec::new(),
+        injection_strategy: "cloud-init-user-data".to_owned(),
+        // Nodes have tests of their own.
+        mesh_role: Some("standalone".to_owned()),
+        provider_kinds: vec![PROVIDER.to_owned()],
+    };
+    blueprints::publish(context, caller, BLUEPRINT, given, None).await.unwrap();
+    credential
+}
+
+/// A cluster with a project of the same name on it.
+pub(super) async fn place(world: &World, name: &str, credential: CloudCredentialId) -> ClusterId {
+    let (context, caller) = (&world.context, &world.caller);
+    let access = format!("kubeconfig/{name}");
+    let wanted = clusters::Wanted {
+        name,
+        engine: "crossplane",
+        namespace_prefix: None,
+        region: None,
+        access: Some(&access),
+    };
+    let cluster = clusters::create(context, caller, wanted, None).await.unwrap();
+    let draft = projects::Draft { name, labels: BTreeMap::new(), mesh_cidr: None };
+    projects::create(context, caller, draft, None).await.unwrap();
+    credentials::assign(context, caller, name, credential).await.unwrap();
+    clusters::assign(context, caller, name, Some(name), None, Expected::Any).await.unwrap();
+    cluster
+}
+
+pub(super) async fn declare(world: &World, project: &str) -> ResourceId {
+    let input = Declare {
+        project: Some(project.to_owned()),
+        handle: "web".to_owned(),
+        blueprint: BLUEPRINT.to_owned(),
+        ..Declare::default()
+    };
+    declare::declare(&world.context, &world.caller, input).await.unwrap()
+}
+
+/// A fleet that makes all that it can make.
+pub(super) fn fleet(world: &World, gate: &Arc<Gate>) -> Fleet {
+    let settings = FleetSettings {
+        installation: world.node_settings.installation,
+        subjects: vec![Subject::Group("platform".to_owned())],
+        role: FleetSettings::DEFAULT_ROLE.to_owned(),
+        quota: BTreeMap::from([("count/pods".to_owned(), 5)]),
+        secret_store: FleetSettings::DEFAULT_SECRET_STORE.to_owned(),
+    };
+    Fleet::new(world.context.clone(), settings, Arc::clone(gate), "test")
+}

@@ -1,0 +1,7 @@
+//! The fleet on simulated clusters: one that does not answer holds up no other,
+//! and a fault at every question and every action leaves nothing behind.
+
+mod cluster;
+mod faults;
+mod furnish;
+mod isolation;
