@@ -93,6 +93,7 @@ impl Composite {
             .flatten()
             .any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
         let composite = metadata.name.clone().unwrap_or_default();
+        let bare = context.options.bare;
         Self {
             context,
             resource,
@@ -102,8 +103,8 @@ impl Composite {
             seen: Instant::now(),
             head_start: if was_ready { Duration::MAX } else { Duration::ZERO },
             leaving_since: None,
-            prepared: metadata.finalizers.iter().flatten().any(|name| name == FINALIZER),
-            composed: false,
+            prepared: bare || metadata.finalizers.iter().flatten().any(|name| name == FINALIZER),
+            composed: bare,
             finished: false,
             written: None,
             agent: None,

@@ -29,6 +29,11 @@ pub struct Options {
     #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = parse_duration)]
     pub deletion_delay: Duration,
 
+    /// Only conditions: no finalizer and no composed resource, so that a composite
+    /// costs one request
+    #[arg(long)]
+    pub bare: bool,
+
     /// How many of a hundred composites fail for good, chosen by a hash of the name
     #[arg(long, value_name = "PERCENT", default_value_t = 0,
           value_parser = clap::value_parser!(u8).range(0..=100))]
@@ -80,6 +85,7 @@ impl Default for Options {
             providers: Vec::new(),
             ready_after: Duration::ZERO,
             deletion_delay: Duration::ZERO,
+            bare: false,
             fail_percent: 0,
             agent: AgentMode::None,
             agent_program: None,

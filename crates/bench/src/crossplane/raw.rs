@@ -10,9 +10,16 @@ use slipway_controller::resources::ResourceLoop;
 use super::documents;
 use super::world::World;
 
-/// Server-side applies a second, as many at a time as the resource loop has.
-/// Returns once the stand-in is done with them too, so that it disturbs nobody.
-pub(super) async fn applies_per_second(world: &World, count: u32) -> anyhow::Result<f64> {
+/// What the server and the stand-in manage without us.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Raw {
+    pub(super) applies_per_second: f64,
+    /// From the first apply until the stand-in has brought all of them there.
+    pub(super) ready_per_second: f64,
+}
+
+/// Server-side applies, as many at a time as the resource loop has.
+pub(super) async fn applies(world: &World, count: u32) -> anyhow::Result<Raw> {
     let api = mk_api(world, "bench-raw").await?;
     let started = Instant::now();
     stream::iter(0..count)
@@ -20,9 +27,10 @@ pub(super) async fn applies_per_second(world: &World, count: u32) -> anyhow::Res
         .buffer_unordered(ResourceLoop::ACTIONS)
         .try_collect::<()>()
         .await?;
-    let rate = f64::from(count) / started.elapsed().as_secs_f64();
+    let rate = || f64::from(count) / started.elapsed().as_secs_f64();
+    let applies_per_second = rate();
     until_ready(&api, count).await?;
-    Ok(rate)
+    Ok(Raw { applies_per_second, ready_per_second: rate() })
 }
 
 /// What a loop needs that goes through all of them one by one every 30 s: in

@@ -71,8 +71,12 @@ impl World {
         let client = kubernetes.client(ADMIN).await?;
         let kubeconfig = kubernetes.kubeconfig_file(ADMIN)?;
         let other = kubernetes.client(OTHER_ADMIN).await?;
-        let options =
-            Standin { install: true, providers: vec![PROVIDER.to_owned()], ..Standin::default() };
+        let options = Standin {
+            install: true,
+            providers: vec![PROVIDER.to_owned()],
+            bare: true,
+            ..Standin::default()
+        };
         let standin = tokio::spawn(async move {
             if let Err(error) = slipway_standin::run(other, options).await {
                 println!("the stand-in ended: {error:#}");
