@@ -62,7 +62,9 @@ const SHORT_LEASE: Duration = Duration::from_millis(200);
 const IDLE_LEAST: Duration = Duration::from_millis(2);
 const IDLE_MOST: Duration = Duration::from_millis(50);
 /// Of one step. The longest wait that is meant to be is a backoff of a second.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Rarely it is a lease: PostgreSQL may carry out a claim that was under way
+/// when its life ended, after the next life took back what the last one held.
+const PATIENCE: Duration = Duration::from_secs(45);
 
 pub(super) struct Plane<'a> {
     pub(super) world: &'a World,
