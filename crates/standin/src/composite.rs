@@ -116,6 +116,10 @@ impl Composite {
     async fn step(&mut self, object: &DynamicObject) -> kube::Result<Option<Duration>> {
         let value = serde_json::to_value(object).map_err(kube::Error::SerdeError)?;
         let script = Script::of(&value, &self.context.options);
+        // Also while it leaves: what holds it may be its node's work.
+        if let (Some(agent), Ok(script)) = (&self.agent, &script) {
+            agent.keep_busy(script.busy);
+        }
         if object.metadata.deletion_timestamp.is_some() {
             return self.leave(object, &script.unwrap_or_default()).await;
         }
@@ -132,6 +136,7 @@ impl Composite {
             Err(reason) => Standing::not_understood(reason),
         };
         self.write(&standing).await?;
+        let busy = script.as_ref().is_ok_and(|script| script.busy);
         self.leaves = script.is_ok_and(|script| script.leave);
         if standing.boots {
             let injected = Injected::of(&value, &self.context.options);
@@ -139,6 +144,9 @@ impl Composite {
                 (Some(agent), Some(injected)) => agent.update(injected).await,
                 (None, Some(injected)) => {
                     self.agent = Agent::boot(&self.context, &self.name, injected).await;
+                    if let Some(agent) = &self.agent {
+                        agent.keep_busy(busy);
+                    }
                 }
                 (_, None) => {}
             }

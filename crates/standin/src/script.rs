@@ -15,6 +15,7 @@
 //! | `keep-finalizer` | | Crossplane's finalizer is never taken off |
 //! | `no-node` | | no agent boots |
 //! | `leave` | | an agent that was not drained says good-bye when it is ended |
+//! | `busy` | | an agent that is a task does not finish its work |
 //!
 //! A word without a value, or with `true`, is meant; with `false` it is not.
 
@@ -41,6 +42,7 @@ pub struct Script {
     pub keep_finalizer: bool,
     pub no_node: bool,
     pub leave: bool,
+    pub busy: bool,
 }
 
 impl Script {
@@ -79,6 +81,7 @@ impl Script {
             "keep-finalizer" => self.keep_finalizer = meant()?,
             "no-node" => self.no_node = meant()?,
             "leave" => self.leave = meant()?,
+            "busy" => self.busy = meant()?,
             _ => return Err(format!("the stand-in does not know the word {word:?}")),
         }
         Ok(())

@@ -16,6 +16,7 @@ pub mod explain;
 pub mod explanation;
 pub mod fault;
 pub mod fleet;
+pub mod let_go;
 pub mod orphans;
 pub mod positions;
 pub mod prepare;

@@ -20,7 +20,7 @@ use crate::resource::Resource;
 use crate::rules::explain::deadline_of;
 use crate::rules::prepare::{Read, fence};
 use crate::rules::teardown::Scope;
-use crate::rules::{absence, drain, fault, retry, settle};
+use crate::rules::{absence, drain, fault, let_go, retry, settle};
 use crate::snapshot::ResourceSnapshot;
 use crate::text::{storable, storable_value};
 use crate::time::Timestamp;
@@ -271,7 +271,7 @@ fn recheck(
 ) -> Recheck {
     let spread = |duration| tick.spread(duration);
     match attempt.phase() {
-        Phase::Failed => return Recheck::Never,
+        Phase::Failed if !let_go::is_open(tick.observed) => return Recheck::Never,
         // Whoever holds an older claim may act until then.
         Phase::Deleted if before != Phase::Deleted => return Recheck::After(tick.pace.lease),
         // What was seen may ask for nothing more in the new phase either; then
@@ -312,7 +312,8 @@ fn assess(
         next_retry_at,
     };
     let mut blockers = Vec::new();
-    if attempt.phase() == Phase::Failed {
+    let failed = attempt.phase() == Phase::Failed;
+    if failed && let_go::action(tick.observed) == Action::Noop {
         return blockers;
     }
     if let CompositeReport::Unknown { reason } | CompositeReport::Foreign { reason } = tick.report {
@@ -322,13 +323,15 @@ fn assess(
             json!({ "reason": storable(reason) }),
         ));
     }
-    if let Composite::Present { terminating: true, failed: false, .. } = tick.observed.composite
+    if let Composite::Present { terminating: true, .. } = tick.observed.composite
         && !attempt.phase().is_deletion()
     {
+        let then = if failed { "and stays Failed" } else { "and made anew once it is gone" };
         blockers.push(raise(
             BlockerCode::SubstrateTerminating,
-            "the substrate is being deleted by somebody else; its node is drained, then it is let go, and made anew once it is gone"
-                .to_owned(),
+            format!(
+                "the substrate is being deleted by somebody else; its node is drained, then it is let go, {then}"
+            ),
             evidence(tick),
         ));
     }

@@ -1,10 +1,13 @@
 //! What people do by hand on the cluster, and what becomes of it.
 
-use kube::api::DeleteParams;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::json;
+use slipway_testkit::wait;
 
+use crate::cast::Cast;
 use crate::control_plane::PATIENCE;
-use crate::world::{Setup, World};
+use crate::world::{Setup, World, resource};
 
 /// `kubectl delete` of a composite that is wanted waits for the drain of its
 /// node; then it goes, and all is made anew.
@@ -41,7 +44,7 @@ async fn a_namespace_deleted_by_hand_comes_back_with_what_was_in_it() {
     let id = world.declare("web-1", "").await;
     let ready = world.plane.wait_for_phase(&id, "Ready").await;
     let node = ready["node"]["id"].clone();
-    let namespaces = kube::Api::<k8s_openapi::api::core::v1::Namespace>::all(world.client.clone());
+    let namespaces = Api::<Namespace>::all(world.client.clone());
     let name = world.namespace().await;
     let before = namespaces.get(&name).await.unwrap().metadata.uid;
     namespaces.delete(&name, &DeleteParams::default()).await.unwrap();
@@ -61,26 +64,189 @@ async fn a_provider_config_deleted_by_hand_is_put_back() {
     let Some(world) = World::start(test, Setup::default()).await else { return };
     let id = world.declare("web-1", "").await;
     world.plane.wait_for_phase(&id, "Ready").await;
-    let kind = crate::world::resource(
-        "hetzner.crossplane.io/v1beta1",
-        "ProviderConfig",
-        "providerconfigs",
-    );
-    let configs = kube::Api::<kube::api::DynamicObject>::namespaced_with(
+    let kind = resource("hetzner.crossplane.io/v1beta1", "ProviderConfig", "providerconfigs");
+    let configs = Api::<DynamicObject>::namespaced_with(
         world.client.clone(),
         &world.namespace().await,
         &kind,
     );
     let before = configs.get("hetzner").await.unwrap().metadata.uid;
     configs.delete("hetzner", &DeleteParams::default()).await.unwrap();
-    slipway_testkit::wait::until(PATIENCE, "the ProviderConfig to be back", async || match configs
-        .get("hetzner")
-        .await
-    {
-        Ok(found) if found.metadata.uid != before => Ok(()),
-        Ok(_) => Err("the old one".to_owned()),
-        Err(error) => Err(error.to_string()),
+    wait::until(PATIENCE, "the ProviderConfig to be back", async || {
+        match configs.get("hetzner").await {
+            Ok(found) if found.metadata.uid != before => Ok(()),
+            Ok(_) => Err("the old one".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
     })
     .await;
     assert_eq!(world.plane.resource(&id).await["phase"], "Ready");
+}
+
+/// The same in every other phase, with a resource in each of them: nothing is
+/// stuck, nothing is left behind, nothing is Deleted without proof.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_deleted_by_hand_in_any_phase_is_let_go_in_order() {
+    let test = "what_is_deleted_by_hand_in_any_phase_is_let_go_in_order";
+    let settings = &["--deregistering-deadline", "10m"];
+    let Some(world) = World::start(test, Setup { settings, ..Setup::default() }).await else {
+        return;
+    };
+    composites_go(&world).await;
+    let cast = Cast::gather(&world, "place").await;
+    let pending = provider_configs_go(&world, &cast).await;
+    namespace_goes(&world, &cast, &pending).await;
+    leave(&world, &[&cast.provisioning, &cast.enrolling, &cast.ready, &cast.failed, &pending])
+        .await;
+    world.assert_nothing_left().await;
+}
+
+async fn leave(world: &World, ids: &[&String]) {
+    for id in ids {
+        world.plane.delete(id).await;
+    }
+    for id in ids {
+        world.plane.wait_for_phase(id, "Deleted").await;
+    }
+}
+
+async fn composites_go(world: &World) {
+    let cast = Cast::gather(world, "composite").await;
+    let composites = world.composites().await;
+    let hand = by_hand(world).await;
+    let mut uids = Vec::new();
+    for (id, _) in cast.all() {
+        let name = world.xr_name(id).await;
+        uids.push(composites.get(&name).await.unwrap().metadata.uid);
+        hand.delete(&name, &DeleteParams::default()).await.unwrap();
+    }
+    let node = world.plane.resource(&cast.ready).await["node"]["id"].clone();
+    for ((id, phase), uid) in cast.all().into_iter().zip(&uids).take(3) {
+        let name = world.xr_name(id).await;
+        wait::until(
+            PATIENCE,
+            &format!("another composite of {id}, which is {phase}"),
+            async || {
+                let found = composites.get(&name).await.map_err(|error| error.to_string())?;
+                if found.metadata.uid != *uid { Ok(()) } else { Err(format!("{found:?}")) }
+            },
+        )
+        .await;
+        assert_eq!(world.made(&name), 2);
+        world
+            .plane
+            .wait_for(id, phase, |seen| {
+                seen["phase"] == phase && (phase != "Ready" || seen["node"]["id"] != node)
+            })
+            .await;
+    }
+    // Failed is final; what somebody removes of it goes all the same.
+    let name = world.xr_name(&cast.failed).await;
+    wait::until(PATIENCE, "the failed composite to go", async || {
+        let found = composites.get_opt(&name).await.unwrap();
+        found.map_or(Ok(()), |found| Err(format!("{:?}", found.metadata)))
+    })
+    .await;
+    // These go on as they were: one for its node, one for Crossplane.
+    for id in [&cast.deregistering, &cast.deprovisioning] {
+        let found = composites.get(&world.xr_name(id).await).await.unwrap().metadata;
+        assert!(found.deletion_timestamp.is_some(), "{found:?}");
+        let held = found.finalizers.unwrap().contains(&"slipway.dev/drain".to_owned());
+        assert_eq!(held, *id == cast.deregistering);
+    }
+    cast.wait_in_place(world).await;
+    cast.release(world).await;
+    cast.wait_released(world).await;
+    for id in [&cast.ready, &cast.deregistering, &cast.deprovisioning] {
+        world.assert_drained_before_it_stopped(&world.xr_name(id).await);
+    }
+    assert_eq!(world.plane.resource(&cast.failed).await["phase"], "Failed");
+    leave(world, &[&cast.provisioning, &cast.enrolling, &cast.ready, &cast.failed]).await;
+}
+
+/// Answers a resource that is Pending, because its secret is missing.
+async fn provider_configs_go(world: &World, cast: &Cast) -> String {
+    let namespace = world.namespace().await;
+    let hand = world.hand().await;
+    let kind = resource("external-secrets.io/v1", "ExternalSecret", "externalsecrets");
+    let secrets = Api::<DynamicObject>::namespaced_with(hand.clone(), &namespace, &kind);
+    let kind = resource("hetzner.crossplane.io/v1beta1", "ProviderConfig", "providerconfigs");
+    let configs = Api::<DynamicObject>::namespaced_with(hand, &namespace, &kind);
+    let deleted = async || {
+        let before = configs.get("hetzner").await.unwrap().metadata.uid;
+        configs.delete("hetzner", &DeleteParams::default()).await.unwrap();
+        wait::until(PATIENCE, "the ProviderConfig to be back", async || {
+            let found = configs.get("hetzner").await.map_err(|error| error.to_string())?;
+            if found.metadata.uid != before { Ok(()) } else { Err("the old one".to_owned()) }
+        })
+        .await;
+    };
+    deleted().await;
+    let secret = secrets.list(&Default::default()).await.unwrap().items.remove(0);
+    let missing =
+        json!({ "metadata": { "annotations": { "standin.slipway.dev/missing": "true" } } });
+    let name = secret.metadata.name.unwrap();
+    secrets.patch(&name, &PatchParams::default(), &Patch::Merge(&missing)).await.unwrap();
+    world
+        .wait_for_place("the provider to wait", |place| place["providers"][0]["phase"] == "Waiting")
+        .await;
+    let pending = world.declare("pending", "").await;
+    world.wait_blocked(&pending, "provider_not_ready", &name).await;
+    deleted().await;
+    for (id, phase) in cast.all().into_iter().chain([(&pending, "Pending")]) {
+        let seen = world.plane.resource(id).await;
+        assert_eq!(seen["phase"], phase, "{seen}");
+        assert_eq!(world.made(&world.xr_name(id).await), usize::from(*id != pending));
+    }
+    pending
+}
+
+async fn namespace_goes(world: &World, cast: &Cast, pending: &str) {
+    let namespaces = Api::<Namespace>::all(world.hand().await);
+    let name = world.namespace().await;
+    let before = namespaces.get(&name).await.unwrap().metadata.uid;
+    namespaces.delete(&name, &DeleteParams::default()).await.unwrap();
+    let wanted = [&cast.provisioning, &cast.enrolling, &cast.ready];
+    for id in wanted.into_iter().map(String::as_str).chain([pending]) {
+        world.plane.wait_for_phase(id, "Pending").await;
+        let seen = world.wait_blocked(id, "namespace_not_ready", &name).await;
+        assert_eq!(seen["phase"], "Pending", "{seen}");
+    }
+    // The one that waits for its node and the one that Crossplane does not let
+    // go hold the namespace, and nothing else does.
+    let left = async || {
+        let left = world.composites().await.list(&Default::default()).await.unwrap().items;
+        left.into_iter().map(|found| found.metadata.name.unwrap()).collect::<Vec<_>>()
+    };
+    let mut holding =
+        vec![world.xr_name(&cast.deregistering).await, world.xr_name(&cast.deprovisioning).await];
+    holding.sort();
+    wait::until(PATIENCE, "only those two to be left", async || {
+        let mut left = left().await;
+        left.sort();
+        if left == holding { Ok(()) } else { Err(format!("{left:?}")) }
+    })
+    .await;
+    for (id, phase) in [
+        (&cast.deregistering, "Deregistering"),
+        (&cast.deprovisioning, "Deprovisioning"),
+        (&cast.failed, "Failed"),
+    ] {
+        assert_eq!(world.plane.resource(id).await["phase"], phase);
+    }
+    assert_eq!(namespaces.get(&name).await.unwrap().metadata.uid, before);
+    cast.release(world).await;
+    cast.wait_released(world).await;
+    world.wait_well(pending).await;
+    assert_ne!(namespaces.get(&name).await.unwrap().metadata.uid, before);
+    assert_eq!(world.made(&world.xr_name(pending).await), 1);
+    for id in [&cast.deregistering, &cast.deprovisioning, &cast.ready] {
+        world.assert_drained_before_it_stopped(&world.xr_name(id).await);
+    }
+}
+
+/// The composites, in somebody else's hands.
+async fn by_hand(world: &World) -> Api<DynamicObject> {
+    let kind = resource("tests.slipway.dev/v1", "XServer", "xservers");
+    Api::namespaced_with(world.hand().await, &world.namespace().await, &kind)
 }

@@ -10,11 +10,13 @@ mod control_plane;
 mod explained;
 
 mod blueprint;
+mod cast;
 mod clusters;
 mod demo;
 mod hand;
 mod life;
 mod order;
+mod outage;
 mod plane;
 mod stage;
 mod standing;

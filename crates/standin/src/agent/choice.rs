@@ -42,6 +42,14 @@ impl Agent {
         }
     }
 
+    /// Whether its work has no end for now. A process has work of its own
+    /// (`busy_seconds`) and takes no orders.
+    pub(crate) fn keep_busy(&self, busy: bool) {
+        if let Self::InProcess(agent) = self {
+            agent.keep_busy(busy);
+        }
+    }
+
     /// Ends it; with a good-bye to the control plane if it `leaves`.
     pub(crate) async fn end(self, leaves: bool) {
         match self {

@@ -1,5 +1,7 @@
 //! An agent that is a task: the calls of a real one, all through one client.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use data_encoding::{BASE64, HEXLOWER};
@@ -21,6 +23,9 @@ const LONGEST_RETRY: Duration = Duration::from_secs(5);
 
 pub(crate) struct Agent {
     told: watch::Sender<Told>,
+    /// Looked at with each heartbeat. Not part of what is told: that begins
+    /// the node's life anew when it changes.
+    busy: Arc<AtomicBool>,
     task: JoinHandle<()>,
 }
 
@@ -34,13 +39,15 @@ struct Told {
 impl Agent {
     pub(super) fn boot(context: &Context, name: &Name, injected: Injected) -> Self {
         let (told, receiver) = watch::channel(Told { injected, end: None });
+        let busy = Arc::<AtomicBool>::default();
         let node = Node {
+            busy: Arc::clone(&busy),
             context: context.clone(),
             name: name.clone(),
             told: receiver,
             public_key: random(32).map(|bytes| BASE64.encode(&bytes)),
         };
-        Self { told, task: tokio::spawn(node.live()) }
+        Self { told, busy, task: tokio::spawn(node.live()) }
     }
 
     pub(super) fn update(&self, injected: Injected) {
@@ -49,6 +56,10 @@ impl Agent {
             told.injected = injected;
             differs
         });
+    }
+
+    pub(super) fn keep_busy(&self, busy: bool) {
+        self.busy.store(busy, Ordering::Relaxed);
     }
 
     pub(super) async fn end(mut self, leaves: bool) {
@@ -66,6 +77,7 @@ impl Drop for Agent {
 }
 
 struct Node {
+    busy: Arc<AtomicBool>,
     context: Context,
     name: Name,
     told: watch::Receiver<Told>,
@@ -203,7 +215,8 @@ impl Node {
                 }
                 Err(_) => {}
             }
-            let due = Instant::now() >= work_ends && !identity.drained;
+            let working = Instant::now() < work_ends || self.busy.load(Ordering::Relaxed);
+            let due = !working && !identity.drained;
             if let (Some(drain_id), true) = (&asked, due) {
                 let url = self.url(&format!("nodes/{}/drain", identity.node_id));
                 let body = DrainAcknowledgement { drain_id: drain_id.clone() };

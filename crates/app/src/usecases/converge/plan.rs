@@ -12,6 +12,7 @@ use slipway_core::phase::{Action, Composite, Observed, Phase, next};
 use slipway_core::rules::absence;
 use slipway_core::rules::control::Mode;
 use slipway_core::rules::drain;
+use slipway_core::rules::let_go;
 use slipway_core::rules::prepare::{FreshToken, Read};
 use slipway_core::rules::record::Outcome;
 use slipway_core::secret::Secret;
@@ -87,9 +88,12 @@ impl Decision {
             node: snapshot.node_fact(),
         };
         let (mut action, after) = next(observed, snapshot.attempt.phase());
-        if snapshot.attempt.phase() == Phase::Deleted {
+        match snapshot.attempt.phase() {
             // `next` asks for nothing there; what should not be there goes all the same.
-            action = absence::action(snapshot, report);
+            Phase::Deleted => action = absence::action(snapshot, report),
+            // Nor there; what somebody deletes waits for our finalizer all the same.
+            Phase::Failed => action = let_go::action(observed),
+            _ => {}
         }
         let hash = desired.as_ref().ok().cloned();
         let todo = match action {

@@ -1,0 +1,217 @@
+//! One resource in each phase, held there by what the stand-in was told, and
+//! what others wrote down about them: the API server, the machines, the history.
+
+use jiff::Timestamp;
+use kube::Client;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use serde_json::{Value, json};
+use slipway_testkit::kube::{ADMIN, AuditRecord, OTHER_ADMIN};
+use slipway_testkit::wait;
+
+use crate::control_plane::PATIENCE;
+use crate::world::World;
+
+/// The ids, by the phase that each waits in.
+pub(crate) struct Cast {
+    pub(crate) provisioning: String,
+    pub(crate) enrolling: String,
+    pub(crate) ready: String,
+    /// Its node works and does not finish.
+    pub(crate) deregistering: String,
+    /// Crossplane does not let go of it.
+    pub(crate) deprovisioning: String,
+    pub(crate) failed: String,
+}
+
+impl Cast {
+    /// All of them at their places; handles begin with `prefix`.
+    pub(crate) async fn gather(world: &World, prefix: &str) -> Self {
+        let declare = async |name: &str, script: &str| {
+            world.declare(&format!("{prefix}-{name}"), script).await
+        };
+        let cast = Self {
+            provisioning: declare("provisioning", "never-ready").await,
+            enrolling: declare("enrolling", "no-node").await,
+            ready: declare("ready", "").await,
+            deregistering: declare("deregistering", "busy").await,
+            deprovisioning: declare("deprovisioning", "keep-finalizer").await,
+            failed: declare("failed", "fail=no room").await,
+        };
+        for id in [&cast.deregistering, &cast.deprovisioning] {
+            world.plane.wait_for_phase(id, "Ready").await;
+            world.plane.delete(id).await;
+        }
+        cast.wait_in_place(world).await;
+        cast
+    }
+
+    pub(crate) const fn all(&self) -> [(&String, &'static str); 6] {
+        [
+            (&self.provisioning, "Provisioning"),
+            (&self.enrolling, "Enrolling"),
+            (&self.ready, "Ready"),
+            (&self.deregistering, "Deregistering"),
+            (&self.deprovisioning, "Deprovisioning"),
+            (&self.failed, "Failed"),
+        ]
+    }
+
+    pub(crate) async fn wait_in_place(&self, world: &World) {
+        for (id, phase) in self.all() {
+            world.plane.wait_for_phase(id, phase).await;
+        }
+    }
+
+    /// Nothing holds them any more: some come up, the others go.
+    pub(crate) async fn release(&self, world: &World) {
+        for (id, word) in [
+            // Those that go first: others may have to wait for them.
+            (&self.deregistering, "busy"),
+            (&self.deprovisioning, "keep-finalizer"),
+            (&self.provisioning, "never-ready"),
+            (&self.enrolling, "no-node"),
+        ] {
+            world.tell(id, word, "false").await;
+        }
+    }
+
+    /// Where they get to after that.
+    pub(crate) async fn wait_released(&self, world: &World) {
+        for id in [&self.provisioning, &self.enrolling, &self.ready] {
+            world.wait_well(id).await;
+        }
+        for id in [&self.deregistering, &self.deprovisioning] {
+            world.plane.wait_for_phase(id, "Deleted").await;
+        }
+    }
+}
+
+impl World {
+    /// Somebody else than the control plane, by the API server's audit log.
+    pub(crate) async fn hand(&self) -> Client {
+        self.kubernetes.client(OTHER_ADMIN).await.unwrap()
+    }
+
+    /// Has the stand-in play a composite otherwise, once it is there.
+    pub(crate) async fn tell(&self, id: &str, word: &str, value: &str) {
+        let (composites, name) = (self.composites().await, self.xr_name(id).await);
+        let word = format!("standin.slipway.dev/{word}");
+        let patch = json!({ "metadata": { "annotations": { word: value } } });
+        wait::until(PATIENCE, &format!("{name} to be told"), async || {
+            composites.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await
+        })
+        .await;
+    }
+
+    /// Ready, with nothing that keeps it from anything.
+    pub(crate) async fn wait_well(&self, id: &str) -> Value {
+        let well = |seen: &Value| seen["phase"] == "Ready" && seen["blockers"] == json!([]);
+        self.plane.wait_for(id, "Ready without a blocker", well).await
+    }
+
+    /// Waits until a blocker of this code says this; then the resource.
+    pub(crate) async fn wait_blocked(&self, id: &str, code: &str, text: &str) -> Value {
+        let says = |blocker: &Value| {
+            blocker["code"] == code && blocker["message"].as_str().unwrap().contains(text)
+        };
+        self.plane
+            .wait_for(id, &format!("blocked by {code}: {text}"), |seen| {
+                seen["blockers"].as_array().unwrap().iter().any(says)
+            })
+            .await
+    }
+
+    /// Every change of phase, oldest first.
+    pub(crate) async fn walk(&self, id: &str) -> Vec<String> {
+        let resource = self.plane.resource(id).await;
+        let history = resource["history"].as_array().unwrap().iter().rev();
+        history.map(|entry| entry["to"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// It never went back to an earlier phase.
+    pub(crate) async fn assert_straight(&self, id: &str) {
+        const ORDER: [&str; 7] = [
+            "Pending",
+            "Provisioning",
+            "Enrolling",
+            "Ready",
+            "Deregistering",
+            "Deprovisioning",
+            "Deleted",
+        ];
+        let walk = self.walk(id).await;
+        let places: Vec<_> = walk
+            .iter()
+            .map(|phase| ORDER.iter().position(|known| known == phase).unwrap())
+            .collect();
+        assert!(places.is_sorted_by(|one, next| one < next), "{id} went {walk:?}");
+    }
+
+    /// What the API server was asked about one composite, oldest first.
+    pub(crate) fn asked(&self, name: &str) -> Vec<AuditRecord> {
+        let mut records = self.kubernetes.audit().unwrap();
+        let named =
+            |record: &AuditRecord| record.object.as_ref().is_some_and(|object| object.name == name);
+        records.retain(|record| record.is_about("xservers") && named(record));
+        records
+    }
+
+    /// How often a composite was made, by the API server's word. An API server
+    /// that is killed may have made one and not have written that down.
+    pub(crate) fn made(&self, name: &str) -> usize {
+        self.asked(name)
+            .iter()
+            .filter(|record| record.verb == "patch" && record.code == Some(201))
+            .count()
+    }
+
+    /// How many machines it had: the stand-in boots one for each composite.
+    pub(crate) fn booted(&self, name: &str) -> usize {
+        let journal = self.journal();
+        journal.iter().filter(|line| line["composite"] == *name && line["deed"] == "booted").count()
+    }
+
+    /// The control plane deleted it, and only after its node was gone.
+    pub(crate) async fn assert_node_went_first(&self, id: &str) {
+        let (gone, name) = (self.plane.resource(id).await, self.xr_name(id).await);
+        let deletes = self.deletes(&name);
+        assert!(!deletes.is_empty(), "{name} was deleted by nobody: {:?}", self.asked(&name));
+        let Some(deregistered) = gone["node"]["deregistered_at"].as_str() else {
+            assert!(gone["node"].is_null(), "{gone}");
+            return;
+        };
+        let deregistered: Timestamp = deregistered.parse().unwrap();
+        for delete in deletes {
+            assert!(delete.received > deregistered, "{delete:?} before {deregistered}");
+        }
+    }
+
+    /// The deletions that the control plane asked for.
+    pub(crate) fn deletes(&self, name: &str) -> Vec<AuditRecord> {
+        let mut asked = self.asked(name);
+        asked.retain(|record| record.verb == "delete" && record.user == ADMIN);
+        asked
+    }
+
+    /// The machine ran until its node had finished its work.
+    pub(crate) fn assert_drained_before_it_stopped(&self, name: &str) {
+        let journal = self.journal();
+        let of = |deed: &str| {
+            journal.iter().rposition(|line| line["composite"] == *name && line["deed"] == deed)
+        };
+        let (left, stopped) = (of("leaving"), of("stopped"));
+        assert!(left.is_some() && left < stopped, "{name}: {left:?}, {stopped:?}");
+    }
+
+    /// Nothing of ours is left on the cluster, and nobody knows of a leak.
+    pub(crate) async fn assert_nothing_left(&self) {
+        let left = self.composites().await.list(&Default::default()).await.unwrap().items;
+        let names: Vec<_> = left.iter().map(|found| &found.metadata.name).collect();
+        assert!(left.is_empty(), "{names:?}");
+        let servers = crate::world::resource("standin.slipway.dev/v1alpha1", "Server", "servers");
+        let servers = Api::<DynamicObject>::all_with(self.client.clone(), &servers);
+        let left = servers.list(&Default::default()).await.unwrap().items;
+        assert!(left.is_empty(), "machines: {left:?}");
+        assert_eq!(self.plane.get("/api/v1/leaks").await, json!([]));
+    }
+}

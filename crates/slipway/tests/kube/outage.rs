@@ -1,0 +1,128 @@
+//! The API server and etcd go away in the middle of everything, and come back.
+
+use slipway_testkit::kube::Part;
+use slipway_testkit::wait;
+
+use crate::cast::Cast;
+use crate::control_plane::PATIENCE;
+use crate::world::{Setup, World};
+
+/// So that only the outage is shown, not the drain that it is no fault of.
+const PATIENT: Setup<'_> = Setup {
+    agent: slipway_standin::AgentMode::InProcess,
+    strategy: "cloud-init-user-data",
+    settings: &["--deregistering-deadline", "10m"],
+};
+
+/// With a resource in every phase, one that is declared and one that is asked
+/// to go meanwhile; the control plane is killed during it too.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_in_every_phase_loses_nothing_and_doubles_nothing() {
+    let test = "an_outage_in_every_phase_loses_nothing_and_doubles_nothing";
+    let Some(mut world) = World::start(test, PATIENT).await else { return };
+    for (part, prefix) in [(Part::ApiServer, "api"), (Part::Etcd, "etcd")] {
+        let cast = Cast::gather(&world, prefix).await;
+        let leaving = world.declare(&format!("{prefix}-leaving"), "").await;
+        world.plane.wait_for_phase(&leaving, "Ready").await;
+        world.kubernetes.kill(part).await.unwrap();
+        let held = async |id: &str, phase: &str| {
+            let seen = world.wait_blocked(id, "substrate_unknown", "API server").await;
+            assert_eq!(seen["phase"], phase, "{seen}");
+        };
+        for (id, phase) in cast.all().into_iter().filter(|(_, phase)| *phase != "Failed") {
+            held(id, phase).await;
+        }
+        let explained = world.plane.says(&["explain", "resource", &cast.provisioning]);
+        assert!(explained.contains("substrate_unknown"), "{explained}");
+
+        world.plane.kill();
+        world.plane.start().await;
+        let late = world.declare(&format!("{prefix}-late"), "").await;
+        world.plane.delete(&leaving).await;
+        let held = async |id: &str, phase: &str| {
+            let seen = world.wait_blocked(id, "substrate_unknown", "API server").await;
+            assert_eq!(seen["phase"], phase, "{seen}");
+            seen
+        };
+        held(&late, "Pending").await;
+        // Its node can leave all the same.
+        let drained = |seen: &serde_json::Value| seen["node"]["deregistered_at"].is_string();
+        world.plane.wait_for(&leaving, "drained", drained).await;
+        held(&leaving, "Deregistering").await;
+        for (id, phase) in cast.all() {
+            let seen = world.plane.resource(id).await;
+            assert_eq!(seen["phase"], phase, "{seen}");
+        }
+
+        world.kubernetes.start_part(part).await.unwrap();
+        cast.release(&world).await;
+        cast.wait_released(&world).await;
+        world.wait_well(&late).await;
+        world.plane.wait_for_phase(&leaving, "Deleted").await;
+        assert_eq!(world.plane.resource(&cast.failed).await["phase"], "Failed");
+        let here = [&cast.provisioning, &cast.enrolling, &cast.ready, &late, &cast.failed];
+        for id in here {
+            world.plane.delete(id).await;
+        }
+        for id in here {
+            world.plane.wait_for_phase(id, "Deleted").await;
+        }
+        for id in here.into_iter().chain([&leaving, &cast.deregistering, &cast.deprovisioning]) {
+            let name = world.xr_name(id).await;
+            let machines = usize::from(*id != cast.failed);
+            assert_eq!((world.made(&name), world.booted(&name)), (1, machines), "{name}");
+            world.assert_node_went_first(id).await;
+            if *id != cast.failed {
+                world.assert_straight(id).await;
+            }
+        }
+        world.assert_nothing_left().await;
+    }
+}
+
+/// Killed right after the first composite was made, and again right after the
+/// first was told to go: requests are under way, and nobody knows what became of
+/// them.
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_amid_requests_each_is_made_once_and_goes_in_order() {
+    let test = "killed_amid_requests_each_is_made_once_and_goes_in_order";
+    let Some(world) = World::start(test, PATIENT).await else { return };
+    for (part, prefix) in [(Part::ApiServer, "api"), (Part::Etcd, "etcd")] {
+        let mut ids = Vec::new();
+        for number in 0..8 {
+            ids.push(world.declare(&format!("{prefix}-{number}"), "").await);
+        }
+        let mut names = Vec::new();
+        for id in &ids {
+            names.push(world.xr_name(id).await);
+        }
+        wait::until(PATIENCE, "the first composite", async || {
+            names.iter().any(|name| world.made(name) > 0)
+        })
+        .await;
+        world.kubernetes.restart(part).await.unwrap();
+        for id in &ids {
+            world.wait_well(id).await;
+            world.assert_straight(id).await;
+        }
+        for id in &ids {
+            world.plane.delete(id).await;
+        }
+        wait::until(PATIENCE, "the first deletion", async || {
+            names.iter().any(|name| !world.deletes(name).is_empty())
+        })
+        .await;
+        world.kubernetes.restart(part).await.unwrap();
+        for (id, name) in ids.iter().zip(&names) {
+            world.plane.wait_for_phase(id, "Deleted").await;
+            world.assert_straight(id).await;
+            world.assert_node_went_first(id).await;
+            // What was made as the server was killed is not in its log.
+            assert!(world.made(name) <= 1, "{:?}", world.asked(name));
+            assert_eq!(world.booted(name), 1, "{name}");
+            let all = ["Requested", "Ready", "Deleting", "Deleted"];
+            world.plane.assert_each_event_once(id, &all).await;
+        }
+        world.assert_nothing_left().await;
+    }
+}
