@@ -156,13 +156,16 @@ impl World {
         records
     }
 
-    /// How often a composite was made, by the API server's word. An API server
+    /// Who made a composite, as often as it was made, by the API server's word. An API server
     /// that is killed may have made one and not have written that down.
+    pub(crate) fn makers(&self, name: &str) -> Vec<String> {
+        let asked = self.asked(name).into_iter();
+        let made = asked.filter(|record| record.verb == "patch" && record.code == Some(201));
+        made.map(|record| record.user).collect()
+    }
+
     pub(crate) fn made(&self, name: &str) -> usize {
-        self.asked(name)
-            .iter()
-            .filter(|record| record.verb == "patch" && record.code == Some(201))
-            .count()
+        self.makers(name).len()
     }
 
     /// How many machines it had: the stand-in boots one for each composite.
@@ -173,9 +176,18 @@ impl World {
 
     /// The control plane deleted it, and only after its node was gone.
     pub(crate) async fn assert_node_went_first(&self, id: &str) {
-        let (gone, name) = (self.plane.resource(id).await, self.xr_name(id).await);
-        let deletes = self.deletes(&name);
-        assert!(!deletes.is_empty(), "{name} was deleted by nobody: {:?}", self.asked(&name));
+        let name = self.xr_name(id).await;
+        self.assert_later_than_the_node(id, &name, self.deletes(&name)).await;
+    }
+
+    pub(crate) async fn assert_later_than_the_node(
+        &self,
+        id: &str,
+        name: &str,
+        deletes: Vec<AuditRecord>,
+    ) {
+        let gone = self.plane.resource(id).await;
+        assert!(!deletes.is_empty(), "{name} was deleted by nobody: {:?}", self.asked(name));
         let Some(deregistered) = gone["node"]["deregistered_at"].as_str() else {
             assert!(gone["node"].is_null(), "{gone}");
             return;
@@ -188,8 +200,15 @@ impl World {
 
     /// The deletions that the control plane asked for.
     pub(crate) fn deletes(&self, name: &str) -> Vec<AuditRecord> {
+        let mut asked = self.all_deletes(name);
+        asked.retain(|record| record.user == ADMIN);
+        asked
+    }
+
+    /// Those of whoever has another name, too.
+    pub(crate) fn all_deletes(&self, name: &str) -> Vec<AuditRecord> {
         let mut asked = self.asked(name);
-        asked.retain(|record| record.verb == "delete" && record.user == ADMIN);
+        asked.retain(|record| record.verb == "delete");
         asked
     }
 

@@ -48,7 +48,15 @@ impl World {
     /// A cluster of its own with the project Ready on it; `None` where there is
     /// no Kubernetes.
     pub(crate) async fn start(test: &str, setup: Setup<'_>) -> Option<Self> {
-        let mut plane = ControlPlane::new(None);
+        Self::start_with(test, setup, ControlPlane::new(None)).await
+    }
+
+    /// The same with a control plane that is not started yet.
+    pub(crate) async fn start_with(
+        test: &str,
+        setup: Setup<'_>,
+        mut plane: ControlPlane,
+    ) -> Option<Self> {
         let Stage { kubernetes, client, journal, standin } =
             Stage::start(test, setup.agent, Some(plane.url())).await?;
         let folder = kubernetes.folder().join("kubeconfigs");

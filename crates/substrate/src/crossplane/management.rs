@@ -150,10 +150,15 @@ impl Management for CrossplaneSubstrate {
         for (what, versions, plural) in NEEDED {
             let mut found = None;
             for version in versions {
-                let listed = trouble::within(client.list_api_group_resources(version)).await;
-                let served = listed.is_ok_and(|listed| {
-                    listed.resources.iter().any(|resource| resource.name == plural)
-                });
+                let served = match trouble::within(client.list_api_group_resources(version)).await {
+                    Ok(listed) => listed.resources.iter().any(|resource| resource.name == plural),
+                    Err(error) if trouble::is_not_found(&error) => false,
+                    // What could not be asked is not missing.
+                    Err(error) => {
+                        let asking = format!("ask whether it knows {plural} ({version})");
+                        return Err(Error::Failed(trouble::describe(&asking, &error)));
+                    }
+                };
                 if served {
                     found = Some(*version);
                     break;

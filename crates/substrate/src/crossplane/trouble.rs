@@ -38,6 +38,11 @@ pub(super) fn is_gone(error: &Error, plural: &str, name: &str) -> bool {
     })
 }
 
+/// There is nothing at that path: for the path of a group, it is not served.
+pub(super) fn is_not_found(error: &Error) -> bool {
+    status(error).is_some_and(|status| status.code == 404)
+}
+
 /// Fields that other managers hold, if that is why an apply was refused.
 pub(super) fn conflicting_fields(error: &Error) -> Option<Vec<String>> {
     let details = status(error).filter(|status| status.code == 409)?.details.as_ref()?;

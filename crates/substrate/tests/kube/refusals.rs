@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use slipway_app::ports::Management;
 use slipway_app::ports::substrate::{Error, Substrate};
 use slipway_testkit::kube::{ADMIN, shared};
 use slipway_testkit::network::Relay;
@@ -48,6 +49,26 @@ async fn a_server_that_is_busy_or_broken_proves_nothing() {
     way.rule(None);
     assert!(is_absent(&bench.report(&never).await));
     bench.apply(&never).await;
+}
+
+/// A cluster whose kinds could not be asked for does not lack them: whoever is
+/// told so would install Crossplane over Crossplane.
+#[tokio::test]
+async fn a_kind_that_could_not_be_asked_for_is_not_missing() {
+    const NAME: &str = "a_kind_that_could_not_be_asked_for_is_not_missing";
+    let Some(kubernetes) = shared(NAME).await else { return };
+    let way = Faulty::before(kubernetes).await;
+    let Some(bench) = Bench::through(NAME, &way.kubeconfig, None).await else { return };
+    for group in ["/apis/apiextensions.crossplane.io", "/apis/external-secrets.io"] {
+        let holding = vec!["GET".to_owned(), group.to_owned()];
+        let answer = refusal(503, "ServiceUnavailable");
+        way.rule(Some(Rule { holding, answer, times: usize::MAX }));
+        let refused = bench.engine.verify().await.unwrap_err().to_string();
+        assert!(refused.contains("failed with 503"), "{refused}");
+    }
+    way.rule(None);
+    let problem = bench.engine.verify().await.unwrap().problem.unwrap_or_default();
+    assert!(problem.contains("install Crossplane"), "nobody installed it here: {problem}");
 }
 
 #[tokio::test]
