@@ -74,6 +74,8 @@ pub struct Placement {
     pub substrate_uid: Option<String>,
     /// What stands there for each provider; empty where an engine needs none.
     pub providers: Vec<ProviderStanding>,
+    /// What keeps the namespace from its goal, for people.
+    pub problems: Vec<String>,
 }
 
 impl Placement {
@@ -89,9 +91,12 @@ impl Placement {
     ) -> Result<(), (BlockerCode, String)> {
         let Self { namespace, cluster, namespace_phase, .. } = self;
         if !self.is_ready() {
-            let message = format!(
+            let mut message = format!(
                 "namespace {namespace} on cluster {cluster} is {namespace_phase}, not Ready"
             );
+            if !self.problems.is_empty() {
+                message = format!("{message}: {}", self.problems.join("; "));
+            }
             return Err((BlockerCode::NamespaceNotReady, message));
         }
         let Some((provider, credential)) = provider else {
@@ -140,8 +145,12 @@ mod tests {
         let admits = |place: &Placement, provider| place.admits(provider);
         let plain = mk_placement();
         assert_eq!(admits(&plain, None), Ok(()));
-        let pending = Placement { namespace_phase: NamespacePhase::Degraded, ..mk_placement() };
-        assert_eq!(admits(&pending, None).unwrap_err().0, BlockerCode::NamespaceNotReady);
+        let problems = vec!["it is being deleted".to_owned()];
+        let degraded = NamespacePhase::Degraded;
+        let pending = Placement { namespace_phase: degraded, problems, ..mk_placement() };
+        let (code, message) = admits(&pending, None).unwrap_err();
+        assert_eq!(code, BlockerCode::NamespaceNotReady);
+        assert!(message.ends_with("is Degraded, not Ready: it is being deleted"), "{message}");
         let hetzner = Some(("hetzner", CREDENTIAL));
         assert_eq!(admits(&plain, hetzner).unwrap_err().0, BlockerCode::ProviderNotReady);
         for phase in ProviderPhase::ALL {

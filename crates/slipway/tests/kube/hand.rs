@@ -209,7 +209,8 @@ async fn namespace_goes(world: &World, cast: &Cast, pending: &str) {
     let wanted = [&cast.provisioning, &cast.enrolling, &cast.ready];
     for id in wanted.into_iter().map(String::as_str).chain([pending]) {
         world.plane.wait_for_phase(id, "Pending").await;
-        let seen = world.wait_blocked(id, "namespace_not_ready", &name).await;
+        let why = "is being deleted by somebody else";
+        let seen = world.wait_blocked(id, "namespace_not_ready", why).await;
         assert_eq!(seen["phase"], "Pending", "{seen}");
     }
     // The one that waits for its node and the one that Crossplane does not let
