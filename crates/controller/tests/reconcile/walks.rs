@@ -249,3 +249,38 @@ async fn a_terminating_composite_is_waited_for_and_made_anew() {
         assert!(seen.blockers.is_empty());
     }
 }
+
+/// Failed is final, but our finalizer is on it: who deletes it by hand is not
+/// kept waiting, also if it could not be read at first.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_one_that_is_deleted_by_hand_is_let_go_after_its_node() {
+    for world in World::each("a_failed_one_that_is_deleted").await {
+        let id = world.ready("web").await;
+        let name = world.name(id).await;
+        world.substrate.change(&name, |object| object.failure = Some("quota".to_owned()));
+        world.context.store.attempt_wake_all(world.lane).await.unwrap();
+        let failed = world.run_until_phase(id, Phase::Failed).await;
+        world.substrate.change(&name, |object| object.terminating = true);
+        world.substrate.behave(Behaviour { unreadable: true, ..CALM });
+        // As the watch of an engine does, once.
+        world.context.store.attempt_wake(&[failed.attempt.id()]).await.unwrap();
+        let unread = |seen: &slipway_core::snapshot::ResourceSnapshot| {
+            seen.observed.as_ref().is_some_and(|seen| seen["reason"].is_string())
+        };
+        world.run_until(id, "unreadable", unread).await;
+        world.substrate.behave(CALM);
+        let held = world.run_until_blocked(id, BlockerCode::SubstrateTerminating).await;
+        assert!(held.node.unwrap().drain.is_some(), "its node is asked to drain first");
+        assert!(world.substrate.object(&name).is_some());
+        world.acknowledge(id).await;
+        let gone = |_: &_| world.substrate.object(&name).is_none();
+        world.run_until(id, "let go", gone).await;
+        world.context.store.attempt_wake(&[failed.attempt.id()]).await.unwrap();
+        let well = |seen: &slipway_core::snapshot::ResourceSnapshot| seen.blockers.is_empty();
+        let seen = world.run_until(id, "without a blocker", well).await;
+        assert_eq!(seen.attempt.phase(), Phase::Failed);
+        assert_eq!(world.events(id).await, ["Requested", "Ready", "Failed"]);
+        world.delete(id).await;
+        world.run_until_phase(id, Phase::Deleted).await;
+    }
+}
