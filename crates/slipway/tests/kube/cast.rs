@@ -177,17 +177,13 @@ impl World {
     /// The control plane deleted it, and only after its node was gone.
     pub(crate) async fn assert_node_went_first(&self, id: &str) {
         let name = self.xr_name(id).await;
-        self.assert_later_than_the_node(id, &name, self.deletes(&name)).await;
+        let deletes = self.deletes(&name);
+        assert!(!deletes.is_empty(), "{name} was deleted by nobody: {:?}", self.asked(&name));
+        self.assert_after_its_node(id, &deletes).await;
     }
 
-    pub(crate) async fn assert_later_than_the_node(
-        &self,
-        id: &str,
-        name: &str,
-        deletes: Vec<AuditRecord>,
-    ) {
+    pub(crate) async fn assert_after_its_node(&self, id: &str, deletes: &[AuditRecord]) {
         let gone = self.plane.resource(id).await;
-        assert!(!deletes.is_empty(), "{name} was deleted by nobody: {:?}", self.asked(name));
         let Some(deregistered) = gone["node"]["deregistered_at"].as_str() else {
             assert!(gone["node"].is_null(), "{gone}");
             return;

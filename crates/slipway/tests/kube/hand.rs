@@ -9,82 +9,9 @@ use crate::cast::Cast;
 use crate::control_plane::PATIENCE;
 use crate::world::{Setup, World, resource};
 
-/// `kubectl delete` of a composite that is wanted waits for the drain of its
-/// node; then it goes, and all is made anew.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_composite_deleted_by_hand_drains_and_comes_back() {
-    let test = "a_composite_deleted_by_hand_drains_and_comes_back";
-    let Some(world) = World::start(test, Setup::default()).await else { return };
-    let id = world.declare("web-1", "").await;
-    let ready = world.plane.wait_for_phase(&id, "Ready").await;
-    let (node, name) = (ready["node"]["id"].clone(), world.xr_name(&id).await);
-    let composites = world.composites().await;
-    let before = composites.get(&name).await.unwrap().metadata.uid;
-    composites.delete(&name, &DeleteParams::default()).await.unwrap();
-    let again = world
-        .plane
-        .wait_for(&id, "Ready with another node", |seen| {
-            seen["phase"] == "Ready" && seen["node"]["id"] != node
-        })
-        .await;
-    let old = world.plane.get(&format!("/api/v1/nodes/{}", node.as_str().unwrap())).await;
-    assert_eq!(old["deregistered_how"], json!("acknowledged"), "{old}");
-    assert_ne!(composites.get(&name).await.unwrap().metadata.uid, before);
-    assert!(again["blockers"].as_array().unwrap().is_empty(), "{again}");
-    world.plane.delete(&id).await;
-    world.plane.wait_for_phase(&id, "Deleted").await;
-}
-
-/// A namespace deleted by hand takes everything in it along, in order, and all
-/// of it comes back.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_namespace_deleted_by_hand_comes_back_with_what_was_in_it() {
-    let test = "a_namespace_deleted_by_hand_comes_back_with_what_was_in_it";
-    let Some(world) = World::start(test, Setup::default()).await else { return };
-    let id = world.declare("web-1", "").await;
-    let ready = world.plane.wait_for_phase(&id, "Ready").await;
-    let node = ready["node"]["id"].clone();
-    let namespaces = Api::<Namespace>::all(world.client.clone());
-    let name = world.namespace().await;
-    let before = namespaces.get(&name).await.unwrap().metadata.uid;
-    namespaces.delete(&name, &DeleteParams::default()).await.unwrap();
-    world
-        .plane
-        .wait_for(&id, "Ready with another node", |seen| {
-            seen["phase"] == "Ready" && seen["node"]["id"] != node
-        })
-        .await;
-    assert_ne!(namespaces.get(&name).await.unwrap().metadata.uid, before);
-}
-
-/// The ProviderConfig is put back at once, and what is Ready stays so.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_provider_config_deleted_by_hand_is_put_back() {
-    let test = "a_provider_config_deleted_by_hand_is_put_back";
-    let Some(world) = World::start(test, Setup::default()).await else { return };
-    let id = world.declare("web-1", "").await;
-    world.plane.wait_for_phase(&id, "Ready").await;
-    let kind = resource("hetzner.crossplane.io/v1beta1", "ProviderConfig", "providerconfigs");
-    let configs = Api::<DynamicObject>::namespaced_with(
-        world.client.clone(),
-        &world.namespace().await,
-        &kind,
-    );
-    let before = configs.get("hetzner").await.unwrap().metadata.uid;
-    configs.delete("hetzner", &DeleteParams::default()).await.unwrap();
-    wait::until(PATIENCE, "the ProviderConfig to be back", async || {
-        match configs.get("hetzner").await {
-            Ok(found) if found.metadata.uid != before => Ok(()),
-            Ok(_) => Err("the old one".to_owned()),
-            Err(error) => Err(error.to_string()),
-        }
-    })
-    .await;
-    assert_eq!(world.plane.resource(&id).await["phase"], "Ready");
-}
-
-/// The same in every other phase, with a resource in each of them: nothing is
-/// stuck, nothing is left behind, nothing is Deleted without proof.
+/// `kubectl delete` of a composite, a ProviderConfig and a namespace, with a
+/// resource in every phase: what is wanted is drained, goes, and is made anew;
+/// nothing is stuck, nothing is left behind, nothing is Deleted without proof.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_deleted_by_hand_in_any_phase_is_let_go_in_order() {
     let test = "what_is_deleted_by_hand_in_any_phase_is_let_go_in_order";
@@ -114,13 +41,13 @@ async fn composites_go(world: &World) {
     let cast = Cast::gather(world, "composite").await;
     let composites = world.composites().await;
     let hand = by_hand(world).await;
+    let node = world.plane.resource(&cast.ready).await["node"]["id"].clone();
     let mut uids = Vec::new();
     for (id, _) in cast.all() {
         let name = world.xr_name(id).await;
         uids.push(composites.get(&name).await.unwrap().metadata.uid);
         hand.delete(&name, &DeleteParams::default()).await.unwrap();
     }
-    let node = world.plane.resource(&cast.ready).await["node"]["id"].clone();
     for ((id, phase), uid) in cast.all().into_iter().zip(&uids).take(3) {
         let name = world.xr_name(id).await;
         wait::until(
@@ -132,7 +59,11 @@ async fn composites_go(world: &World) {
             },
         )
         .await;
-        assert_eq!(world.made(&name), 2);
+        wait::until(PATIENCE, "that it was made again", async || match world.made(&name) {
+            2 => Ok(()),
+            made => Err(format!("made {made} times")),
+        })
+        .await;
         world
             .plane
             .wait_for(id, phase, |seen| {
@@ -140,6 +71,8 @@ async fn composites_go(world: &World) {
             })
             .await;
     }
+    let old = world.plane.get(&format!("/api/v1/nodes/{}", node.as_str().unwrap())).await;
+    assert_eq!(old["deregistered_how"], "acknowledged", "{old}");
     // Failed is final; what somebody removes of it goes all the same.
     let name = world.xr_name(&cast.failed).await;
     wait::until(PATIENCE, "the failed composite to go", async || {
