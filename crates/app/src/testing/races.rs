@@ -237,7 +237,8 @@ async fn tick_with_tick_of_the_next_claim(world: &Arc<World>) {
     assert!(current.claim_token > late.claim_token);
     let (a, b) = (Arc::clone(world), Arc::clone(world));
     let (late, current) =
-        at_once(async move { a.tick(late).await }, async move { b.tick(current).await }).await;
+        Box::pin(at_once(async move { a.tick(late).await }, async move { b.tick(current).await }))
+            .await;
     current.expect("the holder of the claim commits");
     assert_eq!(refused(late), ErrorKind::ClaimLost);
     assert_eq!(world.snapshot(declared.attempt).await.attempt.phase(), Phase::Ready);
