@@ -117,7 +117,13 @@ impl Composite {
         let value = serde_json::to_value(object).map_err(kube::Error::SerdeError)?;
         let script = Script::of(&value, &self.context.options);
         if object.metadata.deletion_timestamp.is_some() {
-            return self.leave(object, &script.unwrap_or_default()).await;
+            let script = script.unwrap_or_default();
+            if let (Some(agent), Some(injected)) =
+                (&mut self.agent, told(&self.context, &value, &script))
+            {
+                agent.update(injected).await;
+            }
+            return self.leave(object, &script).await;
         }
         if !self.prepared {
             self.apply(true).await?;
@@ -132,10 +138,10 @@ impl Composite {
             Err(reason) => Standing::not_understood(reason),
         };
         self.write(&standing).await?;
-        self.leaves = script.is_ok_and(|script| script.leave);
+        let script = script.unwrap_or_default();
+        self.leaves = script.leave;
         if standing.boots {
-            let injected = Injected::of(&value, &self.context.options);
-            match (&mut self.agent, injected) {
+            match (&mut self.agent, told(&self.context, &value, &script)) {
                 (Some(agent), Some(injected)) => agent.update(injected).await,
                 (None, Some(injected)) => {
                     self.agent = Agent::boot(&self.context, &self.name, injected).await;
@@ -278,6 +284,12 @@ impl Composite {
     fn composed_namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or(NAMESPACE)
     }
+}
+
+/// What its node is told, with what the script says about it.
+fn told(context: &Context, composite: &Value, script: &Script) -> Option<Injected> {
+    let injected = Injected::of(composite, &context.options)?;
+    Some(Injected { busy: script.busy.unwrap_or(injected.busy), ..injected })
 }
 
 fn absent_is_fine(done: kube::Result<()>) -> kube::Result<()> {

@@ -15,6 +15,7 @@
 //! | `keep-finalizer` | | Crossplane's finalizer is never taken off |
 //! | `no-node` | | no agent boots |
 //! | `leave` | | an agent that was not drained says good-bye when it is ended |
+//! | `busy` | time | how long after its boot an agent within this process has work, and does not drain |
 //!
 //! A word without a value, or with `true`, is meant; with `false` it is not.
 
@@ -41,6 +42,7 @@ pub struct Script {
     pub keep_finalizer: bool,
     pub no_node: bool,
     pub leave: bool,
+    pub busy: Option<Duration>,
 }
 
 impl Script {
@@ -70,6 +72,7 @@ impl Script {
         match word {
             "ready-after" => self.ready_after = time()?,
             "deletion-delay" => self.deletion_delay = time()?,
+            "busy" => self.busy = Some(time()?),
             "flap" => self.flap = Some(time()?).filter(|time| !time.is_zero()),
             "fail" => {
                 let message = if value.is_empty() { FAILURE } else { value };

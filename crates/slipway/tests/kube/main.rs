@@ -9,13 +9,17 @@ mod control_plane;
 #[path = "../system/explained.rs"]
 mod explained;
 
+mod account;
 mod blueprint;
 mod clusters;
 mod demo;
 mod hand;
 mod life;
+mod many;
 mod order;
 mod plane;
+mod shipped;
+mod situations;
 mod stage;
 mod standing;
 mod world;

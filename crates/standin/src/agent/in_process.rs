@@ -170,8 +170,7 @@ impl Node {
 
     /// Until the key is refused: the node was taken out.
     async fn beat(&mut self, identity: &mut Identity) {
-        let injected = self.told.borrow().injected.clone();
-        let work_ends = Instant::now() + injected.busy;
+        let (begun, heartbeat) = (Instant::now(), self.told.borrow().injected.heartbeat);
         let url = self.url(&format!("nodes/{}/heartbeat", identity.node_id));
         let mut asked: Option<String> = None;
         loop {
@@ -203,7 +202,9 @@ impl Node {
                 }
                 Err(_) => {}
             }
-            let due = Instant::now() >= work_ends && !identity.drained;
+            // Whoever gave it work may take it back.
+            let busy = self.told.borrow().injected.busy;
+            let due = begun.elapsed() >= busy && !identity.drained;
             if let (Some(drain_id), true) = (&asked, due) {
                 let url = self.url(&format!("nodes/{}/drain", identity.node_id));
                 let body = DrainAcknowledgement { drain_id: drain_id.clone() };
@@ -213,7 +214,7 @@ impl Node {
                     self.write(Deed::Drained, Some(&identity.node_id), None);
                 }
             }
-            tokio::time::sleep(injected.heartbeat).await;
+            tokio::time::sleep(heartbeat).await;
         }
     }
 

@@ -1,0 +1,125 @@
+//! A thousand composites, of which every tenth fails for good.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::{StreamExt as _, stream};
+use kube::api::ListParams;
+use serde_json::Value;
+use slipway_testkit::kube::ADMIN;
+use slipway_testkit::wait;
+
+use crate::world::{Setup, World};
+
+const MANY: usize = 1000;
+const FAILING: usize = MANY / 10;
+
+/// Declarations and deletions under way at once.
+const AT_ONCE: usize = 16;
+
+/// Under a minute on an idle machine, and CI is not one.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_come_up_or_fail_and_all_of_them_go() {
+    let test = "a_thousand_come_up_or_fail_and_all_of_them_go";
+    let setup = Setup {
+        // As in production: what is shown is the work for a thousand, not that
+        // of looking at them all the time.
+        heartbeat: Duration::from_secs(8),
+        settings: &["--reconcile-interval", "30s", "--lease", "15s"],
+        ..Setup::default()
+    };
+    let Some(world) = World::start(test, setup).await else { return };
+    let begun = std::time::Instant::now();
+    let ids: Vec<String> = stream::iter(0..MANY)
+        .map(|number| {
+            let world = &world;
+            async move {
+                let fails = number % (MANY / FAILING) == 0;
+                let script =
+                    if fails { format!("fail=no room for {number}") } else { String::new() };
+                world.declare(&format!("web-{number}"), &script).await
+            }
+        })
+        .buffered(AT_ONCE)
+        .collect()
+        .await;
+    eprintln!("declared after {:?}", begun.elapsed());
+    let mut log = Log::default();
+    log.until(&world, &[("Ready", MANY - FAILING), ("Failed", FAILING)]).await;
+    eprintln!("decided after {:?}", begun.elapsed());
+
+    let failed = world.plane.get("/api/v1/resources?phase=Failed&limit=500").await;
+    let failed = failed.as_array().unwrap();
+    assert_eq!(failed.len(), FAILING);
+    for resource in failed {
+        let number = resource["handle"].as_str().unwrap().replace("web-", "");
+        let reason = &resource["attempt"]["failure_reason"];
+        assert_eq!(*reason, format!("no room for {number}"), "{resource}");
+    }
+    let blocked = world.plane.get("/api/v1/resources?blocked=true&limit=500").await;
+    let stuck = blocked.as_array().unwrap().iter().filter(|one| one["phase"] != "Failed");
+    assert_eq!(stuck.count(), 0, "{blocked}");
+
+    stream::iter(&ids).for_each_concurrent(AT_ONCE, |id| world.plane.delete(id)).await;
+    eprintln!("asked to go after {:?}", begun.elapsed());
+    log.until(&world, &[("Deleted", MANY)]).await;
+    eprintln!("gone after {:?}", begun.elapsed());
+
+    // Nothing is left there, and nothing was made twice.
+    assert!(world.composites().await.list(&ListParams::default()).await.unwrap().items.is_empty());
+    let records = world.kubernetes.audit().unwrap();
+    let ours = records.iter().filter(|record| record.user == ADMIN && record.is_about("xservers"));
+    let mut verbs: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
+    for record in ours {
+        let name = record.object.as_ref().map_or("", |object| &*object.name);
+        *verbs.entry(&record.verb).or_default().entry(name).or_default() += 1;
+    }
+    for (verb, names) in &verbs {
+        eprintln!("{verb}: {} names, {} requests", names.len(), names.values().sum::<usize>());
+    }
+}
+
+/// What happened, counted as it is read.
+#[derive(Default)]
+struct Log {
+    position: u64,
+    counts: BTreeMap<String, usize>,
+}
+
+impl Log {
+    async fn until(&mut self, world: &World, wanted: &[(&str, usize)]) {
+        wait::until(PATIENCE, &format!("{wanted:?}"), async || {
+            self.read(world).await;
+            let has = |(kind, count): &(&str, usize)| self.counts.get(*kind) == Some(count);
+            if wanted.iter().all(has) {
+                return Ok(());
+            }
+            // Reading is a load of its own.
+            tokio::time::sleep(Duration::from_millis(250)).await;
+            Err(format!("{:?}\n{}", self.counts, world.plane.log_tail()))
+        })
+        .await;
+    }
+
+    async fn read(&mut self, world: &World) {
+        loop {
+            let path = format!("/api/v1/events?limit=500&cursor={}", self.position);
+            let page = world.plane.get(&path).await;
+            let page = page.as_array().unwrap();
+            for event in page {
+                self.position = event["position"].as_u64().unwrap();
+                let kind = text(&event["type"]).replace("broker.ProvisionedResource", "");
+                *self.counts.entry(kind).or_default() += 1;
+            }
+            if page.is_empty() {
+                return;
+            }
+        }
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
+}
