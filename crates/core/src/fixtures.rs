@@ -104,6 +104,7 @@ pub fn mk_placement() -> Placement {
         namespace_phase: NamespacePhase::Ready,
         substrate_uid: None,
         providers: Vec::new(),
+        problems: Vec::new(),
     }
 }
 

@@ -74,6 +74,8 @@ pub struct Placement {
     pub substrate_uid: Option<String>,
     /// What stands there for each provider; empty where an engine needs none.
     pub providers: Vec<ProviderStanding>,
+    /// What keeps the namespace from being Ready, for people.
+    pub problems: Vec<String>,
 }
 
 impl Placement {
@@ -89,9 +91,13 @@ impl Placement {
     ) -> Result<(), (BlockerCode, String)> {
         let Self { namespace, cluster, namespace_phase, .. } = self;
         if !self.is_ready() {
-            let message = format!(
+            let mut message = format!(
                 "namespace {namespace} on cluster {cluster} is {namespace_phase}, not Ready"
             );
+            if !self.problems.is_empty() {
+                message.push_str(": ");
+                message.push_str(&self.problems.join("; "));
+            }
             return Err((BlockerCode::NamespaceNotReady, message));
         }
         let Some((provider, credential)) = provider else {
@@ -140,8 +146,14 @@ mod tests {
         let admits = |place: &Placement, provider| place.admits(provider);
         let plain = mk_placement();
         assert_eq!(admits(&plain, None), Ok(()));
-        let pending = Placement { namespace_phase: NamespacePhase::Degraded, ..mk_placement() };
-        assert_eq!(admits(&pending, None).unwrap_err().0, BlockerCode::NamespaceNotReady);
+        let pending = Placement {
+            namespace_phase: NamespacePhase::Degraded,
+            problems: vec!["it is somebody else's".to_owned()],
+            ..mk_placement()
+        };
+        let (code, message) = admits(&pending, None).unwrap_err();
+        assert_eq!(code, BlockerCode::NamespaceNotReady);
+        assert!(message.ends_with("not Ready: it is somebody else's"), "{message}");
         let hetzner = Some(("hetzner", CREDENTIAL));
         assert_eq!(admits(&plain, hetzner).unwrap_err().0, BlockerCode::ProviderNotReady);
         for phase in ProviderPhase::ALL {

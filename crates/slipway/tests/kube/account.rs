@@ -19,22 +19,19 @@ use crate::stage::PROVIDER;
 
 const NAMESPACE: &str = "slipway-system";
 
+/// The group of what the stand-in composes.
+pub(crate) const COMPOSED: &str = "standin.slipway.dev";
+
 /// As the API server calls it.
 pub(crate) const USER: &str = "system:serviceaccount:slipway-system:slipway";
 
 /// What has to be put into a copy of `groups.example.yaml` for these tests: the
-/// group of the composites, that of the provider, and of whatever else there
-/// can be in a namespace, here what the stand-in composes.
+/// group of the composites and that of the provider.
 fn groups() -> String {
-    let example = shipped("deploy/rbac/groups.example.yaml");
-    let mut groups = example.clone();
+    let mut groups = shipped("deploy/rbac/groups.example.yaml");
     for (theirs, ours) in [
         ("platform.example.org", GROUP.to_owned()),
         ("hcloud.crossplane.io", format!("{PROVIDER}.crossplane.io")),
-        (
-            "      - protection.crossplane.io\n",
-            "      - protection.crossplane.io\n      - standin.slipway.dev\n".to_owned(),
-        ),
     ] {
         assert!(groups.contains(theirs), "{theirs} stands in the example");
         groups = groups.replace(theirs, &ours);
@@ -50,33 +47,17 @@ fn shipped(path: &str) -> String {
 
 /// Installs it and answers its kubeconfig. Its rights are in force then.
 pub(crate) async fn install(kubernetes: &KubeEnvironment, admin: &Client) -> String {
-    for text in [shipped("deploy/rbac/control-plane.yaml"), groups()] {
-        for document in serde_yaml_ng::Deserializer::from_str(&text) {
-            let document = Value::deserialize(document).unwrap();
-            if !document.is_null() {
-                apply(admin, &document).await;
-            }
-        }
-    }
-    // The aggregated role is filled by a controller, a moment later. Of each
-    // role that it is filled from one right.
+    bring(admin, &shipped("deploy/rbac/control-plane.yaml")).await;
+    bring(admin, &groups()).await;
+    // Of each role that its own is filled from one right.
+    let provider = format!("{PROVIDER}.crossplane.io");
     for (group, resource, verb) in [
         ("", "resourcequotas", "patch"),
+        ("protection.crossplane.io", "clusterusages", "list"),
         (GROUP, "xservers", "delete"),
-        (&*format!("{PROVIDER}.crossplane.io"), "providerconfigs", "patch"),
-        ("standin.slipway.dev", "servers", "list"),
+        (&*provider, "providerconfigs", "patch"),
     ] {
-        let review: SubjectAccessReview = serde_json::from_value(json!({ "spec": {
-            "user": USER,
-            "resourceAttributes": { "group": group, "resource": resource, "verb": verb },
-        } }))
-        .unwrap();
-        let reviews = Api::<SubjectAccessReview>::all(admin.clone());
-        wait::until(PATIENCE, &format!("{verb} {resource}.{group}"), async || {
-            let answer = reviews.create(&PostParams::default(), &review).await.unwrap();
-            answer.status.unwrap().allowed
-        })
-        .await;
+        until_allowed(admin, group, resource, verb).await;
     }
     let accounts = Api::<ServiceAccount>::namespaced(admin.clone(), NAMESPACE);
     let request: TokenRequest = serde_json::from_value(
@@ -85,6 +66,40 @@ pub(crate) async fn install(kubernetes: &KubeEnvironment, admin: &Client) -> Str
     .unwrap();
     let given = accounts.create_token_request("slipway", &PostParams::default(), &request).await;
     kubernetes.kubeconfig_with_token("slipway", &given.unwrap().status.unwrap().token)
+}
+
+/// Lets it look for what the stand-in composes too, as whoever has such a group
+/// on a cluster is told to.
+pub(crate) async fn inspect(admin: &Client) {
+    let known = "      - protection.crossplane.io\n";
+    let groups = groups();
+    assert!(groups.contains(known), "{groups}");
+    bring(admin, &groups.replace(known, &format!("{known}      - {COMPOSED}\n"))).await;
+    until_allowed(admin, COMPOSED, "servers", "list").await;
+}
+
+/// The aggregated role is filled by a controller, a moment later.
+async fn until_allowed(admin: &Client, group: &str, resource: &str, verb: &str) {
+    let review: SubjectAccessReview = serde_json::from_value(json!({ "spec": {
+        "user": USER,
+        "resourceAttributes": { "group": group, "resource": resource, "verb": verb },
+    } }))
+    .unwrap();
+    let reviews = Api::<SubjectAccessReview>::all(admin.clone());
+    wait::until(PATIENCE, &format!("{verb} {resource}.{group}"), async || {
+        let answer = reviews.create(&PostParams::default(), &review).await.unwrap();
+        answer.status.unwrap().allowed
+    })
+    .await;
+}
+
+async fn bring(admin: &Client, documents: &str) {
+    for document in serde_yaml_ng::Deserializer::from_str(documents) {
+        let document = Value::deserialize(document).unwrap();
+        if !document.is_null() {
+            apply(admin, &document).await;
+        }
+    }
 }
 
 async fn apply(client: &Client, document: &Value) {

@@ -13,6 +13,7 @@ mod account;
 mod blueprint;
 mod clusters;
 mod demo;
+mod flapping;
 mod hand;
 mod life;
 mod many;

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
-use kube::api::ListParams;
-use serde_json::Value;
-use slipway_testkit::kube::ADMIN;
+use serde_json::{Value, json};
 use slipway_testkit::wait;
 
+use crate::blueprint::GROUP;
 use crate::world::{Setup, World};
 
 const MANY: usize = 1000;
@@ -27,7 +26,7 @@ async fn a_thousand_come_up_or_fail_and_all_of_them_go() {
         // As in production: what is shown is the work for a thousand, not that
         // of looking at them all the time.
         heartbeat: Duration::from_secs(8),
-        settings: &["--reconcile-interval", "30s", "--lease", "15s"],
+        settings: &["--reconcile-interval", "30s", "--lease", "12s"],
         ..Setup::default()
     };
     let Some(world) = World::start(test, setup).await else { return };
@@ -67,17 +66,41 @@ async fn a_thousand_come_up_or_fail_and_all_of_them_go() {
     log.until(&world, &[("Deleted", MANY)]).await;
     eprintln!("gone after {:?}", begun.elapsed());
 
-    // Nothing is left there, and nothing was made twice.
-    assert!(world.composites().await.list(&ListParams::default()).await.unwrap().items.is_empty());
-    let records = world.kubernetes.audit().unwrap();
-    let ours = records.iter().filter(|record| record.user == ADMIN && record.is_about("xservers"));
-    let mut verbs: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
-    for record in ours {
-        let name = record.object.as_ref().map_or("", |object| &*object.name);
-        *verbs.entry(&record.verb).or_default().entry(name).or_default() += 1;
-    }
-    for (verb, names) in &verbs {
-        eprintln!("{verb}: {} names, {} requests", names.len(), names.values().sum::<usize>());
+    // Nothing is left there, and nothing was made or deleted twice.
+    assert_eq!(world.names_of(&format!("{GROUP}/v1"), "XServer", "xservers").await, [""; 0]);
+    assert_eq!(world.names_of("standin.slipway.dev/v1alpha1", "Server", "servers").await, [""; 0]);
+    let (made, deleted) = world.made_and_deleted();
+    assert_eq!((made.len(), deleted.len()), (MANY, MANY));
+    let often = |(_, count): &(&String, &usize)| **count != 1;
+    assert_eq!(made.iter().find(often), None);
+    assert_eq!(deleted.iter().find(often), None);
+    world.wait_for_place("the provider to be released", |at| at["providers"] == json!([])).await;
+    wait::until(PATIENCE, "the secret to be gone", async || {
+        let left = world.names_of("external-secrets.io/v1", "ExternalSecret", "externalsecrets");
+        left.await.is_empty()
+    })
+    .await;
+    eprintln!("cleared after {:?}", begun.elapsed());
+}
+
+impl World {
+    /// How often each composite was made, and told to go, by the audit log.
+    fn made_and_deleted(&self) -> (BTreeMap<String, usize>, BTreeMap<String, usize>) {
+        let (mut made, mut deleted) = (BTreeMap::new(), BTreeMap::new());
+        for record in self.kubernetes.audit().unwrap() {
+            let Some(object) = record.object.as_ref().filter(|_| record.is_about("xservers"))
+            else {
+                continue;
+            };
+            // An apply that makes something is answered like this.
+            let counts = match (&*record.verb, record.code) {
+                ("patch" | "create", Some(201)) => &mut made,
+                ("delete", Some(200)) => &mut deleted,
+                _ => continue,
+            };
+            *counts.entry(object.name.clone()).or_default() += 1;
+        }
+        (made, deleted)
     }
 }
 
