@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::future::join_all;
 use slipway_app::ports::Management;
 use slipway_app::usecases::fleet::{Fleet, Reached, Turned};
 use slipway_core::catalog::cluster::Cluster;
@@ -132,20 +131,6 @@ impl FleetLoop {
     }
 }
 
-impl FleetLoop {
-    async fn serve(&self, turn: &Turn) -> Vec<String> {
-        let store = &self.fleet.context().store;
-        let (next, mut errors) = self.turn(turn).await;
-        let error = (!errors.is_empty()).then(|| errors.join("; "));
-        let task = Self::task(turn.cluster);
-        if let Err(error) = store.task_release(&task, turn.claim, next, error.as_deref()).await {
-            // The claim runs out by itself.
-            errors.push(error.to_string());
-        }
-        errors
-    }
-}
-
 #[async_trait]
 impl Loop for FleetLoop {
     type Item = Turn;
@@ -175,7 +160,19 @@ impl Loop for FleetLoop {
     }
 
     async fn work(&self, items: Vec<Turn>, _lease: Lease) -> Vec<String> {
-        // Side by side: a cluster that does not answer holds up no other.
-        join_all(items.iter().map(|turn| self.serve(turn))).await.concat()
+        let store = &self.fleet.context().store;
+        let mut all = Vec::new();
+        for turn in items {
+            let (next, mut errors) = self.turn(&turn).await;
+            let error = (!errors.is_empty()).then(|| errors.join("; "));
+            let task = Self::task(turn.cluster);
+            if let Err(error) = store.task_release(&task, turn.claim, next, error.as_deref()).await
+            {
+                // The claim runs out by itself.
+                errors.push(error.to_string());
+            }
+            all.extend(errors);
+        }
+        all
     }
 }

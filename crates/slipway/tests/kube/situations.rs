@@ -251,12 +251,10 @@ async fn what_does_not_go_says_what_holds_it() {
     let look = "look at the evidence and repair the substrate; the loop goes on by itself";
     let codes = ["deprovisioning_overdue"];
     let finalizer = r#""finalizers":["composite.apiextensions.crossplane.io"]"#;
-    let composed = format!(r#""composed":["Server/{held_name}"]"#);
+    let composed = r#""composed":["Server/pr-<id>"]"#;
     let owned = r#""owners":["ConfigMap/owner"]"#;
-    world.explains(&held, &codes, &["is Deprovisioning", look, finalizer, owned]).await;
-    world.explains(&slow, &codes, &["is Deprovisioning", look, finalizer]).await;
-    let blocked = world.plane.resource(&held).await;
-    println!("{composed}\n{blocked}");
+    world.explains(&held, &codes, &["is Deprovisioning", look, finalizer, owned, composed]).await;
+    world.explains(&slow, &codes, &["is Deprovisioning", look, finalizer, composed]).await;
     let codes = ["delete_failed", "deprovisioning_overdue"];
     let shown = ["is Deprovisioning", look, "guard.example.org"];
     world.explains(&guarded, &codes, &shown).await;
@@ -302,4 +300,23 @@ async fn guard(world: &World, composite: &str) {
         composites.delete(composite, &dry).await.is_err()
     })
     .await;
+}
+
+/// What the page says of them is true: each is shown by tests that are here.
+#[test]
+fn the_page_names_the_tests_of_every_situation() {
+    let tests: String = ["situations.rs", "standing.rs", "hand.rs"]
+        .map(|file| std::fs::read_to_string(format!("tests/kube/{file}")).unwrap())
+        .concat();
+    let page = std::fs::read_to_string("../../docs/crossplane.md").unwrap();
+    let table = page.split("## The ten situations here").nth(1).unwrap();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| "));
+    let rows: Vec<_> = rows.filter(|row| row.starts_with(|c: char| c.is_ascii_digit())).collect();
+    assert_eq!(rows.len(), 10, "{rows:#?}");
+    for row in rows {
+        let shown_by = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        for name in shown_by.split(", ").map(|name| name.trim_matches('`')) {
+            assert!(tests.contains(&format!("async fn {name}() {{")), "{name} in {row}");
+        }
+    }
 }

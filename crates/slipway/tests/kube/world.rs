@@ -68,7 +68,9 @@ impl World {
     /// A cluster of its own with the project Ready on it; `None` where there is
     /// no Kubernetes.
     pub(crate) async fn start(test: &str, setup: Setup<'_>) -> Option<Self> {
-        let mut plane = ControlPlane::new(None);
+        // In memory, as the cluster's data is: it is not a disk that is tested.
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let mut plane = ControlPlane::within(folder, None);
         let Stage { kubernetes, client, journal, standin } =
             Stage::start_beating(test, setup.agent, Some(plane.url()), setup.heartbeat).await?;
         let folder = kubernetes.folder().join("kubeconfigs");
