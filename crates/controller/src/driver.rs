@@ -99,6 +99,7 @@ pub async fn drive<L: Loop>(
     let slots = Arc::new(Semaphore::new(usize::try_from(pacing.slots).unwrap_or(1)));
     let mut batches: JoinSet<()> = JoinSet::new();
     let mut failures = 0;
+    let mut told = Told::default();
     while !shutdown.is_requested() {
         while let Some(ended) = batches.try_join_next() {
             note_panic(&status, ended);
@@ -112,6 +113,9 @@ pub async fn drive<L: Loop>(
             match work.claim(limit).await {
                 Ok(items) => {
                     failures = 0;
+                    if told.is_over() {
+                        tracing::info!("due work can be looked for again");
+                    }
                     status.activated(surroundings.clock.now(), items.len());
                     full = u32::try_from(items.len()).is_ok_and(|count| count >= limit);
                     if !items.is_empty() {
@@ -121,7 +125,11 @@ pub async fn drive<L: Loop>(
                 }
                 Err(error) => {
                     failures += 1;
-                    tracing::warn!(%error, failures, "could not look for due work; trying again");
+                    if told.is_news(&error) {
+                        tracing::warn!(%error, "could not look for due work; trying again until it can be, and silent while that does not change");
+                    } else {
+                        tracing::debug!(%error, failures, "could not look for due work");
+                    }
                     status.failed(error);
                 }
             }
@@ -144,6 +152,26 @@ pub async fn drive<L: Loop>(
     work.wind_down();
     while let Some(ended) = batches.join_next().await {
         note_panic(&status, ended);
+    }
+}
+
+/// What was said about claims that fail: each trouble once, until it changes. A
+/// loop that fails every few seconds for hours would drown everything else.
+#[derive(Debug, Default)]
+struct Told(Option<String>);
+
+impl Told {
+    fn is_news(&mut self, error: &str) -> bool {
+        let news = self.0.as_deref() != Some(error);
+        if news {
+            self.0 = Some(error.to_owned());
+        }
+        news
+    }
+
+    /// Whether there was something to take back.
+    fn is_over(&mut self) -> bool {
+        self.0.take().is_some()
     }
 }
 

@@ -10,6 +10,7 @@
 
 pub mod beat;
 pub mod clock_watch;
+mod damper;
 pub mod driver;
 pub mod fleet;
 mod keeper;

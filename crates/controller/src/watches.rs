@@ -1,6 +1,7 @@
 //! Wakes what an engine saw change. There is no work of its own in it: the
 //! attempts that an engine names become due now, and the resource loop looks at
-//! them at once instead of at the next sweep.
+//! them at once instead of at the next sweep. What changes all the time is named
+//! less often than it changes (`damper.rs`).
 //!
 //! *Guarantees:* what an engine named is made due or tried again, for as long as
 //! this process lives. *Assumption:* what is lost with the process is found by
@@ -14,7 +15,9 @@ use slipway_app::Context;
 use slipway_app::ports::{Entropy, Substrate};
 use slipway_core::ids::ProvisionedResourceId;
 use slipway_durable::Backoff;
+use tokio::time::Instant;
 
+use crate::damper::Damper;
 use crate::driver::Shutdown;
 
 /// How long what comes after the first change is waited for, so that a burst of
@@ -52,9 +55,25 @@ async fn wake_for_ever<T, Written: Future<Output = Result<(), String>>>(
     mut make_due: impl FnMut(Vec<ProvisionedResourceId>) -> Written,
 ) -> T {
     let mut changed = BTreeSet::new();
+    let mut damper = Damper::default();
     loop {
-        changed.extend(substrate.changed().await);
+        let held_until = damper.next();
+        let held = async {
+            match held_until {
+                Some(until) => tokio::time::sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        // A wait that is given up takes nothing: an engine hands its changes
+        // over only with its answer.
+        tokio::select! {
+            news = substrate.changed() => changed.extend(news),
+            () = held => {}
+        }
         gather(substrate, &mut changed).await;
+        let now = Instant::now();
+        changed.retain(|id| damper.passes(*id, now));
+        changed.extend(damper.due(now));
         let mut failures = 0;
         while !changed.is_empty() {
             let some: Vec<_> = changed.iter().copied().take(BATCH).collect();
@@ -74,10 +93,9 @@ async fn wake_for_ever<T, Written: Future<Output = Result<(), String>>>(
     }
 }
 
-/// Adds what comes within a moment. A wait that is given up takes nothing: an
-/// engine hands its changes over only with its answer.
+/// Adds what comes within a moment.
 async fn gather(substrate: &dyn Substrate, changed: &mut BTreeSet<ProvisionedResourceId>) {
-    let until = tokio::time::Instant::now() + GATHER;
+    let until = Instant::now() + GATHER;
     while let Ok(more) = tokio::time::timeout_at(until, substrate.changed()).await {
         changed.extend(more);
     }
@@ -150,12 +168,31 @@ mod tests {
         numbers.map(|number| ProvisionedResourceId::new(Uuid::from_u128(number))).collect()
     }
 
+    /// What was written of what is said one after the other.
+    async fn written_apart(said: &[Ids], apart: Duration) -> Vec<Ids> {
+        let (say, listen) = mpsc::unbounded_channel();
+        let said = said.to_vec();
+        tokio::spawn(async move {
+            for ids in said {
+                say.send(ids).unwrap();
+                tokio::time::sleep(apart).await;
+            }
+            // So that the engine goes on, silently.
+            std::future::pending::<()>().await;
+        });
+        listened(listen, 0).await
+    }
+
     /// What was written, in order, while the first few writes are refused.
-    async fn written(said: &[Ids], mut refused: usize) -> Vec<Ids> {
+    async fn written(said: &[Ids], refused: usize) -> Vec<Ids> {
         let (say, listen) = mpsc::unbounded_channel();
         for ids in said {
             say.send(ids.clone()).unwrap();
         }
+        listened(listen, refused).await
+    }
+
+    async fn listened(listen: mpsc::UnboundedReceiver<Ids>, mut refused: usize) -> Vec<Ids> {
         let engine = Talking(tokio::sync::Mutex::new(listen));
         let written = Mutex::new(Vec::new());
         let make_due = |ids: Ids| {
@@ -179,6 +216,15 @@ mod tests {
         let many = written(&[ids(0..1_200)], 0).await;
         assert_eq!(many.iter().map(Vec::len).collect::<Vec<_>>(), [500, 500, 200]);
         assert_eq!(many.concat(), ids(0..1_200));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_flaps_is_written_less_often_and_at_last() {
+        // A minute of the runtime's own clock, which has nothing else to do.
+        let flaps: Vec<_> = (0..100).map(|_| ids(0..1)).collect();
+        let written = written_apart(&flaps, Duration::from_millis(50)).await;
+        // Ten at once, then one a second of five, and the last one.
+        assert!((14..=16).contains(&written.len()), "{}", written.len());
     }
 
     #[tokio::test(start_paused = true)]

@@ -74,7 +74,7 @@ pub struct Placement {
     pub substrate_uid: Option<String>,
     /// What stands there for each provider; empty where an engine needs none.
     pub providers: Vec<ProviderStanding>,
-    /// What keeps the namespace from its goal, for people.
+    /// What keeps the namespace from being Ready, for people.
     pub problems: Vec<String>,
 }
 

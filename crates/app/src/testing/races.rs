@@ -29,7 +29,7 @@ pub async fn races(store: Arc<dyn Store>, rounds: u32) {
         delete_with_delete(&world).await;
         acknowledge_with_force(&world).await;
         tick_with_delete(&world).await;
-        tick_with_tick_of_the_next_claim(&world).await;
+        Box::pin(tick_with_tick_of_the_next_claim(&world)).await;
         claim_with_claim(&world).await;
         wake_with_release(&world).await;
         renewal_races::renew_with_release(&world).await;
@@ -236,9 +236,8 @@ async fn tick_with_tick_of_the_next_claim(world: &Arc<World>) {
     let current = world.claim_with_lease(declared.attempt, LEASE).await;
     assert!(current.claim_token > late.claim_token);
     let (a, b) = (Arc::clone(world), Arc::clone(world));
-    let (late, current) =
-        Box::pin(at_once(async move { a.tick(late).await }, async move { b.tick(current).await }))
-            .await;
+    let both = at_once(async move { a.tick(late).await }, async move { b.tick(current).await });
+    let (late, current) = Box::pin(both).await;
     current.expect("the holder of the claim commits");
     assert_eq!(refused(late), ErrorKind::ClaimLost);
     assert_eq!(world.snapshot(declared.attempt).await.attempt.phase(), Phase::Ready);

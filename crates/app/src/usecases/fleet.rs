@@ -166,14 +166,21 @@ impl Fleet {
         let project = tenancy.assignment.project_id;
         let mut tenancy = tenancy.clone();
         let mut problems = Vec::new();
+        // What was in the way stays said until it was tried again: else every
+        // turn would take it back and say it anew.
+        let mut said = tenancy.assignment.standing.problems.clone();
         for _ in 0..ROUNDS {
             let objects = self.objects(&tenancy);
-            let plan = with(self.plan(&tenancy, &objects, sight), &problems);
+            let mut plan = self.plan(&tenancy, &objects, sight);
+            if plan.steps.is_empty() {
+                said.clear();
+            }
+            plan = with(plan, &said);
             if plan.steps.is_empty() && fleet::record(&tenancy, &plan, &self.actor).is_empty() {
                 break;
             }
             // Under lock, on what is true now: somebody may have declared.
-            let Some((locked, plan)) = self.record(project, sight, &problems).await? else {
+            let Some((locked, plan)) = self.record(project, sight, &said).await? else {
                 break;
             };
             tenancy = locked;
@@ -181,7 +188,6 @@ impl Fleet {
                 break;
             }
             let objects = self.objects(&tenancy);
-            problems.clear();
             let mut withheld = false;
             for step in &plan.steps {
                 let entered = self.gate.enter(self.context.store.as_ref()).await?;
@@ -203,11 +209,15 @@ impl Fleet {
                     break;
                 }
             }
-            if withheld {
-                // Shown, and nobody's error.
+            said.clear();
+            if !problems.is_empty() {
+                // Tried again by the next turn. What is withheld is shown, and
+                // nobody's error.
+                if !withheld {
+                    turned.errors.extend(problems.iter().cloned());
+                }
                 break;
             }
-            turned.errors.extend(problems.iter().cloned());
         }
         if !problems.is_empty() {
             self.record(project, sight, &problems).await?;
@@ -296,7 +306,11 @@ fn providers(tenancies: &[Tenancy]) -> BTreeSet<String> {
 }
 
 fn with(mut plan: Plan, problems: &[String]) -> Plan {
-    plan.standing.problems.extend(problems.iter().cloned());
+    for problem in problems {
+        if !plan.standing.problems.contains(problem) {
+            plan.standing.problems.push(problem.clone());
+        }
+    }
     plan
 }
 

@@ -158,3 +158,13 @@ async fn testing_until_failed(status: &Status) {
     .await
     .expect("the panic is counted");
 }
+
+#[test]
+fn a_trouble_is_told_once_until_it_changes() {
+    let mut told = Told::default();
+    assert!(!told.is_over(), "nothing was told");
+    let news = ["away", "away", "full", "full", "away"].map(|error| told.is_news(error));
+    assert_eq!(news, [true, false, true, false, true]);
+    assert!(told.is_over() && !told.is_over());
+    assert!(told.is_news("away"), "it came back");
+}

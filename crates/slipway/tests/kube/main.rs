@@ -9,17 +9,22 @@ mod control_plane;
 #[path = "../system/explained.rs"]
 mod explained;
 
+mod account;
 mod blueprint;
 mod cast;
 mod clusters;
 mod demo;
+mod flapping;
 mod hand;
 mod kinds;
 mod life;
+mod many;
 mod order;
 mod outage;
 mod plane;
 mod replicas;
+mod shipped;
+mod situations;
 mod stage;
 mod standing;
 mod world;

@@ -18,6 +18,9 @@ use crate::control_plane::PATIENCE;
 
 pub(crate) const PROVIDER: &str = "hetzner";
 
+/// Often, so that a drain is heard of at once.
+pub(crate) const HEARTBEAT: Duration = Duration::from_millis(100);
+
 pub(crate) struct Stage {
     pub(crate) kubernetes: KubeEnvironment,
     pub(crate) client: Client,
@@ -43,6 +46,16 @@ impl Stage {
         agent: AgentMode,
         api_url: Option<String>,
     ) -> Option<Self> {
+        Self::start_beating(test, agent, api_url, HEARTBEAT).await
+    }
+
+    /// The same, with nodes that are heard of this often.
+    pub(crate) async fn start_beating(
+        test: &str,
+        agent: AgentMode,
+        api_url: Option<String>,
+        heartbeat: Duration,
+    ) -> Option<Self> {
         let options = Options { controller_manager: true, ..Options::default() };
         let kubernetes = KubeEnvironment::for_test(test, options).await?;
         let client = kubernetes.client(ADMIN).await.expect("a client");
@@ -58,7 +71,7 @@ impl Stage {
             agent_program: Some(PathBuf::from(env!("CARGO_BIN_EXE_slipway"))),
             agent_folder: Some(kubernetes.folder().join("agents")),
             api_url,
-            heartbeat: Some(Duration::from_millis(100)),
+            heartbeat: Some(heartbeat),
             journal: Some(journal.clone()),
             ..Standin::default()
         };

@@ -2,6 +2,7 @@
 //! something to declare.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use kube::api::{Api, DynamicObject};
 use kube::{Client, ResourceExt};
@@ -11,6 +12,7 @@ use slipway_standin::AgentMode;
 use slipway_testkit::kube::{ADMIN, KubeEnvironment};
 use slipway_testkit::wait;
 
+use crate::account;
 use crate::blueprint::{self, GROUP};
 use crate::control_plane::{ControlPlane, PATIENCE};
 use crate::stage::{self, Playing, Stage};
@@ -36,11 +38,29 @@ pub(crate) struct Setup<'a> {
     pub(crate) agent: AgentMode,
     pub(crate) strategy: &'a str,
     pub(crate) settings: &'a [&'a str],
+    pub(crate) account: Account,
+    pub(crate) heartbeat: Duration,
+}
+
+/// Who the control plane is on the cluster.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) enum Account {
+    /// Somebody who may do everything.
+    #[default]
+    Admin,
+    /// The account of `deploy/rbac`.
+    Shipped,
 }
 
 impl Default for Setup<'_> {
     fn default() -> Self {
-        Self { agent: AgentMode::InProcess, strategy: "cloud-init-user-data", settings: &[] }
+        Self {
+            agent: AgentMode::InProcess,
+            strategy: "cloud-init-user-data",
+            settings: &[],
+            account: Account::Admin,
+            heartbeat: stage::HEARTBEAT,
+        }
     }
 }
 
@@ -48,7 +68,9 @@ impl World {
     /// A cluster of its own with the project Ready on it; `None` where there is
     /// no Kubernetes.
     pub(crate) async fn start(test: &str, setup: Setup<'_>) -> Option<Self> {
-        Self::start_with(test, setup, ControlPlane::new(None)).await
+        // In memory, as the cluster's data is: it is not a disk that is tested.
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        Self::start_with(test, setup, ControlPlane::within(folder, None)).await
     }
 
     /// The same with a control plane that is not started yet.
@@ -58,10 +80,14 @@ impl World {
         mut plane: ControlPlane,
     ) -> Option<Self> {
         let Stage { kubernetes, client, journal, standin } =
-            Stage::start(test, setup.agent, Some(plane.url())).await?;
+            Stage::start_beating(test, setup.agent, Some(plane.url()), setup.heartbeat).await?;
         let folder = kubernetes.folder().join("kubeconfigs");
         std::fs::create_dir(&folder).unwrap();
-        std::fs::write(folder.join(CLUSTER), kubernetes.kubeconfig(ADMIN)).unwrap();
+        let kubeconfig = match setup.account {
+            Account::Admin => kubernetes.kubeconfig(ADMIN),
+            Account::Shipped => account::install(&kubernetes, &client).await,
+        };
+        std::fs::write(folder.join(CLUSTER), kubeconfig).unwrap();
         plane.set(&["--kubeconfig-dir", folder.to_str().unwrap()]);
         plane.set(&["--node-image", "registry.example.org/plexd:1"]);
         plane.set(&["--rate-limit", "10000", "--rate-burst", "10000"]);

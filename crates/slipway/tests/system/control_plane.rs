@@ -76,8 +76,13 @@ impl ControlPlane {
     }
 
     pub(crate) fn new(database: Option<TestDatabase>) -> Self {
+        Self::within(tempfile::tempdir().unwrap(), database)
+    }
+
+    /// One that keeps what it has in this folder.
+    pub(crate) fn within(folder: tempfile::TempDir, database: Option<TestDatabase>) -> Self {
         Self {
-            folder: tempfile::tempdir().unwrap(),
+            folder,
             database_url: database.as_ref().map(|database| database.url().to_owned()),
             _database: database,
             port: lasting_loopback_port().unwrap(),

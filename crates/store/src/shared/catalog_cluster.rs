@@ -134,6 +134,8 @@ pub(super) async fn assignment_fetch(
     row.map(|row| whole(&row, "id", assignment)).transpose()
 }
 
+/// Places of projects, and those that a project which is gone has not left yet:
+/// what holds them up would be seen nowhere else.
 pub(super) async fn assignment_list(
     backend: &Backend,
     page: Page<ProjectId>,
@@ -141,11 +143,13 @@ pub(super) async fn assignment_list(
     let mut connection = backend.reader().await?;
     let found = sqlx::query(concat!(
         select_assignment!(),
-        "JOIN projects p ON p.id = s.project_id AND p.deleted_at IS NULL \
+        "JOIN projects p ON p.id = s.project_id \
+         AND (p.deleted_at IS NULL OR s.namespace_phase = $3) \
          WHERE ($1 IS NULL OR s.project_id > $1) ORDER BY s.project_id LIMIT $2"
     ))
     .bind(page.after.map(|id| id.as_uuid()))
     .bind(i64::from(page.limit))
+    .bind(NamespacePhase::Terminating.as_str())
     .fetch_all(&mut *connection)
     .await?;
     Ok(listed("cluster assignment", "project_id", &page, &found, assignment))

@@ -178,15 +178,16 @@ pub(super) fn placement(row: &Row) -> Result<Option<Placement>, Fault> {
     let Some(cluster_id) = get::<Option<Uuid>>(row, "p_cluster_id")? else {
         return Ok(None);
     };
-    let standing = json_or_null::<Standing>(row, "p_standing")?.unwrap_or_default();
+    let Standing { providers, problems, .. } =
+        json_or_null::<Standing>(row, "p_standing")?.unwrap_or_default();
     Ok(Some(Placement {
         cluster_id: ClusterId::new(cluster_id),
         cluster: get(row, "p_cluster")?,
         namespace: get(row, "p_namespace")?,
         namespace_phase: member(row, "p_namespace_phase", NamespacePhase::parse)?,
         substrate_uid: get(row, "p_substrate_uid")?,
-        providers: standing.providers,
-        problems: standing.problems,
+        providers,
+        problems,
     }))
 }
 

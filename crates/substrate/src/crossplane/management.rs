@@ -329,7 +329,11 @@ async fn inhabitants(
     let parameters = ListParams::default().limit(u32::try_from(SHOWN).unwrap_or(u32::MAX));
     let listed = trouble::within(api.list_metadata(&parameters)).await.map_err(|error| {
         let what = format!("look whether {}.{} are left in {namespace}", kind.plural, kind.group);
-        Error::Failed(trouble::describe(&what, &error))
+        let mut told = trouble::describe(&what, &error);
+        if trouble::is_forbidden(&error) {
+            told.push_str(&format!(": name {} in rbac.inspectedGroups of the chart", kind.group));
+        }
+        Error::Failed(told)
     })?;
     Ok(listed.items.iter().map(|object| format!("{}/{}", kind.kind, object.name_any())).collect())
 }

@@ -65,6 +65,11 @@ pub(super) fn is_unauthorized(error: &Error) -> bool {
     status(error).is_some_and(|status| status.code == 401)
 }
 
+/// The account has no right to it, by its role and not for another reason.
+pub(super) fn is_forbidden(error: &Error) -> bool {
+    status(error).is_some_and(|status| status.code == 403 && status.message.contains(" cannot "))
+}
+
 fn status(error: &Error) -> Option<&Status> {
     match error {
         Error::Api(status) => Some(status),
@@ -89,7 +94,7 @@ pub(super) fn describe(what: &str, error: &Error) -> String {
         // An account without the right is told `User "…" cannot …`. A namespace
         // that is going, a quota and a webhook answer 403 as well, and no role
         // helps against those.
-        403 if message.contains(" cannot ") => {
+        403 if is_forbidden(error) => {
             format!("could not {what}: {message}; grant it to our account, see deploy/")
         }
         403 => format!("could not {what}: the cluster does not admit it: {message}"),

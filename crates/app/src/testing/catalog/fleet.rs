@@ -10,7 +10,7 @@ use slipway_core::rules::catalog::{cluster_assignment, placement};
 use slipway_core::rules::fleet::{self, Plan};
 
 use crate::ports::fleet::Found;
-use crate::ports::store::Error;
+use crate::ports::store::{Error, Page};
 use crate::testing::world::{World, operator, refused};
 
 /// Has the fleet see this much of the place.
@@ -68,6 +68,19 @@ pub(super) async fn a_place_is_looked_after_and_cleared(world: &World) {
     world.place(&project, &elsewhere).await.expect("the old place is cleared");
     assert!(tenancies(world, id).await.is_empty());
     world.store.tenancy_wake(project_id).await.expect("nobody waits");
+
+    // What a project that is gone has not left yet is shown until it has.
+    let listed = || async {
+        let page = Page { after: None, limit: 10_000 };
+        let places = world.store.cluster_assignment_list(page).await.expect("a list");
+        places.iter().any(|place| place.project_id == project_id)
+    };
+    see(world, project_id, NamespacePhase::Ready, Some("uid-2")).await;
+    world.delete_project(&project).await.expect("nothing lives in it");
+    see(world, project_id, NamespacePhase::Terminating, Some("uid-2")).await;
+    assert!(listed().await);
+    see(world, project_id, NamespacePhase::Deleted, None).await;
+    assert!(!listed().await);
 }
 
 pub(super) async fn a_cluster_keeps_the_identity_that_it_showed_first(world: &World) {

@@ -10,7 +10,7 @@ use crate::catalog::cluster::{Cluster, ClusterAssignment};
 use crate::catalog::project::Project;
 use crate::explanation::{AttemptLine, ExplainedKind, Explanation, PhaseCount};
 use crate::phase::Phase;
-use crate::placement::NamespacePhase;
+use crate::placement::{NamespacePhase, ProviderStanding};
 use crate::rules::explain;
 use crate::time::Timestamp;
 
@@ -102,15 +102,40 @@ pub fn project(
                     .to_owned(),
             );
         }
-        Some(placed) if placed.namespace_phase != NamespacePhase::Ready => {
-            found.waiting_for = Some(format!(
-                "namespace {} to become Ready (it is {})",
-                placed.namespace, placed.namespace_phase
-            ));
+        Some(placed) => {
+            let ClusterAssignment { namespace, namespace_phase, standing, .. } = placed;
+            found.waiting_for = match namespace_phase {
+                NamespacePhase::Ready | NamespacePhase::Deleted => found.waiting_for.take(),
+                NamespacePhase::Terminating => {
+                    Some(format!("namespace {namespace} to be cleared and removed"))
+                }
+                NamespacePhase::Pending
+                | NamespacePhase::Provisioning
+                | NamespacePhase::Degraded => {
+                    Some(format!("namespace {namespace} to become Ready (it is {namespace_phase})"))
+                }
+            };
+            if !standing.problems.is_empty() {
+                found.facts.insert("namespace_problems", json!(standing.problems));
+            }
+            let providers: Map<String, Value> = standing.providers.iter().map(provider).collect();
+            if !providers.is_empty() {
+                found.facts.insert("providers", Value::Object(providers));
+            }
         }
-        _ => {}
+        None => {}
     }
     found
+}
+
+/// How a provider stands, and why, if it is not Ready.
+fn provider(standing: &ProviderStanding) -> (String, Value) {
+    let phase = standing.phase;
+    let shown = match &standing.problem {
+        Some(problem) => format!("{phase}: {problem}"),
+        None => phase.to_string(),
+    };
+    (standing.provider.clone(), json!(shown))
 }
 
 pub fn cluster(cluster: &Cluster, facts: &ClusterFacts) -> Explanation {

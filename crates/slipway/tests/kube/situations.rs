@@ -1,0 +1,316 @@
+//! The ten situations of the runbook on a cluster: each is brought about, shown
+//! by the real `slipway explain` with its code and its remedy, and mended as
+//! the page says. `docs/crossplane.md` names the test of each.
+//!
+//! Few worlds, each with several resources at once, so that the waits lie
+//! beside each other.
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::ResourceExt as _;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use slipway_testkit::kube::ADMIN;
+use slipway_testkit::wait;
+
+use crate::control_plane::PATIENCE;
+use crate::world::{BLUEPRINT, Setup, World};
+
+/// What is waited for is overdue soon.
+const SOON: [&str; 8] = [
+    "--provisioning-deadline",
+    "1s",
+    "--enrolling-deadline",
+    "1s",
+    "--deprovisioning-deadline",
+    "1s",
+    "--reconcile-interval",
+    "1s",
+];
+
+impl World {
+    /// Waits until `slipway explain resource` shows exactly these blockers, and
+    /// all of these words.
+    async fn explains(&self, id: &str, codes: &[&str], words: &[&str]) -> String {
+        wait::until(PATIENCE, &format!("{codes:?} with {words:?}"), async || {
+            let text = self.plane.explained(id, codes).await;
+            match words.iter().find(|word| !text.contains(*word)) {
+                None => Ok(text),
+                Some(word) => Err(format!("{word} is not in\n{text}")),
+            }
+        })
+        .await
+    }
+
+    async fn merge(&self, composite: &str, change: Value) {
+        let parameters = PatchParams::default();
+        let patched = self.composites().await;
+        patched.patch(composite, &parameters, &Patch::Merge(change)).await.unwrap();
+    }
+
+    async fn remove_by_hand(&self, composite: &str) {
+        self.composites().await.delete(composite, &DeleteParams::default()).await.unwrap();
+    }
+}
+
+/// 2, 3 and 5: what does not come up.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_come_up_says_why_and_goes_on_when_it_is_mended() {
+    let test = "what_does_not_come_up_says_why_and_goes_on_when_it_is_mended";
+    let setup = Setup { settings: &SOON, ..Setup::default() };
+    let Some(world) = World::start(test, setup).await else { return };
+    let unready = world.declare("unready", "never-ready").await;
+    let unsynced = world.declare("unsynced", "ready-after=soon").await;
+    let failed = world.declare("failed", "fail=no room in fsn1").await;
+    let alone = world.declare("alone", "no-node").await;
+
+    let look = "look at the evidence and repair the substrate; the loop goes on by itself";
+    let codes = ["provisioning_overdue"];
+    let shown = ["is Provisioning", look, r#""reason":"Creating""#, r#""type":"Ready""#];
+    world.explains(&unready, &codes, &shown).await;
+    let shown = ["is Provisioning", look, r#""reason":"ReconcileError""#, "is not a time"];
+    world.explains(&unsynced, &codes, &shown).await;
+    world.tell(&unready, "never-ready", "false").await;
+    world.tell(&unsynced, "ready-after", "0ms").await;
+
+    let shown = ["is Enrolling", "can it reach this control plane", "$ slipway token list "];
+    world.explains(&alone, &["enrolling_overdue"], &shown).await;
+    world.tell(&alone, "no-node", "false").await;
+
+    let shown = [
+        "is Failed",
+        "failure_reason: no room in fsn1",
+        "Failed is final until somebody retries or deletes it",
+    ];
+    world.plane.wait_for_phase(&failed, "Failed").await;
+    world.explains(&failed, &[], &shown).await;
+    let first = world.xr_name(&failed).await;
+    world.plane.says(&["resource", "retry", &failed, "--reason", "there is room now"]);
+    let second = world
+        .plane
+        .wait_for(&failed, "Failed once more", |seen| {
+            seen["phase"] == "Failed" && seen["attempt"]["number"] == 2
+        })
+        .await;
+    assert_ne!(second["attempt"]["xr_name"], first, "{second}");
+    assert!(world.composites().await.get_opt(&first).await.unwrap().is_none());
+
+    for id in [&unready, &unsynced, &alone] {
+        let ready = world.plane.wait_for_phase(id, "Ready").await;
+        assert_eq!(ready["blockers"], json!([]), "{ready}");
+    }
+}
+
+/// 1 and 4: a namespace that cannot be had, and a cluster that cannot be read.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_reached_says_why_and_goes_on_when_it_is_mended() {
+    let test = "what_cannot_be_reached_says_why_and_goes_on_when_it_is_mended";
+    let setup = Setup { settings: &SOON, ..Setup::default() };
+    let Some(world) = World::start(test, setup).await else { return };
+    let served = world.declare("served", "").await;
+
+    // Somebody has a namespace of that name.
+    let project = world.make("/api/v1/projects", json!({ "name": "taken" })).await;
+    let name = format!("slipway-project-{}", project["id"].as_str().unwrap());
+    let namespaces = Api::<Namespace>::all(world.client.clone());
+    let theirs = serde_json::from_value(json!({ "metadata": { "name": name } })).unwrap();
+    namespaces.create(&PostParams::default(), &theirs).await.unwrap();
+    let credentials = world.plane.get("/api/v1/credentials").await;
+    let main = credentials.as_array().unwrap().iter().find(|one| one["name"] == "main").unwrap();
+    let main = main["id"].as_str().unwrap();
+    world.put(&format!("/api/v1/projects/taken/credentials/{main}"), json!({})).await;
+    let place = world.put("/api/v1/projects/taken/cluster", json!({ "cluster": "east" })).await;
+    assert_eq!(place["namespace"], json!(name));
+    let body = json!({ "project": "taken", "handle": "waits", "blueprint": BLUEPRINT });
+    let waits = world.make("/api/v1/resources", body).await;
+    let waits = waits["id"].as_str().unwrap();
+    let left_alone = "belongs to somebody else; it is left alone";
+    let shown = ["is Pending", left_alone, "bring the project's namespace to Ready"];
+    world.explains(waits, &["namespace_not_ready"], &shown).await;
+    let text = world.plane.says(&["explain", "project", "taken"]);
+    assert!(text.contains(left_alone) && text.contains("to become Ready"), "{text}");
+
+    // What is known is not written anew by every look.
+    let turns = async || {
+        let loops = world.plane.get("/api/v1/loops").await;
+        let fleet = loops.as_array().unwrap().iter().find(|one| one["name"] == "fleet").cloned();
+        fleet.unwrap()["claimed"].as_u64().unwrap()
+    };
+    let (before, looked) = (world.plane.get("/api/v1/projects/taken/cluster").await, turns().await);
+    wait::until(PATIENCE, "more looks", async || turns().await >= looked + 3).await;
+    assert_eq!(world.plane.get("/api/v1/projects/taken/cluster").await, before);
+    namespaces.delete(&name, &DeleteParams::default()).await.unwrap();
+    world.plane.wait_for_phase(waits, "Ready").await;
+
+    // The account's token is not accepted any more.
+    world.plane.wait_for_phase(&served, "Ready").await;
+    let file = world.kubernetes.folder().join("kubeconfigs/east");
+    let refused = world.kubernetes.kubeconfig_with_token(ADMIN, "one-that-was-revoked");
+    std::fs::write(&file, refused).unwrap();
+    let accept = "the API server does not accept our credentials; renew the kubeconfig";
+    let shown = ["is Ready", "make the substrate readable again", accept];
+    world.explains(&served, &["substrate_unknown"], &shown).await;
+    wait::until(PATIENCE, "the cluster to say so", async || {
+        let text = world.plane.says(&["cluster", "get", "east"]);
+        if text.contains("does not accept our credentials") { Ok(()) } else { Err(text) }
+    })
+    .await;
+    std::fs::write(&file, world.kubernetes.kubeconfig(ADMIN)).unwrap();
+    let well = |seen: &Value| seen["phase"] == "Ready" && seen["blockers"] == json!([]);
+    world.plane.wait_for(&served, "Ready, and well", well).await;
+}
+
+/// 6, 7 and 10: a node that takes its time, whoever lets go of its substrate.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_drains_is_waited_for_whoever_deletes_it() {
+    let test = "what_drains_is_waited_for_whoever_deletes_it";
+    let setup = Setup { settings: &SOON, ..Setup::default() };
+    let Some(world) = World::start(test, setup).await else { return };
+    let wanted = world.declare("wanted", "busy").await;
+    let leaving = world.declare("leaving", "busy").await;
+    let pulled = world.declare("pulled", "busy").await;
+    let mut nodes = Vec::new();
+    for id in [&wanted, &leaving, &pulled] {
+        let ready = world.plane.wait_for_phase(id, "Ready").await;
+        nodes.push(ready["node"]["id"].as_str().unwrap().to_owned());
+    }
+    let names =
+        [world.xr_name(&wanted).await, world.xr_name(&leaving).await, world.xr_name(&pulled).await];
+    world.remove_by_hand(&names[0]).await;
+    world.plane.delete(&leaving).await;
+    world.plane.delete(&pulled).await;
+
+    let nothing = "nothing: somebody deleted the substrate; once its node has drained it is let go";
+    world.explains(&wanted, &["substrate_terminating"], &["is Ready", nothing]).await;
+    let force = "$ slipway resource force-drain ";
+    let shown =
+        ["is Deregistering", "has not acknowledged its drain", "let the node finish", force];
+    world.explains(&leaving, &["node_not_draining"], &shown).await;
+    world.explains(&pulled, &["node_not_draining"], &shown).await;
+
+    // Their work ends.
+    world.tell(&wanted, "busy", "false").await;
+    world.tell(&leaving, "busy", "false").await;
+    world
+        .plane
+        .wait_for(&wanted, "Ready with another node", |seen| {
+            seen["phase"] == "Ready" && seen["node"]["id"] != *nodes[0]
+        })
+        .await;
+    world.plane.wait_for_phase(&leaving, "Deleted").await;
+    for node in &nodes[..2] {
+        let node = world.plane.get(&format!("/api/v1/nodes/{node}")).await;
+        assert_eq!(node["deregistered_how"], json!("acknowledged"), "{node}");
+    }
+
+    // Somebody pulls the plug: with the substrate goes what was waited for. As
+    // long as it carries our finalizer it does not, and is waited for.
+    world.remove_by_hand(&names[2]).await;
+    world.explains(&pulled, &["node_not_draining"], &["is Deregistering"]).await;
+    world.merge(&names[2], json!({ "metadata": { "finalizers": null } })).await;
+    let gone = world.plane.wait_for_phase(&pulled, "Deleted").await;
+    assert_eq!(gone["node"]["deregistered_how"], json!("substrate_absent"), "{gone}");
+    world.explains(&pulled, &[], &["is Deleted"]).await;
+}
+
+/// 8 and 9: a substrate that must not go, and one that does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_go_says_what_holds_it() {
+    let test = "what_does_not_go_says_what_holds_it";
+    let setup = Setup { settings: &SOON, ..Setup::default() };
+    let Some(world) = World::start(test, setup).await else { return };
+    let guarded = world.declare("guarded", "").await;
+    let held = world.declare("held", "keep-finalizer").await;
+    let slow = world.declare("slow", "deletion-delay=10m").await;
+    for id in [&guarded, &held, &slow] {
+        world.plane.wait_for_phase(id, "Ready").await;
+    }
+    let namespace = world.namespace().await;
+    let [guarded_name, held_name, slow_name] =
+        [world.xr_name(&guarded).await, world.xr_name(&held).await, world.xr_name(&slow).await];
+
+    let owner: ConfigMap =
+        serde_json::from_value(json!({ "metadata": { "name": "owner" } })).unwrap();
+    let owners = Api::<ConfigMap>::namespaced(world.client.clone(), &namespace);
+    let owner = owners.create(&PostParams::default(), &owner).await.unwrap();
+    let reference = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner.uid().unwrap(),
+    });
+    world.merge(&held_name, json!({ "metadata": { "ownerReferences": [reference] } })).await;
+    guard(&world, &guarded_name).await;
+    for id in [&guarded, &held, &slow] {
+        world.plane.delete(id).await;
+    }
+
+    let look = "look at the evidence and repair the substrate; the loop goes on by itself";
+    let codes = ["deprovisioning_overdue"];
+    let finalizer = r#""finalizers":["composite.apiextensions.crossplane.io"]"#;
+    let composed = r#""composed":["Server/pr-<id>"]"#;
+    let owned = r#""owners":["ConfigMap/owner"]"#;
+    world.explains(&held, &codes, &["is Deprovisioning", look, finalizer, owned, composed]).await;
+    world.explains(&slow, &codes, &["is Deprovisioning", look, finalizer, composed]).await;
+    let codes = ["delete_failed", "deprovisioning_overdue"];
+    let shown = ["is Deprovisioning", look, "guard.example.org"];
+    world.explains(&guarded, &codes, &shown).await;
+    let there = world.composites().await.get(&guarded_name).await.unwrap();
+    assert!(there.metadata.deletion_timestamp.is_none(), "{there:?}");
+
+    world.tell(&slow, "deletion-delay", "0ms").await;
+    world.merge(&held_name, json!({ "metadata": { "finalizers": null } })).await;
+    let webhooks = Api::<ValidatingWebhookConfiguration>::all(world.client.clone());
+    webhooks.delete("guard", &DeleteParams::default()).await.unwrap();
+    for id in [&guarded, &held, &slow] {
+        let gone = world.plane.wait_for_phase(id, "Deleted").await;
+        assert_eq!(gone["blockers"], json!([]), "{gone}");
+    }
+}
+
+/// Has a webhook that is not there be asked before this composite is deleted;
+/// in force when this is done.
+async fn guard(world: &World, composite: &str) {
+    world.merge(composite, json!({ "metadata": { "labels": { "guarded": "yes" } } })).await;
+    let webhook = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": { "name": "guard" },
+        "webhooks": [{
+            "name": "guard.example.org",
+            // Nobody listens there.
+            "clientConfig": { "url": "https://127.0.0.1:1/" },
+            "rules": [{
+                "apiGroups": ["*"], "apiVersions": ["*"], "operations": ["DELETE"],
+                "resources": ["xservers"],
+            }],
+            "objectSelector": { "matchLabels": { "guarded": "yes" } },
+            "failurePolicy": "Fail", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        }],
+    });
+    let webhooks = Api::<ValidatingWebhookConfiguration>::all(world.client.clone());
+    webhooks.patch("guard", &PatchParams::apply("tests"), &Patch::Apply(&webhook)).await.unwrap();
+    // The server takes notice of it a moment later.
+    let dry = DeleteParams { dry_run: true, ..DeleteParams::default() };
+    let composites = world.composites().await;
+    wait::until(PATIENCE, "the webhook to be in force", async || {
+        composites.delete(composite, &dry).await.is_err()
+    })
+    .await;
+}
+
+/// What the page says of them is true: each is shown by tests that are here.
+#[test]
+fn the_page_names_the_tests_of_every_situation() {
+    let tests: String = ["situations.rs", "standing.rs", "hand.rs"]
+        .map(|file| std::fs::read_to_string(format!("tests/kube/{file}")).unwrap())
+        .concat();
+    let page = std::fs::read_to_string("../../docs/crossplane.md").unwrap();
+    let table = page.split("## The ten situations here").nth(1).unwrap();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| "));
+    let rows: Vec<_> = rows.filter(|row| row.starts_with(|c: char| c.is_ascii_digit())).collect();
+    assert_eq!(rows.len(), 10, "{rows:#?}");
+    for row in rows {
+        let shown_by = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        for name in shown_by.split(", ").map(|name| name.trim_matches('`')) {
+            assert!(tests.contains(&format!("async fn {name}() {{")), "{name} in {row}");
+        }
+    }
+}
