@@ -12,6 +12,9 @@ const PATIENT: Setup<'_> = Setup {
     agent: slipway_standin::AgentMode::InProcess,
     strategy: "cloud-init-user-data",
     settings: &["--deregistering-deadline", "10m"],
+    account: Account::Admin,
+    heartbeat: HEARTBEAT,
+    deliver: false,
 };
 
 /// With a resource in every phase, one that is declared and one that is asked

@@ -226,8 +226,7 @@ async fn what_does_not_go_says_what_holds_it() {
         world.plane.wait_for_phase(id, "Ready").await;
     }
     let namespace = world.namespace().await;
-    let [guarded_name, held_name, slow_name] =
-        [world.xr_name(&guarded).await, world.xr_name(&held).await, world.xr_name(&slow).await];
+    let (guarded_name, held_name) = (world.xr_name(&guarded).await, world.xr_name(&held).await);
 
     let owner: ConfigMap =
         serde_json::from_value(json!({ "metadata": { "name": "owner" } })).unwrap();
