@@ -11,6 +11,7 @@ mod explained;
 
 mod blueprint;
 mod clusters;
+mod delivery;
 mod demo;
 mod hand;
 mod life;

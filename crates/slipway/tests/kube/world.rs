@@ -36,11 +36,18 @@ pub(crate) struct Setup<'a> {
     pub(crate) agent: AgentMode,
     pub(crate) strategy: &'a str,
     pub(crate) settings: &'a [&'a str],
+    /// The blueprint is delivered; otherwise its kind is there already.
+    pub(crate) deliver: bool,
 }
 
 impl Default for Setup<'_> {
     fn default() -> Self {
-        Self { agent: AgentMode::InProcess, strategy: "cloud-init-user-data", settings: &[] }
+        Self {
+            agent: AgentMode::InProcess,
+            strategy: "cloud-init-user-data",
+            settings: &[],
+            deliver: false,
+        }
     }
 }
 
@@ -60,8 +67,10 @@ impl World {
         plane.set(setup.settings);
         plane.start().await;
         let world = Self { kubernetes, plane, client, journal, _standin: standin };
-        stage::define(&world.client, &blueprint::definition(KIND)).await;
-        world.furnish(setup.strategy).await;
+        if !setup.deliver {
+            stage::define(&world.client, &blueprint::definition(KIND)).await;
+        }
+        world.furnish(setup).await;
         let ready = |place: &Value| place["namespace_phase"] == "Ready";
         world.wait_for_place("the namespace to be Ready", ready).await;
         Some(world)
@@ -80,7 +89,7 @@ impl World {
     }
 
     /// Everything that a declaration needs.
-    async fn furnish(&self, strategy: &str) {
+    async fn furnish(&self, setup: Setup<'_>) {
         let cloud =
             json!({ "name": "cloud", "provider": PROVIDER, "endpoint": { "region": "fsn1" } });
         self.make("/api/v1/clouds", cloud).await;
@@ -103,8 +112,9 @@ impl World {
             "xrd": blueprint::definition(KIND).to_string(),
             "composition": blueprint::composition(KIND).to_string(),
             "parameter_schema": { "parameters": [size, standin_parameter()] },
-            "injection_strategy": strategy,
+            "injection_strategy": setup.strategy,
             "provider_kinds": [PROVIDER],
+            "deliver": setup.deliver,
         });
         self.make(&format!("/api/v1/blueprints/{BLUEPRINT}/versions"), version).await;
     }
