@@ -249,7 +249,8 @@ async fn a_version_is_delivered_if_it_was_published_so() {
     let other = world.post(&format!("{path}/versions"), &body.to_string()).await;
     other.refused(409, "blueprint_version_exists");
 
-    let [shown] = &deliveries().await.as_array().unwrap()[..] else { panic!("one cluster") };
+    let listed = deliveries().await;
+    let [shown] = &listed.as_array().unwrap()[..] else { panic!("one cluster: {listed}") };
     assert_eq!((&shown["cluster"], &shown["wanted_version"]), (&json!("east"), &json!("v1")));
     assert_eq!((&shown["phase"], &shown["found_version"]), (&json!("Pending"), &Value::Null));
     world.post(&format!("{path}/versions/v1/retire"), "").await;

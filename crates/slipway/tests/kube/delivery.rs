@@ -102,7 +102,8 @@ fn second() -> (Value, Value) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delivered_kind_is_established_upgraded_and_never_deleted() {
     let test = "a_delivered_kind_is_established_upgraded_and_never_deleted";
-    let setup = Setup { deliver: true, ..Setup::default() };
+    // Its place is cleared one lease after its last resource is Deleted.
+    let setup = Setup { deliver: true, settings: &["--lease", "3s"], ..Setup::default() };
     let Some(world) = World::start(test, setup).await else { return };
     let id = world.declare("web-1", "").await;
     world.plane.wait_for_phase(&id, "Ready").await;
@@ -149,8 +150,11 @@ async fn a_delivered_kind_is_established_upgraded_and_never_deleted() {
         world.plane.assert_goes(id).await;
     }
     let path = format!("/api/v1/projects/{PROJECT}/cluster");
-    let (status, answer) = world.plane.call(Method::DELETE, &path, None).await;
-    assert!([202, 204].contains(&status), "{status} {answer}");
+    wait::until(PATIENCE, "the project to be let go", async || {
+        let (status, answer) = world.plane.call(Method::DELETE, &path, None).await;
+        if [202, 204].contains(&status) { Ok(()) } else { Err(answer.to_string()) }
+    })
+    .await;
     world
         .wait_for_place("the place to be cleared", |place| place["namespace_phase"] == "Deleted")
         .await;
