@@ -39,13 +39,14 @@ pub struct Plan {
 
 impl Plan {
     /// The same before it is acted on. What was refused is not better for being
-    /// tried again: it stays Degraded until that succeeded, and a refusal that
-    /// lasts is not audited with every try.
+    /// tried again: it stays as it was shown until that succeeded, so that a
+    /// refusal that lasts is neither audited with every try nor gone for moments.
     pub fn trying(self, demand: &Demand) -> Self {
-        let degraded = demand.delivery.as_ref().filter(|before| {
-            before.phase == DeliveryPhase::Degraded && before.wanted == demand.version
+        let shown = demand.delivery.as_ref().filter(|before| {
+            let lasts = before.phase == DeliveryPhase::Degraded || before.phase == self.phase;
+            before.wanted == demand.version && lasts
         });
-        match degraded {
+        match shown {
             Some(before) if !self.steps.is_empty() => {
                 Self { phase: before.phase, problem: before.problem.clone(), ..self }
             }

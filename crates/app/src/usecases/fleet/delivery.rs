@@ -87,7 +87,7 @@ impl Fleet {
         for object in &bundle.objects {
             sight.objects.insert(object.key.clone(), management.look(object).await);
         }
-        let was_open = is_open(&demand);
+        let before = standing(&demand);
         for _ in 0..ROUNDS {
             let noted =
                 self.note(&demand, &bundle, &sight, |plan, demand| plan.trying(demand)).await?;
@@ -97,7 +97,7 @@ impl Fleet {
             };
             demand = locked;
             brought.waits = plan.phase == DeliveryPhase::Applying;
-            brought.opens = is_open(&demand) && (!was_open || brought.steps > 0);
+            brought.opens = plan.phase == DeliveryPhase::Established && standing(&demand) != before;
             if plan.steps.is_empty() {
                 break;
             }
@@ -213,7 +213,8 @@ impl Fleet {
     }
 }
 
-fn is_open(demand: &Demand) -> bool {
-    let before = demand.delivery.as_ref();
-    before.is_some_and(|before| before.phase == DeliveryPhase::Established)
+/// What whoever waits for the kind would notice.
+fn standing(demand: &Demand) -> Option<(DeliveryPhase, Option<String>, bool)> {
+    let row = demand.delivery.as_ref()?;
+    Some((row.phase, row.found.clone(), row.problem.is_none()))
 }

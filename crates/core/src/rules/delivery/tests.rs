@@ -159,7 +159,13 @@ fn a_role_that_may_not_be_written_holds_nothing_and_is_told() {
     sight.lacking = Some(vec!["create".to_owned()]);
     let lacking = plan(&demand, &delivered, &sight);
     assert_eq!((&*lacking.steps, lacking.phase), (&[][..], DeliveryPhase::Established));
+    let known = recorded(&demand, &lacking);
     let problem = lacking.problem.unwrap();
+    let mut anew = sight.clone();
+    anew.objects.insert(delivered.role.clone(), Look::Absent);
+    anew.lacking = None;
+    let again = plan(&known, &delivered, &anew).trying(&known);
+    assert_eq!((again.problem.as_ref(), again.steps.len()), (Some(&problem), 1), "not gone yet");
     assert!(problem.contains("slipway blueprint rbac server | kubectl apply -f -"), "{problem}");
     sight.lacking = Some(Vec::new());
     assert_eq!(plan(&demand, &delivered, &sight).problem, None);
