@@ -57,7 +57,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "blueprint create",
         &["slipway blueprint create server --display-name Server --engine crossplane"],
     ),
-    ("blueprint publish", &["slipway blueprint publish --folder blueprints/server"]),
+    (
+        "blueprint publish",
+        &[
+            "slipway blueprint publish --folder blueprints/server",
+            "slipway blueprint publish --folder blueprints/server --deliver",
+        ],
+    ),
     (
         "blueprint import",
         &["slipway blueprint import catalog", "slipway blueprint import catalog/server -o json"],
@@ -66,6 +72,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("blueprint get", &["slipway blueprint get local-node"]),
     ("blueprint versions", &["slipway blueprint versions local-node"]),
     ("blueprint retire", &["slipway blueprint retire server v1 --yes"]),
+    ("blueprint deliveries", &["slipway blueprint deliveries server"]),
+    ("blueprint rbac", &["slipway blueprint rbac server | kubectl apply -f -"]),
     ("label define", &["slipway label define team --description owner --propagate"]),
     ("label list", &["slipway label list"]),
     ("label get", &["slipway label get team"]),

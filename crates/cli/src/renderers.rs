@@ -1,7 +1,7 @@
 //! What is rendered and checked on this side of the API. The binary brings it:
 //! this crate knows the API by its documents only.
 
-use slipway_wire::catalog::PublishVersion;
+use slipway_wire::catalog::{CompositeType, PublishVersion};
 
 /// Functions of the renderer.
 #[derive(Debug, Clone, Copy)]
@@ -11,6 +11,9 @@ pub struct Renderers {
     pub faults: fn(&str, &PublishVersion) -> Vec<String>,
     /// The documents of a DaemonSet as one YAML stream. Holds the token.
     pub daemon_set: fn(&DaemonSet<'_>) -> Result<String, String>,
+    /// The role that the control plane's account needs for the composites of a
+    /// blueprint, by slug, as YAML.
+    pub role: fn(&str, &CompositeType) -> Result<String, String>,
 }
 
 /// What a DaemonSet is rendered from.

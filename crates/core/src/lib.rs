@@ -25,6 +25,7 @@ pub mod api_key;
 pub mod blueprint;
 pub mod catalog;
 pub mod deletion;
+pub mod delivery;
 pub mod fleet;
 pub mod keys;
 pub mod leak;

@@ -54,6 +54,10 @@ impl Document {
         Ok(Self { field, value })
     }
 
+    pub(crate) fn into_value(self) -> Value {
+        self.value
+    }
+
     pub(crate) fn fault(
         &self,
         path: &str,

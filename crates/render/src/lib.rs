@@ -3,11 +3,12 @@
 //! pass through here on their way into an object and must not show up in any
 //! `Debug` or error text.
 //!
-//! Three groups. What a resource is made into: [`dispatch`] chooses the engine,
+//! Four groups. What a resource is made into: [`dispatch`] chooses the engine,
 //! [`crossplane`] and [`local_node`] write the composite. What a version may
 //! be: [`pair`] holds an [`xrd`], a [`composition`] and the metadata against
 //! each other. What a project shares in its namespace: [`shared`], with
-//! [`provider_config`] and [`external_secret`].
+//! [`provider_config`] and [`external_secret`]. What has a cluster know the kind
+//! of a blueprint's composites: [`delivery`].
 
 pub mod canonical;
 pub mod cloud_init;
@@ -16,6 +17,7 @@ pub mod composite;
 pub mod composition;
 pub mod crossplane;
 pub mod daemon_set;
+pub mod delivery;
 pub mod dispatch;
 mod documents;
 mod error;

@@ -2,16 +2,17 @@
 //! the server uses for the same.
 
 use slipway_cli::{DaemonSet, Renderers};
+use slipway_core::blueprint::{CompositeScope, CompositeType};
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint::{GivenContent, VersionContent};
 use slipway_core::parameters::{Parameter, ParameterType};
 use slipway_core::secret::Secret;
 use slipway_render::cloud_init::NodeConfig;
 use slipway_render::daemon_set::{Bundle, TokenDelivery};
-use slipway_render::pair;
+use slipway_render::{delivery, pair};
 use slipway_wire::catalog::{self, PublishVersion};
 
-pub(crate) const RENDERERS: Renderers = Renderers { faults, daemon_set };
+pub(crate) const RENDERERS: Renderers = Renderers { faults, daemon_set, role };
 
 /// A node agent that is not told otherwise; plexd has its own.
 const HEARTBEAT_INTERVAL_MS: u64 = 30_000;
@@ -51,7 +52,22 @@ fn given(version: &PublishVersion) -> GivenContent {
         injection_strategy: version.injection_strategy.clone(),
         mesh_role: version.mesh_role.clone(),
         provider_kinds: version.provider_kinds.clone(),
+        deliver: version.deliver,
     }
+}
+
+/// The role that the control plane's account needs for composites of this type.
+fn role(slug: &str, composite: &catalog::CompositeType) -> Result<String, String> {
+    let (group, version) = composite.api_version.split_once('/').ok_or("it has no API group")?;
+    let scope = CompositeScope::parse(&composite.scope).ok_or("its scope is not known")?;
+    let kind = CompositeType {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: composite.kind.clone(),
+        plural: composite.plural.clone(),
+        scope,
+    };
+    delivery::role_yaml(slug, &kind).map_err(|error| error.to_string())
 }
 
 fn daemon_set(wanted: &DaemonSet<'_>) -> Result<String, String> {

@@ -140,6 +140,13 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         sqlite: scripts!("sqlite", "0014_bound_readers"),
         postgres: scripts!("postgres", "0014_bound_readers"),
     },
+    Migration {
+        version: 15,
+        name: "deliveries",
+        min_reader: 1,
+        sqlite: scripts!("sqlite", "0015_deliveries"),
+        postgres: scripts!("postgres", "0015_deliveries"),
+    },
 ];
 
 /// The schema that this binary was written for.

@@ -216,6 +216,10 @@ pub struct PublishVersion {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh_role: Option<String>,
     pub provider_kinds: Vec<String>,
+    /// Bring XRD and Composition to every cluster that a project lives on; for
+    /// engine crossplane only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deliver: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -230,10 +234,48 @@ pub struct BlueprintVersion {
     pub injection_strategy: String,
     pub mesh_role: String,
     pub provider_kinds: Vec<String>,
+    /// XRD and Composition are brought to every cluster that a project lives on.
+    #[serde(default)]
+    pub deliver: bool,
+    /// What its composites are on a cluster; only engine crossplane has it.
+    #[serde(default)]
+    pub composite: Option<CompositeType>,
     pub revision: i64,
     pub published_at: String,
     /// From then on nothing new is declared from it.
     pub retired_at: Option<String>,
+}
+
+/// The type of composites, as their XRD defines it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CompositeType {
+    /// `group/version`.
+    pub api_version: String,
+    pub kind: String,
+    pub plural: String,
+    /// `Namespaced` or `Cluster`.
+    pub scope: String,
+}
+
+/// A blueprint on a cluster. Wanted and found differ while it is brought there,
+/// or while something is in the way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BlueprintDelivery {
+    pub cluster: String,
+    pub cluster_id: String,
+    /// The version that is to be there; none if nothing is any more. What was
+    /// brought there stays all the same.
+    pub wanted_version: Option<String>,
+    /// The version that was found there whole, when it was last looked at.
+    pub found_version: Option<String>,
+    /// `Pending`, `Applying`, `Established` or `Degraded`.
+    pub phase: String,
+    /// What keeps it, or our account, from working there.
+    pub problem: Option<String>,
+    /// Since when it is in this phase.
+    pub since: Option<String>,
+    pub updated_at: Option<String>,
 }
 
 /// `POST /api/v1/labels`.

@@ -19,13 +19,14 @@ const MANIFESTS_VALUES: &str = "deploy/helm/manifests.values.yaml";
 const RBAC_VALUES: &str = "deploy/helm/rbac.values.yaml";
 
 /// What is rendered: the file, its values, and the templates if not all.
-const RENDERED: [(&str, &str, &[&str]); 4] = [
+const RENDERED: [(&str, &str, &[&str]); 5] = [
     ("deploy/manifests/slipway.yaml", MANIFESTS_VALUES, &[]),
     (
         "deploy/rbac/control-plane.yaml",
         RBAC_VALUES,
         &["templates/serviceaccount.yaml", "templates/rbac.yaml"],
     ),
+    ("deploy/rbac/delivery.yaml", RBAC_VALUES, &["templates/rbac-delivery.yaml"]),
     ("deploy/rbac/groups.example.yaml", RBAC_VALUES, &["templates/rbac-groups.yaml"]),
     // For the tests on an API server, which need no Helm.
     (
@@ -69,7 +70,10 @@ const TAKEN: [(&[&str], &[&str]); 4] = [
         &["replicas=1", "database.existingSecret=", "data.existingClaim=state"],
         &["type: Recreate", "claimName: state"],
     ),
-    (&["serviceMonitor.enabled=true", "rbac.delivery=false"], &["kind: ServiceMonitor"]),
+    (
+        &["serviceMonitor.enabled=true", "rbac.delivery=true"],
+        &["kind: ServiceMonitor", "name: slipway-control-plane-delivery"],
+    ),
 ];
 
 /// `cargo xtask chart`, for whoever works on it.

@@ -10,6 +10,7 @@ use slipway_core::blueprint::CompositeType;
 use slipway_core::fleet::{Seen, SharedKey, Sight};
 use slipway_render::shared::SharedObject;
 
+use super::definitions::Definitions;
 use super::substrate::Error;
 
 /// What a cluster is and has.
@@ -24,7 +25,7 @@ pub struct ClusterFacts {
 
 /// A management cluster. Actions are idempotent.
 #[async_trait]
-pub trait Management: fmt::Debug + Send + Sync {
+pub trait Management: Definitions + fmt::Debug + Send + Sync {
     /// Asks the cluster what it is, and whether it has what is needed.
     async fn verify(&self) -> Result<ClusterFacts, Error>;
 

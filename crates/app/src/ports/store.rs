@@ -27,9 +27,9 @@ pub use super::events::PositionedEvent;
 pub use slipway_core::explanation::HistoryLine;
 
 use super::{
-    AuditStore, CatalogStore, ControlStore, DatabaseClock, EnrolStore, EventStore, ExplainStore,
-    FleetStore, KeyStore, LaneStore, LeakStore, Listed, RecordStore, RenewalStore, RetentionStore,
-    ScopeStore, StandingStore, SubscriptionStore, TaskStore, TokenStore,
+    AuditStore, CatalogStore, ControlStore, DatabaseClock, DeliveryStore, EnrolStore, EventStore,
+    ExplainStore, FleetStore, KeyStore, LaneStore, LeakStore, Listed, RecordStore, RenewalStore,
+    RetentionStore, ScopeStore, StandingStore, SubscriptionStore, TaskStore, TokenStore,
 };
 use crate::seed::Seed;
 
@@ -161,6 +161,7 @@ pub trait Store:
     + CatalogStore
     + ControlStore
     + DatabaseClock
+    + DeliveryStore
     + EnrolStore
     + EventStore
     + ExplainStore

@@ -22,6 +22,8 @@ use crate::ports::fleet::Found;
 use crate::ports::management::Management;
 use crate::ports::store;
 
+mod delivery;
+
 /// Rounds of planning and acting for one project in one turn: base, secret,
 /// ProviderConfig, and one to see that all is well.
 const ROUNDS: usize = 4;
@@ -62,6 +64,14 @@ pub struct Turned {
     pub errors: Vec<String>,
 }
 
+impl Turned {
+    fn add(&mut self, other: Self) {
+        self.steps += other.steps;
+        self.waiting |= other.waiting;
+        self.errors.extend(other.errors);
+    }
+}
+
 impl Fleet {
     pub fn new(context: Context, settings: FleetSettings, gate: Arc<Gate>, worker: &str) -> Self {
         let actor = Actor::new(format!("fleet:{worker}"));
@@ -100,14 +110,15 @@ impl Fleet {
                 return Ok(turned);
             }
         };
+        match self.deliver(cluster.id, management, &tenancies).await {
+            Ok(delivered) => turned.add(delivered),
+            // Projects go on without it.
+            Err(error) => turned.errors.push(format!("delivery: {error}")),
+        }
         for tenancy in tenancies.iter().filter(|tenancy| !is_done(tenancy)) {
             turned.projects += 1;
             match self.settle(tenancy, management, &mut sight).await {
-                Ok(settled) => {
-                    turned.steps += settled.steps;
-                    turned.waiting |= settled.waiting;
-                    turned.errors.extend(settled.errors);
-                }
+                Ok(settled) => turned.add(settled),
                 // One project's row stops no other's.
                 Err(error) => {
                     turned.errors.push(format!("{}: {error}", tenancy.assignment.namespace));

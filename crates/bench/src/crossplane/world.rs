@@ -149,6 +149,7 @@ impl World {
             // Enrolment has a benchmark of its own.
             mesh_role: Some("standalone".to_owned()),
             provider_kinds: vec![PROVIDER.to_owned()],
+            deliver: false,
         };
         blueprints::publish(context, caller, BLUEPRINT, given, None).await?;
         Ok(cluster)

@@ -71,6 +71,10 @@ pub enum BlueprintCommand {
     Versions(VersionsArguments),
     /// Take no new declarations from a version; what was made from it goes on
     Retire(RetireArguments),
+    /// List the clusters that a blueprint is delivered to, and the version found there
+    Deliveries(VersionsArguments),
+    /// Print the role that the control plane needs for the composites, for kubectl apply
+    Rbac(NamedArguments),
 }
 
 #[derive(Debug, Clone, Subcommand)]
@@ -287,6 +291,9 @@ pub struct PublishArguments {
     /// The folder, called as the blueprint's slug
     #[arg(short, long = "folder", value_name = "FOLDER")]
     pub folder: PathBuf,
+    /// Bring XRD and Composition to every cluster that a project lives on
+    #[arg(long)]
+    pub deliver: bool,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -294,6 +301,9 @@ pub struct ImportArguments {
     /// A folder of blueprints, one that holds it as `catalog`, or the folder of one blueprint
     #[arg(value_name = "FOLDER")]
     pub folder: PathBuf,
+    /// Bring XRDs and Compositions to every cluster that a project lives on
+    #[arg(long)]
+    pub deliver: bool,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use slipway_wire::catalog::{
-    Blueprint, BlueprintVersion, Cloud, Cluster, ClusterAssignment, Credential,
+    Blueprint, BlueprintDelivery, BlueprintVersion, Cloud, Cluster, ClusterAssignment, Credential,
     CredentialAssignment, LabelDefinition, Parameter, ParameterType, Project, ProviderStanding,
 };
 
@@ -187,12 +187,35 @@ pub(crate) fn version(version: &BlueprintVersion, width: Option<u16>) -> String 
             ("role", Some(version.mesh_role.clone())),
             ("injection", Some(version.injection_strategy.clone())),
             ("parameters", Some(parameters.collect::<Vec<_>>().join(", "))),
+            (
+                "composite",
+                version
+                    .composite
+                    .as_ref()
+                    .map(|kind| format!("{} {}", kind.api_version, kind.kind)),
+            ),
+            ("delivered", version.deliver.then(|| "to every cluster of a project".to_owned())),
             ("published", Some(time(&version.published_at))),
             ("retired", optional_time(version.retired_at.as_ref())),
             ("revision", Some(version.revision.to_string())),
         ],
         width,
     )
+}
+
+pub(crate) fn deliveries(deliveries: &[BlueprintDelivery], width: Option<u16>) -> String {
+    let line = |delivery: &BlueprintDelivery| {
+        vec![
+            delivery.cluster.clone(),
+            or_dash(delivery.wanted_version.as_deref()),
+            or_dash(delivery.found_version.as_deref()),
+            delivery.phase.clone(),
+            or_dash(optional_time(delivery.since.as_ref()).as_deref()),
+            or_dash(delivery.problem.as_deref()),
+        ]
+    };
+    let headings = ["CLUSTER", "WANTED", "FOUND", "PHASE", "SINCE", "PROBLEM"];
+    rows(&headings, deliveries.iter().map(line).collect(), width)
 }
 
 /// `size: integer, required` or `zone: string = "a"`.

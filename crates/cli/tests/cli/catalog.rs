@@ -46,6 +46,23 @@ fn mk_version() -> Value {
     })
 }
 
+fn mk_crossplane_version() -> Value {
+    let mut version = mk_version();
+    version["deliver"] = json!(true);
+    version["composite"] = json!({
+        "apiVersion": "nodes.example.org/v1", "kind": "XServer", "plural": "xservers",
+        "scope": "Namespaced",
+    });
+    version
+}
+
+fn mk_delivery() -> Value {
+    json!({
+        "cluster": "east", "cluster_id": ID, "wanted_version": "v2", "found_version": "v1",
+        "phase": "Degraded", "problem": "it is left alone", "since": TIME, "updated_at": TIME,
+    })
+}
+
 fn mk_cluster() -> Value {
     json!({
         "id": ID, "name": "here", "engine": "local", "substrate_uid": null,
@@ -153,6 +170,18 @@ async fn lists_are_tables_that_name_what_people_look_for() {
         ("credential list --cloud x", json!([mk_credential()]), "?cloud=x", vec!["a/b"]),
         ("credential list --project p", mk_assigned(), "projects/p/credentials", vec!["billing"]),
         ("blueprint versions small", json!([mk_version()]), "small/versions", vec!["RETIRED"]),
+        (
+            "blueprint deliveries small",
+            json!([mk_delivery()]),
+            "small/deliveries",
+            vec!["east", "v2", "v1", "Degraded", "is left alone"],
+        ),
+        (
+            "blueprint rbac small",
+            json!([mk_version(), mk_crossplane_version()]),
+            "small/versions",
+            vec!["role: small\nof: xservers\n"],
+        ),
         ("label list", json!([mk_label()]), "labels?", vec!["cost/center", "yes"]),
         ("cluster list", json!([mk_cluster()]), "clusters?", vec!["not yet"]),
         ("cluster assignments", json!([mk_place()]), "cluster-assignments?", vec!["Ready"]),
@@ -256,8 +285,21 @@ async fn a_folder_is_published_whole() {
     let body: Value = serde_json::from_str(&asked.body).unwrap();
     assert_eq!((&body["xrd"], &body["version"]), (&"kind: X\n".into(), &"v1".into()));
     assert_eq!(body["parameter_schema"], mk_version()["parameter_schema"]);
+    assert_eq!(body.get("deliver"), None, "an older server knows no such field");
     let shown = "size: integer (required), zone: string = \"a\"";
     assert!(ended.output.contains(shown), "{}", ended.output);
+
+    let server = StandIn::new(vec![Reply::of(201, mk_crossplane_version())]).await;
+    let folder = folder.to_str().unwrap();
+    let ended = server.run(&["blueprint", "publish", "-f", folder, "--deliver"]).await;
+    assert_eq!(ended.exit, Exit::Success, "{ended:?}");
+    let body: Value = serde_json::from_str(&server.asked()[0].body).unwrap();
+    assert_eq!(body["deliver"], true);
+    assert!(ended.output.contains("nodes.example.org/v1 XServer"), "{}", ended.output);
+    let server = StandIn::new(vec![Reply::of(200, json!([mk_version()]))]).await;
+    let ended = server.run(&["blueprint", "rbac", "small"]).await;
+    assert_eq!(ended.exit, Exit::Usage, "{ended:?}");
+    assert!(ended.errors.contains("only engine crossplane"), "{}", ended.errors);
 
     let server = StandIn::new(Vec::new()).await;
     let nowhere = root.path().join("nothing");

@@ -139,6 +139,7 @@ const RENDERERS: Renderers = Renderers {
         true => vec!["`xrd` is broken; mend it".to_owned()],
         false => Vec::new(),
     },
+    role: |slug, composite| Ok(format!("role: {slug}\nof: {}\n", composite.plural)),
     daemon_set: |wanted| Ok(format!("on: {}\ntoken: {}\n", wanted.hostname, wanted.token)),
 };
 

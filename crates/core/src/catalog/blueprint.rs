@@ -36,6 +36,8 @@ pub struct VersionContent {
     pub injection_strategy: InjectionStrategy,
     pub mesh_role: MeshRole,
     pub provider_kinds: Vec<String>,
+    /// XRD and Composition are brought to the clusters of projects.
+    pub deliver: bool,
 }
 
 /// The same as it was given.
@@ -48,6 +50,7 @@ pub struct GivenContent {
     pub injection_strategy: String,
     pub mesh_role: Option<String>,
     pub provider_kinds: Vec<String>,
+    pub deliver: bool,
 }
 
 impl VersionContent {
@@ -77,6 +80,7 @@ impl VersionContent {
                 Some(text) => member("mesh_role", text, MeshRole::ALL, MeshRole::as_str)?,
             },
             provider_kinds: provider_kinds(given.provider_kinds)?,
+            deliver: given.deliver,
         })
     }
 }
@@ -156,6 +160,7 @@ mod tests {
             injection_strategy: "helm-values".to_owned(),
             mesh_role: None,
             provider_kinds: vec!["hetzner".to_owned()],
+            deliver: false,
         }
     }
 

@@ -10,6 +10,7 @@ pub mod control;
 pub mod crossing;
 pub mod declare;
 pub mod delete;
+pub mod delivery;
 pub mod drain;
 pub mod enrol;
 pub mod explain;

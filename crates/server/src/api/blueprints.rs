@@ -6,7 +6,7 @@ use axum::response::Response;
 use slipway_app::ports::store::Page;
 use slipway_app::usecases::catalog::blueprints;
 use slipway_core::catalog::blueprint::GivenContent;
-use slipway_core::ids::{BlueprintId, BlueprintVersionId};
+use slipway_core::ids::{BlueprintId, BlueprintVersionId, ClusterId};
 use slipway_wire::catalog::{CreateBlueprint, PublishVersion, UpdateBlueprint};
 
 use super::documents::{self, tagged};
@@ -101,6 +101,7 @@ pub(super) async fn publish(
             injection_strategy: body.injection_strategy,
             mesh_role: body.mesh_role,
             provider_kinds: body.provider_kinds,
+            deliver: body.deliver,
         };
         Ok(blueprints::publish(context, caller, reference, given, request).await?.as_uuid())
     };
@@ -137,6 +138,22 @@ pub(super) async fn version(
     parameters.finish()?;
     let found = blueprints::version(&state.context, &caller, &reference, &wanted).await?;
     Ok(tagged(documents::version(&found.0, &found.1), found.1.revision.0))
+}
+
+/// Where it is to be and where it is, skew shown.
+pub(super) async fn deliveries(
+    State(state): State<ServerState>,
+    Authenticated(caller): Authenticated,
+    Segments([reference]): Segments<1>,
+    mut parameters: Parameters,
+) -> Result<Response, Rejection> {
+    let wanted: Page<ClusterId> = parameters.take_page()?;
+    parameters.finish()?;
+    let context = &state.context;
+    let (blueprint, found) = blueprints::deliveries(context, &caller, &reference, wanted).await?;
+    let items = found.map(documents::delivery);
+    let path = format!("{PATH}/{}/deliveries", blueprint.slug);
+    Ok(page(items, &path, wanted.limit, &[]))
 }
 
 /// Retiring twice is the same as once.

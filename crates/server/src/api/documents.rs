@@ -10,12 +10,13 @@ use slipway_app::usecases::read;
 use slipway_core::catalog::blueprint as blueprints;
 use slipway_core::catalog::{cloud as clouds, cluster as clusters, credential as credentials};
 use slipway_core::catalog::{label as labels, project as projects};
+use slipway_core::delivery as deliveries;
 use slipway_core::ids::DeletionId;
 use slipway_core::parameters as core_parameters;
 use slipway_wire::catalog::{
-    Blueprint, BlueprintVersion, Cloud, Cluster, ClusterAssignment, ClusterVerification,
-    Credential, CredentialAssignment, LabelDefinition, Parameter, ParameterSchema, ParameterType,
-    Project, ProviderStanding,
+    Blueprint, BlueprintDelivery, BlueprintVersion, Cloud, Cluster, ClusterAssignment,
+    ClusterVerification, CompositeType, Credential, CredentialAssignment, LabelDefinition,
+    Parameter, ParameterSchema, ParameterType, Project, ProviderStanding,
 };
 
 use super::convert::{self, text};
@@ -131,9 +132,45 @@ pub(super) fn version(
         injection_strategy: content.injection_strategy.to_string(),
         mesh_role: content.mesh_role.to_string(),
         provider_kinds: content.provider_kinds.clone(),
+        deliver: content.deliver,
+        composite: version
+            .composite
+            .as_ref()
+            .map(|composite| composite_type(&composite.composite_type)),
         revision: version.revision.0,
         published_at: version.published_at.to_string(),
         retired_at: text(version.retired_at),
+    }
+}
+
+fn composite_type(kind: &slipway_core::blueprint::CompositeType) -> CompositeType {
+    CompositeType {
+        api_version: kind.api_version(),
+        kind: kind.kind.clone(),
+        plural: kind.plural.clone(),
+        scope: kind.scope.to_string(),
+    }
+}
+
+/// What nobody has looked at yet is Pending; so is what is wanted in another
+/// version than it was looked at for.
+pub(super) fn delivery(shown: &deliveries::DeliveryShown) -> BlueprintDelivery {
+    let known = shown.delivery.as_ref();
+    let phase = match known {
+        Some(known) if shown.wanted.as_ref().is_none_or(|wanted| *wanted == known.wanted) => {
+            known.phase
+        }
+        _ => deliveries::DeliveryPhase::Pending,
+    };
+    BlueprintDelivery {
+        cluster: shown.cluster.clone(),
+        cluster_id: shown.cluster_id.to_string(),
+        wanted_version: shown.wanted.clone(),
+        found_version: known.and_then(|known| known.found.clone()),
+        phase: phase.to_string(),
+        problem: known.and_then(|known| known.problem.clone()),
+        since: text(known.map(|known| known.since)),
+        updated_at: text(known.map(|known| known.updated_at)),
     }
 }
 

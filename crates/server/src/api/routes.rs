@@ -124,6 +124,7 @@ pub static TABLE: &[Route] = table! {
     post   "/blueprints/{blueprint}/versions" Admin Installation "blueprint.publish"  => blueprints::publish;
     get    "/blueprints/{blueprint}/versions/{version}" Viewer Shared -               => blueprints::version;
     post   "/blueprints/{blueprint}/versions/{version}/retire" Admin Installation "blueprint.retire" => blueprints::retire;
+    get    "/blueprints/{blueprint}/deliveries" Viewer Shared   -                     => blueprints::deliveries;
     get    "/labels"                      Viewer   Shared       -                     => labels::list;
     post   "/labels"                      Admin    Installation "label.define"        => labels::define;
     get    "/labels/{label}"              Viewer   Shared       -                     => labels::get;

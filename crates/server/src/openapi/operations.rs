@@ -8,10 +8,11 @@ use slipway_wire::api::{
     PutFreeze, Resource, ResourceDetail, Resume, Retry, Subscription,
 };
 use slipway_wire::catalog::{
-    AssignCluster, Blueprint, BlueprintVersion, Cloud, Cluster, ClusterAssignment, CreateBlueprint,
-    CreateCloud, CreateCluster, CreateCredential, CreateProject, Credential, CredentialAssignment,
-    DefineLabel, LabelDefinition, Project, PublishVersion, Relabel, UpdateBlueprint, UpdateCloud,
-    UpdateCredential, UpdateLabel, UpdateProject,
+    AssignCluster, Blueprint, BlueprintDelivery, BlueprintVersion, Cloud, Cluster,
+    ClusterAssignment, CreateBlueprint, CreateCloud, CreateCluster, CreateCredential,
+    CreateProject, Credential, CredentialAssignment, DefineLabel, LabelDefinition, Project,
+    PublishVersion, Relabel, UpdateBlueprint, UpdateCloud, UpdateCredential, UpdateLabel,
+    UpdateProject,
 };
 use slipway_wire::leaks::{Leak, LeakLook, LeakReason};
 
@@ -215,6 +216,10 @@ fn blueprints_and_clusters() -> Vec<Op> {
             "Declare nothing new from a version",
         )
         .conditional(),
+        Op::list::<BlueprintDelivery>(
+            "/blueprints/{blueprint}/deliveries",
+            "List where a blueprint is delivered, and the version found there",
+        ),
         Op::list::<LabelDefinition>("/labels", "List label definitions"),
         Op::create::<DefineLabel, LabelDefinition>("/labels", "Define a label"),
         Op::read::<LabelDefinition>("/labels/{label}", "Show a label definition"),

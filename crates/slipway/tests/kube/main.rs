@@ -13,6 +13,7 @@ mod account;
 mod blueprint;
 mod cast;
 mod clusters;
+mod delivery;
 mod demo;
 mod flapping;
 mod hand;

@@ -5,7 +5,8 @@ use slipway_testkit::wait;
 
 use crate::cast::Cast;
 use crate::control_plane::PATIENCE;
-use crate::world::{Setup, World};
+use crate::stage::HEARTBEAT;
+use crate::world::{Account, Setup, World};
 
 /// So that only the outage is shown, not the drain that it is no fault of.
 const PATIENT: Setup<'_> = Setup {

@@ -40,6 +40,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) settings: &'a [&'a str],
     pub(crate) account: Account,
     pub(crate) heartbeat: Duration,
+    /// The blueprint is delivered; otherwise its kind is there already.
+    pub(crate) deliver: bool,
 }
 
 /// Who the control plane is on the cluster.
@@ -60,6 +62,7 @@ impl Default for Setup<'_> {
             settings: &[],
             account: Account::Admin,
             heartbeat: stage::HEARTBEAT,
+            deliver: false,
         }
     }
 }
@@ -94,8 +97,10 @@ impl World {
         plane.set(setup.settings);
         plane.start().await;
         let world = Self { kubernetes, plane, client, journal, _standin: standin };
-        stage::define(&world.client, &blueprint::definition(KIND)).await;
-        world.furnish(setup.strategy).await;
+        if !setup.deliver {
+            stage::define(&world.client, &blueprint::definition(KIND)).await;
+        }
+        world.furnish(setup).await;
         let ready = |place: &Value| place["namespace_phase"] == "Ready";
         world.wait_for_place("the namespace to be Ready", ready).await;
         Some(world)
@@ -114,7 +119,7 @@ impl World {
     }
 
     /// Everything that a declaration needs.
-    async fn furnish(&self, strategy: &str) {
+    async fn furnish(&self, setup: Setup<'_>) {
         let cloud =
             json!({ "name": "cloud", "provider": PROVIDER, "endpoint": { "region": "fsn1" } });
         self.make("/api/v1/clouds", cloud).await;
@@ -137,8 +142,9 @@ impl World {
             "xrd": blueprint::definition(KIND).to_string(),
             "composition": blueprint::composition(KIND).to_string(),
             "parameter_schema": { "parameters": [size, standin_parameter()] },
-            "injection_strategy": strategy,
+            "injection_strategy": setup.strategy,
             "provider_kinds": [PROVIDER],
+            "deliver": setup.deliver,
         });
         self.make(&format!("/api/v1/blueprints/{BLUEPRINT}/versions"), version).await;
     }

@@ -47,6 +47,8 @@ mod control;
 mod decide;
 #[path = "../shared/declare.rs"]
 mod declare;
+#[path = "../shared/delivery.rs"]
+mod delivery;
 #[path = "../shared/enrolment.rs"]
 mod enrolment;
 #[path = "../shared/explain.rs"]

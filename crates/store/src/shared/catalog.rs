@@ -27,7 +27,7 @@ use uuid::Uuid;
 
 use super::{
     Backend, Connection, api_keys, catalog_blueprint, catalog_cloud, catalog_cluster,
-    catalog_credential, catalog_label, catalog_project, idempotency,
+    catalog_credential, catalog_label, catalog_project, delivery, idempotency,
 };
 use crate::failure::Failure;
 use crate::retry::retried;
@@ -70,6 +70,8 @@ pub(super) async fn apply(
         CatalogWrite::ClusterAssignmentDelete(row) => {
             catalog_cluster::assignment_delete(connection, row).await
         }
+        CatalogWrite::DeliveryInsert(row) => delivery::insert(connection, row).await,
+        CatalogWrite::DeliveryUpdate(row) => delivery::update(connection, row).await,
         CatalogWrite::ApiKeyInsert(row) => api_keys::insert(connection, row).await,
         CatalogWrite::ApiKeyUpdate(row) => api_keys::update(connection, row).await,
         CatalogWrite::IdempotencyInsert(row) => idempotency::insert(connection, row).await,

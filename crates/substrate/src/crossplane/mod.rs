@@ -10,10 +10,12 @@
 //! * `witness`: what survives our database, by which a restored one is known.
 //! * `engine`: the substrate port on all of it.
 //! * `management`: what a project's resources share, which is the fleet's.
+//! * `definitions`: the kinds of composites that blueprints bring.
 
 pub mod access;
 mod act;
 mod connection;
+mod definitions;
 mod engine;
 mod fold;
 mod index;

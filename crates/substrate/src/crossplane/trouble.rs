@@ -61,6 +61,10 @@ pub(super) fn is_silence(error: &Error) -> bool {
     status(error).is_none()
 }
 
+pub(super) fn is_forbidden(error: &Error) -> bool {
+    status(error).is_some_and(|status| status.code == 403)
+}
+
 pub(super) fn is_unauthorized(error: &Error) -> bool {
     status(error).is_some_and(|status| status.code == 401)
 }

@@ -283,5 +283,6 @@ pub(super) fn mk_content(version: &str) -> VersionContent {
         injection_strategy: InjectionStrategy::ProviderSecret,
         mesh_role: MeshRole::Standalone,
         provider_kinds: vec!["local".to_owned(), BLUEPRINT.to_owned()],
+        deliver: false,
     }
 }

@@ -1,6 +1,7 @@
 //! The catalog's part of the suite: its sequential half and its races.
 
 mod composites;
+mod deliveries;
 mod fleet;
 mod hands;
 mod idempotency;

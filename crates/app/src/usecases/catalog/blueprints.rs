@@ -6,9 +6,10 @@ use slipway_core::catalog::blueprint::{
     Blueprint, GivenContent, PublishedVersion, VersionContent, member,
 };
 use slipway_core::catalog::name::{document, line};
+use slipway_core::delivery::DeliveryShown;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::idempotency::{Record, Request};
-use slipway_core::ids::{BlueprintId, BlueprintVersionId};
+use slipway_core::ids::{BlueprintId, BlueprintVersionId, ClusterId};
 use slipway_core::precondition::Expected;
 use slipway_core::rules::catalog::blueprint::{self, NewBlueprint};
 use slipway_render::pair;
@@ -130,6 +131,9 @@ pub async fn publish(
             Ok(bind(published.commit, record.as_ref()))
         })
         .await?;
+    if content.deliver {
+        context.wakes.wake_fleet();
+    }
     Ok(id)
 }
 
@@ -157,6 +161,18 @@ pub async fn versions(
     Ok((blueprint, found))
 }
 
+/// The clusters that it is to be on or was brought to, with how far it is.
+pub async fn deliveries(
+    context: &Context,
+    caller: &Caller,
+    reference: &str,
+    page: Page<ClusterId>,
+) -> Result<(Blueprint, Listed<DeliveryShown>), Error> {
+    let blueprint = fetch(context, caller, reference).await?;
+    let found = context.store.delivery_list(blueprint.id, page).await?;
+    Ok((blueprint, found))
+}
+
 /// Nothing new is declared from the version; what was, goes on.
 pub async fn retire(
     context: &Context,
@@ -169,5 +185,8 @@ pub async fn retire(
     check("blueprint", reference)?;
     check("version", wanted)?;
     let mut rule = |snapshot: &_| blueprint::retire(snapshot, expected, &actor);
-    Ok(context.store.decide_blueprint(reference, Some(wanted), &mut rule).await?)
+    context.store.decide_blueprint(reference, Some(wanted), &mut rule).await?;
+    // Another version may be the one to be delivered now.
+    context.wakes.wake_fleet();
+    Ok(())
 }

@@ -25,12 +25,15 @@ pub(in crate::commands) async fn run(
             session.show(&blueprint, render::blueprint);
         }
         BlueprintCommand::Publish(arguments) => {
-            let Bundle { slug, body, .. } = bundle::read(&arguments.folder)?;
+            let Bundle { slug, mut body, .. } = bundle::read(&arguments.folder)?;
+            body.deliver = arguments.deliver;
             let path = ["blueprints", &slug, "versions"];
             let version: BlueprintVersion = session.client.create(&path, &body).await?;
             session.show(&version, render::version);
         }
-        BlueprintCommand::Import(arguments) => import::run(session, &arguments.folder).await?,
+        BlueprintCommand::Import(arguments) => {
+            import::run(session, &arguments.folder, arguments.deliver).await?;
+        }
         BlueprintCommand::List(page) => {
             let listed = session.client.list_all(&["blueprints"], false, page.limit).await?;
             session.show_list(&listed, render::blueprints);
@@ -45,6 +48,18 @@ pub(in crate::commands) async fn run(
             let listed = session.client.list_all(&path, false, arguments.page.limit).await?;
             session.show_list(&listed, render::versions);
         }
+        BlueprintCommand::Deliveries(arguments) => {
+            let path = ["blueprints", &arguments.blueprint, "deliveries"];
+            let listed = session.client.list_all(&path, false, arguments.page.limit).await?;
+            session.show_list(&listed, render::deliveries);
+        }
+        BlueprintCommand::Rbac(arguments) => {
+            let path = ["blueprints", &arguments.reference, "versions"];
+            let listed: Vec<BlueprintVersion> =
+                session.client.list_all(&path, false, None).await?.items;
+            let role = role(session, &arguments.reference, &listed)?;
+            session.terminal.print(&role);
+        }
         BlueprintCommand::Retire(arguments) => {
             let (slug, version) = (&arguments.blueprint, &arguments.retired);
             let question = format!("Take no new declarations from `{slug}` version `{version}`?");
@@ -55,4 +70,22 @@ pub(in crate::commands) async fn run(
         }
     }
     Ok(())
+}
+
+/// Of the newest version that something can be declared from, or was.
+fn role(session: &Session<'_>, slug: &str, versions: &[BlueprintVersion]) -> Result<String, Error> {
+    let mut newest: Vec<_> =
+        versions.iter().filter(|version| version.composite.is_some()).collect();
+    newest.sort_by_key(|version| (version.retired_at.is_none(), &version.published_at));
+    let Some((version, composite)) =
+        newest.last().and_then(|version| Some((version, version.composite.as_ref()?)))
+    else {
+        return Err(Error::Usage(format!(
+            "blueprint `{slug}` has no version with composites; only engine crossplane makes any"
+        )));
+    };
+    (session.renderers.role)(&version.blueprint, composite).map_err(|reason| Error::Unreadable {
+        server: session.server.clone(),
+        reason: format!("the role for `{slug}` cannot be written out: {reason}"),
+    })
 }

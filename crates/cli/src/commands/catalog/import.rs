@@ -65,9 +65,21 @@ impl Outcome {
     }
 }
 
-pub(super) async fn run(session: &mut Session<'_>, folder: &Path) -> Result<(), Error> {
+pub(super) async fn run(
+    session: &mut Session<'_>,
+    folder: &Path,
+    deliver: bool,
+) -> Result<(), Error> {
     let folders = entries(folder)?;
-    let read: Vec<_> = folders.iter().map(|folder| checked(session, folder)).collect();
+    let read = folders.iter().map(|folder| checked(session, folder));
+    let read: Vec<_> = read
+        .map(|read| {
+            read.map(|mut bundle| {
+                bundle.body.deliver = deliver;
+                bundle
+            })
+        })
+        .collect();
     let mut ended = Vec::with_capacity(read.len());
     if read.iter().any(Result::is_err) {
         ended.extend(read.into_iter().map(|read| match read {
@@ -207,6 +219,8 @@ fn difference(published: &BlueprintVersion, body: &PublishVersion) -> Option<&'s
         ("injection_strategy", published.injection_strategy == body.injection_strategy),
         ("mesh_role", published.mesh_role == mesh_role),
         ("provider_kinds", published.provider_kinds == body.provider_kinds),
+        // Whoever does not ask for it takes it as it is.
+        ("deliver", published.deliver || !body.deliver),
     ]
     .into_iter()
     .find_map(|(field, same)| (!same).then_some(field))

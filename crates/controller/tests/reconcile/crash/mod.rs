@@ -17,6 +17,7 @@ mod access_store;
 mod catalog;
 mod checks;
 mod delivery;
+mod delivery_store;
 mod enrol_store;
 mod event_store;
 mod explain_store;

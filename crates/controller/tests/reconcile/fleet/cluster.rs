@@ -17,6 +17,7 @@ use slipway_render::composite;
 use slipway_render::shared::SharedObject;
 use tokio::sync::Notify;
 
+use super::defined::Defined;
 use crate::simulated::Simulated;
 
 /// What befalls one call.
@@ -40,6 +41,8 @@ pub(super) struct Cluster {
     /// How often each was made.
     made: Mutex<BTreeMap<SharedKey, u32>>,
     violations: Mutex<Vec<String>>,
+    /// What blueprints brought.
+    pub(super) defined: Mutex<Defined>,
     calls: AtomicU64,
     planned: Mutex<Option<(u64, Fault)>>,
     /// The process that called is dead.
@@ -73,11 +76,11 @@ impl Cluster {
         found
     }
 
-    fn violation(&self, what: String) {
+    pub(super) fn violation(&self, what: String) {
         self.violations.lock().unwrap().push(what);
     }
 
-    async fn call<T>(&self, act: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    pub(super) async fn call<T>(&self, act: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         if self.hangs.load(Ordering::SeqCst) {
             pending::<()>().await;
         }

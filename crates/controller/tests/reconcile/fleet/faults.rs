@@ -143,7 +143,7 @@ async fn place(world: &World, project: &str) -> ClusterAssignment {
 }
 
 async fn at_every_call(world: &World) {
-    let credential = furnish::catalog(world).await;
+    let credential = furnish::catalog(world, false).await;
     let calls = Run::begin(world, credential, 0, None).await.live().await;
     assert!(calls > 20, "only {calls} calls: the scenario does not do what it says");
     let faults = [Fault::FailBefore, Fault::FailAfter, Fault::CrashBefore, Fault::CrashAfter];

@@ -15,11 +15,11 @@ use slipway_render::shared::{FleetSettings, Subject};
 
 use crate::world::World;
 
-const BLUEPRINT: &str = "demo-server";
+pub(super) const BLUEPRINT: &str = "demo-server";
 const PROVIDER: &str = "hetzner";
 
 /// Publishes what all projects use; the credential that they are given.
-pub(super) async fn catalog(world: &World) -> CloudCredentialId {
+pub(super) async fn catalog(world: &World, deliver: bool) -> CloudCredentialId {
     let (context, caller) = (&world.context, &world.caller);
     clouds::create(context, caller, "cloud", PROVIDER, Map::new(), None).await.unwrap();
     let input = credentials::CreateCredential {
@@ -48,6 +48,7 @@ pub(super) async fn catalog(world: &World) -> CloudCredentialId {
         // Nodes have tests of their own.
         mesh_role: Some("standalone".to_owned()),
         provider_kinds: vec![PROVIDER.to_owned()],
+        deliver,
     };
     blueprints::publish(context, caller, BLUEPRINT, given, None).await.unwrap();
     credential

@@ -24,7 +24,7 @@ const HANGING: usize = 12;
 #[tokio::test(flavor = "multi_thread")]
 async fn clusters_that_never_answer_hold_up_no_other() {
     for world in World::each("clusters_that_never_answer_hold_up_no_other").await {
-        let credential = furnish::catalog(&world).await;
+        let credential = furnish::catalog(&world, false).await;
         let reached = Reached::default();
         for number in 0..HANGING {
             let name = format!("silent-{number}");

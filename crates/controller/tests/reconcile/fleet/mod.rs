@@ -2,6 +2,8 @@
 //! and a fault at every question and every action leaves nothing behind.
 
 mod cluster;
+mod defined;
+mod delivery;
 mod faults;
 mod furnish;
 mod isolation;

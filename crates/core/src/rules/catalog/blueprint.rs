@@ -108,6 +108,13 @@ pub fn publish(
     }
     let composite = match blueprint.engine {
         Engine::Crossplane => Some(documents.clone()?),
+        Engine::Local | Engine::Hetzner if content.deliver => {
+            let problem = format!(
+                "is for engine crossplane, and `{}` is of engine {}; publish it without",
+                blueprint.slug, blueprint.engine
+            );
+            return Err(Refusal::invalid("deliver", problem));
+        }
         Engine::Local | Engine::Hetzner => None,
     };
     let version = PublishedVersion {
@@ -119,7 +126,11 @@ pub fn publish(
         published_at: snapshot.now,
         retired_at: None,
     };
-    let details = json!({ "slug": blueprint.slug, "version": content.version });
+    let details = json!({
+        "slug": blueprint.slug,
+        "version": content.version,
+        "deliver": content.deliver,
+    });
     let write = CatalogWrite::VersionInsert(version);
     let commit = audited(write, "blueprint.publish", about(id), actor, snapshot.now, details);
     Ok(Published { id, commit })
@@ -214,6 +225,13 @@ mod tests {
         let documents = Ok(definition.clone());
         let published = publish(&crossplane, id, &content, &documents, &actor).unwrap();
         assert_eq!(kept(published), Some(definition));
+        let delivered = VersionContent { deliver: true, ..content.clone() };
+        assert!(publish(&crossplane, id, &delivered, &documents, &actor).is_ok());
+        let refusal = publish(&snapshot(None), id, &delivered, &documents, &actor).unwrap_err();
+        assert_eq!(
+            (refusal.kind, refusal.field.as_deref()),
+            (ErrorKind::InvalidInput, Some("deliver"))
+        );
         for documents in [unreadable(), documents] {
             let local = publish(&snapshot(None), id, &content, &documents, &actor).unwrap();
             assert_eq!(kept(local), None);

@@ -23,7 +23,7 @@ const OWN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 /// What the control plane does: API group, resource (all of the group: `*`),
 /// the only name if there is one, verbs. A right that is not here is not
 /// shipped.
-const NEEDED: [(&str, &str, Option<&str>, &[&str]); 15] = [
+const NEEDED: [(&str, &str, Option<&str>, &[&str]); 16] = [
     ("", "namespaces", None, OWN),
     ("", "resourcequotas", None, OWN),
     ("rbac.authorization.k8s.io", "rolebindings", None, OWN),
@@ -31,6 +31,7 @@ const NEEDED: [(&str, &str, Option<&str>, &[&str]); 15] = [
     ("external-secrets.io", "externalsecrets", None, OWN),
     ("apiextensions.crossplane.io", "compositeresourcedefinitions", None, DELIVER),
     ("apiextensions.crossplane.io", "compositions", None, DELIVER),
+    ("rbac.authorization.k8s.io", "clusterroles", None, &["get"]),
     ("apiextensions.k8s.io", "customresourcedefinitions", None, READ),
     ("external-secrets.io", "*", None, &["list"]),
     ("generators.external-secrets.io", "*", None, &["list"]),
@@ -62,7 +63,11 @@ const REFUSED: [(&str, &[&str]); 15] = [
 ];
 
 fn rules(aggregated_to: &str) -> Vec<Value> {
-    let files = ["deploy/rbac/control-plane.yaml", "deploy/rbac/groups.example.yaml"];
+    let files = [
+        "deploy/rbac/control-plane.yaml",
+        "deploy/rbac/delivery.yaml",
+        "deploy/rbac/groups.example.yaml",
+    ];
     files
         .into_iter()
         .flat_map(documents)
@@ -249,6 +254,7 @@ async fn mk_account(kubernetes: &KubeEnvironment, admin: &Client) -> Client {
     for document in [
         "deploy/manifests/namespace.yaml",
         "deploy/rbac/control-plane.yaml",
+        "deploy/rbac/delivery.yaml",
         "deploy/rbac/groups.example.yaml",
     ]
     .into_iter()

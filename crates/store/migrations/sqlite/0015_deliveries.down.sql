@@ -1,0 +1,2 @@
+DROP TABLE blueprint_deliveries;
+ALTER TABLE blueprint_versions DROP COLUMN deliver;

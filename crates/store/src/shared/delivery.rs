@@ -1,0 +1,298 @@
+//! Delivery: which blueprints a cluster is to know, and how far each is there.
+
+use std::collections::BTreeSet;
+
+use async_trait::async_trait;
+use slipway_app::ports::delivery::DemandRule;
+use slipway_app::ports::store::{Error, Page};
+use slipway_app::ports::{DeliveryStore, Listed};
+use slipway_core::Timestamp;
+use slipway_core::blueprint::Engine;
+use slipway_core::delivery::{Delivery, DeliveryPhase, DeliveryShown, Demand};
+use slipway_core::ids::{BlueprintId, ClusterId, Revision};
+use slipway_core::phase::Phase;
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use super::catalog_row::{beginning, listed, now, readable, whole};
+use super::{Backend, Connection, Row, commit, rows, writes};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::micros::Micros;
+use crate::retry::retried;
+
+#[async_trait]
+impl DeliveryStore for Backend {
+    async fn demand_list(&self, cluster: ClusterId) -> Result<Vec<Demand>, Error> {
+        Ok(retried!(demands(self, cluster))?)
+    }
+
+    async fn decide_delivery(
+        &self,
+        cluster: ClusterId,
+        blueprint: BlueprintId,
+        rule: &mut DemandRule<'_>,
+    ) -> Result<(), Error> {
+        Ok(retried!(decide(self, cluster, blueprint, &mut *rule))?)
+    }
+
+    async fn delivery_list(
+        &self,
+        blueprint: BlueprintId,
+        page: Page<ClusterId>,
+    ) -> Result<Listed<DeliveryShown>, Error> {
+        Ok(retried!(list(self, blueprint, page))?)
+    }
+}
+
+/// A version that is the newest of those that are to be delivered, by the order
+/// in which declarations choose.
+macro_rules! newest {
+    () => {
+        "v.deliver = 1 AND v.retired_at IS NULL AND v.kind IS NOT NULL AND NOT EXISTS \
+         (SELECT 1 FROM blueprint_versions w WHERE w.blueprint_id = v.blueprint_id \
+         AND w.deliver = 1 AND w.retired_at IS NULL AND w.kind IS NOT NULL \
+         AND (w.published_at > v.published_at \
+         OR (w.published_at = v.published_at AND w.id > v.id)))"
+    };
+}
+
+macro_rules! delivery_columns {
+    () => {
+        "d.blueprint_id AS d_blueprint_id, d.cluster_id AS d_cluster_id, \
+         d.revision AS d_revision, d.wanted_version AS d_wanted_version, \
+         d.found_version AS d_found_version, d.phase AS d_phase, d.problem AS d_problem, \
+         d.since AS d_since, d.updated_at AS d_updated_at"
+    };
+}
+
+macro_rules! select {
+    () => {
+        concat!(
+            "SELECT b.id, b.slug, v.version, v.xrd, v.composition, v.api_group AS v_api_group, \
+             v.api_version AS v_api_version, v.kind AS v_kind, v.plural AS v_plural, \
+             v.scope AS v_scope, v.cloud_tags AS v_cloud_tags, ",
+            delivery_columns!(),
+            " FROM blueprints b JOIN blueprint_versions v ON v.blueprint_id = b.id \
+             LEFT JOIN blueprint_deliveries d ON d.blueprint_id = b.id AND d.cluster_id = $1 \
+             WHERE ",
+            newest!()
+        )
+    };
+}
+
+async fn demands(backend: &Backend, cluster: ClusterId) -> Result<Vec<Demand>, Failure> {
+    let mut connection = backend.reader().await?;
+    let found = sqlx::query(concat!(select!(), " ORDER BY b.id"))
+        .bind(cluster.as_uuid())
+        .fetch_all(&mut *connection)
+        .await?;
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    let now = now(&mut connection).await?;
+    let kept = kept(&mut connection, cluster).await?;
+    Ok(readable("delivery", &found, |row| demand(row, cluster, now, &kept)))
+}
+
+/// An API version of a kind: group, plural, version.
+type Kept = (String, String, String);
+
+/// What the cluster must go on serving: what somebody could declare from, and
+/// what something there was made in, until its absence is proven for good.
+async fn kept(connection: &mut Connection, cluster: ClusterId) -> Result<Vec<Kept>, Failure> {
+    let found = sqlx::query(
+        "SELECT DISTINCT v.api_group, v.plural, v.api_version FROM blueprint_versions v \
+         WHERE v.kind IS NOT NULL AND (v.retired_at IS NULL OR EXISTS \
+         (SELECT 1 FROM provisioned_resources a WHERE a.blueprint_version_id = v.id \
+         AND a.lane = $1 AND (a.status <> $2 \
+         OR (a.absence_proven_at IS NULL AND a.due_at IS NOT NULL))))",
+    )
+    .bind(cluster.as_uuid())
+    .bind(Phase::Deleted.as_str())
+    .fetch_all(connection)
+    .await?;
+    let part = |row: &Row, column: &str| row.try_get::<Option<String>, _>(column);
+    let kept = found.iter().map(|row| {
+        let parts = (part(row, "api_group")?, part(row, "plural")?, part(row, "api_version")?);
+        Ok((parts.0.unwrap_or_default(), parts.1.unwrap_or_default(), parts.2.unwrap_or_default()))
+    });
+    kept.collect::<Result<_, sqlx::Error>>().map_err(Failure::from)
+}
+
+fn demand(
+    row: &Row,
+    cluster_id: ClusterId,
+    now: Timestamp,
+    kept: &[Kept],
+) -> Result<Demand, Fault> {
+    let composite = rows::composite_definition(row)?;
+    let composite_type = composite
+        .ok_or_else(|| Fault::new("kind", "is missing in a version that is to be delivered"))?
+        .composite_type;
+    let kept: BTreeSet<String> = kept
+        .iter()
+        .filter(|(group, plural, _)| {
+            *group == composite_type.group && *plural == composite_type.plural
+        })
+        .map(|(_, _, version)| version.clone())
+        .collect();
+    Ok(Demand {
+        now,
+        cluster_id,
+        blueprint_id: BlueprintId::new(rows::get(row, "id")?),
+        slug: rows::get(row, "slug")?,
+        version: rows::get(row, "version")?,
+        xrd: rows::get(row, "xrd")?,
+        composition: rows::get(row, "composition")?,
+        composite_type,
+        kept,
+        delivery: delivery(row)?,
+    })
+}
+
+fn delivery(row: &Row) -> Result<Option<Delivery>, Fault> {
+    let Some(blueprint) = rows::get::<Option<Uuid>>(row, "d_blueprint_id")? else {
+        return Ok(None);
+    };
+    Ok(Some(Delivery {
+        cluster_id: ClusterId::new(rows::get(row, "d_cluster_id")?),
+        blueprint_id: BlueprintId::new(blueprint),
+        wanted: rows::get(row, "d_wanted_version")?,
+        found: rows::get(row, "d_found_version")?,
+        phase: rows::member(row, "d_phase", DeliveryPhase::parse)?,
+        problem: rows::get(row, "d_problem")?,
+        since: rows::time(row, "d_since")?,
+        revision: Revision(rows::get(row, "d_revision")?),
+        updated_at: rows::time(row, "d_updated_at")?,
+    }))
+}
+
+/// The blueprint's lock makes this take turns with publications and
+/// retirements: what is decided on is the newest version for as long as it is
+/// decided.
+async fn decide(
+    backend: &Backend,
+    cluster: ClusterId,
+    blueprint: BlueprintId,
+    rule: &mut DemandRule<'_>,
+) -> Result<(), Failure> {
+    let mut transaction = backend.begin().await?;
+    sqlx::query(sql!("SELECT id FROM blueprints WHERE id = $1", for_update))
+        .bind(blueprint.as_uuid())
+        .fetch_optional(&mut *transaction)
+        .await?;
+    let row = sqlx::query(concat!(select!(), " AND b.id = $2"))
+        .bind(cluster.as_uuid())
+        .bind(blueprint.as_uuid())
+        .fetch_optional(&mut *transaction)
+        .await?;
+    let Some(row) = row else {
+        return Err(Failure::NotFound { kind: "delivery" });
+    };
+    let kept = kept(&mut transaction, cluster).await?;
+    let now = now(&mut transaction).await?;
+    let demand = whole(&row, "id", |row| demand(row, cluster, now, &kept))?;
+    let decided = rule(&demand)?;
+    commit::apply(&mut transaction, &decided).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+async fn list(
+    backend: &Backend,
+    blueprint: BlueprintId,
+    page: Page<ClusterId>,
+) -> Result<Listed<DeliveryShown>, Failure> {
+    let mut connection = backend.reader().await?;
+    let newest = sqlx::query(concat!(
+        "SELECT v.version FROM blueprint_versions v WHERE v.blueprint_id = $1 AND ",
+        newest!()
+    ))
+    .bind(blueprint.as_uuid())
+    .fetch_optional(&mut *connection)
+    .await?;
+    let newest: Option<String> = newest.map(|row| row.try_get("version")).transpose()?;
+    let found = sqlx::query(concat!(
+        "SELECT c.id, c.name, CASE WHEN c.engine = $3 AND EXISTS \
+         (SELECT 1 FROM cluster_assignments s JOIN projects p ON p.id = s.project_id \
+         WHERE s.cluster_id = c.id AND s.withdrawn_at IS NULL AND p.deleted_at IS NULL) \
+         THEN 1 ELSE 0 END AS in_use, ",
+        delivery_columns!(),
+        " FROM clusters c LEFT JOIN blueprint_deliveries d ON d.cluster_id = c.id \
+         AND d.blueprint_id = $1 WHERE c.id > $2 AND (d.cluster_id IS NOT NULL OR \
+         ($4 = 1 AND c.engine = $3 AND EXISTS \
+         (SELECT 1 FROM cluster_assignments s JOIN projects p ON p.id = s.project_id \
+         WHERE s.cluster_id = c.id AND s.withdrawn_at IS NULL AND p.deleted_at IS NULL))) \
+         ORDER BY c.id LIMIT $5"
+    ))
+    .bind(blueprint.as_uuid())
+    .bind(beginning(page.after.map(|id| id.as_uuid())))
+    .bind(Engine::Crossplane.as_str())
+    .bind(i32::from(newest.is_some()))
+    .bind(i64::from(page.limit))
+    .fetch_all(&mut *connection)
+    .await?;
+    Ok(listed("delivery", "id", &page, &found, |row| {
+        let in_use = rows::get::<i32>(row, "in_use")? != 0;
+        Ok(DeliveryShown {
+            cluster_id: ClusterId::new(rows::get(row, "id")?),
+            cluster: rows::get(row, "name")?,
+            wanted: newest.clone().filter(|_| in_use),
+            delivery: delivery(row)?,
+        })
+    }))
+}
+
+pub(super) async fn insert(
+    connection: &mut Connection,
+    delivery: &Delivery,
+) -> Result<(), Failure> {
+    let inserted = sqlx::query(
+        "INSERT INTO blueprint_deliveries (cluster_id, blueprint_id, wanted_version, \
+         found_version, phase, problem, since, updated_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
+    )
+    .bind(delivery.cluster_id.as_uuid())
+    .bind(delivery.blueprint_id.as_uuid())
+    .bind(&delivery.wanted)
+    .bind(delivery.found.as_deref())
+    .bind(delivery.phase.as_str())
+    .bind(delivery.problem.as_deref())
+    .bind(Micros::from(delivery.since))
+    .bind(Micros::from(delivery.updated_at))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(inserted, || stale(delivery))
+}
+
+pub(super) async fn update(
+    connection: &mut Connection,
+    delivery: &Delivery,
+) -> Result<(), Failure> {
+    let updated = sqlx::query(sql!(
+        "UPDATE blueprint_deliveries SET wanted_version = $4, found_version = $5, phase = $6, \
+         problem = $7, since = $8, revision = revision + 1, updated_at = ",
+        greatest,
+        "(",
+        now,
+        ", updated_at) WHERE cluster_id = $1 AND blueprint_id = $2 AND revision = $3"
+    ))
+    .bind(delivery.cluster_id.as_uuid())
+    .bind(delivery.blueprint_id.as_uuid())
+    .bind(delivery.revision.0)
+    .bind(&delivery.wanted)
+    .bind(delivery.found.as_deref())
+    .bind(delivery.phase.as_str())
+    .bind(delivery.problem.as_deref())
+    .bind(Micros::from(delivery.since))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(updated, || stale(delivery))
+}
+
+fn stale(delivery: &Delivery) -> slipway_core::Refusal {
+    writes::stale("delivery of blueprint", delivery.blueprint_id, delivery.revision)
+}
