@@ -61,17 +61,17 @@ pub(super) fn is_silence(error: &Error) -> bool {
     status(error).is_none()
 }
 
-pub(super) fn is_forbidden(error: &Error) -> bool {
-    status(error).is_some_and(|status| status.code == 403)
-}
-
 pub(super) fn is_unauthorized(error: &Error) -> bool {
     status(error).is_some_and(|status| status.code == 401)
 }
 
-/// The account has no right to it, by its role and not for another reason.
+/// The account has no right to it, by its role and not for another reason: it
+/// `cannot` do that, or would give away rights that it does not have itself.
 pub(super) fn is_forbidden(error: &Error) -> bool {
-    status(error).is_some_and(|status| status.code == 403 && status.message.contains(" cannot "))
+    let by_role = |text: &str| {
+        text.contains(" cannot ") || text.contains("attempting to grant RBAC permissions")
+    };
+    status(error).is_some_and(|status| status.code == 403 && by_role(&status.message))
 }
 
 fn status(error: &Error) -> Option<&Status> {
