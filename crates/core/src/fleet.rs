@@ -2,7 +2,7 @@
 //! what stands in it. The fleet brings it there and takes it away; resources
 //! only wait for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -74,6 +74,9 @@ pub struct Seen {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sight {
     pub objects: BTreeMap<SharedKey, Seen>,
+    /// What was asked for by name and is not there. That a list of what carries
+    /// our labels does not show it proves nothing.
+    pub absent: BTreeSet<SharedKey>,
     /// What could not be listed, and why. Nothing is concluded about it.
     pub unreadable: BTreeMap<Source, String>,
 }

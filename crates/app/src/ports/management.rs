@@ -42,6 +42,9 @@ pub trait Management: Definitions + fmt::Debug + Send + Sync {
         providers: &BTreeSet<String>,
     ) -> Result<Sight, Error>;
 
+    /// What is under this name, whosoever it is, by the server's own word.
+    async fn find(&self, key: &SharedKey) -> Result<Option<Seen>, Error>;
+
     /// Creates the object or brings it to what is rendered. Looks up first;
     /// refuses one that is not ours.
     async fn put(&self, object: &SharedObject) -> Result<Seen, Error>;

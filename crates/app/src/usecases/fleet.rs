@@ -341,6 +341,14 @@ async fn act(
             let seen = management.put(object).await.map_err(|error| error.to_string())?;
             sight.objects.insert(key.clone(), seen);
         }
+        Step::Prove(key) => match management.find(key).await.map_err(|error| error.to_string())? {
+            Some(seen) => {
+                sight.objects.insert(key.clone(), seen);
+            }
+            None => {
+                sight.absent.insert(key.clone());
+            }
+        },
         Step::Remove { key, uid } => remove(management, key, uid, sight).await?,
         Step::RemoveIfEmpty { key, uid } => {
             let residents = management.residents(&key.namespace).await;

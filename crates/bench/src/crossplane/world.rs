@@ -40,6 +40,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::documents::{self, GROUP};
+use super::valve::Valve;
 use crate::database::Database;
 use crate::plane::{SWEEP, context, operator};
 
@@ -58,6 +59,8 @@ pub(super) struct World {
     pub(super) namespace: String,
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
+    /// The resource loop, once it is served.
+    pub(super) resources: Option<Arc<Valve>>,
     standin: tokio::task::JoinHandle<()>,
 }
 
@@ -97,6 +100,7 @@ impl World {
             namespace: String::new(),
             stop,
             tasks: JoinSet::new(),
+            resources: None,
             standin,
         };
         let cluster = world.furnish().await?;
@@ -188,8 +192,10 @@ impl World {
             wake,
         };
         let wake = resources.wake();
+        let resources = Arc::new(Valve::new(resources));
+        self.resources = Some(Arc::clone(&resources));
         self.tasks.spawn(drive(
-            Arc::new(resources),
+            resources,
             ResourceLoop::PACING,
             surroundings(wake),
             Arc::new(Status::new(ResourceLoop::NAME)),
@@ -221,6 +227,22 @@ impl World {
         self.namespace = place.namespace;
         let first = self.declare("first", 1).await?;
         self.until(&first, Phase::Ready).await
+    }
+
+    /// Declares without anything being done about it yet.
+    pub(super) async fn declare_ahead(
+        &self,
+        prefix: &str,
+        count: u32,
+    ) -> anyhow::Result<Vec<ResourceId>> {
+        let resources = self.resources.as_ref().context("nothing is served")?;
+        resources.close();
+        self.declare(prefix, count).await
+    }
+
+    /// Lets the loop begin.
+    pub(super) fn begin(&self) {
+        self.resources.iter().for_each(|resources| resources.open());
     }
 
     pub(super) async fn declare(

@@ -23,6 +23,8 @@ pub enum Step {
         key: SharedKey,
         uid: String,
     },
+    /// It is not among what carries our labels: ask for it by name.
+    Prove(SharedKey),
     /// The namespace is next to go: ask what lives in it, and remove it if
     /// nothing does.
     RemoveIfEmpty {
@@ -344,8 +346,24 @@ impl<'a> View<'a> {
         if self.unreadable(&key.source()) {
             return false;
         }
-        match self.seen(&key) {
-            None => true,
+        let made = self.tenancy.assignment.standing.namespace_uid.as_deref();
+        match self.sight.objects.get(&key) {
+            None if self.sight.absent.contains(&key) => true,
+            None => {
+                steps.push(Step::Prove(key));
+                false
+            }
+            Some(seen) if seen.owner != Some(self.tenancy.assignment.project_id) => {
+                // Another one of that name is nobody's concern; ours is gone.
+                let is_ours = made == Some(&*seen.uid);
+                if is_ours {
+                    self.problems.push(format!(
+                        "somebody took our labels off {}, so it is left alone: remove it by hand, or put the labels back",
+                        shown(&key)
+                    ));
+                }
+                !is_ours
+            }
             Some(seen) if seen.terminating => {
                 self.problems.push(format!(
                     "{} is being deleted; Kubernetes waits for what is left in it",

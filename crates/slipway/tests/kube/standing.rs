@@ -89,3 +89,36 @@ async fn a_frozen_installation_touches_no_cluster() {
     })
     .await;
 }
+
+/// A namespace that no list of ours shows any more is not gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_without_our_labels_is_not_taken_for_gone() {
+    let test = "a_namespace_without_our_labels_is_not_taken_for_gone";
+    let Some(world) = World::start(test, Setup::default()).await else { return };
+    let namespaces = Api::<k8s_openapi::api::core::v1::Namespace>::all(world.client.clone());
+    let name = world.namespace().await;
+    let labels = namespaces.get(&name).await.unwrap().metadata.labels.unwrap();
+    let relabel = async |labels: serde_json::Value| {
+        let patch = kube::api::Patch::Merge(json!({ "metadata": { "labels": labels } }));
+        namespaces.patch(&name, &Default::default(), &patch).await.unwrap();
+    };
+    let ours = labels.keys().filter(|label| label.starts_with("slipway.dev/"));
+    relabel(ours.map(|label| (label.clone(), serde_json::Value::Null)).collect()).await;
+    let path = format!("/api/v1/projects/{}/cluster", crate::world::PROJECT);
+    let (status, answer) = world.plane.call(reqwest::Method::DELETE, &path, None).await;
+    assert_eq!(status, 202, "{answer}");
+    let left = |place: &serde_json::Value| {
+        place["namespace_phase"] == "Terminating"
+            && place["problems"].to_string().contains("labels")
+    };
+    world.wait_for_place("the fleet to say what it left alone", left).await;
+    assert!(namespaces.get_opt(&name).await.unwrap().is_some());
+
+    relabel(json!(labels)).await;
+    world
+        .wait_for_place("the namespace to be Deleted", |place| {
+            place["namespace_phase"] == "Deleted"
+        })
+        .await;
+    assert!(namespaces.get_opt(&name).await.unwrap().is_none());
+}

@@ -219,6 +219,21 @@ impl Management for CrossplaneSubstrate {
         Ok(sight)
     }
 
+    async fn find(&self, key: &SharedKey) -> Result<Option<Seen>, Error> {
+        let shown = format!("{} {}", key.kind, key.name);
+        let api = api_of(self.shared_client().await?, key);
+        match trouble::within(api.get(&key.name)).await {
+            Ok(found) => match self.seen(&found) {
+                Some(seen) => Ok(Some(seen)),
+                None => Err(Error::Failed(format!("{shown} was answered without a uid"))),
+            },
+            Err(error) if trouble::is_gone(&error, &resource(&key.source()).plural, &key.name) => {
+                Ok(None)
+            }
+            Err(error) => Err(Error::Failed(trouble::describe(&format!("read {shown}"), &error))),
+        }
+    }
+
     async fn put(&self, object: &SharedObject) -> Result<Seen, Error> {
         let key = &object.wanted.key;
         let api = api_of(self.shared_client().await?, key);

@@ -227,6 +227,10 @@ impl Management for Cluster {
         .await
     }
 
+    async fn find(&self, key: &SharedKey) -> Result<Option<Seen>, Error> {
+        self.call(|| Ok(self.objects.lock().unwrap().get(key).cloned())).await
+    }
+
     async fn put(&self, object: &SharedObject) -> Result<Seen, Error> {
         self.call(|| self.put_now(object)).await
     }

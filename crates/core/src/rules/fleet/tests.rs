@@ -89,11 +89,13 @@ fn there(kind: SharedKind) -> Seen {
 struct World {
     tenancy: Tenancy,
     sight: Sight,
+    /// The namespace, if it is there and no list shows it.
+    unlabelled: Option<Seen>,
 }
 
 impl World {
     fn new(providers: &[&str]) -> Self {
-        Self { tenancy: tenancy(providers), sight: Sight::default() }
+        Self { tenancy: tenancy(providers), sight: Sight::default(), unlabelled: None }
     }
 
     /// Plans, records, acts. Says what was done.
@@ -106,6 +108,14 @@ impl World {
             match step {
                 Step::Put(key) => {
                     self.sight.objects.insert(key.clone(), there(key.kind));
+                }
+                Step::Prove(key) => {
+                    match &self.unlabelled {
+                        Some(seen) => {
+                            self.sight.objects.insert(key.clone(), seen.clone()).is_none()
+                        }
+                        None => self.sight.absent.insert(key.clone()),
+                    };
                 }
                 Step::Remove { key, .. } | Step::RemoveIfEmpty { key, .. } => {
                     self.sight.objects.remove(key);
@@ -267,6 +277,28 @@ fn what_cannot_be_listed_is_neither_made_nor_taken_for_gone() {
     world.tenancy.assignment.withdrawn_at = Some(at(2_000));
     world.settle();
     assert_eq!(world.phase(), NamespacePhase::Terminating, "its secret must outlive it");
+}
+
+#[test]
+fn a_namespace_that_no_list_shows_is_gone_only_on_the_servers_word() {
+    for (uid, ours) in [("u", true), ("another", false)] {
+        let mut world = World::new(&[]);
+        world.settle();
+        world.sight.objects.clear();
+        let unlabelled = Seen { uid: uid.to_owned(), owner: None, ..there(SharedKind::Namespace) };
+        world.unlabelled = Some(unlabelled);
+        world.tenancy.assignment.withdrawn_at = Some(at(2_000));
+        world.settle();
+        if ours {
+            assert_eq!(world.phase(), NamespacePhase::Terminating, "it stands");
+            let problems = &world.tenancy.assignment.standing.problems;
+            assert!(problems.iter().any(|problem| problem.contains("labels")), "{problems:?}");
+            world.sight.objects.clear();
+            world.unlabelled = None;
+            world.settle();
+        }
+        assert_eq!(world.phase(), NamespacePhase::Deleted);
+    }
 }
 
 #[test]
