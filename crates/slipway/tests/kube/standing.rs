@@ -99,7 +99,7 @@ async fn a_namespace_without_our_labels_is_not_taken_for_gone() {
     let name = world.namespace().await;
     let labels = namespaces.get(&name).await.unwrap().metadata.labels.unwrap();
     let relabel = async |labels: serde_json::Value| {
-        let patch = kube::api::Patch::Merge(json!({ "metadata": { "labels": labels } }));
+        let patch = Patch::Merge(json!({ "metadata": { "labels": labels } }));
         namespaces.patch(&name, &Default::default(), &patch).await.unwrap();
     };
     let ours = labels.keys().filter(|label| label.starts_with("slipway.dev/"));
