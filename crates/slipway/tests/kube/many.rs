@@ -68,12 +68,11 @@ async fn a_thousand_come_up_or_fail_and_all_of_them_go() {
     for verb in ["patch", "delete"] {
         let counts = world.counted(verb);
         assert_eq!(counts.len(), MANY, "{verb}");
-        // An answer that came too late for its client is asked for again; what
-        // it was about was done or not, and is not done twice.
-        let twice = counts.iter().find(|(_, count)| count.asked < 1 || count.done > 1);
-        assert_eq!(twice, None, "{verb}");
-        let once = counts.values().filter(|count| count.done == 1).count();
-        assert!(once >= MANY * 9 / 10, "{verb}: {once}");
+        // A request that was given up may have been carried out all the same:
+        // then it is not answered as done, and what follows finds it done.
+        let once = |count: &Count| count.done == 1 || (count.done == 0 && count.given_up > 0);
+        let odd: Vec<_> = counts.iter().filter(|(_, count)| !once(count)).collect();
+        assert!(odd.is_empty(), "{verb}: {odd:?}");
     }
     world.wait_for_place("the provider to be released", |at| at["providers"] == json!([])).await;
     wait::until(PATIENCE, "the secret to be gone", async || {
@@ -83,12 +82,12 @@ async fn a_thousand_come_up_or_fail_and_all_of_them_go() {
     .await;
 }
 
-/// How often something was asked of a composite, and how often that made or
-/// deleted it.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// How often a request made or deleted a composite, and how often one was given
+/// up: by its client, or by a server that was too busy.
+#[derive(Debug, Default)]
 struct Count {
-    asked: usize,
     done: usize,
+    given_up: usize,
 }
 
 impl World {
@@ -100,9 +99,9 @@ impl World {
         for record in ours.filter(|record| record.is_about("xservers")) {
             let Some(object) = &record.object else { continue };
             let count = counts.entry(object.name.clone()).or_default();
-            count.asked += 1;
             let done = if verb == "delete" { 200 } else { 201 };
             count.done += usize::from(record.code == Some(done));
+            count.given_up += usize::from(record.code.is_none_or(|code| code >= 500));
         }
         counts
     }
