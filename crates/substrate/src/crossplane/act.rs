@@ -33,6 +33,8 @@ pub(super) async fn apply(
     let index = &engine.kind(kind).index;
     let mut live = match index.current(&place_of(&address)) {
         Some(known) => Some(Entry::clone(&known)),
+        // The observation that led here was the look, if it is a moment old.
+        None if index.take_absent(&place_of(&address)) => None,
         None => observe::look(engine, kind, &address).await.map_err(Error::Failed)?,
     };
     for _ in 0..RETRIES {

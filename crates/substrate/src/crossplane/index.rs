@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use slipway_core::ids::ProvisionedResourceId;
 use tokio::sync::{Notify, watch};
@@ -60,9 +61,19 @@ pub(super) struct Index {
     changes: Arc<Changes>,
 }
 
+/// How long the server's word that an object is absent spares a second question.
+/// Until then whatever of ours is made there is shown by the watch, and what is
+/// another's is not overruled by an apply that found nothing.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// Absences that are remembered before old ones are forgotten.
+const REMEMBERED: usize = 1_024;
+
 #[derive(Debug, Default)]
 struct Objects {
     by_place: HashMap<Box<str>, Arc<Entry>>,
+    /// What the server said to be absent, and when it was asked.
+    absent: HashMap<Box<str>, Instant>,
     /// The newest version that the watch has shown. What an action brings that
     /// is not newer is known already, maybe as deleted.
     seen: u64,
@@ -96,6 +107,24 @@ impl Index {
     pub(super) fn current(&self, place: &str) -> Option<Arc<Entry>> {
         // The standing first: what breaks off after it was read was right then.
         if self.standing() == Standing::Current { self.get(place) } else { None }
+    }
+
+    /// The server was asked at `asked` and said that nothing is there.
+    pub(super) fn said_absent(&self, place: Box<str>, asked: Instant) {
+        let mut objects = self.objects();
+        if objects.absent.len() >= REMEMBERED {
+            objects.absent.retain(|_, asked| asked.elapsed() < FRESH);
+        }
+        objects.absent.insert(place, asked);
+    }
+
+    /// Whether the server's word that nothing is there is good enough to make
+    /// something. Taken once: whoever is answered so acts on it.
+    pub(super) fn take_absent(&self, place: &str) -> bool {
+        if self.standing() != Standing::Current {
+            return false;
+        }
+        self.objects().absent.remove(place).is_some_and(|asked| asked.elapsed() < FRESH)
     }
 
     pub(super) fn cluster(&self) -> Option<Box<str>> {
@@ -142,11 +171,13 @@ impl Index {
         let known = objects.by_place.get(&place).map_or(0, |known| known.resource_version);
         if entry.resource_version > known.max(objects.seen) {
             // Whoever acted goes on from the answer; nobody has to be woken.
+            objects.absent.remove(&place);
             objects.by_place.insert(place, Arc::new(entry));
         }
     }
 
     fn insert(&self, objects: &mut Objects, place: Box<str>, entry: Entry) {
+        objects.absent.remove(&place);
         let known = objects.by_place.get(&place);
         if !known.is_some_and(|known| known.decides_as(&entry)) {
             self.changes.add(entry.owner);
@@ -240,6 +271,33 @@ mod tests {
         assert_eq!(taken(&changes), 1, "listed");
         index.replace(HashMap::new());
         assert_eq!((taken(&changes), index.get("/n")), (1, None), "listed no more");
+    }
+
+    #[test]
+    fn an_absence_is_believed_once_and_only_until_something_is_seen() {
+        let index = Index::new(Arc::default());
+        index.said_absent(place("", "n"), Instant::now());
+        assert!(!index.take_absent("/n"), "the watch would not have shown what came since");
+        index.stand(Standing::Current);
+        assert!(index.take_absent("/n"));
+        assert!(!index.take_absent("/n"), "somebody acts on it already");
+        let seen: [fn(&Index); 3] = [
+            |index| index.seen(place("", "n"), entry(5, "True")),
+            |index| index.brought(place("", "n"), entry(6, "True")),
+            |index| index.replace(HashMap::from([(place("", "n"), entry(7, "True"))])),
+        ];
+        for shows in seen {
+            index.said_absent(place("", "n"), Instant::now());
+            shows(&index);
+            assert!(!index.take_absent("/n"));
+        }
+        let long_ago = Instant::now().checked_sub(FRESH).unwrap();
+        index.said_absent(place("", "n"), long_ago);
+        assert!(!index.take_absent("/n"), "too old");
+        for number in 0..2 * REMEMBERED {
+            index.said_absent(place("", &number.to_string()), long_ago);
+        }
+        assert!(index.objects().absent.len() <= REMEMBERED);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use futures::{StreamExt, stream};
@@ -210,6 +210,7 @@ async fn fetch(
 ) -> Result<Option<Entry>, Asked> {
     let silent = |problem| Asked { problem, silent: true };
     let api = engine.api(kind, &address.namespace).await.map_err(silent)?;
+    let asked = Instant::now();
     let error = match trouble::within(api.get(&address.name)).await {
         Ok(object) => {
             let problem = || format!("the composite {} has no uid", shown(address));
@@ -221,6 +222,7 @@ async fn fetch(
         Err(error) => error,
     };
     if trouble::is_gone(&error, &kind.plural, &address.name) {
+        engine.kind(kind).index.said_absent(place_of(address), asked);
         return Ok(None);
     }
     let what = format!("read {} {}", kind.kind, shown(address));
