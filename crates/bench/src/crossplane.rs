@@ -9,11 +9,12 @@ mod react;
 mod valve;
 mod world;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use slipway_core::phase::Phase;
 
 use self::world::World;
+use crate::plane;
 use crate::report::Report;
 
 pub(crate) use memory::COMMAND as MEMORY;
@@ -72,9 +73,9 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<()> {
     let more = world.declare("many", size.watched.saturating_sub(size.composites)).await?;
     world.until(&more, Phase::Ready).await?;
     let quiet = world.requests()?;
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    tokio::time::sleep(plane::SWEEP).await;
     let idle = world.requests()? - quiet;
-    report.note("idle_requests_in_5_s", idle as f64, "watches and lists left out");
+    report.note("idle_requests_per_sweep", idle as f64, "watches and lists left out");
 
     let reactions = react::measure(&world, &made, size.reactions).await?;
     let quantile = |share: f64| {

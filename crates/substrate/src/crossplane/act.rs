@@ -16,7 +16,7 @@ use super::{FIELD_MANAGER, observe, trouble};
 /// How often is looked again after somebody else wrote in between.
 const RETRIES: usize = 4;
 
-/// *Expected flow:* look up → leave alone what is another's, terminating, newer,
+/// *Expected flow:* look up, unless the observation just did → leave alone what is another's, terminating, newer,
 /// or already so → server-side apply, over other managers if need be.
 /// *Guarantees:* what was written since it was looked up, made anew by somebody
 /// else for one, is looked up again and not written blindly: its uid and version

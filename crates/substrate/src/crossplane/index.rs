@@ -61,10 +61,11 @@ pub(super) struct Index {
     changes: Arc<Changes>,
 }
 
-/// How long the server's word that an object is absent spares a second question.
-/// Until then whatever of ours is made there is shown by the watch, and what is
+/// How long the server's word that an object is absent spares a second question:
+/// longer than a whole batch takes from its observation to its last apply. Until
+/// then whatever of ours is made there is shown by the watch, and what is
 /// another's is not overruled by an apply that found nothing.
-const FRESH: Duration = Duration::from_secs(1);
+const FRESH: Duration = Duration::from_secs(3);
 
 /// Absences that are remembered before old ones are forgotten.
 const REMEMBERED: usize = 1_024;
