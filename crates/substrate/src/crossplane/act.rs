@@ -22,7 +22,9 @@ const RETRIES: usize = 4;
 /// else for one, is looked up again and not written blindly: its uid and version
 /// are in the body.
 /// *Caveats:* two that create at the same moment both succeed, and the later one
-/// has the last word; the lease is what keeps them apart.
+/// has the last word; the lease is what keeps them apart. What somebody else made
+/// under our name since the look, and in which no field of ours has another value,
+/// is taken over; names are derived from our ids, so that has to be meant.
 pub(super) async fn apply(
     engine: &CrossplaneSubstrate,
     rendered: &RenderedComposite,
