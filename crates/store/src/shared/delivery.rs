@@ -66,6 +66,15 @@ macro_rules! delivery_columns {
     };
 }
 
+/// A cluster of the engine that has definitions, with a project that stays.
+macro_rules! in_use {
+    () => {
+        "(c.engine = $3 AND EXISTS \
+         (SELECT 1 FROM cluster_assignments s JOIN projects p ON p.id = s.project_id \
+         WHERE s.cluster_id = c.id AND s.withdrawn_at IS NULL AND p.deleted_at IS NULL))"
+    };
+}
+
 macro_rules! select {
     () => {
         concat!(
@@ -214,17 +223,14 @@ async fn list(
     .await?;
     let newest: Option<String> = newest.map(|row| row.try_get("version")).transpose()?;
     let found = sqlx::query(concat!(
-        "SELECT c.id, c.name, CASE WHEN c.engine = $3 AND EXISTS \
-         (SELECT 1 FROM cluster_assignments s JOIN projects p ON p.id = s.project_id \
-         WHERE s.cluster_id = c.id AND s.withdrawn_at IS NULL AND p.deleted_at IS NULL) \
-         THEN 1 ELSE 0 END AS in_use, ",
+        "SELECT c.id, c.name, CASE WHEN ",
+        in_use!(),
+        " THEN 1 ELSE 0 END AS in_use, ",
         delivery_columns!(),
         " FROM clusters c LEFT JOIN blueprint_deliveries d ON d.cluster_id = c.id \
-         AND d.blueprint_id = $1 WHERE c.id > $2 AND (d.cluster_id IS NOT NULL OR \
-         ($4 = 1 AND c.engine = $3 AND EXISTS \
-         (SELECT 1 FROM cluster_assignments s JOIN projects p ON p.id = s.project_id \
-         WHERE s.cluster_id = c.id AND s.withdrawn_at IS NULL AND p.deleted_at IS NULL))) \
-         ORDER BY c.id LIMIT $5"
+         AND d.blueprint_id = $1 WHERE c.id > $2 AND (d.cluster_id IS NOT NULL OR ($4 = 1 AND ",
+        in_use!(),
+        ")) ORDER BY c.id LIMIT $5"
     ))
     .bind(blueprint.as_uuid())
     .bind(beginning(page.after.map(|id| id.as_uuid())))
