@@ -14,7 +14,7 @@ use slipway_render::composite::LABEL_INSTALLATION;
 use slipway_render::delivery::{self, DeliveredObject, LABEL_BLUEPRINT, LABEL_VERSION, VERBS};
 
 use super::engine::CrossplaneSubstrate;
-use super::{FIELD_MANAGER, trouble};
+use super::{FIELD_MANAGER, fold, trouble};
 
 const CONDITION_ESTABLISHED: &str = "Established";
 
@@ -169,11 +169,7 @@ fn established(definition: &Value) -> Result<(), String> {
     if condition["status"] == "True" {
         return Ok(());
     }
-    let said = |field: &str| condition[field].as_str().filter(|text| !text.is_empty());
-    Err(said("message")
-        .or_else(|| said("reason"))
-        .unwrap_or("Crossplane does not say why")
-        .to_owned())
+    Err(fold::why(condition).unwrap_or("Crossplane does not say why").to_owned())
 }
 
 #[cfg(test)]

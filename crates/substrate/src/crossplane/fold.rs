@@ -132,11 +132,15 @@ fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
 }
 
 fn failure(condition: &Value) -> Box<str> {
-    let said = |field: &str| condition[field].as_str().filter(|text| !text.is_empty());
-    said("message")
-        .or_else(|| said("reason"))
+    why(condition)
         .unwrap_or("the composition says that provisioning failed for good, and not why")
         .into()
+}
+
+/// What a condition gives as its reason.
+pub(super) fn why(condition: &Value) -> Option<&str> {
+    let said = |field: &str| condition[field].as_str().filter(|text| !text.is_empty());
+    said("message").or_else(|| said("reason"))
 }
 
 /// The part of the object that our manager holds.

@@ -133,8 +133,7 @@ fn ready(object: &Value) -> Option<Result<(), String>> {
     if condition["status"] == "True" {
         return Some(Ok(()));
     }
-    let said = |field: &str| condition[field].as_str().filter(|text| !text.is_empty());
-    Some(Err(said("message").or_else(|| said("reason")).unwrap_or("not ready").to_owned()))
+    Some(Err(fold::why(condition).unwrap_or("not ready").to_owned()))
 }
 
 #[async_trait]
