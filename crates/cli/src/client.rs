@@ -1,25 +1,16 @@
-//! Our API over HTTP: one method per call, one attempt each, lists read to
-//! their end by following the `next` links.
-
-mod access;
-mod catalog;
-mod look;
+//! Our API over HTTP: a few shapes of calls, one attempt each. Commands say
+//! which path; lists are read to their end by following the `next` links.
 
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, LINK};
-use reqwest::{ClientBuilder, Method, RequestBuilder, Response, Url, redirect};
+use reqwest::{ClientBuilder, Method, RequestBuilder, Response, StatusCode, Url, redirect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use slipway_core::secret::Secret;
-use slipway_wire::api::{
-    Control, DeclareResource, Deletion, Event, Explanation, ForceDrain, HELD_ROWS, Node, PLAN_OPEN,
-    PlanLine, PutFreeze, Resource, Resume, Retry, Subscription,
-};
-use slipway_wire::leaks::{Leak, LeakLook, LeakReason};
+use slipway_wire::api::{HELD_ROWS, PLAN_OPEN, Readiness};
 use slipway_wire::problem::Problem;
 
-pub use self::look::{KeyLook, ServerLook, look_at_server};
 use crate::error::Error;
 
 /// Handlers answer within a transaction; what takes longer than this is stuck.
@@ -31,24 +22,36 @@ const SILENCE: Duration = Duration::from_secs(45);
 /// The most that the server gives at once.
 const PAGE: u32 = 500;
 
+/// What a list is asked for: its filters, and how many at most.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Listing {
+    filters: Vec<(&'static str, String)>,
+    limit: Option<u32>,
+}
+
+impl Listing {
+    pub(crate) fn first(limit: Option<u32>) -> Self {
+        Self { filters: Vec::new(), limit }
+    }
+
+    /// Adds a filter, if it has a value.
+    pub(crate) fn with(mut self, name: &'static str, value: Option<impl Into<String>>) -> Self {
+        self.filters.extend(value.map(|value| (name, value.into())));
+        self
+    }
+
+    pub(crate) fn show_deleted(self, show: bool) -> Self {
+        self.with("show_deleted", show.then_some("true"))
+    }
+}
+
 /// A list, and ids of rows that the server had to leave out of it.
 #[derive(Debug)]
 pub(crate) struct Listed<T> {
     pub(crate) items: Vec<T>,
     pub(crate) held: Vec<String>,
-    /// Of a plan: how much the server has yet to look at.
+    /// Of a plan: how many rows the server has yet to decide about.
     pub(crate) open: u64,
-}
-
-/// Which resources to list.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ResourceQuery {
-    pub(crate) project: Option<String>,
-    pub(crate) handle: Option<String>,
-    pub(crate) phase: Option<String>,
-    pub(crate) labels: Vec<String>,
-    pub(crate) blocked: Option<String>,
-    pub(crate) show_deleted: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -83,191 +86,66 @@ impl Client {
         Ok(Self { http, streams, server, key })
     }
 
-    pub(crate) async fn resource_declare(&self, body: &DeclareResource) -> Result<Resource, Error> {
-        self.decode(self.request(Method::POST, &["resources"]).json(body)).await
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, Error> {
+        self.decode(self.request(Method::GET, path)).await
     }
 
-    pub(crate) async fn resource_list(
+    pub(crate) async fn post<T: DeserializeOwned>(
         &self,
-        query: &ResourceQuery,
-        limit: Option<u32>,
-    ) -> Result<Listed<Resource>, Error> {
-        let mut pairs = Vec::new();
-        for (name, value) in [
-            ("project", &query.project),
-            ("handle", &query.handle),
-            ("phase", &query.phase),
-            ("blocked", &query.blocked),
-        ] {
-            if let Some(value) = value {
-                pairs.push((name, value.clone()));
-            }
-        }
-        pairs.extend(query.labels.iter().map(|label| ("label", label.clone())));
-        if query.show_deleted {
-            pairs.push(("show_deleted", "true".to_owned()));
-        }
-        self.list("resources", pairs, limit).await
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, Error> {
+        self.decode(self.request(Method::POST, path).json(body)).await
     }
 
-    pub(crate) async fn resource_get(&self, id: &str) -> Result<Resource, Error> {
-        self.decode(self.request(Method::GET, &["resources", id])).await
-    }
-
-    pub(crate) async fn explain(&self, kind: &str, id: &str) -> Result<Explanation, Error> {
-        self.decode(self.request(Method::GET, &["explain", kind, id])).await
-    }
-
-    pub(crate) async fn resource_delete(
+    pub(crate) async fn patch<T: DeserializeOwned>(
         &self,
-        id: &str,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, Error> {
+        self.decode(self.request(Method::PATCH, path).json(body)).await
+    }
+
+    pub(crate) async fn put<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, Error> {
+        self.decode(self.request(Method::PUT, path).json(body)).await
+    }
+
+    /// A verb without a body, such as `retire`.
+    pub(crate) async fn invoke<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, Error> {
+        self.decode(self.request(Method::POST, path)).await
+    }
+
+    /// `T` is an `Option` where the answer may be empty.
+    pub(crate) async fn delete<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
         reason: Option<&str>,
-    ) -> Result<Deletion, Error> {
-        let mut request = self.request(Method::DELETE, &["resources", id]);
+    ) -> Result<T, Error> {
+        let mut request = self.request(Method::DELETE, path);
         if let Some(reason) = reason {
             request = request.query(&[("reason", reason)]);
         }
         self.decode(request).await
     }
 
-    pub(crate) async fn resource_force_drain(
-        &self,
-        id: &str,
-        reason: &str,
-    ) -> Result<Resource, Error> {
-        let body = ForceDrain { reason: reason.to_owned() };
-        self.decode(self.request(Method::POST, &["resources", id, "force-drain"]).json(&body)).await
+    /// A change without a body whose answer says nothing.
+    pub(crate) async fn silent(&self, method: Method, path: &[&str]) -> Result<(), Error> {
+        self.send(self.request(method, path)).await.map(|_| ())
     }
 
-    pub(crate) async fn resource_retry(&self, id: &str, reason: &str) -> Result<Resource, Error> {
-        let body = Retry { reason: reason.to_owned() };
-        self.decode(self.request(Method::POST, &["resources", id, "retry"]).json(&body)).await
-    }
-
-    pub(crate) async fn node_list(&self, limit: Option<u32>) -> Result<Listed<Node>, Error> {
-        self.list("nodes", Vec::new(), limit).await
-    }
-
-    pub(crate) async fn node_get(&self, id: &str) -> Result<Node, Error> {
-        self.decode(self.request(Method::GET, &["nodes", id])).await
-    }
-
-    pub(crate) async fn deletion_list(
-        &self,
-        limit: Option<u32>,
-    ) -> Result<Listed<Deletion>, Error> {
-        self.list("deletions", Vec::new(), limit).await
-    }
-
-    pub(crate) async fn deletion_get(&self, id: &str) -> Result<Deletion, Error> {
-        self.decode(self.request(Method::GET, &["deletions", id])).await
-    }
-
-    pub(crate) async fn event_list(
-        &self,
-        after: Option<i64>,
-        limit: Option<u32>,
-    ) -> Result<Listed<Event>, Error> {
-        let pairs = after.map(|position| ("cursor", position.to_string()));
-        self.list("events", pairs.into_iter().collect(), limit).await
-    }
-
-    pub(crate) async fn leak_list(
-        &self,
-        state: &str,
-        kind: Option<&str>,
-        limit: Option<u32>,
-    ) -> Result<Listed<Leak>, Error> {
-        let mut pairs = vec![("state", state.to_owned())];
-        pairs.extend(kind.map(|kind| ("kind", kind.to_owned())));
-        self.list("leaks", pairs, limit).await
-    }
-
-    pub(crate) async fn leak_get(&self, id: &str) -> Result<Leak, Error> {
-        self.decode(self.request(Method::GET, &["leaks", id])).await
-    }
-
-    pub(crate) async fn leak_find(&self) -> Result<Vec<LeakLook>, Error> {
-        self.decode(self.request(Method::POST, &["leaks", "find"])).await
-    }
-
-    pub(crate) async fn leak_resolve(&self, id: &str, reason: &str) -> Result<Leak, Error> {
-        let body = LeakReason { reason: reason.to_owned() };
-        self.decode(self.request(Method::POST, &["leaks", id, "resolve"]).json(&body)).await
-    }
-
-    pub(crate) async fn leak_remove(&self, id: &str, reason: &str) -> Result<Leak, Error> {
-        let body = LeakReason { reason: reason.to_owned() };
-        self.decode(self.request(Method::POST, &["leaks", id, "remove"]).json(&body)).await
-    }
-
-    pub(crate) async fn control_get(&self) -> Result<Control, Error> {
-        self.decode(self.request(Method::GET, &["control"])).await
-    }
-
-    pub(crate) async fn freeze_put(&self, body: &PutFreeze) -> Result<Control, Error> {
-        self.decode(self.request(Method::PUT, &["control", "freeze"]).json(body)).await
-    }
-
-    pub(crate) async fn freeze_delete(&self, reason: &str) -> Result<Control, Error> {
-        let request = self.request(Method::DELETE, &["control", "freeze"]);
-        self.decode(request.query(&[("reason", reason)])).await
-    }
-
-    pub(crate) async fn resume(&self, reason: &str) -> Result<Control, Error> {
-        let body = Resume { reason: reason.to_owned() };
-        self.decode(self.request(Method::POST, &["control", "resume"]).json(&body)).await
-    }
-
-    pub(crate) async fn plan_list(&self, limit: Option<u32>) -> Result<Listed<PlanLine>, Error> {
-        self.list_at(&["control", "plan"], Vec::new(), limit).await
-    }
-
-    /// Events as they happen; read with [`Client::next_piece`].
-    pub(crate) async fn event_stream(&self, after: Option<i64>) -> Result<Response, Error> {
-        let url = self.url(&["events", "stream"]);
-        let mut request = self.authorised(self.streams.get(url));
-        if let Some(position) = after {
-            request = request.query(&[("after", position.to_string())]);
-        }
-        self.send(request).await
-    }
-
-    /// `None` at the end of the stream.
-    pub(crate) async fn next_piece(
-        &self,
-        stream: &mut Response,
-    ) -> Result<Option<impl AsRef<[u8]> + use<>>, Error> {
-        stream.chunk().await.map_err(|error| self.unreachable(error))
-    }
-
-    pub(crate) async fn subscription_list(&self) -> Result<Vec<Subscription>, Error> {
-        self.decode(self.request(Method::GET, &["subscriptions"])).await
-    }
-
-    pub(crate) async fn subscription_remove(&self, name: &str) -> Result<(), Error> {
-        self.send(self.request(Method::DELETE, &["subscriptions", name])).await?;
-        Ok(())
-    }
-
-    async fn list<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        query: Vec<(&str, String)>,
-        limit: Option<u32>,
-    ) -> Result<Listed<T>, Error> {
-        self.list_at(&[path], query, limit).await
-    }
-
-    async fn list_at<T: DeserializeOwned>(
+    pub(crate) async fn list<T: DeserializeOwned>(
         &self,
         path: &[&str],
-        mut query: Vec<(&str, String)>,
-        limit: Option<u32>,
+        wanted: impl Into<Listing>,
     ) -> Result<Listed<T>, Error> {
+        let Listing { mut filters, limit } = wanted.into();
         let most = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-        query.push(("limit", limit.unwrap_or(PAGE).min(PAGE).to_string()));
-        let mut request = self.request(Method::GET, path).query(&query);
+        filters.push(("limit", limit.unwrap_or(PAGE).min(PAGE).to_string()));
+        let mut request = self.request(Method::GET, path).query(&filters);
         let mut listed = Listed { items: Vec::new(), held: Vec::new(), open: 0 };
         let mut last = None;
         loop {
@@ -295,6 +173,36 @@ impl Client {
         listed.held.sort_unstable();
         listed.held.dedup();
         Ok(listed)
+    }
+
+    /// An answer that does not end, or not soon; read with [`Client::next_piece`].
+    pub(crate) async fn stream(&self, path: &[&str], wanted: Listing) -> Result<Response, Error> {
+        let request = self.streams.get(self.url(path)).query(&wanted.filters);
+        self.send(self.authorised(request)).await
+    }
+
+    /// `None` at the end of the stream.
+    pub(crate) async fn next_piece(
+        &self,
+        stream: &mut Response,
+    ) -> Result<Option<impl AsRef<[u8]> + use<>>, Error> {
+        stream.chunk().await.map_err(|error| self.unreachable(error))
+    }
+
+    /// The probes of the server, whatever they say, asked without the key.
+    pub(crate) async fn readiness(&self) -> Result<(Readiness, HeaderMap), Error> {
+        let mut url = self.server.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().push("readyz");
+        }
+        let response = self.http.get(url).send().await.map_err(|error| self.unreachable(error))?;
+        let headers = response.headers().clone();
+        Ok((self.read(response).await?, headers))
+    }
+
+    pub(crate) async fn headers(&self, path: &[&str]) -> Result<HeaderMap, Error> {
+        let response = self.send(self.request(Method::GET, path)).await?;
+        Ok(response.headers().clone())
     }
 
     fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
@@ -338,8 +246,10 @@ impl Client {
     }
 
     async fn read<T: DeserializeOwned>(&self, response: Response) -> Result<T, Error> {
+        let empty = response.status() == StatusCode::NO_CONTENT;
         let body = response.bytes().await.map_err(|error| self.unreachable(error))?;
-        serde_json::from_slice(&body).map_err(|error| self.unreadable(error.to_string()))
+        serde_json::from_slice(if empty { b"null" } else { &body })
+            .map_err(|error| self.unreadable(error.to_string()))
     }
 
     fn unreachable(&self, error: reqwest::Error) -> Error {
@@ -396,18 +306,6 @@ fn with_causes(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
-}
-
-/// A document as it is shown with `-o json`.
-pub(crate) fn to_json(document: &impl Serialize) -> String {
-    // The documents of this API have text keys only, which is all that can fail.
-    serde_json::to_string_pretty(document).unwrap_or_default()
-}
-
-/// The same with `-o yaml`.
-pub(crate) fn to_yaml(document: &impl Serialize) -> String {
-    let text = serde_yaml_ng::to_string(document).unwrap_or_default();
-    text.trim_end().to_owned()
 }
 
 #[cfg(test)]

@@ -2,34 +2,49 @@
 //! demonstration that runs the whole story on this machine.
 //!
 //! The binary adds the commands that start processes (`up`, `agent`) beside
-//! [`Command`] and hands the rest to [`run()`]. Results go to the output, all
-//! that is said about them (progress, questions, errors) to the error output,
-//! so that a pipe carries nothing but the result. This crate knows the API by
-//! its documents only; it decides nothing that the server decides.
+//! [`Command`] and passes the rest to [`run()`]. Results go to the output;
+//! progress, questions and errors go to the error output, so that a pipe
+//! carries nothing but the result. This crate knows the API by its documents
+//! only; it decides nothing that the server decides.
+//!
+//! Each room has a file per noun with its arguments, examples, columns and
+//! commands. `command` lists the nouns; `kind` and `session` hold what all of
+//! them have in common.
+
+mod command;
+
+mod access;
+mod broker;
+mod catalog;
+mod deletion;
+mod events;
+mod nodes;
+mod operations;
+mod placement;
+
+mod demo;
 
 mod arguments;
+mod client;
 mod error;
 mod examples;
 mod exit;
-mod terminal;
-
-mod client;
-mod present;
-mod render;
+mod kind;
+mod output;
 mod renderers;
-mod sse;
+mod run;
+mod session;
+mod suggest;
+mod terminal;
 mod wait;
 
-mod commands;
-mod demo;
-
-pub use arguments::{ClientOptions, Command, Output};
-pub use client::{KeyLook, ServerLook, look_at_server};
-pub use commands::{run, run_on};
+pub use arguments::{ClientOptions, Output};
+pub use command::Command;
 pub use error::Error;
 pub use examples::with_examples;
 pub use exit::{EXIT_CODES, Exit};
-pub use present::{agree, present, say};
-pub use render::{facts, rows};
+pub use operations::{KeyProbe, ServerProbe, probe_server};
+pub use output::{agree, facts, present, rows, say};
 pub use renderers::{DaemonSet, Renderers};
+pub use run::{run, run_on};
 pub use terminal::{Terminal, Traits};

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 
+use crate::error::Error;
+
 /// The streams of a command and what they are.
 pub struct Terminal {
     output: Box<dyn Write + Send>,
@@ -111,8 +113,24 @@ impl Terminal {
         }
     }
 
+    /// Refuses before anything is sent: a script that forgot `--yes` learns it
+    /// whether or not what it names exists.
+    pub(crate) fn can_agree(&self, agreed: bool) -> Result<(), Error> {
+        if agreed || self.traits.asks {
+            return Ok(());
+        }
+        Err(Error::Usage("this wants --yes where nobody can be asked; nothing was done".to_owned()))
+    }
+
+    /// Goes on once somebody agreed to something irrevocable: by `--yes`, or by
+    /// an answer to this question. Without a terminal nobody is asked.
+    pub(crate) fn agree(&mut self, agreed: bool, question: &str) -> Result<(), Error> {
+        self.can_agree(agreed)?;
+        if agreed || self.confirm(question) { Ok(()) } else { Err(Error::Declined) }
+    }
+
     /// Asks for a yes. Anything else, and the end of the input, is a no.
-    pub(crate) fn confirm(&mut self, question: &str) -> bool {
+    fn confirm(&mut self, question: &str) -> bool {
         self.finish_live();
         let _ = write!(self.errors, "{question} [y/N] ");
         let _ = self.errors.flush();

@@ -1,6 +1,6 @@
 //! Waiting for the outcome of what was asked: a live line on a terminal, a
-//! plain line for each change otherwise. Only looks; what happens, happens
-//! with or without somebody waiting.
+//! plain line for each change otherwise. It only reads; the server goes on with
+//! or without somebody waiting.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::terminal::{Terminal, clean};
 
-/// Short against what is waited for, long against what a look costs.
+/// Short against what is waited for, long against what a request costs.
 const PACE: Duration = Duration::from_millis(200);
 
 /// A server that works answers far sooner; less proves nothing.
@@ -41,22 +41,22 @@ pub(crate) async fn wait_for(
     let begun = Instant::now();
     let mut last = begun_with.clone();
     let mut shown = String::new();
-    // Why the last look that ended saw nothing.
-    let mut trouble = None;
+    // Why the last request that ended brought nothing.
+    let mut failure = None;
     loop {
-        match look(client, &begun_with.id, limit.saturating_sub(begun.elapsed())).await {
-            Look::Saw(resource) => (last, trouble) = (*resource, None),
-            Look::CutShort => {}
+        match observe(client, &begun_with.id, limit.saturating_sub(begun.elapsed())).await {
+            Observation::Seen(resource) => (last, failure) = (*resource, None),
+            Observation::CutShort => {}
             // Purged meanwhile, which is more than was asked for.
-            Look::Failed(Error::Problem(problem))
+            Observation::Failed(Error::Problem(problem))
                 if problem.status == 404 && goal == Goal::Deleted =>
             {
                 return Ok(None);
             }
-            Look::Failed(error) if error.may_pass() => trouble = Some(error),
-            Look::Failed(error) => return Err(error),
+            Observation::Failed(error) if error.may_pass() => failure = Some(error),
+            Observation::Failed(error) => return Err(error),
         }
-        let state = describe(&last, trouble.as_ref());
+        let state = describe(&last, failure.as_ref());
         let waited = begun.elapsed();
         if terminal.traits().redraws {
             // The time before the state, which may be longer than the line.
@@ -65,7 +65,7 @@ pub(crate) async fn wait_for(
             terminal.say(&format!("{:>6.1}s  {} {state}", waited.as_secs_f64(), last.handle));
             shown = state;
         }
-        if trouble.is_none()
+        if failure.is_none()
             && let Some(outcome) = outcome(&last, goal)
         {
             terminal.finish_live();
@@ -73,7 +73,7 @@ pub(crate) async fn wait_for(
         }
         if waited >= limit {
             terminal.finish_live();
-            return Err(match trouble {
+            return Err(match failure {
                 Some(error @ Error::Unreachable { .. }) => error,
                 _ => Error::TimedOut { handle: last.handle, phase: last.phase, waited: limit },
             });
@@ -82,20 +82,20 @@ pub(crate) async fn wait_for(
     }
 }
 
-/// What one look came to.
-enum Look {
-    Saw(Box<Resource>),
+/// What one request came to.
+enum Observation {
+    Seen(Box<Resource>),
     Failed(Error),
     /// There was not enough time left to conclude anything from silence.
     CutShort,
 }
 
-async fn look(client: &Client, id: &str, left: Duration) -> Look {
-    match timeout(left, client.resource_get(id)).await {
-        Ok(Ok(resource)) => Look::Saw(Box::new(resource)),
-        Ok(Err(error)) => Look::Failed(error),
-        Err(_) if left < SILENCE => Look::CutShort,
-        Err(_) => Look::Failed(client.silent_for(left)),
+async fn observe(client: &Client, id: &str, left: Duration) -> Observation {
+    match timeout(left, client.get(&["resources", id])).await {
+        Ok(Ok(resource)) => Observation::Seen(Box::new(resource)),
+        Ok(Err(error)) => Observation::Failed(error),
+        Err(_) if left < SILENCE => Observation::CutShort,
+        Err(_) => Observation::Failed(client.silent_for(left)),
     }
 }
 
@@ -124,13 +124,13 @@ fn outcome(resource: &Resource, goal: Goal) -> Option<Result<(), Error>> {
     }
 }
 
-fn describe(resource: &Resource, trouble: Option<&Error>) -> String {
+fn describe(resource: &Resource, failure: Option<&Error>) -> String {
     let mut text = clean(&resource.phase);
     if let Some(blocker) = resource.blockers.first() {
         text = format!("{text} · {}: {}", clean(&blocker.code), clean(&blocker.message));
     }
-    if let Some(trouble) = trouble {
-        text = format!("{text} · {}", clean(&trouble.to_string()));
+    if let Some(failure) = failure {
+        text = format!("{text} · {}", clean(&failure.to_string()));
     }
     text
 }

@@ -248,7 +248,7 @@ mod tests {
             let help = leaf.get_after_help().map(ToString::to_string).unwrap_or_default();
             let examples = help.split("Examples:\n").nth(1);
             let examples = examples.unwrap_or_else(|| {
-                panic!("`slipway {path}` has no example; add it to crates/cli/src/examples.rs")
+                panic!("`slipway {path}` has no example; add it to the file of its noun in crates/cli/src")
             });
             for line in examples.lines().map(str::trim) {
                 // Where its output goes is the shell's affair.

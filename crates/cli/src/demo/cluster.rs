@@ -25,9 +25,9 @@ use super::plane::KUBECONFIG;
 use super::records::{self, Outcome};
 use super::screen::{Fact, Screen};
 use super::watch::Watch;
+use crate::catalog::bundle::Bundle;
+use crate::catalog::import;
 use crate::client::Client;
-use crate::commands::catalog::bundle::Bundle;
-use crate::commands::catalog::import;
 use crate::error::Error;
 
 /// Said before anything begins.
@@ -87,7 +87,7 @@ pub(super) async fn tell(
 
     screen.heading("All three are deleted");
     for slot in &watch.slots {
-        client.resource_delete(&slot.id, Some("demo: not needed any more")).await?;
+        watch.delete(&slot.id, "demo: not needed any more").await?;
     }
     watch.until(screen, |watch| watch.all_are(Phase::Deleted)).await?;
 
@@ -115,7 +115,7 @@ async fn register(client: &Client, name: &str, screen: &mut Screen<'_>) -> Resul
         access: Some(format!("kubeconfig/{KUBECONFIG}")),
         ..CreateCluster::default()
     };
-    let mut cluster: Cluster = client.create(&["clusters"], &wanted).await?;
+    let mut cluster: Cluster = client.post(&["clusters"], &wanted).await?;
     let mut said = String::new();
     loop {
         match cluster.verification.as_ref().map(|found| found.problem.as_deref()) {
@@ -124,7 +124,7 @@ async fn register(client: &Client, name: &str, screen: &mut Screen<'_>) -> Resul
             None => {}
         }
         sleep(PACE).await;
-        cluster = client.fetch(&["clusters", name]).await?;
+        cluster = client.get(&["clusters", name]).await?;
     }
     screen.check(Fact::new(
         format!("cluster {name} is served and can be used"),
@@ -155,25 +155,25 @@ async fn place(
     screen: &mut Screen<'_>,
 ) -> Result<(), Error> {
     let project = CreateProject { name: name.to_owned(), ..CreateProject::default() };
-    let _: Project = client.create(&["projects"], &project).await?;
+    let _: Project = client.post(&["projects"], &project).await?;
     for provider in &bundle.body.provider_kinds {
         let cloud = CreateCloud {
             name: format!("{name}-{provider}"),
             provider: provider.clone(),
             endpoint: Map::new(),
         };
-        let cloud: Cloud = client.create(&["clouds"], &cloud).await?;
+        let cloud: Cloud = client.post(&["clouds"], &cloud).await?;
         let credential = CreateCredential {
             cloud: cloud.id,
             name: name.to_owned(),
             ..CreateCredential::default()
         };
-        let credential: Credential = client.create(&["credentials"], &credential).await?;
+        let credential: Credential = client.post(&["credentials"], &credential).await?;
         let path = ["projects", name, "credentials", &credential.id];
         client.silent(Method::PUT, &path).await?;
     }
     let there = AssignCluster { cluster: Some(name.to_owned()), region: None };
-    let _: ClusterAssignment = client.replace(&["projects", name, "cluster"], &there).await?;
+    let _: ClusterAssignment = client.put(&["projects", name, "cluster"], &there).await?;
     let placed = wait_for_namespace(client, name, "Ready", screen).await?;
     screen.check(Fact::equal(
         format!("{} is there for the project", placed.namespace),
@@ -208,7 +208,7 @@ async fn wait_for_namespace(
 ) -> Result<ClusterAssignment, Error> {
     let mut said = String::new();
     loop {
-        let place: ClusterAssignment = client.fetch(&["projects", project, "cluster"]).await?;
+        let place: ClusterAssignment = client.get(&["projects", project, "cluster"]).await?;
         let problems = place.problems.join("; ");
         let seen = match problems.as_str() {
             "" => place.namespace_phase.clone(),

@@ -17,6 +17,7 @@
 //! does one process if the kill falls into the two seconds or so for which an
 //! agent is frozen: who is stopped (SIGSTOP) cannot end by himself.
 
+mod arguments;
 mod run;
 
 mod cluster;
@@ -30,4 +31,5 @@ mod facts;
 mod records;
 mod screen;
 
+pub(crate) use arguments::{DemoArguments, EXAMPLES};
 pub(crate) use run::run;

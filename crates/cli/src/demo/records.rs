@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use slipway_core::phase::Phase;
-use slipway_wire::api::{Event, Node};
+use slipway_wire::api::{Deletion, Event, Node};
 use tokio::time::{Instant, sleep};
 
 use super::facts;
 use super::screen::Screen;
 use super::watch::{Slot, Watch};
-use crate::client::Client;
+use crate::client::{Client, Listing};
 use crate::error::Error;
 
 /// For what follows at once but not at the same moment: an event that gets its
@@ -47,12 +47,12 @@ pub(super) async fn check(
         screen.check(facts::events(slot.name, &slot.attempt_id, &events));
     }
     screen.check(facts::dense(&events));
-    let nodes = client.node_list(None).await?.items;
+    let nodes = client.list::<Node>(&["nodes"], Listing::default()).await?.items;
     for (name, how) in ends {
         let slot = watch.slot(name)?;
         screen.check(facts::deregistered(name, &slot.id, how, &nodes));
     }
-    let deletions = client.deletion_list(None).await?.items;
+    let deletions = client.list::<Deletion>(&["deletions"], Listing::default()).await?.items;
     for slot in slots {
         screen.check(facts::deletion_done(slot.name, &slot.id, &deletions));
     }
@@ -80,7 +80,7 @@ async fn announced(client: &Client, slots: &[Slot]) -> Result<Vec<Event>, Error>
     let expected = slots.len() * facts::ANNOUNCED.len();
     let begun = Instant::now();
     loop {
-        let events = client.event_list(None, None).await?.items;
+        let events = client.list::<Event>(&["events"], Listing::default()).await?.items;
         let ours = |event: &&Event| slots.iter().any(|slot| slot.attempt_id == event.aggregate_id);
         if events.iter().filter(ours).count() >= expected || begun.elapsed() > SETTLE_LIMIT {
             return Ok(events);

@@ -6,11 +6,12 @@ use std::io;
 use slipway_core::secret::Secret;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::arguments::{DemoArguments, DemoSubstrate};
 use super::plane::{Plane, Run, draw_key, draw_name};
 use super::records::{self, Outcome};
 use super::screen::{Fact, Screen};
 use super::{cluster, story};
-use crate::arguments::{DemoArguments, DemoSubstrate, Output};
+use crate::arguments::Output;
 use crate::error::Error;
 use crate::terminal::Terminal;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::json;
 use slipway_core::phase::Phase;
-use slipway_wire::api::DeclareResource;
+use slipway_wire::api::{DeclareResource, ForceDrain, Resource};
 use tokio::time::{Instant, sleep};
 
 use super::agents::{AgentProcess, Agents};
@@ -39,8 +39,8 @@ pub(super) async fn tell(
     screen: &mut Screen<'_>,
 ) -> Result<Outcome, Error> {
     let mut watch = Watch::new(client.clone(), agents.clone());
-    let work = declare(client, project, &mut watch, screen).await?;
-    delete_while_busy_and_frozen(client, agents, &mut watch, screen).await?;
+    let work = declare(project, &mut watch, screen).await?;
+    delete_while_busy_and_frozen(agents, &mut watch, screen).await?;
     force(client, agents, &mut watch, screen).await?;
     if !watch.all_are(Phase::Deleted) {
         screen.heading("The others leave in their own time");
@@ -53,7 +53,6 @@ pub(super) async fn tell(
 
 /// Brings all three to Ready; answers how long the busy one works.
 async fn declare(
-    client: &Client,
     project: &str,
     watch: &mut Watch,
     screen: &mut Screen<'_>,
@@ -80,7 +79,7 @@ async fn declare(
                 "this machine is slow: its {work:?} of work are almost done; again, {longer:?}"
             ),
         );
-        client.resource_delete(&busy.id, Some("demo: its work was too short")).await?;
+        watch.delete(&busy.id, "demo: its work was too short").await?;
         watch.until(screen, |watch| watch.slot(BUSY).is_ok_and(|s| s.is(Phase::Deleted))).await?;
         watch.forget(BUSY);
         work = longer;
@@ -109,7 +108,6 @@ async fn declare_one(
 }
 
 async fn delete_while_busy_and_frozen(
-    client: &Client,
     agents: &Agents,
     watch: &mut Watch,
     screen: &mut Screen<'_>,
@@ -134,7 +132,7 @@ async fn delete_while_busy_and_frozen(
     // The frozen one first: it should not be frozen for longer than it takes.
     for name in [FROZEN, BUSY, PLAIN] {
         let slot = watch.slot(name)?;
-        client.resource_delete(&slot.id, Some("demo: not needed any more")).await?;
+        watch.delete(&slot.id, "demo: not needed any more").await?;
     }
     let blocked = |slot: &Slot| slot.seen.blockers.iter().any(|b| b.code == "node_not_draining");
     watch.until(screen, |watch| watch.slot(FROZEN).is_ok_and(blocked)).await
@@ -163,7 +161,9 @@ async fn force(
 
     screen.heading("A person decides not to wait for it");
     screen.now(FROZEN, &format!("force-drain: {FORCE_REASON}"));
-    client.resource_force_drain(&frozen.id, FORCE_REASON).await?;
+    let body = ForceDrain { reason: FORCE_REASON.to_owned() };
+    let path = ["resources", &frozen.id, "force-drain"];
+    let _: Resource = client.post(&path, &body).await?;
     watch.until(screen, |watch| watch.slot(FROZEN).is_ok_and(|slot| slot.is(Phase::Deleted))).await
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use slipway_core::phase::Phase;
 use slipway_core::time::Timestamp;
-use slipway_wire::api::{DeclareResource, Explanation};
+use slipway_wire::api::{DeclareResource, Deletion, Explanation, Resource};
 use tokio::time::sleep;
 
 use super::agents::Agents;
@@ -74,13 +74,13 @@ impl Watch {
         wanted: &DeclareResource,
         screen: &mut Screen<'_>,
     ) -> Result<(), Error> {
-        let resource = self.client.resource_declare(wanted).await?;
+        let resource: Resource = self.client.post(&["resources"], wanted).await?;
         if self.origin.is_none()
             && let Ok(created) = resource.created_at.parse()
         {
             self.origin = Some((created, screen.begun().elapsed().as_secs_f64()));
         }
-        let seen = self.client.explain("resource", &resource.id).await?;
+        let seen = self.client.get(&["explain", "resource", &resource.id]).await?;
         self.slots.push(Slot {
             name,
             id: resource.id.clone(),
@@ -92,6 +92,10 @@ impl Watch {
             drain: DrainWatch::default(),
         });
         Ok(())
+    }
+
+    pub(super) async fn delete(&self, id: &str, reason: &str) -> Result<Deletion, Error> {
+        self.client.delete(&["resources", id], Some(reason)).await
     }
 
     /// Looks at it no more.
@@ -135,7 +139,7 @@ impl Watch {
         let agents = self.agents.all();
         let origin = self.origin;
         for slot in &mut self.slots {
-            slot.seen = self.client.explain("resource", &slot.id).await?;
+            slot.seen = self.client.get(&["explain", "resource", &slot.id]).await?;
             let registered = slot.seen.node.as_ref().is_some_and(|node| node.registered);
             if slot.is(Phase::Deregistering) && registered {
                 slot.drain.looks += 1;

@@ -1,7 +1,7 @@
 //! Whether the server can be reached, is ready, is of this version and takes
 //! the key.
 
-use slipway_cli::{ClientOptions, KeyLook, look_at_server};
+use slipway_cli::{ClientOptions, KeyProbe, probe_server};
 use slipway_core::Timestamp;
 
 use super::finding::{Area, Finding};
@@ -18,7 +18,7 @@ pub(super) async fn look(
     held: bool,
 ) -> (Vec<Finding>, Option<Timestamp>) {
     let mut area = Area::new("server");
-    let seen = look_at_server(client).await;
+    let seen = probe_server(client).await;
     let ours = env!("CARGO_PKG_VERSION");
     match &seen.readiness {
         Ok(readiness) if readiness.ready => {
@@ -53,18 +53,18 @@ pub(super) async fn look(
     }
     if seen.readiness.is_ok() {
         match &seen.key {
-            KeyLook::Valid => area.ok("key", "it is accepted"),
-            KeyLook::NotGiven => area.warning(
+            KeyProbe::Valid => area.ok("key", "it is accepted"),
+            KeyProbe::NotGiven => area.warning(
                 "key",
                 "none was given, so nothing can be asked",
                 "export SLIPWAY_KEY; `slipway up` shows the first one",
             ),
-            KeyLook::Refused(why) => area.problem(
+            KeyProbe::Refused(why) => area.problem(
                 "key",
                 why.clone(),
                 "export another SLIPWAY_KEY, or start with SLIPWAY_ADMIN_KEY to install one",
             ),
-            KeyLook::Unknown => {
+            KeyProbe::Unknown => {
                 area.warning("key", "the server did not say", "its log says why");
             }
         }

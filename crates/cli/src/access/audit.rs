@@ -1,0 +1,106 @@
+//! `slipway audit …`: who did what, to what, and why.
+
+use clap::{Args, Subcommand};
+use slipway_wire::access::AuditEntry;
+
+use crate::arguments::PageArguments;
+use crate::client::Listing;
+use crate::error::Error;
+use crate::kind::Row;
+use crate::output::{or_dash, time};
+use crate::session::Session;
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum AuditCommand {
+    /// List who did what, the newest first
+    List {
+        #[command(flatten)]
+        filter: AuditFilterArguments,
+        #[command(flatten)]
+        page: PageArguments,
+    },
+    /// Write out every entry, the oldest first, one JSON document a line
+    Export(AuditFilterArguments),
+}
+
+#[derive(Debug, Clone, Default, Args)]
+pub struct AuditFilterArguments {
+    /// Only by this actor, for instance key:admin
+    #[arg(long)]
+    pub actor: Option<String>,
+    /// Only this, for instance resource.delete
+    #[arg(long)]
+    pub verb: Option<String>,
+    /// Only about things of this kind, for instance resource
+    #[arg(long)]
+    pub kind: Option<String>,
+    /// Only about the thing with this id
+    #[arg(long)]
+    pub id: Option<String>,
+    /// Only of this project (name or id)
+    #[arg(long)]
+    pub project: Option<String>,
+    /// Only from this time on, for instance 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// Only before this time
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+}
+
+impl AuditFilterArguments {
+    fn apply(self, wanted: Listing) -> Listing {
+        let wanted = wanted.with("actor", self.actor).with("verb", self.verb);
+        let wanted = wanted.with("kind", self.kind).with("id", self.id);
+        wanted.with("project", self.project).with("since", self.since).with("until", self.until)
+    }
+}
+
+pub(crate) const EXAMPLES: &[&str] = &[
+    "slipway audit list --verb resource.delete --limit 20",
+    "slipway audit export --since 2026-01-31T12:00:00Z > audit.jsonl",
+];
+
+impl Row for AuditEntry {
+    const HEADINGS: &'static [&'static str] = &["AT", "ACTOR", "DID", "WHY", "ID"];
+
+    fn line(&self) -> Vec<String> {
+        vec![
+            time(&self.at),
+            self.actor.clone(),
+            self.verb.clone(),
+            or_dash(self.reason.as_deref()),
+            self.subject_id.clone(),
+        ]
+    }
+}
+
+pub(crate) async fn run(session: &mut Session<'_>, command: AuditCommand) -> Result<(), Error> {
+    match command {
+        AuditCommand::List { filter, page } => {
+            session.list_at::<AuditEntry>(&["audit"], filter.apply(page.into())).await
+        }
+        AuditCommand::Export(filter) => export(session, filter).await,
+    }
+}
+
+/// Prints whole lines as they come, whatever the pieces are. An export that
+/// breaks off is an error, so a script does not take half of it for all.
+async fn export(session: &mut Session<'_>, filter: AuditFilterArguments) -> Result<(), Error> {
+    let wanted = filter.apply(Listing::default());
+    let mut stream = session.client.stream(&["audit", "export"], wanted).await?;
+    let mut rest = Vec::new();
+    while let Some(piece) = session.client.next_piece(&mut stream).await? {
+        rest.extend_from_slice(piece.as_ref());
+        let Some(end) = rest.iter().rposition(|byte| *byte == b'\n') else { continue };
+        let lines: Vec<u8> = rest.drain(..=end).collect();
+        session.terminal.print(String::from_utf8_lossy(&lines).trim_end_matches('\n'));
+        if session.terminal.is_closed() {
+            return Ok(());
+        }
+    }
+    if rest.is_empty() {
+        return Ok(());
+    }
+    Err(session.client.unreadable("the export ends within a line".to_owned()))
+}

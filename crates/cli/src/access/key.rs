@@ -1,0 +1,161 @@
+//! `slipway key …`: who may use the API.
+
+use std::time::Duration;
+
+use clap::{Subcommand, ValueEnum};
+use serde::de::IgnoredAny;
+use slipway_wire::access::{ApiKey, ApiKeyWithText, CreateKey, RotateKey};
+
+use crate::arguments::{
+    IdArguments, PageArguments, RevokeArguments, parse_duration, whole_seconds,
+};
+use crate::error::Error;
+use crate::kind::{Detail, Facts, Kind, Row};
+use crate::output::{optional_time, or_dash, time, time_or_dash};
+use crate::session::Session;
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum KeyCommand {
+    /// Make a key; its text is shown this once
+    Create {
+        /// How the audit names whoever uses it
+        #[arg(long)]
+        name: String,
+        /// What it may do
+        #[arg(long, value_enum)]
+        role: RoleArgument,
+        /// The only project that it reaches (name or id); all of them if not given
+        #[arg(long)]
+        project: Option<String>,
+        /// When it ends by itself, for instance 720h; never if not given
+        #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+        ttl: Option<Duration>,
+    },
+    /// List keys, also those that are revoked
+    List(PageArguments),
+    /// Show one key
+    Show(IdArguments),
+    /// Give a key another text, which is shown this once
+    Rotate {
+        /// The id of the key
+        id: String,
+        /// How long the text before stays good, 168h at most
+        #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "0s")]
+        overlap: Duration,
+    },
+    /// End a key at once
+    Revoke(RevokeArguments),
+    /// Show the key that this command comes with
+    Whoami,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RoleArgument {
+    Viewer,
+    Operator,
+    Admin,
+}
+
+impl RoleArgument {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Operator => "operator",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+pub(crate) const EXAMPLES: &[&str] = &[
+    "slipway key create --name ci --role operator --project shop --ttl 24h",
+    "slipway key list",
+    "slipway key show 0192f0c1-2b3c-7d4e-8f50-123456789abc",
+    "slipway key rotate 0192f0c1-2b3c-7d4e-8f50-123456789abc --overlap 1h",
+    "slipway key revoke 0192f0c1-2b3c-7d4e-8f50-123456789abc --reason lost --yes",
+    "slipway key whoami",
+];
+
+impl Kind for ApiKey {
+    const NOUN: &'static str = "key";
+    const PATH: &'static str = "keys";
+}
+
+impl Row for ApiKey {
+    const HEADINGS: &'static [&'static str] =
+        &["NAME", "ROLE", "STATE", "PROJECT", "EXPIRES", "ID"];
+
+    fn line(&self) -> Vec<String> {
+        vec![
+            self.name.clone(),
+            self.role.clone(),
+            self.state.clone(),
+            or_dash(self.project_id.as_deref()),
+            time_or_dash(self.expires_at.as_ref()),
+            self.id.clone(),
+        ]
+    }
+}
+
+impl Detail for ApiKey {
+    fn facts(&self) -> Facts {
+        vec![
+            ("name", Some(self.name.clone())),
+            ("id", Some(self.id.clone())),
+            ("role", Some(self.role.clone())),
+            ("project", Some(self.project_id.clone().unwrap_or_else(|| "all".to_owned()))),
+            ("state", Some(self.state.clone())),
+            ("created", Some(time(&self.created_at))),
+            ("created by", self.created_by.clone()),
+            ("rotated", optional_time(self.rotated_at.as_ref())),
+            ("text before good until", optional_time(self.previous_until.as_ref())),
+            ("expires", optional_time(self.expires_at.as_ref())),
+            ("revoked", optional_time(self.revoked_at.as_ref())),
+            ("revision", Some(self.revision.to_string())),
+        ]
+    }
+}
+
+impl Detail for ApiKeyWithText {
+    fn facts(&self) -> Facts {
+        self.about.facts()
+    }
+
+    fn note(&self) -> Option<String> {
+        Some(match &self.key {
+            Some(text) => format!("This key is shown once:\n\n    {text}"),
+            None => "Its text was shown before; rotate it to get another.".to_owned(),
+        })
+    }
+}
+
+pub(crate) async fn run(session: &mut Session<'_>, command: KeyCommand) -> Result<(), Error> {
+    match command {
+        KeyCommand::Create { name, role, project, ttl } => {
+            let ttl_seconds = ttl.map(|ttl| whole_seconds("--ttl", ttl)).transpose()?;
+            let body = CreateKey { name, role: role.as_str().to_owned(), project, ttl_seconds };
+            let key: ApiKeyWithText = session.client.post(&["keys"], &body).await?;
+            session.show_details(&key);
+        }
+        KeyCommand::List(page) => session.list::<ApiKey>(page).await?,
+        KeyCommand::Show(arguments) => session.get::<ApiKey>(&arguments.id).await?,
+        KeyCommand::Rotate { id, overlap } => {
+            let body = RotateKey { overlap_seconds: whole_seconds("--overlap", overlap)? };
+            let key: ApiKeyWithText = session.client.post(&["keys", &id, "rotate"], &body).await?;
+            session.show_details(&key);
+        }
+        KeyCommand::Revoke(RevokeArguments { id, reason, yes }) => {
+            session.terminal.can_agree(yes)?;
+            let path = ["keys", &id];
+            let key: ApiKey = session.client.get(&path).await?;
+            let question =
+                format!("Revoke key `{}`? Whoever uses it is refused at once.", key.name);
+            session.terminal.agree(yes, &question)?;
+            session.client.delete::<IgnoredAny>(&path, reason.as_deref()).await?;
+        }
+        KeyCommand::Whoami => {
+            let key: ApiKey = session.client.get(&["whoami"]).await?;
+            session.show_details(&key);
+        }
+    }
+    Ok(())
+}

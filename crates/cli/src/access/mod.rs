@@ -1,0 +1,4 @@
+//! Who may use the API, and who did what.
+
+pub(crate) mod audit;
+pub(crate) mod key;

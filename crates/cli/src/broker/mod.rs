@@ -1,0 +1,4 @@
+//! Resources: what operators declare.
+
+pub(crate) mod resource;
+pub(crate) mod target;

@@ -1,0 +1,334 @@
+//! `slipway resource …`: what operators declare.
+
+use clap::Subcommand;
+use serde_json::Value;
+use slipway_wire::api::{
+    DeclareResource, Deletion, ForceDrain, HistoryEntry, Resource, ResourceDetail, Retry,
+};
+use slipway_wire::catalog::Relabel;
+
+use super::target::{Gone, TargetArguments, find, find_id};
+use crate::arguments::{
+    DeletionArguments, PageArguments, WaitArguments, distinct, parse_pair, parse_parameter,
+};
+use crate::client::Listing;
+use crate::error::Error;
+use crate::kind::{Detail, Facts, Kind, Row};
+use crate::nodes::node;
+use crate::operations::explain;
+use crate::output::{dash_if_empty, optional_time, pairs, time};
+use crate::session::Session;
+use crate::suggest;
+use crate::wait::{Goal, wait_for};
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum ResourceCommand {
+    /// Declare a resource; it is brought to Ready by itself
+    // `--version` is the blueprint's here.
+    #[command(disable_version_flag = true)]
+    Create {
+        /// The name of the slot, unique in its project
+        #[arg(long)]
+        handle: String,
+        /// The blueprint to make it from, for instance local-node
+        #[arg(long)]
+        blueprint: String,
+        /// Project name or id
+        #[arg(long)]
+        project: Option<String>,
+        /// Version of the blueprint; the newest if not given
+        #[arg(long = "version", value_name = "VERSION")]
+        blueprint_version: Option<String>,
+        /// Credential name or id; the project's only one if not given
+        #[arg(long)]
+        credential: Option<String>,
+        /// A parameter of the blueprint; integers and true/false are taken as such
+        #[arg(short, long = "parameter", value_name = "NAME=VALUE", value_parser = parse_parameter)]
+        parameters: Vec<(String, Value)>,
+        /// A label
+        #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = parse_pair)]
+        labels: Vec<(String, String)>,
+        #[command(flatten)]
+        wait: WaitArguments,
+    },
+    /// List resources
+    List {
+        /// Only of this project (name or id)
+        #[arg(long)]
+        project: Option<String>,
+        /// Only in this phase, for instance Ready
+        #[arg(long)]
+        phase: Option<String>,
+        /// Only with this label in effect; given several times, with all of them
+        #[arg(short, long = "label", value_name = "KEY[=VALUE]")]
+        labels: Vec<String>,
+        /// Only what does not advance, or for this reason (the code of a blocker)
+        #[arg(long, value_name = "CODE", num_args = 0..=1, default_missing_value = "true")]
+        blocked: Option<String>,
+        /// Also those whose deletion is done
+        #[arg(long)]
+        show_deleted: bool,
+        #[command(flatten)]
+        page: PageArguments,
+    },
+    /// Show one resource
+    Get(TargetArguments),
+    /// Replace all labels of a resource; they win over those of its project
+    Relabel {
+        #[command(flatten)]
+        target: TargetArguments,
+        /// A label; those that are not given are taken away
+        #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = parse_pair)]
+        labels: Vec<(String, String)>,
+    },
+    /// Drain a resource, take it down in order and release it
+    Delete {
+        #[command(flatten)]
+        target: TargetArguments,
+        #[command(flatten)]
+        deletion: DeletionArguments,
+        #[command(flatten)]
+        wait: WaitArguments,
+    },
+    /// Say why a resource is where it is, and what would move it
+    Explain(TargetArguments),
+    /// Take down what failed for good and try again
+    Retry {
+        #[command(flatten)]
+        target: TargetArguments,
+        /// Why it should work now
+        #[arg(long)]
+        reason: String,
+        #[command(flatten)]
+        wait: WaitArguments,
+    },
+    /// Do not wait for a node that does not drain: revoke its key and go on
+    ForceDrain {
+        #[command(flatten)]
+        target: TargetArguments,
+        /// Why; what the node was doing may be lost
+        #[arg(long)]
+        reason: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+pub(crate) const EXAMPLES: &[&str] = &[
+    "slipway resource create --handle web-1 --blueprint local-node --wait",
+    "slipway resource create --handle web-2 --blueprint local-node -p busy_seconds=5 -l tier=web",
+    "slipway resource list",
+    "slipway resource list --project default --phase Ready -o json",
+    "slipway resource list --blocked",
+    "slipway resource get web-1",
+    "slipway resource get web-1 -o yaml",
+    "slipway resource relabel web-1 -l tier=web -l team=blue",
+    "slipway resource delete web-1 --reason replaced",
+    "slipway resource delete web-1 --yes --wait --timeout 10m",
+    "slipway resource explain web-1",
+    "slipway resource retry web-1 --reason quota-raised --wait",
+    "slipway resource force-drain web-1 --reason node-is-lost --yes",
+];
+
+impl Kind for Resource {
+    const NOUN: &'static str = "resource";
+    const PATH: &'static str = "resources";
+}
+
+impl Row for Resource {
+    const HEADINGS: &'static [&'static str] =
+        &["HANDLE", "PHASE", "SINCE", "BLUEPRINT", "BLOCKERS", "ID"];
+
+    fn line(&self) -> Vec<String> {
+        let blockers: Vec<_> = self.blockers.iter().map(|b| b.code.as_str()).collect();
+        vec![
+            self.handle.clone(),
+            self.phase.clone(),
+            time(&self.phase_since),
+            format!("{}@{}", self.blueprint, self.blueprint_version),
+            dash_if_empty(blockers.join(", ")),
+            self.id.clone(),
+        ]
+    }
+}
+
+impl Detail for Resource {
+    fn facts(&self) -> Facts {
+        let attempt = &self.attempt;
+        let blockers: Vec<_> =
+            self.blockers.iter().map(|b| format!("{}: {}", b.code, b.message)).collect();
+        vec![
+            ("handle", Some(self.handle.clone())),
+            ("id", Some(self.id.clone())),
+            ("project", Some(self.project_id.clone())),
+            ("phase", Some(format!("{} since {}", self.phase, time(&self.phase_since)))),
+            ("failure", attempt.failure_reason.clone()),
+            ("blockers", Some(blockers.join("; "))),
+            ("blueprint", Some(format!("{}@{}", self.blueprint, self.blueprint_version))),
+            ("engine", Some(self.engine.clone())),
+            ("parameters", Some(pairs(&attempt.parameters))),
+            ("labels", Some(pairs(&self.labels))),
+            ("inherited", Some(inherited(self))),
+            ("attempt", Some(format!("{} ({})", attempt.number, attempt.xr_name))),
+            ("node", self.node.as_ref().map(node::in_short)),
+            ("deletion", self.deletion_id.clone()),
+            ("created", Some(time(&self.created_at))),
+            ("deleted", optional_time(self.deleted_at.as_ref())),
+            ("gone, proven twice", optional_time(attempt.absence_proven_at.as_ref())),
+            ("revision", Some(self.revision.to_string())),
+        ]
+    }
+}
+
+/// With what was observed and how it came here. All of it is in `-o yaml`.
+impl Detail for ResourceDetail {
+    fn facts(&self) -> Facts {
+        /// Changes of phase that are shown here.
+        const SHOWN: usize = 6;
+        let line = |entry: &HistoryEntry| format!("{} at {}", entry.to, time(&entry.at));
+        let history: Vec<_> = self.history.iter().take(SHOWN).map(line).collect();
+        let mut facts = self.resource.facts();
+        facts.push(("observed", self.observed.as_ref().map(ToString::to_string)));
+        facts.push(("attempts", Some(self.attempts.len().to_string())));
+        facts.push(("history", Some(history.join(", "))));
+        facts
+    }
+}
+
+/// The labels in effect that are the project's.
+fn inherited(resource: &Resource) -> String {
+    let labels = resource.effective_labels.iter().filter(|(_, label)| label.source == "project");
+    labels.map(|(key, label)| format!("{key}={}", label.value)).collect::<Vec<_>>().join(" ")
+}
+
+pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> Result<(), Error> {
+    match command {
+        ResourceCommand::Create {
+            handle,
+            blueprint,
+            project,
+            blueprint_version: version,
+            credential,
+            parameters,
+            labels,
+            wait,
+        } => {
+            let parameters = distinct("--parameter", parameters)?;
+            let labels = distinct("--label", labels)?;
+            let body = DeclareResource {
+                project,
+                handle,
+                blueprint,
+                version,
+                credential,
+                parameters,
+                labels,
+            };
+            create(session, &body, &wait).await
+        }
+        ResourceCommand::List { project, phase, labels, blocked, show_deleted, page } => {
+            let wanted = Listing::from(page).with("project", project).with("phase", phase);
+            let wanted = wanted.with("blocked", blocked);
+            let wanted = labels.into_iter().fold(wanted, |all, one| all.with("label", Some(one)));
+            session.list::<Resource>(wanted.show_deleted(show_deleted)).await
+        }
+        ResourceCommand::Get(target) => {
+            let id = find_id(&session.client, &target).await?;
+            let detail: ResourceDetail = session.client.get(&["resources", &id]).await?;
+            session.show_details(&detail);
+            Ok(())
+        }
+        ResourceCommand::Explain(target) => explain::resource(session, &target).await,
+        ResourceCommand::Relabel { target, labels } => {
+            let body = Relabel { labels: distinct("--label", labels)? };
+            let resource = find(&session.client, &target, Gone::Refused).await?;
+            session.update::<Resource>(&resource.id, &body).await
+        }
+        ResourceCommand::Delete { target, deletion, wait } => {
+            let resource = find_for_harm(session, &target, deletion.yes, "Delete").await?;
+            delete(session, &resource, deletion.reason.as_deref(), &wait).await
+        }
+        ResourceCommand::Retry { target, reason, wait } => {
+            let resource = find(&session.client, &target, Gone::Refused).await?;
+            let path = ["resources", &resource.id, "retry"];
+            let retried = session.client.post(&path, &Retry { reason }).await?;
+            show_after(session, retried, Goal::ReadyAfter(resource.attempt.number), &wait).await
+        }
+        ResourceCommand::ForceDrain { target, reason, yes } => {
+            let harm = "Give up what the node is doing for";
+            let resource = find_for_harm(session, &target, yes, harm).await?;
+            let path = ["resources", &resource.id, "force-drain"];
+            let forced: Resource = session.client.post(&path, &ForceDrain { reason }).await?;
+            session.show_details(&forced);
+            Ok(())
+        }
+    }
+}
+
+async fn create(
+    session: &mut Session<'_>,
+    body: &DeclareResource,
+    wait: &WaitArguments,
+) -> Result<(), Error> {
+    let resource = match session.client.post(&["resources"], body).await {
+        Ok(resource) => resource,
+        Err(error) => {
+            let given = [
+                ("blueprint_not_found", Some(body.blueprint.as_str())),
+                ("project_not_found", body.project.as_deref()),
+                ("credential_not_found", body.credential.as_deref()),
+            ];
+            return Err(suggest::name(&session.client, error, &given).await);
+        }
+    };
+    show_after(session, resource, Goal::Ready, wait).await
+}
+
+async fn delete(
+    session: &mut Session<'_>,
+    resource: &Resource,
+    reason: Option<&str>,
+    wait: &WaitArguments,
+) -> Result<(), Error> {
+    let mut deletion: Deletion =
+        session.client.delete(&["resources", &resource.id], reason).await?;
+    if wait.wait {
+        let (client, limit) = (&session.client, wait.timeout);
+        wait_for(client, resource, Goal::Deleted, limit, session.terminal).await?;
+        deletion = session.client.get(&["deletions", &deletion.id]).await?;
+    }
+    session.show_details(&deletion);
+    Ok(())
+}
+
+/// Shows the resource, after it came to its goal if somebody waits for that.
+async fn show_after(
+    session: &mut Session<'_>,
+    mut resource: Resource,
+    goal: Goal,
+    wait: &WaitArguments,
+) -> Result<(), Error> {
+    if wait.wait {
+        let (client, limit) = (&session.client, wait.timeout);
+        let waited = wait_for(client, &resource, goal, limit, session.terminal).await?;
+        resource = waited.unwrap_or(resource);
+    }
+    session.show_details(&resource);
+    Ok(())
+}
+
+/// The resource that something irrevocable is to be done to, once somebody
+/// agreed: by the flag, or by an answer to a question that begins with `harm`.
+async fn find_for_harm(
+    session: &mut Session<'_>,
+    target: &TargetArguments,
+    agreed: bool,
+    harm: &str,
+) -> Result<Resource, Error> {
+    session.terminal.can_agree(agreed)?;
+    let resource = find(&session.client, target, Gone::Refused).await?;
+    let question = format!("{harm} `{}` ({})?", resource.handle, resource.id);
+    session.terminal.agree(agreed, &question)?;
+    Ok(resource)
+}

@@ -1,0 +1,77 @@
+//! Which resource is meant: an id names one, a handle is searched for.
+
+use clap::Args;
+use slipway_core::ids::ResourceId;
+use slipway_wire::api::Resource;
+
+use crate::client::{Client, Listing};
+use crate::error::Error;
+use crate::suggest;
+
+#[derive(Debug, Clone, Args)]
+pub struct TargetArguments {
+    /// Id or handle of the resource
+    #[arg(value_name = "RESOURCE")]
+    pub target: String,
+    /// The project of the handle (name or id)
+    #[arg(long)]
+    pub project: Option<String>,
+}
+
+/// Whether one that is gone may be meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gone {
+    /// For reading: the newest of that handle, if none is left.
+    Allowed,
+    /// For acting: a handle means what is there.
+    Refused,
+}
+
+fn is_id(target: &TargetArguments) -> bool {
+    target.target.parse::<ResourceId>().is_ok()
+}
+
+/// The id of a resource that may be gone. An id is not searched for, so that a
+/// quarantined row, which no list shows, can still be named.
+pub(crate) async fn find_id(client: &Client, target: &TargetArguments) -> Result<String, Error> {
+    match is_id(target) {
+        true => Ok(target.target.clone()),
+        false => Ok(find(client, target, Gone::Allowed).await?.id),
+    }
+}
+
+pub(crate) async fn find(
+    client: &Client,
+    target: &TargetArguments,
+    gone: Gone,
+) -> Result<Resource, Error> {
+    let TargetArguments { target: given, project } = target;
+    if is_id(target) {
+        return client.get(&["resources", given]).await;
+    }
+    let wanted =
+        Listing::default().with("project", project.as_deref()).with("handle", Some(given.as_str()));
+    let mut found: Vec<Resource> = client.list(&["resources"], wanted.clone()).await?.items;
+    if found.is_empty() && gone == Gone::Allowed {
+        found = client.list(&["resources"], wanted.show_deleted(true)).await?.items;
+        // Ids are in the order of their making, and so is the list.
+        found = found.pop().into_iter().collect();
+    }
+    if found.len() > 1 {
+        let projects: Vec<_> = found.iter().map(|resource| resource.project_id.as_str()).collect();
+        return Err(Error::Usage(format!(
+            "`{given}` names a resource in each of the projects {}; choose with --project",
+            projects.join(", ")
+        )));
+    }
+    if let Some(found) = found.pop() {
+        return Ok(found);
+    }
+    let within = project.as_ref().map(|project| format!(" in project `{project}`"));
+    let handles = ("resources", "handle");
+    let meant = suggest::near(client, handles, project.as_deref(), given).await;
+    Err(Error::NotFound(format!(
+        "there is no resource with the handle `{given}`{}{meant}",
+        within.unwrap_or_default()
+    )))
+}

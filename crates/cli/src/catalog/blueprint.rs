@@ -1,0 +1,237 @@
+//! `slipway blueprint …`: what resources are made from.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use slipway_wire::catalog::{
+    Blueprint, BlueprintDelivery, BlueprintVersion, CreateBlueprint, Parameter, ParameterType,
+};
+
+use super::bundle::{self, Bundle};
+use super::import;
+use crate::arguments::{NamedArguments, PageArguments};
+use crate::client::Listing;
+use crate::error::Error;
+use crate::kind::{Detail, Facts, Kind, Row};
+use crate::output::{optional_time, time, time_or_dash};
+use crate::session::Session;
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum BlueprintCommand {
+    /// Make a blueprint; versions are published to it
+    Create {
+        /// Lowercase letters, digits and hyphens
+        slug: String,
+        /// What people call it
+        #[arg(long)]
+        display_name: String,
+        /// What it makes
+        #[arg(long, default_value = "")]
+        description: String,
+        /// Who makes it: local, crossplane or hetzner
+        #[arg(long)]
+        engine: String,
+    },
+    /// Publish a version from a folder with metadata.json, xrd.yaml and composition.yaml
+    Publish {
+        /// The folder, called as the blueprint's slug
+        #[arg(short, long = "folder", value_name = "FOLDER")]
+        folder: PathBuf,
+        /// Bring XRD and Composition to every cluster that a project lives on
+        #[arg(long)]
+        deliver: bool,
+    },
+    /// Publish every blueprint of a catalog that is not there yet, for engine crossplane
+    Import {
+        /// A folder of blueprints, one that holds it as `catalog`, or the folder of one blueprint
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+        /// Bring XRDs and Compositions to every cluster that a project lives on
+        #[arg(long)]
+        deliver: bool,
+    },
+    /// List blueprints
+    List(PageArguments),
+    /// Show one blueprint
+    Get(NamedArguments),
+    /// List the versions of a blueprint
+    Versions(VersionsArguments),
+    /// Take no new declarations from a version; what was made from it goes on
+    Retire {
+        /// Slug or id of the blueprint
+        blueprint: String,
+        /// The version
+        #[arg(value_name = "VERSION")]
+        retired: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+    /// List the clusters that a blueprint is delivered to, and the version found there
+    Deliveries(VersionsArguments),
+    /// Print the role that the control plane needs for the composites, for kubectl apply
+    Rbac(NamedArguments),
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct VersionsArguments {
+    /// Slug or id of the blueprint
+    pub blueprint: String,
+    #[command(flatten)]
+    pub page: PageArguments,
+}
+
+pub(crate) const EXAMPLES: &[&str] = &[
+    "slipway blueprint create server --display-name Server --engine crossplane",
+    "slipway blueprint publish --folder blueprints/server",
+    "slipway blueprint publish --folder blueprints/server --deliver",
+    "slipway blueprint import catalog",
+    "slipway blueprint import catalog/server -o json",
+    "slipway blueprint list",
+    "slipway blueprint get local-node",
+    "slipway blueprint versions local-node",
+    "slipway blueprint retire server v1 --yes",
+    "slipway blueprint deliveries server",
+    "slipway blueprint rbac server | kubectl apply -f -",
+];
+
+impl Kind for Blueprint {
+    const NOUN: &'static str = "blueprint";
+    const PATH: &'static str = "blueprints";
+}
+
+impl Row for Blueprint {
+    const HEADINGS: &'static [&'static str] = &["SLUG", "ENGINE", "CALLED", "ID"];
+
+    fn line(&self) -> Vec<String> {
+        [&self.slug, &self.engine, &self.display_name, &self.id].map(Clone::clone).to_vec()
+    }
+}
+
+impl Detail for Blueprint {
+    fn facts(&self) -> Facts {
+        vec![
+            ("slug", Some(self.slug.clone())),
+            ("id", Some(self.id.clone())),
+            ("called", Some(self.display_name.clone())),
+            ("description", Some(self.description.clone())),
+            ("engine", Some(self.engine.clone())),
+            ("created", Some(time(&self.created_at))),
+            ("revision", Some(self.revision.to_string())),
+        ]
+    }
+}
+
+impl Row for BlueprintVersion {
+    const HEADINGS: &'static [&'static str] =
+        &["VERSION", "PROVIDERS", "ROLE", "PUBLISHED", "RETIRED", "ID"];
+
+    fn line(&self) -> Vec<String> {
+        vec![
+            self.version.clone(),
+            self.provider_kinds.join(", "),
+            self.mesh_role.clone(),
+            time(&self.published_at),
+            time_or_dash(self.retired_at.as_ref()),
+            self.id.clone(),
+        ]
+    }
+}
+
+impl Detail for BlueprintVersion {
+    fn facts(&self) -> Facts {
+        let parameters: Vec<_> = self.parameter_schema.parameters.iter().map(parameter).collect();
+        let composite = self.composite.as_ref();
+        vec![
+            ("version", Some(format!("{}@{}", self.blueprint, self.version))),
+            ("id", Some(self.id.clone())),
+            ("providers", Some(self.provider_kinds.join(", "))),
+            ("role", Some(self.mesh_role.clone())),
+            ("injection", Some(self.injection_strategy.clone())),
+            ("parameters", Some(parameters.join(", "))),
+            ("composite", composite.map(|kind| format!("{} {}", kind.api_version, kind.kind))),
+            ("delivered", self.deliver.then(|| "to every cluster of a project".to_owned())),
+            ("published", Some(time(&self.published_at))),
+            ("retired", optional_time(self.retired_at.as_ref())),
+            ("revision", Some(self.revision.to_string())),
+        ]
+    }
+}
+
+/// `size: integer, required` or `zone: string = "a"`.
+fn parameter(parameter: &Parameter) -> String {
+    let kind = match parameter.kind {
+        ParameterType::Boolean => "boolean",
+        ParameterType::Integer => "integer",
+        ParameterType::String => "string",
+    };
+    let end = match (&parameter.default, parameter.required) {
+        (Some(default), _) => format!(" = {default}"),
+        (None, true) => " (required)".to_owned(),
+        (None, false) => String::new(),
+    };
+    format!("{}: {kind}{end}", parameter.name)
+}
+
+pub(crate) async fn run(session: &mut Session<'_>, command: BlueprintCommand) -> Result<(), Error> {
+    match command {
+        BlueprintCommand::Create { slug, display_name, description, engine } => {
+            let body = CreateBlueprint { slug, display_name, description, engine };
+            session.create::<Blueprint>(&body).await
+        }
+        BlueprintCommand::Publish { folder, deliver } => {
+            let Bundle { slug, mut body, .. } = bundle::read(&folder)?;
+            body.deliver = deliver;
+            let path = ["blueprints", &slug, "versions"];
+            let version: BlueprintVersion = session.client.post(&path, &body).await?;
+            session.show_details(&version);
+            Ok(())
+        }
+        BlueprintCommand::Import { folder, deliver } => {
+            import::run(session, &folder, deliver).await
+        }
+        BlueprintCommand::List(page) => session.list::<Blueprint>(page).await,
+        BlueprintCommand::Get(arguments) => session.get::<Blueprint>(&arguments.reference).await,
+        BlueprintCommand::Versions(VersionsArguments { blueprint, page }) => {
+            let path = ["blueprints", &blueprint, "versions"];
+            session.list_at::<BlueprintVersion>(&path, page).await
+        }
+        BlueprintCommand::Deliveries(VersionsArguments { blueprint, page }) => {
+            let path = ["blueprints", &blueprint, "deliveries"];
+            session.list_at::<BlueprintDelivery>(&path, page).await
+        }
+        BlueprintCommand::Rbac(arguments) => {
+            let path = ["blueprints", &arguments.reference, "versions"];
+            let versions = session.client.list(&path, Listing::default()).await?.items;
+            let role = role(session, &arguments.reference, &versions)?;
+            session.terminal.print(&role);
+            Ok(())
+        }
+        BlueprintCommand::Retire { blueprint: slug, retired: version, yes } => {
+            let question = format!("Take no new declarations from `{slug}` version `{version}`?");
+            session.terminal.agree(yes, &question)?;
+            let path = ["blueprints", &slug, "versions", &version, "retire"];
+            let retired: BlueprintVersion = session.client.invoke(&path).await?;
+            session.show_details(&retired);
+            Ok(())
+        }
+    }
+}
+
+/// Of the newest version that something can be declared from, or was.
+fn role(session: &Session<'_>, slug: &str, versions: &[BlueprintVersion]) -> Result<String, Error> {
+    let mut newest: Vec<_> =
+        versions.iter().filter(|version| version.composite.is_some()).collect();
+    newest.sort_by_key(|version| (version.retired_at.is_none(), &version.published_at));
+    let Some((version, composite)) =
+        newest.last().and_then(|version| Some((version, version.composite.as_ref()?)))
+    else {
+        return Err(Error::Usage(format!(
+            "blueprint `{slug}` has no version with composites; only engine crossplane makes any"
+        )));
+    };
+    (session.renderers.role)(&version.blueprint, composite).map_err(|reason| Error::Unreadable {
+        server: session.server.clone(),
+        reason: format!("the role for `{slug}` cannot be written out: {reason}"),
+    })
+}

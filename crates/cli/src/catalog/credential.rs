@@ -1,0 +1,229 @@
+//! `slipway credential …`: where credentials lie, and which projects may use
+//! them.
+
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use slipway_core::ids::CloudCredentialId;
+use slipway_wire::api::Deletion;
+use slipway_wire::catalog::{CreateCredential, Credential, CredentialAssignment, UpdateCredential};
+
+use crate::arguments::{DeletedListArguments, DeletionArguments};
+use crate::client::Listing;
+use crate::error::Error;
+use crate::kind::{Detail, Facts, Kind, Row};
+use crate::output::{optional_time, time};
+use crate::session::Session;
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum CredentialCommand {
+    /// Say where a credential lies; the secret itself stays in the vault
+    Create {
+        /// Lowercase letters, digits and hyphens; unique within the cloud
+        name: String,
+        /// Cloud name or id
+        #[arg(long)]
+        cloud: String,
+        /// Mount of the KV store
+        #[arg(long)]
+        kv_mount: Option<String>,
+        /// Path in it; derived from the ids if not given
+        #[arg(long)]
+        kv_path: Option<String>,
+    },
+    /// List credentials
+    List {
+        /// Only of this cloud (name or id)
+        #[arg(long)]
+        cloud: Option<String>,
+        /// Only those that this project may use (name or id)
+        #[arg(long, conflicts_with_all = ["cloud", "show_deleted"])]
+        project: Option<String>,
+        #[command(flatten)]
+        list: DeletedListArguments,
+    },
+    /// Show one credential
+    Get(CredentialArguments),
+    /// Say that a credential lies somewhere else now
+    Update {
+        #[command(flatten)]
+        target: CredentialArguments,
+        /// Mount of the KV store
+        #[arg(long, required_unless_present = "kv_path")]
+        kv_mount: Option<String>,
+        /// Path in it
+        #[arg(long)]
+        kv_path: Option<String>,
+    },
+    /// Delete a credential that no project may use
+    Delete {
+        #[command(flatten)]
+        target: CredentialArguments,
+        #[command(flatten)]
+        deletion: DeletionArguments,
+    },
+    /// Let a project use a credential
+    Assign {
+        #[command(flatten)]
+        target: CredentialArguments,
+        /// Project name or id
+        #[arg(long)]
+        project: String,
+    },
+    /// No longer let a project use a credential
+    Unassign {
+        #[command(flatten)]
+        target: CredentialArguments,
+        /// Project name or id
+        #[arg(long)]
+        project: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct CredentialArguments {
+    /// Name or id of the credential
+    #[arg(value_name = "CREDENTIAL")]
+    pub credential: String,
+    /// The cloud of the name (name or id)
+    #[arg(long)]
+    pub cloud: Option<String>,
+}
+
+pub(crate) const EXAMPLES: &[&str] = &[
+    "slipway credential create deploy --cloud eu --kv-path clouds/eu/deploy",
+    "slipway credential list --project shop",
+    "slipway credential get deploy --cloud eu",
+    "slipway credential update deploy --kv-path clouds/eu/deploy-2",
+    "slipway credential delete deploy --cloud eu --yes",
+    "slipway credential assign deploy --project shop",
+    "slipway credential unassign deploy --project shop --yes",
+];
+
+impl Kind for Credential {
+    const NOUN: &'static str = "credential";
+    const PATH: &'static str = "credentials";
+}
+
+impl Row for Credential {
+    const HEADINGS: &'static [&'static str] = &["NAME", "MOUNT", "PATH", "CLOUD", "ID"];
+
+    fn line(&self) -> Vec<String> {
+        let Self { name, kv_mount, kv_path, cloud_id, id, .. } = self;
+        [name, kv_mount, kv_path, cloud_id, id].map(Clone::clone).to_vec()
+    }
+}
+
+impl Detail for Credential {
+    fn facts(&self) -> Facts {
+        vec![
+            ("name", Some(self.name.clone())),
+            ("id", Some(self.id.clone())),
+            ("cloud", Some(self.cloud_id.clone())),
+            ("mount", Some(self.kv_mount.clone())),
+            ("path", Some(self.kv_path.clone())),
+            ("created", Some(time(&self.created_at))),
+            ("deleted", optional_time(self.deleted_at.as_ref())),
+            ("deletion", self.deletion_id.clone()),
+            ("revision", Some(self.revision.to_string())),
+        ]
+    }
+}
+
+impl Row for CredentialAssignment {
+    const HEADINGS: &'static [&'static str] = Credential::HEADINGS;
+
+    fn line(&self) -> Vec<String> {
+        self.credential.line()
+    }
+}
+
+pub(crate) async fn run(
+    session: &mut Session<'_>,
+    command: CredentialCommand,
+) -> Result<(), Error> {
+    match command {
+        CredentialCommand::Create { name, cloud, kv_mount, kv_path } => {
+            let body = CreateCredential { cloud, name, kv_mount, kv_path };
+            session.create::<Credential>(&body).await
+        }
+        CredentialCommand::List { project: Some(project), list, .. } => {
+            list_assigned(session, &project, list.page.into()).await
+        }
+        CredentialCommand::List { cloud, list, .. } => {
+            let wanted = Listing::from(list.page).with("cloud", cloud);
+            session.list::<Credential>(wanted.show_deleted(list.show_deleted)).await
+        }
+        CredentialCommand::Get(target) => {
+            let credential = find(session, &target).await?;
+            session.show_details(&credential);
+            Ok(())
+        }
+        CredentialCommand::Update { target, kv_mount, kv_path } => {
+            let found = find(session, &target).await?;
+            session.update::<Credential>(&found.id, &UpdateCredential { kv_mount, kv_path }).await
+        }
+        CredentialCommand::Delete { target, deletion } => {
+            session.terminal.can_agree(deletion.yes)?;
+            let found = find(session, &target).await?;
+            let question = format!("Delete credential `{}` ({})?", found.name, found.id);
+            session.terminal.agree(deletion.yes, &question)?;
+            let path = ["credentials", &found.id];
+            let deletion: Deletion =
+                session.client.delete(&path, deletion.reason.as_deref()).await?;
+            session.show_details(&deletion);
+            Ok(())
+        }
+        CredentialCommand::Assign { target, project } => {
+            let found = find(session, &target).await?;
+            change(session, Method::PUT, &project, &found).await
+        }
+        CredentialCommand::Unassign { target, project, yes } => {
+            session.terminal.can_agree(yes)?;
+            let found = find(session, &target).await?;
+            let question = format!("Take credential `{}` from project `{project}`?", found.name);
+            session.terminal.agree(yes, &question)?;
+            change(session, Method::DELETE, &project, &found).await
+        }
+    }
+}
+
+async fn list_assigned(
+    session: &mut Session<'_>,
+    project: &str,
+    wanted: Listing,
+) -> Result<(), Error> {
+    let path = ["projects", project, "credentials"];
+    session.list_at::<CredentialAssignment>(&path, wanted).await
+}
+
+/// Assigns or withdraws, and shows what the project may use then.
+async fn change(
+    session: &mut Session<'_>,
+    method: Method,
+    project: &str,
+    credential: &Credential,
+) -> Result<(), Error> {
+    let path = ["projects", project, "credentials", &credential.id];
+    session.client.silent(method, &path).await?;
+    list_assigned(session, project, Listing::default()).await
+}
+
+/// An id is one; a name may be one in each cloud.
+async fn find(session: &Session<'_>, target: &CredentialArguments) -> Result<Credential, Error> {
+    let name = target.credential.as_str();
+    if name.parse::<CloudCredentialId>().is_ok() {
+        return session.client.get(&["credentials", name]).await;
+    }
+    let wanted = Listing::default().with("cloud", target.cloud.as_deref()).with("name", Some(name));
+    let mut found: Vec<Credential> = session.client.list(&["credentials"], wanted).await?.items;
+    if found.len() > 1 {
+        return Err(Error::Usage(format!(
+            "`{name}` names a credential in {} clouds; choose with --cloud",
+            found.len()
+        )));
+    }
+    found.pop().ok_or_else(|| Error::NotFound(format!("there is no credential `{name}`")))
+}

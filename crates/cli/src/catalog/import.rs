@@ -1,0 +1,230 @@
+//! `slipway blueprint import`: a catalog of blueprints in folders, published
+//! entry by entry.
+//!
+//! Everything is read and checked before anything is sent: one entry that is
+//! invalid leaves all of them. After that entries are on their own, and an
+//! import that was cut short is run again: what is there is unchanged.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use slipway_wire::catalog::{Blueprint, BlueprintVersion, CreateBlueprint, PublishVersion};
+
+use super::bundle::{self, Bundle};
+use crate::client::Client;
+use crate::error::Error;
+use crate::kind::{Row, table};
+use crate::output::or_dash;
+use crate::session::Session;
+
+/// Who makes what a catalog of XRDs and Compositions describes.
+const ENGINE: &str = "crossplane";
+/// The folder in which a repository keeps its catalog.
+const CATALOG: &str = "catalog";
+
+/// What became of one entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Entry {
+    pub(crate) slug: String,
+    pub(crate) version: Option<String>,
+    pub(crate) outcome: Outcome,
+    pub(crate) messages: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Outcome {
+    Imported,
+    Unchanged,
+    /// The version is there with another content, and a version never changes.
+    Drift,
+    /// The slug is that of something else.
+    Conflict,
+    /// It could not be published; nothing of the import was sent.
+    Invalid,
+    /// Nothing is wrong with it, and another entry is invalid.
+    NotSent,
+    /// The server refused it for another reason.
+    Refused,
+}
+
+impl Outcome {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Imported => "imported",
+            Self::Unchanged => "unchanged",
+            Self::Drift => "drift",
+            Self::Conflict => "conflict",
+            Self::Invalid => "invalid",
+            Self::NotSent => "not_sent",
+            Self::Refused => "refused",
+        }
+    }
+
+    pub(crate) const fn is_good(self) -> bool {
+        matches!(self, Self::Imported | Self::Unchanged)
+    }
+}
+
+impl Row for Entry {
+    const HEADINGS: &'static [&'static str] = &["SLUG", "VERSION", "OUTCOME", "WHY"];
+
+    fn line(&self) -> Vec<String> {
+        let (outcome, why) = (self.outcome.as_str().to_owned(), self.messages.join("\n"));
+        vec![self.slug.clone(), or_dash(self.version.as_deref()), outcome, why]
+    }
+}
+
+pub(super) async fn run(
+    session: &mut Session<'_>,
+    folder: &Path,
+    deliver: bool,
+) -> Result<(), Error> {
+    let folders = entries(folder)?;
+    let read: Vec<_> = folders.iter().map(|folder| checked(session, folder, deliver)).collect();
+    let mut ended = Vec::with_capacity(read.len());
+    if read.iter().any(Result::is_err) {
+        ended.extend(read.into_iter().map(|read| match read {
+            Ok(bundle) => entry(&bundle, Outcome::NotSent, None),
+            Err(invalid) => invalid,
+        }));
+    } else {
+        for bundle in read.iter().flatten() {
+            ended.push(import(&session.client, bundle).await?);
+        }
+    }
+    session.show(&ended, |ended, width| table(ended, width));
+    match ended.iter().filter(|entry| !entry.outcome.is_good()).count() {
+        0 => Ok(()),
+        bad => Err(Error::Import { bad, of: ended.len() }),
+    }
+}
+
+/// The folders of the entries: this one, or those in it, in the order of their
+/// names.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    if folder.join(bundle::METADATA).exists() {
+        return Ok(vec![folder.to_owned()]);
+    }
+    let catalog = folder.join(CATALOG);
+    let folder = if catalog.is_dir() { &catalog } else { folder };
+    let unreadable =
+        |error| Error::Usage(format!("cannot read the folder {}: {error}", folder.display()));
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let hidden = path.file_name().is_none_or(|name| name.to_string_lossy().starts_with('.'));
+        if path.is_dir() && !hidden {
+            found.push(path);
+        }
+    }
+    found.sort();
+    if found.is_empty() {
+        return Err(Error::Usage(format!("there is no blueprint in {}", folder.display())));
+    }
+    Ok(found)
+}
+
+fn checked(session: &Session<'_>, folder: &Path, deliver: bool) -> Result<Bundle, Entry> {
+    let mut bundle = bundle::read(folder).map_err(|error| Entry {
+        slug: folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into()),
+        version: None,
+        outcome: Outcome::Invalid,
+        messages: vec![error.to_string()],
+    })?;
+    let messages = (session.renderers.faults)(&bundle.slug, &bundle.body);
+    if messages.is_empty() {
+        bundle.body.deliver = deliver;
+        return Ok(bundle);
+    }
+    Err(Entry { messages, ..entry(&bundle, Outcome::Invalid, None) })
+}
+
+fn entry(bundle: &Bundle, outcome: Outcome, message: Option<String>) -> Entry {
+    Entry {
+        slug: bundle.slug.clone(),
+        version: Some(bundle.body.version.clone()),
+        outcome,
+        messages: message.into_iter().collect(),
+    }
+}
+
+/// One entry, which was checked.
+pub(crate) async fn import(client: &Client, bundle: &Bundle) -> Result<Entry, Error> {
+    match publish(client, bundle).await {
+        Ok((outcome, message)) => Ok(entry(bundle, outcome, message)),
+        // Published by somebody else since it was looked for.
+        Err(Error::Problem(problem)) if problem.code == "blueprint_version_exists" => {
+            Ok(entry(bundle, Outcome::Drift, Some(problem.message)))
+        }
+        Err(Error::Problem(problem)) if matches!(problem.status, 400 | 409 | 422) => {
+            Ok(entry(bundle, Outcome::Refused, Some(problem.message)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn publish(client: &Client, bundle: &Bundle) -> Result<(Outcome, Option<String>), Error> {
+    let (slug, body) = (bundle.slug.as_str(), &bundle.body);
+    let there = existing::<Blueprint>(client, &["blueprints", slug]).await?;
+    match &there {
+        Some(blueprint) if blueprint.engine != ENGINE => {
+            let message = format!("blueprint `{slug}` is of engine {}", blueprint.engine);
+            return Ok((Outcome::Conflict, Some(message)));
+        }
+        Some(_) => {}
+        None => {
+            let new = CreateBlueprint {
+                slug: slug.to_owned(),
+                display_name: bundle.display_name.clone(),
+                description: bundle.description.clone(),
+                engine: ENGINE.to_owned(),
+            };
+            let _: Blueprint = client.post(&["blueprints"], &new).await?;
+        }
+    }
+    let path = ["blueprints", slug, "versions", body.version.as_str()];
+    if let Some(published) = existing::<BlueprintVersion>(client, &path).await? {
+        return Ok(match difference(&published, body) {
+            None => (Outcome::Unchanged, None),
+            Some(field) => {
+                let message = format!(
+                    "`{field}` differs from what is published as {}; publish a new version",
+                    body.version
+                );
+                (Outcome::Drift, Some(message))
+            }
+        });
+    }
+    let _: BlueprintVersion = client.post(&path[..3], body).await?;
+    Ok((Outcome::Imported, None))
+}
+
+/// What a path leads to, if anything.
+async fn existing<T: serde::de::DeserializeOwned>(
+    client: &Client,
+    path: &[&str],
+) -> Result<Option<T>, Error> {
+    match client.get(path).await {
+        Ok(found) => Ok(Some(found)),
+        Err(Error::Problem(problem)) if problem.status == 404 => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The first field in which a folder differs from what is published.
+fn difference(published: &BlueprintVersion, body: &PublishVersion) -> Option<&'static str> {
+    let mesh_role = body.mesh_role.as_deref().unwrap_or("node");
+    [
+        ("xrd", published.xrd == body.xrd),
+        ("composition", published.composition == body.composition),
+        ("parameter_schema", published.parameter_schema == body.parameter_schema),
+        ("injection_strategy", published.injection_strategy == body.injection_strategy),
+        ("mesh_role", published.mesh_role == mesh_role),
+        ("provider_kinds", published.provider_kinds == body.provider_kinds),
+        // Whoever does not ask for it takes it as it is.
+        ("deliver", published.deliver || !body.deliver),
+    ]
+    .into_iter()
+    .find_map(|(field, same)| (!same).then_some(field))
+}

@@ -1,0 +1,89 @@
+//! `slipway label …`: what labels mean.
+
+use clap::Subcommand;
+use reqwest::Method;
+use slipway_wire::catalog::{DefineLabel, LabelDefinition};
+
+use crate::arguments::{NamedArguments, PageArguments};
+use crate::error::Error;
+use crate::kind::{Detail, Facts, Kind, Row};
+use crate::output::{dash_if_empty, time, yes_no};
+use crate::session::Session;
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum LabelCommand {
+    /// Say what a label means, and whether it becomes a tag in the cloud
+    Define {
+        /// The key: letters, digits and - _ . /
+        // Not `key`: that is the global option of the API key.
+        #[arg(value_name = "KEY")]
+        label: String,
+        /// What it means
+        #[arg(long, default_value = "")]
+        description: String,
+        /// It becomes a tag in the cloud
+        #[arg(long)]
+        propagate: bool,
+    },
+    /// List label definitions
+    List(PageArguments),
+    /// Show one definition
+    Get(NamedArguments),
+    /// Forget what a label means; labels that have the key stay
+    Delete {
+        /// The key
+        #[arg(value_name = "KEY")]
+        label: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+pub(crate) const EXAMPLES: &[&str] = &[
+    "slipway label define team --description owner --propagate",
+    "slipway label list",
+    "slipway label get team",
+    "slipway label delete team --yes",
+];
+
+impl Kind for LabelDefinition {
+    const NOUN: &'static str = "label";
+    const PATH: &'static str = "labels";
+}
+
+impl Row for LabelDefinition {
+    const HEADINGS: &'static [&'static str] = &["KEY", "PROPAGATES", "MEANS"];
+
+    fn line(&self) -> Vec<String> {
+        vec![self.key.clone(), yes_no(self.propagate), dash_if_empty(self.description.clone())]
+    }
+}
+
+impl Detail for LabelDefinition {
+    fn facts(&self) -> Facts {
+        vec![
+            ("key", Some(self.key.clone())),
+            ("id", Some(self.id.clone())),
+            ("means", Some(self.description.clone())),
+            ("propagates", Some(yes_no(self.propagate))),
+            ("created", Some(time(&self.created_at))),
+            ("revision", Some(self.revision.to_string())),
+        ]
+    }
+}
+
+pub(crate) async fn run(session: &mut Session<'_>, command: LabelCommand) -> Result<(), Error> {
+    match command {
+        LabelCommand::Define { label: key, description, propagate } => {
+            let body = DefineLabel { key, description, propagate };
+            session.create::<LabelDefinition>(&body).await
+        }
+        LabelCommand::List(page) => session.list::<LabelDefinition>(page).await,
+        LabelCommand::Get(arguments) => session.get::<LabelDefinition>(&arguments.reference).await,
+        LabelCommand::Delete { label, yes } => {
+            session.terminal.agree(yes, &format!("Forget what label `{label}` means?"))?;
+            session.client.silent(Method::DELETE, &["labels", &label]).await
+        }
+    }
+}

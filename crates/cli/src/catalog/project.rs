@@ -1,0 +1,114 @@
+//! `slipway project …`: what resources belong to.
+
+use clap::Subcommand;
+use slipway_wire::catalog::{CreateProject, Project, Relabel, UpdateProject};
+
+use crate::arguments::{
+    DeletedListArguments, NamedArguments, NamedDeleteArguments, distinct, parse_pair,
+};
+use crate::error::Error;
+use crate::kind::{Detail, Facts, Kind, Row};
+use crate::output::{dash_if_empty, optional_time, pairs, time, time_or_dash};
+use crate::session::Session;
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum ProjectCommand {
+    /// Make a project
+    Create {
+        /// Lowercase letters, digits and hyphens
+        name: String,
+        /// A label, which resources in the project inherit
+        #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = parse_pair)]
+        labels: Vec<(String, String)>,
+        /// The network that its nodes get their addresses from, for instance
+        /// 10.42.0.0/16 or fd00:42::/64; 100.64.0.0/10 if not given
+        #[arg(long, value_name = "CIDR")]
+        mesh_cidr: Option<String>,
+    },
+    /// List projects
+    List(DeletedListArguments),
+    /// Show one project
+    Get(NamedArguments),
+    /// Replace all labels of a project; resources in it inherit them
+    Relabel {
+        #[command(flatten)]
+        project: NamedArguments,
+        /// A label; those that are not given are taken away
+        #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = parse_pair)]
+        labels: Vec<(String, String)>,
+    },
+    /// Give a project another mesh, while no node lives in the one it has
+    Mesh {
+        #[command(flatten)]
+        project: NamedArguments,
+        /// The network that its nodes get their addresses from
+        #[arg(value_name = "CIDR")]
+        mesh_cidr: String,
+    },
+    /// Delete a project that nothing lives in
+    Delete(NamedDeleteArguments),
+}
+
+pub(crate) const EXAMPLES: &[&str] = &[
+    "slipway project create shop -l team=blue",
+    "slipway project list",
+    "slipway project list --show-deleted",
+    "slipway project get shop",
+    "slipway project relabel shop -l team=red",
+    "slipway project mesh shop 10.42.0.0/16",
+    "slipway project delete shop --reason closed --yes",
+];
+
+impl Kind for Project {
+    const NOUN: &'static str = "project";
+    const PATH: &'static str = "projects";
+}
+
+impl Row for Project {
+    const HEADINGS: &'static [&'static str] = &["NAME", "LABELS", "CREATED", "DELETED", "ID"];
+
+    fn line(&self) -> Vec<String> {
+        vec![
+            self.name.clone(),
+            dash_if_empty(pairs(&self.labels)),
+            time(&self.created_at),
+            time_or_dash(self.deleted_at.as_ref()),
+            self.id.clone(),
+        ]
+    }
+}
+
+impl Detail for Project {
+    fn facts(&self) -> Facts {
+        vec![
+            ("name", Some(self.name.clone())),
+            ("id", Some(self.id.clone())),
+            ("labels", Some(pairs(&self.labels))),
+            ("mesh", Some(self.mesh_cidr.clone())),
+            ("created", Some(time(&self.created_at))),
+            ("deleted", optional_time(self.deleted_at.as_ref())),
+            ("deletion", self.deletion_id.clone()),
+            ("revision", Some(self.revision.to_string())),
+        ]
+    }
+}
+
+pub(crate) async fn run(session: &mut Session<'_>, command: ProjectCommand) -> Result<(), Error> {
+    match command {
+        ProjectCommand::Create { name, labels, mesh_cidr } => {
+            let labels = distinct("--label", labels)?;
+            session.create::<Project>(&CreateProject { name, labels, mesh_cidr }).await
+        }
+        ProjectCommand::List(arguments) => session.list::<Project>(arguments).await,
+        ProjectCommand::Get(arguments) => session.get::<Project>(&arguments.reference).await,
+        ProjectCommand::Relabel { project, labels } => {
+            let body = Relabel { labels: distinct("--label", labels)? };
+            session.update::<Project>(&project.reference, &body).await
+        }
+        ProjectCommand::Mesh { project, mesh_cidr } => {
+            let body = UpdateProject { mesh_cidr: Some(mesh_cidr), ..UpdateProject::default() };
+            session.update::<Project>(&project.reference, &body).await
+        }
+        ProjectCommand::Delete(arguments) => session.delete::<Project>(arguments).await,
+    }
+}

@@ -1,0 +1,221 @@
+//! The commands of the client: one variant per noun, its examples and where it
+//! runs. Arguments, columns and texts of a noun stand in its own file.
+
+use clap::Subcommand;
+
+use crate::access::{audit, key};
+use crate::arguments::PageArguments;
+use crate::broker::resource;
+use crate::catalog::{blueprint, cloud, credential, label, project};
+use crate::deletion::{leak, record};
+use crate::demo;
+use crate::error::Error;
+use crate::events::event;
+use crate::exit::EXIT_CODES;
+use crate::nodes::{node, token};
+use crate::operations::{control, explain};
+use crate::placement::cluster;
+use crate::session::Session;
+
+/// The commands of the client, noun first.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Command {
+    /// Declared infrastructure: create, list, get, delete, retry, explain, force-drain
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Resource(resource::ResourceCommand),
+    /// What resources belong to: create, list, get, relabel, delete
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Project(project::ProjectCommand),
+    /// Accounts of providers: create, list, get, update, delete
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Cloud(cloud::CloudCommand),
+    /// Where credentials lie, and who may use them: create, list, get, update, delete, assign, unassign
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Credential(credential::CredentialCommand),
+    /// What resources are made from: create, publish, import, list, get, versions, retire
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Blueprint(blueprint::BlueprintCommand),
+    /// What labels mean: define, list, get, delete
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Label(label::LabelCommand),
+    /// Where projects live: create, list, get, assign, unassign, assignments
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Cluster(cluster::ClusterCommand),
+    /// Enrolled node agents
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Node(node::NodeCommand),
+    /// Bootstrap tokens by hand: issue, list, show, revoke
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Token(token::TokenCommand),
+    /// Who may use the API: create, list, show, rotate, revoke, whoami
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Key(key::KeyCommand),
+    /// Who did what, to what, and why: list, export
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Audit(audit::AuditCommand),
+    /// The lifecycle, event by event
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Event(event::EventCommand),
+    /// What was asked to go, by whom and why
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Deletion(record::DeletionCommand),
+    /// What stands outside and no row claims, and the reverse: list, find, resolve, remove
+    #[command(after_help = EXIT_CODES, args_conflicts_with_subcommands = true)]
+    Leaks(leak::LeaksArguments),
+    /// Say why something is where it is, what blocks it, and what happens next
+    #[command(after_help = EXIT_CODES)]
+    Explain(explain::ExplainArguments),
+    /// Change nothing outside for a while: no apply, no drain, no delete; observing goes on
+    #[command(after_help = EXIT_CODES)]
+    Freeze(control::FreezeArguments),
+    /// Lift a freeze before its end; everything goes on at once
+    #[command(after_help = EXIT_CODES)]
+    Unfreeze(control::ReasonArguments),
+    /// Act again after a start that only observed, for instance on a restored database
+    #[command(after_help = EXIT_CODES)]
+    Resume(control::ReasonArguments),
+    /// The mode of the installation: acting, frozen or observing, and which replicas obey it
+    #[command(after_help = EXIT_CODES)]
+    Status,
+    /// What would be done if it were not frozen or only observing
+    #[command(after_help = EXIT_CODES)]
+    Plan(PageArguments),
+    /// Run the whole story on this machine, check it, and leave no process and no file behind
+    #[command(after_help = EXIT_CODES)]
+    Demo(demo::DemoArguments),
+}
+
+/// In the order of the manual.
+pub(crate) const EXAMPLES: &[&[&str]] = &[
+    resource::EXAMPLES,
+    project::EXAMPLES,
+    cloud::EXAMPLES,
+    credential::EXAMPLES,
+    blueprint::EXAMPLES,
+    label::EXAMPLES,
+    cluster::EXAMPLES,
+    node::EXAMPLES,
+    event::EXAMPLES,
+    record::EXAMPLES,
+    leak::EXAMPLES,
+    key::EXAMPLES,
+    token::EXAMPLES,
+    audit::EXAMPLES,
+    explain::EXAMPLES,
+    control::EXAMPLES,
+    demo::EXAMPLES,
+];
+
+impl Command {
+    pub(crate) async fn execute(self, session: &mut Session<'_>) -> Result<(), Error> {
+        match self {
+            Self::Resource(command) => resource::run(session, command).await,
+            Self::Project(command) => project::run(session, command).await,
+            Self::Cloud(command) => cloud::run(session, command).await,
+            Self::Credential(command) => credential::run(session, command).await,
+            Self::Blueprint(command) => blueprint::run(session, command).await,
+            Self::Label(command) => label::run(session, command).await,
+            Self::Cluster(command) => cluster::run(session, command).await,
+            Self::Node(command) => node::run(session, command).await,
+            Self::Token(command) => token::run(session, command).await,
+            Self::Key(command) => key::run(session, command).await,
+            Self::Audit(command) => audit::run(session, command).await,
+            Self::Event(command) => event::run(session, command).await,
+            Self::Deletion(command) => record::run(session, command).await,
+            Self::Leaks(arguments) => leak::run(session, arguments).await,
+            Self::Explain(arguments) => explain::run(session, arguments).await,
+            Self::Freeze(arguments) => control::freeze(session, arguments).await,
+            Self::Unfreeze(arguments) => control::unfreeze(session, arguments).await,
+            Self::Resume(arguments) => control::resume(session, arguments).await,
+            Self::Status => control::status(session).await,
+            Self::Plan(page) => control::plan(session, page).await,
+            // It needs no session; `run` starts it.
+            Self::Demo(_) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use clap::{CommandFactory, Parser};
+    use slipway_core::blocker::BlockerCode;
+
+    use super::resource::ResourceCommand;
+    use super::*;
+    use crate::arguments::{ClientOptions, Output};
+
+    #[derive(Debug, Parser)]
+    #[command(version, propagate_version = true)]
+    struct Line {
+        #[command(flatten)]
+        options: ClientOptions,
+        #[command(subcommand)]
+        command: Command,
+    }
+
+    fn parse(line: &str) -> Result<Line, clap::Error> {
+        Line::try_parse_from(std::iter::once("slipway").chain(line.split(' ')))
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Line::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_names_the_exit_codes() {
+        let help = parse("resource --help").unwrap_err().to_string();
+        assert!(help.contains("6  --wait gave up"), "{help}");
+    }
+
+    /// What a blocker tells people to type has to be what they can type, also
+    /// where nobody is asked.
+    #[test]
+    fn every_remedy_is_a_command_that_goes_through() {
+        for code in BlockerCode::ALL {
+            for command in code.remedies().iter().filter_map(|remedy| remedy.command) {
+                let line = command.replace("{id}", "web-1").replace("<why>", "because");
+                let line = parse(line.strip_prefix("slipway ").unwrap()).unwrap().command;
+                let agreed = match line {
+                    Command::Resource(ResourceCommand::Delete { deletion, .. }) => deletion.yes,
+                    Command::Resource(ResourceCommand::ForceDrain { yes, .. }) => yes,
+                    _ => true,
+                };
+                assert!(agreed, "{code:?}: {command}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_version_is_the_blueprints_where_one_is_made() {
+        let line = parse("resource create --handle a --blueprint b --version v2").unwrap();
+        let Command::Resource(ResourceCommand::Create { blueprint_version, .. }) = line.command
+        else {
+            panic!("another command");
+        };
+        assert_eq!(blueprint_version.as_deref(), Some("v2"));
+    }
+
+    #[test]
+    fn global_options_stand_anywhere() {
+        let line = parse("resource list -o json --server http://x:1 --key k").unwrap();
+        assert_eq!(line.options.output, Output::Json);
+        assert_eq!(line.options.server, "http://x:1");
+        assert_eq!(line.options.key.as_ref().unwrap().expose(), "k");
+        assert!(!format!("{line:?}").contains("\"k\""), "a key is not shown");
+    }
+
+    #[test]
+    fn a_timeout_without_a_wait_is_refused() {
+        let wrong = parse("resource delete web-1 --timeout 5s");
+        assert!(wrong.unwrap_err().to_string().contains("--wait"));
+        let Command::Resource(ResourceCommand::Delete { wait, .. }) =
+            parse("resource delete web-1 --wait --timeout 5s --yes").unwrap().command
+        else {
+            panic!("another command");
+        };
+        assert_eq!((wait.wait, wait.timeout), (true, Duration::from_secs(5)));
+    }
+}

@@ -1,0 +1,226 @@
+//! `slipway leaks …`: objects that no row claims, and rows without their
+//! object.
+
+use clap::{Args, Subcommand, ValueEnum};
+use slipway_wire::leaks::{Leak, LeakLook, LeakReason, LeakSuspicion};
+
+use crate::arguments::{IdArguments, PageArguments};
+use crate::client::Listing;
+use crate::error::Error;
+use crate::kind::{Detail, Facts, Kind, Row, table};
+use crate::output::{optional_time, or_dash, time};
+use crate::session::Session;
+use crate::terminal::clean;
+
+/// Without a verb: list.
+#[derive(Debug, Clone, Args)]
+pub struct LeaksArguments {
+    #[command(subcommand)]
+    pub command: Option<LeaksCommand>,
+    #[command(flatten)]
+    pub list: LeakListArguments,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum LeaksCommand {
+    /// List leaks; the open ones if not said otherwise
+    List(LeakListArguments),
+    /// Show one leak
+    Get(IdArguments),
+    /// Look at everything now. What is seen for the first time counts when it is seen again, a
+    /// lease later
+    Find,
+    /// Say that a leak is over, after its object was removed by hand
+    Resolve(LeakEndArguments),
+    /// Remove the object of a leak that no row claims
+    Remove {
+        #[command(flatten)]
+        leak: LeakEndArguments,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct LeakListArguments {
+    /// Only in this state
+    #[arg(long, value_enum, default_value_t)]
+    pub state: LeakState,
+    /// Only of this kind, for instance unclaimed_object
+    #[arg(long)]
+    pub kind: Option<String>,
+    #[command(flatten)]
+    pub page: PageArguments,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum LeakState {
+    #[default]
+    Open,
+    Resolved,
+    All,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct LeakEndArguments {
+    /// The id of the leak
+    pub id: String,
+    /// Why; kept in the audit
+    #[arg(long)]
+    pub reason: String,
+}
+
+pub(crate) const EXAMPLES: &[&str] = &[
+    "slipway leaks list --state all",
+    "slipway leaks get 0192f0c1-2b3c-7d4e-8f50-123456789abc",
+    "slipway leaks find",
+    "slipway leaks resolve 0192f0c1-2b3c-7d4e-8f50-123456789abc --reason removed-by-hand",
+    "slipway leaks remove 0192f0c1-2b3c-7d4e-8f50-123456789abc --reason nobodys --yes",
+];
+
+impl Kind for Leak {
+    const NOUN: &'static str = "leak";
+    const PATH: &'static str = "leaks";
+}
+
+impl Row for Leak {
+    const HEADINGS: &'static [&'static str] =
+        &["KIND", "OBJECT", "CLUSTER", "SINCE", "LAST SEEN", "WHAT TO DO", "ID"];
+
+    fn line(&self) -> Vec<String> {
+        vec![
+            self.kind.clone(),
+            object(self),
+            or_dash(self.cluster.as_deref()),
+            time(&self.found_at),
+            time(self.last_seen_at.as_ref().unwrap_or(&self.found_at)),
+            self.remedy.clone(),
+            self.id.clone(),
+        ]
+    }
+}
+
+impl Detail for Leak {
+    fn facts(&self) -> Facts {
+        vec![
+            ("kind", Some(self.kind.clone())),
+            ("id", Some(self.id.clone())),
+            ("state", Some(self.state.clone())),
+            ("object", Some(object(self))),
+            ("uid", self.uid.clone()),
+            ("cluster", self.cluster.clone()),
+            ("attempt", self.provisioned_resource_id.clone()),
+            ("since", Some(time(&self.found_at))),
+            ("last seen", optional_time(self.last_seen_at.as_ref())),
+            ("evidence", (!self.evidence.is_null()).then(|| self.evidence.to_string())),
+            ("what to do", Some(self.remedy.clone())),
+            ("removal asked", optional_time(self.removal_requested_at.as_ref())),
+            ("removal by", self.removal_requested_by.clone()),
+            ("removal because", self.removal_reason.clone()),
+            ("resolved", optional_time(self.resolved_at.as_ref())),
+            ("resolved by", self.resolved_by.clone()),
+            ("resolution", self.resolution.clone()),
+        ]
+    }
+}
+
+impl Row for LeakSuspicion {
+    const HEADINGS: &'static [&'static str] =
+        &["SUSPECTED", "OBJECT", "FIRST SEEN", "A LEAK IF SEEN AFTER"];
+
+    fn line(&self) -> Vec<String> {
+        let object = format!("{}/{}", self.namespace, self.name);
+        vec![self.kind.clone(), object, time(&self.first_seen_at), time(&self.counts_from)]
+    }
+}
+
+/// Name of the object, or the attempt that owns it where that is all that is
+/// known.
+fn object(leak: &Leak) -> String {
+    match (&leak.namespace, &leak.name, &leak.provisioned_resource_id) {
+        (Some(namespace), Some(name), _) => format!("{namespace}/{name}"),
+        (_, _, Some(id)) => format!("that of attempt {id}"),
+        _ => "an unknown object".to_owned(),
+    }
+}
+
+pub(crate) async fn run(session: &mut Session<'_>, leaks: LeaksArguments) -> Result<(), Error> {
+    match leaks.command.unwrap_or(LeaksCommand::List(leaks.list)) {
+        LeaksCommand::List(LeakListArguments { state, kind, page }) => {
+            let state = match state {
+                LeakState::Open => "open",
+                LeakState::Resolved => "resolved",
+                LeakState::All => "all",
+            };
+            let wanted = Listing::from(page).with("state", Some(state)).with("kind", kind);
+            session.list::<Leak>(wanted).await
+        }
+        LeaksCommand::Get(arguments) => session.get::<Leak>(&arguments.id).await,
+        LeaksCommand::Find => {
+            let found: Vec<LeakLook> = session.client.invoke(&["leaks", "find"]).await?;
+            session.show(&found, |found, width| inventories(found, width));
+            Ok(())
+        }
+        LeaksCommand::Resolve(arguments) => end(session, arguments, "resolve").await.map(|_| ()),
+        LeaksCommand::Remove { leak, yes } => remove(session, leak, yes).await,
+    }
+}
+
+/// The object is shown before somebody is asked about it.
+async fn remove(
+    session: &mut Session<'_>,
+    arguments: LeakEndArguments,
+    yes: bool,
+) -> Result<(), Error> {
+    session.terminal.can_agree(yes)?;
+    let id = arguments.id.clone();
+    if !yes {
+        let leak: Leak = session.client.get(&["leaks", &id]).await?;
+        let question = format!("Remove {} of leak {id}?", object(&leak));
+        session.terminal.agree(yes, &question)?;
+    }
+    let leak = end(session, arguments, "remove").await?;
+    if leak.resolved_at.is_none() {
+        session.terminal.say(&format!(
+            "it takes its time to go and is looked after; `slipway leaks get {id}` shows when it is gone"
+        ));
+    }
+    Ok(())
+}
+
+async fn end(
+    session: &mut Session<'_>,
+    LeakEndArguments { id, reason }: LeakEndArguments,
+    verb: &str,
+) -> Result<Leak, Error> {
+    let leak: Leak = session.client.post(&["leaks", &id, verb], &LeakReason { reason }).await?;
+    session.show_details(&leak);
+    Ok(leak)
+}
+
+/// What the inventory of each cluster brought.
+fn inventories(found: &[LeakLook], width: Option<u16>) -> String {
+    if found.is_empty() {
+        return "this server serves no cluster; ask the one that does".to_owned();
+    }
+    let mut parts = Vec::new();
+    for cluster in found {
+        parts.push(format!(
+            "cluster {}: {} objects of ours, {} of others, {} resources woken, {} leaks over",
+            cluster.cluster, cluster.objects, cluster.foreign, cluster.woken, cluster.resolved
+        ));
+        if let Some(error) = &cluster.error {
+            parts.push(format!("could not be looked at as a whole: {}", clean(error)));
+        }
+        let unreadable = cluster.unreadable.iter();
+        parts.extend(unreadable.map(|text| format!("cannot be read: {}", clean(text))));
+        if !cluster.leaks.is_empty() {
+            parts.push(table(&cluster.leaks, width));
+        }
+        if !cluster.suspected.is_empty() {
+            parts.push(table(&cluster.suspected, width));
+        }
+    }
+    parts.join("\n")
+}

@@ -1,0 +1,81 @@
+//! `slipway event …`: the lifecycle, event by event.
+
+use clap::Subcommand;
+use reqwest::Method;
+use slipway_wire::api::{Event, Subscription};
+
+use super::follow::{FollowArguments, follow};
+use crate::arguments::PageArguments;
+use crate::client::Listing;
+use crate::error::Error;
+use crate::kind::{Row, table};
+use crate::output::time;
+use crate::session::Session;
+use crate::terminal::clean;
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum EventCommand {
+    /// List events in the order of their positions
+    List {
+        /// Only events after this position
+        #[arg(long, value_name = "POSITION")]
+        after: Option<i64>,
+        #[command(flatten)]
+        page: PageArguments,
+    },
+    /// Show events as they happen, until interrupted; a lost connection is taken up again
+    Follow(FollowArguments),
+    /// List who gets every event, and how far each is
+    Subscriptions,
+    /// Forget a subscription whose sink is gone for good; events are kept for it until then
+    Unsubscribe {
+        /// The name of the subscription
+        name: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+pub(crate) const EXAMPLES: &[&str] = &[
+    "slipway event list --after 100 --limit 20",
+    "slipway event follow",
+    "slipway event follow --after 0 -o json",
+    "slipway event subscriptions",
+    "slipway event unsubscribe event-log --yes",
+];
+
+impl Row for Event {
+    const HEADINGS: &'static [&'static str] = &["POSITION", "AT", "TYPE", "REVISION", "AGGREGATE"];
+
+    fn line(&self) -> Vec<String> {
+        vec![
+            self.position.to_string(),
+            time(&self.occurred_at),
+            self.event_type.clone(),
+            self.revision.to_string(),
+            self.aggregate_id.clone(),
+        ]
+    }
+}
+
+pub(crate) async fn run(session: &mut Session<'_>, command: EventCommand) -> Result<(), Error> {
+    match command {
+        EventCommand::List { after, page } => {
+            let cursor = after.map(|position| position.to_string());
+            let wanted = Listing::from(page).with("cursor", cursor);
+            session.list_at::<Event>(&["events"], wanted).await?;
+        }
+        EventCommand::Follow(arguments) => follow(session, &arguments).await?,
+        EventCommand::Subscriptions => {
+            let found: Vec<Subscription> = session.client.get(&["subscriptions"]).await?;
+            session.show(&found, |found, width| table(found, width));
+        }
+        EventCommand::Unsubscribe { name, yes } => {
+            session.terminal.agree(yes, &format!("Forget subscription `{name}`?"))?;
+            session.client.silent(Method::DELETE, &["subscriptions", &name]).await?;
+            session.terminal.say(&format!("subscription `{}` is forgotten", clean(&name)));
+        }
+    }
+    Ok(())
+}

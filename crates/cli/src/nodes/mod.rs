@@ -1,0 +1,4 @@
+//! Enrolled node agents, and the bootstrap tokens that they enrol with.
+
+pub(crate) mod node;
+pub(crate) mod token;

@@ -1,0 +1,87 @@
+//! `slipway node …`: enrolled node agents.
+
+use clap::Subcommand;
+use slipway_wire::api::Node;
+
+use crate::arguments::{IdArguments, PageArguments};
+use crate::error::Error;
+use crate::kind::{Detail, Facts, Kind, Row};
+use crate::output::{optional_time, or_dash, time, time_or_dash, yes_no};
+use crate::session::Session;
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum NodeCommand {
+    /// List nodes, also those that are deregistered
+    List(PageArguments),
+    /// Show one node
+    Get(IdArguments),
+}
+
+pub(crate) const EXAMPLES: &[&str] =
+    &["slipway node list", "slipway node get 0192f0c1-2b3c-7d4e-8f50-123456789abc"];
+
+impl Kind for Node {
+    const NOUN: &'static str = "node";
+    const PATH: &'static str = "nodes";
+}
+
+impl Row for Node {
+    const HEADINGS: &'static [&'static str] =
+        &["HOSTNAME", "STATE", "REACHABILITY", "MESH IP", "VERSION", "LAST HEARTBEAT", "ID"];
+
+    fn line(&self) -> Vec<String> {
+        let state = match &self.deregistered_how {
+            None => "registered".to_owned(),
+            Some(how) => format!("gone ({how})"),
+        };
+        vec![
+            self.hostname.clone(),
+            state,
+            self.reachability.clone(),
+            or_dash(self.mesh_ip.as_deref()),
+            or_dash(self.version.as_deref()),
+            time_or_dash(self.last_heartbeat_at.as_ref()),
+            self.id.clone(),
+        ]
+    }
+}
+
+impl Detail for Node {
+    fn facts(&self) -> Facts {
+        vec![
+            ("id", Some(self.id.clone())),
+            ("hostname", Some(self.hostname.clone())),
+            ("resource", Some(self.resource_id.clone())),
+            ("registered", Some(yes_no(self.registered))),
+            ("reachability", Some(self.reachability.clone())),
+            ("mesh ip", self.mesh_ip.clone()),
+            ("version", self.version.clone()),
+            ("checksum", self.checksum.clone()),
+            ("status", self.status.clone()),
+            ("capabilities", Some(self.capabilities.join(", "))),
+            ("enrolled", Some(time(&self.registered_at))),
+            ("last heartbeat", optional_time(self.last_heartbeat_at.as_ref())),
+            ("drain requested", optional_time(self.drain_requested_at.as_ref())),
+            ("deregistered", optional_time(self.deregistered_at.as_ref())),
+            ("how", self.deregistered_how.clone()),
+            ("by", self.deregistered_by.clone()),
+            ("reason", self.deregistered_reason.clone()),
+        ]
+    }
+}
+
+/// One node within the text about something else.
+pub(crate) fn in_short(node: &Node) -> String {
+    let state = match &node.deregistered_how {
+        None => format!("registered, {}", node.reachability),
+        Some(how) => format!("deregistered ({how})"),
+    };
+    format!("{} {} {state}", node.hostname, node.id)
+}
+
+pub(crate) async fn run(session: &mut Session<'_>, command: NodeCommand) -> Result<(), Error> {
+    match command {
+        NodeCommand::List(page) => session.list::<Node>(page).await,
+        NodeCommand::Get(arguments) => session.get::<Node>(&arguments.id).await,
+    }
+}

@@ -1,0 +1,169 @@
+//! `slipway freeze`, `unfreeze`, `resume`, `status` and `plan`: the mode of the
+//! whole installation, and what it withholds.
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use slipway_wire::api::{Control, PlanLine, PutFreeze, Replica, Resume};
+
+use crate::arguments::{PageArguments, parse_duration, whole_seconds};
+use crate::error::Error;
+use crate::kind::{Detail, Facts, Row};
+use crate::output::{time, yes_no};
+use crate::session::Session;
+
+/// Replicas say what they obey every two seconds.
+const PACE: Duration = Duration::from_millis(500);
+
+#[derive(Debug, Clone, Args)]
+pub struct FreezeArguments {
+    /// Why; kept in the audit and shown with every resource that waits
+    #[arg(long)]
+    pub reason: String,
+    /// When it ends by itself, 7 days (168h) at most
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration, default_value = "1h")]
+    pub length: Duration,
+    /// Wait until no action that began before is under way on any replica
+    #[arg(long)]
+    pub wait: bool,
+    /// How long to wait
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "2m", requires = "wait")]
+    pub timeout: Duration,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ReasonArguments {
+    /// Why; kept in the audit
+    #[arg(long)]
+    pub reason: String,
+}
+
+pub(crate) const EXAMPLES: &[&str] = &[
+    "slipway freeze --for 2h --reason maintenance --wait",
+    "slipway unfreeze --reason maintenance-is-over",
+    "slipway resume --reason looked-at-the-plan",
+    "slipway status",
+    "slipway status -o json",
+    "slipway plan",
+];
+
+impl Detail for Control {
+    fn facts(&self) -> Facts {
+        let (freeze, observing) = (self.freeze.as_ref(), self.observing.as_ref());
+        let replicas: Vec<_> = self.replicas.iter().map(replica).collect();
+        vec![
+            ("mode", Some(self.mode.clone())),
+            ("frozen until", freeze.map(|freeze| time(&freeze.until))),
+            ("frozen by", freeze.map(|freeze| freeze.by.clone())),
+            ("frozen because", freeze.map(|freeze| freeze.reason.clone())),
+            ("observing since", observing.map(|observing| time(&observing.since))),
+            ("observing because", observing.map(|observing| observing.reason.clone())),
+            ("settled", Some(yes_no(self.settled))),
+            ("replicas", Some(replicas.join(", "))),
+            ("public url", self.public_url.clone()),
+            ("installation", Some(self.installation_id.clone())),
+            ("revision", Some(self.revision.to_string())),
+        ]
+    }
+}
+
+fn replica(replica: &Replica) -> String {
+    let state = match (replica.lapsed, replica.obeys) {
+        (true, _) => "silent",
+        (false, true) => "obeys",
+        (false, false) => "finishing",
+    };
+    format!("{} {state}", replica.worker)
+}
+
+impl Row for PlanLine {
+    const HEADINGS: &'static [&'static str] =
+        &["WOULD", "HANDLE", "PROJECT", "PHASE", "SINCE", "WHY NOT", "ID"];
+
+    fn line(&self) -> Vec<String> {
+        vec![
+            self.action.clone(),
+            self.handle.clone(),
+            self.project.clone(),
+            self.phase.clone(),
+            time(&self.since),
+            self.message.clone(),
+            self.resource_id.clone(),
+        ]
+    }
+}
+
+pub(crate) async fn freeze(
+    session: &mut Session<'_>,
+    arguments: FreezeArguments,
+) -> Result<(), Error> {
+    let for_seconds = Some(whole_seconds("--for", arguments.length)?);
+    let body = PutFreeze { reason: arguments.reason, for_seconds };
+    let mut control: Control = session.client.put(&["control", "freeze"], &body).await?;
+    if arguments.wait {
+        control = settled(session, control, arguments.timeout).await?;
+    }
+    session.show_details(&control);
+    Ok(())
+}
+
+async fn settled(
+    session: &mut Session<'_>,
+    mut control: Control,
+    limit: Duration,
+) -> Result<Control, Error> {
+    let begun = Instant::now();
+    let mut shown = usize::MAX;
+    while !control.settled {
+        let waiting =
+            control.replicas.iter().filter(|replica| !replica.obeys && !replica.lapsed).count();
+        if waiting != shown {
+            session.terminal.say(&format!("waiting for {waiting} of the replicas to come to rest"));
+            shown = waiting;
+        }
+        if begun.elapsed() >= limit {
+            return Err(Error::Unsettled { waiting, waited: limit });
+        }
+        tokio::time::sleep(PACE).await;
+        control = session.client.get(&["control"]).await?;
+    }
+    Ok(control)
+}
+
+pub(crate) async fn unfreeze(
+    session: &mut Session<'_>,
+    ReasonArguments { reason }: ReasonArguments,
+) -> Result<(), Error> {
+    let path = ["control", "freeze"];
+    let control: Control = session.client.delete(&path, Some(&reason)).await?;
+    session.show_details(&control);
+    Ok(())
+}
+
+pub(crate) async fn resume(
+    session: &mut Session<'_>,
+    ReasonArguments { reason }: ReasonArguments,
+) -> Result<(), Error> {
+    let body = Resume { reason };
+    let control: Control = session.client.post(&["control", "resume"], &body).await?;
+    session.show_details(&control);
+    Ok(())
+}
+
+pub(crate) async fn status(session: &mut Session<'_>) -> Result<(), Error> {
+    let control: Control = session.client.get(&["control"]).await?;
+    session.show_details(&control);
+    Ok(())
+}
+
+pub(crate) async fn plan(session: &mut Session<'_>, page: PageArguments) -> Result<(), Error> {
+    let listed = session.client.list::<PlanLine>(&["control", "plan"], page).await?;
+    session.show_list(&listed);
+    if listed.open > 0 {
+        session.terminal.say(&format!(
+            "{} resources were not looked at yet; ask again in a moment",
+            listed.open
+        ));
+    }
+    Ok(())
+}

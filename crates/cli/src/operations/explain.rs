@@ -1,0 +1,224 @@
+//! `slipway explain …`: why something is where it is, for the person who was
+//! woken by it: the state first, then what blocks it with the ways out, then
+//! what belongs to it, what is known, and how it came here.
+
+use std::fmt::Write;
+
+use clap::{Args, ValueEnum};
+use serde_json::Value;
+use slipway_core::explanation::ExplainedKind;
+use slipway_core::ids::NodeId;
+use slipway_wire::api::{Blocker, ExplainedPart, Explanation, Node};
+
+use crate::broker::target::{TargetArguments, find_id};
+use crate::client::Listing;
+use crate::error::Error;
+use crate::nodes::node;
+use crate::output::time;
+use crate::session::Session;
+use crate::terminal::clean;
+
+/// What can be explained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    Resource,
+    Node,
+    Deletion,
+    Project,
+    Cluster,
+    Token,
+    Leak,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ExplainArguments {
+    /// What kind of thing
+    #[arg(value_enum, value_name = "KIND")]
+    pub kind: Kind,
+    /// Its id; a resource also by its handle, a node by its host name, a project and a cluster
+    /// by their names
+    #[arg(value_name = "ID-OR-NAME")]
+    pub target: String,
+    /// The project of a handle (name or id)
+    #[arg(long)]
+    pub project: Option<String>,
+}
+
+pub(crate) const EXAMPLES: &[&str] = &[
+    "slipway explain resource web-1",
+    "slipway explain project default",
+    "slipway explain cluster local -o json",
+    "slipway explain deletion 0192f0c1-2b3c-7d4e-8f50-123456789abc",
+];
+
+pub(crate) async fn run(
+    session: &mut Session<'_>,
+    arguments: ExplainArguments,
+) -> Result<(), Error> {
+    let ExplainArguments { kind, target, project } = arguments;
+    let (kind, reference) = match kind {
+        Kind::Resource => return resource(session, &TargetArguments { target, project }).await,
+        Kind::Node => (ExplainedKind::Node, node_id(session, target).await?),
+        Kind::Deletion => (ExplainedKind::Deletion, target),
+        Kind::Project => (ExplainedKind::Project, target),
+        Kind::Cluster => (ExplainedKind::Cluster, target),
+        Kind::Token => (ExplainedKind::Token, target),
+        Kind::Leak => (ExplainedKind::Leak, target),
+    };
+    explain(session, kind, &reference).await
+}
+
+pub(crate) async fn resource(
+    session: &mut Session<'_>,
+    target: &TargetArguments,
+) -> Result<(), Error> {
+    let id = find_id(&session.client, target).await?;
+    explain(session, ExplainedKind::Resource, &id).await
+}
+
+async fn explain(session: &mut Session<'_>, kind: ExplainedKind, id: &str) -> Result<(), Error> {
+    let explanation: Explanation = session.client.get(&["explain", kind.as_str(), id]).await?;
+    session.show(&explanation, |explanation, _| text(explanation));
+    Ok(())
+}
+
+/// A host name means the registered node of that name, or the last one that was.
+async fn node_id(session: &Session<'_>, target: String) -> Result<String, Error> {
+    if target.parse::<NodeId>().is_ok() {
+        return Ok(target);
+    }
+    let nodes: Vec<Node> = session.client.list(&["nodes"], Listing::default()).await?.items;
+    let named: Vec<_> = nodes.into_iter().filter(|node| node.hostname == target).collect();
+    let registered: Vec<_> = named.iter().filter(|node| node.registered).collect();
+    if registered.len() > 1 {
+        let ids: Vec<_> = registered.iter().map(|node| node.id.as_str()).collect();
+        return Err(Error::Usage(format!(
+            "`{target}` is the host name of the nodes {}; choose one by its id",
+            ids.join(", ")
+        )));
+    }
+    let found = registered.first().copied().or(named.last()).map(|node| node.id.clone());
+    found.ok_or_else(|| {
+        Error::NotFound(format!(
+            "there is no node with the host name `{target}`; see `slipway node list`"
+        ))
+    })
+}
+
+/// Not a table: sentences are long and must not be broken into columns.
+pub(crate) fn text(explanation: &Explanation) -> String {
+    let mut lines = vec![format!(
+        "{} is {} since {}",
+        clean(&explanation.name),
+        clean(&explanation.state),
+        time(&explanation.since)
+    )];
+    lines.push(match &explanation.waiting_for {
+        Some(waiting) => format!("It waits for {}.", clean(waiting)),
+        None => "It waits for nothing.".to_owned(),
+    });
+    if let Some(deadline) = &explanation.deadline {
+        let normal = if explanation.overdue { "was" } else { "is" };
+        lines.push(format!("That {normal} normal until {}.", time(deadline)));
+    }
+    lines.push(format!("Next: {}.", clean(&explanation.next)));
+    if let Some(holder) = &explanation.held_by {
+        lines.push(format!("Held by {} until {}", clean(&holder.worker), time(&holder.until)));
+    }
+    if let Some(node) = &explanation.node {
+        lines.push(format!("Node: {}", clean(&node::in_short(node))));
+    }
+    if !explanation.blockers.is_empty() {
+        heading(&mut lines, "Blockers:");
+        lines.extend(explanation.blockers.iter().map(|found| blocker(found, "  ")));
+    }
+    if !explanation.parts.is_empty() {
+        heading(&mut lines, "With it:");
+        lines.extend(explanation.parts.iter().map(part));
+    }
+    if !explanation.facts.is_empty() || !nothing(&explanation.observed) {
+        heading(&mut lines, "Known:");
+        let facts = explanation.facts.iter().filter(|(_, value)| !nothing(value));
+        lines.extend(facts.map(|(name, value)| format!("  {}: {}", clean(name), plain(value))));
+        if !nothing(&explanation.observed) {
+            lines.push(format!("  observed: {}", plain(&explanation.observed)));
+        }
+    }
+    if !explanation.history.is_empty() {
+        heading(&mut lines, "History:");
+        for entry in &explanation.history {
+            let from = entry.from.as_deref().map(|from| format!("{from} → ")).unwrap_or_default();
+            lines.push(format!(
+                "  {}  {}{}  ({})",
+                time(&entry.at),
+                clean(&from),
+                clean(&entry.to),
+                clean(&entry.why)
+            ));
+        }
+    }
+    lines.join("\n")
+}
+
+fn heading(lines: &mut Vec<String>, text: &str) {
+    lines.push(String::new());
+    lines.push(text.to_owned());
+}
+
+fn nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(map) => map.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        _ => false,
+    }
+}
+
+/// A text without its quotes, anything else as JSON.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => clean(text),
+        value => clean(&value.to_string()),
+    }
+}
+
+fn part(part: &ExplainedPart) -> String {
+    let mut text = format!("  {} {}", clean(&part.kind), clean(&part.id));
+    if !part.name.is_empty() {
+        let _ = write!(text, " ({})", clean(&part.name));
+    }
+    let _ = write!(text, " is {}", clean(&part.state));
+    if let Some(since) = &part.since {
+        let _ = write!(text, " since {}", time(since));
+    }
+    if let Some(about) = &part.about {
+        let _ = write!(text, ": {}", clean(about));
+    }
+    for found in &part.blockers {
+        let _ = write!(text, "\n{}", blocker(found, "    "));
+    }
+    text
+}
+
+fn blocker(blocker: &Blocker, indent: &str) -> String {
+    let mut text = format!(
+        "{indent}{} since {}, for the {}: {}",
+        clean(&blocker.code),
+        time(&blocker.since),
+        clean(&blocker.owner),
+        clean(&blocker.message)
+    );
+    if !matches!(&blocker.evidence, Value::Null) {
+        // Writing to a text does not fail.
+        let evidence = clean(&blocker.evidence.to_string());
+        let _ = write!(text, "\n{indent}  evidence: {evidence}");
+    }
+    for remedy in &blocker.remedies {
+        let (action, role) = (clean(&remedy.action), clean(&remedy.role));
+        let _ = write!(text, "\n{indent}  {action} ({role})");
+        if let Some(command) = &remedy.command {
+            let _ = write!(text, "\n{indent}    $ {}", clean(command));
+        }
+    }
+    text
+}

@@ -1,0 +1,82 @@
+//! One probe of a server, for `slipway doctor`: every answer is a finding, also
+//! none at all.
+
+use std::time::Duration;
+
+use reqwest::header::{DATE, HeaderMap};
+use slipway_wire::api::{Readiness, VERSION};
+
+use crate::arguments::ClientOptions;
+use crate::client::Client;
+use crate::error::Error;
+
+/// A server that is well answers its probes within two seconds.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What a server answered.
+#[derive(Debug)]
+pub struct ServerProbe {
+    /// The probes, or why there are none.
+    pub readiness: Result<Readiness, String>,
+    /// Its `Date`, to the second.
+    pub date: Option<String>,
+    pub version: Option<String>,
+    pub key: KeyProbe,
+}
+
+/// What the server makes of the key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyProbe {
+    NotGiven,
+    Valid,
+    Refused(String),
+    /// The server did not say.
+    Unknown,
+}
+
+/// Asks once. Never fails: what the server does not say is part of the answer.
+pub async fn probe_server(options: &ClientOptions) -> ServerProbe {
+    let mut probe = ServerProbe {
+        readiness: Err(String::new()),
+        date: None,
+        version: None,
+        key: KeyProbe::Unknown,
+    };
+    let client = match Client::new(&options.server, options.key.clone()) {
+        Ok(client) => client,
+        Err(error) => {
+            probe.readiness = Err(error.to_string());
+            return probe;
+        }
+    };
+    match tokio::time::timeout(TIMEOUT, client.readiness()).await {
+        Ok(Ok((readiness, headers))) => {
+            probe.readiness = Ok(readiness);
+            probe.date = text(&headers, DATE.as_str());
+        }
+        Ok(Err(error)) => probe.readiness = Err(error.to_string()),
+        Err(_) => probe.readiness = Err(client.silent_for(TIMEOUT).to_string()),
+    }
+    if probe.readiness.is_err() {
+        return probe;
+    }
+    if options.key.is_none() {
+        probe.key = KeyProbe::NotGiven;
+        return probe;
+    }
+    match tokio::time::timeout(TIMEOUT, client.headers(&["control"])).await {
+        Ok(Ok(headers)) => {
+            probe.key = KeyProbe::Valid;
+            probe.version = text(&headers, VERSION);
+        }
+        Ok(Err(Error::Problem(problem))) if [401, 403].contains(&problem.status) => {
+            probe.key = KeyProbe::Refused(problem.message);
+        }
+        Ok(Err(_)) | Err(_) => {}
+    }
+    probe
+}
+
+fn text(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers.get(name)?.to_str().ok().map(str::to_owned)
+}

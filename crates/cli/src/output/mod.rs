@@ -1,0 +1,19 @@
+//! Results as text: tables for people, JSON and YAML for programs. Pure
+//! functions. Tables fit the width of a terminal; without one no line is
+//! broken, so that each row stays one line for the tool behind the pipe.
+//! Colours come last, and only on a terminal.
+
+mod document;
+mod paint;
+mod present;
+mod table;
+
+pub use present::{agree, present, say};
+pub use table::{facts, rows};
+
+pub(crate) use document::{to_json, to_yaml};
+pub(crate) use paint::paint;
+pub(crate) use table::{dash_if_empty, optional_time, or_dash, pairs, time, time_or_dash, yes_no};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,35 @@
+//! For the commands that the binary adds: their results look like those of the
+//! commands in here.
+
+use serde::Serialize;
+
+use super::{to_json, to_yaml};
+use crate::arguments::Output;
+use crate::error::Error;
+use crate::terminal::{Terminal, Traits};
+
+/// Shows one document on the streams of this process.
+pub fn present<T: Serialize>(
+    document: &T,
+    output: Output,
+    table: impl FnOnce(&T, Traits) -> String,
+) -> Result<(), Error> {
+    let mut terminal = Terminal::of_process();
+    let text = match output {
+        Output::Table => table(document, terminal.traits()),
+        Output::Json => to_json(document),
+        Output::Yaml => to_yaml(document),
+    };
+    terminal.print(&text);
+    terminal.take_failure().map_or(Ok(()), |error| Err(Error::Output(error)))
+}
+
+/// Says something about the result, beside it.
+pub fn say(text: &str) {
+    Terminal::of_process().say(text);
+}
+
+/// [`Terminal::agree`] on the streams of this process.
+pub fn agree(agreed: bool, question: &str) -> Result<(), Error> {
+    Terminal::of_process().agree(agreed, question)
+}

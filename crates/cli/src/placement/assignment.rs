@@ -1,0 +1,37 @@
+//! The namespace of a project on its cluster, as tables show it.
+
+use slipway_wire::catalog::{ClusterAssignment, ProviderStanding};
+
+use crate::kind::{Detail, Facts, Row};
+use crate::output::{optional_time, time};
+
+impl Row for ClusterAssignment {
+    const HEADINGS: &'static [&'static str] = &["PROJECT", "CLUSTER", "PHASE", "NAMESPACE"];
+
+    fn line(&self) -> Vec<String> {
+        let Self { project_id, cluster_id, namespace_phase, namespace, .. } = self;
+        [project_id, cluster_id, namespace_phase, namespace].map(Clone::clone).to_vec()
+    }
+}
+
+impl Detail for ClusterAssignment {
+    fn facts(&self) -> Facts {
+        let providers: Vec<_> = self.providers.iter().map(provider).collect();
+        vec![
+            ("project", Some(self.project_id.clone())),
+            ("cluster", Some(self.cluster_id.clone())),
+            ("namespace", Some(self.namespace.clone())),
+            ("phase", Some(self.namespace_phase.clone())),
+            ("leaving since", optional_time(self.withdrawn_at.as_ref())),
+            ("providers", Some(providers.join(", "))),
+            ("problems", Some(self.problems.join("; "))),
+            ("since", Some(time(&self.updated_at))),
+            ("revision", Some(self.revision.to_string())),
+        ]
+    }
+}
+
+fn provider(found: &ProviderStanding) -> String {
+    let problem = found.problem.as_ref().map(|problem| format!(" ({problem})"));
+    format!("{} {}{}", found.provider, found.phase, problem.unwrap_or_default())
+}

@@ -1,0 +1,144 @@
+//! `slipway cluster …`: where projects live.
+
+use clap::Subcommand;
+use slipway_wire::catalog::{AssignCluster, Cluster, ClusterAssignment, CreateCluster};
+
+use crate::arguments::{NamedArguments, PageArguments};
+use crate::error::Error;
+use crate::kind::{Detail, Facts, Kind, Row};
+use crate::output::time;
+use crate::session::Session;
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum ClusterCommand {
+    /// Register a cluster; it is ready once a control plane serves it
+    Create {
+        /// Lowercase letters, digits and hyphens
+        name: String,
+        /// local, crossplane or hetzner
+        #[arg(long)]
+        engine: String,
+        /// What the namespaces of projects begin with
+        #[arg(long)]
+        namespace_prefix: Option<String>,
+        /// Where it is, for placing projects by region
+        #[arg(long)]
+        region: Option<String>,
+        /// How it is reached: in-cluster, or kubeconfig/<name of a file in kubeconfig_dir>
+        #[arg(long)]
+        access: Option<String>,
+    },
+    /// List clusters
+    List(PageArguments),
+    /// Show one cluster
+    Get(NamedArguments),
+    /// Place a project on a cluster; fixed while the project owns resources
+    Assign {
+        /// Name or id of the cluster
+        #[arg(required_unless_present = "region", conflicts_with = "region")]
+        cluster: Option<String>,
+        /// Any usable cluster of this region, the one with the fewest projects
+        #[arg(long)]
+        region: Option<String>,
+        /// Project name or id
+        #[arg(long)]
+        project: String,
+    },
+    /// Take a project that owns nothing from its cluster
+    Unassign {
+        /// Project name or id
+        #[arg(long)]
+        project: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+    /// List which project lives where
+    Assignments(PageArguments),
+}
+
+pub(crate) const EXAMPLES: &[&str] = &[
+    "slipway cluster create eu-1 --engine crossplane --access kubeconfig/eu-1 --region eu",
+    "slipway cluster list",
+    "slipway cluster get local",
+    "slipway cluster assign eu-1 --project shop",
+    "slipway cluster unassign --project shop --yes",
+    "slipway cluster assignments",
+];
+
+impl Kind for Cluster {
+    const NOUN: &'static str = "cluster";
+    const PATH: &'static str = "clusters";
+}
+
+impl Row for Cluster {
+    const HEADINGS: &'static [&'static str] = &["NAME", "ENGINE", "REGION", "USABLE", "ID"];
+
+    fn line(&self) -> Vec<String> {
+        let region = self.region.clone().unwrap_or_default();
+        vec![self.name.clone(), self.engine.clone(), region, usable(self), self.id.clone()]
+    }
+}
+
+impl Detail for Cluster {
+    fn facts(&self) -> Facts {
+        let found = self.verification.as_ref();
+        vec![
+            ("name", Some(self.name.clone())),
+            ("id", Some(self.id.clone())),
+            ("engine", Some(self.engine.clone())),
+            ("identity", self.substrate_uid.clone()),
+            ("namespaces", Some(format!("{}<project id>", self.namespace_prefix))),
+            ("region", self.region.clone()),
+            ("access", self.access.clone()),
+            ("usable", Some(usable(self))),
+            ("problem", found.and_then(|found| found.problem.clone())),
+            ("found", found.map(|found| found.facts.to_string())),
+            ("looked", found.map(|found| time(&found.verified_at))),
+            ("created", Some(time(&self.created_at))),
+            ("revision", Some(self.revision.to_string())),
+        ]
+    }
+}
+
+/// Whether projects can live there now.
+fn usable(cluster: &Cluster) -> String {
+    let usable = match &cluster.verification {
+        _ if cluster.substrate_uid.is_none() => "not yet",
+        Some(found) if found.problem.is_some() => "no",
+        _ => "yes",
+    };
+    usable.to_owned()
+}
+
+pub(crate) async fn run(session: &mut Session<'_>, command: ClusterCommand) -> Result<(), Error> {
+    match command {
+        ClusterCommand::Create { name, engine, namespace_prefix, region, access } => {
+            let body = CreateCluster { name, engine, namespace_prefix, region, access };
+            session.create::<Cluster>(&body).await
+        }
+        ClusterCommand::List(page) => session.list::<Cluster>(page).await,
+        ClusterCommand::Get(arguments) => session.get::<Cluster>(&arguments.reference).await,
+        ClusterCommand::Assign { cluster, region, project } => {
+            let body = AssignCluster { cluster, region };
+            let path = ["projects", &project, "cluster"];
+            let assigned: ClusterAssignment = session.client.put(&path, &body).await?;
+            session.show_details(&assigned);
+            Ok(())
+        }
+        ClusterCommand::Unassign { project, yes } => {
+            let question = format!("Take project `{project}` from its cluster?");
+            session.terminal.agree(yes, &question)?;
+            let path = ["projects", &project, "cluster"];
+            // The server answers the assignment while its namespace still goes.
+            let leaving: Option<ClusterAssignment> = session.client.delete(&path, None).await?;
+            if let Some(leaving) = leaving {
+                session.show_details(&leaving);
+            }
+            Ok(())
+        }
+        ClusterCommand::Assignments(page) => {
+            session.list_at::<ClusterAssignment>(&["cluster-assignments"], page).await
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Clusters, which project lives on which, and the definitions on them.
+
+pub(crate) mod cluster;
+
+mod assignment;
+mod definition;

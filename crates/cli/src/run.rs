@@ -1,0 +1,56 @@
+//! From a parsed command line to an exit code.
+
+use std::process::ExitCode;
+
+use crate::arguments::ClientOptions;
+use crate::client::Client;
+use crate::command::Command;
+use crate::demo;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::renderers::Renderers;
+use crate::session::Session;
+use crate::terminal::Terminal;
+
+/// Runs one command on the streams of this process.
+pub async fn run(command: Command, options: ClientOptions, renderers: Renderers) -> ExitCode {
+    run_on(command, options, renderers, &mut Terminal::of_process()).await.into()
+}
+
+/// Runs one command to its end. Errors are shown here; the caller only has to
+/// end with the code.
+pub async fn run_on(
+    command: Command,
+    options: ClientOptions,
+    renderers: Renderers,
+    terminal: &mut Terminal,
+) -> Exit {
+    let outcome = match command {
+        // The demo starts a server of its own.
+        Command::Demo(arguments) => demo::run(&arguments, options.output, terminal).await,
+        command => connected(command, options, renderers, terminal).await,
+    };
+    // A failure of the command itself says more than that of its output.
+    let outcome = match (outcome, terminal.take_failure()) {
+        (Ok(()), Some(error)) => Err(Error::Output(error)),
+        (outcome, _) => outcome,
+    };
+    match outcome {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            terminal.say(&error.render());
+            error.exit()
+        }
+    }
+}
+
+async fn connected(
+    command: Command,
+    options: ClientOptions,
+    renderers: Renderers,
+    terminal: &mut Terminal,
+) -> Result<(), Error> {
+    let client = Client::new(&options.server, options.key)?;
+    let ClientOptions { server, output, .. } = options;
+    command.execute(&mut Session { client, server, output, renderers, terminal }).await
+}

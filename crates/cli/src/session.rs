@@ -1,0 +1,108 @@
+//! What a command works with, and what the commands of all kinds have in
+//! common: each asks the client and shows the answer in the wanted output.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use slipway_wire::api::Deletion;
+
+use crate::arguments::{NamedDeleteArguments, Output};
+use crate::client::{Client, Listed, Listing};
+use crate::error::Error;
+use crate::kind::{Detail, Kind, Row, details, table};
+use crate::output::{paint, to_json, to_yaml};
+use crate::renderers::Renderers;
+use crate::terminal::{Terminal, Traits};
+
+pub(crate) struct Session<'a> {
+    pub(crate) client: Client,
+    /// The URL that the client asks.
+    pub(crate) server: String,
+    pub(crate) output: Output,
+    pub(crate) renderers: Renderers,
+    pub(crate) terminal: &'a mut Terminal,
+}
+
+impl Session<'_> {
+    pub(crate) async fn list<K: Kind>(&mut self, wanted: impl Into<Listing>) -> Result<(), Error> {
+        self.list_at::<K>(&[K::PATH], wanted).await
+    }
+
+    /// A list below something else, such as the versions of a blueprint.
+    pub(crate) async fn list_at<R: Row + DeserializeOwned>(
+        &mut self,
+        path: &[&str],
+        wanted: impl Into<Listing>,
+    ) -> Result<(), Error> {
+        let listed = self.client.list::<R>(path, wanted).await?;
+        self.show_list(&listed);
+        Ok(())
+    }
+
+    pub(crate) async fn get<K: Kind>(&mut self, reference: &str) -> Result<(), Error> {
+        let found: K = self.client.get(&[K::PATH, reference]).await?;
+        self.show_details(&found);
+        Ok(())
+    }
+
+    pub(crate) async fn create<K: Kind>(&mut self, body: &impl Serialize) -> Result<(), Error> {
+        let made: K = self.client.post(&[K::PATH], body).await?;
+        self.show_details(&made);
+        Ok(())
+    }
+
+    pub(crate) async fn update<K: Kind>(
+        &mut self,
+        reference: &str,
+        body: &impl Serialize,
+    ) -> Result<(), Error> {
+        let changed: K = self.client.patch(&[K::PATH, reference], body).await?;
+        self.show_details(&changed);
+        Ok(())
+    }
+
+    /// Asks, deletes, and shows the deletion.
+    pub(crate) async fn delete<K: Kind>(
+        &mut self,
+        arguments: NamedDeleteArguments,
+    ) -> Result<(), Error> {
+        let NamedDeleteArguments { reference, deletion } = arguments;
+        let question = format!("Delete {} `{reference}`?", K::NOUN);
+        self.terminal.agree(deletion.yes, &question)?;
+        let path = [K::PATH, &reference];
+        let deletion: Deletion = self.client.delete(&path, deletion.reason.as_deref()).await?;
+        self.show_details(&deletion);
+        Ok(())
+    }
+
+    pub(crate) fn show_details(&mut self, document: &impl Detail) {
+        self.show(document, details);
+    }
+
+    /// Shows a list, and names the rows that the server left out of it.
+    pub(crate) fn show_list<R: Row>(&mut self, listed: &Listed<R>) {
+        self.show(&listed.items, |items, width| table(items, width));
+        if !listed.held.is_empty() {
+            self.terminal.say(&format!(
+                "warning: {} left out because their rows are invalid and held: {}",
+                listed.held.len(),
+                listed.held.join(", ")
+            ));
+        }
+    }
+
+    /// Shows one document; `render` is for the output that people read.
+    pub(crate) fn show<T: Serialize>(
+        &mut self,
+        document: &T,
+        render: impl FnOnce(&T, Option<u16>) -> String,
+    ) {
+        let Traits { width, colours, .. } = self.terminal.traits();
+        let text = match self.output {
+            Output::Table if colours => paint(&render(document, width)),
+            Output::Table => render(document, width),
+            Output::Json => to_json(document),
+            Output::Yaml => to_yaml(document),
+        };
+        self.terminal.print(&text);
+    }
+}
