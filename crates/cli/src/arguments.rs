@@ -1,5 +1,5 @@
 //! Arguments that commands of several nouns take, and the parsers of values.
-//! What one noun takes stands in the file of that noun.
+//! The file of a noun holds what that noun alone takes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

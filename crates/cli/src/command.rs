@@ -1,5 +1,5 @@
 //! The commands of the client: one variant per noun, its examples and where it
-//! runs. Arguments, columns and texts of a noun stand in its own file.
+//! runs. The file of a noun holds its arguments, columns and texts.
 
 use clap::Subcommand;
 

@@ -1,5 +1,5 @@
-//! The examples that stand in `--help`. Each noun has them in its own file as
-//! lines to type; the words of a line say which command it belongs to. A test
+//! The examples in `--help`. Each noun has them in its own file as lines to
+//! type; the words of a line say which command it belongs to. A test
 //! of the binary types every one of them.
 
 use clap::Command;

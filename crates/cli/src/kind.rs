@@ -1,4 +1,4 @@
-//! How the kinds of this API look. A kind implements these traits in its own
+//! How the kinds of this API are shown. A kind implements these traits in its own
 //! file, beside its arguments and commands; [`crate::session::Session`] lists,
 //! shows, makes, changes and deletes every kind in the same way.
 
@@ -10,12 +10,13 @@ use crate::output::{facts, rows};
 /// Names beside values. A fact without a value is left out.
 pub(crate) type Facts = Vec<(&'static str, Option<String>)>;
 
-/// A document that stands in lists.
-pub(crate) trait Row: Serialize {
-    const HEADINGS: &'static [&'static str];
+/// One row: each heading with its cell.
+pub(crate) type Cells = Vec<(&'static str, String)>;
 
-    /// One cell per heading.
-    fn line(&self) -> Vec<String>;
+/// A document that is shown in lists, one line each.
+pub(crate) trait Row: Serialize {
+    /// The columns, the same for every row.
+    fn cells(&self) -> Cells;
 }
 
 /// A document that is shown by itself, with all that is known of it.
@@ -37,7 +38,10 @@ pub(crate) trait Kind: Row + Detail + DeserializeOwned {
 }
 
 pub(crate) fn table<R: Row>(items: &[R], width: Option<u16>) -> String {
-    rows(R::HEADINGS, items.iter().map(Row::line).collect(), width)
+    let headings = items.first().map(Row::cells).unwrap_or_default();
+    let headings: Vec<_> = headings.into_iter().map(|(heading, _)| heading).collect();
+    let row = |item: &R| item.cells().into_iter().map(|(_, cell)| cell).collect();
+    rows(&headings, items.iter().map(row).collect(), width)
 }
 
 pub(crate) fn details<D: Detail>(document: &D, width: Option<u16>) -> String {

@@ -39,13 +39,29 @@ impl Session<'_> {
     }
 
     pub(crate) async fn get<K: Kind>(&mut self, reference: &str) -> Result<(), Error> {
-        let found: K = self.client.get(&[K::PATH, reference]).await?;
+        self.get_at::<K>(&[K::PATH, reference]).await
+    }
+
+    pub(crate) async fn get_at<D: Detail + DeserializeOwned>(
+        &mut self,
+        path: &[&str],
+    ) -> Result<(), Error> {
+        let found: D = self.client.get(path).await?;
         self.show_details(&found);
         Ok(())
     }
 
     pub(crate) async fn create<K: Kind>(&mut self, body: &impl Serialize) -> Result<(), Error> {
-        let made: K = self.client.post(&[K::PATH], body).await?;
+        self.post::<K>(&[K::PATH], body).await
+    }
+
+    /// Sends a body and shows what the server made of it.
+    pub(crate) async fn post<D: Detail + DeserializeOwned>(
+        &mut self,
+        path: &[&str],
+        body: &impl Serialize,
+    ) -> Result<(), Error> {
+        let made: D = self.client.post(path, body).await?;
         self.show_details(&made);
         Ok(())
     }

@@ -6,7 +6,7 @@ use slipway_wire::access::AuditEntry;
 use crate::arguments::PageArguments;
 use crate::client::Listing;
 use crate::error::Error;
-use crate::kind::Row;
+use crate::kind::{Cells, Row};
 use crate::output::{or_dash, time};
 use crate::session::Session;
 
@@ -62,15 +62,13 @@ pub(crate) const EXAMPLES: &[&str] = &[
 ];
 
 impl Row for AuditEntry {
-    const HEADINGS: &'static [&'static str] = &["AT", "ACTOR", "DID", "WHY", "ID"];
-
-    fn line(&self) -> Vec<String> {
+    fn cells(&self) -> Cells {
         vec![
-            time(&self.at),
-            self.actor.clone(),
-            self.verb.clone(),
-            or_dash(self.reason.as_deref()),
-            self.subject_id.clone(),
+            ("AT", time(&self.at)),
+            ("ACTOR", self.actor.clone()),
+            ("DID", self.verb.clone()),
+            ("WHY", or_dash(self.reason.as_deref())),
+            ("ID", self.subject_id.clone()),
         ]
     }
 }

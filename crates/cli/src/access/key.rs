@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use serde::de::IgnoredAny;
 use slipway_wire::access::{ApiKey, ApiKeyWithText, CreateKey, RotateKey};
 
@@ -10,7 +10,7 @@ use crate::arguments::{
     IdArguments, PageArguments, RevokeArguments, parse_duration, whole_seconds,
 };
 use crate::error::Error;
-use crate::kind::{Detail, Facts, Kind, Row};
+use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::output::{optional_time, or_dash, time, time_or_dash};
 use crate::session::Session;
 
@@ -22,8 +22,8 @@ pub enum KeyCommand {
         #[arg(long)]
         name: String,
         /// What it may do
-        #[arg(long, value_enum)]
-        role: RoleArgument,
+        #[arg(long, value_parser = ["viewer", "operator", "admin"])]
+        role: String,
         /// The only project that it reaches (name or id); all of them if not given
         #[arg(long)]
         project: Option<String>,
@@ -49,23 +49,6 @@ pub enum KeyCommand {
     Whoami,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum RoleArgument {
-    Viewer,
-    Operator,
-    Admin,
-}
-
-impl RoleArgument {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Viewer => "viewer",
-            Self::Operator => "operator",
-            Self::Admin => "admin",
-        }
-    }
-}
-
 pub(crate) const EXAMPLES: &[&str] = &[
     "slipway key create --name ci --role operator --project shop --ttl 24h",
     "slipway key list",
@@ -81,17 +64,14 @@ impl Kind for ApiKey {
 }
 
 impl Row for ApiKey {
-    const HEADINGS: &'static [&'static str] =
-        &["NAME", "ROLE", "STATE", "PROJECT", "EXPIRES", "ID"];
-
-    fn line(&self) -> Vec<String> {
+    fn cells(&self) -> Cells {
         vec![
-            self.name.clone(),
-            self.role.clone(),
-            self.state.clone(),
-            or_dash(self.project_id.as_deref()),
-            time_or_dash(self.expires_at.as_ref()),
-            self.id.clone(),
+            ("NAME", self.name.clone()),
+            ("ROLE", self.role.clone()),
+            ("STATE", self.state.clone()),
+            ("PROJECT", or_dash(self.project_id.as_deref())),
+            ("EXPIRES", time_or_dash(self.expires_at.as_ref())),
+            ("ID", self.id.clone()),
         ]
     }
 }
@@ -132,16 +112,14 @@ pub(crate) async fn run(session: &mut Session<'_>, command: KeyCommand) -> Resul
     match command {
         KeyCommand::Create { name, role, project, ttl } => {
             let ttl_seconds = ttl.map(|ttl| whole_seconds("--ttl", ttl)).transpose()?;
-            let body = CreateKey { name, role: role.as_str().to_owned(), project, ttl_seconds };
-            let key: ApiKeyWithText = session.client.post(&["keys"], &body).await?;
-            session.show_details(&key);
+            let body = CreateKey { name, role, project, ttl_seconds };
+            session.post::<ApiKeyWithText>(&["keys"], &body).await
         }
-        KeyCommand::List(page) => session.list::<ApiKey>(page).await?,
-        KeyCommand::Show(arguments) => session.get::<ApiKey>(&arguments.id).await?,
+        KeyCommand::List(page) => session.list::<ApiKey>(page).await,
+        KeyCommand::Show(arguments) => session.get::<ApiKey>(&arguments.id).await,
         KeyCommand::Rotate { id, overlap } => {
             let body = RotateKey { overlap_seconds: whole_seconds("--overlap", overlap)? };
-            let key: ApiKeyWithText = session.client.post(&["keys", &id, "rotate"], &body).await?;
-            session.show_details(&key);
+            session.post::<ApiKeyWithText>(&["keys", &id, "rotate"], &body).await
         }
         KeyCommand::Revoke(RevokeArguments { id, reason, yes }) => {
             session.terminal.can_agree(yes)?;
@@ -151,11 +129,8 @@ pub(crate) async fn run(session: &mut Session<'_>, command: KeyCommand) -> Resul
                 format!("Revoke key `{}`? Whoever uses it is refused at once.", key.name);
             session.terminal.agree(yes, &question)?;
             session.client.delete::<IgnoredAny>(&path, reason.as_deref()).await?;
+            Ok(())
         }
-        KeyCommand::Whoami => {
-            let key: ApiKey = session.client.get(&["whoami"]).await?;
-            session.show_details(&key);
-        }
+        KeyCommand::Whoami => session.get_at::<ApiKey>(&["whoami"]).await,
     }
-    Ok(())
 }

@@ -13,7 +13,7 @@ use crate::arguments::{
 };
 use crate::client::Listing;
 use crate::error::Error;
-use crate::kind::{Detail, Facts, Kind, Row};
+use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::nodes::node;
 use crate::operations::explain;
 use crate::output::{dash_if_empty, optional_time, pairs, time};
@@ -137,18 +137,15 @@ impl Kind for Resource {
 }
 
 impl Row for Resource {
-    const HEADINGS: &'static [&'static str] =
-        &["HANDLE", "PHASE", "SINCE", "BLUEPRINT", "BLOCKERS", "ID"];
-
-    fn line(&self) -> Vec<String> {
+    fn cells(&self) -> Cells {
         let blockers: Vec<_> = self.blockers.iter().map(|b| b.code.as_str()).collect();
         vec![
-            self.handle.clone(),
-            self.phase.clone(),
-            time(&self.phase_since),
-            format!("{}@{}", self.blueprint, self.blueprint_version),
-            dash_if_empty(blockers.join(", ")),
-            self.id.clone(),
+            ("HANDLE", self.handle.clone()),
+            ("PHASE", self.phase.clone()),
+            ("SINCE", time(&self.phase_since)),
+            ("BLUEPRINT", format!("{}@{}", self.blueprint, self.blueprint_version)),
+            ("BLOCKERS", dash_if_empty(blockers.join(", "))),
+            ("ID", self.id.clone()),
         ]
     }
 }
@@ -235,9 +232,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
         }
         ResourceCommand::Get(target) => {
             let id = find_id(&session.client, &target).await?;
-            let detail: ResourceDetail = session.client.get(&["resources", &id]).await?;
-            session.show_details(&detail);
-            Ok(())
+            session.get_at::<ResourceDetail>(&["resources", &id]).await
         }
         ResourceCommand::Explain(target) => explain::resource(session, &target).await,
         ResourceCommand::Relabel { target, labels } => {
@@ -259,9 +254,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ResourceCommand) -> 
             let harm = "Give up what the node is doing for";
             let resource = find_for_harm(session, &target, yes, harm).await?;
             let path = ["resources", &resource.id, "force-drain"];
-            let forced: Resource = session.client.post(&path, &ForceDrain { reason }).await?;
-            session.show_details(&forced);
-            Ok(())
+            session.post::<Resource>(&path, &ForceDrain { reason }).await
         }
     }
 }

@@ -12,7 +12,7 @@ use super::import;
 use crate::arguments::{NamedArguments, PageArguments};
 use crate::client::Listing;
 use crate::error::Error;
-use crate::kind::{Detail, Facts, Kind, Row};
+use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::output::{optional_time, time, time_or_dash};
 use crate::session::Session;
 
@@ -101,10 +101,13 @@ impl Kind for Blueprint {
 }
 
 impl Row for Blueprint {
-    const HEADINGS: &'static [&'static str] = &["SLUG", "ENGINE", "CALLED", "ID"];
-
-    fn line(&self) -> Vec<String> {
-        [&self.slug, &self.engine, &self.display_name, &self.id].map(Clone::clone).to_vec()
+    fn cells(&self) -> Cells {
+        vec![
+            ("SLUG", self.slug.clone()),
+            ("ENGINE", self.engine.clone()),
+            ("CALLED", self.display_name.clone()),
+            ("ID", self.id.clone()),
+        ]
     }
 }
 
@@ -123,17 +126,14 @@ impl Detail for Blueprint {
 }
 
 impl Row for BlueprintVersion {
-    const HEADINGS: &'static [&'static str] =
-        &["VERSION", "PROVIDERS", "ROLE", "PUBLISHED", "RETIRED", "ID"];
-
-    fn line(&self) -> Vec<String> {
+    fn cells(&self) -> Cells {
         vec![
-            self.version.clone(),
-            self.provider_kinds.join(", "),
-            self.mesh_role.clone(),
-            time(&self.published_at),
-            time_or_dash(self.retired_at.as_ref()),
-            self.id.clone(),
+            ("VERSION", self.version.clone()),
+            ("PROVIDERS", self.provider_kinds.join(", ")),
+            ("ROLE", self.mesh_role.clone()),
+            ("PUBLISHED", time(&self.published_at)),
+            ("RETIRED", time_or_dash(self.retired_at.as_ref())),
+            ("ID", self.id.clone()),
         ]
     }
 }
@@ -182,10 +182,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: BlueprintCommand) ->
         BlueprintCommand::Publish { folder, deliver } => {
             let Bundle { slug, mut body, .. } = bundle::read(&folder)?;
             body.deliver = deliver;
-            let path = ["blueprints", &slug, "versions"];
-            let version: BlueprintVersion = session.client.post(&path, &body).await?;
-            session.show_details(&version);
-            Ok(())
+            session.post::<BlueprintVersion>(&["blueprints", &slug, "versions"], &body).await
         }
         BlueprintCommand::Import { folder, deliver } => {
             import::run(session, &folder, deliver).await

@@ -116,17 +116,17 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_a_folder_is_said_before_anything_is_sent() {
-        let told = |slug: &str, metadata: &str, without: &str| {
+        let refusal = |slug: &str, metadata: &str, without: &str| {
             let (_root, folder) = folder(slug, metadata);
             if !without.is_empty() {
                 std::fs::remove_file(folder.join(without)).unwrap();
             }
             read(&folder).unwrap_err().to_string()
         };
-        assert!(told("other", GOOD, "").contains("called as its slug"));
-        assert!(told("small", GOOD, "xrd.yaml").contains("xrd.yaml"));
-        assert!(told("small", GOOD, "metadata.json").contains("metadata.json"));
-        assert!(told("small", "{", "").contains("metadata.json is not what is expected"));
-        assert!(told("small", &GOOD.replace("version", "verzion"), "").contains("verzion"));
+        assert!(refusal("other", GOOD, "").contains("called as its slug"));
+        assert!(refusal("small", GOOD, "xrd.yaml").contains("xrd.yaml"));
+        assert!(refusal("small", GOOD, "metadata.json").contains("metadata.json"));
+        assert!(refusal("small", "{", "").contains("metadata.json is not what is expected"));
+        assert!(refusal("small", &GOOD.replace("version", "verzion"), "").contains("verzion"));
     }
 }

@@ -8,7 +8,7 @@ use crate::arguments::{
     DeletedListArguments, NamedArguments, NamedDeleteArguments, distinct, parse_parameter,
 };
 use crate::error::Error;
-use crate::kind::{Detail, Facts, Kind, Row};
+use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::output::{dash_if_empty, optional_time, time, time_or_dash};
 use crate::session::Session;
 
@@ -55,15 +55,13 @@ impl Kind for Cloud {
 }
 
 impl Row for Cloud {
-    const HEADINGS: &'static [&'static str] = &["NAME", "PROVIDER", "ENDPOINT", "DELETED", "ID"];
-
-    fn line(&self) -> Vec<String> {
+    fn cells(&self) -> Cells {
         vec![
-            self.name.clone(),
-            self.provider.clone(),
-            dash_if_empty(endpoint_text(self)),
-            time_or_dash(self.deleted_at.as_ref()),
-            self.id.clone(),
+            ("NAME", self.name.clone()),
+            ("PROVIDER", self.provider.clone()),
+            ("ENDPOINT", dash_if_empty(endpoint_text(self))),
+            ("DELETED", time_or_dash(self.deleted_at.as_ref())),
+            ("ID", self.id.clone()),
         ]
     }
 }

@@ -10,7 +10,7 @@ use slipway_wire::catalog::{CreateCredential, Credential, CredentialAssignment, 
 use crate::arguments::{DeletedListArguments, DeletionArguments};
 use crate::client::Listing;
 use crate::error::Error;
-use crate::kind::{Detail, Facts, Kind, Row};
+use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::output::{optional_time, time};
 use crate::session::Session;
 
@@ -108,11 +108,14 @@ impl Kind for Credential {
 }
 
 impl Row for Credential {
-    const HEADINGS: &'static [&'static str] = &["NAME", "MOUNT", "PATH", "CLOUD", "ID"];
-
-    fn line(&self) -> Vec<String> {
-        let Self { name, kv_mount, kv_path, cloud_id, id, .. } = self;
-        [name, kv_mount, kv_path, cloud_id, id].map(Clone::clone).to_vec()
+    fn cells(&self) -> Cells {
+        vec![
+            ("NAME", self.name.clone()),
+            ("MOUNT", self.kv_mount.clone()),
+            ("PATH", self.kv_path.clone()),
+            ("CLOUD", self.cloud_id.clone()),
+            ("ID", self.id.clone()),
+        ]
     }
 }
 
@@ -133,10 +136,8 @@ impl Detail for Credential {
 }
 
 impl Row for CredentialAssignment {
-    const HEADINGS: &'static [&'static str] = Credential::HEADINGS;
-
-    fn line(&self) -> Vec<String> {
-        self.credential.line()
+    fn cells(&self) -> Cells {
+        self.credential.cells()
     }
 }
 

@@ -13,7 +13,7 @@ use slipway_wire::catalog::{Blueprint, BlueprintVersion, CreateBlueprint, Publis
 use super::bundle::{self, Bundle};
 use crate::client::Client;
 use crate::error::Error;
-use crate::kind::{Row, table};
+use crate::kind::{Cells, Row, table};
 use crate::output::or_dash;
 use crate::session::Session;
 
@@ -67,11 +67,13 @@ impl Outcome {
 }
 
 impl Row for Entry {
-    const HEADINGS: &'static [&'static str] = &["SLUG", "VERSION", "OUTCOME", "WHY"];
-
-    fn line(&self) -> Vec<String> {
-        let (outcome, why) = (self.outcome.as_str().to_owned(), self.messages.join("\n"));
-        vec![self.slug.clone(), or_dash(self.version.as_deref()), outcome, why]
+    fn cells(&self) -> Cells {
+        vec![
+            ("SLUG", self.slug.clone()),
+            ("VERSION", or_dash(self.version.as_deref())),
+            ("OUTCOME", self.outcome.as_str().to_owned()),
+            ("WHY", self.messages.join("\n")),
+        ]
     }
 }
 
@@ -153,7 +155,7 @@ fn entry(bundle: &Bundle, outcome: Outcome, message: Option<String>) -> Entry {
 pub(crate) async fn import(client: &Client, bundle: &Bundle) -> Result<Entry, Error> {
     match publish(client, bundle).await {
         Ok((outcome, message)) => Ok(entry(bundle, outcome, message)),
-        // Published by somebody else since it was looked for.
+        // Somebody else published it after we asked for it.
         Err(Error::Problem(problem)) if problem.code == "blueprint_version_exists" => {
             Ok(entry(bundle, Outcome::Drift, Some(problem.message)))
         }

@@ -6,7 +6,7 @@ use slipway_wire::catalog::{DefineLabel, LabelDefinition};
 
 use crate::arguments::{NamedArguments, PageArguments};
 use crate::error::Error;
-use crate::kind::{Detail, Facts, Kind, Row};
+use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::output::{dash_if_empty, time, yes_no};
 use crate::session::Session;
 
@@ -53,10 +53,12 @@ impl Kind for LabelDefinition {
 }
 
 impl Row for LabelDefinition {
-    const HEADINGS: &'static [&'static str] = &["KEY", "PROPAGATES", "MEANS"];
-
-    fn line(&self) -> Vec<String> {
-        vec![self.key.clone(), yes_no(self.propagate), dash_if_empty(self.description.clone())]
+    fn cells(&self) -> Cells {
+        vec![
+            ("KEY", self.key.clone()),
+            ("PROPAGATES", yes_no(self.propagate)),
+            ("MEANS", dash_if_empty(self.description.clone())),
+        ]
     }
 }
 

@@ -7,7 +7,7 @@ use crate::arguments::{
     DeletedListArguments, NamedArguments, NamedDeleteArguments, distinct, parse_pair,
 };
 use crate::error::Error;
-use crate::kind::{Detail, Facts, Kind, Row};
+use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::output::{dash_if_empty, optional_time, pairs, time, time_or_dash};
 use crate::session::Session;
 
@@ -65,15 +65,13 @@ impl Kind for Project {
 }
 
 impl Row for Project {
-    const HEADINGS: &'static [&'static str] = &["NAME", "LABELS", "CREATED", "DELETED", "ID"];
-
-    fn line(&self) -> Vec<String> {
+    fn cells(&self) -> Cells {
         vec![
-            self.name.clone(),
-            dash_if_empty(pairs(&self.labels)),
-            time(&self.created_at),
-            time_or_dash(self.deleted_at.as_ref()),
-            self.id.clone(),
+            ("NAME", self.name.clone()),
+            ("LABELS", dash_if_empty(pairs(&self.labels))),
+            ("CREATED", time(&self.created_at)),
+            ("DELETED", time_or_dash(self.deleted_at.as_ref())),
+            ("ID", self.id.clone()),
         ]
     }
 }

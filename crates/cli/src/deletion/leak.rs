@@ -1,13 +1,13 @@
 //! `slipway leaks …`: objects that no row claims, and rows without their
 //! object.
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use slipway_wire::leaks::{Leak, LeakLook, LeakReason, LeakSuspicion};
 
 use crate::arguments::{IdArguments, PageArguments};
 use crate::client::Listing;
 use crate::error::Error;
-use crate::kind::{Detail, Facts, Kind, Row, table};
+use crate::kind::{Cells, Detail, Facts, Kind, Row, table};
 use crate::output::{optional_time, or_dash, time};
 use crate::session::Session;
 use crate::terminal::clean;
@@ -45,21 +45,13 @@ pub enum LeaksCommand {
 #[derive(Debug, Clone, Args)]
 pub struct LeakListArguments {
     /// Only in this state
-    #[arg(long, value_enum, default_value_t)]
-    pub state: LeakState,
+    #[arg(long, value_parser = ["open", "resolved", "all"], default_value = "open")]
+    pub state: String,
     /// Only of this kind, for instance unclaimed_object
     #[arg(long)]
     pub kind: Option<String>,
     #[command(flatten)]
     pub page: PageArguments,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum LeakState {
-    #[default]
-    Open,
-    Resolved,
-    All,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -85,18 +77,15 @@ impl Kind for Leak {
 }
 
 impl Row for Leak {
-    const HEADINGS: &'static [&'static str] =
-        &["KIND", "OBJECT", "CLUSTER", "SINCE", "LAST SEEN", "WHAT TO DO", "ID"];
-
-    fn line(&self) -> Vec<String> {
+    fn cells(&self) -> Cells {
         vec![
-            self.kind.clone(),
-            object(self),
-            or_dash(self.cluster.as_deref()),
-            time(&self.found_at),
-            time(self.last_seen_at.as_ref().unwrap_or(&self.found_at)),
-            self.remedy.clone(),
-            self.id.clone(),
+            ("KIND", self.kind.clone()),
+            ("OBJECT", object(self)),
+            ("CLUSTER", or_dash(self.cluster.as_deref())),
+            ("SINCE", time(&self.found_at)),
+            ("LAST SEEN", time(self.last_seen_at.as_ref().unwrap_or(&self.found_at))),
+            ("WHAT TO DO", self.remedy.clone()),
+            ("ID", self.id.clone()),
         ]
     }
 }
@@ -126,12 +115,13 @@ impl Detail for Leak {
 }
 
 impl Row for LeakSuspicion {
-    const HEADINGS: &'static [&'static str] =
-        &["SUSPECTED", "OBJECT", "FIRST SEEN", "A LEAK IF SEEN AFTER"];
-
-    fn line(&self) -> Vec<String> {
-        let object = format!("{}/{}", self.namespace, self.name);
-        vec![self.kind.clone(), object, time(&self.first_seen_at), time(&self.counts_from)]
+    fn cells(&self) -> Cells {
+        vec![
+            ("SUSPECTED", self.kind.clone()),
+            ("OBJECT", format!("{}/{}", self.namespace, self.name)),
+            ("FIRST SEEN", time(&self.first_seen_at)),
+            ("A LEAK IF SEEN AFTER", time(&self.counts_from)),
+        ]
     }
 }
 
@@ -148,11 +138,6 @@ fn object(leak: &Leak) -> String {
 pub(crate) async fn run(session: &mut Session<'_>, leaks: LeaksArguments) -> Result<(), Error> {
     match leaks.command.unwrap_or(LeaksCommand::List(leaks.list)) {
         LeaksCommand::List(LeakListArguments { state, kind, page }) => {
-            let state = match state {
-                LeakState::Open => "open",
-                LeakState::Resolved => "resolved",
-                LeakState::All => "all",
-            };
             let wanted = Listing::from(page).with("state", Some(state)).with("kind", kind);
             session.list::<Leak>(wanted).await
         }

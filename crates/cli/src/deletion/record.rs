@@ -5,7 +5,7 @@ use slipway_wire::api::Deletion;
 
 use crate::arguments::{IdArguments, PageArguments};
 use crate::error::Error;
-use crate::kind::{Detail, Facts, Kind, Row};
+use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::output::{optional_time, time};
 use crate::session::Session;
 
@@ -28,17 +28,14 @@ impl Kind for Deletion {
 }
 
 impl Row for Deletion {
-    const HEADINGS: &'static [&'static str] =
-        &["TARGET", "STATE", "REQUESTED", "BY", "REASON", "ID"];
-
-    fn line(&self) -> Vec<String> {
+    fn cells(&self) -> Cells {
         vec![
-            format!("{} {}", self.kind, self.target_id),
-            self.state.clone(),
-            time(&self.requested_at),
-            self.requested_by.clone(),
-            self.reason.clone(),
-            self.id.clone(),
+            ("TARGET", format!("{} {}", self.kind, self.target_id)),
+            ("STATE", self.state.clone()),
+            ("REQUESTED", time(&self.requested_at)),
+            ("BY", self.requested_by.clone()),
+            ("REASON", self.reason.clone()),
+            ("ID", self.id.clone()),
         ]
     }
 }

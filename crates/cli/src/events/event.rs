@@ -8,7 +8,7 @@ use super::follow::{FollowArguments, follow};
 use crate::arguments::PageArguments;
 use crate::client::Listing;
 use crate::error::Error;
-use crate::kind::{Row, table};
+use crate::kind::{Cells, Row, table};
 use crate::output::time;
 use crate::session::Session;
 use crate::terminal::clean;
@@ -46,15 +46,13 @@ pub(crate) const EXAMPLES: &[&str] = &[
 ];
 
 impl Row for Event {
-    const HEADINGS: &'static [&'static str] = &["POSITION", "AT", "TYPE", "REVISION", "AGGREGATE"];
-
-    fn line(&self) -> Vec<String> {
+    fn cells(&self) -> Cells {
         vec![
-            self.position.to_string(),
-            time(&self.occurred_at),
-            self.event_type.clone(),
-            self.revision.to_string(),
-            self.aggregate_id.clone(),
+            ("POSITION", self.position.to_string()),
+            ("AT", time(&self.occurred_at)),
+            ("TYPE", self.event_type.clone()),
+            ("REVISION", self.revision.to_string()),
+            ("AGGREGATE", self.aggregate_id.clone()),
         ]
     }
 }

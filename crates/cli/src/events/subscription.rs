@@ -2,21 +2,18 @@
 
 use slipway_wire::api::Subscription;
 
-use crate::kind::Row;
+use crate::kind::{Cells, Row};
 use crate::output::{or_dash, time_or_dash};
 
 impl Row for Subscription {
-    const HEADINGS: &'static [&'static str] =
-        &["NAME", "POSITION", "BEHIND", "LAST DELIVERY", "FAILURES", "LAST ERROR"];
-
-    fn line(&self) -> Vec<String> {
+    fn cells(&self) -> Cells {
         vec![
-            self.name.clone(),
-            self.position.to_string(),
-            (self.last_position - self.position).to_string(),
-            time_or_dash(self.delivered_at.as_ref()),
-            self.failures.to_string(),
-            or_dash(self.last_error.as_deref()),
+            ("NAME", self.name.clone()),
+            ("POSITION", self.position.to_string()),
+            ("BEHIND", (self.last_position - self.position).to_string()),
+            ("LAST DELIVERY", time_or_dash(self.delivered_at.as_ref())),
+            ("FAILURES", self.failures.to_string()),
+            ("LAST ERROR", or_dash(self.last_error.as_deref())),
         ]
     }
 }

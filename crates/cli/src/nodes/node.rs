@@ -5,7 +5,7 @@ use slipway_wire::api::Node;
 
 use crate::arguments::{IdArguments, PageArguments};
 use crate::error::Error;
-use crate::kind::{Detail, Facts, Kind, Row};
+use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::output::{optional_time, or_dash, time, time_or_dash, yes_no};
 use crate::session::Session;
 
@@ -26,22 +26,19 @@ impl Kind for Node {
 }
 
 impl Row for Node {
-    const HEADINGS: &'static [&'static str] =
-        &["HOSTNAME", "STATE", "REACHABILITY", "MESH IP", "VERSION", "LAST HEARTBEAT", "ID"];
-
-    fn line(&self) -> Vec<String> {
+    fn cells(&self) -> Cells {
         let state = match &self.deregistered_how {
             None => "registered".to_owned(),
             Some(how) => format!("gone ({how})"),
         };
         vec![
-            self.hostname.clone(),
-            state,
-            self.reachability.clone(),
-            or_dash(self.mesh_ip.as_deref()),
-            or_dash(self.version.as_deref()),
-            time_or_dash(self.last_heartbeat_at.as_ref()),
-            self.id.clone(),
+            ("HOSTNAME", self.hostname.clone()),
+            ("STATE", state),
+            ("REACHABILITY", self.reachability.clone()),
+            ("MESH IP", or_dash(self.mesh_ip.as_deref())),
+            ("VERSION", or_dash(self.version.as_deref())),
+            ("LAST HEARTBEAT", time_or_dash(self.last_heartbeat_at.as_ref())),
+            ("ID", self.id.clone()),
         ]
     }
 }

@@ -12,7 +12,7 @@ use crate::arguments::{
 };
 use crate::broker::target::{Gone, TargetArguments, find};
 use crate::error::Error;
-use crate::kind::{Detail, Facts, Kind, Row};
+use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::output::{optional_time, or_dash, time};
 use crate::renderers::DaemonSet;
 use crate::session::Session;
@@ -60,7 +60,7 @@ pub struct TokenIssueArguments {
     pub api_url: Option<String>,
 }
 
-/// How a DaemonSet hands the token to the agent.
+/// How a DaemonSet passes the token to the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TokenDelivery {
     Secret,
@@ -81,15 +81,13 @@ impl Kind for Token {
 }
 
 impl Row for Token {
-    const HEADINGS: &'static [&'static str] = &["STATE", "ISSUED", "EXPIRES", "BY", "ID"];
-
-    fn line(&self) -> Vec<String> {
+    fn cells(&self) -> Cells {
         vec![
-            self.state.clone(),
-            time(&self.issued_at),
-            time(&self.expires_at),
-            or_dash(self.issued_by.as_deref()),
-            self.token_id.clone(),
+            ("STATE", self.state.clone()),
+            ("ISSUED", time(&self.issued_at)),
+            ("EXPIRES", time(&self.expires_at)),
+            ("BY", or_dash(self.issued_by.as_deref())),
+            ("ID", self.token_id.clone()),
         ]
     }
 }

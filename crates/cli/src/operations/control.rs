@@ -8,7 +8,7 @@ use slipway_wire::api::{Control, PlanLine, PutFreeze, Replica, Resume};
 
 use crate::arguments::{PageArguments, parse_duration, whole_seconds};
 use crate::error::Error;
-use crate::kind::{Detail, Facts, Row};
+use crate::kind::{Cells, Detail, Facts, Row};
 use crate::output::{time, yes_no};
 use crate::session::Session;
 
@@ -77,18 +77,15 @@ fn replica(replica: &Replica) -> String {
 }
 
 impl Row for PlanLine {
-    const HEADINGS: &'static [&'static str] =
-        &["WOULD", "HANDLE", "PROJECT", "PHASE", "SINCE", "WHY NOT", "ID"];
-
-    fn line(&self) -> Vec<String> {
+    fn cells(&self) -> Cells {
         vec![
-            self.action.clone(),
-            self.handle.clone(),
-            self.project.clone(),
-            self.phase.clone(),
-            time(&self.since),
-            self.message.clone(),
-            self.resource_id.clone(),
+            ("WOULD", self.action.clone()),
+            ("HANDLE", self.handle.clone()),
+            ("PROJECT", self.project.clone()),
+            ("PHASE", self.phase.clone()),
+            ("SINCE", time(&self.since)),
+            ("WHY NOT", self.message.clone()),
+            ("ID", self.resource_id.clone()),
         ]
     }
 }
@@ -144,16 +141,11 @@ pub(crate) async fn resume(
     session: &mut Session<'_>,
     ReasonArguments { reason }: ReasonArguments,
 ) -> Result<(), Error> {
-    let body = Resume { reason };
-    let control: Control = session.client.post(&["control", "resume"], &body).await?;
-    session.show_details(&control);
-    Ok(())
+    session.post::<Control>(&["control", "resume"], &Resume { reason }).await
 }
 
 pub(crate) async fn status(session: &mut Session<'_>) -> Result<(), Error> {
-    let control: Control = session.client.get(&["control"]).await?;
-    session.show_details(&control);
-    Ok(())
+    session.get_at::<Control>(&["control"]).await
 }
 
 pub(crate) async fn plan(session: &mut Session<'_>, page: PageArguments) -> Result<(), Error> {

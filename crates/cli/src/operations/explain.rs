@@ -4,7 +4,8 @@
 
 use std::fmt::Write;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::Value;
 use slipway_core::explanation::ExplainedKind;
 use slipway_core::ids::NodeId;
@@ -18,23 +19,11 @@ use crate::output::time;
 use crate::session::Session;
 use crate::terminal::clean;
 
-/// What can be explained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
-    Resource,
-    Node,
-    Deletion,
-    Project,
-    Cluster,
-    Token,
-    Leak,
-}
-
 #[derive(Debug, Clone, Args)]
 pub struct ExplainArguments {
     /// What kind of thing
-    #[arg(value_enum, value_name = "KIND")]
-    pub kind: Kind,
+    #[arg(value_name = "KIND", value_parser = kinds())]
+    pub kind: ExplainedKind,
     /// Its id; a resource also by its handle, a node by its host name, a project and a cluster
     /// by their names
     #[arg(value_name = "ID-OR-NAME")]
@@ -56,16 +45,21 @@ pub(crate) async fn run(
     arguments: ExplainArguments,
 ) -> Result<(), Error> {
     let ExplainArguments { kind, target, project } = arguments;
-    let (kind, reference) = match kind {
-        Kind::Resource => return resource(session, &TargetArguments { target, project }).await,
-        Kind::Node => (ExplainedKind::Node, node_id(session, target).await?),
-        Kind::Deletion => (ExplainedKind::Deletion, target),
-        Kind::Project => (ExplainedKind::Project, target),
-        Kind::Cluster => (ExplainedKind::Cluster, target),
-        Kind::Token => (ExplainedKind::Token, target),
-        Kind::Leak => (ExplainedKind::Leak, target),
-    };
-    explain(session, kind, &reference).await
+    match kind {
+        ExplainedKind::Resource => resource(session, &TargetArguments { target, project }).await,
+        ExplainedKind::Node => {
+            let id = node_id(session, target).await?;
+            explain(session, kind, &id).await
+        }
+        _ => explain(session, kind, &target).await,
+    }
+}
+
+/// The kinds that the server explains, by their names.
+fn kinds() -> impl TypedValueParser<Value = ExplainedKind> {
+    let names = ExplainedKind::ALL.iter().map(|kind| kind.as_str());
+    PossibleValuesParser::new(names)
+        .try_map(|name| ExplainedKind::parse(&name).ok_or("this is no kind that is explained"))
 }
 
 pub(crate) async fn resource(

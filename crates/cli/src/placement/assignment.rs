@@ -2,15 +2,17 @@
 
 use slipway_wire::catalog::{ClusterAssignment, ProviderStanding};
 
-use crate::kind::{Detail, Facts, Row};
+use crate::kind::{Cells, Detail, Facts, Row};
 use crate::output::{optional_time, time};
 
 impl Row for ClusterAssignment {
-    const HEADINGS: &'static [&'static str] = &["PROJECT", "CLUSTER", "PHASE", "NAMESPACE"];
-
-    fn line(&self) -> Vec<String> {
-        let Self { project_id, cluster_id, namespace_phase, namespace, .. } = self;
-        [project_id, cluster_id, namespace_phase, namespace].map(Clone::clone).to_vec()
+    fn cells(&self) -> Cells {
+        vec![
+            ("PROJECT", self.project_id.clone()),
+            ("CLUSTER", self.cluster_id.clone()),
+            ("PHASE", self.namespace_phase.clone()),
+            ("NAMESPACE", self.namespace.clone()),
+        ]
     }
 }
 

@@ -5,7 +5,7 @@ use slipway_wire::catalog::{AssignCluster, Cluster, ClusterAssignment, CreateClu
 
 use crate::arguments::{NamedArguments, PageArguments};
 use crate::error::Error;
-use crate::kind::{Detail, Facts, Kind, Row};
+use crate::kind::{Cells, Detail, Facts, Kind, Row};
 use crate::output::time;
 use crate::session::Session;
 
@@ -72,11 +72,14 @@ impl Kind for Cluster {
 }
 
 impl Row for Cluster {
-    const HEADINGS: &'static [&'static str] = &["NAME", "ENGINE", "REGION", "USABLE", "ID"];
-
-    fn line(&self) -> Vec<String> {
-        let region = self.region.clone().unwrap_or_default();
-        vec![self.name.clone(), self.engine.clone(), region, usable(self), self.id.clone()]
+    fn cells(&self) -> Cells {
+        vec![
+            ("NAME", self.name.clone()),
+            ("ENGINE", self.engine.clone()),
+            ("REGION", self.region.clone().unwrap_or_default()),
+            ("USABLE", usable(self)),
+            ("ID", self.id.clone()),
+        ]
     }
 }
 

@@ -2,21 +2,18 @@
 
 use slipway_wire::catalog::BlueprintDelivery;
 
-use crate::kind::Row;
+use crate::kind::{Cells, Row};
 use crate::output::{or_dash, time_or_dash};
 
 impl Row for BlueprintDelivery {
-    const HEADINGS: &'static [&'static str] =
-        &["CLUSTER", "WANTED", "FOUND", "PHASE", "SINCE", "PROBLEM"];
-
-    fn line(&self) -> Vec<String> {
+    fn cells(&self) -> Cells {
         vec![
-            self.cluster.clone(),
-            or_dash(self.wanted_version.as_deref()),
-            or_dash(self.found_version.as_deref()),
-            self.phase.clone(),
-            time_or_dash(self.since.as_ref()),
-            or_dash(self.problem.as_deref()),
+            ("CLUSTER", self.cluster.clone()),
+            ("WANTED", or_dash(self.wanted_version.as_deref())),
+            ("FOUND", or_dash(self.found_version.as_deref())),
+            ("PHASE", self.phase.clone()),
+            ("SINCE", time_or_dash(self.since.as_ref())),
+            ("PROBLEM", or_dash(self.problem.as_deref())),
         ]
     }
 }
