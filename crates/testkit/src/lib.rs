@@ -6,6 +6,7 @@
 //! Must not: depend on another crate of ours, so that every crate can use it
 //! in its tests, nor know anything of the domain.
 
+pub mod control_plane;
 pub mod kube;
 pub mod network;
 pub mod ports;

@@ -34,9 +34,9 @@ pub fn lasting_loopback_port() -> io::Result<u16> {
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let first = range.split_whitespace().next().and_then(|text| text.parse::<u16>().ok());
     let room = first.unwrap_or(32_768).max(LOWEST + 1_000) - LOWEST;
-    // Processes that run at once begin at different places: their ids follow
-    // each other, and each uses a few dozen.
-    let begin = (std::process::id().wrapping_mul(97) % u32::from(room)) as u16;
+    // Processes that run at once begin at different places: their ids may follow
+    // each other, and a binary with many environments uses a few hundred.
+    let begin = (std::process::id().wrapping_mul(4_099) % u32::from(room)) as u16;
     for _ in 0..room {
         let offset = NEXT.fetch_add(1, Ordering::Relaxed) % room;
         let port = LOWEST + ((u32::from(begin) + u32::from(offset)) % u32::from(room)) as u16;

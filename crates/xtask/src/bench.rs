@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
 
+use crate::cargo::Cargo;
 use crate::command_line::Verdict;
 use crate::kube;
-use crate::test::Cargo;
 
 /// Runs the benchmark with these arguments. Its last line is one JSON object.
 pub fn run(root: &Path, arguments: &[String]) -> anyhow::Result<Verdict> {
@@ -16,7 +16,7 @@ pub fn run(root: &Path, arguments: &[String]) -> anyhow::Result<Verdict> {
         kube::provide()?;
     }
     let cargo = Cargo::new(root);
-    cargo.run(&["build", "--release", "--package", "slipway-bench"], &[])?;
+    cargo.run(&["build", "--release", "--package", "slipway-bench"])?;
     let program = cargo.built("release", "slipway-bench");
     let status = Command::new(&program)
         .args(arguments)

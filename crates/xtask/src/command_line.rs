@@ -61,17 +61,7 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
                 Ok(Verdict::NotCarriedOut)
             }
         },
-        Request::SoakHelp => {
-            print!("{}", soak::USAGE);
-            Ok(Verdict::Fine)
-        }
-        Request::Soak { options } => match soak::Options::parse(options) {
-            Ok(options) => workspace_root().and_then(|root| soak::run(&root, &options)),
-            Err(wrong) => {
-                eprint!("{wrong}\n\n{}", soak::USAGE);
-                Ok(Verdict::NotCarriedOut)
-            }
-        },
+        Request::Soak { options } => workspace_root().and_then(|root| soak::run(&root, options)),
         Request::Bench { arguments } => {
             workspace_root().and_then(|root| bench::run(&root, arguments))
         }
@@ -124,7 +114,6 @@ enum Request<'a> {
     Kube { words: &'a [String] },
     KubeHelp,
     Soak { options: &'a [String] },
-    SoakHelp,
     Bench { arguments: &'a [String] },
     Fuzz { examples: u32, seed: u64 },
     Chart,
@@ -141,7 +130,6 @@ impl<'a> Request<'a> {
         match (command.as_str(), rest) {
             ("help" | "-h" | "--help", []) => Self::Help,
             ("test" | "tidy", [only]) if matches!(only.as_str(), "-h" | "--help") => Self::Help,
-            ("soak", [only]) if matches!(only.as_str(), "-h" | "--help") => Self::SoakHelp,
             ("soak", options) => Self::Soak { options },
             ("bench", arguments @ [bench, quick @ ..])
                 if matches!(bench.as_str(), "broker" | "crossplane")
@@ -217,7 +205,7 @@ mod tests {
         assert_eq!(parse("fuzz 5 7"), "Fuzz { examples: 5, seed: 7 }");
         assert_eq!(parse("fuzz much"), r#"Unknown("fuzz much")"#);
         assert_eq!(parse("soak --seed 7"), r#"Soak { options: ["--seed", "7"] }"#);
-        assert_eq!(parse("soak --help"), "SoakHelp");
+        assert_eq!(parse("soak --help"), r#"Soak { options: ["--help"] }"#);
         assert_eq!(parse("bench broker"), r#"Bench { arguments: ["broker"] }"#);
         assert_eq!(parse("bench crossplane"), r#"Bench { arguments: ["crossplane"] }"#);
         assert_eq!(parse("bench broker --quick"), r#"Bench { arguments: ["broker", "--quick"] }"#);

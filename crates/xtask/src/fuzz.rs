@@ -4,16 +4,15 @@
 //! it comes from PyPI.
 
 use std::env;
-use std::fs::File;
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use anyhow::{Context as _, bail, ensure};
-use slipway_testkit::ports::free_loopback_port;
+use anyhow::{Context as _, ensure};
+use slipway_testkit::control_plane::{Config, ControlPlane};
 
+use crate::cargo::Cargo;
 use crate::command_line::Verdict;
-use crate::test::Cargo;
 
 /// The release that the figures in notes were taken with.
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
@@ -21,20 +20,28 @@ const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 /// Of the control plane that is fuzzed and thrown away.
 const KEY: &str = "slipway_fuzz0001_abcdefghijklmnopqrstuvwxy";
 
+const START_LIMIT: Duration = Duration::from_secs(40);
+
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
     response_schema_conformance,response_headers_conformance,unsupported_method";
 
 /// `examples` for each operation; the same seed asks the same.
 pub fn run(root: &Path, examples: u32, seed: u64) -> anyhow::Result<Verdict> {
     let cargo = Cargo::new(root);
-    cargo.run(&["build", "--package", "slipway"], &[])?;
+    cargo.run(&["build", "--package", "slipway"])?;
     let schemathesis = installed()?;
     let folder = tempfile::tempdir()?;
-    let plane = Plane::start(&cargo.built("debug", "slipway"), folder.path())?;
+    let mut config = Config::new(&cargo.built("debug", "slipway"), folder.path(), KEY)?;
+    // What is asked must not depend on how fast it is asked.
+    config.set(&["--rate-limit", "1000000", "--rate-burst", "1000000"]);
+    let mut plane = ControlPlane::new(config);
+    tokio::runtime::Runtime::new()
+        .context("cannot start a runtime")?
+        .block_on(plane.start(START_LIMIT))?;
     let status = Command::new(schemathesis)
         .current_dir(folder.path())
         .arg("run")
-        .arg(format!("http://{}/openapi.json", plane.address))
+        .arg(format!("{}/openapi.json", plane.config.url()))
         .args(["--header", &format!("Authorization: Bearer {KEY}")])
         .args(["--checks", CHECKS, "--request-timeout", "20"])
         .args(["--max-examples", &examples.to_string(), "--seed", &seed.to_string()])
@@ -43,7 +50,8 @@ pub fn run(root: &Path, examples: u32, seed: u64) -> anyhow::Result<Verdict> {
         .stdin(Stdio::null())
         .status()
         .context("cannot run schemathesis")?;
-    let log = plane.stop()?;
+    plane.kill();
+    let log = plane.log_text();
     let failures: Vec<_> = log.lines().filter(|line| line.contains(" ERROR ")).collect();
     for line in &failures {
         eprintln!("{line}");
@@ -68,52 +76,4 @@ fn installed() -> anyhow::Result<PathBuf> {
     let status = Command::new(pip).args(["install", "--quiet", SCHEMATHESIS]).status()?;
     ensure!(status.success(), "{SCHEMATHESIS} could not be installed from PyPI");
     Ok(program)
-}
-
-/// A control plane in a folder; ended with this value.
-struct Plane {
-    child: Child,
-    address: String,
-    log: PathBuf,
-}
-
-impl Plane {
-    fn start(program: &Path, folder: &Path) -> anyhow::Result<Self> {
-        let address = format!("127.0.0.1:{}", free_loopback_port()?);
-        let log = folder.join("log");
-        let child = Command::new(program)
-            .args(["up", "--listen", &address, "--data-dir"])
-            .arg(folder.join("data"))
-            // What is asked must not depend on how fast it is asked.
-            .args(["--rate-limit", "1000000", "--rate-burst", "1000000"])
-            .env("SLIPWAY_ADMIN_KEY", KEY)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(File::create(&log)?)
-            .spawn()
-            .with_context(|| format!("cannot run {}", program.display()))?;
-        let mut plane = Self { child, address, log };
-        // It says when it is up; if it ends before, so does its output.
-        let output = plane.child.stdout.take().context("its output is piped")?;
-        let mut lines = BufReader::new(output).lines().map_while(Result::ok);
-        if !lines.any(|line| line.contains("is up at")) {
-            bail!("it does not come up: {}", std::fs::read_to_string(&plane.log)?);
-        }
-        Ok(plane)
-    }
-
-    /// Ends it; what it logged.
-    fn stop(mut self) -> anyhow::Result<String> {
-        self.child.kill()?;
-        self.child.wait()?;
-        Ok(std::fs::read_to_string(&self.log)?)
-    }
-}
-
-impl Drop for Plane {
-    fn drop(&mut self) {
-        // Ended already, unless something went wrong before.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

@@ -7,14 +7,14 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 
+use crate::cargo::Cargo;
 use crate::command_line::Verdict;
 use crate::deploy;
-use crate::test::Cargo;
 
 /// Builds the program and lets it write about itself.
 pub fn run(root: &Path) -> anyhow::Result<Verdict> {
     let cargo = Cargo::new(root);
-    cargo.run(&["build", "--package", "slipway"], &[])?;
+    cargo.run(&["build", "--package", "slipway"])?;
     let program = cargo.built("debug", "slipway");
     for (about, path) in [("cli", "docs/cli.md"), ("api", "docs/openapi.json")] {
         let output = Command::new(&program)

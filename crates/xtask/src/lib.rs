@@ -1,8 +1,8 @@
 //! The chores of a contributor, behind `cargo xtask`.
 //!
 //! Owns: what a complete test run is (`test`), what is installed for it
-//! (`debian`, `kube`, `deploy`), the rules of the tree that no compiler checks (`tidy`), and the
-//! random faults under which everything has to hold (`soak`).
+//! (`debian`, `kube`, `deploy`), and the rules of the tree that no compiler checks (`tidy`). It
+//! builds and runs the programs of the crates `soak` and `bench`.
 //!
 //! Must not: be needed to build, test or run anything; `cargo test` alone works.
 #![expect(
@@ -12,6 +12,7 @@
 )]
 
 pub mod bench;
+mod cargo;
 pub mod command_line;
 pub mod debian;
 pub mod deploy;
@@ -21,4 +22,5 @@ pub mod kube;
 pub mod soak;
 pub mod steps;
 pub mod test;
+mod test_binaries;
 pub mod tidy;

@@ -15,6 +15,8 @@ struct Taken {
     name: String,
     time: Duration,
     succeeded: bool,
+    /// Its time is part of the step before it.
+    is_part: bool,
 }
 
 impl Steps {
@@ -25,8 +27,14 @@ impl Steps {
         let outcome = step();
         let time = started.elapsed();
         let succeeded = outcome.is_ok();
-        self.taken.push(Taken { name: name.to_owned(), time, succeeded });
+        self.taken.push(Taken { name: name.to_owned(), time, succeeded, is_part: false });
         outcome.inspect_err(|error| eprintln!("{name}: {error:#}")).ok()
+    }
+
+    /// Adds a row for a part of the last step. Parts may have run side by side,
+    /// so their times do not add up.
+    pub fn note(&mut self, name: &str, time: Duration, succeeded: bool) {
+        self.taken.push(Taken { name: format!("  {name}"), time, succeeded, is_part: true });
     }
 
     /// Whether every step taken succeeded.
@@ -36,7 +44,8 @@ impl Steps {
 
     /// "Where the time went".
     pub fn table(&self) -> String {
-        let total = self.taken.iter().map(|step| step.time).sum::<Duration>();
+        let steps = self.taken.iter().filter(|step| !step.is_part);
+        let total = steps.map(|step| step.time).sum::<Duration>();
         let verdict = |succeeded| if succeeded { "ok" } else { "failed" };
         let rows = self.taken.iter().map(|step| (&*step.name, step.time, verdict(step.succeeded)));
         let total_row = ("total", total, verdict(self.all_succeeded()));
@@ -52,7 +61,21 @@ impl Steps {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::Steps;
+
+    #[test]
+    fn a_part_has_a_row_and_adds_nothing_to_the_total() {
+        let mut steps = Steps::default();
+        steps.take("tests", || Ok(()));
+        steps.note("kube", Duration::from_secs(300), true);
+        let table = steps.table();
+        let rows: Vec<Vec<&str>> =
+            table.lines().skip(3).map(|row| row.split_whitespace().collect()).collect();
+        assert_eq!(rows[0], ["kube", "300.0", "s", "ok"]);
+        assert_eq!(rows[1], ["total", "0.0", "s", "ok"]);
+    }
 
     #[test]
     fn a_failed_step_is_in_the_table_and_fails_the_run() {

@@ -1,63 +1,84 @@
 //! Clusters are served while a control plane runs, each for itself.
 
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use kube::api::{ListParams, PostParams};
+use reqwest::Method;
 use serde_json::json;
-use slipway_testkit::kube::{ADMIN, shared};
+use slipway_testkit::kube::ADMIN;
 use slipway_testkit::wait;
 
-use crate::plane::{PATIENCE, Plane};
+use crate::control_plane::ControlPlane;
+use crate::stage::Stage;
+
+/// Seconds on an idle machine; the rest is for a busy one.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until a loop over the resources of this cluster has looked.
+async fn wait_served(plane: &ControlPlane, cluster: &str) {
+    let name = format!("resources/{cluster}");
+    wait::until(PATIENCE, &format!("cluster {cluster} to be served"), async || {
+        let loops = plane.get("/api/v1/loops").await;
+        let found = loops.as_array().into_iter().flatten().find(|one| one["name"] == *name);
+        let looked = found.is_some_and(|one| one["activations"].as_u64() > Some(0));
+        if looked { Ok(()) } else { Err(format!("{loops}\n{}", plane.log_text())) }
+    })
+    .await;
+}
+
+/// The name of its high-water mark, which is the same on every substrate.
+fn mark_of(plane: &ControlPlane) -> Option<String> {
+    let files = std::fs::read_dir(plane.substrate_root()).ok()?;
+    let mut names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
+    names.find(|name| name.starts_with("slipway-witness-"))
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_is_served_as_soon_as_it_can_be_reached() {
     let test = "a_cluster_is_served_as_soon_as_it_can_be_reached";
-    let Some(kubernetes) = shared(test).await else { return };
-    let plane = Plane::start();
-    let registered = async |name: &str| {
+    let Some(Stage { kubernetes, client, .. }) = Stage::shared(test).await else { return };
+    let kubeconfigs = tempfile::tempdir().unwrap();
+    let mut plane = ControlPlane::new(None);
+    plane.set(&["--kubeconfig-dir", kubeconfigs.path().to_str().unwrap()]);
+    plane.start().await;
+    for name in ["away", "here"] {
         let access = format!("kubeconfig/{name}");
         let cluster = json!({ "name": name, "engine": "crossplane", "access": access });
-        plane.post("/clusters", &cluster).await
-    };
-    wait::until(PATIENCE, "the first cluster to be registered", async || registered("away").await)
-        .await;
-    registered("here").await.unwrap();
+        let (status, answer) = plane.call(Method::POST, "/api/v1/clusters", Some(cluster)).await;
+        assert!((200..300).contains(&status), "{status}: {answer}");
+    }
 
     // Nobody listens behind the first one: it is served and stops nobody.
     let config = kubernetes.kubeconfig(ADMIN);
     let nowhere = config.replace(&kubernetes.url(), "https://127.0.0.1:1");
     assert_ne!(nowhere, config, "the address stands in the file");
-    std::fs::write(plane.kubeconfig("away"), nowhere).unwrap();
-    plane.wait_served("away").await;
+    std::fs::write(kubeconfigs.path().join("away"), nowhere).unwrap();
+    wait_served(&plane, "away").await;
 
-    let client = kubernetes.client(ADMIN).await.unwrap();
-    let mut system = Namespace::default();
-    system.metadata.name = Some("slipway-system".to_owned());
-    let namespaces = Api::<Namespace>::all(client.clone());
-    namespaces.create(&PostParams::default(), &system).await.unwrap();
-    std::fs::write(plane.kubeconfig("here"), &config).unwrap();
-    plane.wait_served("here").await;
+    std::fs::write(kubeconfigs.path().join("here"), &config).unwrap();
+    wait_served(&plane, "here").await;
 
     // Its witness is written there, and grows.
     let witnesses = Api::<ConfigMap>::namespaced(client, "slipway-system");
     let beat = async || {
-        let found = witnesses.list(&ListParams::default()).await.map_err(|e| e.to_string())?;
-        let ours = found.items.into_iter().find(|found| {
-            let name = found.metadata.name.as_deref().unwrap_or_default();
-            name.starts_with("slipway-witness-")
-        });
-        let beat = ours.and_then(|found| found.data?.get("beat")?.parse::<i64>().ok());
-        beat.ok_or_else(|| format!("no witness\n{}", plane.log()))
+        let name = mark_of(&plane).ok_or("no high-water mark on the local engine")?;
+        let ours = witnesses.get(&name).await.map_err(|error| error.to_string())?;
+        let beat = ours.data.and_then(|data| data.get("beat")?.parse::<i64>().ok());
+        beat.ok_or_else(|| format!("no witness\n{}", plane.log_text()))
     };
     let first = wait::until(PATIENCE, "a witness", beat).await;
     wait::until(PATIENCE, "a higher witness", async || {
         let now = beat().await?;
-        if now > first { Ok(()) } else { Err(format!("{now} after {first}\n{}", plane.log())) }
+        if now > first { Ok(()) } else { Err(format!("{now} after {first}\n{}", plane.log_text())) }
     })
     .await;
 
-    let ready = wait::until(PATIENCE, "readiness", async || plane.get("/readyz").await).await;
-    let shown = ready.to_string();
+    let shown = wait::until(PATIENCE, "readiness", async || match plane.readiness().await {
+        (200, text) => Ok(text),
+        (_, text) => Err(text),
+    })
+    .await;
     assert!(shown.contains("here: ") && shown.contains("away: "), "{shown}");
-    assert!(plane.stop().await.success());
+    plane.stop().await;
 }

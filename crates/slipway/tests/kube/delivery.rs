@@ -12,6 +12,7 @@ use slipway_testkit::wait;
 
 use crate::blueprint::{self, GROUP};
 use crate::control_plane::PATIENCE;
+use crate::stage::Environment;
 use crate::world::{BLUEPRINT, PROJECT, PROVIDER, Setup, World, resource};
 
 const KIND: &str = "XServer";
@@ -201,7 +202,8 @@ async fn a_definition_of_somebody_else_is_left_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rights_that_are_missing_are_named_with_the_command_that_grants_them() {
     let test = "rights_that_are_missing_are_named_with_the_command_that_grants_them";
-    let Some(world) = World::start(test, Setup::default()).await else { return };
+    let setup = Setup { environment: Environment::Shared, ..Setup::default() };
+    let Some(world) = World::start(test, setup).await else { return };
     for file in ["deploy/rbac/control-plane.yaml", "deploy/rbac/delivery.yaml"] {
         let text = std::fs::read_to_string(std::path::Path::new("../..").join(file)).unwrap();
         for document in documents(&text) {
@@ -228,7 +230,7 @@ async fn rights_that_are_missing_are_named_with_the_command_that_grants_them() {
     let answer = accounts.create_token_request("slipway", &parameters, &request).await.unwrap();
     let token = answer.status.unwrap().token;
     let config = world.kubernetes.kubeconfig_with_token("slipway", &token);
-    std::fs::write(world.kubernetes.folder().join("kubeconfigs/east"), config).unwrap();
+    std::fs::write(world.kubeconfig_file(), config).unwrap();
     wait::until(PATIENCE, "the account to be used", async || {
         let records = world.kubernetes.audit().unwrap();
         let used = records.iter().any(|record| record.user == ACCOUNT);

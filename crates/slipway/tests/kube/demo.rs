@@ -12,14 +12,16 @@ use slipway_testkit::kube::ADMIN;
 
 use crate::control_plane::binary;
 use crate::order;
-use crate::stage::{self, Stage};
+use crate::stage::{self, HEARTBEAT, Stage};
 
 const XRD: &str = include_str!("../../../../deploy/demo/catalog/demo-server/xrd.yaml");
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_demo_verifies_every_fact_on_a_cluster() {
     let test = "the_demo_verifies_every_fact_on_a_cluster";
-    let Some(stage) = Stage::start(test, AgentMode::Process, None).await else { return };
+    let Some(stage) = Stage::start(test, AgentMode::Process, None, HEARTBEAT).await else {
+        return;
+    };
     stage::define(&stage.client, &serde_yaml_ng::from_str(XRD).unwrap()).await;
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = stage.kubernetes.kubeconfig_file(ADMIN).unwrap();

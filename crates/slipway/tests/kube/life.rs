@@ -3,6 +3,7 @@
 use slipway_standin::AgentMode;
 
 use crate::order;
+use crate::stage::Environment;
 use crate::world::{PROVIDER, Setup, World};
 
 /// The issue's own measure: in the API server's audit log the DELETE of each
@@ -41,8 +42,12 @@ async fn every_node_leaves_before_its_composite_is_deleted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_way_of_injection_brings_a_node_up() {
-    for strategy in ["helm-values", "provider-secret"] {
-        let setup = Setup { strategy, ..Setup::default() };
+    for (strategy, environment) in [
+        ("helm-values", Environment::Shared),
+        // With a secret alone a node has to be told where its control plane is.
+        ("provider-secret", Environment::Own),
+    ] {
+        let setup = Setup { strategy, environment, ..Setup::default() };
         let test = format!("injection_{strategy}");
         let Some(world) = World::start(&test, setup).await else { return };
         let id = world.declare("web-1", "").await;
@@ -56,11 +61,9 @@ async fn each_way_of_injection_brings_a_node_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_shared_goes_after_the_last_who_needed_it() {
     let test = "what_is_shared_goes_after_the_last_who_needed_it";
-    let Some(world) =
-        World::start(test, Setup { settings: &["--lease", "3s"], ..Setup::default() }).await
-    else {
-        return;
-    };
+    let environment = Environment::Shared;
+    let setup = Setup { settings: &["--lease", "3s"], environment, ..Setup::default() };
+    let Some(world) = World::start(test, setup).await else { return };
     let (first, second) = (world.declare("web-1", "").await, world.declare("web-2", "").await);
     for id in [&first, &second] {
         world.plane.wait_for_phase(id, "Ready").await;

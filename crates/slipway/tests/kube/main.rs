@@ -22,7 +22,6 @@ mod life;
 mod many;
 mod order;
 mod outage;
-mod plane;
 mod replicas;
 mod shipped;
 mod situations;

@@ -5,7 +5,7 @@ use slipway_testkit::wait;
 
 use crate::cast::Cast;
 use crate::control_plane::PATIENCE;
-use crate::stage::HEARTBEAT;
+use crate::stage::{Environment, HEARTBEAT};
 use crate::world::{Account, Setup, World};
 
 /// So that only the outage is shown, not the drain that it is no fault of.
@@ -16,6 +16,7 @@ const PATIENT: Setup<'_> = Setup {
     account: Account::Admin,
     heartbeat: HEARTBEAT,
     deliver: false,
+    environment: Environment::Own,
 };
 
 /// With a resource in every phase, one that is declared and one that is asked

@@ -102,7 +102,7 @@ async fn the_shipped_account_carries_the_whole_control_plane() {
 
 /// A client with the very kubeconfig that the control plane uses.
 async fn client_of(world: &World) -> Client {
-    let file = world.kubernetes.folder().join("kubeconfigs/east");
+    let file = world.kubeconfig_file();
     let kubeconfig = kube::config::Kubeconfig::read_from(file).unwrap();
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await;
     Client::try_from(config.unwrap()).unwrap()

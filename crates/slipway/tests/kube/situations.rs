@@ -14,6 +14,7 @@ use slipway_testkit::kube::ADMIN;
 use slipway_testkit::wait;
 
 use crate::control_plane::PATIENCE;
+use crate::stage::Environment;
 use crate::world::{BLUEPRINT, Setup, World};
 
 /// What is waited for is overdue soon.
@@ -57,7 +58,7 @@ impl World {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_come_up_says_why_and_goes_on_when_it_is_mended() {
     let test = "what_does_not_come_up_says_why_and_goes_on_when_it_is_mended";
-    let setup = Setup { settings: &SOON, ..Setup::default() };
+    let setup = Setup { settings: &SOON, environment: Environment::Shared, ..Setup::default() };
     let Some(world) = World::start(test, setup).await else { return };
     let unready = world.declare("unready", "never-ready").await;
     let unsynced = world.declare("unsynced", "ready-after=soon").await;
@@ -105,7 +106,7 @@ async fn what_does_not_come_up_says_why_and_goes_on_when_it_is_mended() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_reached_says_why_and_goes_on_when_it_is_mended() {
     let test = "what_cannot_be_reached_says_why_and_goes_on_when_it_is_mended";
-    let setup = Setup { settings: &SOON, ..Setup::default() };
+    let setup = Setup { settings: &SOON, environment: Environment::Shared, ..Setup::default() };
     let Some(world) = World::start(test, setup).await else { return };
     let served = world.declare("served", "").await;
 
@@ -144,7 +145,7 @@ async fn what_cannot_be_reached_says_why_and_goes_on_when_it_is_mended() {
 
     // The account's token is not accepted any more.
     world.plane.wait_for_phase(&served, "Ready").await;
-    let file = world.kubernetes.folder().join("kubeconfigs/east");
+    let file = world.kubeconfig_file();
     let refused = world.kubernetes.kubeconfig_with_token(ADMIN, "one-that-was-revoked");
     std::fs::write(&file, refused).unwrap();
     let accept = "the API server does not accept our credentials; renew the kubeconfig";
@@ -164,7 +165,7 @@ async fn what_cannot_be_reached_says_why_and_goes_on_when_it_is_mended() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_drains_is_waited_for_whoever_deletes_it() {
     let test = "what_drains_is_waited_for_whoever_deletes_it";
-    let setup = Setup { settings: &SOON, ..Setup::default() };
+    let setup = Setup { settings: &SOON, environment: Environment::Shared, ..Setup::default() };
     let Some(world) = World::start(test, setup).await else { return };
     let wanted = world.declare("wanted", "busy").await;
     let leaving = world.declare("leaving", "busy").await;
@@ -217,7 +218,7 @@ async fn what_drains_is_waited_for_whoever_deletes_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_go_says_what_holds_it() {
     let test = "what_does_not_go_says_what_holds_it";
-    let setup = Setup { settings: &SOON, ..Setup::default() };
+    let setup = Setup { settings: &SOON, environment: Environment::Shared, ..Setup::default() };
     let Some(world) = World::start(test, setup).await else { return };
     let guarded = world.declare("guarded", "").await;
     let held = world.declare("held", "keep-finalizer").await;

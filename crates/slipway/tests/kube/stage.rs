@@ -1,6 +1,7 @@
 //! A real cluster that is prepared as whoever runs one would, with the stand-in
 //! playing Crossplane on it.
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,8 +11,9 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
 use serde_json::{Value, json};
 use slipway_standin::{AgentMode, Options as Standin};
-use slipway_testkit::kube::{ADMIN, KubeEnvironment, OTHER_ADMIN, Options};
+use slipway_testkit::kube::{ADMIN, KubeEnvironment, OTHER_ADMIN, Options, shared};
 use slipway_testkit::wait;
+use tokio::sync::OnceCell;
 use tokio::task::JoinHandle;
 
 use crate::control_plane::PATIENCE;
@@ -22,35 +24,57 @@ pub(crate) const PROVIDER: &str = "hetzner";
 pub(crate) const HEARTBEAT: Duration = Duration::from_millis(100);
 
 pub(crate) struct Stage {
-    pub(crate) kubernetes: KubeEnvironment,
+    pub(crate) kubernetes: Servers,
     pub(crate) client: Client,
     /// What agents did, a JSON line each.
     pub(crate) journal: PathBuf,
     pub(crate) standin: Playing,
 }
 
-/// The stand-in, until this goes.
-pub(crate) struct Playing(JoinHandle<()>);
+/// Which servers a test runs on. Starting some takes six seconds of a core.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) enum Environment {
+    /// For a test that stops servers, removes kinds, counts what is on the whole
+    /// cluster or has the stand-in play otherwise.
+    #[default]
+    Own,
+    /// For a test that keeps to its own project. The stand-in has agents in its
+    /// process and the usual heartbeat, and knows no control plane.
+    Shared,
+}
+
+/// The servers of a test; its own go with it.
+pub(crate) enum Servers {
+    Own(Box<KubeEnvironment>),
+    Shared(&'static KubeEnvironment),
+}
+
+impl Deref for Servers {
+    type Target = KubeEnvironment;
+
+    fn deref(&self) -> &KubeEnvironment {
+        match self {
+            Self::Own(environment) => environment,
+            Self::Shared(environment) => environment,
+        }
+    }
+}
+
+/// The stand-in, until this goes; that of the shared servers stays.
+pub(crate) struct Playing(Option<JoinHandle<()>>);
 
 impl Drop for Playing {
     fn drop(&mut self) {
-        self.0.abort();
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
     }
 }
 
 impl Stage {
     /// `None` where there is no Kubernetes. Nodes to which nobody says where
-    /// their control plane is ask `api_url`.
+    /// their control plane is ask `api_url`, and are heard of this often.
     pub(crate) async fn start(
-        test: &str,
-        agent: AgentMode,
-        api_url: Option<String>,
-    ) -> Option<Self> {
-        Self::start_beating(test, agent, api_url, HEARTBEAT).await
-    }
-
-    /// The same, with nodes that are heard of this often.
-    pub(crate) async fn start_beating(
         test: &str,
         agent: AgentMode,
         api_url: Option<String>,
@@ -59,28 +83,66 @@ impl Stage {
         let options = Options { controller_manager: true, ..Options::default() };
         let kubernetes = KubeEnvironment::for_test(test, options).await?;
         let client = kubernetes.client(ADMIN).await.expect("a client");
-        // For the witness.
-        let system: Namespace =
-            serde_json::from_value(json!({ "metadata": { "name": "slipway-system" } })).unwrap();
-        Api::all(client.clone()).create(&PostParams::default(), &system).await.unwrap();
+        make_system_namespace(&client).await;
         let journal = kubernetes.folder().join("journal");
-        let standin = Standin {
-            install: true,
-            providers: vec![PROVIDER.to_owned()],
-            agent,
-            agent_program: Some(PathBuf::from(env!("CARGO_BIN_EXE_slipway"))),
-            agent_folder: Some(kubernetes.folder().join("agents")),
-            api_url,
-            heartbeat: Some(heartbeat),
-            journal: Some(journal.clone()),
-            ..Standin::default()
-        };
+        let options = standin(&kubernetes, agent, api_url, heartbeat);
         let other = kubernetes.client(OTHER_ADMIN).await.expect("a client");
-        let standin = Playing(tokio::spawn(async move {
-            slipway_standin::run(other, standin).await.expect("the stand-in begins");
-        }));
+        let standin = Playing(Some(tokio::spawn(play(other, options))));
+        Some(Self { kubernetes: Servers::Own(Box::new(kubernetes)), client, journal, standin })
+    }
+
+    /// The stage that tests of this process share.
+    pub(crate) async fn shared(test: &str) -> Option<Self> {
+        static PREPARED: OnceCell<()> = OnceCell::const_new();
+        let kubernetes = shared(test).await?;
+        let client = kubernetes.client(ADMIN).await.expect("a client");
+        let prepare = async || {
+            make_system_namespace(&client).await;
+            let options = standin(kubernetes, AgentMode::InProcess, None, HEARTBEAT);
+            // On a runtime of its own: that of the first test ends with it.
+            std::thread::spawn(move || {
+                let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+                runtime.block_on(async {
+                    let other = kubernetes.client(OTHER_ADMIN).await.expect("a client");
+                    play(other, options).await;
+                });
+            });
+        };
+        PREPARED.get_or_init(prepare).await;
+        let journal = kubernetes.folder().join("journal");
+        let (kubernetes, standin) = (Servers::Shared(kubernetes), Playing(None));
         Some(Self { kubernetes, client, journal, standin })
     }
+}
+
+/// For the witness.
+async fn make_system_namespace(client: &Client) {
+    let system: Namespace =
+        serde_json::from_value(json!({ "metadata": { "name": "slipway-system" } })).unwrap();
+    Api::all(client.clone()).create(&PostParams::default(), &system).await.unwrap();
+}
+
+fn standin(
+    kubernetes: &KubeEnvironment,
+    agent: AgentMode,
+    api_url: Option<String>,
+    heartbeat: Duration,
+) -> Standin {
+    Standin {
+        install: true,
+        providers: vec![PROVIDER.to_owned()],
+        agent,
+        agent_program: Some(PathBuf::from(env!("CARGO_BIN_EXE_slipway"))),
+        agent_folder: Some(kubernetes.folder().join("agents")),
+        api_url,
+        heartbeat: Some(heartbeat),
+        journal: Some(kubernetes.folder().join("journal")),
+        ..Standin::default()
+    }
+}
+
+async fn play(client: Client, options: Standin) {
+    slipway_standin::run(client, options).await.expect("the stand-in begins");
 }
 
 /// Has the cluster know a kind of composites.

@@ -9,13 +9,13 @@ use kube::{Client, ResourceExt};
 use reqwest::Method;
 use serde_json::{Value, json};
 use slipway_standin::AgentMode;
-use slipway_testkit::kube::{ADMIN, KubeEnvironment};
+use slipway_testkit::kube::ADMIN;
 use slipway_testkit::wait;
 
 use crate::account;
 use crate::blueprint::{self, GROUP};
 use crate::control_plane::{ControlPlane, PATIENCE};
-use crate::stage::{self, Playing, Stage};
+use crate::stage::{self, Environment, Playing, Servers, Stage};
 
 pub(crate) use crate::stage::{PROVIDER, resource};
 
@@ -25,10 +25,11 @@ pub(crate) const BLUEPRINT: &str = "server";
 const KIND: &str = "XServer";
 
 pub(crate) struct World {
-    pub(crate) kubernetes: KubeEnvironment,
+    pub(crate) kubernetes: Servers,
     pub(crate) plane: ControlPlane,
     pub(crate) client: Client,
     pub(crate) journal: PathBuf,
+    kubeconfigs: tempfile::TempDir,
     _standin: Playing,
 }
 
@@ -42,6 +43,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) heartbeat: Duration,
     /// The blueprint is delivered; otherwise its kind is there already.
     pub(crate) deliver: bool,
+    pub(crate) environment: Environment,
 }
 
 /// Who the control plane is on the cluster.
@@ -63,13 +65,13 @@ impl Default for Setup<'_> {
             account: Account::Admin,
             heartbeat: stage::HEARTBEAT,
             deliver: false,
+            environment: Environment::Own,
         }
     }
 }
 
 impl World {
-    /// A cluster of its own with the project Ready on it; `None` where there is
-    /// no Kubernetes.
+    /// A cluster with the project Ready on it; `None` where there is no Kubernetes.
     pub(crate) async fn start(test: &str, setup: Setup<'_>) -> Option<Self> {
         // In memory, as the cluster's data is: it is not a disk that is tested.
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
@@ -82,21 +84,25 @@ impl World {
         setup: Setup<'_>,
         mut plane: ControlPlane,
     ) -> Option<Self> {
-        let Stage { kubernetes, client, journal, standin } =
-            Stage::start_beating(test, setup.agent, Some(plane.url()), setup.heartbeat).await?;
-        let folder = kubernetes.folder().join("kubeconfigs");
-        std::fs::create_dir(&folder).unwrap();
+        let stage = match setup.environment {
+            Environment::Own => {
+                Stage::start(test, setup.agent, Some(plane.url()), setup.heartbeat).await?
+            }
+            Environment::Shared => Stage::shared(test).await?,
+        };
+        let Stage { kubernetes, client, journal, standin } = stage;
+        let kubeconfigs = tempfile::tempdir().unwrap();
         let kubeconfig = match setup.account {
             Account::Admin => kubernetes.kubeconfig(ADMIN),
             Account::Shipped => account::install(&kubernetes, &client).await,
         };
-        std::fs::write(folder.join(CLUSTER), kubeconfig).unwrap();
-        plane.set(&["--kubeconfig-dir", folder.to_str().unwrap()]);
+        std::fs::write(kubeconfigs.path().join(CLUSTER), kubeconfig).unwrap();
+        plane.set(&["--kubeconfig-dir", kubeconfigs.path().to_str().unwrap()]);
         plane.set(&["--node-image", "registry.example.org/plexd:1"]);
         plane.set(&["--rate-limit", "10000", "--rate-burst", "10000"]);
         plane.set(setup.settings);
         plane.start().await;
-        let world = Self { kubernetes, plane, client, journal, _standin: standin };
+        let world = Self { kubernetes, plane, client, journal, kubeconfigs, _standin: standin };
         if !setup.deliver {
             stage::define(&world.client, &blueprint::definition(KIND)).await;
         }
@@ -104,6 +110,11 @@ impl World {
         let ready = |place: &Value| place["namespace_phase"] == "Ready";
         world.wait_for_place("the namespace to be Ready", ready).await;
         Some(world)
+    }
+
+    /// By which the control plane reaches the cluster; read anew when it changes.
+    pub(crate) fn kubeconfig_file(&self) -> PathBuf {
+        self.kubeconfigs.path().join(CLUSTER)
     }
 
     pub(crate) async fn make(&self, path: &str, body: Value) -> Value {

@@ -1,42 +1,41 @@
-//! A `slipway up` process under test, and a client for it. It can be killed
-//! and started again on the same data; its agents are found in the process
-//! table by the folder they were started for.
+//! A control plane under test: the launcher of the testkit with the settings of
+//! these tests, a client, and what tests ask of resources and their agents.
 
-use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use slipway_testkit::ports::lasting_loopback_port;
+use slipway_testkit::control_plane::{Config, ControlPlane as Launcher, clean};
 use slipway_testkit::postgres::{self, TestDatabase};
 use slipway_testkit::preload::Orders;
-use slipway_testkit::process::{Process, Signal, Spawned, processes_with_argument, send_signal};
+use slipway_testkit::process::{Process, Signal};
 use slipway_testkit::wait;
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
 pub(crate) const KEY: &str = "slipway_testtest_abcdefghijkmnopqrstuvwxyz";
 
 /// They make waits short.
-const USUAL: [(&str, &str); 5] = [
-    ("--heartbeat-interval", "100ms"),
-    ("--orphan-after", "30s"),
-    ("--reconcile-interval", "2s"),
-    ("--stop-grace", "1s"),
-    ("--deregistering-deadline", "1s"),
+const USUAL: [&str; 10] = [
+    "--heartbeat-interval",
+    "100ms",
+    "--orphan-after",
+    "30s",
+    "--reconcile-interval",
+    "2s",
+    "--stop-grace",
+    "1s",
+    "--deregistering-deadline",
+    "1s",
 ];
 
+/// The program under test.
+fn program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_slipway"))
+}
+
 pub(crate) fn binary() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_slipway"));
-    // Nothing of whoever runs the tests.
-    command
-        .env_clear()
-        .env("PATH", "/usr/bin:/bin")
-        .env("RUST_BACKTRACE", "1")
-        .stdin(Stdio::null());
-    command
+    clean(program())
 }
 
 /// A client that speaks plain HTTP to loopback and asks no proxy.
@@ -48,20 +47,10 @@ pub(crate) fn client() -> reqwest::Client {
 
 /// One control plane, running or killed.
 pub(crate) struct ControlPlane {
+    launcher: Launcher,
+    // Dropped after the process that uses them.
     folder: tempfile::TempDir,
-    /// Kept for as long as the control plane may use it.
     _database: Option<TestDatabase>,
-    database_url: Option<String>,
-    port: u16,
-    /// Somebody else's, if it is not in the data directory.
-    substrate_root: Option<PathBuf>,
-    /// Flags with their values.
-    settings: BTreeMap<String, Option<String>>,
-    /// For its process.
-    environment: BTreeMap<String, String>,
-    /// For its processes, if somebody gives any.
-    orders: Option<Arc<Orders>>,
-    process: Option<Spawned>,
     client: reqwest::Client,
 }
 
@@ -81,40 +70,30 @@ impl ControlPlane {
 
     /// One that keeps what it has in this folder.
     pub(crate) fn within(folder: tempfile::TempDir, database: Option<TestDatabase>) -> Self {
-        Self {
-            folder,
-            database_url: database.as_ref().map(|database| database.url().to_owned()),
-            _database: database,
-            port: lasting_loopback_port().unwrap(),
-            substrate_root: None,
-            settings: USUAL
-                .iter()
-                .map(|&(flag, value)| (flag.to_owned(), Some(value.to_owned())))
-                .collect(),
-            environment: BTreeMap::new(),
-            orders: None,
-            process: None,
-            client: client(),
-        }
+        let mut config = Config::new(program(), folder.path(), KEY).unwrap();
+        config.database_url = database.as_ref().map(|database| database.url().to_owned());
+        config.set(&USUAL);
+        Self { launcher: Launcher::new(config), folder, _database: database, client: client() }
     }
 
     /// Uses the database at this URL, which the test keeps.
     pub(crate) fn on_database(&mut self, url: &str) {
-        self.database_url = Some(url.to_owned());
+        self.launcher.config.database_url = Some(url.to_owned());
     }
 
     /// None if it is SQLite in the data directory.
     pub(crate) fn database_url(&self) -> Option<&str> {
-        self.database_url.as_deref()
+        self.launcher.config.database_url.as_deref()
     }
 
     /// Another one on the same database and the same nodes, with the same
     /// settings and a data directory of its own. This one has to outlive it.
     pub(crate) fn beside(&self) -> Self {
         let mut other = Self::new(None);
-        other.database_url = self.database_url.clone();
-        other.substrate_root = Some(self.substrate_root());
-        other.settings = self.settings.clone();
+        let (config, ours) = (&mut other.launcher.config, &self.launcher.config);
+        config.database_url.clone_from(&ours.database_url);
+        config.substrate_root = Some(ours.substrate_root());
+        config.flags.clone_from(&ours.flags);
         other
     }
 
@@ -122,125 +101,86 @@ impl ControlPlane {
     /// directory of its own. This one has to outlive it, stopped.
     pub(crate) fn successor(&self) -> Self {
         let mut other = self.beside();
-        other.port = self.port;
+        other.launcher.config.port = self.launcher.config.port;
         other
     }
 
     /// Starts with these from now on, such as `--lease 3s`; a flag that takes
     /// no value stands alone.
     pub(crate) fn set(&mut self, settings: &[&str]) {
-        let mut settings = settings.iter().peekable();
-        while let Some(flag) = settings.next() {
-            let value = settings.next_if(|next| !next.starts_with("--"));
-            self.settings.insert((*flag).to_owned(), value.map(|value| (*value).to_owned()));
-        }
+        self.launcher.config.set(settings);
     }
 
     /// Starts with this variable from now on.
     pub(crate) fn set_environment(&mut self, name: &str, value: &str) {
-        self.environment.insert(name.to_owned(), value.to_owned());
+        self.launcher.config.environment.insert(name.to_owned(), value.to_owned());
     }
 
     /// Its processes follow what is ordered by the answered value.
-    pub(crate) fn take_orders(&mut self) -> Arc<Orders> {
-        let orders = Arc::new(Orders::in_folder(self.folder.path()).unwrap());
-        self.orders = Some(Arc::clone(&orders));
+    pub(crate) fn take_orders(&mut self) -> Orders {
+        let orders = Orders::in_folder(self.folder.path()).unwrap();
+        for (name, path) in orders.environment() {
+            self.set_environment(name, path.to_str().unwrap());
+        }
         orders
     }
 
     pub(crate) fn substrate_root(&self) -> PathBuf {
-        self.substrate_root.clone().unwrap_or_else(|| self.data_dir().join("substrate"))
+        self.launcher.config.substrate_root()
     }
 
     /// Canonical, as the engine and so the process table have it.
     pub(crate) fn data_dir(&self) -> PathBuf {
-        self.folder.path().canonicalize().unwrap().join("data")
+        self.launcher.config.data_dir()
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        self.launcher.config.url()
     }
 
     /// `slipway up` with its settings.
     pub(crate) fn command(&self) -> Command {
-        let mut command = binary();
-        command
-            .env("SLIPWAY_ADMIN_KEY", KEY)
-            .args(["up", "--data-dir"])
-            .arg(self.data_dir())
-            .args(["--listen", &format!("127.0.0.1:{}", self.port)]);
-        if let Some(url) = &self.database_url {
-            command.args(["--database-url", url]);
-        }
-        command.arg("--substrate-root").arg(self.substrate_root());
-        command.envs(&self.environment);
-        if let Some(orders) = &self.orders {
-            command.envs(orders.environment());
-        }
-        for (flag, value) in &self.settings {
-            command.arg(flag).args(value);
-        }
-        command
+        self.launcher.config.command()
     }
 
     pub(crate) async fn start(&mut self) {
-        self.launch();
-        wait::until(PATIENCE, "the control plane to come up", async || {
-            if self.data_dir().join("server.json").exists() { Ok(()) } else { Err(self.log_tail()) }
-        })
-        .await;
+        self.launcher.start(PATIENCE).await.unwrap();
     }
 
     /// Starts the process and does not wait until it is up.
     pub(crate) fn launch(&mut self) {
-        // What an earlier run left would be taken for this one's.
-        let server_file = self.data_dir().join("server.json");
-        if server_file.exists() {
-            std::fs::remove_file(&server_file).unwrap();
-        }
-        let log = File::options().create(true).append(true).open(self.log()).unwrap();
-        let mut command = self.command();
-        command.stdout(Stdio::null()).stderr(log);
-        self.process = Some(Spawned::start(&mut command).unwrap());
-    }
-
-    fn log(&self) -> PathBuf {
-        self.folder.path().join("control-plane.log")
+        self.launcher.launch().unwrap();
     }
 
     pub(crate) fn log_text(&self) -> String {
-        std::fs::read_to_string(self.log()).unwrap_or_default()
+        self.launcher.log_text()
     }
 
     pub(crate) fn log_tail(&self) -> String {
-        let text = self.log_text();
-        let lines: Vec<_> = text.lines().rev().take(15).collect();
-        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+        self.launcher.log_tail(&[])
     }
 
     /// SIGKILL: no goodbye.
     pub(crate) fn kill(&mut self) {
-        drop(self.process.take());
+        self.launcher.kill();
     }
 
     /// SIGSTOP and SIGCONT, mostly.
     pub(crate) fn signal(&self, signal: Signal) {
-        self.process.as_ref().expect("it runs").signal(signal).unwrap();
+        self.launcher.signal(signal).unwrap();
     }
 
     /// Waits until it ended by itself; how.
     pub(crate) async fn ended(&mut self) -> std::process::ExitStatus {
-        let mut process = self.process.take().expect("it runs");
-        process.exit(PATIENCE).await.unwrap()
+        self.launcher.exit(PATIENCE).await.unwrap()
     }
 
     /// SIGTERM, and it must end by itself.
     pub(crate) async fn stop(&mut self) {
-        let mut process = self.process.take().expect("it runs");
-        process.signal(Signal::Terminate).unwrap();
-        let status = process.exit(PATIENCE).await.unwrap();
+        self.signal(Signal::Terminate);
+        let status = self.ended().await;
         assert!(status.success(), "it ended with {status}: {}", self.log_tail());
-        assert!(!self.data_dir().join("server.json").exists());
+        assert!(!self.launcher.serves());
     }
 
     pub(crate) async fn call(
@@ -364,14 +304,12 @@ impl ControlPlane {
 
     /// The agents of this control plane's substrate that are alive.
     pub(crate) fn agents(&self) -> Vec<Process> {
-        self.agents_of("")
+        self.launcher.agents().unwrap()
     }
 
     /// Those of one composite.
     pub(crate) fn agents_of(&self, xr_name: &str) -> Vec<Process> {
-        // Control planes have the root among their arguments too.
-        let started_with = format!("agent node --dir {}", self.substrate_root().display());
-        let mut found = processes_with_argument(&started_with).unwrap();
+        let mut found = self.agents();
         found.retain(|process| process.command_line.contains(xr_name));
         found
     }
@@ -422,19 +360,5 @@ impl ControlPlane {
 
     pub(crate) fn read(&self, path: impl AsRef<Path>) -> String {
         std::fs::read_to_string(self.data_dir().join(path)).unwrap()
-    }
-}
-
-impl Drop for ControlPlane {
-    /// Ends what this control plane started: itself first, so that it cannot
-    /// start an agent again, then its agents, by its own folder.
-    fn drop(&mut self) {
-        self.kill();
-        for agent in self.agents() {
-            // It may end by itself between the look and the signal.
-            if let Err(error) = send_signal(agent.pid, Signal::Kill) {
-                assert_eq!(error.raw_os_error(), Some(3), "kill agent {}: {error}", agent.pid);
-            }
-        }
     }
 }

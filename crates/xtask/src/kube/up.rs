@@ -9,9 +9,9 @@ use slipway_testkit::kube::{self, ADMIN, KubeEnvironment, OTHER_ADMIN};
 use slipway_testkit::process;
 
 use super::provide::provide;
+use crate::cargo::Cargo;
 use crate::command_line::Verdict;
 use crate::debian::{self, Provision};
-use crate::test::Cargo;
 
 /// What `cargo xtask kube --help` prints.
 pub const USAGE: &str = "\
@@ -75,7 +75,7 @@ pub fn up(root: &Path, options: &Options) -> anyhow::Result<Verdict> {
 
 fn build_standin(root: &Path) -> anyhow::Result<PathBuf> {
     let cargo = Cargo::new(root);
-    cargo.run(&["build", "--package", "slipway-standin"], &[])?;
+    cargo.run(&["build", "--package", "slipway-standin"])?;
     Ok(cargo.built("debug", "crossplane-standin"))
 }
 

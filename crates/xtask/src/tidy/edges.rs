@@ -17,7 +17,7 @@ enum MayUse {
 use MayUse::{AllThatShips, Anything, Only};
 
 /// The table, by folder under `crates/`.
-const EDGES: [(&str, MayUse); 17] = [
+const EDGES: [(&str, MayUse); 18] = [
     ("core", Only(&[])),
     ("render", Only(&["core"])),
     ("app", Only(&["core", "render"])),
@@ -34,11 +34,12 @@ const EDGES: [(&str, MayUse); 17] = [
     ("testkit", Only(&[])),
     ("standin", Only(&["agent", "wire"])),
     ("bench", Anything),
+    ("soak", Only(&["testkit"])),
     ("xtask", Anything),
 ];
 
 /// What must not ship, whatever wants it.
-const NEVER_SHIPS: [&str; 4] = ["bench", "standin", "testkit", "xtask"];
+const NEVER_SHIPS: [&str; 5] = ["bench", "soak", "standin", "testkit", "xtask"];
 
 /// Crates of others that would bring I/O, a clock or chance where decisions
 /// are made, or an adapter where only ports belong.

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
+use slipway_testkit::control_plane::signal_agent;
 use slipway_testkit::process::{Process, Signal};
 
 use super::agents;
-use super::http::{self, Request};
 use super::model::{Filling, Unsure, Wanted};
 use super::options::Options;
 use super::plane::State;
@@ -28,6 +28,14 @@ const BOTH_UP_LIMIT: Duration = Duration::from_secs(12);
 /// A commit that was sent before its control plane was killed is done by the
 /// database a moment later.
 const COMMIT_UNDER_WAY: Duration = Duration::from_millis(200);
+
+/// One whose answer nobody reads.
+#[derive(Debug)]
+struct Request {
+    method: &'static str,
+    path: String,
+    body: Option<Value>,
+}
 
 /// What became of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +91,7 @@ impl Soak {
     fn declare_at(&mut self, plane: usize, slot: usize, busy: u64) -> anyhow::Result<Done> {
         self.resolve(slot)?;
         let body = declaration(&self.slots[slot].handle, busy);
-        let answer = self.world.call_at(plane, "POST", RESOURCES, Some(body))?;
+        let answer = self.world.call_at(plane, "POST", RESOURCES, Some(&body))?;
         let wanted = self.slots[slot].is_wanted();
         self.note(slot, &format!("declare at plane {plane}: {}", answer.status));
         match (answer.status, answer.body["code"].as_str()) {
@@ -154,7 +162,7 @@ impl Soak {
         self.resolve(slot)?;
         let Some(filling) = &self.slots[slot].current else { return Ok(Done::Skipped) };
         let path = format!("{RESOURCES}/{}/force-drain", filling.resource);
-        let answer = self.world.call("POST", &path, Some(json!({ "reason": "soak" })))?;
+        let answer = self.world.call("POST", &path, Some(&json!({ "reason": "soak" })))?;
         self.note(slot, &format!("force-drain: {}", answer.status));
         match (answer.status, answer.body["code"].as_str()) {
             (202, _) => Ok(Done::Yes),
@@ -175,7 +183,7 @@ impl Soak {
 
     fn kill_agent(&mut self, slot: usize) -> anyhow::Result<Done> {
         let Some(agent) = self.agent(slot)? else { return Ok(Done::Skipped) };
-        agents::signal(agent.pid, Signal::Kill)?;
+        signal_agent(agent.pid, Signal::Kill)?;
         self.note(slot, &format!("SIGKILL of agent {}", agent.pid));
         Ok(Done::Yes)
     }
@@ -206,7 +214,7 @@ impl Soak {
         self.resolve(slot)?;
         let Some(filling) = &self.slots[slot].current else { return Ok(Done::Skipped) };
         let path = format!("{RESOURCES}/{}/retry", filling.resource);
-        let answer = self.world.call("POST", &path, Some(json!({ "reason": "soak" })))?;
+        let answer = self.world.call("POST", &path, Some(&json!({ "reason": "soak" })))?;
         let failed = filling.failed;
         self.note(slot, &format!("retry: {}", answer.status));
         match (answer.status, answer.body["code"].as_str()) {
@@ -273,7 +281,7 @@ impl Soak {
         &mut self,
         slot: usize,
         plane: usize,
-        request: &Request<'_>,
+        request: &Request,
         unsure: Unsure,
         after: u64,
         down: u64,
@@ -282,7 +290,8 @@ impl Soak {
         if self.world.planes[plane].state != State::Up {
             return Ok(Done::Skipped);
         }
-        let unread = http::send(self.world.planes[plane].port, request)?;
+        let Request { method, path, body } = request;
+        let unread = self.world.planes[plane].client().send(method, path, body.as_ref())?;
         nap(Duration::from_millis(after));
         self.world.hurt(plane, Hurt::Kill { down })?;
         drop(unread);

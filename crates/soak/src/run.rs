@@ -1,11 +1,11 @@
-//! The course of a soak: build, start, go through the schedule, take
+//! The course of a soak: start, go through the schedule, take
 //! everything down, report.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use slipway_testkit::postgres::DATABASE_URL_VARIABLE;
 
 use super::agents;
@@ -13,11 +13,10 @@ use super::events::Events;
 use super::model::Slot;
 use super::options::Options;
 use super::perform::Done;
+use super::program;
 use super::report::Tally;
 use super::schedule::{Operation, Plan, Step, draw, fingerprint};
 use super::world::World;
-use crate::command_line::Verdict;
-use crate::test::Cargo;
 
 /// Everything that a soak knows while it runs.
 #[derive(Debug)]
@@ -30,40 +29,22 @@ pub(super) struct Soak {
     started: Instant,
 }
 
-/// Runs a soak on the workspace at `root`.
-pub fn run(root: &Path, options: &Options) -> anyhow::Result<Verdict> {
+/// Runs a soak; true if nothing was violated.
+pub(super) fn run(options: &Options) -> anyhow::Result<bool> {
     let steps = schedule(options);
     println!("schedule {} of {} steps", fingerprint(&steps), steps.len());
     if options.print {
         for step in &steps {
             println!("{:6} ms later {:?}", step.delay, step.operation);
         }
-        return Ok(Verdict::Fine);
+        return Ok(true);
     }
     let binary = match &options.binary {
         Some(binary) => binary.clone(),
-        None => build(root, options.debug)?,
+        None => program::build(options.debug)?,
     };
     let server = env::var(DATABASE_URL_VARIABLE).ok().filter(|url| !url.is_empty());
-    Ok(if go(options, &steps, &binary, server.as_deref())? {
-        Verdict::Fine
-    } else {
-        Verdict::Failed
-    })
-}
-
-/// The minute of continuous integration, on the binary that the tests built. Its
-/// database server is its own: it is crashed now and then.
-pub fn run_in_test(root: &Path) -> anyhow::Result<()> {
-    let binary = Cargo::new(root).built("debug", "slipway");
-    let options = Options::in_test(binary.clone());
-    let (seed, handles) = (options.seed, options.resources);
-    println!("by hand: cargo xtask soak --seed {seed} --replicas 2 --resources {handles} --debug");
-    if go(&options, &schedule(&options), &binary, None)? {
-        Ok(())
-    } else {
-        bail!("something was violated")
-    }
+    go(options, &steps, &binary, server.as_deref())
 }
 
 fn schedule(options: &Options) -> Vec<Step> {
@@ -74,16 +55,6 @@ fn schedule(options: &Options) -> Vec<Step> {
         slots: options.resources,
         planes: options.replicas,
     })
-}
-
-fn build(root: &Path, debug: bool) -> anyhow::Result<PathBuf> {
-    let cargo = Cargo::new(root);
-    let mut arguments = vec!["build", "--package", "slipway"];
-    if !debug {
-        arguments.push("--release");
-    }
-    cargo.run(&arguments, &[])?;
-    Ok(cargo.built(if debug { "debug" } else { "release" }, "slipway"))
 }
 
 /// True if nothing was violated. `server` is a PostgreSQL that is there already.

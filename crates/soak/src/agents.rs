@@ -8,31 +8,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use slipway_testkit::process::{Process, Signal, processes_with_argument, send_signal};
+use slipway_testkit::control_plane::agents_below;
+use slipway_testkit::process::Process;
 
 /// Living agents by the name of their composite.
 pub(super) fn living(root: &Path) -> anyhow::Result<BTreeMap<String, Vec<Process>>> {
     let mut agents: BTreeMap<String, Vec<Process>> = BTreeMap::new();
-    let processes = processes_with_argument(&format!("agent node --dir {}", root.display()))
-        .context("cannot read the process table")?;
-    for process in processes {
+    for process in agents_below(root)? {
         let name = process.command_line.rsplit('/').next().unwrap_or_default().to_owned();
         agents.entry(name).or_default().push(process);
     }
     Ok(agents)
 }
-
-/// Signals an agent. That it ended a moment ago is no error.
-pub(super) fn signal(pid: u32, signal: Signal) -> anyhow::Result<()> {
-    match send_signal(pid, signal) {
-        Err(error) if error.raw_os_error() != Some(NO_SUCH_PROCESS) => {
-            Err(error).with_context(|| format!("cannot signal the agent {pid}"))
-        }
-        _ => Ok(()),
-    }
-}
-
-const NO_SUCH_PROCESS: i32 = 3;
 
 /// Node directories by the name of their composite, those that are being laid
 /// out or were retired included under the name they have then.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub const USAGE: &str = "\
+pub(super) const USAGE: &str = "\
 cargo xtask soak [OPTION...]
 
   --minutes N | --seconds N       how long the schedule is            [1 minute]
@@ -24,7 +24,7 @@ The last line is one JSON object. Exit code 1 if anything was violated.
 
 /// What is done at random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scenario {
+pub(super) enum Scenario {
     /// Declarations, deletions and every fault.
     Mixed,
     /// All resources at once; only control planes are hurt.
@@ -41,7 +41,7 @@ impl fmt::Display for Scenario {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Database {
+pub(super) enum Database {
     Sqlite,
     Postgres,
 }
@@ -57,17 +57,17 @@ impl fmt::Display for Database {
 
 /// Everything that can be asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    pub scenario: Scenario,
-    pub seed: u64,
-    pub seconds: u64,
-    pub database: Database,
-    pub replicas: usize,
-    pub resources: usize,
-    pub debug: bool,
-    pub binary: Option<PathBuf>,
-    pub keep: bool,
-    pub print: bool,
+pub(super) struct Options {
+    pub(super) scenario: Scenario,
+    pub(super) seed: u64,
+    pub(super) seconds: u64,
+    pub(super) database: Database,
+    pub(super) replicas: usize,
+    pub(super) resources: usize,
+    pub(super) debug: bool,
+    pub(super) binary: Option<PathBuf>,
+    pub(super) keep: bool,
+    pub(super) print: bool,
 }
 
 impl Options {
@@ -75,24 +75,8 @@ impl Options {
     /// The shortest that the product takes: a pause beyond it is over soon.
     pub(super) const LEASE: Duration = Duration::from_secs(3);
 
-    /// What continuous integration runs: one minute, always the same schedule.
-    pub(super) fn in_test(binary: PathBuf) -> Self {
-        Self {
-            scenario: Scenario::Mixed,
-            seed: 20_260_101,
-            seconds: 60,
-            database: Database::Postgres,
-            replicas: 2,
-            resources: 12,
-            debug: true,
-            binary: Some(binary),
-            keep: false,
-            print: false,
-        }
-    }
-
     /// Reads a command line; the error says what is wrong with it.
-    pub fn parse(arguments: &[String]) -> Result<Self, String> {
+    pub(super) fn parse(arguments: &[String]) -> Result<Self, String> {
         let mut given = Given::default();
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {

@@ -7,15 +7,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use serde_json::Value;
-use slipway_testkit::ports::lasting_loopback_port;
+use slipway_testkit::control_plane::{Answer, Config, signal_agent};
 use slipway_testkit::postgres::{self, Postgres, TestDatabase};
 use slipway_testkit::process::Signal;
 
 use super::agents;
-use super::http::{self, Answer, Request};
 use super::lines::{Lines, address_in};
 use super::options::{Database, Options};
-use super::plane::{Plane, Settings, State};
+use super::plane::{Plane, State};
 use super::schedule::{Hurt, Line, Spoil};
 
 /// The admin key of every control plane of a soak. Loopback only.
@@ -23,7 +22,7 @@ pub(super) const KEY: &str = "slipway_soaksoak_abcdefghijkmnopqrstuvwxyz";
 
 /// A start takes a second; with the machine full of others a few.
 const START_LIMIT: Duration = Duration::from_secs(40);
-const LOOK: Duration = Duration::from_millis(20);
+const STEP: Duration = Duration::from_millis(20);
 
 /// What ends a fault.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +37,7 @@ enum Undo {
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) planes: Vec<Plane>,
-    settings: Settings,
+    root: PathBuf,
     undo: Vec<(Instant, Undo)>,
     /// Whose turn it is to be asked.
     turn: usize,
@@ -71,28 +70,27 @@ impl World {
                 (Some(server), Some(database))
             }
         };
-        let settings = Settings {
-            binary: own_binary,
-            // As processes show it in their arguments.
-            folder: folder.path().canonicalize()?,
-            // A hundred heartbeats a second leave two cores room for the rest.
-            heartbeat: Duration::from_millis(200)
-                .max(Duration::from_millis(10) * u32::try_from(options.resources).unwrap_or(1)),
-        };
-        let ports: Vec<u16> =
-            (0..options.replicas).map(|_| lasting_loopback_port()).collect::<Result<_, _>>()?;
+        // A hundred heartbeats a second leave two cores room for the rest.
+        let heartbeat = Duration::from_millis(200)
+            .max(Duration::from_millis(10) * u32::try_from(options.resources).unwrap_or(1));
         let url = database.as_ref().map(TestDatabase::url);
         let address = url.and_then(address_in).and_then(|address| address.parse().ok());
+        let mut configs: Vec<Config> = (0..options.replicas)
+            .map(|_| Config::new(&own_binary, folder.path(), KEY))
+            .collect::<Result<_, _>>()?;
+        let ports: Vec<u16> = configs.iter().map(|config| config.port).collect();
         let lines = Lines::new(&ports, address)?;
+        // Shared by all of them, and canonical as processes show it.
+        let root = folder.path().canonicalize()?.join("substrate");
         let mut planes = Vec::new();
-        for (number, port) in ports.into_iter().enumerate() {
-            let url = url.map(|url| lines.database_url(number, url));
-            let public = lines.public_url(number);
-            planes.push(Plane::new(number, port, &settings, url, public));
+        for (number, mut config) in configs.drain(..).enumerate() {
+            config.substrate_root = Some(root.clone());
+            config.database_url = url.map(|url| lines.database_url(number, url));
+            planes.push(Plane::new(number, config, heartbeat, &lines.public_url(number))?);
         }
         let mut world = Self {
             planes,
-            settings,
+            root,
             undo: Vec::new(),
             turn: 0,
             lines,
@@ -101,14 +99,14 @@ impl World {
             folder,
         };
         for plane in 0..world.planes.len() {
-            world.planes[plane].start(&world.settings)?;
+            world.planes[plane].start()?;
             world.wait_until_up()?;
         }
         Ok(world)
     }
 
     pub(super) fn root(&self) -> PathBuf {
-        self.settings.substrate_root()
+        self.root.clone()
     }
 
     /// Lets time pass, and ends faults whose time has come.
@@ -118,14 +116,14 @@ impl World {
             self.undo_due(Instant::now())?;
             for plane in &mut self.planes {
                 if !plane.look()? {
-                    plane.start(&self.settings)?;
+                    plane.start()?;
                 }
             }
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(());
             }
-            nap(left.min(LOOK));
+            nap(left.min(STEP));
         }
     }
 
@@ -147,7 +145,7 @@ impl World {
         self.undo = later;
         for (_, undo) in due {
             match undo {
-                Undo::StartPlane(plane) => self.planes[plane].start(&self.settings)?,
+                Undo::StartPlane(plane) => self.planes[plane].start()?,
                 Undo::ResumePlane(plane) => self.planes[plane].resume()?,
                 Undo::RestoreLine(line) => {
                     self.lines.restore(line);
@@ -163,7 +161,7 @@ impl World {
                     // Its id may have been given away since it was frozen.
                     let living = agents::living(&self.root())?;
                     if living.values().flatten().any(|process| process.pid == pid) {
-                        agents::signal(pid, Signal::Continue)?;
+                        signal_agent(pid, Signal::Continue)?;
                     }
                 }
             }
@@ -175,7 +173,7 @@ impl World {
         let limit = Instant::now() + START_LIMIT;
         let is_starting = |plane: &Plane| matches!(plane.state, State::Starting | State::CutOff);
         while self.planes.iter().any(is_starting) {
-            self.pass(LOOK)?;
+            self.pass(STEP)?;
             if Instant::now() > limit {
                 let logs: Vec<_> = self.planes.iter().map(|plane| plane.log_tail(&[])).collect();
                 bail!("a control plane did not come up in {START_LIMIT:?}:\n{}", logs.join("\n\n"));
@@ -191,7 +189,7 @@ impl World {
             if Instant::now() > end {
                 return Ok(false);
             }
-            self.pass(LOOK)?;
+            self.pass(STEP)?;
         }
         Ok(true)
     }
@@ -245,7 +243,7 @@ impl World {
 
     /// Freezes an agent for a while.
     pub(super) fn freeze(&mut self, pid: u32, frozen: u64) -> anyhow::Result<()> {
-        agents::signal(pid, Signal::Stop)?;
+        signal_agent(pid, Signal::Stop)?;
         let until = Instant::now() + Duration::from_millis(frozen);
         self.undo.push((until, Undo::ThawAgent(pid)));
         Ok(())
@@ -266,7 +264,7 @@ impl World {
             if Instant::now() > limit {
                 bail!("no control plane came up in {START_LIMIT:?}");
             }
-            self.pass(LOOK)?;
+            self.pass(STEP)?;
         }
     }
 
@@ -275,7 +273,7 @@ impl World {
         &mut self,
         method: &str,
         path: &str,
-        body: Option<Value>,
+        body: Option<&Value>,
     ) -> anyhow::Result<Answer> {
         let plane = self.any_up()?;
         self.call_at(plane, method, path, body)
@@ -287,11 +285,9 @@ impl World {
         plane: usize,
         method: &str,
         path: &str,
-        body: Option<Value>,
+        body: Option<&Value>,
     ) -> anyhow::Result<Answer> {
-        let request = Request { method, path: path.to_owned(), body };
-        let port = self.planes[plane].port;
-        http::call(port, &request).with_context(|| {
+        self.planes[plane].client().call(method, path, body).with_context(|| {
             let log = self.planes[plane].log_tail(&[]);
             format!("plane {plane} is up and does not answer {method} {path}; its log:\n{log}")
         })
@@ -343,7 +339,7 @@ impl World {
                 if Instant::now() > limit {
                     bail!("plane {number} does not end on SIGTERM:\n{}", plane.log_tail(&[]));
                 }
-                nap(LOOK);
+                nap(STEP);
             };
             if !status.success() {
                 bail!("plane {number} ended with {status}:\n{}", plane.log_tail(&[]));
@@ -360,16 +356,10 @@ impl World {
 }
 
 impl Drop for World {
-    /// Control planes first, so that none starts an agent again.
+    /// All of them before the first is dropped with its agents, so that none
+    /// starts an agent again.
     fn drop(&mut self) {
-        for plane in &mut self.planes {
-            plane.kill();
-        }
-        for process in agents::living(&self.root()).unwrap_or_default().values().flatten() {
-            if let Err(error) = agents::signal(process.pid, Signal::Kill) {
-                eprintln!("{error:#}");
-            }
-        }
+        self.planes.iter_mut().for_each(Plane::kill);
     }
 }
 

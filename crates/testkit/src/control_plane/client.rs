@@ -8,47 +8,51 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::world::KEY;
-
 /// A control plane that is up answers within this even on a machine that is
 /// short of everything; one that does not is hung.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Asks one control plane, in the name of one key. It blocks.
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub(super) port: u16,
+    pub(super) key: String,
+}
+
+/// What was answered; the body is `Null` if it is not JSON.
 #[derive(Debug)]
-pub(super) struct Request<'a> {
-    pub(super) method: &'a str,
-    pub(super) path: String,
-    pub(super) body: Option<Value>,
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// The document.
+    pub body: Value,
 }
 
-#[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) body: Value,
-}
+impl Client {
+    /// Sends a request and leaves it at that.
+    pub fn send(&self, method: &str, path: &str, body: Option<&Value>) -> io::Result<TcpStream> {
+        let (port, key) = (self.port, &self.key);
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let length = body.len();
+        let text = format!(
+            "{method} {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {key}\r\n\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        stream.write_all(text.as_bytes())?;
+        Ok(stream)
+    }
 
-/// Sends the request and leaves it at that.
-pub(super) fn send(port: u16, request: &Request<'_>) -> io::Result<TcpStream> {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let body = request.body.as_ref().map(Value::to_string).unwrap_or_default();
-    let (method, path, length) = (request.method, &request.path, body.len());
-    let text = format!(
-        "{method} {path} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {KEY}\r\n\
-         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
-    );
-    stream.write_all(text.as_bytes())?;
-    Ok(stream)
-}
-
-/// Sends the request and reads the answer.
-pub(super) fn call(port: u16, request: &Request<'_>) -> io::Result<Answer> {
-    let mut stream = send(port, request)?;
-    let mut text = Vec::new();
-    stream.read_to_end(&mut text)?;
-    parse(&text).ok_or_else(|| io::Error::other("the connection ended before the answer did"))
+    /// Sends a request and reads the answer.
+    pub fn call(&self, method: &str, path: &str, body: Option<&Value>) -> io::Result<Answer> {
+        let mut stream = self.send(method, path, body)?;
+        let mut text = Vec::new();
+        stream.read_to_end(&mut text)?;
+        parse(&text).ok_or_else(|| io::Error::other("the connection ended before the answer did"))
+    }
 }
 
 fn parse(text: &[u8]) -> Option<Answer> {

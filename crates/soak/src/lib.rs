@@ -1,6 +1,6 @@
-//! `cargo xtask soak`: real control planes, real agents, and a random schedule
-//! of declarations, deletions and faults, with a model beside it that knows
-//! what must be true.
+//! The soak: real control planes, real agents, and a random schedule of
+//! declarations, deletions and faults, with a model beside it that knows what
+//! must be true. `cargo xtask soak` builds and runs it.
 //!
 //! The schedule is drawn from the seed before anything is started, so the same
 //! seed does the same things in the same order; what the machine makes of them
@@ -11,15 +11,21 @@
 //! Owns: every process it starts, and the folder they live in. Must not: reach
 //! into the product other than through its API, its processes and the files of
 //! its nodes.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line tool talks to its user"
+)]
 
+mod command_line;
 mod options;
 mod random;
 mod schedule;
 
 mod agents;
-mod http;
 mod lines;
 mod plane;
+mod program;
 mod world;
 
 mod events;
@@ -31,5 +37,4 @@ mod verify;
 
 mod report;
 
-pub use options::{Options, USAGE};
-pub use run::{run, run_in_test};
+pub use command_line::command_line;
