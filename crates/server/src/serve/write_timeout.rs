@@ -1,6 +1,6 @@
-//! A connection that does not wait for ever for its other side to read. Without
-//! it, a client that stops reading in the middle of a long answer would keep
-//! its connection, and its place among the streams, for as long as it likes.
+//! A connection with a write timeout. Without it, a client that stops reading in
+//! the middle of a long answer would keep its connection, and its slot among the
+//! streams, for as long as it likes.
 
 use std::io;
 use std::pin::Pin;
@@ -12,19 +12,19 @@ use tokio::time::{Sleep, sleep};
 
 /// Fails a write of which not a byte was taken within the limit.
 #[derive(Debug)]
-pub(super) struct Impatient<S> {
+pub(super) struct WriteTimeout<S> {
     inner: S,
     limit: Duration,
     /// Runs while a write waits.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Impatient<S> {
+impl<S> WriteTimeout<S> {
     pub(super) fn new(inner: S, limit: Duration) -> Self {
         Self { inner, limit, stalled: None }
     }
 
-    fn judge<T>(
+    fn limit_wait<T>(
         &mut self,
         context: &mut Context<'_>,
         outcome: Poll<io::Result<T>>,
@@ -41,7 +41,7 @@ impl<S> Impatient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -51,14 +51,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Impatient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.inner).poll_write(context, bytes);
-        self.judge(context, outcome)
+        self.limit_wait(context, outcome)
     }
 
     fn poll_write_vectored(
@@ -67,7 +67,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.inner).poll_write_vectored(context, slices);
-        self.judge(context, outcome)
+        self.limit_wait(context, outcome)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -76,7 +76,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let outcome = Pin::new(&mut self.inner).poll_flush(context);
-        self.judge(context, outcome)
+        self.limit_wait(context, outcome)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
