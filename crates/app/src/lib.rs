@@ -6,6 +6,7 @@ pub mod authorise;
 pub mod context;
 pub mod error;
 pub mod gate;
+mod operation;
 pub mod ports;
 pub mod seed;
 pub mod usecases;

@@ -5,6 +5,7 @@ mod events;
 mod loops;
 mod standing;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,14 +15,13 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 use slipway_app::Context;
 use slipway_app::usecases::leaks;
 use slipway_core::error::{ErrorKind, Refusal};
@@ -40,43 +40,25 @@ const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=u
 /// nobody waits: 0.5 ms · 2^0 … 2^14.
 const BUCKETS: (f64, f64, u16) = (0.0005, 2.0, 15);
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RequestLabels {
-    method: &'static str,
-    route: String,
-    status: &'static str,
-}
+/// Names of labels with values of bounded sets.
+type Labels<const N: usize> = [(&'static str, Cow<'static, str>); N];
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RouteLabels {
-    method: &'static str,
-    route: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct LeakLabels {
-    /// One of a handful that the code writes.
-    kind: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ModeLabels {
-    mode: &'static str,
-}
+/// A metric by so many labels.
+type By<const N: usize, M> = Family<Labels<N>, M>;
+type Histograms<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram>;
 
 /// A scrape waits this long for the database.
 const COUNT_LIMIT: Duration = Duration::from_secs(2);
 
-type Seconds = Family<RouteLabels, Histogram, fn() -> Histogram>;
-
 /// The metrics of this process.
 pub struct Metrics {
     registry: Registry,
-    requests: Family<RequestLabels, Counter>,
-    seconds: Seconds,
+    /// By method, route and class of status.
+    requests: By<3, Counter>,
+    seconds: Histograms<2>,
     rate_limited: Counter,
-    open_leaks: Family<LeakLabels, Gauge>,
-    modes: Family<ModeLabels, Gauge>,
+    open_leaks: By<1, Gauge>,
+    modes: By<1, Gauge>,
     events: EventMetrics,
     standing: StandingMetrics,
 }
@@ -90,45 +72,20 @@ impl Metrics {
         (Self::new(registry, Some(Arc::clone(&loops))), loops)
     }
 
+    #[rustfmt::skip]
     fn new(mut registry: Registry, loops: Option<Arc<LoopMetrics>>) -> Self {
-        let requests = Family::default();
-        let seconds = Seconds::new_with_constructor(histogram);
-        registry.register(
-            "slipway_http_requests",
-            "Requests answered, by method, route and class of status",
-            requests.clone(),
-        );
-        registry.register(
-            "slipway_http_request_seconds",
-            "Time from the request line to the answer, by method and route",
-            seconds.clone(),
-        );
-        let open_leaks = Family::default();
-        registry.register(
-            "slipway_open_leaks",
-            "Leaks that are open in this installation, by kind; absent while the database is",
-            open_leaks.clone(),
-        );
-        let modes = Family::default();
-        registry.register(
-            "slipway_control_mode",
-            "1 for the mode of the installation, 0 for the others; absent while the database is",
-            modes.clone(),
-        );
-        registry.register(
-            "slipway_build",
-            "The version of this process",
-            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
-        );
-        let rate_limited = Counter::default();
-        registry.register(
-            "slipway_http_rate_limited",
-            "Requests refused because their key asked too often",
-            rate_limited.clone(),
-        );
-        let events = EventMetrics::register(&mut registry);
-        let standing = StandingMetrics::register(&mut registry, loops);
-        Self { registry, requests, seconds, rate_limited, open_leaks, modes, events, standing }
+        let to = &mut registry;
+        to.register("slipway_build", "The version of this process", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+        Self {
+            requests:     add(to, "slipway_http_requests", "Requests answered, by method, route and class of status"),
+            seconds:      add_histograms(to, "slipway_http_request_seconds", "Time from the request line to the answer, by method and route", || exponential(BUCKETS)),
+            open_leaks:   add(to, "slipway_open_leaks", "Leaks that are open in this installation, by kind; absent while the database is"),
+            modes:        add(to, "slipway_control_mode", "1 for the mode of the installation, 0 for the others; absent while the database is"),
+            rate_limited: add(to, "slipway_http_rate_limited", "Requests refused because their key asked too often"),
+            events: EventMetrics::register(to),
+            standing: StandingMetrics::register(to, loops),
+            registry,
+        }
     }
 
     async fn show_mode(&self, context: &Context) {
@@ -138,7 +95,7 @@ impl Metrics {
             Ok(Ok(control)) => {
                 let mode = control.mode();
                 for name in Mode::NAMES {
-                    let gauge = self.modes.get_or_create(&ModeLabels { mode: name });
+                    let gauge = self.modes.get_or_create(&[("mode", name.into())]);
                     gauge.set(i64::from(name == mode.name()));
                 }
             }
@@ -156,12 +113,11 @@ impl Metrics {
             Ok(Ok(counts)) => {
                 // None is a number too, and what is shown can be seen to grow.
                 for kind in FindingKind::ALL {
-                    let kind = kind.as_str().to_owned();
-                    self.open_leaks.get_or_create(&LeakLabels { kind }).set(0);
+                    self.open_leaks.get_or_create(&[("kind", kind.as_str().into())]).set(0);
                 }
                 for (kind, open) in counts {
                     let open = i64::try_from(open).unwrap_or(i64::MAX);
-                    self.open_leaks.get_or_create(&LeakLabels { kind }).set(open);
+                    self.open_leaks.get_or_create(&[("kind", kind.into())]).set(open);
                 }
             }
             Ok(Err(error)) => tracing::warn!(%error, "open leaks could not be counted"),
@@ -182,11 +138,26 @@ impl fmt::Debug for Metrics {
     }
 }
 
-fn histogram() -> Histogram {
-    let (start, factor, length) = BUCKETS;
-    Histogram::new(prometheus_client::metrics::histogram::exponential_buckets(
-        start, factor, length,
-    ))
+/// Adds a metric to a registry, which shows it from then on.
+fn add<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+fn add_histograms<const N: usize>(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    histogram: fn() -> Histogram,
+) -> Histograms<N> {
+    let metric = Histograms::new_with_constructor(histogram);
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+fn exponential((start, factor, length): (f64, f64, u16)) -> Histogram {
+    Histogram::new(exponential_buckets(start, factor, length))
 }
 
 /// Counts a request and how long it took.
@@ -198,16 +169,16 @@ pub(crate) async fn count(
     let begun = Instant::now();
     let method = method_label(request.method());
     let route = request.extensions().get::<MatchedPath>();
-    let route = route.map_or_else(|| "unmatched".to_owned(), |path| path.as_str().to_owned());
+    let route = route.map_or(Cow::Borrowed("unmatched"), |path| path.as_str().to_owned().into());
     let response = next.run(request).await;
     if response.status() == StatusCode::TOO_MANY_REQUESTS {
         state.metrics.rate_limited.inc();
     }
     let status = status_label(response.status().as_u16());
     let seconds = begun.elapsed().as_secs_f64();
-    let labels = RouteLabels { method, route: route.clone() };
-    state.metrics.seconds.get_or_create(&labels).observe(seconds);
-    state.metrics.requests.get_or_create(&RequestLabels { method, route, status }).inc();
+    let [method, route] = [("method", method.into()), ("route", route)];
+    state.metrics.seconds.get_or_create(&[method.clone(), route.clone()]).observe(seconds);
+    state.metrics.requests.get_or_create(&[method, route, ("status", status.into())]).inc();
     response
 }
 

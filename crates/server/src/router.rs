@@ -12,7 +12,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::error::{self, Rejection};
 use crate::state::ServerState;
-use crate::{api, correlation, health, metrics, openapi, plexd};
+use crate::{correlation, health, metrics, nodes, openapi, routes};
 
 /// Everything that this server answers.
 pub fn router(state: ServerState) -> Router {
@@ -23,8 +23,8 @@ pub fn router(state: ServerState) -> Router {
         .route("/openapi.json", get(openapi::machines))
         .route("/docs", get(openapi::people))
         .route("/docs/problems/{code}", get(openapi::problem))
-        .nest("/api/v1", api::routes(&state))
-        .nest("/v1", plexd::routes())
+        .nest("/api/v1", routes::router(&state))
+        .nest("/v1", nodes::plexd_routes())
         .fallback(unknown_route)
         .method_not_allowed_fallback(wrong_method)
         .layer(CatchPanicLayer::custom(error::on_panic))

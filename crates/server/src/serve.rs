@@ -1,8 +1,9 @@
 //! Serving a listener until told to stop. Every connection has an end, whoever
 //! is at its other side: a header must arrive in time, a body too
-//! ([`crate::extract`]), an answer must be taken ([`impatient`]), and there are only so many connections at once.
+//! ([`crate::request`]), an answer must be taken ([`write_timeout`]),
+//! and there are only so many connections at once.
 
-mod impatient;
+mod write_timeout;
 
 use std::future::Future;
 use std::pin::pin;
@@ -18,7 +19,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use impatient::Impatient;
+use write_timeout::WriteTimeout;
 
 /// What a connection, and all of them together, may take.
 #[derive(Debug, Clone, Copy)]
@@ -85,8 +86,8 @@ async fn serve_within(
                 }
                 let lasting = connections.len() < limits.lasting;
                 let http = protocol(limits, lasting);
-                let connection = Impatient::new(connection, limits.stall);
-                connections.spawn(converse(http, connection, router.clone(), stopping.clone()));
+                let connection = WriteTimeout::new(connection, limits.stall);
+                connections.spawn(serve_connection(http, connection, router.clone(), stopping.clone()));
             }
             Some(_) = connections.join_next() => {}
         }
@@ -108,20 +109,20 @@ fn protocol(limits: Limits, lasting: bool) -> http1::Builder {
 }
 
 /// One connection, to its end.
-async fn converse(
+async fn serve_connection(
     http: http1::Builder,
-    connection: Impatient<TcpStream>,
+    connection: WriteTimeout<TcpStream>,
     router: Router,
     mut stopping: watch::Receiver<bool>,
 ) {
     let service = TowerToHyperService::new(router);
-    let mut conversation = pin!(http.serve_connection(TokioIo::new(connection), service));
+    let mut connection = pin!(http.serve_connection(TokioIo::new(connection), service));
     let ended = tokio::select! {
-        ended = conversation.as_mut() => ended,
+        ended = connection.as_mut() => ended,
         // An error means that nobody can tell any more, which is a stop too.
         _ = stopping.changed() => {
-            conversation.as_mut().graceful_shutdown();
-            conversation.await
+            connection.as_mut().graceful_shutdown();
+            connection.await
         }
     };
     // A client that goes away or says nothing is its own affair.

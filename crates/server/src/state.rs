@@ -8,9 +8,9 @@ use slipway_app::Context;
 use slipway_app::usecases::leaks::Finder;
 use slipway_wire::api::{LoopStatus, Probe};
 
+use crate::events::EventStreams;
 use crate::metrics::Metrics;
 use crate::rate::RateLimits;
-use crate::streams::EventStreams;
 
 /// The application and what is peculiar to its HTTP surface.
 #[derive(Debug, Clone)]

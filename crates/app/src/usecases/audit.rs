@@ -4,7 +4,7 @@ use slipway_core::error::Refusal;
 use slipway_core::ids::AuditEntryId;
 use slipway_core::text::check_reference;
 
-use crate::authorise::{Caller, Verb, authorise};
+use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::Listed;
 use crate::ports::audit::{AuditFilter, AuditLine, AuditOrder};
 use crate::ports::store::Page;
@@ -18,7 +18,7 @@ pub async fn list(
     order: AuditOrder,
     page: Page<AuditEntryId>,
 ) -> Result<Listed<AuditLine>, Error> {
-    authorise(caller, Verb::AuditRead)?;
+    authorise(caller, Operation::AuditRead)?;
     check(filter)?;
     let filter = AuditFilter { within: caller.project, ..filter.clone() };
     Ok(context.store.audit_list(&filter, order, page).await?)

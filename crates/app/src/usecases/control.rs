@@ -11,7 +11,7 @@ use slipway_core::ids::{Lane, ProvisionedResourceId, Revision};
 use slipway_core::rules::control::{self, Control, Mode, Sighting};
 use slipway_core::text::Reason;
 
-use crate::authorise::{Caller, Verb, authorise};
+use crate::authorise::{Caller, Operation, authorise};
 use crate::gate::{Gate, Stance};
 use crate::ports::control::{PlanLine, Replica};
 use crate::ports::store::Page;
@@ -43,7 +43,7 @@ pub struct ReplicaStatus {
 }
 
 pub async fn status(context: &Context, caller: &Caller) -> Result<Status, Error> {
-    authorise(caller, Verb::ControlRead)?;
+    authorise(caller, Operation::ControlRead)?;
     let control = context.store.control_fetch().await?;
     let replicas: Vec<_> = context.store.replica_list().await?;
     let replicas: Vec<_> = replicas
@@ -64,7 +64,7 @@ pub async fn freeze(
     length: Duration,
     reason: &str,
 ) -> Result<(), Error> {
-    let actor = authorise(caller, Verb::ControlFreeze)?;
+    let actor = authorise(caller, Operation::ControlFreeze)?;
     let reason = Reason::parse(reason).map_err(Refusal::from)?;
     context
         .store
@@ -75,7 +75,7 @@ pub async fn freeze(
 }
 
 pub async fn unfreeze(context: &Context, caller: &Caller, reason: &str) -> Result<(), Error> {
-    let actor = authorise(caller, Verb::ControlFreeze)?;
+    let actor = authorise(caller, Operation::ControlUnfreeze)?;
     let reason = Reason::parse(reason).map_err(Refusal::from)?;
     context
         .store
@@ -86,7 +86,7 @@ pub async fn unfreeze(context: &Context, caller: &Caller, reason: &str) -> Resul
 }
 
 pub async fn resume(context: &Context, caller: &Caller, reason: &str) -> Result<(), Error> {
-    let actor = authorise(caller, Verb::ControlResume)?;
+    let actor = authorise(caller, Operation::ControlResume)?;
     let reason = Reason::parse(reason).map_err(Refusal::from)?;
     context
         .store
@@ -102,7 +102,7 @@ pub async fn plan(
     caller: &Caller,
     page: Page<ProvisionedResourceId>,
 ) -> Result<(Vec<PlanLine>, u64), Error> {
-    authorise(caller, Verb::PlanRead)?;
+    authorise(caller, Operation::PlanRead)?;
     let lines = context.store.plan_list(page).await?;
     Ok((lines, context.store.plan_open().await?))
 }

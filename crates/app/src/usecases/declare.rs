@@ -9,7 +9,7 @@ use slipway_core::rules::crossing::crossings;
 use slipway_core::rules::declare::{self, Declaration};
 use slipway_core::text::{Handle, Labels, check_reference};
 
-use crate::authorise::{Caller, Verb, authorise};
+use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::store::DeclareKey;
 use crate::usecases::idempotency::{bind, record};
 use crate::{Context, Error};
@@ -37,7 +37,7 @@ pub async fn declare(
     caller: &Caller,
     input: Declare,
 ) -> Result<ResourceId, Error> {
-    let actor = authorise(caller, Verb::ResourceDeclare)?;
+    let actor = authorise(caller, Operation::ResourceDeclare)?;
     let handle = Handle::parse(&input.handle).map_err(slipway_core::Refusal::from)?;
     let labels = Labels::parse(input.labels).map_err(slipway_core::Refusal::from)?;
     let references = [

@@ -6,7 +6,7 @@ use slipway_core::rules::crossing::crossings;
 use slipway_core::rules::delete;
 use slipway_core::text::Reason;
 
-use crate::authorise::{Caller, Verb, authorise};
+use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::store::ResourceKey;
 use crate::usecases::read;
 use crate::{Context, Error};
@@ -33,7 +33,7 @@ pub async fn delete_expecting(
     reason: Option<&str>,
     expected: Expected,
 ) -> Result<DeletionId, Error> {
-    let actor = authorise(caller, Verb::ResourceDelete)?;
+    let actor = authorise(caller, Operation::ResourceDelete)?;
     read::reach_resource(context, caller, id).await?;
     let reason = Reason::parse(reason.unwrap_or(NO_REASON)).map_err(slipway_core::Refusal::from)?;
     let fresh = DeletionId::new(context.entropy.uuid());

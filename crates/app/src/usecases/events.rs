@@ -4,7 +4,7 @@ use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::AuditEntryId;
 use slipway_core::rules::positions::check_cursor;
 
-use crate::authorise::{Caller, Verb, authorise};
+use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::events::PositionedEvent;
 use crate::ports::store::Page;
 use crate::ports::subscriptions::Subscription;
@@ -17,7 +17,7 @@ pub async fn list(
     caller: &Caller,
     page: Page<i64>,
 ) -> Result<Vec<PositionedEvent>, Error> {
-    authorise(caller, Verb::EventRead)?;
+    authorise(caller, Operation::EventRead)?;
     if let Some(own) = caller.project {
         let events = context.store.event_list_in(own, page).await?;
         if let Some(after) = page.after {
@@ -42,7 +42,7 @@ pub async fn begin_stream(
     field: &str,
     after: Option<i64>,
 ) -> Result<i64, Error> {
-    authorise(caller, Verb::EventRead)?;
+    authorise(caller, Operation::EventRead)?;
     let span = context.store.event_span().await?;
     let after = after.unwrap_or(span.last);
     let Some(own) = caller.project else {
@@ -55,14 +55,14 @@ pub async fn begin_stream(
 }
 
 pub async fn subscriptions(context: &Context, caller: &Caller) -> Result<Vec<Subscription>, Error> {
-    authorise(caller, Verb::SubscriptionRead)?;
+    authorise(caller, Operation::SubscriptionRead)?;
     Ok(context.store.subscription_list().await?)
 }
 
 /// Forgets a subscription whose sink is gone for good; until then events are
 /// kept for it.
 pub async fn unsubscribe(context: &Context, caller: &Caller, name: &str) -> Result<(), Error> {
-    let actor = authorise(caller, Verb::SubscriptionRemove)?;
+    let actor = authorise(caller, Operation::SubscriptionRemove)?;
     let audit = AuditEntryId::new(context.entropy.uuid());
     if context.store.subscription_remove(name, audit, &actor).await? {
         return Ok(());

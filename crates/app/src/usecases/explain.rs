@@ -7,7 +7,7 @@ use slipway_core::explanation::{AttemptLine, ExplainedKind, Explanation};
 use slipway_core::ids::{ClusterId, InvalidId, ProvisionedResourceId, ResourceId};
 use slipway_core::rules::explanation::{self, ClusterFacts, Patience};
 
-use crate::authorise::{Caller, Verb, authorise};
+use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::explain::Among;
 use crate::ports::scope::Owned;
 use crate::ports::store;
@@ -47,7 +47,7 @@ pub async fn resource(
     caller: &Caller,
     id: ResourceId,
 ) -> Result<Explanation, Error> {
-    authorise(caller, Verb::ResourceRead)?;
+    authorise(caller, Operation::ResourceRead)?;
     let missing = || {
         let text = format!("there is no resource {id}; check the id");
         Refusal::new(ErrorKind::ResourceNotFound, text).into()

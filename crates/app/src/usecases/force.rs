@@ -4,7 +4,7 @@ use slipway_core::ids::ResourceId;
 use slipway_core::rules::drain;
 use slipway_core::text::Reason;
 
-use crate::authorise::{Caller, Verb, authorise};
+use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::store::ResourceKey;
 use crate::usecases::read;
 use crate::{Context, Error};
@@ -16,7 +16,7 @@ pub async fn force_drain(
     id: ResourceId,
     reason: &str,
 ) -> Result<(), Error> {
-    let actor = authorise(caller, Verb::NodeForceDrain)?;
+    let actor = authorise(caller, Operation::NodeForceDrain)?;
     read::reach_resource(context, caller, id).await?;
     let reason = Reason::parse(reason).map_err(slipway_core::Refusal::from)?;
     context

@@ -15,7 +15,7 @@ use slipway_core::rules::api_keys::{self, KeySnapshot, NewKey, NewSecret};
 use slipway_core::secret::Secret;
 use slipway_core::text::{Reason, check_reference};
 
-use crate::authorise::{Caller, Verb, authorise};
+use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::Listed;
 use crate::ports::keys::KeyTarget;
 use crate::ports::store::Page;
@@ -40,7 +40,7 @@ pub async fn create(
     input: CreateKey,
     request: Option<Request>,
 ) -> Result<(ApiKeyId, Secret), Error> {
-    let actor = authorise(caller, Verb::KeyWrite)?;
+    let actor = authorise(caller, Operation::KeyCreate)?;
     let name = Name::parse("name", &input.name).map_err(Refusal::from)?;
     let role = Role::parse(&input.role).ok_or_else(|| {
         Refusal::invalid("role", "must be `viewer`, `operator` or `admin`; each may do more")
@@ -74,7 +74,7 @@ pub async fn create(
 }
 
 pub async fn fetch(context: &Context, caller: &Caller, id: ApiKeyId) -> Result<ApiKey, Error> {
-    authorise(caller, Verb::KeyRead)?;
+    authorise(caller, Operation::KeyRead)?;
     let found = context.store.api_key_fetch(id).await?;
     Ok(found.filter(|key| is_reached(caller, key)).ok_or_else(api_keys::not_found)?)
 }
@@ -84,13 +84,13 @@ pub async fn list(
     caller: &Caller,
     page: Page<ApiKeyId>,
 ) -> Result<Listed<ApiKey>, Error> {
-    authorise(caller, Verb::KeyRead)?;
+    authorise(caller, Operation::KeyRead)?;
     Ok(context.store.api_key_list(caller.project, page).await?)
 }
 
 /// The key that the caller came with.
 pub async fn own(context: &Context, caller: &Caller) -> Result<ApiKey, Error> {
-    authorise(caller, Verb::KeyShowOwn)?;
+    authorise(caller, Operation::KeyShowOwn)?;
     let own = match caller.key_id {
         Some(id) => context.store.api_key_fetch(id).await?,
         None => None,
@@ -112,7 +112,7 @@ pub async fn rotate(
     overlap: Duration,
     expected: Expected,
 ) -> Result<Secret, Error> {
-    let actor = authorise(caller, Verb::KeyWrite)?;
+    let actor = authorise(caller, Operation::KeyRotate)?;
     let text = authenticate::draw(context);
     let secret = kept(&text)?;
     let mut rule = |snapshot: &KeySnapshot| {
@@ -130,7 +130,7 @@ pub async fn revoke(
     reason: Option<&str>,
     expected: Expected,
 ) -> Result<(), Error> {
-    let actor = authorise(caller, Verb::KeyWrite)?;
+    let actor = authorise(caller, Operation::KeyRevoke)?;
     let reason = reason.map(Reason::parse).transpose().map_err(Refusal::from)?;
     let mut rule = |snapshot: &KeySnapshot| {
         let snapshot = &as_reached(caller, snapshot);

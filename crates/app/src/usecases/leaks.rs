@@ -13,7 +13,7 @@ use slipway_core::leak::Leak;
 use slipway_core::text::{Reason, check_reference};
 
 pub use self::finder::{Finder, LookReport, Suspected};
-use crate::authorise::{Caller, Verb, authorise};
+use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::leaks::LeakFilter;
 use crate::ports::store::Page;
 use crate::{Context, Error};
@@ -24,7 +24,7 @@ pub async fn leaks(
     filter: &LeakFilter,
     page: Page<LeakRecordId>,
 ) -> Result<Vec<Leak>, Error> {
-    authorise(caller, Verb::LeakRead)?;
+    authorise(caller, Operation::LeakRead)?;
     if let Some(kind) = &filter.kind {
         check_reference("kind", kind).map_err(Refusal::from)?;
     }
@@ -32,7 +32,7 @@ pub async fn leaks(
 }
 
 pub async fn leak(context: &Context, caller: &Caller, id: LeakRecordId) -> Result<Leak, Error> {
-    authorise(caller, Verb::LeakRead)?;
+    authorise(caller, Operation::LeakRead)?;
     fetch(context, id).await
 }
 
@@ -43,7 +43,7 @@ pub async fn open_counts(context: &Context) -> Result<BTreeMap<String, u64>, Err
 
 /// Looks at everything now, and answers what was found.
 pub async fn find(finder: &Finder, caller: &Caller) -> Result<Vec<LookReport>, Error> {
-    authorise(caller, Verb::LeakFind)?;
+    authorise(caller, Operation::LeakFind)?;
     finder.look_everywhere().await
 }
 
@@ -54,7 +54,7 @@ pub async fn resolve(
     id: LeakRecordId,
     reason: &str,
 ) -> Result<Leak, Error> {
-    let actor = authorise(caller, Verb::LeakResolve)?;
+    let actor = authorise(caller, Operation::LeakResolve)?;
     let reason = Reason::parse(reason).map_err(Refusal::from)?;
     finder.resolve(id, &reason, &actor).await?;
     fetch(finder.context(), id).await
@@ -68,7 +68,7 @@ pub async fn remove(
     id: LeakRecordId,
     reason: &str,
 ) -> Result<Leak, Error> {
-    let actor = authorise(caller, Verb::LeakRemove)?;
+    let actor = authorise(caller, Operation::LeakRemove)?;
     let reason = Reason::parse(reason).map_err(Refusal::from)?;
     finder.remove(id, &reason, &actor).await?;
     fetch(finder.context(), id).await

@@ -8,7 +8,7 @@ use slipway_core::node::Node;
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::text::check_reference;
 
-use crate::authorise::{Caller, Verb, authorise};
+use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::Listed;
 use crate::ports::explain::Among;
 use crate::ports::scope::Owned;
@@ -24,7 +24,7 @@ pub async fn resource(
     caller: &Caller,
     id: ResourceId,
 ) -> Result<ResourceSnapshot, Error> {
-    authorise(caller, Verb::ResourceRead)?;
+    authorise(caller, Operation::ResourceRead)?;
     let missing = || not_found(ErrorKind::ResourceNotFound, "resource", id);
     reach(context, caller, Owned::Resource(id), missing).await?;
     let found = context.store.resource_fetch(id).await?;
@@ -53,7 +53,7 @@ pub async fn resources(
     filter: &ResourceFilter,
     page: Page<ResourceId>,
 ) -> Result<Listed<ResourceSnapshot>, Error> {
-    authorise(caller, Verb::ResourceRead)?;
+    authorise(caller, Operation::ResourceRead)?;
     for (field, text) in [("project", &filter.project), ("handle", &filter.handle)] {
         let checked = text.as_ref().map_or(Ok(()), |text| check_reference(field, text));
         checked.map_err(Refusal::from)?;
@@ -74,7 +74,7 @@ pub async fn resources(
 }
 
 pub async fn node(context: &Context, caller: &Caller, id: NodeId) -> Result<Node, Error> {
-    authorise(caller, Verb::NodeRead)?;
+    authorise(caller, Operation::NodeRead)?;
     let missing = || not_found(ErrorKind::NodeNotFound, "node", id);
     reach(context, caller, Owned::Node(id), missing).await?;
     let found = context.store.node_fetch(id).await?;
@@ -86,7 +86,7 @@ pub async fn nodes(
     caller: &Caller,
     page: Page<NodeId>,
 ) -> Result<Listed<Node>, Error> {
-    authorise(caller, Verb::NodeRead)?;
+    authorise(caller, Operation::NodeRead)?;
     Ok(match caller.project {
         Some(own) => context.store.node_list_in(own, page).await?,
         None => context.store.node_list(page).await?,
@@ -98,7 +98,7 @@ pub async fn deletion(
     caller: &Caller,
     id: DeletionId,
 ) -> Result<Deletion, Error> {
-    authorise(caller, Verb::DeletionRead)?;
+    authorise(caller, Operation::DeletionRead)?;
     let missing = || not_found(ErrorKind::DeletionNotFound, "deletion", id);
     reach(context, caller, Owned::Deletion(id), missing).await?;
     let found = context.store.deletion_fetch(id).await?;
@@ -110,7 +110,7 @@ pub async fn deletions(
     caller: &Caller,
     page: Page<DeletionId>,
 ) -> Result<Listed<Deletion>, Error> {
-    authorise(caller, Verb::DeletionRead)?;
+    authorise(caller, Operation::DeletionRead)?;
     Ok(match caller.project {
         Some(own) => context.store.deletion_list_in(own, page).await?,
         None => context.store.deletion_list(page).await?,

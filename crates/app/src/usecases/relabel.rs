@@ -8,7 +8,7 @@ use slipway_core::precondition::Expected;
 use slipway_core::rules::relabel;
 use slipway_core::text::Labels;
 
-use crate::authorise::{Caller, Verb, authorise};
+use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::store::ResourceKey;
 use crate::usecases::read;
 use crate::{Context, Error};
@@ -20,7 +20,7 @@ pub async fn relabel(
     labels: BTreeMap<String, String>,
     expected: Expected,
 ) -> Result<(), Error> {
-    let actor = authorise(caller, Verb::ResourceRelabel)?;
+    let actor = authorise(caller, Operation::ResourceRelabel)?;
     read::reach_resource(context, caller, id).await?;
     let labels = Labels::parse(labels).map_err(Refusal::from)?;
     let mut rule = |snapshot: &_| relabel::relabel(snapshot, &labels, expected, &actor);

@@ -5,7 +5,7 @@ use slipway_core::rules::crossing::crossings;
 use slipway_core::rules::retry;
 use slipway_core::text::Reason;
 
-use crate::authorise::{Caller, Verb, authorise};
+use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::store::ResourceKey;
 use crate::usecases::read;
 use crate::{Context, Error};
@@ -17,7 +17,7 @@ pub async fn retry(
     id: ResourceId,
     reason: &str,
 ) -> Result<(), Error> {
-    let actor = authorise(caller, Verb::ResourceRetry)?;
+    let actor = authorise(caller, Operation::ResourceRetry)?;
     read::reach_resource(context, caller, id).await?;
     let reason = Reason::parse(reason).map_err(slipway_core::Refusal::from)?;
     let deletion_id = DeletionId::new(context.entropy.uuid());

@@ -11,7 +11,7 @@ use slipway_core::secret::Secret;
 use slipway_core::text::Reason;
 use slipway_core::token::{BootstrapToken, SecretHash, TokenKind, TokenText};
 
-use crate::authorise::{Caller, Verb, authorise};
+use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::Listed;
 use crate::ports::scope::Owned;
 use crate::ports::store::{self, Page, ResourceKey};
@@ -29,7 +29,7 @@ pub async fn issue(
     lifetime: Option<Duration>,
     request: Option<Request>,
 ) -> Result<(BootstrapTokenId, Secret), Error> {
-    let actor = authorise(caller, Verb::TokenWrite)?;
+    let actor = authorise(caller, Operation::TokenIssue)?;
     read::reach_resource(context, caller, resource).await?;
     let kind = TokenKind::parse(kind)
         .ok_or_else(|| Refusal::invalid("kind", "must be `node`, or left out"))?;
@@ -61,7 +61,7 @@ pub async fn fetch(
     caller: &Caller,
     id: BootstrapTokenId,
 ) -> Result<BootstrapToken, Error> {
-    authorise(caller, Verb::TokenRead)?;
+    authorise(caller, Operation::TokenRead)?;
     found(context, caller, id).await
 }
 
@@ -72,7 +72,7 @@ pub async fn list(
     resource: ResourceId,
     page: Page<BootstrapTokenId>,
 ) -> Result<Listed<BootstrapToken>, Error> {
-    authorise(caller, Verb::TokenRead)?;
+    authorise(caller, Operation::TokenRead)?;
     read::reach_resource(context, caller, resource).await?;
     let project = context.store.project_of(Owned::Resource(resource)).await?;
     project.ok_or(store::Error::NotFound { kind: ResourceId::KIND })?;
@@ -85,7 +85,7 @@ pub async fn revoke(
     id: BootstrapTokenId,
     reason: Option<&str>,
 ) -> Result<(), Error> {
-    let actor = authorise(caller, Verb::TokenWrite)?;
+    let actor = authorise(caller, Operation::TokenRevoke)?;
     let token = found(context, caller, id).await?;
     let reason = reason.map(Reason::parse).transpose().map_err(Refusal::from)?;
     let mut rule =

@@ -5,68 +5,39 @@
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use slipway_app::ports::store;
 use tokio::time::timeout;
 
+use super::{By, add};
 use crate::state::ServerState;
 
 /// A scrape waits about ten seconds; what is not known by then stays as it was.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// As many as sinks are configured.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Labels {
-    subscription: String,
-}
-
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct EventMetrics {
     streams: Gauge,
     last_position: Gauge,
     unrelayed: Gauge,
     relay_lag: Gauge<f64, AtomicU64>,
-    subscription_lag: Family<Labels, Gauge>,
-    subscription_failures: Family<Labels, Gauge>,
+    /// By subscription, of which there are as many as sinks are configured.
+    subscription_lag: By<1, Gauge>,
+    subscription_failures: By<1, Gauge>,
 }
 
 impl EventMetrics {
-    pub(super) fn register(registry: &mut Registry) -> Self {
-        let metrics = Self::default();
-        registry.register(
-            "slipway_event_streams",
-            "Streams of events that are open at this replica",
-            metrics.streams.clone(),
-        );
-        registry.register(
-            "slipway_event_last_position",
-            "The highest position that an event was given",
-            metrics.last_position.clone(),
-        );
-        registry.register(
-            "slipway_events_unrelayed",
-            "Events that are committed and have no position yet, counted up to 10,000",
-            metrics.unrelayed.clone(),
-        );
-        registry.register(
-            "slipway_event_relay_lag_seconds",
-            "How long ago the oldest event without a position happened; 0 if there is none",
-            metrics.relay_lag.clone(),
-        );
-        registry.register(
-            "slipway_subscription_lag_events",
-            "Events that a subscription has not had yet",
-            metrics.subscription_lag.clone(),
-        );
-        registry.register(
-            "slipway_subscription_failures",
-            "Deliveries to a subscription that failed in a row",
-            metrics.subscription_failures.clone(),
-        );
-        metrics
+    #[rustfmt::skip]
+    pub(super) fn register(to: &mut Registry) -> Self {
+        Self {
+            streams:               add(to, "slipway_event_streams", "Streams of events that are open at this replica"),
+            last_position:         add(to, "slipway_event_last_position", "The highest position that an event was given"),
+            unrelayed:             add(to, "slipway_events_unrelayed", "Events that are committed and have no position yet, counted up to 10,000"),
+            relay_lag:             add(to, "slipway_event_relay_lag_seconds", "How long ago the oldest event without a position happened; 0 if there is none"),
+            subscription_lag:      add(to, "slipway_subscription_lag_events", "Events that a subscription has not had yet"),
+            subscription_failures: add(to, "slipway_subscription_failures", "Deliveries to a subscription that failed in a row"),
+        }
     }
 
     pub(super) async fn refresh(&self, state: &ServerState) {
@@ -89,7 +60,7 @@ impl EventMetrics {
         self.subscription_lag.clear();
         self.subscription_failures.clear();
         for found in subscriptions {
-            let labels = Labels { subscription: found.name };
+            let labels = [("subscription", found.name.into())];
             let lag = found.last_position - found.position;
             self.subscription_lag.get_or_create(&labels).set(lag);
             self.subscription_failures.get_or_create(&labels).set(i64::from(found.failures));

@@ -6,15 +6,15 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use slipway_app::ports::Meter;
 use slipway_app::ports::meter::TickOutcome;
 use slipway_core::rules::crossing::Crossing;
+
+use super::{By, Histograms, Labels, add, add_histograms, exponential};
 
 /// What an attempt comes from that begins.
 const NOWHERE: &str = "none";
@@ -29,113 +29,40 @@ const PHASE_BUCKETS: [f64; 15] = [
 /// lease: 1 ms · 2^0 … 2^15.
 const STEP_BUCKETS: (f64, f64, u16) = (0.001, 2.0, 16);
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CrossingLabels {
-    from: &'static str,
-    to: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PhaseLabels {
-    phase: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct LaneLabels {
-    lane: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct TickLabels {
-    lane: String,
-    outcome: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ActionLabels {
-    lane: String,
-    kind: &'static str,
-    outcome: &'static str,
-}
-
-type Histograms<Labels> = Family<Labels, Histogram, fn() -> Histogram>;
-
 /// The meter that `/metrics` shows.
 #[derive(Debug)]
 pub struct LoopMetrics {
-    transitions: Family<CrossingLabels, Counter>,
-    phases: Histograms<PhaseLabels>,
-    reactions: Histograms<CrossingLabels>,
-    taken: Family<LaneLabels, Counter>,
-    held: Family<LaneLabels, Gauge>,
-    lost: Family<LaneLabels, Counter>,
-    reclaimed: Family<LaneLabels, Counter>,
-    ticks: Histograms<TickLabels>,
-    actions: Histograms<ActionLabels>,
+    /// By `from` and `to`.
+    transitions: By<2, Counter>,
+    phases: Histograms<1>,
+    reactions: Histograms<2>,
+    taken: By<1, Counter>,
+    held: By<1, Gauge>,
+    lost: By<1, Counter>,
+    reclaimed: By<1, Counter>,
+    /// By lane and outcome.
+    ticks: Histograms<2>,
+    /// By lane, kind and outcome.
+    actions: Histograms<3>,
     lanes: Mutex<BTreeSet<String>>,
 }
 
 impl LoopMetrics {
     /// Adds what it counts to a registry, which shows it from then on.
-    pub fn register(registry: &mut Registry) -> Self {
-        let metrics = Self {
-            transitions: Family::default(),
-            phases: Histograms::new_with_constructor(phase_histogram),
-            reactions: Histograms::new_with_constructor(step_histogram),
-            taken: Family::default(),
-            held: Family::default(),
-            lost: Family::default(),
-            reclaimed: Family::default(),
-            ticks: Histograms::new_with_constructor(step_histogram),
-            actions: Histograms::new_with_constructor(step_histogram),
+    #[rustfmt::skip]
+    pub fn register(to: &mut Registry) -> Self {
+        Self {
+            transitions: add(to, "slipway_transitions", "Changes of phase that this process committed; from none is an attempt that begins"),
+            phases:      add_histograms(to, "slipway_phase_seconds", "How long a phase had lasted when it was left, on the database's clock", phase_histogram),
+            reactions:   add_histograms(to, "slipway_reaction_seconds", "Time from what we were told (declared, enrolled, drained) to the change of phase that it led to", step_histogram),
+            taken:       add(to, "slipway_claims_taken", "Claims on due resources that this process took"),
+            held:        add(to, "slipway_claims_held", "Claims that this process holds now"),
+            lost:        add(to, "slipway_claims_lost", "Ticks that wrote nothing because another worker or writer was faster"),
+            reclaimed:   add(to, "slipway_claims_reclaimed", "Claims of an earlier life of this process that it took back when it started"),
+            ticks:       add_histograms(to, "slipway_tick_seconds", "Time from the beginning of a batch to the end of each of its ticks, by how that ended", step_histogram),
+            actions:     add_histograms(to, "slipway_action_seconds", "Time of each call to a substrate, by kind and outcome", step_histogram),
             lanes: Mutex::default(),
-        };
-        registry.register(
-            "slipway_transitions",
-            "Changes of phase that this process committed; from none is an attempt that begins",
-            metrics.transitions.clone(),
-        );
-        registry.register(
-            "slipway_phase_seconds",
-            "How long a phase had lasted when it was left, on the database's clock",
-            metrics.phases.clone(),
-        );
-        registry.register(
-            "slipway_reaction_seconds",
-            "Time from what we were told (declared, enrolled, drained) to the change of phase that it led to",
-            metrics.reactions.clone(),
-        );
-        registry.register(
-            "slipway_claims_taken",
-            "Claims on due resources that this process took",
-            metrics.taken.clone(),
-        );
-        registry.register(
-            "slipway_claims_held",
-            "Claims that this process holds now",
-            metrics.held.clone(),
-        );
-        registry.register(
-            "slipway_claims_lost",
-            "Ticks that wrote nothing because another worker or writer was faster",
-            metrics.lost.clone(),
-        );
-        registry.register(
-            "slipway_claims_reclaimed",
-            "Claims of an earlier life of this process that it took back when it started",
-            metrics.reclaimed.clone(),
-        );
-        registry.register(
-            "slipway_tick_seconds",
-            "Time from the beginning of a batch to the end of each of its ticks, by how that ended",
-            metrics.ticks.clone(),
-        );
-        registry.register(
-            "slipway_action_seconds",
-            "Time of each call to a substrate, by kind and outcome",
-            metrics.actions.clone(),
-        );
-        metrics
+        }
     }
 
     /// The lanes that this process serves.
@@ -150,27 +77,24 @@ fn phase_histogram() -> Histogram {
 }
 
 fn step_histogram() -> Histogram {
-    let (start, factor, length) = STEP_BUCKETS;
-    Histogram::new(prometheus_client::metrics::histogram::exponential_buckets(
-        start, factor, length,
-    ))
+    exponential(STEP_BUCKETS)
 }
 
-fn of(lane: &str) -> LaneLabels {
-    LaneLabels { lane: lane.to_owned() }
+fn of(lane: &str) -> Labels<1> {
+    [("lane", lane.to_owned().into())]
 }
 
 impl Meter for LoopMetrics {
     fn crossed(&self, crossings: &[Crossing]) {
         for crossing in crossings {
             let from = crossing.from.map_or(NOWHERE, |phase| phase.as_str());
-            let labels = CrossingLabels { from, to: crossing.to.as_str() };
+            let labels = [("from", from.into()), ("to", crossing.to.as_str().into())];
             self.transitions.get_or_create(&labels).inc();
             if let Some(reaction) = crossing.reaction {
                 self.reactions.get_or_create(&labels).observe(reaction.as_secs_f64());
             }
             if let Some(lasted) = crossing.lasted {
-                let labels = PhaseLabels { phase: from };
+                let labels = [("phase", from.into())];
                 self.phases.get_or_create(&labels).observe(lasted.as_secs_f64());
             }
         }
@@ -203,12 +127,14 @@ impl Meter for LoopMetrics {
         if outcome == TickOutcome::Overtaken {
             self.lost.get_or_create(&of(lane)).inc();
         }
-        let labels = TickLabels { lane: lane.to_owned(), outcome: outcome.as_str() };
+        let [lane] = of(lane);
+        let labels = [lane, ("outcome", outcome.as_str().into())];
         self.ticks.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
     fn acted(&self, lane: &str, kind: &'static str, outcome: &'static str, took: Duration) {
-        let labels = ActionLabels { lane: lane.to_owned(), kind, outcome };
+        let [lane] = of(lane);
+        let labels = [lane, ("kind", kind.into()), ("outcome", outcome.into())];
         self.actions.get_or_create(&labels).observe(took.as_secs_f64());
     }
 }

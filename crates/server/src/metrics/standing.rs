@@ -12,9 +12,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use slipway_app::ports::standing::Standing;
@@ -25,6 +23,7 @@ use slipway_core::node::Reachability;
 use tokio::time::timeout;
 
 use super::loops::LoopMetrics;
+use super::{By, add};
 use crate::health;
 use crate::state::ServerState;
 
@@ -54,40 +53,15 @@ impl Counted {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct PhaseLabels {
-    phase: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CodeLabels {
-    code: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReachabilityLabels {
-    reachability: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct LaneLabels {
-    lane: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct LoopLabels {
-    name: String,
-}
-
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct StandingMetrics {
     ready: Gauge,
-    phases: Family<PhaseLabels, Gauge>,
-    blockers: Family<CodeLabels, Gauge>,
-    nodes: Family<ReachabilityLabels, Gauge>,
-    overdue: Family<LaneLabels, Gauge<f64, AtomicU64>>,
-    activations: Family<LoopLabels, Counter>,
-    failures: Family<LoopLabels, Counter>,
+    phases: By<1, Gauge>,
+    blockers: By<1, Gauge>,
+    nodes: By<1, Gauge>,
+    overdue: By<1, Gauge<f64, AtomicU64>>,
+    activations: By<1, Counter>,
+    failures: By<1, Counter>,
     age: Gauge<f64, AtomicU64>,
     counted: Mutex<Option<Counted>>,
     /// Held by whoever counts.
@@ -97,49 +71,21 @@ pub(super) struct StandingMetrics {
 }
 
 impl StandingMetrics {
-    pub(super) fn register(registry: &mut Registry, loops: Option<Arc<LoopMetrics>>) -> Self {
-        let metrics = Self { loops, ..Self::default() };
-        registry.register(
-            "slipway_ready",
-            "1 if /readyz answers that this process is ready, 0 otherwise",
-            metrics.ready.clone(),
-        );
-        registry.register(
-            "slipway_resources",
-            "Attempts by phase, counted at most every 15 s; absent while the database is",
-            metrics.phases.clone(),
-        );
-        registry.register(
-            "slipway_blockers",
-            "Blockers by code, counted at most every 15 s; absent while the database is",
-            metrics.blockers.clone(),
-        );
-        registry.register(
-            "slipway_nodes",
-            "Registered nodes by the age of their last heartbeat, counted at most every 15 s; absent while the database is",
-            metrics.nodes.clone(),
-        );
-        registry.register(
-            "slipway_counted_age_seconds",
-            "How long ago resources, blockers and nodes were counted; 0 if they are not",
-            metrics.age.clone(),
-        );
-        registry.register(
-            "slipway_lane_overdue_seconds",
-            "How long what is due longest in a lane has been waiting for a claim; absent while the database is",
-            metrics.overdue.clone(),
-        );
-        registry.register(
-            "slipway_loop_activations",
-            "Times that a loop of this process looked for work",
-            metrics.activations.clone(),
-        );
-        registry.register(
-            "slipway_loop_failures",
-            "Pieces of work, or whole looks, of a loop that ended in an error",
-            metrics.failures.clone(),
-        );
-        metrics
+    #[rustfmt::skip]
+    pub(super) fn register(to: &mut Registry, loops: Option<Arc<LoopMetrics>>) -> Self {
+        Self {
+            ready:       add(to, "slipway_ready", "1 if /readyz answers that this process is ready, 0 otherwise"),
+            phases:      add(to, "slipway_resources", "Attempts by phase, counted at most every 15 s; absent while the database is"),
+            blockers:    add(to, "slipway_blockers", "Blockers by code, counted at most every 15 s; absent while the database is"),
+            nodes:       add(to, "slipway_nodes", "Registered nodes by the age of their last heartbeat, counted at most every 15 s; absent while the database is"),
+            age:         add(to, "slipway_counted_age_seconds", "How long ago resources, blockers and nodes were counted; 0 if they are not"),
+            overdue:     add(to, "slipway_lane_overdue_seconds", "How long what is due longest in a lane has been waiting for a claim; absent while the database is"),
+            activations: add(to, "slipway_loop_activations", "Times that a loop of this process looked for work"),
+            failures:    add(to, "slipway_loop_failures", "Pieces of work, or whole looks, of a loop that ended in an error"),
+            counted: Mutex::default(),
+            turn: Arc::default(),
+            loops,
+        }
     }
 
     pub(super) async fn refresh(&self, state: &ServerState) {
@@ -147,8 +93,8 @@ impl StandingMetrics {
             self.ready.set(i64::from(health::readiness(state).await.ready));
         });
         for status in state.loops.statuses() {
-            let labels = LoopLabels { name: status.name };
-            let set = |counters: &Family<LoopLabels, Counter>, value| {
+            let labels = [("name", status.name.into())];
+            let set = |counters: &By<1, Counter>, value| {
                 let counter = counters.get_or_create(&labels);
                 counter.inner().store(value, std::sync::atomic::Ordering::Relaxed);
             };
@@ -205,15 +151,15 @@ impl StandingMetrics {
         let value =
             |found: Option<&u64>| i64::try_from(found.copied().unwrap_or(0)).unwrap_or(i64::MAX);
         for phase in Phase::ALL {
-            let gauge = self.phases.get_or_create(&PhaseLabels { phase: phase.as_str() });
+            let gauge = self.phases.get_or_create(&[("phase", phase.as_str().into())]);
             gauge.set(value(standing.phases.get(&phase)));
         }
         for code in BlockerCode::ALL {
-            let gauge = self.blockers.get_or_create(&CodeLabels { code: code.as_str() });
+            let gauge = self.blockers.get_or_create(&[("code", code.as_str().into())]);
             gauge.set(value(standing.blockers.get(code)));
         }
         for reachability in Reachability::ALL {
-            let labels = ReachabilityLabels { reachability: reachability.as_str() };
+            let labels = [("reachability", reachability.as_str().into())];
             self.nodes.get_or_create(&labels).set(value(standing.nodes.get(reachability)));
         }
     }
@@ -227,11 +173,11 @@ impl StandingMetrics {
             Err(error) => return tracing::warn!(error, "what is overdue could not be read"),
         };
         for lane in self.loops.iter().flat_map(|loops| loops.lanes()) {
-            self.overdue.get_or_create(&LaneLabels { lane }).set(0.0);
+            self.overdue.get_or_create(&[("lane", lane.into())]).set(0.0);
         }
         for found in overdue {
             let lane = found.cluster.unwrap_or_else(|| "none".to_owned());
-            self.overdue.get_or_create(&LaneLabels { lane }).set(found.overdue.as_secs_f64());
+            self.overdue.get_or_create(&[("lane", lane.into())]).set(found.overdue.as_secs_f64());
         }
     }
 }

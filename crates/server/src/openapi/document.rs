@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
+use slipway_app::authorise::Terms;
 use slipway_core::explanation::ExplainedKind;
 use slipway_wire::problem::{MEDIA_TYPE, Problem};
 
-use super::operation::{Answer, Document, Operation};
-use super::operations::operations;
+use super::query::query;
+use crate::routes::{Answer, Document, Route, Schemas, TABLE};
 
 const ABOUT: &str = "Declare infrastructure and it is brought to Ready; delete it and it is \
     drained, taken down in order, and only then released.\n\nLists are arrays in pages: follow \
@@ -19,12 +20,11 @@ const ABOUT: &str = "Declare infrastructure and it is brought to Ready; delete i
 
 /// What the API is, for machines.
 pub fn document() -> Value {
-    let operations = operations();
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
-    for operation in &operations {
-        let path = format!("/api/v1{}", operation.path);
-        let method = operation.method.to_lowercase();
-        paths.entry(path).or_default().insert(method, describe(operation));
+    for route in TABLE.iter() {
+        let path = format!("/api/v1{}", route.path);
+        let method = route.method.to_lowercase();
+        paths.entry(path).or_default().insert(method, describe(route));
     }
     json!({
         "openapi": "3.1.0",
@@ -44,21 +44,21 @@ pub fn document() -> Value {
                     "description": "An API key, as `slipway up` shows one at its first start.",
                 },
             },
-            "schemas": schemas(&operations),
+            "schemas": schemas(),
         },
     })
 }
 
-/// Every document that an operation names, with all that those hold.
-fn schemas(operations: &[Operation]) -> BTreeMap<String, Value> {
-    let mut found = Vec::new();
+/// Every document that a row names, with all that those hold.
+fn schemas() -> BTreeMap<String, Value> {
+    let mut found = Schemas::new();
     (Document::of::<Problem>().collect)(&mut found);
-    for operation in operations {
-        let answer = match &operation.answer {
-            Answer::One(document) | Answer::Many(document) => Some(document),
+    for route in TABLE.iter() {
+        let answer = match &route.answer {
+            Answer::One(document) | Answer::Array(document) => Some(document),
             Answer::Nothing | Answer::Text(_) => None,
         };
-        for document in [operation.body.as_ref(), answer].into_iter().flatten() {
+        for document in [route.body.as_ref(), answer].into_iter().flatten() {
             (document.collect)(&mut found);
         }
     }
@@ -83,23 +83,19 @@ fn reference(document: &Document) -> Value {
     json!({ "$ref": format!("#/components/schemas/{}", document.name) })
 }
 
-fn describe(operation: &Operation) -> Value {
-    let mut description = String::new();
-    if let Some((role, reach, audit)) = operation.access() {
-        description = format!("Least role: {role}. Reach: {reach}.");
-        if let Some(verb) = audit {
-            description.push_str(&format!(" Audited as `{verb}`."));
-        }
-    }
+fn describe(route: &Route) -> Value {
+    let Terms { least, reach, audit } = route.terms();
+    let audited = audit.map_or(String::new(), |verb| format!(" Audited as `{verb}`."));
+    let description = format!("Least role: {least}. Reach: {reach}.{audited}");
     let mut described = json!({
-        "operationId": identity(operation),
-        "tags": [operation.tag()],
-        "summary": operation.summary,
+        "operationId": identity(route),
+        "tags": [route.tag()],
+        "summary": route.summary,
         "description": description,
-        "parameters": parameters(operation),
-        "responses": responses(operation),
+        "parameters": parameters(route),
+        "responses": responses(route),
     });
-    if let Some(body) = &operation.body {
+    if let Some(body) = &route.body {
         described["requestBody"] = json!({
             "required": true,
             "content": { "application/json": { "schema": reference(body) } },
@@ -109,19 +105,19 @@ fn describe(operation: &Operation) -> Value {
 }
 
 /// `POST /keys/{id}/rotate` → `post_keys_id_rotate`.
-fn identity(operation: &Operation) -> String {
-    let mut identity = operation.method.to_lowercase();
-    for segment in operation.path.split('/').filter(|segment| !segment.is_empty()) {
+fn identity(route: &Route) -> String {
+    let mut identity = route.method.to_lowercase();
+    for segment in route.path.split('/').filter(|segment| !segment.is_empty()) {
         identity.push('_');
         identity.push_str(&segment.trim_matches(['{', '}']).replace('-', "_"));
     }
     identity
 }
 
-fn parameters(operation: &Operation) -> Vec<Value> {
+fn parameters(route: &Route) -> Vec<Value> {
     let text = json!({ "type": "string" });
     let mut parameters = Vec::new();
-    for name in operation.path_parameters() {
+    for name in route.path_parameters() {
         let schema = match name {
             "id" | "credential" => json!({ "type": "string", "format": "uuid" }),
             "kind" => json!({ "type": "string", "enum": ExplainedKind::ALL }),
@@ -129,9 +125,10 @@ fn parameters(operation: &Operation) -> Vec<Value> {
         };
         parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
     }
-    for query in &operation.query {
+    for name in &route.query {
+        let (about, schema) = query(name);
         parameters.push(json!({
-            "name": query.name, "in": "query", "description": query.about, "schema": query.schema,
+            "name": name, "in": "query", "description": about, "schema": schema,
         }));
     }
     let mut header = |name: &str, about: &str, pattern: &str| {
@@ -140,37 +137,37 @@ fn parameters(operation: &Operation) -> Vec<Value> {
             "name": name, "in": "header", "description": about, "schema": schema,
         }));
     };
-    if operation.takes_if_match {
+    if route.takes_if_match {
         let about = "The ETag that was read, or `*`; whatever is there without.";
         header("If-Match", about, r#"^(\*|"[0-9]{1,18}")$"#);
     }
-    if operation.takes_idempotency_key {
+    if route.takes_idempotency_key {
         let about = "The same request under the same key is one create.";
         header("Idempotency-Key", about, "^[!-~]{1,255}$");
     }
     parameters
 }
 
-fn responses(operation: &Operation) -> Map<String, Value> {
+fn responses(route: &Route) -> Map<String, Value> {
     let mut responses = Map::new();
-    let content = match &operation.answer {
+    let content = match &route.answer {
         Answer::Nothing => None,
         Answer::One(document) => {
             Some(json!({ "application/json": { "schema": reference(document) } }))
         }
-        Answer::Many(document) => Some(json!({
+        Answer::Array(document) => Some(json!({
             "application/json": { "schema": { "type": "array", "items": reference(document) } },
         })),
         Answer::Text(media) => Some(json!({ *media: { "schema": { "type": "string" } } })),
     };
-    for status in &operation.statuses {
+    for status in &route.statuses {
         let mut response = json!({ "description": meaning(*status) });
         if let Some(content) = content.as_ref().filter(|_| *status != 204) {
             response["content"] = content.clone();
         }
         responses.insert(status.to_string(), response);
     }
-    for status in &operation.refusals {
+    for status in &route.refusals {
         let response = json!({
             "description": meaning(*status),
             "content": { MEDIA_TYPE: { "schema": reference(&Document::of::<Problem>()) } },
@@ -206,16 +203,24 @@ const fn meaning(status: u16) -> &'static str {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::*;
-    use crate::api::TABLE;
+    use slipway_app::authorise::Operation;
 
+    use super::*;
+
+    /// The rows are the only description there is. A row that lost its place in
+    /// the table would leave its operation without a route.
     #[test]
     fn every_route_is_described_once_and_nothing_else_is() {
-        let described: Vec<_> = operations().iter().map(|o| (o.method, o.path)).collect();
-        let unique: BTreeSet<_> = described.iter().copied().collect();
-        assert_eq!(unique.len(), described.len(), "described twice");
-        let served: BTreeSet<_> = TABLE.iter().map(|row| (row.method, row.path)).collect();
-        assert_eq!(unique, served);
+        let rows: Vec<_> = TABLE.iter().map(|row| (row.method, row.path)).collect();
+        let unique: BTreeSet<_> = rows.iter().copied().collect();
+        assert_eq!(unique.len(), rows.len(), "described twice");
+        let document = document();
+        let paths = document["paths"].as_object().unwrap();
+        let described = paths.values().map(|methods| methods.as_object().unwrap().len());
+        assert_eq!(described.sum::<usize>(), rows.len());
+        for operation in Operation::ALL {
+            assert!(TABLE.iter().any(|row| row.operation == *operation), "{operation:?}");
+        }
     }
 
     #[test]
@@ -228,9 +233,9 @@ mod tests {
             assert!(known.contains_key(name), "{name}");
         }
         assert!(!text.contains("See the code."), "a status without a meaning");
-        for operation in operations() {
-            assert!(!operation.summary.is_empty());
-            assert!(operation.query.iter().all(|query| !query.about.is_empty()), "{operation:?}");
+        for route in TABLE.iter() {
+            assert!(!route.summary.is_empty());
+            assert!(route.query.iter().all(|name| !query(name).0.is_empty()), "{route:?}");
         }
     }
 

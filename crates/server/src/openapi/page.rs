@@ -8,12 +8,13 @@ use axum::Json;
 use axum::extract::Path;
 use axum::response::{Html, Redirect};
 use serde_json::Value;
+use slipway_app::authorise::Terms;
 use slipway_core::error::{ErrorKind, Refusal};
 
 use super::document::document;
-use super::operation::{Answer, Operation};
-use super::operations::operations;
+use super::query::query;
 use crate::error::{self, Rejection, clip};
+use crate::routes::{Answer, Route, TABLE};
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(document);
 static PAGE: LazyLock<String> = LazyLock::new(render);
@@ -46,8 +47,7 @@ small{color:#57606a}@media(prefers-color-scheme:dark){body{color:#e6edf3;backgro
 pre{background:#161b22}td,th{border-color:#30363d}a{color:#58a6ff}small{color:#8d96a0}}";
 
 fn render() -> String {
-    let operations = operations();
-    let mut tags: Vec<&str> = operations.iter().map(Operation::tag).collect();
+    let mut tags: Vec<&str> = TABLE.iter().map(Route::tag).collect();
     tags.sort_unstable();
     tags.dedup();
     let mut page = format!(
@@ -69,8 +69,8 @@ fn render() -> String {
     page.push_str("</nav>");
     for tag in &tags {
         put(&mut page, format_args!("<h2 id=\"{tag}\">{tag}</h2>"));
-        for operation in operations.iter().filter(|operation| operation.tag() == *tag) {
-            put_operation(&mut page, operation);
+        for route in TABLE.iter().filter(|route| route.tag() == *tag) {
+            put_route(&mut page, route);
         }
     }
     page.push_str("<h2 id=\"problems\">Problems</h2><table>");
@@ -93,43 +93,41 @@ fn render() -> String {
     page
 }
 
-fn put_operation(page: &mut String, operation: &Operation) {
+fn put_route(page: &mut String, route: &Route) {
     put(
         page,
         format_args!(
             "<h3><span class=\"method\">{}</span> <code>/api/v1{}</code></h3><p>{}</p>",
-            operation.method, operation.path, operation.summary
+            route.method, route.path, route.summary
         ),
     );
-    if let Some((role, reach, audit)) = operation.access() {
-        let audited = audit.map_or(String::new(), |verb| format!(", audited as {verb}"));
-        put(page, format_args!("<p><small>{role}, {reach}{audited}</small></p>"));
-    }
+    let Terms { least, reach, audit } = route.terms();
+    let audited = audit.map_or(String::new(), |verb| format!(", audited as {verb}"));
+    put(page, format_args!("<p><small>{least}, {reach}{audited}</small></p>"));
     page.push_str("<table>");
-    for query in &operation.query {
-        let about = with_code(query.about);
-        put(page, format_args!("<tr><td><code>?{}</code></td><td>{about}</td></tr>", query.name));
+    for name in &route.query {
+        let about = with_code(query(name).0);
+        put(page, format_args!("<tr><td><code>?{name}</code></td><td>{about}</td></tr>"));
     }
-    for (taken, name) in [
-        (operation.takes_if_match, "If-Match"),
-        (operation.takes_idempotency_key, "Idempotency-Key"),
-    ] {
+    for (taken, name) in
+        [(route.takes_if_match, "If-Match"), (route.takes_idempotency_key, "Idempotency-Key")]
+    {
         if taken {
             put(page, format_args!("<tr><td><code>{name}</code></td><td>header</td></tr>"));
         }
     }
-    if let Some(body) = &operation.body {
+    if let Some(body) = &route.body {
         put(page, format_args!("<tr><td>body</td><td>{}</td></tr>", link(&body.name)));
     }
-    let statuses: Vec<_> = operation.statuses.iter().map(u16::to_string).collect();
-    let answer = match &operation.answer {
+    let statuses: Vec<_> = route.statuses.iter().map(u16::to_string).collect();
+    let answer = match &route.answer {
         Answer::Nothing => "nothing".to_owned(),
         Answer::One(document) => link(&document.name),
-        Answer::Many(document) => format!("array of {}", link(&document.name)),
+        Answer::Array(document) => format!("array of {}", link(&document.name)),
         Answer::Text(media) => (*media).to_owned(),
     };
     put(page, format_args!("<tr><td>{}</td><td>{answer}</td></tr>", statuses.join(", ")));
-    let refusals: Vec<_> = operation.refusals.iter().map(u16::to_string).collect();
+    let refusals: Vec<_> = route.refusals.iter().map(u16::to_string).collect();
     put(
         page,
         format_args!(
@@ -211,8 +209,8 @@ mod tests {
     #[test]
     fn the_page_names_everything_and_loads_nothing() {
         let page = render();
-        for operation in operations() {
-            assert!(page.contains(operation.summary), "{}", operation.summary);
+        for route in TABLE.iter() {
+            assert!(page.contains(route.summary), "{}", route.summary);
         }
         for kind in ErrorKind::ALL {
             assert!(page.contains(&format!("id=\"{}\"", kind.code())), "{kind:?}");

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::error::Rejection;
-use crate::extract::read_body;
+use crate::request::read_body;
 
 const SMALL: Limits = Limits { connections: 2, lasting: 1, ..LIMITS };
 

@@ -2,6 +2,7 @@
 //! who are bound to a project see.
 
 use serde_json::{Value, json};
+use slipway_app::authorise::Terms;
 use slipway_core::access::{Role, Scope};
 use slipway_server::{Route, TABLE};
 use sqlx::Connection as _;
@@ -83,7 +84,7 @@ async fn every_route_of_the_table_wants_a_good_key_before_anything_else() {
         .unwrap();
     let wrong_secret = "slipway_12345678_zzzzzzzzzzzzzzzzzzzzzzzzz";
     assert!(TABLE.len() > 60, "the table is not whole");
-    for route in TABLE {
+    for route in TABLE.iter() {
         // A parameter that is no id, a query that nobody knows and a body that
         // nobody could parse: none may be looked at before the key.
         for path in [fill(route, ID), format!("{}?nonsense=1", fill(route, "x"))] {
@@ -107,9 +108,10 @@ async fn every_route_takes_the_roles_that_its_row_names() {
         for project in [None, Some("default")] {
             let name = format!("{role}-{}", project.unwrap_or("all"));
             let (_, key) = world.key(&name, role, project).await;
-            for route in TABLE {
-                let bound = project.is_some() && route.scope == Scope::Installation;
-                let allowed = role >= route.least && !bound;
+            for route in TABLE.iter() {
+                let Terms { least, reach, audit } = route.terms();
+                let bound = project.is_some() && reach == Scope::Installation;
+                let allowed = role >= least && !bound;
                 let context = format!("{} {} as {name}", route.method, route.path);
                 for path in [fill(route, ID), format!("{}?nonsense=1", fill(route, "x"))] {
                     // Whoever follows events would wait for the first.
@@ -125,7 +127,7 @@ async fn every_route_takes_the_roles_that_its_row_names() {
                     }
                 }
                 // Down to the use-case, where a request without a body is whole.
-                if allowed && route.audit.is_none() && route.path != "/events/stream" {
+                if allowed && audit.is_none() && route.path != "/events/stream" {
                     let answer = world.ask(route.method, &fill(route, ID), &key, "").await;
                     let expected = if route.path.contains('{') { [404, 404] } else { [200, 503] };
                     assert!(expected.contains(&answer.status.as_u16()), "{context}: {answer:?}");
@@ -140,12 +142,13 @@ async fn every_route_takes_the_roles_that_its_row_names() {
 #[test]
 fn rows_are_unique_and_those_that_write_are_audited() {
     let mut seen = std::collections::BTreeSet::new();
-    for route in TABLE {
+    for route in TABLE.iter() {
         assert!(seen.insert((route.path, route.method)), "{} {}", route.method, route.path);
         // Looking for leaks writes what it finds in its own name.
         let reads = route.method == "GET" || route.path == "/leaks/find";
-        assert_eq!(route.audit.is_none(), reads, "{} {}", route.method, route.path);
-        assert!(reads || route.least > Role::Viewer, "{} {}", route.method, route.path);
+        let Terms { least, audit, .. } = route.terms();
+        assert_eq!(audit.is_none(), reads, "{} {}", route.method, route.path);
+        assert!(reads || least > Role::Viewer, "{} {}", route.method, route.path);
     }
 }
 
@@ -158,9 +161,10 @@ fn the_page_about_security_shows_the_table() {
     let mut expected = String::from(
         "| method | path below `/api/v1` | least role | scope | audited as |\n|---|---|---|---|---|\n",
     );
-    for Route { method, path, least, scope, audit, .. } in TABLE {
+    for route in TABLE.iter() {
+        let (Route { method, path, .. }, Terms { least, reach, audit }) = (route, route.terms());
         let audit = audit.map(|verb| format!("`{verb}` ")).unwrap_or_default();
-        expected.push_str(&format!("| {method} | {path} | {least} | {scope} | {audit}|\n"));
+        expected.push_str(&format!("| {method} | {path} | {least} | {reach} | {audit}|\n"));
     }
     assert_eq!(shown, expected, "put this between the marks of docs/security.md:\n{expected}");
 }

@@ -14,7 +14,7 @@ const ID: &str = "0192f0c1-2b3c-7d4e-8f50-123456789abc";
 const PATH: &str = "/api/v1/leaks";
 
 /// Records a leak, as the finder does.
-async fn leaked(world: &World, kind: FindingKind) -> String {
+pub(crate) async fn leaked(world: &World, kind: FindingKind) -> String {
     let store = &world.context.store;
     let cluster = store.cluster_list().await.unwrap().remove(0);
     let key = world.context.entropy.uuid();

@@ -13,7 +13,7 @@ fn public_key() -> String {
 }
 
 /// A resource with an enrolled node: resource id, node id, node key.
-async fn enrolled(world: &World, handle: &str) -> (String, String, String) {
+pub(crate) async fn enrolled(world: &World, handle: &str) -> (String, String, String) {
     let resource = world.declare(handle).await;
     let token = world.mint_token(&resource).await;
     let mut key = [9; 32];

@@ -15,7 +15,7 @@ use slipway_core::rules::catalog::blueprint::{self, NewBlueprint};
 use slipway_render::pair;
 
 use super::common::{check, missing};
-use crate::authorise::{Caller, Verb, authorise};
+use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::Listed;
 use crate::ports::store::Page;
 use crate::usecases::idempotency::{bind, record};
@@ -39,7 +39,7 @@ pub async fn create(
     input: CreateBlueprint,
     request: Option<Request>,
 ) -> Result<BlueprintId, Error> {
-    let actor = authorise(caller, Verb::BlueprintWrite)?;
+    let actor = authorise(caller, Operation::BlueprintCreate)?;
     let new = NewBlueprint {
         id: BlueprintId::new(context.entropy.uuid()),
         slug: Name::parse("slug", &input.slug).map_err(Refusal::from)?,
@@ -65,7 +65,7 @@ pub async fn update(
     new_description: Option<&str>,
     expected: Expected,
 ) -> Result<(), Error> {
-    let actor = authorise(caller, Verb::BlueprintWrite)?;
+    let actor = authorise(caller, Operation::BlueprintUpdate)?;
     check("blueprint", reference)?;
     new_display_name.map(display_name).transpose()?;
     new_description.map(description).transpose()?;
@@ -88,7 +88,7 @@ pub async fn fetch(
     caller: &Caller,
     reference: &str,
 ) -> Result<Blueprint, Error> {
-    authorise(caller, Verb::BlueprintRead)?;
+    authorise(caller, Operation::BlueprintRead)?;
     check("blueprint", reference)?;
     let found = context.store.blueprint_fetch(reference).await?;
     missing(found, ErrorKind::BlueprintNotFound, "blueprint", reference)
@@ -99,7 +99,7 @@ pub async fn list(
     caller: &Caller,
     page: Page<BlueprintId>,
 ) -> Result<Listed<Blueprint>, Error> {
-    authorise(caller, Verb::BlueprintRead)?;
+    authorise(caller, Operation::BlueprintRead)?;
     Ok(context.store.blueprint_list(page).await?)
 }
 
@@ -111,7 +111,7 @@ pub async fn publish(
     given: GivenContent,
     request: Option<Request>,
 ) -> Result<BlueprintVersionId, Error> {
-    let actor = authorise(caller, Verb::BlueprintWrite)?;
+    let actor = authorise(caller, Operation::BlueprintPublish)?;
     check("blueprint", reference)?;
     let content = VersionContent::check(given)?;
     // Read before the transaction: it takes a while, and the engine that it is
@@ -181,7 +181,7 @@ pub async fn retire(
     wanted: &str,
     expected: Expected,
 ) -> Result<(), Error> {
-    let actor = authorise(caller, Verb::BlueprintWrite)?;
+    let actor = authorise(caller, Operation::BlueprintRetire)?;
     check("blueprint", reference)?;
     check("version", wanted)?;
     let mut rule = |snapshot: &_| blueprint::retire(snapshot, expected, &actor);

@@ -10,7 +10,7 @@ use slipway_core::precondition::Expected;
 use slipway_core::rules::catalog::cloud::{self, NewCloud};
 
 use super::common::{check, missing, removal};
-use crate::authorise::{Caller, Verb, authorise};
+use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::Listed;
 use crate::ports::store::Page;
 use crate::usecases::idempotency::{bind, record};
@@ -24,7 +24,7 @@ pub async fn create(
     endpoint: Map<String, Value>,
     request: Option<Request>,
 ) -> Result<CloudId, Error> {
-    let actor = authorise(caller, Verb::CloudWrite)?;
+    let actor = authorise(caller, Operation::CloudCreate)?;
     let new = NewCloud {
         id: CloudId::new(context.entropy.uuid()),
         name: Name::parse("name", name).map_err(Refusal::from)?,
@@ -47,7 +47,7 @@ pub async fn fetch(
     reference: &str,
     show_deleted: bool,
 ) -> Result<Cloud, Error> {
-    authorise(caller, Verb::CloudRead)?;
+    authorise(caller, Operation::CloudRead)?;
     check("cloud", reference)?;
     let found = context.store.cloud_fetch(reference, show_deleted).await?;
     let cloud = missing(found, ErrorKind::CloudNotFound, "cloud", reference)?;
@@ -69,7 +69,7 @@ pub async fn list(
     page: Page<CloudId>,
     show_deleted: bool,
 ) -> Result<Listed<Cloud>, Error> {
-    authorise(caller, Verb::CloudRead)?;
+    authorise(caller, Operation::CloudRead)?;
     let found = context.store.cloud_list(page, show_deleted).await?;
     Ok(found.map(|cloud| as_seen_by(caller, cloud.clone())))
 }
@@ -81,7 +81,7 @@ pub async fn update(
     endpoint: Map<String, Value>,
     expected: Expected,
 ) -> Result<(), Error> {
-    let actor = authorise(caller, Verb::CloudWrite)?;
+    let actor = authorise(caller, Operation::CloudUpdate)?;
     check("cloud", reference)?;
     let endpoint = Endpoint::parse(endpoint).map_err(Refusal::from)?;
     let mut rule = |snapshot: &_| cloud::update(snapshot, &endpoint, expected, &actor);
@@ -95,7 +95,7 @@ pub async fn delete(
     reason: Option<&str>,
     expected: Expected,
 ) -> Result<DeletionId, Error> {
-    let actor = authorise(caller, Verb::CloudWrite)?;
+    let actor = authorise(caller, Operation::CloudDelete)?;
     check("cloud", reference)?;
     let removal = removal(context, reason, expected)?;
     let mut rule = |snapshot: &_| cloud::delete(snapshot, &removal, &actor);

@@ -15,7 +15,7 @@ use slipway_core::rules::catalog::placement;
 
 use super::common::{check, missing};
 use super::projects;
-use crate::authorise::{Caller, Verb, authorise};
+use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::Listed;
 use crate::ports::store::Page;
 use crate::usecases::idempotency::{bind, record};
@@ -37,7 +37,7 @@ pub async fn create(
     wanted: Wanted<'_>,
     request: Option<Request>,
 ) -> Result<ClusterId, Error> {
-    let actor = authorise(caller, Verb::ClusterWrite)?;
+    let actor = authorise(caller, Operation::ClusterCreate)?;
     let Wanted { name, engine, namespace_prefix, region, access } = wanted;
     let prefix = namespace_prefix.unwrap_or(NamespacePrefix::DEFAULT);
     let region = region.map(|region| Name::parse("region", region)).transpose();
@@ -62,7 +62,7 @@ pub async fn create(
 }
 
 pub async fn fetch(context: &Context, caller: &Caller, reference: &str) -> Result<Cluster, Error> {
-    authorise(caller, Verb::ClusterRead)?;
+    authorise(caller, Operation::ClusterRead)?;
     check("cluster", reference)?;
     let found = context.store.cluster_fetch(reference).await?;
     missing(found, ErrorKind::ClusterNotFound, "cluster", reference)
@@ -73,7 +73,7 @@ pub async fn list(
     caller: &Caller,
     page: Page<ClusterId>,
 ) -> Result<Listed<Cluster>, Error> {
-    authorise(caller, Verb::ClusterRead)?;
+    authorise(caller, Operation::ClusterRead)?;
     Ok(context.store.cluster_page(page).await?)
 }
 
@@ -86,7 +86,7 @@ pub async fn assign(
     region: Option<&str>,
     expected: Expected,
 ) -> Result<(), Error> {
-    let actor = authorise(caller, Verb::ClusterAssign)?;
+    let actor = authorise(caller, Operation::ClusterAssign)?;
     check("project", project)?;
     let cluster = match (cluster, region) {
         (Some(cluster), None) => cluster.to_owned(),
@@ -129,7 +129,7 @@ pub async fn withdraw(
     project: &str,
     expected: Expected,
 ) -> Result<Option<ClusterAssignment>, Error> {
-    let actor = authorise(caller, Verb::ClusterAssign)?;
+    let actor = authorise(caller, Operation::ClusterWithdraw)?;
     check("project", project)?;
     let mut rule = |snapshot: &_| cluster_assignment::withdraw(snapshot, expected, &actor);
     context.store.decide_cluster_assignment(project, None, &mut rule).await?;
@@ -148,7 +148,7 @@ pub async fn assignment(
     caller: &Caller,
     project: &str,
 ) -> Result<ClusterAssignment, Error> {
-    authorise(caller, Verb::ClusterRead)?;
+    authorise(caller, Operation::ClusterReadAssigned)?;
     let found = projects::fetch(context, caller, project, false).await?;
     let place = context.store.cluster_assignment_fetch(found.id).await?;
     missing(place, ErrorKind::AssignmentNotFound, "cluster assignment of project", project)
@@ -159,6 +159,6 @@ pub async fn assignments(
     caller: &Caller,
     page: Page<ProjectId>,
 ) -> Result<Listed<ClusterAssignment>, Error> {
-    authorise(caller, Verb::ClusterListPlaces)?;
+    authorise(caller, Operation::ClusterListAssignments)?;
     Ok(context.store.cluster_assignment_list(page).await?)
 }

@@ -11,7 +11,7 @@ use slipway_core::rules::catalog::credential_assignment;
 
 use super::common::{check, missing, removal};
 use super::projects;
-use crate::authorise::{Caller, Verb, authorise};
+use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::Listed;
 use crate::ports::catalog::{CredentialFilter, CredentialKey};
 use crate::ports::store::Page;
@@ -34,7 +34,7 @@ pub async fn create(
     input: CreateCredential,
     request: Option<Request>,
 ) -> Result<CloudCredentialId, Error> {
-    let actor = authorise(caller, Verb::CredentialWrite)?;
+    let actor = authorise(caller, Operation::CredentialCreate)?;
     check("cloud", &input.cloud)?;
     let new = NewCredential {
         id: CloudCredentialId::new(context.entropy.uuid()),
@@ -59,7 +59,7 @@ pub async fn fetch(
     id: CloudCredentialId,
     show_deleted: bool,
 ) -> Result<Credential, Error> {
-    authorise(caller, Verb::CredentialListAll)?;
+    authorise(caller, Operation::CredentialRead)?;
     let found = context.store.credential_fetch(id, show_deleted).await?;
     missing(found, ErrorKind::CredentialNotFound, "credential", id)
 }
@@ -70,7 +70,7 @@ pub async fn list(
     filter: &CredentialFilter,
     page: Page<CloudCredentialId>,
 ) -> Result<Listed<Credential>, Error> {
-    authorise(caller, Verb::CredentialListAll)?;
+    authorise(caller, Operation::CredentialRead)?;
     for (field, text) in [("cloud", &filter.cloud), ("name", &filter.name)] {
         text.as_ref().map_or(Ok(()), |text| check(field, text))?;
     }
@@ -85,7 +85,7 @@ pub async fn update(
     kv_path: Option<&str>,
     expected: Expected,
 ) -> Result<(), Error> {
-    let actor = authorise(caller, Verb::CredentialWrite)?;
+    let actor = authorise(caller, Operation::CredentialUpdate)?;
     let mut rule = |snapshot: &_| credential::update(snapshot, kv_mount, kv_path, expected, &actor);
     Ok(context.store.decide_credential(&CredentialKey::Existing(id), &mut rule).await?)
 }
@@ -97,7 +97,7 @@ pub async fn delete(
     reason: Option<&str>,
     expected: Expected,
 ) -> Result<DeletionId, Error> {
-    let actor = authorise(caller, Verb::CredentialWrite)?;
+    let actor = authorise(caller, Operation::CredentialDelete)?;
     let removal = removal(context, reason, expected)?;
     let mut rule = |snapshot: &_| credential::delete(snapshot, &removal, &actor);
     context.store.decide_credential(&CredentialKey::Existing(id), &mut rule).await?;
@@ -111,7 +111,7 @@ pub async fn assign(
     project: &str,
     credential: CloudCredentialId,
 ) -> Result<(), Error> {
-    let actor = authorise(caller, Verb::CredentialAssign)?;
+    let actor = authorise(caller, Operation::CredentialAssign)?;
     check("project", project)?;
     let mut rule = |snapshot: &_| credential_assignment::assign(snapshot, &actor);
     Ok(context.store.decide_credential_assignment(project, credential, &mut rule).await?)
@@ -123,7 +123,7 @@ pub async fn withdraw(
     project: &str,
     credential: CloudCredentialId,
 ) -> Result<(), Error> {
-    let actor = authorise(caller, Verb::CredentialAssign)?;
+    let actor = authorise(caller, Operation::CredentialWithdraw)?;
     check("project", project)?;
     let mut rule = |snapshot: &_| credential_assignment::withdraw(snapshot, &actor);
     Ok(context.store.decide_credential_assignment(project, credential, &mut rule).await?)
@@ -136,7 +136,7 @@ pub async fn assigned(
     project: &str,
     page: Page<CloudCredentialId>,
 ) -> Result<Listed<(CredentialAssignment, Credential)>, Error> {
-    authorise(caller, Verb::CredentialRead)?;
+    authorise(caller, Operation::CredentialReadAssigned)?;
     let project = projects::fetch(context, caller, project, false).await?;
     Ok(context.store.credential_assignment_list(project.id, page).await?)
 }

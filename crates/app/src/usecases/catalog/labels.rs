@@ -9,7 +9,7 @@ use slipway_core::precondition::Expected;
 use slipway_core::rules::catalog::label::{self, NewLabel};
 
 use super::common::{check, missing};
-use crate::authorise::{Caller, Verb, authorise};
+use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::Listed;
 use crate::ports::store::Page;
 use crate::usecases::idempotency::{bind, record};
@@ -25,7 +25,7 @@ pub async fn define(
     propagate: bool,
     request: Option<Request>,
 ) -> Result<LabelDefinitionId, Error> {
-    let actor = authorise(caller, Verb::LabelWrite)?;
+    let actor = authorise(caller, Operation::LabelDefine)?;
     let new = NewLabel {
         id: LabelDefinitionId::new(context.entropy.uuid()),
         key: LabelKey::parse("key", key).map_err(Refusal::from)?,
@@ -52,7 +52,7 @@ pub async fn fetch(
     caller: &Caller,
     reference: &str,
 ) -> Result<LabelDefinition, Error> {
-    authorise(caller, Verb::LabelRead)?;
+    authorise(caller, Operation::LabelRead)?;
     check("label", reference)?;
     let found = context.store.label_fetch(reference).await?;
     missing(found, ErrorKind::LabelNotFound, "label definition", reference)
@@ -63,7 +63,7 @@ pub async fn list(
     caller: &Caller,
     page: Page<LabelDefinitionId>,
 ) -> Result<Listed<LabelDefinition>, Error> {
-    authorise(caller, Verb::LabelRead)?;
+    authorise(caller, Operation::LabelRead)?;
     Ok(context.store.label_list(page).await?)
 }
 
@@ -75,7 +75,7 @@ pub async fn update(
     propagate: Option<bool>,
     expected: Expected,
 ) -> Result<(), Error> {
-    let actor = authorise(caller, Verb::LabelWrite)?;
+    let actor = authorise(caller, Operation::LabelUpdate)?;
     check("label", reference)?;
     description.map(checked).transpose()?;
     let mut rule = |snapshot: &_| label::update(snapshot, description, propagate, expected, &actor);
@@ -88,7 +88,7 @@ pub async fn delete(
     reference: &str,
     expected: Expected,
 ) -> Result<(), Error> {
-    let actor = authorise(caller, Verb::LabelWrite)?;
+    let actor = authorise(caller, Operation::LabelDelete)?;
     check("label", reference)?;
     let mut rule = |snapshot: &_| label::delete(snapshot, expected, &actor);
     Ok(context.store.decide_label(reference, &mut rule).await?)

@@ -14,7 +14,7 @@ use slipway_core::rules::catalog::project::{self, NewProject, ProjectChange};
 use slipway_core::text::Labels;
 
 use super::common::{check, missing, removal};
-use crate::authorise::{Caller, Verb, authorise};
+use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::Listed;
 use crate::ports::store::Page;
 use crate::usecases::idempotency::{bind, record};
@@ -42,7 +42,7 @@ pub async fn create(
     draft: Draft<'_>,
     request: Option<Request>,
 ) -> Result<ProjectId, Error> {
-    let actor = authorise(caller, Verb::ProjectWrite)?;
+    let actor = authorise(caller, Operation::ProjectCreate)?;
     let new = NewProject {
         id: ProjectId::new(context.entropy.uuid()),
         name: Name::parse("name", draft.name).map_err(Refusal::from)?,
@@ -65,7 +65,7 @@ pub async fn fetch(
     reference: &str,
     show_deleted: bool,
 ) -> Result<Project, Error> {
-    authorise(caller, Verb::ProjectRead)?;
+    authorise(caller, Operation::ProjectRead)?;
     check("project", reference)?;
     let found = context.store.project_fetch(reference, show_deleted).await?;
     let found = found.filter(|project| caller.reaches(project.id));
@@ -78,7 +78,7 @@ pub async fn list(
     page: Page<ProjectId>,
     show_deleted: bool,
 ) -> Result<Listed<Project>, Error> {
-    authorise(caller, Verb::ProjectRead)?;
+    authorise(caller, Operation::ProjectRead)?;
     let Some(own) = caller.project else {
         return Ok(context.store.project_list(page, show_deleted).await?);
     };
@@ -95,7 +95,7 @@ pub async fn update(
     change: Change<'_>,
     expected: Expected,
 ) -> Result<(), Error> {
-    let actor = authorise(caller, Verb::ProjectRelabel)?;
+    let actor = authorise(caller, Operation::ProjectUpdate)?;
     check("project", reference)?;
     if change.labels.is_none() && change.mesh_cidr.is_none() {
         let problem = "or `mesh_cidr` must be given; there is nothing to change";
@@ -126,7 +126,7 @@ pub async fn delete(
     reason: Option<&str>,
     expected: Expected,
 ) -> Result<DeletionId, Error> {
-    let actor = authorise(caller, Verb::ProjectWrite)?;
+    let actor = authorise(caller, Operation::ProjectDelete)?;
     check("project", reference)?;
     let removal = removal(context, reason, expected)?;
     let mut rule = |snapshot: &_| project::delete(snapshot, &removal, &actor);
@@ -140,6 +140,6 @@ pub async fn labels(
     caller: &Caller,
     projects: &[ProjectId],
 ) -> Result<BTreeMap<ProjectId, Labels>, Error> {
-    authorise(caller, Verb::ProjectRead)?;
+    authorise(caller, Operation::ProjectRead)?;
     Ok(context.store.project_labels(projects).await?)
 }

@@ -1,0 +1,116 @@
+//! Every operation that a caller may ask for, each with its least role, its
+//! reach and its audit verb. This table is the only statement of the three: the
+//! guard of a route and the use-case behind it both read it, and so do the API
+//! description and the page about security. Policies hang on it later.
+//!
+//! A read has one operation per kind, since all its routes show the same. A
+//! change has one of its own, since the audit names each by a verb.
+
+use slipway_core::access::{Role, Scope};
+
+/// What an operation demands of its caller, and what the audit calls it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// The least role that may ask.
+    pub least: Role,
+    /// How far it reaches, and so which keys may ask.
+    pub reach: Scope,
+    /// The verb of its audit entry; `None` if the caller changes nothing.
+    pub audit: Option<&'static str>,
+}
+
+macro_rules! operations {
+    ($($operation:ident $least:ident $reach:ident $audit:tt;)*) => {
+        /// The closed set of operations.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Operation { $($operation,)* }
+
+        impl Operation {
+            pub const ALL: &[Self] = &[$(Self::$operation,)*];
+
+            pub const fn terms(self) -> Terms {
+                match self {
+                    $(Self::$operation => Terms {
+                        least: Role::$least,
+                        reach: Scope::$reach,
+                        audit: operations!(@audit $audit),
+                    },)*
+                }
+            }
+        }
+    };
+    (@audit -) => { None };
+    (@audit $verb:literal) => { Some($verb) };
+}
+
+operations! {
+    // operation            least    reach        audited as
+    ResourceRead            Viewer   Project      -;
+    ResourceDeclare         Operator Project      "resource.declare";
+    ResourceRelabel         Operator Project      "resource.relabel";
+    ResourceDelete          Operator Project      "resource.delete";
+    ResourceRetry           Operator Project      "resource.retry";
+
+    NodeRead                Viewer   Project      -;
+    NodeForceDrain          Admin    Project      "node.deregister";
+    TokenRead               Viewer   Project      -;
+    TokenIssue              Operator Project      "token.issue";
+    TokenRevoke             Operator Project      "token.revoke";
+
+    ProjectRead             Viewer   Project      -;
+    ProjectCreate           Admin    Installation "project.create";
+    ProjectUpdate           Admin    Project      "project.update";
+    ProjectDelete           Admin    Installation "project.delete";
+    CloudRead               Viewer   Shared       -;
+    CloudCreate             Admin    Installation "cloud.create";
+    CloudUpdate             Admin    Installation "cloud.update";
+    CloudDelete             Admin    Installation "cloud.delete";
+    CredentialRead          Viewer   Installation -;
+    CredentialCreate        Admin    Installation "credential.create";
+    CredentialUpdate        Admin    Installation "credential.update";
+    CredentialDelete        Admin    Installation "credential.delete";
+    CredentialReadAssigned  Viewer   Project      -;
+    CredentialAssign        Admin    Installation "credential.assign";
+    CredentialWithdraw      Admin    Installation "credential.withdraw";
+    BlueprintRead           Viewer   Shared       -;
+    BlueprintCreate         Admin    Installation "blueprint.create";
+    BlueprintUpdate         Admin    Installation "blueprint.update";
+    BlueprintPublish        Admin    Installation "blueprint.publish";
+    BlueprintRetire         Admin    Installation "blueprint.retire";
+    LabelRead               Viewer   Shared       -;
+    LabelDefine             Admin    Installation "label.define";
+    LabelUpdate             Admin    Installation "label.update";
+    LabelDelete             Admin    Installation "label.delete";
+
+    ClusterRead             Viewer   Shared       -;
+    ClusterCreate           Admin    Installation "cluster.create";
+    ClusterReadAssigned     Viewer   Project      -;
+    ClusterListAssignments  Viewer   Installation -;
+    ClusterAssign           Admin    Installation "cluster.assign";
+    ClusterWithdraw         Admin    Installation "cluster.withdraw";
+
+    DeletionRead            Viewer   Project      -;
+    LeakRead                Viewer   Installation -;
+    // The finder records what it finds in its own name.
+    LeakFind                Operator Installation -;
+    LeakResolve             Operator Installation "leak.resolve";
+    LeakRemove              Operator Installation "leak.remove";
+
+    KeyShowOwn              Viewer   Shared       -;
+    KeyRead                 Admin    Project      -;
+    KeyCreate               Admin    Project      "api_key.create";
+    KeyRotate               Admin    Project      "api_key.rotate";
+    KeyRevoke               Admin    Project      "api_key.revoke";
+    AuditRead               Viewer   Project      -;
+
+    EventRead               Viewer   Project      -;
+    SubscriptionRead        Viewer   Installation -;
+    SubscriptionRemove      Admin    Installation "subscription.remove";
+
+    LoopRead                Viewer   Installation -;
+    ControlRead             Viewer   Shared       -;
+    ControlFreeze           Admin    Installation "control.freeze";
+    ControlUnfreeze         Admin    Installation "control.unfreeze";
+    ControlResume           Admin    Installation "control.resume";
+    PlanRead                Viewer   Installation -;
+}

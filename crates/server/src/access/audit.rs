@@ -1,0 +1,167 @@
+//! The audit: page by page, newest first, or as a whole, oldest first.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderName};
+use axum::response::IntoResponse;
+use futures::{Stream, stream};
+use slipway_app::Context;
+use slipway_app::authorise::Caller;
+use slipway_app::ports::Listed;
+use slipway_app::ports::audit::{AuditFilter, AuditLine, AuditOrder};
+use slipway_app::ports::store::{self, Page};
+use slipway_app::usecases::read::PAGE_MAX;
+use slipway_app::usecases::{audit, authenticate};
+use slipway_core::error::Refusal;
+use slipway_core::ids::AuditEntryId;
+use slipway_core::secret::Secret;
+use slipway_core::time::Timestamp;
+use slipway_wire::access::AuditEntry;
+use uuid::Uuid;
+
+use crate::request::{Answered, Call, Parameters, bearer, text};
+
+pub(super) async fn list(call: Call) -> Answered {
+    let page = call.query.page()?;
+    let filter = filter(&call.query)?;
+    let order = AuditOrder::NewestFirst;
+    let found = audit::list(&call.context, &call.caller, &filter, order, page).await?;
+    Ok(call.page(found.map(document), page.limit))
+}
+
+/// One document a line. A page is in memory at a time, and the next is read
+/// when the reader has taken it, by the key as it is then: a reader may take its
+/// time, and one that was revoked meanwhile reads no further. If anything fails
+/// the connection breaks off, so that half an export is never taken for a whole
+/// one.
+pub(super) async fn export(call: Call, headers: HeaderMap) -> Answered {
+    let reader = Reader {
+        key: Secret::new(bearer(&headers).unwrap_or_default()),
+        correlation_id: call.caller.correlation_id.clone(),
+        filter: filter(&call.query)?,
+        context: call.context,
+    };
+    // What is wrong with the request is said before the first line.
+    let first = reader.page(&call.caller, None).await?;
+    let lines = Body::from_stream(follow(reader, first));
+    let headers = [
+        (CONTENT_TYPE, "application/x-ndjson"),
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    Ok((headers, lines).into_response())
+}
+
+/// Who reads an export, and what of it.
+struct Reader {
+    context: Context,
+    key: Secret,
+    correlation_id: String,
+    filter: AuditFilter,
+}
+
+impl Reader {
+    async fn page(
+        &self,
+        caller: &Caller,
+        after: Option<AuditEntryId>,
+    ) -> Result<Listed<AuditLine>, slipway_app::Error> {
+        let page = Page { after, limit: PAGE_MAX };
+        let order = AuditOrder::OldestFirst;
+        complete(audit::list(&self.context, caller, &self.filter, order, page).await?)
+    }
+
+    async fn next(&self, after: AuditEntryId) -> Result<Listed<AuditLine>, slipway_app::Error> {
+        let key = self.key.expose();
+        let caller = authenticate::api_key(&self.context, key, &self.correlation_id).await?;
+        self.page(&caller, Some(after)).await
+    }
+}
+
+/// Where an export stands.
+enum Place {
+    Read(Listed<AuditLine>),
+    After(AuditEntryId),
+}
+
+fn follow(
+    reader: Reader,
+    first: Listed<AuditLine>,
+) -> impl Stream<Item = Result<Bytes, slipway_app::Error>> {
+    let reader = Arc::new(reader);
+    stream::try_unfold(Some(Place::Read(first)), move |place| {
+        let reader = Arc::clone(&reader);
+        async move {
+            let found = match place {
+                None => return Ok(None),
+                Some(Place::Read(found)) => found,
+                Some(Place::After(after)) => reader.next(after).await.inspect_err(|error| {
+                    tracing::warn!(%error, "an export of the audit breaks off");
+                })?,
+            };
+            if found.is_empty() {
+                return Ok(None);
+            }
+            let text: String = found.iter().map(line).collect();
+            let next = found.next.map(|last| Place::After(AuditEntryId::new(last)));
+            Ok(Some((Bytes::from(text), next)))
+        }
+    })
+}
+
+/// A page of a list names what it cannot show; an export has no place for that.
+fn complete(found: Listed<AuditLine>) -> Result<Listed<AuditLine>, slipway_app::Error> {
+    match found.held.first() {
+        None => Ok(found),
+        Some(id) => {
+            let reason = "this entry of the audit cannot be read".to_owned();
+            Err(store::Error::Corrupt { id: *id, reason }.into())
+        }
+    }
+}
+
+fn line(line: &AuditLine) -> String {
+    // These documents have text keys only, which is all that can fail.
+    let mut text = serde_json::to_string(&document(line)).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn filter(query: &Parameters) -> Result<AuditFilter, Refusal> {
+    Ok(AuditFilter {
+        actor: query.text("actor"),
+        verb: query.text("verb"),
+        kind: query.text("kind"),
+        subject: query.get("id").map(subject).transpose()?,
+        project: query.text("project"),
+        within: None,
+        since: moment("since", query)?,
+        until: moment("until", query)?,
+    })
+}
+
+fn subject(text: &str) -> Result<Uuid, Refusal> {
+    Uuid::try_parse(text).map_err(|_| Refusal::invalid("id", "must be the id of what was changed"))
+}
+
+fn moment(field: &str, query: &Parameters) -> Result<Option<Timestamp>, Refusal> {
+    let problem = "must be a time such as 2026-01-31T12:00:00Z";
+    let parsed = query.get(field).map(|text| text.parse());
+    parsed.transpose().map_err(|_| Refusal::invalid(field, problem))
+}
+
+fn document(line: &AuditLine) -> AuditEntry {
+    AuditEntry {
+        id: line.id.to_string(),
+        at: line.at.to_string(),
+        actor: line.actor.clone(),
+        verb: line.verb.clone(),
+        kind: line.subject_kind.clone(),
+        subject_id: line.subject_id.to_string(),
+        project_id: text(line.project_id),
+        reason: line.reason.clone(),
+        details: line.details.clone(),
+        correlation_id: line.correlation_id.clone(),
+    }
+}

@@ -1,0 +1,99 @@
+//! API keys. The text of one is in the answer to the request that made it and
+//! is kept nowhere: a repeated request is answered without it.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use slipway_app::usecases::keys;
+use slipway_core::api_key;
+use slipway_core::ids::ApiKeyId;
+use slipway_core::time::Timestamp;
+use slipway_wire::access::{ApiKey, ApiKeyWithText, CreateKey, RotateKey};
+
+use crate::error::Rejection;
+use crate::request::{
+    Answered, Body, Call, Creation, Id, IfMatch, Made, Shown, Tagged, create_once, text,
+};
+
+pub(super) async fn create(call: Call, new: Creation<CreateKey>) -> Made {
+    let (call, drawn) = (&call, &OnceLock::new());
+    let make = |body: CreateKey, request| async move {
+        let CreateKey { name, role, project, ttl_seconds } = body;
+        let input = keys::CreateKey { name, role, project, ttl_seconds };
+        let (id, text) = keys::create(&call.context, &call.caller, input, request).await?;
+        // Only a committed key's text: of two concurrent requests the other
+        // drew the text of a key that does not exist.
+        let _ = drawn.set(text);
+        Ok(id)
+    };
+    let show = |id| async move {
+        let Tagged { revision, document: about } = fetch(call, ApiKeyId::new(id)).await?;
+        let document = ApiKeyWithText { about, key: None };
+        Ok(Tagged { revision, document }.created(call.below(id)))
+    };
+    Ok(create_once(call, new, make, show).await?.with_secret("key", drawn.get()))
+}
+
+pub(super) async fn list(call: Call) -> Answered {
+    let page = call.query.page()?;
+    let found = keys::list(&call.context, &call.caller, page).await?;
+    let now = call.now();
+    Ok(call.page(found.map(|key| document(key, now)), page.limit))
+}
+
+pub(super) async fn get(call: Call, Id(id): Id<ApiKeyId>) -> Shown<ApiKey> {
+    fetch(&call, id).await
+}
+
+pub(super) async fn whoami(call: Call) -> Shown<ApiKey> {
+    let key = keys::own(&call.context, &call.caller).await?;
+    Ok(Tagged { revision: key.revision.0, document: document(&key, call.now()) })
+}
+
+pub(super) async fn rotate(
+    call: Call,
+    Id(id): Id<ApiKeyId>,
+    IfMatch(expected): IfMatch,
+    Body(body): Body<RotateKey>,
+) -> Shown<ApiKeyWithText> {
+    let overlap = Duration::from_secs(body.overlap_seconds);
+    let text = keys::rotate(&call.context, &call.caller, id, overlap, expected).await?;
+    let Tagged { revision, document: about } = fetch(&call, id).await?;
+    let key = Some(text.expose().to_owned());
+    Ok(Tagged { revision, document: ApiKeyWithText { about, key } })
+}
+
+/// Revoking twice is the same as once.
+pub(super) async fn revoke(
+    call: Call,
+    Id(id): Id<ApiKeyId>,
+    IfMatch(expected): IfMatch,
+) -> Result<StatusCode, Rejection> {
+    let reason = call.query.get("reason");
+    keys::revoke(&call.context, &call.caller, id, reason, expected).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn fetch(call: &Call, id: ApiKeyId) -> Shown<ApiKey> {
+    let key = keys::fetch(&call.context, &call.caller, id).await?;
+    Ok(Tagged { revision: key.revision.0, document: document(&key, call.now()) })
+}
+
+fn document(key: &api_key::ApiKey, now: Timestamp) -> ApiKey {
+    let previous = key.previous.as_ref().map(|previous| previous.until);
+    ApiKey {
+        id: key.id.to_string(),
+        name: key.name.clone(),
+        role: key.role.to_string(),
+        project_id: text(key.project_id),
+        state: key.state(now).to_string(),
+        created_at: key.created_at.to_string(),
+        created_by: key.created_by.clone(),
+        expires_at: text(key.expires_at),
+        rotated_at: text(key.rotated_at),
+        previous_until: text(previous.filter(|until| now < *until)),
+        revoked_at: text(key.revoked_at),
+        revision: key.revision.0,
+    }
+}

@@ -1,0 +1,35 @@
+//! The rows of the broker.
+
+use slipway_app::authorise::Operation::*;
+use slipway_wire::api::{
+    DeclareResource, Deletion, Explanation, ForceDrain, Resource, ResourceDetail, Retry,
+};
+use slipway_wire::catalog::Relabel;
+
+use super::{explain, resources};
+use crate::routes::{Route, delete, get, patch, post};
+
+const FILTERS: [&str; 6] = ["project", "handle", "phase", "label", "blocked", "show_deleted"];
+
+#[rustfmt::skip]
+pub(crate) fn rows() -> Vec<Route> {
+    vec![
+        get   ("/resources",                  ResourceRead,    resources::list,        "List resources")
+            .page::<Resource>().query(&FILTERS),
+        post  ("/resources",                  ResourceDeclare, resources::declare,     "Declare a resource")
+            .create::<DeclareResource, Resource>().statuses(&[202]),
+        get   ("/resources/{id}",             ResourceRead,    resources::get,         "Show a resource").one::<ResourceDetail>(),
+        patch ("/resources/{id}",             ResourceRelabel, resources::relabel,     "Replace the labels of a resource")
+            .body::<Relabel>().one::<Resource>().conditional(),
+        delete("/resources/{id}",             ResourceDelete,  resources::delete,      "Delete a resource, in order")
+            .one::<Deletion>().query(&["reason"]).conditional().statuses(&[202]),
+        get   ("/resources/{id}/explain",     ResourceRead,    explain::resource,      "Say why it is where it is")
+            .one::<Explanation>(),
+        post  ("/resources/{id}/force-drain", NodeForceDrain,  resources::force_drain, "Do not wait for its node")
+            .body::<ForceDrain>().one::<Resource>().statuses(&[202]),
+        post  ("/resources/{id}/retry",       ResourceRetry,   resources::retry,       "Try again after a failure")
+            .body::<Retry>().one::<Resource>().statuses(&[202]),
+        get   ("/explain/{kind}/{reference}", ResourceRead,    explain::explain,       "Say why a resource, node, deletion, project, cluster, token or leak is where it is")
+            .one::<Explanation>(),
+    ]
+}

@@ -1,0 +1,189 @@
+//! Blueprints and their versions.
+
+use slipway_app::usecases::catalog::blueprints;
+use slipway_core::blueprint as composites;
+use slipway_core::catalog::blueprint::{self, GivenContent};
+use slipway_core::parameters;
+use slipway_wire::catalog::{
+    Blueprint, BlueprintVersion, CompositeType, CreateBlueprint, Parameter, ParameterSchema,
+    ParameterType, PublishVersion, UpdateBlueprint,
+};
+
+use crate::request::{
+    Answered, Body, Call, Creation, IfMatch, Made, Segments, Shown, Tagged, create_once, text,
+};
+
+pub(super) async fn create(call: Call, new: Creation<CreateBlueprint>) -> Made {
+    let call = &call;
+    let make = |body: CreateBlueprint, request| async move {
+        let CreateBlueprint { slug, display_name, description, engine } = body;
+        let input = blueprints::CreateBlueprint { slug, display_name, description, engine };
+        blueprints::create(&call.context, &call.caller, input, request).await
+    };
+    let show = |id| async move { Ok(fetch(call, &id).await?.created(call.below(id))) };
+    create_once(call, new, make, show).await
+}
+
+pub(super) async fn list(call: Call) -> Answered {
+    let page = call.query.page()?;
+    let found = blueprints::list(&call.context, &call.caller, page).await?;
+    Ok(call.page(found.map(document), page.limit))
+}
+
+pub(super) async fn get(call: Call, Segments([blueprint]): Segments<1>) -> Shown<Blueprint> {
+    fetch(&call, &blueprint).await
+}
+
+pub(super) async fn update(
+    call: Call,
+    Segments([blueprint]): Segments<1>,
+    IfMatch(expected): IfMatch,
+    Body(body): Body<UpdateBlueprint>,
+) -> Shown<Blueprint> {
+    let (name, description) = (body.display_name.as_deref(), body.description.as_deref());
+    let (context, caller) = (&call.context, &call.caller);
+    blueprints::update(context, caller, &blueprint, name, description, expected).await?;
+    fetch(&call, &blueprint).await
+}
+
+/// The same version with the same content is answered as if it were new.
+pub(super) async fn publish(
+    call: Call,
+    Segments([blueprint]): Segments<1>,
+    new: Creation<PublishVersion>,
+) -> Made {
+    let (call, blueprint) = (&call, &blueprint);
+    let make = |body: PublishVersion, request| async move {
+        let parameters = body.parameter_schema.parameters.into_iter();
+        let given = GivenContent {
+            version: body.version,
+            xrd: body.xrd,
+            composition: body.composition,
+            parameters: parameters.map(given_parameter).collect(),
+            injection_strategy: body.injection_strategy,
+            mesh_role: body.mesh_role,
+            provider_kinds: body.provider_kinds,
+            deliver: body.deliver,
+        };
+        blueprints::publish(&call.context, &call.caller, blueprint, given, request).await
+    };
+    let show = |id: uuid::Uuid| async move {
+        let made = fetch_version(call, blueprint, &id.to_string()).await?;
+        let BlueprintVersion { blueprint, version, .. } = &made.document;
+        let location = format!("/api/v1/blueprints/{blueprint}/versions/{version}");
+        Ok(made.created(location))
+    };
+    create_once(call, new, make, show).await
+}
+
+pub(super) async fn versions(call: Call, Segments([blueprint]): Segments<1>) -> Answered {
+    let page = call.query.page()?;
+    let (blueprint, found) =
+        blueprints::versions(&call.context, &call.caller, &blueprint, page).await?;
+    let items = found.map(|version| version_document(&blueprint, version));
+    Ok(call.page(items, page.limit))
+}
+
+pub(super) async fn version(
+    call: Call,
+    Segments([blueprint, version]): Segments<2>,
+) -> Shown<BlueprintVersion> {
+    fetch_version(&call, &blueprint, &version).await
+}
+
+/// Retiring twice is the same as once.
+pub(super) async fn retire(
+    call: Call,
+    Segments([blueprint, version]): Segments<2>,
+    IfMatch(expected): IfMatch,
+) -> Shown<BlueprintVersion> {
+    blueprints::retire(&call.context, &call.caller, &blueprint, &version, expected).await?;
+    fetch_version(&call, &blueprint, &version).await
+}
+
+async fn fetch(call: &Call, reference: impl ToString) -> Shown<Blueprint> {
+    let found = blueprints::fetch(&call.context, &call.caller, &reference.to_string()).await?;
+    Ok(Tagged { revision: found.revision.0, document: document(&found) })
+}
+
+async fn fetch_version(call: &Call, blueprint: &str, version: &str) -> Shown<BlueprintVersion> {
+    let (blueprint, version) =
+        blueprints::version(&call.context, &call.caller, blueprint, version).await?;
+    let document = version_document(&blueprint, &version);
+    Ok(Tagged { revision: version.revision.0, document })
+}
+
+fn document(blueprint: &blueprint::Blueprint) -> Blueprint {
+    Blueprint {
+        id: blueprint.id.to_string(),
+        slug: blueprint.slug.to_string(),
+        display_name: blueprint.display_name.clone(),
+        description: blueprint.description.clone(),
+        engine: blueprint.engine.to_string(),
+        revision: blueprint.revision.0,
+        created_at: blueprint.created_at.to_string(),
+        updated_at: blueprint.updated_at.to_string(),
+    }
+}
+
+fn version_document(
+    blueprint: &blueprint::Blueprint,
+    version: &blueprint::PublishedVersion,
+) -> BlueprintVersion {
+    let content = &version.content;
+    let parameters = content.parameter_schema.parameters().iter();
+    let composite = version.composite.as_ref();
+    BlueprintVersion {
+        id: version.id.to_string(),
+        blueprint_id: version.blueprint_id.to_string(),
+        blueprint: blueprint.slug.to_string(),
+        version: content.version.clone(),
+        xrd: content.xrd.clone(),
+        composition: content.composition.clone(),
+        parameter_schema: ParameterSchema { parameters: parameters.map(parameter).collect() },
+        injection_strategy: content.injection_strategy.to_string(),
+        mesh_role: content.mesh_role.to_string(),
+        provider_kinds: content.provider_kinds.clone(),
+        deliver: content.deliver,
+        composite: composite.map(|composite| composite_type(&composite.composite_type)),
+        revision: version.revision.0,
+        published_at: version.published_at.to_string(),
+        retired_at: text(version.retired_at),
+    }
+}
+
+fn composite_type(kind: &composites::CompositeType) -> CompositeType {
+    CompositeType {
+        api_version: kind.api_version(),
+        kind: kind.kind.clone(),
+        plural: kind.plural.clone(),
+        scope: kind.scope.to_string(),
+    }
+}
+
+fn parameter(parameter: &parameters::Parameter) -> Parameter {
+    Parameter {
+        name: parameter.name.clone(),
+        kind: match parameter.kind {
+            parameters::ParameterType::Boolean => ParameterType::Boolean,
+            parameters::ParameterType::Integer => ParameterType::Integer,
+            parameters::ParameterType::String => ParameterType::String,
+        },
+        required: parameter.required,
+        default: parameter.default.clone(),
+    }
+}
+
+/// The other way, for what is published.
+fn given_parameter(given: Parameter) -> parameters::Parameter {
+    parameters::Parameter {
+        name: given.name,
+        kind: match given.kind {
+            ParameterType::Boolean => parameters::ParameterType::Boolean,
+            ParameterType::Integer => parameters::ParameterType::Integer,
+            ParameterType::String => parameters::ParameterType::String,
+        },
+        required: given.required,
+        default: given.default,
+    }
+}

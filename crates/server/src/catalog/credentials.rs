@@ -1,0 +1,125 @@
+//! Credentials, and which projects may use them.
+
+use axum::http::StatusCode;
+use slipway_app::ports::catalog::CredentialFilter;
+use slipway_app::usecases::catalog::credentials;
+use slipway_core::catalog::credential;
+use slipway_core::error::Refusal;
+use slipway_core::ids::CloudCredentialId;
+use slipway_wire::catalog::{CreateCredential, Credential, CredentialAssignment, UpdateCredential};
+
+use crate::deletion;
+use crate::error::Rejection;
+use crate::request::{
+    Answered, Body, Call, Creation, Id, IfMatch, Made, Segments, Shown, Tagged, create_once, text,
+};
+
+pub(super) async fn create(call: Call, new: Creation<CreateCredential>) -> Made {
+    let call = &call;
+    let make = |body: CreateCredential, request| async move {
+        let CreateCredential { cloud, name, kv_mount, kv_path } = body;
+        let input = credentials::CreateCredential { cloud, name, kv_mount, kv_path };
+        credentials::create(&call.context, &call.caller, input, request).await
+    };
+    let show = |id| async move {
+        let made = fetch(call, CloudCredentialId::new(id), true).await?;
+        Ok(made.created(call.below(id)))
+    };
+    create_once(call, new, make, show).await
+}
+
+pub(super) async fn list(call: Call) -> Answered {
+    let page = call.query.page()?;
+    let filter = CredentialFilter {
+        cloud: call.query.text("cloud"),
+        name: call.query.text("name"),
+        show_deleted: call.query.flag("show_deleted")?,
+    };
+    let found = credentials::list(&call.context, &call.caller, &filter, page).await?;
+    Ok(call.page(found.map(document), page.limit))
+}
+
+pub(super) async fn get(call: Call, Id(id): Id<CloudCredentialId>) -> Shown<Credential> {
+    fetch(&call, id, call.query.flag("show_deleted")?).await
+}
+
+pub(super) async fn update(
+    call: Call,
+    Id(id): Id<CloudCredentialId>,
+    IfMatch(expected): IfMatch,
+    Body(body): Body<UpdateCredential>,
+) -> Shown<Credential> {
+    let (mount, path) = (body.kv_mount.as_deref(), body.kv_path.as_deref());
+    credentials::update(&call.context, &call.caller, id, mount, path, expected).await?;
+    fetch(&call, id, false).await
+}
+
+pub(super) async fn delete(
+    call: Call,
+    Id(id): Id<CloudCredentialId>,
+    IfMatch(expected): IfMatch,
+) -> Answered {
+    let reason = call.query.get("reason");
+    let id = credentials::delete(&call.context, &call.caller, id, reason, expected).await?;
+    deletion::answer(&call, StatusCode::OK, id).await
+}
+
+/// The credentials that a project may use.
+pub(super) async fn assigned(call: Call, Segments([project]): Segments<1>) -> Answered {
+    let page = call.query.page()?;
+    let found = credentials::assigned(&call.context, &call.caller, &project, page).await?;
+    Ok(call.page(found.map(assignment), page.limit))
+}
+
+/// Assigning twice is the same as once, so there is nothing to create.
+pub(super) async fn assign(
+    call: Call,
+    Segments([project, credential]): Segments<2>,
+) -> Result<StatusCode, Rejection> {
+    let credential = parse(&credential)?;
+    credentials::assign(&call.context, &call.caller, &project, credential).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn withdraw(
+    call: Call,
+    Segments([project, credential]): Segments<2>,
+) -> Result<StatusCode, Rejection> {
+    let credential = parse(&credential)?;
+    credentials::withdraw(&call.context, &call.caller, &project, credential).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn parse(text: &str) -> Result<CloudCredentialId, Refusal> {
+    Ok(text.parse()?)
+}
+
+async fn fetch(call: &Call, id: CloudCredentialId, show_deleted: bool) -> Shown<Credential> {
+    let credential = credentials::fetch(&call.context, &call.caller, id, show_deleted).await?;
+    Ok(Tagged { revision: credential.revision.0, document: document(&credential) })
+}
+
+fn document(credential: &credential::Credential) -> Credential {
+    Credential {
+        id: credential.id.to_string(),
+        cloud_id: credential.cloud_id.to_string(),
+        name: credential.name.to_string(),
+        kv_mount: credential.coordinates.kv_mount.clone(),
+        kv_path: credential.coordinates.kv_path.clone(),
+        revision: credential.revision.0,
+        created_at: credential.created_at.to_string(),
+        updated_at: credential.updated_at.to_string(),
+        deleted_at: text(credential.deleted_at),
+        deletion_id: text(credential.deletion_id),
+    }
+}
+
+fn assignment(
+    (assignment, credential): &(credential::CredentialAssignment, credential::Credential),
+) -> CredentialAssignment {
+    CredentialAssignment {
+        project_id: assignment.project_id.to_string(),
+        assigned_at: assignment.created_at.to_string(),
+        credential: document(credential),
+    }
+}

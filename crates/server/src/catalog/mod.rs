@@ -1,0 +1,11 @@
+//! The catalog: projects, clouds, credentials, blueprints, labels. One file per
+//! kind holds its handlers and its document.
+
+mod blueprints;
+mod clouds;
+mod credentials;
+mod labels;
+mod projects;
+mod rows;
+
+pub(crate) use rows::rows;

@@ -1,0 +1,97 @@
+//! The rows of the catalog.
+
+use slipway_app::authorise::Operation::*;
+use slipway_wire::api::Deletion;
+use slipway_wire::catalog::{
+    Blueprint, BlueprintVersion, Cloud, CreateBlueprint, CreateCloud, CreateCredential,
+    CreateProject, Credential, CredentialAssignment, DefineLabel, LabelDefinition, Project,
+    PublishVersion, UpdateBlueprint, UpdateCloud, UpdateCredential, UpdateLabel, UpdateProject,
+};
+
+use super::{blueprints, clouds, credentials, labels, projects};
+use crate::routes::{Route, delete, get, patch, post, put};
+
+pub(crate) fn rows() -> Vec<Route> {
+    let kinds = [project_rows(), cloud_rows(), credential_rows(), blueprint_rows(), label_rows()];
+    kinds.into_iter().flatten().collect()
+}
+
+#[rustfmt::skip]
+fn project_rows() -> Vec<Route> {
+    vec![
+        get   ("/projects",           ProjectRead,   projects::list,   "List projects").page::<Project>().query(&["show_deleted"]),
+        post  ("/projects",           ProjectCreate, projects::create, "Create a project").create::<CreateProject, Project>(),
+        get   ("/projects/{project}", ProjectRead,   projects::get,    "Show a project").one::<Project>().query(&["show_deleted"]),
+        patch ("/projects/{project}", ProjectUpdate, projects::update, "Change a project")
+            .body::<UpdateProject>().one::<Project>().conditional(),
+        delete("/projects/{project}", ProjectDelete, projects::delete, "Delete an empty project")
+            .one::<Deletion>().query(&["reason"]).conditional(),
+    ]
+}
+
+#[rustfmt::skip]
+fn cloud_rows() -> Vec<Route> {
+    vec![
+        get   ("/clouds",         CloudRead,   clouds::list,   "List clouds").page::<Cloud>().query(&["show_deleted"]),
+        post  ("/clouds",         CloudCreate, clouds::create, "Create a cloud").create::<CreateCloud, Cloud>(),
+        get   ("/clouds/{cloud}", CloudRead,   clouds::get,    "Show a cloud").one::<Cloud>().query(&["show_deleted"]),
+        patch ("/clouds/{cloud}", CloudUpdate, clouds::update, "Change a cloud").body::<UpdateCloud>().one::<Cloud>().conditional(),
+        delete("/clouds/{cloud}", CloudDelete, clouds::delete, "Delete a cloud").one::<Deletion>().query(&["reason"]).conditional(),
+    ]
+}
+
+#[rustfmt::skip]
+fn credential_rows() -> Vec<Route> {
+    vec![
+        get   ("/credentials",                                 CredentialRead,         credentials::list,     "List credentials")
+            .page::<Credential>().query(&["cloud", "name", "show_deleted"]),
+        post  ("/credentials",                                 CredentialCreate,       credentials::create,   "Create a credential")
+            .create::<CreateCredential, Credential>(),
+        get   ("/credentials/{id}",                            CredentialRead,         credentials::get,      "Show a credential")
+            .one::<Credential>().query(&["show_deleted"]),
+        patch ("/credentials/{id}",                            CredentialUpdate,       credentials::update,   "Change where a credential lies")
+            .body::<UpdateCredential>().one::<Credential>().conditional(),
+        delete("/credentials/{id}",                            CredentialDelete,       credentials::delete,   "Delete a credential")
+            .one::<Deletion>().query(&["reason"]).conditional(),
+        get   ("/projects/{project}/credentials",              CredentialReadAssigned, credentials::assigned, "List the credentials that a project may use")
+            .page::<CredentialAssignment>(),
+        put   ("/projects/{project}/credentials/{credential}", CredentialAssign,       credentials::assign,   "Let a project use a credential")
+            .nothing(),
+        delete("/projects/{project}/credentials/{credential}", CredentialWithdraw,     credentials::withdraw, "Do not let a project use a credential any more")
+            .nothing(),
+    ]
+}
+
+#[rustfmt::skip]
+fn blueprint_rows() -> Vec<Route> {
+    vec![
+        get   ("/blueprints",                                       BlueprintRead,    blueprints::list,     "List blueprints")
+            .page::<Blueprint>(),
+        post  ("/blueprints",                                       BlueprintCreate,  blueprints::create,   "Create a blueprint")
+            .create::<CreateBlueprint, Blueprint>(),
+        get   ("/blueprints/{blueprint}",                           BlueprintRead,    blueprints::get,      "Show a blueprint")
+            .one::<Blueprint>(),
+        patch ("/blueprints/{blueprint}",                           BlueprintUpdate,  blueprints::update,   "Describe a blueprint anew")
+            .body::<UpdateBlueprint>().one::<Blueprint>().conditional(),
+        get   ("/blueprints/{blueprint}/versions",                  BlueprintRead,    blueprints::versions, "List the versions of a blueprint")
+            .page::<BlueprintVersion>(),
+        post  ("/blueprints/{blueprint}/versions",                  BlueprintPublish, blueprints::publish,  "Publish a version; it never changes")
+            .create::<PublishVersion, BlueprintVersion>(),
+        get   ("/blueprints/{blueprint}/versions/{version}",        BlueprintRead,    blueprints::version,  "Show a version of a blueprint")
+            .one::<BlueprintVersion>(),
+        post  ("/blueprints/{blueprint}/versions/{version}/retire", BlueprintRetire,  blueprints::retire,   "Declare nothing new from a version")
+            .one::<BlueprintVersion>().conditional(),
+    ]
+}
+
+#[rustfmt::skip]
+fn label_rows() -> Vec<Route> {
+    vec![
+        get   ("/labels",         LabelRead,   labels::list,   "List label definitions").page::<LabelDefinition>(),
+        post  ("/labels",         LabelDefine, labels::define, "Define a label").create::<DefineLabel, LabelDefinition>(),
+        get   ("/labels/{label}", LabelRead,   labels::get,    "Show a label definition").one::<LabelDefinition>(),
+        patch ("/labels/{label}", LabelUpdate, labels::update, "Change a label definition")
+            .body::<UpdateLabel>().one::<LabelDefinition>().conditional(),
+        delete("/labels/{label}", LabelDelete, labels::delete, "Delete a label definition").nothing().conditional(),
+    ]
+}

@@ -1,0 +1,49 @@
+//! Deletions: what was asked to go, by whom and why.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::IntoResponse;
+use slipway_app::usecases::read;
+use slipway_core::deletion;
+use slipway_core::ids::DeletionId;
+use slipway_wire::api::{Deletion, DeletionMember};
+
+use crate::error::Rejection;
+use crate::request::{Answered, Call, Id, text};
+
+pub(super) async fn list(call: Call) -> Answered {
+    let page = call.query.page()?;
+    let found = read::deletions(&call.context, &call.caller, page).await?;
+    Ok(call.page(found.map(document), page.limit))
+}
+
+pub(super) async fn get(call: Call, Id(id): Id<DeletionId>) -> Result<Json<Deletion>, Rejection> {
+    let found = read::deletion(&call.context, &call.caller, id).await?;
+    Ok(Json(document(&found)))
+}
+
+/// The answer to the request that led to a deletion: its record, and where it is.
+pub(crate) async fn answer(call: &Call, status: StatusCode, id: DeletionId) -> Answered {
+    let found = read::deletion(&call.context, &call.caller, id).await?;
+    let location = [(LOCATION, format!("/api/v1/deletions/{id}"))];
+    Ok((status, location, Json(document(&found))).into_response())
+}
+
+fn document(deletion: &deletion::Deletion) -> Deletion {
+    let members = deletion.members.iter();
+    Deletion {
+        id: deletion.id.to_string(),
+        kind: deletion.kind.clone(),
+        target_id: deletion.target_id.to_string(),
+        state: deletion.state.to_string(),
+        requested_by: deletion.requested_by.clone(),
+        reason: deletion.reason.clone(),
+        members: members
+            .map(|member| DeletionMember { kind: member.kind.clone(), id: member.id.to_string() })
+            .collect(),
+        requested_at: deletion.requested_at.to_string(),
+        done_at: text(deletion.done_at),
+        restorable_until: text(deletion.restorable_until),
+    }
+}

@@ -1,0 +1,119 @@
+//! Leaks: read, find, resolve, remove.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::IntoResponse;
+use slipway_app::ports::Listed;
+use slipway_app::ports::leaks::LeakFilter;
+use slipway_app::usecases::leaks::{self, LookReport};
+use slipway_core::error::Refusal;
+use slipway_core::ids::LeakRecordId;
+use slipway_core::leak;
+use slipway_wire::leaks::{Leak, LeakLook, LeakReason, LeakSuspicion};
+
+use crate::error::Rejection;
+use crate::request::{Answered, Body, Call, Id, text};
+use crate::state::ServerState;
+
+/// Open ones, unless another state is asked for.
+pub(super) async fn list(call: Call) -> Answered {
+    let page = call.query.page()?;
+    let filter = LeakFilter {
+        open: match call.query.get("state") {
+            None | Some("open") => Some(true),
+            Some("resolved") => Some(false),
+            Some("all") => None,
+            Some(_) => {
+                let problem = "must be `open`, `resolved` or `all`";
+                return Err(Refusal::invalid("state", problem).into());
+            }
+        },
+        kind: call.query.text("kind"),
+    };
+    let found = leaks::leaks(&call.context, &call.caller, &filter, page).await?;
+    let items = Listed::whole(found, page.limit, |leak| leak.id).map(document);
+    Ok(call.page(items, page.limit))
+}
+
+pub(super) async fn get(call: Call, Id(id): Id<LeakRecordId>) -> Result<Json<Leak>, Rejection> {
+    let found = leaks::leak(&call.context, &call.caller, id).await?;
+    Ok(Json(document(&found)))
+}
+
+pub(super) async fn find(
+    call: Call,
+    State(state): State<ServerState>,
+) -> Result<Json<Vec<LeakLook>>, Rejection> {
+    let reports = leaks::find(&state.finder, &call.caller).await?;
+    Ok(Json(reports.iter().map(report).collect()))
+}
+
+pub(super) async fn resolve(
+    call: Call,
+    State(state): State<ServerState>,
+    Id(id): Id<LeakRecordId>,
+    Body(body): Body<LeakReason>,
+) -> Result<Json<Leak>, Rejection> {
+    let found = leaks::resolve(&state.finder, &call.caller, id, &body.reason).await?;
+    Ok(Json(document(&found)))
+}
+
+/// 200 if the object is gone, 202 if it takes its time.
+pub(super) async fn remove(
+    call: Call,
+    State(state): State<ServerState>,
+    Id(id): Id<LeakRecordId>,
+    Body(body): Body<LeakReason>,
+) -> Answered {
+    let found = leaks::remove(&state.finder, &call.caller, id, &body.reason).await?;
+    let status = if found.is_open() { StatusCode::ACCEPTED } else { StatusCode::OK };
+    let location = [(LOCATION, format!("/api/v1/leaks/{id}"))];
+    Ok((status, location, Json(document(&found))).into_response())
+}
+
+fn document(leak: &leak::Leak) -> Leak {
+    let (removal, resolved) = (leak.removal.as_ref(), leak.resolved.as_ref());
+    Leak {
+        id: leak.id.to_string(),
+        kind: leak.kind.clone(),
+        state: if leak.is_open() { "open" } else { "resolved" }.to_owned(),
+        provisioned_resource_id: text(leak.provisioned_resource_id()),
+        cluster: leak.cluster.clone(),
+        namespace: leak.place.as_ref().map(|place| place.namespace.clone()),
+        name: leak.place.as_ref().map(|place| place.name.clone()),
+        uid: leak.uid.clone(),
+        found_at: leak.found_at.to_string(),
+        last_seen_at: text(leak.last_seen_at),
+        evidence: leak.evidence.clone(),
+        remedy: leak.remedy().to_owned(),
+        removal_requested_at: text(removal.map(|removal| removal.at)),
+        removal_requested_by: removal.map(|removal| removal.by.clone()),
+        removal_reason: removal.map(|removal| removal.reason.clone()),
+        resolved_at: text(resolved.map(|resolved| resolved.at)),
+        resolved_by: resolved.and_then(|resolved| resolved.by.clone()),
+        resolution: resolved.and_then(|resolved| resolved.resolution.clone()),
+    }
+}
+
+fn report(report: &LookReport) -> LeakLook {
+    let suspected = report.suspected.iter().map(|suspected| LeakSuspicion {
+        kind: suspected.kind.to_string(),
+        namespace: suspected.place.namespace.clone(),
+        name: suspected.place.name.clone(),
+        first_seen_at: suspected.first_seen_at.to_string(),
+        counts_from: suspected.counts_from.to_string(),
+    });
+    LeakLook {
+        cluster: report.cluster.clone(),
+        error: report.error.clone(),
+        objects: report.objects,
+        foreign: report.foreign,
+        unreadable: report.unreadable.clone(),
+        leaks: report.leaks.iter().map(document).collect(),
+        suspected: suspected.collect(),
+        woken: report.woken,
+        resolved: report.resolved,
+    }
+}

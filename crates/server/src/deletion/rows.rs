@@ -1,0 +1,24 @@
+//! The rows of deletions and leaks.
+
+use slipway_app::authorise::Operation::*;
+use slipway_wire::api::Deletion;
+use slipway_wire::leaks::{Leak, LeakLook, LeakReason};
+
+use super::{deletions, leaks};
+use crate::routes::{Route, get, post};
+
+#[rustfmt::skip]
+pub(crate) fn rows() -> Vec<Route> {
+    vec![
+        get   ("/deletions",          DeletionRead, deletions::list, "List deletions").page::<Deletion>(),
+        get   ("/deletions/{id}",     DeletionRead, deletions::get,  "Show a deletion").one::<Deletion>(),
+        get   ("/leaks",              LeakRead,     leaks::list,     "List what stands outside and no row claims, and the reverse")
+            .page::<Leak>().query(&["state", "kind"]),
+        post  ("/leaks/find",         LeakFind,     leaks::find,     "Look for leaks now").all::<LeakLook>(),
+        get   ("/leaks/{id}",         LeakRead,     leaks::get,      "Show a leak").one::<Leak>(),
+        post  ("/leaks/{id}/resolve", LeakResolve,  leaks::resolve,  "Say that a leak is settled")
+            .body::<LeakReason>().one::<Leak>(),
+        post  ("/leaks/{id}/remove",  LeakRemove,   leaks::remove,   "Remove what leaked")
+            .body::<LeakReason>().one::<Leak>().statuses(&[200, 202]),
+    ]
+}

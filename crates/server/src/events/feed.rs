@@ -1,0 +1,113 @@
+//! Events: the lifecycle in the order of its positions, page by page or as a
+//! stream. The cursor is a position, so a reader that remembers the last one
+//! misses nothing, and is told when it would.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName};
+use axum::response::IntoResponse;
+use axum::response::sse::{Event as Frame, KeepAlive, Sse};
+use futures::{Stream, StreamExt, stream};
+use slipway_app::ports::Listed;
+use slipway_app::ports::events::PositionedEvent;
+use slipway_app::usecases::events;
+use slipway_core::error::Refusal;
+use slipway_core::ids::ProjectId;
+use slipway_wire::api::Event;
+
+use super::streams::EventStream;
+use crate::request::{Answered, Call};
+use crate::state::ServerState;
+
+/// What a browser sends when it takes a stream up again.
+const LAST_EVENT_ID: &str = "last-event-id";
+
+/// A comment this often tells a reader, and whatever is between, that the
+/// stream is alive. Proxies cut what is silent for 30 to 60 s.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// How soon a browser takes a stream up again that ended.
+const RETRY: Duration = Duration::from_secs(1);
+
+pub(super) async fn list(call: Call) -> Answered {
+    let page = call.query.page()?;
+    let events = events::list(&call.context, &call.caller, page).await?;
+    let listed = Listed::whole(events, page.limit, |event| event.position);
+    Ok(call.page(listed.map(document), page.limit))
+}
+
+pub(super) async fn follow(
+    call: Call,
+    State(state): State<ServerState>,
+    headers: HeaderMap,
+) -> Answered {
+    let given = call.query.get("after");
+    // The header wins: whoever resumes asks the same address again, and the
+    // `after` in it is where the stream once began.
+    let resumed = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty());
+    let (field, after) = match resumed {
+        Some(value) => (LAST_EVENT_ID, value.to_str().ok().and_then(|text| text.parse().ok())),
+        None => ("after", given.and_then(|text| text.parse().ok())),
+    };
+    if after.is_none() && (resumed.is_some() || given.is_some()) {
+        let problem = "must be the position of an event, such as 42";
+        return Err(Refusal::invalid(field, problem).into());
+    }
+    let place = state.streams.place()?;
+    let after = events::begin_stream(&call.context, &call.caller, field, after).await?;
+    let frames = frames(after, state.streams.subscribe(after, place), call.caller.project);
+    let stream = Sse::new(frames).keep_alive(KeepAlive::new().interval(HEARTBEAT).text("alive"));
+    // A proxy that collects answers before it passes them on would hold events.
+    let unbuffered = [(HeaderName::from_static("x-accel-buffering"), "no")];
+    Ok((unbuffered, stream).into_response())
+}
+
+/// The first frame holds no event, only where the stream begins: a reader that
+/// is cut off before the first event resumes there and not at the end.
+fn frames(
+    after: i64,
+    stream: EventStream,
+    project: Option<ProjectId>,
+) -> impl Stream<Item = Result<Frame, Infallible>> {
+    let first = Frame::default().retry(RETRY).id(after.to_string());
+    let first = stream::once(async { first });
+    let batches = stream::unfold((stream, project), async |(mut stream, project)| {
+        let events = stream.next().await?;
+        Some((stream::iter(shown(&events, project)), (stream, project)))
+    });
+    first.chain(batches.flatten()).map(Ok)
+}
+
+/// The events that the reader may see. Behind others it is told how far the
+/// stream has come, so that it resumes there and not where its own last was.
+fn shown(events: &[Arc<PositionedEvent>], project: Option<ProjectId>) -> Vec<Frame> {
+    let own = |event: &&Arc<PositionedEvent>| project.is_none_or(|own| event.project_id == own);
+    let mut frames: Vec<_> = events.iter().filter(own).map(|event| frame(event)).collect();
+    if let Some(last) = events.last().filter(|last| !own(last)) {
+        frames.push(Frame::default().id(last.position.to_string()));
+    }
+    frames
+}
+
+fn frame(event: &PositionedEvent) -> Frame {
+    let document = document(event);
+    // These documents have text keys only, which is all that can fail.
+    let data = serde_json::to_string(&document).unwrap_or_default();
+    Frame::default().id(document.position.to_string()).event(document.event_type).data(data)
+}
+
+/// An event as everybody gets it: lists, streams and sinks.
+pub fn document(event: &PositionedEvent) -> Event {
+    Event {
+        id: event.id.to_string(),
+        position: event.position,
+        event_type: event.event_type.clone(),
+        aggregate_id: event.aggregate_id.to_string(),
+        revision: event.revision.0,
+        occurred_at: event.occurred_at.to_string(),
+        payload: event.payload.clone(),
+    }
+}

@@ -1,0 +1,10 @@
+//! Events: the lifecycle as a list and as a stream, and who subscribes to it.
+
+mod feed;
+mod rows;
+mod streams;
+mod subscriptions;
+
+pub use feed::document as event_document;
+pub(crate) use rows::rows;
+pub use streams::{EventStreams, StreamLimits};

@@ -1,0 +1,20 @@
+//! The rows of events.
+
+use slipway_app::authorise::Operation::*;
+use slipway_wire::api::{Event, Subscription};
+
+use super::{feed, subscriptions};
+use crate::routes::{Route, delete, get};
+
+#[rustfmt::skip]
+pub(crate) fn rows() -> Vec<Route> {
+    vec![
+        get   ("/events",               EventRead,          feed::list,            "List events in the order of their positions")
+            .page::<Event>().refuses(410),
+        get   ("/events/stream",        EventRead,          feed::follow,          "Follow events as they come")
+            .stream("text/event-stream").query(&["after"]).refuses(410),
+        get   ("/subscriptions",        SubscriptionRead,   subscriptions::list,   "List durable subscribers")
+            .all::<Subscription>(),
+        delete("/subscriptions/{name}", SubscriptionRemove, subscriptions::remove, "Forget a subscriber").nothing(),
+    ]
+}

@@ -1,0 +1,42 @@
+//! Subscriptions: who gets every event, how far each is, and what ails it.
+
+use axum::Json;
+use axum::extract::Path;
+use axum::extract::rejection::PathRejection;
+use axum::http::StatusCode;
+use slipway_app::ports::subscriptions;
+use slipway_app::usecases::events;
+use slipway_core::error::Refusal;
+use slipway_wire::api::Subscription;
+
+use crate::error::Rejection;
+use crate::request::{Call, text};
+
+/// There are as many as sinks are configured, so they are not paged.
+pub(super) async fn list(call: Call) -> Result<Json<Vec<Subscription>>, Rejection> {
+    let found = events::subscriptions(&call.context, &call.caller).await?;
+    Ok(Json(found.iter().map(document).collect()))
+}
+
+pub(super) async fn remove(
+    call: Call,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<StatusCode, Rejection> {
+    let Path(name) = name.map_err(|_| Refusal::invalid("name", "is not readable text"))?;
+    events::unsubscribe(&call.context, &call.caller, &name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn document(found: &subscriptions::Subscription) -> Subscription {
+    Subscription {
+        id: found.id.to_string(),
+        name: found.name.clone(),
+        position: found.position,
+        last_position: found.last_position,
+        failures: found.failures,
+        last_error: found.last_error.clone(),
+        delivered_at: text(found.delivered_at),
+        due_at: found.due_at.to_string(),
+        claimed_by: found.claimed_by.clone(),
+    }
+}

@@ -1,0 +1,11 @@
+//! Nodes: reading our registry, bootstrap tokens by hand, and the protocol that
+//! nodes themselves speak ([`plexd`]).
+
+mod plexd;
+mod registry;
+mod rows;
+mod tokens;
+
+pub(crate) use plexd::routes as plexd_routes;
+pub(crate) use registry::document;
+pub(crate) use rows::rows;

@@ -1,0 +1,91 @@
+//! What an enrolled node says. Each call carries the node's own key; the key
+//! of another node is as good as none.
+
+use axum::Json;
+use axum::extract::{FromRequestParts, Path, Request, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use slipway_app::usecases::{authenticate, node};
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::ids::{DrainId, InvalidId, NodeId};
+use slipway_wire::plexd::{DrainAcknowledgement, DrainRequest, HeartbeatReply, StateReply};
+
+use super::convert;
+use crate::error::Rejection;
+use crate::request::{bearer, parse_json, read_body};
+use crate::state::ServerState;
+
+/// The node of the path, whose key was sent.
+#[derive(Debug)]
+pub(super) struct AuthenticatedNode(NodeId);
+
+impl FromRequestParts<ServerState> for AuthenticatedNode {
+    type Rejection = Rejection;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ServerState) -> Result<Self, Rejection> {
+        let key = bearer(&parts.headers).unwrap_or_default();
+        let node = authenticate::node_key(&state.context, key).await?;
+        let path = Path::<String>::from_request_parts(parts, state).await.ok();
+        if path.and_then(|Path(id)| id.parse().ok()) != Some(node) {
+            return Err(Refusal::new(
+                ErrorKind::Unauthenticated,
+                "the key belongs to another node than the one in the path",
+            )
+            .into());
+        }
+        Ok(Self(node))
+    }
+}
+
+/// Of the body what can be shown is kept. Nothing in it stops the heartbeat from
+/// being counted: that the node is alive is what it gives.
+pub(super) async fn heartbeat(
+    State(state): State<ServerState>,
+    AuthenticatedNode(id): AuthenticatedNode,
+    request: Request,
+) -> Result<Json<HeartbeatReply>, Rejection> {
+    let body = read_body(request).await?;
+    let answer = node::heartbeat(&state.context, id, &convert::reported(&body)).await?;
+    Ok(Json(HeartbeatReply {
+        accepted_at: answer.accepted_at.to_string(),
+        reconcile: false,
+        rotate_keys: false,
+        drain: answer.drain.map(|drain| DrainRequest {
+            drain_id: drain.id.to_string(),
+            requested_at: drain.requested_at.to_string(),
+        }),
+    }))
+}
+
+/// What is wanted of the node: to know its peers.
+pub(super) async fn state(
+    State(state): State<ServerState>,
+    AuthenticatedNode(id): AuthenticatedNode,
+) -> Result<Json<StateReply>, Rejection> {
+    let mesh = node::peers_of(&state.context, id).await?;
+    let key = &state.node_settings.signing_public_key;
+    Ok(Json(convert::state(&mesh, key, state.context.clock.now())))
+}
+
+/// With this the key is revoked: saying it again is answered with 401.
+pub(super) async fn drain(
+    State(state): State<ServerState>,
+    AuthenticatedNode(id): AuthenticatedNode,
+    request: Request,
+) -> Result<StatusCode, Rejection> {
+    let body: DrainAcknowledgement = parse_json(&read_body(request).await?)?;
+    let drain_id: DrainId =
+        body.drain_id.parse().map_err(|error: InvalidId| Refusal::from(error).at("drain_id"))?;
+    node::acknowledge_drain(&state.context, id, drain_id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn deregister(
+    State(state): State<ServerState>,
+    AuthenticatedNode(id): AuthenticatedNode,
+    request: Request,
+) -> Result<StatusCode, Rejection> {
+    read_body(request).await?;
+    node::leave(&state.context, id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

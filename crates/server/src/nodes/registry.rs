@@ -1,0 +1,48 @@
+//! Nodes: reading our registry.
+
+use axum::Json;
+use slipway_app::usecases::read;
+use slipway_core::ids::NodeId;
+use slipway_core::node;
+use slipway_core::time::Timestamp;
+use slipway_wire::api::Node;
+
+use crate::error::Rejection;
+use crate::request::{Answered, Call, Id, text};
+
+pub(super) async fn list(call: Call) -> Answered {
+    let page = call.query.page()?;
+    let found = read::nodes(&call.context, &call.caller, page).await?;
+    let now = call.now();
+    Ok(call.page(found.map(|node| document(node, now)), page.limit))
+}
+
+pub(super) async fn get(call: Call, Id(id): Id<NodeId>) -> Result<Json<Node>, Rejection> {
+    let node = read::node(&call.context, &call.caller, id).await?;
+    Ok(Json(document(&node, call.now())))
+}
+
+pub(crate) fn document(node: &node::Node, now: Timestamp) -> Node {
+    let gone = node.deregistration.as_ref();
+    Node {
+        id: node.id.to_string(),
+        project_id: node.project_id.to_string(),
+        resource_id: node.resource_id.to_string(),
+        provisioned_resource_id: node.provisioned_resource_id.to_string(),
+        hostname: node.hostname.clone(),
+        capabilities: node.capabilities.clone(),
+        mesh_ip: text(node.mesh.map(|mesh| mesh.ip)),
+        version: node.reported.version.clone(),
+        checksum: node.reported.checksum.clone(),
+        status: node.reported.status.clone(),
+        registered: node.is_registered(),
+        reachability: node.reachability(now).to_string(),
+        registered_at: node.registered_at.to_string(),
+        last_heartbeat_at: text(node.last_heartbeat_at),
+        drain_requested_at: text(node.drain.map(|drain| drain.requested_at)),
+        deregistered_at: text(gone.map(|gone| gone.at)),
+        deregistered_how: text(gone.map(|gone| gone.how)),
+        deregistered_by: gone.map(|gone| gone.by.clone()),
+        deregistered_reason: gone.and_then(|gone| gone.reason.clone()),
+    }
+}

@@ -1,0 +1,21 @@
+//! The rows of nodes and bootstrap tokens.
+
+use slipway_app::authorise::Operation::*;
+use slipway_wire::access::{IssueToken, IssuedToken, Token};
+use slipway_wire::api::Node;
+
+use super::{registry, tokens};
+use crate::routes::{Route, delete, get, post};
+
+#[rustfmt::skip]
+pub(crate) fn rows() -> Vec<Route> {
+    vec![
+        get   ("/nodes",                 NodeRead,    registry::list, "List nodes").page::<Node>(),
+        get   ("/nodes/{id}",            NodeRead,    registry::get,  "Show a node").one::<Node>(),
+        get   ("/resources/{id}/tokens", TokenRead,   tokens::list,   "List the bootstrap tokens of a resource").page::<Token>(),
+        post  ("/resources/{id}/tokens", TokenIssue,  tokens::issue,  "Issue a bootstrap token; its text is shown this once")
+            .create::<IssueToken, IssuedToken>(),
+        get   ("/tokens/{id}",           TokenRead,   tokens::get,    "Show a bootstrap token").one::<Token>(),
+        delete("/tokens/{id}",           TokenRevoke, tokens::revoke, "Revoke a bootstrap token").nothing().query(&["reason"]),
+    ]
+}

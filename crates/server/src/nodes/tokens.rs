@@ -1,0 +1,89 @@
+//! Bootstrap tokens by hand. The text of one is in the answer to the request
+//! that issued it and is kept nowhere.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use axum::Json;
+use axum::http::StatusCode;
+use slipway_app::usecases::tokens;
+use slipway_core::ids::{BootstrapTokenId, ResourceId};
+use slipway_core::time::Timestamp;
+use slipway_core::token::BootstrapToken;
+use slipway_wire::access::{IssueToken, IssuedToken, Token};
+
+use crate::error::Rejection;
+use crate::request::{Answered, Call, Created, Creation, Id, Made, create_once, text};
+
+pub(super) async fn issue(
+    call: Call,
+    Id(resource): Id<ResourceId>,
+    new: Creation<IssueToken>,
+) -> Made {
+    let (call, drawn) = (&call, &OnceLock::new());
+    let make = |body: IssueToken, request| async move {
+        let (context, caller) = (&call.context, &call.caller);
+        let lifetime = body.ttl_seconds.map(Duration::from_secs);
+        let made = tokens::issue(context, caller, resource, &body.kind, lifetime, request);
+        let (id, text) = made.await?;
+        let _ = drawn.set(text);
+        Ok(id)
+    };
+    let show = |id| async move {
+        let about = fetch(call, BootstrapTokenId::new(id)).await?;
+        let document = IssuedToken { about, token: None };
+        // A token has no revision that could be named again.
+        Ok(Created::new(&document, format!("/api/v1/tokens/{id}"), None))
+    };
+    Ok(create_once(call, new, make, show).await?.with_secret("token", drawn.get()))
+}
+
+pub(super) async fn list(call: Call, Id(resource): Id<ResourceId>) -> Answered {
+    let page = call.query.page()?;
+    let found = tokens::list(&call.context, &call.caller, resource, page).await?;
+    let now = call.now();
+    Ok(call.page(found.map(|token| document(token, now)), page.limit))
+}
+
+pub(super) async fn get(
+    call: Call,
+    Id(id): Id<BootstrapTokenId>,
+) -> Result<Json<Token>, Rejection> {
+    Ok(Json(fetch(&call, id).await?))
+}
+
+pub(super) async fn revoke(
+    call: Call,
+    Id(id): Id<BootstrapTokenId>,
+) -> Result<StatusCode, Rejection> {
+    tokens::revoke(&call.context, &call.caller, id, call.query.get("reason")).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn fetch(call: &Call, id: BootstrapTokenId) -> Result<Token, Rejection> {
+    let token = tokens::fetch(&call.context, &call.caller, id).await?;
+    Ok(document(&token, call.now()))
+}
+
+fn document(token: &BootstrapToken, now: Timestamp) -> Token {
+    let state = match (&token.consumed, token.revoked_at) {
+        (Some(_), _) => "consumed",
+        (None, Some(_)) => "revoked",
+        (None, None) if token.is_usable(now) => "usable",
+        (None, None) => "expired",
+    };
+    let consumed = token.consumed.as_ref();
+    Token {
+        token_id: token.id.to_string(),
+        project_id: token.project_id.to_string(),
+        provisioned_resource_id: token.provisioned_resource_id.to_string(),
+        kind: token.kind.to_string(),
+        state: state.to_owned(),
+        issued_at: token.issued_at.to_string(),
+        issued_by: token.issued_by.clone(),
+        expires_at: token.expires_at.to_string(),
+        consumed_at: text(consumed.map(|consumed| consumed.at)),
+        consumed_by_node_id: text(consumed.map(|consumed| consumed.node_id)),
+        revoked_at: text(token.revoked_at),
+    }
+}

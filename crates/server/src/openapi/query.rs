@@ -1,0 +1,47 @@
+//! The query parameters as they are described.
+
+use serde_json::{Value, json};
+use slipway_app::usecases::read::{PAGE_DEFAULT, PAGE_MAX};
+use slipway_core::phase::Phase;
+
+/// What a query parameter means; the same wherever a row takes it.
+pub(super) fn query(name: &str) -> (&'static str, Value) {
+    let text = json!({ "type": "string" });
+    let moment = json!({ "type": "string", "format": "date-time" });
+    match name {
+        "limit" => (
+            "How many at most.",
+            json!({
+                "type": "integer", "minimum": 1, "maximum": PAGE_MAX, "default": PAGE_DEFAULT,
+            }),
+        ),
+        "cursor" => ("Where the page begins, from the `next` link of the page before.", text),
+        "project" => ("Only of this project, by name or id.", text),
+        "handle" => ("Only the one of this handle.", text),
+        "phase" => ("Only those in this phase.", json!({ "enum": Phase::ALL.map(Phase::as_str) })),
+        "label" => (
+            "Only those with this label in effect, `key` or `key=value`; all have to hold.",
+            json!({ "type": "array", "items": { "type": "string" } }),
+        ),
+        "blocked" => ("`true`, `false`, or the code of a blocker.", text),
+        "show_deleted" => ("Deleted ones too.", json!({ "type": "boolean", "default": false })),
+        "reason" => ("Why; it stands in the audit.", text),
+        "cloud" => ("Only of this cloud, by name or id.", text),
+        "name" => ("Only the one of this name.", text),
+        "state" => (
+            "Those in this state; the open ones without.",
+            json!({ "enum": ["open", "resolved", "all"] }),
+        ),
+        "kind" => ("Only of this kind.", text),
+        "actor" => ("Only what this one did.", text),
+        "verb" => ("Only this verb.", text),
+        "id" => ("Only what is about this.", json!({ "type": "string", "format": "uuid" })),
+        "since" => ("Not before this moment.", moment),
+        "until" => ("Before this moment.", moment),
+        "after" => (
+            "The position after which the stream begins; the end without.",
+            json!({ "type": "integer", "format": "int64" }),
+        ),
+        _ => ("", text),
+    }
+}

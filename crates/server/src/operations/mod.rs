@@ -1,0 +1,7 @@
+//! Running the installation: its mode, and the loops of this process.
+
+mod control;
+mod loops;
+mod rows;
+
+pub(crate) use rows::rows;

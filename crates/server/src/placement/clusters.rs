@@ -1,0 +1,136 @@
+//! Clusters, and which project lives on which.
+
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::IntoResponse;
+use slipway_app::usecases::catalog::clusters;
+use slipway_core::catalog::cluster;
+use slipway_core::placement;
+use slipway_wire::catalog::{
+    AssignCluster, Cluster, ClusterAssignment, ClusterVerification, CreateCluster, ProviderStanding,
+};
+
+use crate::request::{
+    Answered, Body, Call, Creation, IfMatch, Made, Segments, Shown, Tagged, create_once, text,
+};
+
+pub(super) async fn create(call: Call, new: Creation<CreateCluster>) -> Made {
+    let call = &call;
+    let make = |body: CreateCluster, request| async move {
+        let wanted = clusters::Wanted {
+            name: &body.name,
+            engine: &body.engine,
+            namespace_prefix: body.namespace_prefix.as_deref(),
+            region: body.region.as_deref(),
+            access: body.access.as_deref(),
+        };
+        clusters::create(&call.context, &call.caller, wanted, request).await
+    };
+    let show = |id| async move { Ok(fetch(call, &id).await?.created(call.below(id))) };
+    create_once(call, new, make, show).await
+}
+
+pub(super) async fn list(call: Call) -> Answered {
+    let page = call.query.page()?;
+    let found = clusters::list(&call.context, &call.caller, page).await?;
+    Ok(call.page(found.map(document), page.limit))
+}
+
+pub(super) async fn get(call: Call, Segments([cluster]): Segments<1>) -> Shown<Cluster> {
+    fetch(&call, &cluster).await
+}
+
+/// Puts the project there, or finds it there.
+pub(super) async fn assign(
+    call: Call,
+    Segments([project]): Segments<1>,
+    IfMatch(expected): IfMatch,
+    Body(AssignCluster { cluster, region }): Body<AssignCluster>,
+) -> Shown<ClusterAssignment> {
+    let (cluster, region) = (cluster.as_deref(), region.as_deref());
+    clusters::assign(&call.context, &call.caller, &project, cluster, region, expected).await?;
+    fetch_assignment(&call, &project).await
+}
+
+pub(super) async fn assignment(
+    call: Call,
+    Segments([project]): Segments<1>,
+) -> Shown<ClusterAssignment> {
+    fetch_assignment(&call, &project).await
+}
+
+/// 202 while what was made there for the project is still to be taken down.
+pub(super) async fn withdraw(
+    call: Call,
+    Segments([project]): Segments<1>,
+    IfMatch(expected): IfMatch,
+) -> Answered {
+    let leaving = clusters::withdraw(&call.context, &call.caller, &project, expected).await?;
+    let Some(leaving) = leaving else { return Ok(StatusCode::NO_CONTENT.into_response()) };
+    let location = [(LOCATION, format!("/api/v1/projects/{}/cluster", leaving.project_id))];
+    Ok((StatusCode::ACCEPTED, location, tagged_assignment(&leaving)).into_response())
+}
+
+pub(super) async fn assignments(call: Call) -> Answered {
+    let page = call.query.page()?;
+    let found = clusters::assignments(&call.context, &call.caller, page).await?;
+    Ok(call.page(found.map(assignment_document), page.limit))
+}
+
+async fn fetch(call: &Call, reference: impl ToString) -> Shown<Cluster> {
+    let cluster = clusters::fetch(&call.context, &call.caller, &reference.to_string()).await?;
+    Ok(Tagged { revision: cluster.revision.0, document: document(&cluster) })
+}
+
+async fn fetch_assignment(call: &Call, project: &str) -> Shown<ClusterAssignment> {
+    let found = clusters::assignment(&call.context, &call.caller, project).await?;
+    Ok(tagged_assignment(&found))
+}
+
+fn tagged_assignment(found: &cluster::ClusterAssignment) -> Tagged<ClusterAssignment> {
+    Tagged { revision: found.revision.0, document: assignment_document(found) }
+}
+
+fn document(cluster: &cluster::Cluster) -> Cluster {
+    Cluster {
+        id: cluster.id.to_string(),
+        name: cluster.name.to_string(),
+        engine: cluster.engine.to_string(),
+        substrate_uid: cluster.substrate_uid.clone(),
+        namespace_prefix: cluster.namespace_prefix.as_str().to_owned(),
+        region: text(cluster.region.as_ref()),
+        access: text(cluster.access.as_ref()),
+        verification: cluster.verification.as_ref().map(|found| ClusterVerification {
+            verified_at: found.at.to_string(),
+            problem: found.problem.clone(),
+            facts: found.facts.clone(),
+        }),
+        revision: cluster.revision.0,
+        created_at: cluster.created_at.to_string(),
+        updated_at: cluster.updated_at.to_string(),
+    }
+}
+
+fn assignment_document(found: &cluster::ClusterAssignment) -> ClusterAssignment {
+    ClusterAssignment {
+        project_id: found.project_id.to_string(),
+        cluster_id: found.cluster_id.to_string(),
+        namespace: found.namespace.clone(),
+        namespace_phase: found.namespace_phase.to_string(),
+        withdrawn_at: text(found.withdrawn_at),
+        providers: found.standing.providers.iter().map(provider).collect(),
+        problems: found.standing.problems.clone(),
+        revision: found.revision.0,
+        created_at: found.created_at.to_string(),
+        updated_at: found.updated_at.to_string(),
+    }
+}
+
+fn provider(standing: &placement::ProviderStanding) -> ProviderStanding {
+    ProviderStanding {
+        provider: standing.provider.clone(),
+        credential_id: standing.credential_id.to_string(),
+        phase: standing.phase.to_string(),
+        problem: standing.problem.clone(),
+    }
+}

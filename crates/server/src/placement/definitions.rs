@@ -1,0 +1,31 @@
+//! Where the definitions of a blueprint are to be and where they are, skew shown.
+
+use slipway_app::usecases::catalog::blueprints;
+use slipway_core::delivery::{DeliveryPhase, DeliveryShown};
+use slipway_wire::catalog::BlueprintDelivery;
+
+use crate::request::{Answered, Call, Segments, text};
+
+pub(super) async fn list(call: Call, Segments([blueprint]): Segments<1>) -> Answered {
+    let page = call.query.page()?;
+    let (_, found) = blueprints::deliveries(&call.context, &call.caller, &blueprint, page).await?;
+    Ok(call.page(found.map(document), page.limit))
+}
+
+/// What no loop has observed yet is Pending; so is what is wanted in another
+/// version than it was observed for.
+fn document(shown: &DeliveryShown) -> BlueprintDelivery {
+    let known = shown.delivery.as_ref();
+    let current = known.filter(|known| shown.wanted.as_ref().is_none_or(|w| *w == known.wanted));
+    let phase = current.map_or(DeliveryPhase::Pending, |known| known.phase);
+    BlueprintDelivery {
+        cluster: shown.cluster.clone(),
+        cluster_id: shown.cluster_id.to_string(),
+        wanted_version: shown.wanted.clone(),
+        found_version: known.and_then(|known| known.found.clone()),
+        phase: phase.to_string(),
+        problem: known.and_then(|known| known.problem.clone()),
+        since: text(known.map(|known| known.since)),
+        updated_at: text(known.map(|known| known.updated_at)),
+    }
+}

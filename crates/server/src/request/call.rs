@@ -1,0 +1,99 @@
+//! The admitted [`Call`] from which every handler of ours starts, and what many
+//! of them answer.
+
+use std::fmt::Display;
+
+use axum::Json;
+use axum::extract::FromRequestParts;
+use axum::http::header::ETAG;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use slipway_app::Context;
+use slipway_app::authorise::Caller;
+use slipway_app::ports::Listed;
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::time::Timestamp;
+
+use super::idempotent_create::Created;
+use super::list;
+use super::precondition::etag;
+use super::query::Parameters;
+use crate::error::Rejection;
+use crate::routes::Admitted;
+use crate::state::ServerState;
+
+/// What a handler answers: anything, one document, or what it created.
+pub(crate) type Answered = Result<Response, Rejection>;
+pub(crate) type Shown<T> = Result<Tagged<T>, Rejection>;
+pub(crate) type Made = Result<Created, Rejection>;
+
+/// A request that the guard of its row admitted. Its query holds nothing that
+/// the row does not name.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) context: Context,
+    pub(crate) caller: Caller,
+    pub(crate) query: Parameters,
+    path: String,
+}
+
+impl FromRequestParts<ServerState> for Call {
+    type Rejection = Rejection;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ServerState) -> Result<Self, Rejection> {
+        let Admitted { caller, route } = parts.extensions.remove().ok_or_else(|| {
+            let problem = "a route without a guard was asked; the correlation id finds it";
+            Refusal::new(ErrorKind::Internal, problem)
+        })?;
+        let query = Parameters::parse(&parts.uri, &route.query)?;
+        // Routes are nested, so the path lacks the prefix of our API.
+        let path = format!("/api/v1{}", parts.uri.path());
+        Ok(Self { context: state.context.clone(), caller, query, path })
+    }
+}
+
+impl Call {
+    pub(crate) fn now(&self) -> Timestamp {
+        self.context.clock.now()
+    }
+
+    /// Where the thing of this id is, if the call asked for its collection.
+    pub(crate) fn below(&self, id: impl Display) -> String {
+        format!("{}/{id}", self.path)
+    }
+
+    /// A page of the list that was asked for; its `next` link keeps the filters.
+    pub(crate) fn page<T: Serialize, C: Display>(
+        &self,
+        listed: Listed<T, C>,
+        limit: u32,
+    ) -> Response {
+        list::page(listed, &self.path, limit, self.query.filters())
+    }
+}
+
+/// A document with the revision that is its ETag.
+#[derive(Debug)]
+pub(crate) struct Tagged<T> {
+    pub(crate) revision: i64,
+    pub(crate) document: T,
+}
+
+impl<T: Serialize> Tagged<T> {
+    /// The answer to the create that made it; it is at `location` from now on.
+    pub(crate) fn created(&self, location: String) -> Created {
+        Created::new(&self.document, location, Some(self.revision))
+    }
+}
+
+impl<T: Serialize> IntoResponse for Tagged<T> {
+    fn into_response(self) -> Response {
+        ([(ETAG, etag(self.revision))], Json(self.document)).into_response()
+    }
+}
+
+/// A value as documents write it.
+pub(crate) fn text(value: Option<impl Display>) -> Option<String> {
+    value.map(|value| value.to_string())
+}

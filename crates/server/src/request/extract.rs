@@ -1,0 +1,264 @@
+//! What handlers ask for instead of raw requests. An extractor that refuses
+//! names the field and, in a body, line and column. The guard authenticates the
+//! caller before any of them runs, so nobody without a key makes us read a body.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use axum::body::to_bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::HeaderMap;
+use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::ids::InvalidId;
+use tokio::time::timeout;
+
+use crate::error::{Rejection, clip};
+
+/// Most that is read of a body. A declaration with the most labels (64 of 63
+/// and 256 characters) is under 100 KiB; parameters may be long texts.
+pub(crate) const BODY_LIMIT: usize = 1 << 20;
+
+/// How long a body may take to arrive. The longest is a mebibyte, so this asks
+/// for 100 KiB a second; a declaration is a few packets. Counted over the whole
+/// body and not between two packets: a byte a second is no progress.
+const BODY_TIME: Duration = Duration::from_secs(10);
+
+/// The value of `Authorization: Bearer …`.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let text = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, value) = text.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(value.trim())
+}
+
+/// The `{id}` of the path.
+#[derive(Debug)]
+pub(crate) struct Id<T>(pub(crate) T);
+
+impl<T, S> FromRequestParts<S> for Id<T>
+where
+    T: FromStr<Err = InvalidId>,
+    S: Send + Sync,
+{
+    type Rejection = Rejection;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Rejection> {
+        let Path(text) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Refusal::invalid("id", "is not readable text"))?;
+        let id = text.parse().map_err(|error: InvalidId| Refusal::from(error).at("id"))?;
+        Ok(Self(id))
+    }
+}
+
+/// The parameters of the path, in its order, as texts: names or ids.
+#[derive(Debug)]
+pub(crate) struct Segments<const N: usize>(pub(crate) [String; N]);
+
+impl<S: Send + Sync, const N: usize> FromRequestParts<S> for Segments<N> {
+    type Rejection = Rejection;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Rejection> {
+        let unreadable = || Refusal::invalid("path", "is not readable text");
+        let Path(pairs) = Path::<Vec<(String, String)>>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| unreadable())?;
+        let segments: Vec<String> = pairs.into_iter().map(|(_, text)| text).collect();
+        Ok(Self(segments.try_into().map_err(|_| unreadable())?))
+    }
+}
+
+/// A JSON body.
+#[derive(Debug)]
+pub(crate) struct Body<T>(pub(crate) T);
+
+impl<T, S> FromRequest<S> for Body<T>
+where
+    T: DeserializeOwned,
+    S: Send + Sync,
+{
+    type Rejection = Rejection;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Rejection> {
+        check_media_type(request.headers())?;
+        let bytes = read_body(request).await?;
+        Ok(Self(parse_json(&bytes)?))
+    }
+}
+
+pub(crate) fn check_media_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    let Some(given) = headers.get(CONTENT_TYPE) else {
+        return Ok(());
+    };
+    let given = given.to_str().unwrap_or_default();
+    let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if essence == "application/json" || essence.ends_with("+json") {
+        return Ok(());
+    }
+    Err(Refusal::invalid(
+        "content-type",
+        format!("is `{}`; send the body as application/json", clip(&essence)),
+    ))
+}
+
+/// The whole body, or a refusal once it is known to be too long or too slow.
+pub(crate) async fn read_body(request: Request) -> Result<Vec<u8>, Refusal> {
+    let too_large = || {
+        Refusal::new(
+            ErrorKind::PayloadTooLarge,
+            format!("the body is longer than {BODY_LIMIT} bytes; send less"),
+        )
+    };
+    let announced = request.headers().get(CONTENT_LENGTH);
+    let announced = announced.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > BODY_LIMIT as u64) {
+        return Err(too_large());
+    }
+    match timeout(BODY_TIME, to_bytes(request.into_body(), BODY_LIMIT)).await {
+        Ok(Ok(bytes)) => Ok(bytes.into()),
+        Ok(Err(error)) if is_length_limit(&error) => Err(too_large()),
+        Ok(Err(_)) => {
+            Err(Refusal::new(ErrorKind::InvalidInput, "the body broke off; send it again"))
+        }
+        Err(_) => Err(Refusal::new(
+            ErrorKind::RequestTimeout,
+            format!("the body did not arrive within {BODY_TIME:?}; send it again, and faster"),
+        )),
+    }
+}
+
+/// The type of this cause is private to a crate below axum, its text is not.
+fn is_length_limit(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.to_string() == "length limit exceeded" {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// Reads a document; a fault is told with its place and its field.
+pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let parsed = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        refuse_json(&path, error.inner())
+    })?;
+    deserializer.end().map_err(|error| refuse_json(".", &error))?;
+    Ok(parsed)
+}
+
+fn refuse_json(path: &str, error: &serde_json::Error) -> Refusal {
+    let (line, column) = (error.line(), error.column());
+    let text = error.to_string();
+    // serde_json ends its text with the place, which is told apart here.
+    let place = format!(" at line {line} column {column}");
+    let problem = clip_long(text.strip_suffix(&place).unwrap_or(&text));
+    let named = unknown_or_missing_field(&problem);
+    let field = match (path, named) {
+        ("." | "", named) => named,
+        (path, Some(name)) if !path.ends_with(&name) => Some(format!("{path}.{name}")),
+        (path, _) => Some(path.to_owned()),
+    };
+    let subject = field.as_ref().map_or("the body".to_owned(), |field| format!("`{field}`"));
+    let message = format!(
+        "{subject} is not what is expected here: {problem}, at line {line}, column {column}"
+    );
+    let refusal = Refusal::new(ErrorKind::InvalidInput, message)
+        .with(json!({ "line": line, "column": column }));
+    match field {
+        Some(field) => refusal.at(field),
+        None => refusal,
+    }
+}
+
+/// serde names these fields in its text only.
+fn unknown_or_missing_field(problem: &str) -> Option<String> {
+    let rest = ["unknown field `", "missing field `", "duplicate field `"]
+        .iter()
+        .find_map(|prefix| problem.strip_prefix(prefix))?;
+    rest.split_once('`').map(|(name, _)| clip(name))
+}
+
+fn clip_long(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(400).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use slipway_wire::api::DeclareResource;
+
+    use super::*;
+
+    fn refused(text: &str) -> Refusal {
+        parse_json::<DeclareResource>(text.as_bytes()).unwrap_err()
+    }
+
+    #[test]
+    fn malformed_json_names_line_and_column() {
+        let refusal = refused("{\n  \"handle\": \"a\",\n  oops\n}");
+        assert_eq!(refusal.kind, ErrorKind::InvalidInput);
+        assert_eq!(refusal.details, Some(json!({ "line": 3, "column": 3 })));
+        assert!(refusal.message.contains("line 3, column 3"), "{}", refusal.message);
+    }
+
+    #[test]
+    fn the_field_at_fault_is_named() {
+        let table = [
+            (r#"{"handle":"a","blueprint":"b","colour":"red"}"#, "colour"),
+            (r#"{"handle":"a"}"#, "blueprint"),
+            (r#"{"handle":7,"blueprint":"b"}"#, "handle"),
+            (r#"{"handle":"a","handle":"b","blueprint":"b"}"#, "handle"),
+            (r#"{"handle":"a","blueprint":"b","labels":{"k":1}}"#, "labels.k"),
+        ];
+        for (text, field) in table {
+            assert_eq!(refused(text).field.as_deref(), Some(field), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_follows_the_document_is_refused() {
+        let refusal = refused(r#"{"handle":"a","blueprint":"b"} {}"#);
+        assert!(refusal.message.contains("trailing characters"), "{}", refusal.message);
+        assert!(refused("").message.contains("line 1, column 0"));
+    }
+
+    #[test]
+    fn a_bearer_is_found_whatever_the_case_of_its_scheme() {
+        let headers = |text: &str| HeaderMap::from_iter([(AUTHORIZATION, text.parse().unwrap())]);
+        assert_eq!(bearer(&headers("Bearer abc")), Some("abc"));
+        assert_eq!(bearer(&headers("bearer  abc ")), Some("abc"));
+        assert_eq!(bearer(&headers("Basic abc")), None);
+        assert_eq!(bearer(&headers("abc")), None);
+        assert_eq!(bearer(&HeaderMap::new()), None);
+    }
+
+    #[tokio::test]
+    async fn a_long_body_is_refused_announced_or_not() {
+        for announced in [true, false] {
+            let body = vec![b' '; BODY_LIMIT + 1];
+            let mut request = Request::post("/x");
+            if announced {
+                request = request.header(CONTENT_LENGTH, body.len());
+            }
+            let request = request.body(body.into()).unwrap();
+            let refusal = read_body(request).await.unwrap_err();
+            assert_eq!(refusal.kind, ErrorKind::PayloadTooLarge, "announced: {announced}");
+        }
+        let request = Request::post("/x").body(vec![b' '; BODY_LIMIT].into()).unwrap();
+        assert_eq!(read_body(request).await.unwrap().len(), BODY_LIMIT);
+    }
+
+    #[test]
+    fn another_media_type_is_refused() {
+        let headers = |text: &str| HeaderMap::from_iter([(CONTENT_TYPE, text.parse().unwrap())]);
+        assert!(check_media_type(&HeaderMap::new()).is_ok());
+        assert!(check_media_type(&headers("application/json; charset=utf-8")).is_ok());
+        assert!(check_media_type(&headers("text/plain")).is_err());
+    }
+}

@@ -1,0 +1,165 @@
+//! Idempotent creates: the body with its `Idempotency-Key`, and the way from both
+//! to one answer.
+
+use std::future::Future;
+
+use axum::extract::{FromRequest, Request};
+use axum::http::header::{CONTENT_TYPE, ETAG, LOCATION};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use slipway_app::ports::catalog::Bound;
+use slipway_app::usecases::idempotency;
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::idempotency::{Answer, Key, Request as Identity};
+use slipway_core::secret::Secret;
+use slipway_core::token::SecretHash;
+use uuid::Uuid;
+
+use super::call::{Call, Made};
+use super::extract::{check_media_type, parse_json, read_body};
+use super::precondition::etag;
+use crate::error::Rejection;
+
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// The body of a create, and under which key it is asked for.
+#[derive(Debug)]
+pub(crate) struct Creation<T> {
+    body: T,
+    keyed: Option<Keyed>,
+}
+
+/// What identifies the request, but for its caller.
+#[derive(Debug)]
+struct Keyed {
+    key: Key,
+    route: String,
+    body_hash: SecretHash,
+}
+
+impl<T, S> FromRequest<S> for Creation<T>
+where
+    T: DeserializeOwned,
+    S: Send + Sync,
+{
+    type Rejection = Rejection;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Rejection> {
+        check_media_type(request.headers())?;
+        let key = key(request.headers())?;
+        // Without the prefix of our API, which all creates share.
+        let route = format!("{} {}", request.method(), request.uri().path());
+        let bytes = read_body(request).await?;
+        let keyed = key.map(|key| Keyed { key, route, body_hash: SecretHash::of(&bytes) });
+        Ok(Self { body: parse_json(&bytes)?, keyed })
+    }
+}
+
+fn key(headers: &HeaderMap) -> Result<Option<Key>, Refusal> {
+    let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => Key::parse(value.to_str().unwrap_or_default()).map(Some),
+        (Some(_), Some(_)) => Err(Refusal::invalid(IDEMPOTENCY_KEY, "is given twice")),
+    }
+}
+
+/// Creates and answers, or answers as before. `create` binds the key to the id
+/// that it answers, in its own transaction; `show` makes the answer from it.
+///
+/// Of two concurrent requests one creates. The other is refused by what the
+/// first wrote (its key, or the name that it took), reads the key again, and
+/// finds the first.
+pub(crate) async fn create_once<B, Id, Creating, Showing>(
+    call: &Call,
+    Creation { body, keyed }: Creation<B>,
+    create: impl FnOnce(B, Option<Identity>) -> Creating,
+    show: impl FnOnce(Uuid) -> Showing,
+) -> Made
+where
+    Id: Into<Uuid>,
+    Creating: Future<Output = Result<Id, slipway_app::Error>>,
+    Showing: Future<Output = Made>,
+{
+    let Some(Keyed { key, route, body_hash }) = keyed else {
+        let id = create(body, None).await?;
+        return show(id.into()).await;
+    };
+    let context = &call.context;
+    let identity = Identity { caller: call.caller.name.clone(), key, route, body_hash };
+    let bound = match idempotency::find(context, &identity).await? {
+        Some(bound) => bound,
+        None => match create(body, Some(identity.clone())).await {
+            Ok(_) => idempotency::find(context, &identity).await?.ok_or_else(lost)?,
+            Err(refused) => match idempotency::find(context, &identity).await? {
+                Some(bound) => bound,
+                None => return Err(refused.into()),
+            },
+        },
+    };
+    let Bound { record, answer } = bound;
+    if let Some(answer) = answer {
+        return Ok(Created(answer));
+    }
+    let created = show(record.subject_id).await?;
+    idempotency::keep(context, &record, &created.0).await?;
+    Ok(created)
+}
+
+fn lost() -> Refusal {
+    Refusal::new(
+        ErrorKind::Unavailable,
+        "the key expired while the request ran; look whether it was created, or send it again",
+    )
+}
+
+/// The answer to a create, as it is stored for whoever asks again.
+#[derive(Debug)]
+pub(crate) struct Created(Answer);
+
+impl Created {
+    /// The document, where it is from now on, and its revision, if it has one
+    /// that could be named again.
+    pub(crate) fn new(document: &impl Serialize, location: String, revision: Option<i64>) -> Self {
+        Self(Answer {
+            status: StatusCode::CREATED.as_u16(),
+            location: Some(location),
+            etag: revision.map(etag),
+            // These documents have text keys only, which is all that can fail.
+            body: serde_json::to_string(document).unwrap_or_default(),
+        })
+    }
+
+    /// 202: the rest of the work follows.
+    pub(crate) fn accepted(self) -> Self {
+        Self(Answer { status: StatusCode::ACCEPTED.as_u16(), ..self.0 })
+    }
+
+    /// With the secret that this very request drew. The stored answer lacks it.
+    pub(crate) fn with_secret(mut self, field: &str, secret: Option<&Secret>) -> Self {
+        if let Some(secret) = secret {
+            let mut document: serde_json::Value =
+                serde_json::from_str(&self.0.body).unwrap_or_default();
+            document[field] = secret.expose().into();
+            self.0.body = document.to_string();
+        }
+        self
+    }
+}
+
+impl IntoResponse for Created {
+    fn into_response(self) -> Response {
+        let Answer { status, location, etag, body } = self.0;
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        for (name, value) in [(LOCATION, location), (ETAG, etag)] {
+            if let Some(value) = value.and_then(|value| HeaderValue::from_str(&value).ok()) {
+                headers.insert(name, value);
+            }
+        }
+        (status, headers, body).into_response()
+    }
+}

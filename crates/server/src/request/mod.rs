@@ -1,0 +1,16 @@
+//! What the handlers of every room share: the admitted [`Call`], the extractors,
+//! and the answers: a document with its ETag, a page of a list, an idempotent
+//! create.
+
+mod call;
+mod extract;
+mod idempotent_create;
+mod list;
+mod precondition;
+mod query;
+
+pub(crate) use call::{Answered, Call, Made, Shown, Tagged, text};
+pub(crate) use extract::{Body, Id, Segments, bearer, parse_json, read_body};
+pub(crate) use idempotent_create::{Created, Creation, create_once};
+pub(crate) use precondition::IfMatch;
+pub(crate) use query::Parameters;

@@ -1,0 +1,61 @@
+//! The guard before every handler: it authenticates the caller, limits how
+//! often they ask, and admits them by the operation of the row. It does so
+//! before path parameters, query and body are read, so that nobody learns from
+//! a refusal what they may not ask.
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use slipway_app::authorise::{Caller, admit};
+use slipway_app::usecases::authenticate;
+use slipway_core::secret::Secret;
+
+use super::row::Route;
+use crate::correlation::CorrelationId;
+use crate::error::Rejection;
+use crate::request::bearer;
+use crate::state::ServerState;
+
+/// A row, and what it takes to check it.
+#[derive(Debug, Clone)]
+pub(super) struct Guard {
+    pub(super) state: ServerState,
+    pub(super) route: &'static Route,
+}
+
+/// A caller whom the guard of this row admitted.
+#[derive(Debug, Clone)]
+pub(crate) struct Admitted {
+    pub(crate) caller: Caller,
+    pub(crate) route: &'static Route,
+}
+
+pub(super) async fn guard(
+    State(guard): State<Guard>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let correlation_id = request.extensions().get::<CorrelationId>().map(|id| id.0.clone());
+    // A request without a key is authenticated with an empty one, so that the
+    // answer is the same as for a wrong one.
+    let key = Secret::new(bearer(request.headers()).unwrap_or_default());
+    match guard.admit(&key, &correlation_id.unwrap_or_default()).await {
+        Ok(admitted) => {
+            request.extensions_mut().insert(admitted);
+            next.run(request).await
+        }
+        Err(rejection) => rejection.into_response(),
+    }
+}
+
+impl Guard {
+    async fn admit(&self, key: &Secret, correlation_id: &str) -> Result<Admitted, Rejection> {
+        let context = &self.state.context;
+        let caller = authenticate::api_key(context, key.expose(), correlation_id).await?;
+        if let Some(key) = caller.key_id {
+            self.state.rates.take(key)?;
+        }
+        admit(&caller, self.route.operation)?;
+        Ok(Admitted { caller, route: self.route })
+    }
+}

@@ -1,0 +1,217 @@
+//! One row of the table: method, path, operation (least role, reach and audit
+//! verb, see [`slipway_app::authorise::Operation`]), handler, summary, and what
+//! goes in and comes out. A row begins with its method; the calls that follow
+//! name its documents, query parameters and statuses.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use axum::handler::Handler;
+use axum::routing::{self, MethodRouter};
+use slipway_app::authorise::{Operation, Terms};
+use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
+
+use crate::state::ServerState;
+
+/// One route.
+pub struct Route {
+    /// In capitals.
+    pub method: &'static str,
+    /// Below `/api/v1`, with its parameters in braces.
+    pub path: &'static str,
+    pub operation: Operation,
+    pub summary: &'static str,
+    /// The query parameters that it takes; any other is refused.
+    pub(crate) query: Vec<&'static str>,
+    pub(crate) body: Option<Document>,
+    pub(crate) answer: Answer,
+    pub(crate) statuses: Vec<u16>,
+    pub(crate) refusals: BTreeSet<u16>,
+    pub(crate) takes_if_match: bool,
+    pub(crate) takes_idempotency_key: bool,
+    handler: MethodRouter<ServerState>,
+}
+
+/// What a successful answer holds.
+#[derive(Debug, Clone)]
+pub(crate) enum Answer {
+    Nothing,
+    One(Document),
+    Array(Document),
+    /// Something else than JSON, of this media type.
+    Text(&'static str),
+}
+
+/// The named schemas that a document refers to.
+pub(crate) type Schemas = Vec<(String, RefOr<Schema>)>;
+
+/// A document by its name, and how to get its schema with all that it holds.
+#[derive(Debug, Clone)]
+pub(crate) struct Document {
+    pub(crate) name: String,
+    pub(crate) collect: fn(&mut Schemas),
+}
+
+impl Document {
+    pub(crate) fn of<T: ToSchema>() -> Self {
+        Self {
+            name: T::name().into_owned(),
+            collect: |schemas| {
+                schemas.push((T::name().into_owned(), T::schema()));
+                T::schemas(schemas);
+            },
+        }
+    }
+}
+
+/// Any request may be refused like this: a malformed query, no key, too small a
+/// role, too many requests, no database.
+const ALWAYS: [u16; 5] = [400, 401, 403, 429, 503];
+
+macro_rules! methods {
+    ($($method:ident $name:literal;)*) => {$(
+        pub(crate) fn $method<H, T>(
+            path: &'static str,
+            operation: Operation,
+            handler: H,
+            summary: &'static str,
+        ) -> Route
+        where
+            H: Handler<T, ServerState>,
+            T: 'static,
+        {
+            Route::new($name, path, operation, routing::$method(handler), summary)
+        }
+    )*};
+}
+
+methods! {
+    get "GET";
+    post "POST";
+    put "PUT";
+    patch "PATCH";
+    delete "DELETE";
+}
+
+impl Route {
+    fn new(
+        method: &'static str,
+        path: &'static str,
+        operation: Operation,
+        handler: MethodRouter<ServerState>,
+        summary: &'static str,
+    ) -> Self {
+        let mut refusals = BTreeSet::from(ALWAYS);
+        if path.contains('{') {
+            refusals.insert(404);
+        }
+        if operation.terms().audit.is_some() {
+            refusals.extend([409, 422]);
+        }
+        Self {
+            method,
+            path,
+            operation,
+            summary,
+            query: Vec::new(),
+            body: None,
+            answer: Answer::Nothing,
+            statuses: vec![200],
+            refusals,
+            takes_if_match: false,
+            takes_idempotency_key: false,
+            handler,
+        }
+    }
+
+    /// Answers a document.
+    pub(crate) fn one<T: ToSchema>(self) -> Self {
+        Self { answer: Answer::One(Document::of::<T>()), ..self }
+    }
+
+    /// Answers an array as a whole.
+    pub(crate) fn all<T: ToSchema>(self) -> Self {
+        Self { answer: Answer::Array(Document::of::<T>()), ..self }
+    }
+
+    /// Answers an array in pages.
+    pub(crate) fn page<T: ToSchema>(self) -> Self {
+        self.all::<T>().query(&["limit", "cursor"])
+    }
+
+    /// Answers a stream of this media type.
+    pub(crate) fn stream(self, media: &'static str) -> Self {
+        Self { answer: Answer::Text(media), ..self }
+    }
+
+    /// Answers 204 without a body.
+    pub(crate) fn nothing(self) -> Self {
+        self.statuses(&[204])
+    }
+
+    /// Makes something new from `B`, once for each `Idempotency-Key`, and
+    /// answers it as `T`.
+    pub(crate) fn create<B: ToSchema, T: ToSchema>(self) -> Self {
+        let create = self.body::<B>().one::<T>().statuses(&[201]);
+        Self { takes_idempotency_key: true, ..create }
+    }
+
+    /// Takes a JSON body.
+    pub(crate) fn body<B: ToSchema>(mut self) -> Self {
+        self.body = Some(Document::of::<B>());
+        self.refusals.extend([408, 413]);
+        self
+    }
+
+    /// Takes `If-Match`.
+    pub(crate) fn conditional(mut self) -> Self {
+        self.takes_if_match = true;
+        self.refuses(412)
+    }
+
+    pub(crate) fn query(mut self, names: &[&'static str]) -> Self {
+        self.query.extend(names);
+        // A filter may name a project that does not exist.
+        if names.contains(&"project") {
+            self.refusals.extend([404, 422]);
+        }
+        self
+    }
+
+    /// Succeeds with these statuses instead of 200.
+    pub(crate) fn statuses(self, statuses: &[u16]) -> Self {
+        Self { statuses: statuses.to_vec(), ..self }
+    }
+
+    pub(crate) fn refuses(mut self, status: u16) -> Self {
+        self.refusals.insert(status);
+        self
+    }
+
+    /// Least role, reach and audit verb.
+    pub fn terms(&self) -> Terms {
+        self.operation.terms()
+    }
+
+    /// What it is about: the first part of its path.
+    pub(crate) fn tag(&self) -> &'static str {
+        self.path.split('/').nth(1).unwrap_or_default()
+    }
+
+    /// The names between braces, in order.
+    pub(crate) fn path_parameters(&self) -> impl Iterator<Item = &'static str> {
+        let segments = self.path.split('/');
+        segments.filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
+    }
+
+    pub(super) fn handler(&self) -> MethodRouter<ServerState> {
+        self.handler.clone()
+    }
+}
+
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ({:?})", self.method, self.path, self.operation)
+    }
+}
