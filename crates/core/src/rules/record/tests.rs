@@ -5,10 +5,10 @@ use uuid::Uuid;
 
 use super::*;
 use crate::error::ErrorKind;
-use crate::fixtures::{at, mk_actor, mk_facts, mk_node, mk_report, mk_snapshot};
+use crate::fixtures::{at, mk_actor, mk_facts, mk_frozen, mk_node, mk_report, mk_snapshot};
 use crate::ids::DeletionId;
 use crate::rules::control::Mode;
-use crate::rules::decide::Obstacle;
+use crate::rules::decide::{Effect, Obstacle};
 
 const SWEEP: Duration = Duration::from_secs(30);
 const LEASE: Duration = Duration::from_secs(20);
@@ -278,6 +278,41 @@ fn a_wait_is_polled_soon_at_first_and_rarely_later() {
     }
     assert_eq!(previous, Duration::from_secs(30));
     assert!(at(1) > Timestamp::ZERO);
+}
+
+/// A mode that withholds an action is observed under, and costs no write where
+/// nothing changed; only its end helps, so the resource is not polled by its age.
+#[test]
+fn what_a_mode_withholds_is_observed_rarely_and_written_once() {
+    let mut snapshot = mk_snapshot(Phase::Pending);
+    snapshot.now = snapshot.attempt.phase_since();
+    let report = CompositeReport::Absent;
+    let withheld = |snapshot: &ResourceSnapshot, mode: &Mode| {
+        let decision = decide::decide(snapshot, &report, &mk_facts(), mode, snapshot.now);
+        let Effect::None(outcome) = decision.effect.clone() else { panic!("{decision:?}") };
+        let tick = Tick { outcome, ..tick(snapshot, &report, &decision) };
+        record(snapshot, &tick, &mk_actor()).unwrap()
+    };
+    let first = withheld(&snapshot, &mk_frozen());
+    assert_eq!(blockers(&first)[0].code, BlockerCode::Frozen);
+    assert_eq!(release(&first).recheck, Recheck::After(SWEEP), "not an eighth of its age");
+    snapshot.blockers = blockers(&first);
+    for write in first.writes {
+        if let Write::ObservedReplace(_, seen) = write {
+            snapshot.observed = Some(seen);
+        }
+    }
+    for minutes in [1, 2, 4] {
+        snapshot.now = snapshot.attempt.phase_since().plus(Duration::from_secs(minutes * 60));
+        let again = withheld(&snapshot, &mk_frozen()).only_release().expect("nothing changed");
+        assert_eq!(again.recheck, Recheck::After(SWEEP * WITHHELD_SWEEPS));
+    }
+    // Another reason for the freeze is news.
+    let Mode::Frozen(mut freeze) = mk_frozen() else { panic!() };
+    freeze.reason = "another".to_owned();
+    let news = withheld(&snapshot, &Mode::Frozen(freeze));
+    assert_eq!(release(&news).recheck, Recheck::After(SWEEP));
+    assert!(news.only_release().is_none());
 }
 
 fn parts(commit: &Commit) -> (&[Blocker], Release) {
