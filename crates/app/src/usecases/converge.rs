@@ -82,14 +82,14 @@ pub trait Claims: Send + Sync {
 pub struct Batch<'a> {
     pub context: &'a Context,
     pub engines: &'a Engines,
-    /// The name of the lane, for people.
+    /// The name of the cluster that the batch lives on.
     pub cluster: &'a str,
     pub pace: Pace,
     pub batching: Batching,
     pub actor: &'a Actor,
     /// How long one outside action may take, see [`action_deadline`].
     pub action_deadline: Duration,
-    /// Outside actions of the lane that may still be begun now.
+    /// Outside actions on the cluster that may still be begun now.
     pub actions: &'a Semaphore,
     /// Asked right before each outside action whether the mode lets it through.
     pub gate: &'a Gate,
@@ -203,8 +203,8 @@ impl Batch<'_> {
                     tracing::error!(%attempt_id, reason, "a row breaks an invariant and is held");
                     errors.push(format!("{id}: {reason}"));
                     if let Some(claimed) = open.get(&id) {
-                        let held = store.attempt_hold(*claimed, &reason, self.pace.sweep).await;
-                        errors.extend(held.err().map(|error| error.to_string()));
+                        let written = store.attempt_hold(*claimed, &reason, self.pace.sweep).await;
+                        errors.extend(written.err().map(|error| error.to_string()));
                     }
                 }
             }

@@ -49,8 +49,8 @@ impl Obstacle {
 pub enum Outcome {
     Done,
     /// It was not attempted, for a reason that is nobody's error.
-    Held(Obstacle),
-    /// It was not attempted, because the whole installation is told not to act.
+    Blocked(Obstacle),
+    /// It was not attempted, because the mode of the installation does not act.
     Withheld {
         code: BlockerCode,
         message: String,
@@ -113,7 +113,7 @@ pub fn decide(
         (Action::DeleteSubstrate, None) | (Action::Noop, _) => Ok(Effect::None(Outcome::Done)),
     };
     let wakes_placement = effect.as_ref().err().is_some_and(|obstacle| waits(snapshot, obstacle));
-    let effect = effect.unwrap_or_else(|obstacle| Effect::None(Outcome::Held(obstacle)));
+    let effect = effect.unwrap_or_else(|obstacle| Effect::None(Outcome::Blocked(obstacle)));
     let mut decision = Decision { observed, action, phase, effect, wakes_placement };
     // Before a token is minted that nothing will carry, tick after tick.
     if let Some(withheld) = decision.withheld_by(snapshot, mode) {
@@ -224,7 +224,7 @@ fn keep_node_running(snapshot: &ResourceSnapshot, seen: Composite) -> Effect {
 }
 
 /// Whether the resource begins to wait for its placement. Once: afterwards the
-/// placement loop looks again by itself.
+/// placement loop goes on by itself.
 fn waits(snapshot: &ResourceSnapshot, obstacle: &Obstacle) -> bool {
     use BlockerCode::{NamespaceNotReady, ProviderNotReady};
     snapshot.placement.is_some()

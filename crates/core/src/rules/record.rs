@@ -98,7 +98,7 @@ pub fn record(
 
     let failures = match tick.outcome {
         Outcome::Failed(_) => snapshot.failures.saturating_add(1),
-        Outcome::Done | Outcome::Held(_) | Outcome::Withheld { .. } => 0,
+        Outcome::Done | Outcome::Blocked(_) | Outcome::Withheld { .. } => 0,
     };
     let gone = snapshot.attempt.phase() == Phase::Deleted;
     let again = gone.then(|| absence::conclude(&mut commit, snapshot, tick, actor));
@@ -322,7 +322,7 @@ fn assess(
             evidence(tick),
         ));
     }
-    if let Outcome::Held(obstacle) | Outcome::Failed(obstacle) = &tick.outcome {
+    if let Outcome::Blocked(obstacle) | Outcome::Failed(obstacle) = &tick.outcome {
         blockers.push(raise(obstacle.code, obstacle.message.clone(), evidence(tick)));
     }
     if let Outcome::Withheld { code, message, evidence } = &tick.outcome {

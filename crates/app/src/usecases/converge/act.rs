@@ -62,7 +62,7 @@ impl Batch<'_> {
     }
 
     /// Does what the decision asks for outside. One resource's panic is that
-    /// resource's error. Waits for a permit among the actions of the lane; the
+    /// resource's error. Waits for a permit among the actions on the cluster; the
     /// lease is checked after that, and is renewed meanwhile.
     pub(super) async fn act(&self, mut item: Item) -> Acted {
         let _permit = match item.acts() {
@@ -87,10 +87,10 @@ impl Batch<'_> {
             Ok(request) => request,
             Err(outcome) => return Some(outcome),
         };
-        let held = |code, message: String| Some(Outcome::Held(Obstacle { code, message }));
+        let blocked = |code, message: String| Some(Outcome::Blocked(Obstacle { code, message }));
         let Some(substrate) = self.engines.of(snapshot) else {
             let message = "this process has no such engine".to_owned();
-            return held(BlockerCode::SubstrateUnknown, message);
+            return blocked(BlockerCode::SubstrateUnknown, message);
         };
         // Kept until the action is over. Before the lease is checked: this may
         // ask the database.
@@ -100,7 +100,7 @@ impl Batch<'_> {
                 let withheld = item.decision.withheld_by(snapshot, &mode);
                 return Some(withheld.unwrap_or(Outcome::Done));
             }
-            Err(error) => return held(code, format!("the mode could not be read: {error}")),
+            Err(error) => return blocked(code, format!("the mode could not be read: {error}")),
         };
         if !self.may_act(snapshot) {
             return None;
@@ -141,7 +141,7 @@ impl Batch<'_> {
             Effect::Apply(_) => {
                 let settings = &self.engines.node_settings;
                 let rendered = composite_of(snapshot, settings, &item.injection())
-                    .map_err(|error| Outcome::Held(not_rendered(&error)))?;
+                    .map_err(|error| Outcome::Blocked(not_rendered(&error)))?;
                 log_skipped(snapshot);
                 Ok((BlockerCode::ApplyFailed, Request::Apply(rendered)))
             }

@@ -265,7 +265,7 @@ fn the_placement_is_woken_once_and_only_by_whom_it_keeps_waiting() {
     snapshot.placement = Some(degraded);
     let waiting = decided(&snapshot);
     assert!(waiting.wakes_placement);
-    let Effect::None(Outcome::Held(obstacle)) = waiting.effect else { panic!("{waiting:?}") };
+    let Effect::None(Outcome::Blocked(obstacle)) = waiting.effect else { panic!("{waiting:?}") };
     snapshot.blockers.push(Blocker {
         code: obstacle.code,
         message: obstacle.message,
