@@ -9,6 +9,7 @@
 mod broker;
 mod crossplane;
 mod database;
+mod freeze;
 mod machine;
 mod memory;
 mod next;
@@ -33,6 +34,9 @@ fn main() -> anyhow::Result<()> {
         ["broker", "--quick"] => runtime.block_on(broker::run(broker::Size::QUICK)),
         ["crossplane"] => runtime.block_on(crossplane::run(crossplane::Size::FULL)),
         ["crossplane", "--quick"] => runtime.block_on(crossplane::run(crossplane::Size::QUICK)),
+        ["freeze"] => runtime.block_on(freeze::run(10_000)),
+        ["freeze", "--quick"] => runtime.block_on(freeze::run(1_000)),
+        ["freeze", resources] => runtime.block_on(freeze::run(resources.parse()?)),
         ["transitions", database, batching, way, resources] => {
             let resources = resources.parse()?;
             runtime.block_on(broker::one_comparison(database, batching, way, resources))
@@ -44,7 +48,7 @@ fn main() -> anyhow::Result<()> {
         [memory::COMMAND, objects] => runtime.block_on(memory::measure(objects.parse()?)),
         _ => bail!(
             "usage: slipway-bench broker [--quick] | crossplane [--quick] | \
-             transitions (postgres|sqlite) (shipped|single) (standalone|node) RESOURCES"
+             freeze [--quick | RESOURCES] | transitions (postgres|sqlite) (shipped|single) (standalone|node) RESOURCES"
         ),
     }
 }

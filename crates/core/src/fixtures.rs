@@ -23,6 +23,8 @@ use crate::phase::Phase;
 use crate::placement::{NamespacePhase, Placement};
 use crate::provisioned_resource::{ProvisionedResource, StoredAttempt, derive_xr_name};
 use crate::resource::Resource;
+use crate::rules::control::{Freeze, Mode};
+use crate::rules::decide::Facts;
 use crate::rules::declare::Declaration;
 use crate::rules::enrol::Enrolment;
 use crate::snapshot::{
@@ -30,7 +32,7 @@ use crate::snapshot::{
 };
 use crate::text::{Handle, Labels};
 use crate::time::Timestamp;
-use crate::token::{BootstrapToken, Carried, SecretHash, TokenKind};
+use crate::token::{BootstrapToken, Carried, SecretHash, TokenKind, TokenLifetimes};
 
 /// Seconds since the epoch.
 pub const fn at(seconds: i64) -> Timestamp {
@@ -222,6 +224,25 @@ pub fn mk_report(ready: bool) -> CompositeReport {
         injected: None,
         evidence: Value::Null,
     }))
+}
+
+/// Everything can be rendered, injected and applied; [`mk_report`] has no drift.
+pub fn mk_facts() -> Facts {
+    Facts {
+        owned_hash: Ok("hash".to_owned()),
+        injectable: Ok(()),
+        served: true,
+        token_lifetimes: TokenLifetimes::default(),
+    }
+}
+
+pub fn mk_frozen() -> Mode {
+    Mode::Frozen(Freeze {
+        since: at(900),
+        until: at(9_000),
+        by: "key:test".to_owned(),
+        reason: "test".to_owned(),
+    })
 }
 
 pub fn mk_deletion(snapshot: &ResourceSnapshot) -> Deletion {

@@ -9,7 +9,8 @@
 //! what has to be there before them ([`catalog`]),
 //! what is said about them ([`event`], [`blocker`], [`audit`]), and the
 //! [`rules`]: pure functions from a [`snapshot`] to a [`commit`] or a
-//! [`error::Refusal`].
+//! [`error::Refusal`]. A tick of the resource loop is two of them:
+//! [`rules::decide`] before the action, [`rules::record`] after it.
 
 mod closed_set;
 pub mod ids;

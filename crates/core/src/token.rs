@@ -1,4 +1,4 @@
-//! Bootstrap tokens: their text, their record, and [`plan`], which decides
+//! Bootstrap tokens: their text, their record, and [`decide`], which says
 //! whether the token of a waiting resource is kept, prolonged or minted anew.
 //!
 //! A token is single use and bound to one ProvisionedResource. Its text exists
@@ -196,7 +196,7 @@ impl Default for TokenLifetimes {
 
 /// What is to be done about the token before an apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TokenPlan {
+pub enum TokenDecision {
     /// Re-apply verbatim what the object carries (or nothing, if standalone).
     Keep,
     /// In place and past half of its life: prolong the record.
@@ -212,17 +212,17 @@ pub enum TokenPlan {
 /// Mints only where no token can be in use: the object is absent, or what it
 /// carries is not what the record says (a crash between mint and apply). One
 /// that was issued by hand is in use until it expires.
-pub fn plan(
+pub fn decide(
     token: Option<&BootstrapToken>,
     carried: Carried,
     node: NodeFact,
     lifetimes: TokenLifetimes,
     now: Timestamp,
-) -> TokenPlan {
+) -> TokenDecision {
     if node == NodeFact::NotExpected {
-        return TokenPlan::Keep;
+        return TokenDecision::Keep;
     }
-    let fresh = TokenPlan::Mint {
+    let fresh = TokenDecision::Mint {
         expires_at: now.plus(lifetimes.ttl),
         hard_expires_at: now.plus(lifetimes.cap),
     };
@@ -233,26 +233,26 @@ pub fn plan(
     }
     if token.consumed.is_some() {
         return match node {
-            NodeFact::Absent => TokenPlan::Hold(BlockerCode::NodeLeft),
-            NodeFact::Registered | NodeFact::NotExpected => TokenPlan::Keep,
+            NodeFact::Absent => TokenDecision::Hold(BlockerCode::NodeLeft),
+            NodeFact::Registered | NodeFact::NotExpected => TokenDecision::Keep,
         };
     }
     if now >= token.hard_expires_at {
-        return TokenPlan::Hold(BlockerCode::TokenCapReached);
+        return TokenDecision::Hold(BlockerCode::TokenCapReached);
     }
     // In somebody's hands, and good for as long as they were told: a token for
     // the object would revoke it.
     if token.issued_by.is_some() && token.is_usable(now) {
-        return TokenPlan::Keep;
+        return TokenDecision::Keep;
     }
     let reach = now.plus(lifetimes.ttl).min(token.hard_expires_at);
     if !token.is_usable(now) || carried != (Carried::Token { id: token.id, hash: token.hash }) {
-        return TokenPlan::Mint { expires_at: reach, hard_expires_at: token.hard_expires_at };
+        return TokenDecision::Mint { expires_at: reach, hard_expires_at: token.hard_expires_at };
     }
     if token.expires_at.since(now) < lifetimes.ttl / 2 && reach > token.expires_at {
-        TokenPlan::Slide { expires_at: reach }
+        TokenDecision::Slide { expires_at: reach }
     } else {
-        TokenPlan::Keep
+        TokenDecision::Keep
     }
 }
 
@@ -318,16 +318,25 @@ mod tests {
         let other_value = Carried::Token { id: token.id, hash: SecretHash::of(b"other") };
         let other_id =
             Carried::Token { id: BootstrapTokenId::new(Uuid::from_u128(99)), hash: token.hash };
-        let fresh = |now: i64| TokenPlan::Mint {
+        let fresh = |now: i64| TokenDecision::Mint {
             expires_at: at(now + 100),
             hard_expires_at: at(now + 1_000),
         };
-        let again =
-            |now: i64| TokenPlan::Mint { expires_at: at(now + 100), hard_expires_at: at(2_000) };
+        let again = |now: i64| TokenDecision::Mint {
+            expires_at: at(now + 100),
+            hard_expires_at: at(2_000),
+        };
         let absent = NodeFact::Absent;
 
         let table = [
-            ("standalone", None, Carried::NoObject, NodeFact::NotExpected, 1_020, TokenPlan::Keep),
+            (
+                "standalone",
+                None,
+                Carried::NoObject,
+                NodeFact::NotExpected,
+                1_020,
+                TokenDecision::Keep,
+            ),
             ("first apply", None, Carried::NoObject, absent, 1_020, fresh(1_020)),
             ("object without record", None, Carried::Nothing, absent, 1_020, fresh(1_020)),
             ("crash after mint", Some(&token), Carried::NoObject, absent, 1_020, fresh(1_020)),
@@ -340,22 +349,22 @@ mod tests {
                 1_500,
                 fresh(1_500),
             ),
-            ("in place, young", Some(&token), carries, absent, 1_020, TokenPlan::Keep),
+            ("in place, young", Some(&token), carries, absent, 1_020, TokenDecision::Keep),
             (
                 "in place, half gone",
                 Some(&token),
                 carries,
                 absent,
                 1_060,
-                TokenPlan::Slide { expires_at: at(1_160) },
+                TokenDecision::Slide { expires_at: at(1_160) },
             ),
             ("expired below the cap", Some(&token), carries, absent, 1_200, again(1_200)),
             ("revoked", Some(&revoked), carries, absent, 1_020, again(1_020)),
             ("not carried", Some(&token), Carried::Nothing, absent, 1_020, again(1_020)),
             ("another value", Some(&token), other_value, absent, 1_020, again(1_020)),
             ("another id", Some(&token), other_id, absent, 1_020, again(1_020)),
-            ("by hand", Some(&by_hand), carries, absent, 1_090, TokenPlan::Keep),
-            ("by hand, not carried", Some(&by_hand), other_id, absent, 1_020, TokenPlan::Keep),
+            ("by hand", Some(&by_hand), carries, absent, 1_090, TokenDecision::Keep),
+            ("by hand, not carried", Some(&by_hand), other_id, absent, 1_020, TokenDecision::Keep),
             ("by hand, expired", Some(&by_hand), other_id, absent, 1_200, again(1_200)),
             (
                 "by hand, object lost",
@@ -371,7 +380,7 @@ mod tests {
                 carries,
                 absent,
                 2_000,
-                TokenPlan::Hold(BlockerCode::TokenCapReached),
+                TokenDecision::Hold(BlockerCode::TokenCapReached),
             ),
             (
                 "consumed, node up",
@@ -379,7 +388,7 @@ mod tests {
                 carries,
                 NodeFact::Registered,
                 1_500,
-                TokenPlan::Keep,
+                TokenDecision::Keep,
             ),
             (
                 "consumed, node left",
@@ -387,11 +396,11 @@ mod tests {
                 carries,
                 absent,
                 1_500,
-                TokenPlan::Hold(BlockerCode::NodeLeft),
+                TokenDecision::Hold(BlockerCode::NodeLeft),
             ),
         ];
         for (name, token, carried, node, now, expected) in table {
-            assert_eq!(plan(token, carried, node, LIFETIMES, at(now)), expected, "{name}");
+            assert_eq!(decide(token, carried, node, LIFETIMES, at(now)), expected, "{name}");
         }
     }
 
@@ -399,7 +408,7 @@ mod tests {
     fn sliding_stops_at_the_cap() {
         let token = mk_token(1_000, 1_950, 2_000);
         let carries = Carried::Token { id: token.id, hash: token.hash };
-        let plan_at = |now| plan(Some(&token), carries, NodeFact::Absent, LIFETIMES, at(now));
-        assert_eq!(plan_at(1_940), TokenPlan::Slide { expires_at: at(2_000) });
+        let decide_at = |now| decide(Some(&token), carries, NodeFact::Absent, LIFETIMES, at(now));
+        assert_eq!(decide_at(1_940), TokenDecision::Slide { expires_at: at(2_000) });
     }
 }

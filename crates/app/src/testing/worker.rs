@@ -9,12 +9,13 @@ use slipway_core::blocker::Deadlines;
 use slipway_core::commit::{Commit, Recheck, Recorded, Release};
 use slipway_core::ids::{BootstrapTokenId, DrainId, ProvisionedResourceId};
 use slipway_core::observation::CompositeReport;
-use slipway_core::phase::{Action, Observed, next};
-use slipway_core::rules::absence;
+use slipway_core::phase::Action;
+use slipway_core::rules::control::Mode;
+use slipway_core::rules::decide::{Decision, Facts, Outcome, decide};
 use slipway_core::rules::prepare::{FreshToken, Read, prepare};
-use slipway_core::rules::record::{Outcome, Pace, Tick, record};
+use slipway_core::rules::record::{Pace, Tick, record};
 use slipway_core::snapshot::ResourceSnapshot;
-use slipway_core::token::{Carried, TokenLifetimes, TokenPlan, plan};
+use slipway_core::token::{self, Carried, TokenDecision, TokenLifetimes};
 use slipway_core::{ErrorKind, Phase, Refusal};
 
 use super::world::World;
@@ -129,10 +130,9 @@ impl World {
         pace: Pace,
     ) -> Result<(), Error> {
         let mut snapshot = self.snapshot(claimed.id).await;
-        let observed = observed(&snapshot, report);
-        let (action, after) = step(&snapshot, report);
+        let decision = decided(&snapshot, report);
         let mut read = Read { claim_token: claimed.claim_token, ..Read::of(&snapshot) };
-        match action {
+        match decision.action {
             Action::Apply => {
                 snapshot = self.apply(snapshot, read, report).await?;
                 read = Read { claim_token: claimed.claim_token, ..Read::of(&snapshot) };
@@ -143,9 +143,7 @@ impl World {
         let tick = Tick {
             read,
             report,
-            observed,
-            action,
-            after,
+            decision: &decision,
             outcome: Outcome::Done,
             drain_id: DrainId::new(self.uuid()),
             pace,
@@ -166,14 +164,11 @@ impl World {
     pub(super) async fn record_of(&self, claimed: Claimed) -> Recorded {
         let (snapshot, report) =
             (self.snapshot(claimed.id).await, self.substrate.observe(claimed.id));
-        let observed = observed(&snapshot, &report);
-        let (action, after) = next(observed, snapshot.attempt.phase());
+        let decision = decided(&snapshot, &report);
         let tick = Tick {
             read: Read::of(&snapshot),
             report: &report,
-            observed,
-            action,
-            after,
+            decision: &decision,
             outcome: Outcome::Done,
             drain_id: DrainId::new(self.uuid()),
             pace: pace(),
@@ -208,11 +203,11 @@ impl World {
             let id = current.attempt.id();
             let (snapshot, report, fresh, read) = &ticks[&id];
             let carried = report.carried();
-            if step(snapshot, report).0 != Action::Apply {
+            if decided(snapshot, report).action != Action::Apply {
                 return Ok(Commit::default());
             }
-            let plan = token_plan(snapshot, carried);
-            prepare(current, *read, plan, carried, Some(*fresh), &worker())
+            let token = token_decision(snapshot, carried);
+            prepare(current, *read, token, carried, Some(*fresh), &worker())
         };
         let prepared = self.store.decide_many(&ids, &mut prepare_rule).await.expect("prepared");
         let (prepared, lost): (Vec<_>, Vec<_>) =
@@ -220,11 +215,11 @@ impl World {
         let ids: Vec<_> = prepared.into_iter().map(|(id, _)| id).collect();
         for id in &ids {
             let (snapshot, report, fresh, read) = ticks.get_mut(id).expect("one of the batch");
-            let action = step(snapshot, report).0;
-            let plan = token_plan(snapshot, report.carried());
+            let action = decided(snapshot, report).action;
+            let token = token_decision(snapshot, report.carried());
             if action == Action::DeleteSubstrate {
                 self.substrate.remove(*id);
-            } else if action == Action::Apply && matches!(plan, TokenPlan::Mint { .. }) {
+            } else if action == Action::Apply && matches!(token, TokenDecision::Mint { .. }) {
                 self.substrate.apply(*id, Carried::Token { id: fresh.id, hash: fresh.hash });
                 read.revision = read.revision.next();
             }
@@ -232,21 +227,8 @@ impl World {
         let drain_id = DrainId::new(self.uuid());
         let mut record_rule = |current: &ResourceSnapshot| {
             let (snapshot, report, _, read) = &ticks[&current.attempt.id()];
-            let observed = observed(snapshot, report);
-            let (action, after) = step(snapshot, report);
-            let outcome = Outcome::Done;
-            let read = *read;
-            let tick = Tick {
-                read,
-                report,
-                observed,
-                action,
-                after,
-                outcome,
-                drain_id,
-                pace,
-                jitter: 0.5,
-            };
+            let (decision, outcome, read) = (&decided(snapshot, report), Outcome::Done, *read);
+            let tick = Tick { read, report, decision, outcome, drain_id, pace, jitter: 0.5 };
             record(current, &tick, &worker())
         };
         let mut ended = self.store.decide_many(&ids, &mut record_rule).await.expect("the records");
@@ -270,17 +252,17 @@ impl World {
     ) -> Result<ResourceSnapshot, Error> {
         let id = snapshot.attempt.id();
         let carried = report.carried();
-        let token_plan = token_plan(&snapshot, carried);
+        let token = token_decision(&snapshot, carried);
         let fresh = FreshToken { id: BootstrapTokenId::new(self.uuid()), hash: self.hash() };
         let mut after = snapshot;
         self.store
             .decide(ResourceKey::Attempt(id), &mut |snapshot| {
-                let commit = prepare(snapshot, read, token_plan, carried, Some(fresh), &worker())?;
+                let commit = prepare(snapshot, read, token, carried, Some(fresh), &worker())?;
                 after = snapshot.after(&commit);
                 Ok(commit)
             })
             .await?;
-        if let TokenPlan::Mint { .. } = token_plan {
+        if let TokenDecision::Mint { .. } = token {
             self.substrate.apply(id, Carried::Token { id: fresh.id, hash: fresh.hash });
         }
         Ok(after)
@@ -324,22 +306,21 @@ fn pace() -> Pace {
     Pace { deadlines: Deadlines::default(), sweep: Duration::from_secs(30), lease: LEASE }
 }
 
-/// What the loop does about it.
-fn step(snapshot: &ResourceSnapshot, report: &CompositeReport) -> (Action, Phase) {
-    let phase = snapshot.attempt.phase();
-    match next(observed(snapshot, report), phase) {
-        (_, after) if phase == Phase::Deleted => (absence::action(snapshot, report), after),
-        decided => decided,
-    }
+/// What the loop would do about it.
+fn decided(snapshot: &ResourceSnapshot, report: &CompositeReport) -> Decision {
+    let facts = Facts {
+        // That of what is there: nothing drifts here.
+        owned_hash: Ok(report.live().map(|live| live.owned_hash.clone()).unwrap_or_default()),
+        injectable: Ok(()),
+        served: true,
+        token_lifetimes: TokenLifetimes::default(),
+    };
+    decide(snapshot, report, &facts, &Mode::Acting, snapshot.now)
 }
 
-fn observed(snapshot: &ResourceSnapshot, report: &CompositeReport) -> Observed {
-    Observed { composite: report.composite(None), node: snapshot.node_fact() }
-}
-
-fn token_plan(snapshot: &ResourceSnapshot, carried: Carried) -> TokenPlan {
+fn token_decision(snapshot: &ResourceSnapshot, carried: Carried) -> TokenDecision {
     let lifetimes = TokenLifetimes::default();
-    plan(snapshot.token.as_ref(), carried, snapshot.node_fact(), lifetimes, snapshot.now)
+    token::decide(snapshot.token.as_ref(), carried, snapshot.node_fact(), lifetimes, snapshot.now)
 }
 
 fn worker() -> Actor {

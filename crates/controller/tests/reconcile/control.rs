@@ -1,11 +1,17 @@
 //! The loop under a mode that does not act, and the gate before its actions.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use slipway_app::usecases::converge::Engines;
 use slipway_app::usecases::{control, node};
+use slipway_controller::driver::Loop;
+use slipway_controller::resources::ResourceLoop;
 use slipway_core::blocker::BlockerCode;
 use slipway_core::phase::Phase;
 use slipway_core::rules::control::Mode;
+use slipway_core::snapshot::ResourceSnapshot;
+use slipway_durable::{Lease, Moment};
 
 use crate::world::World;
 
@@ -65,6 +71,46 @@ async fn a_frozen_loop_observes_enrols_and_drains_but_touches_nothing() {
         world.run_until_phase(enrolling, Phase::Enrolling).await;
         world.acknowledge(settled).await;
         world.run_until_phase(settled, Phase::Deleted).await;
+    }
+}
+
+/// What waits under a freeze is not polled by its age, costs no write while
+/// nothing changes, and goes on at once when the freeze ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_freeze_withholds_waits_for_its_end_and_not_for_time() {
+    const SWEEP: Duration = Duration::from_secs(600);
+    const LEASE: Duration = Duration::from_secs(30);
+    for world in World::each("what_a_freeze_withholds").await {
+        let engines = Engines::new(world.node_settings.clone());
+        let engines = engines.serving(world.lane, "local", Arc::clone(&world.substrate) as _);
+        let (context, worker) = (world.context.clone(), "test".to_owned());
+        let resources = ResourceLoop::new(context, engines, worker, world.lane, LEASE, SWEEP);
+        let round = async || {
+            let claimed = world.claim_when_due(&resources).await;
+            let errors = resources.work(claimed, Lease::new(Moment::now(), LEASE)).await;
+            assert_eq!(errors, Vec::<String>::new());
+        };
+        freeze(&world).await;
+        let id = world.declare("web").await;
+        round().await;
+        let first = world.get(id).await;
+        assert_eq!(first.blockers[0].code, BlockerCode::Frozen);
+        let wait = |seen: &ResourceSnapshot| seen.due_at.unwrap().since(seen.now);
+        assert!(wait(&first) > SWEEP / 2, "{:?}", wait(&first));
+
+        // As the sweep would.
+        world.context.store.attempt_wake_all(world.lane).await.unwrap();
+        round().await;
+        let second = world.get(id).await;
+        assert!(wait(&second) > SWEEP * 2, "{:?}", wait(&second));
+        assert_eq!(second.blockers[0].since, first.blockers[0].since);
+        assert_eq!(second.attempt.revision(), first.attempt.revision(), "nothing was written");
+        assert!(resources.claim(50).await.unwrap().is_empty());
+
+        unfreeze(&world).await;
+        round().await;
+        assert!(world.substrate.object(&world.name(id).await).is_some(), "it was made at once");
+        assert!(world.get(id).await.blockers.is_empty());
     }
 }
 

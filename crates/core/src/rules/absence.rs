@@ -20,13 +20,13 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::audit::{Actor, AuditEntry, Subject};
+use crate::audit::{Actor, AuditEntry};
 use crate::commit::{Commit, LeakRecord, Recheck, Write};
 use crate::event::derive_id;
-use crate::ids::{LeakRecordId, ProvisionedResourceId};
+use crate::ids::LeakRecordId;
 use crate::observation::CompositeReport;
 use crate::phase::{Action, NodeFact};
-use crate::rules::record::{SOONEST, Tick, describe};
+use crate::rules::record::{SOONEST, Tick, describe, subject};
 use crate::snapshot::ResourceSnapshot;
 use crate::text::storable;
 use crate::time::Timestamp;
@@ -135,6 +135,7 @@ pub(crate) fn conclude(
     actor: &Actor,
 ) -> Recheck {
     let (attempt, now) = (&snapshot.attempt, snapshot.now);
+    let subject = subject(attempt, attempt.revision().next());
     let rarely = patience(snapshot, tick, tick.pace.sweep * RARELY);
     match judge(snapshot, tick.report, tick.pace.lease) {
         // Proven before, and nothing has changed since.
@@ -143,7 +144,7 @@ pub(crate) fn conclude(
             commit.writes.push(Write::AttemptUpdate(attempt.with_absence_proven(Some(now))));
             commit.writes.push(Write::LeaksResolve(attempt.id()));
             let details = json!({ "deleted_at": attempt.phase_since() });
-            commit.audit.push(AuditEntry::new(PROVEN, actor, subject(snapshot), now).with(details));
+            commit.audit.push(AuditEntry::new(PROVEN, actor, subject, now).with(details));
             Recheck::Never
         }
         Verdict::TooEarly(from) => Recheck::After(from.since(now)),
@@ -160,7 +161,7 @@ pub(crate) fn conclude(
             }
             let leak = leak(snapshot, tick, finding);
             let details = json!({ "leak_record_id": leak.id, "kind": leak.kind });
-            commit.audit.push(AuditEntry::new(FOUND, actor, subject(snapshot), now).with(details));
+            commit.audit.push(AuditEntry::new(FOUND, actor, subject, now).with(details));
             commit.writes.push(Write::LeakInsert(leak));
             match finding {
                 Finding::Composite(_) => Recheck::Now,
@@ -190,16 +191,6 @@ fn leak(snapshot: &ResourceSnapshot, tick: &Tick<'_>, finding: Finding<'_>) -> L
         subject_id: attempt.id(),
         found_at: snapshot.now,
         evidence: describe(tick),
-    }
-}
-
-fn subject(snapshot: &ResourceSnapshot) -> Subject {
-    let attempt = &snapshot.attempt;
-    Subject {
-        kind: ProvisionedResourceId::KIND,
-        id: attempt.id().as_uuid(),
-        project_id: attempt.project_id(),
-        revision: attempt.revision().next(),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::blocker::BlockerCode;
 use crate::error::{ErrorKind, Refusal};
 use crate::event::derive_id;
 use crate::ids::{ApiKeyId, AuditEntryId, ClaimToken, InstallationId, Revision};
-use crate::rules::record::Outcome;
+use crate::rules::decide::Outcome;
 use crate::text::Reason;
 use crate::time::Timestamp;
 

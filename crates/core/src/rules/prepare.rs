@@ -16,7 +16,7 @@ use crate::placement::Placement;
 use crate::rules::drain;
 use crate::snapshot::ResourceSnapshot;
 use crate::token::{
-    self, BootstrapToken, Carried, SecretHash, TokenKind, TokenLifetimes, TokenPlan,
+    self, BootstrapToken, Carried, SecretHash, TokenDecision, TokenKind, TokenLifetimes,
 };
 
 /// What a loop read before it acted; its writes hold only if that still stands.
@@ -37,31 +37,12 @@ impl Read {
             node: snapshot.node_fact(),
         }
     }
-
-    /// What holds after a commit of [`prepare`] was written.
-    #[must_use]
-    pub fn after(self, commit: &Commit) -> Self {
-        let wrote = |wanted: fn(&Write) -> bool| commit.writes.iter().any(wanted);
-        let mut after = self;
-        if wrote(|write| matches!(write, Write::AttemptUpdate(_))) {
-            after.revision = self.revision.next();
-        }
-        if wrote(|write| matches!(write, Write::NodeUpdate(node) if !node.is_registered())) {
-            after.node = NodeFact::Absent;
-        }
-        after
-    }
 }
 
 /// Refuses a write of a worker whose claim or whose knowledge is outdated.
 pub fn fence(snapshot: &ResourceSnapshot, read: Read) -> Result<(), Refusal> {
+    check_claim(snapshot, read.claim_token)?;
     let attempt = &snapshot.attempt;
-    if snapshot.claim_token != read.claim_token {
-        return Err(Refusal::new(
-            ErrorKind::ClaimLost,
-            format!("another worker claimed {} meanwhile; this one lets go", attempt.id()),
-        ));
-    }
     if attempt.revision() != read.revision || snapshot.node_fact() != read.node {
         return Err(Refusal::new(
             ErrorKind::RevisionStale,
@@ -69,6 +50,18 @@ pub fn fence(snapshot: &ResourceSnapshot, read: Read) -> Result<(), Refusal> {
         ));
     }
     Ok(())
+}
+
+pub(crate) fn check_claim(
+    snapshot: &ResourceSnapshot,
+    claim_token: ClaimToken,
+) -> Result<(), Refusal> {
+    if snapshot.claim_token == claim_token {
+        return Ok(());
+    }
+    let id = snapshot.attempt.id();
+    let message = format!("another worker claimed {id} meanwhile; this one lets go");
+    Err(Refusal::new(ErrorKind::ClaimLost, message))
 }
 
 /// The identity of a token about to be minted.
@@ -79,14 +72,14 @@ pub struct FreshToken {
 }
 
 /// Looks again at what an intent rests on, in the decision that records it: the
-/// gate is open, and the token still asks for the same. Answers the plan with
+/// gate is open, and the token still asks for the same. Answers the token decision with
 /// the times of now.
 pub fn confirm(
     snapshot: &ResourceSnapshot,
-    intended: TokenPlan,
+    intended: TokenDecision,
     carried: Carried,
     lifetimes: TokenLifetimes,
-) -> Result<TokenPlan, Refusal> {
+) -> Result<TokenDecision, Refusal> {
     let moved = |what: &str| {
         let id = snapshot.attempt.id();
         Refusal::new(ErrorKind::RevisionStale, format!("{what} of {id} changed since it was read"))
@@ -95,19 +88,19 @@ pub fn confirm(
         return Err(moved("the placement"));
     }
     let node = snapshot.node_fact();
-    let plan = token::plan(snapshot.token.as_ref(), carried, node, lifetimes, snapshot.now);
-    if mem::discriminant(&plan) != mem::discriminant(&intended) {
+    let decision = token::decide(snapshot.token.as_ref(), carried, node, lifetimes, snapshot.now);
+    if mem::discriminant(&decision) != mem::discriminant(&intended) {
         return Err(moved("the token"));
     }
-    Ok(plan)
+    Ok(decision)
 }
 
-/// Writes what `plan` says. Empty for plans that need no record; `fresh` is
-/// there for those that mint.
+/// Writes what `decision` says. Empty for one that needs no record; one that
+/// mints needs `fresh`.
 pub fn prepare(
     snapshot: &ResourceSnapshot,
     read: Read,
-    plan: TokenPlan,
+    decision: TokenDecision,
     carried: Carried,
     fresh: Option<FreshToken>,
     actor: &Actor,
@@ -123,16 +116,16 @@ pub fn prepare(
         commit.writes.push(Write::NodeUpdate(node));
         commit.audit.push(audit);
     }
-    match plan {
-        TokenPlan::Keep | TokenPlan::Hold(_) => {}
-        TokenPlan::Slide { expires_at } => {
+    match decision {
+        TokenDecision::Keep | TokenDecision::Hold(_) => {}
+        TokenDecision::Slide { expires_at } => {
             if let Some(token) = &snapshot.token {
                 commit
                     .writes
                     .push(Write::TokenUpdate(BootstrapToken { expires_at, ..token.clone() }));
             }
         }
-        TokenPlan::Mint { expires_at, hard_expires_at } => {
+        TokenDecision::Mint { expires_at, hard_expires_at } => {
             let Some(fresh) = fresh else {
                 return Err(Refusal::new(
                     ErrorKind::Internal,
@@ -192,12 +185,13 @@ mod tests {
         Read::of(snapshot)
     }
 
-    fn run(snapshot: &ResourceSnapshot, plan: TokenPlan, carried: Carried) -> Commit {
+    fn run(snapshot: &ResourceSnapshot, decision: TokenDecision, carried: Carried) -> Commit {
         let fresh = FreshToken { id: FRESH, hash: SecretHash::of(b"fresh") };
-        prepare(snapshot, read(snapshot), plan, carried, Some(fresh), &mk_actor()).unwrap()
+        prepare(snapshot, read(snapshot), decision, carried, Some(fresh), &mk_actor()).unwrap()
     }
 
-    const MINT: TokenPlan = TokenPlan::Mint { expires_at: at(2_000), hard_expires_at: at(9_000) };
+    const MINT: TokenDecision =
+        TokenDecision::Mint { expires_at: at(2_000), hard_expires_at: at(9_000) };
 
     /// Invariant 5: the gate is asked in the decision that records the intent.
     #[test]
@@ -207,7 +201,7 @@ mod tests {
             confirm(snapshot, MINT, Carried::NoObject, lifetimes).map_err(|refusal| refusal.kind)
         };
         let good = mk_snapshot(Phase::Pending);
-        assert!(matches!(asked(&good), Ok(TokenPlan::Mint { .. })));
+        assert!(matches!(asked(&good), Ok(TokenDecision::Mint { .. })));
         let unplaced = ResourceSnapshot { placement: None, ..good.clone() };
         assert_eq!(asked(&unplaced), Err(ErrorKind::RevisionStale));
         // The token is in place by now, so that nothing is to be minted.
@@ -225,7 +219,9 @@ mod tests {
         snapshot.node = Some(mk_node());
         let commit = run(&snapshot, MINT, Carried::NoObject);
         let after = snapshot.after(&commit);
-        assert_eq!(Read::of(&after), read(&snapshot).after(&commit));
+        let before = read(&snapshot);
+        let revision = before.revision.next();
+        assert_eq!(Read::of(&after), Read { revision, node: NodeFact::Absent, ..before });
         assert_eq!(after.attempt.bootstrap_token_id(), Some(FRESH));
         assert_eq!(after.token.map(|token| token.id), Some(FRESH));
         assert!(after.node.is_some_and(|node| !node.is_registered()));
@@ -254,7 +250,7 @@ mod tests {
         let commit = run(&snapshot, MINT, Carried::NoObject);
         assert!(matches!(&commit.writes[0], Write::NodeUpdate(node) if !node.is_registered()));
         let before = read(&snapshot);
-        let after = before.after(&commit);
+        let after = Read::of(&snapshot.after(&commit));
         assert_eq!((after.node, after.revision), (NodeFact::Absent, before.revision.next()));
     }
 

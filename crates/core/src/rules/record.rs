@@ -1,6 +1,6 @@
 //! The end of a tick: what was observed, decided and done becomes a phase, an
-//! event, history, blockers and the moment of the next look, in one commit
-//! that also gives the claim back.
+//! event, history, blockers and the time of the next observation, in one commit
+//! that also gives the claim back. [`crate::rules::decide`] is its beginning.
 
 use std::time::Duration;
 
@@ -12,40 +12,19 @@ use crate::commit::{Commit, Recheck, Release, Write};
 use crate::deletion::{Deletion, DeletionState};
 use crate::error::Refusal;
 use crate::event::{Event, EventType};
-use crate::ids::{DrainId, ProvisionedResourceId, Revision};
+use crate::ids::{ClaimToken, DrainId, ProvisionedResourceId, Revision};
 use crate::observation::CompositeReport;
 use crate::phase::{Action, Composite, NodeFact, Observed, Phase, next};
 use crate::provisioned_resource::ProvisionedResource;
 use crate::resource::Resource;
+use crate::rules::decide::{self, Decision, Outcome};
 use crate::rules::explain::deadline_of;
-use crate::rules::prepare::{Read, fence};
+use crate::rules::prepare::{Read, check_claim, fence};
 use crate::rules::teardown::Scope;
-use crate::rules::{absence, drain, fault, let_go, retry, settle};
+use crate::rules::{absence, drain, retry, settle};
 use crate::snapshot::ResourceSnapshot;
 use crate::text::{storable, storable_value};
 use crate::time::Timestamp;
-
-/// What came of the action.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    Done,
-    /// It was not attempted, for a reason that is nobody's error.
-    Held {
-        code: BlockerCode,
-        message: String,
-    },
-    /// It was not attempted, because the whole installation is told not to act.
-    Withheld {
-        code: BlockerCode,
-        message: String,
-        evidence: Value,
-    },
-    /// It was attempted and failed; the loop backs off.
-    Failed {
-        code: BlockerCode,
-        message: String,
-    },
-}
 
 /// How patient the loop is.
 #[derive(Debug, Clone, Copy)]
@@ -63,9 +42,7 @@ pub struct Pace {
 pub struct Tick<'a> {
     pub read: Read,
     pub report: &'a CompositeReport,
-    pub observed: Observed,
-    pub action: Action,
-    pub after: Phase,
+    pub decision: &'a Decision,
     pub outcome: Outcome,
     /// Used if this tick asks the node to drain.
     pub drain_id: DrainId,
@@ -78,12 +55,19 @@ impl Tick<'_> {
     /// Spread over ±25 %, so that what was declared together is not swept
     /// together.
     pub(crate) fn spread(&self, duration: Duration) -> Duration {
-        fault::spread(duration, self.jitter)
+        spread(duration, self.jitter)
     }
 }
 
 /// No wait is polled faster.
 pub(crate) const SOONEST: Duration = Duration::from_millis(50);
+
+/// Sweeps between two observations of a resource whose action a mode withholds,
+/// once an observation has shown nothing new. Nothing may be done about what is
+/// seen, an engine that watches wakes the resource at once, and so does the end
+/// of the mode. Ten thousand that wait are 83 observations a second at a sweep
+/// of 30 s; polled by their age they were more than a thousand.
+const WITHHELD_SWEEPS: u32 = 4;
 
 /// Writes the tick down.
 pub fn record(
@@ -93,11 +77,10 @@ pub fn record(
 ) -> Result<Commit, Refusal> {
     fence(snapshot, tick.read)?;
     let mut commit = Commit::default();
-    let now = snapshot.now;
 
     let withheld = matches!(tick.outcome, Outcome::Withheld { .. });
-    let node_moved = if tick.action == Action::DeregisterNode && !withheld {
-        let absent = tick.observed.composite == Composite::Absent;
+    let node_moved = if tick.decision.action == Action::DeregisterNode && !withheld {
+        let absent = tick.decision.observed.composite == Composite::Absent;
         drain::advance(snapshot, absent, tick.drain_id, actor)
     } else {
         None
@@ -114,15 +97,15 @@ pub fn record(
     }
 
     let failures = match tick.outcome {
-        Outcome::Failed { .. } => snapshot.failures.saturating_add(1),
-        Outcome::Done | Outcome::Held { .. } | Outcome::Withheld { .. } => 0,
+        Outcome::Failed(_) => snapshot.failures.saturating_add(1),
+        Outcome::Done | Outcome::Blocked(_) | Outcome::Withheld { .. } => 0,
     };
     let gone = snapshot.attempt.phase() == Phase::Deleted;
     let again = gone.then(|| absence::conclude(&mut commit, snapshot, tick, actor));
     let recheck = match again {
         _ if deregistered => Recheck::Now,
         Some(again) if failures == 0 => again,
-        _ => recheck(snapshot.attempt.phase(), &attempt, failures, tick, now),
+        _ => recheck(snapshot, &attempt, failures, tick),
     };
     let blockers = assess(snapshot, &attempt, tick, recheck);
     if !same_blockers(&blockers, &snapshot.blockers) {
@@ -143,13 +126,13 @@ pub fn record(
 
 fn advance(snapshot: &ResourceSnapshot, tick: &Tick<'_>) -> ProvisionedResource {
     let (before, now) = (&snapshot.attempt, snapshot.now);
-    let attempt = before.advanced(tick.after, now);
+    let attempt = before.advanced(tick.decision.phase, now);
     if attempt.phase() == before.phase() {
         return attempt;
     }
-    let unsettled = settle::crossing(before, tick.after, &tick.pace.deadlines, now);
+    let unsettled = settle::crossing(before, tick.decision.phase, &tick.pace.deadlines, now);
     let attempt = attempt.unsettled(unsettled);
-    if tick.after == Phase::Failed {
+    if tick.decision.phase == Phase::Failed {
         let reason = tick.report.live().and_then(|live| live.failure.as_deref()).map(storable);
         attempt.failed_because(reason)
     } else {
@@ -179,19 +162,18 @@ fn cross(
     if let Some(event_type) = EventType::of_crossing(attempt.phase()) {
         commit.events.push(Event::announce(event_type, attempt, revision, now));
     }
-    let subject = Subject {
-        kind: ProvisionedResourceId::KIND,
-        id: attempt.id().as_uuid(),
-        project_id: attempt.project_id(),
-        revision,
-    };
     commit.audit.push(
-        AuditEntry::new("provisioned_resource.phase", actor, subject, now)
+        AuditEntry::new("provisioned_resource.phase", actor, subject(attempt, revision), now)
             .with(json!({ "from": snapshot.attempt.phase(), "to": attempt.phase() })),
     );
     if attempt.phase() == Phase::Deleted {
         release(commit, snapshot, actor);
     }
+}
+
+pub(crate) fn subject(attempt: &ProvisionedResource, revision: Revision) -> Subject {
+    let (kind, id) = (ProvisionedResourceId::KIND, attempt.id().as_uuid());
+    Subject { kind, id, project_id: attempt.project_id(), revision }
 }
 
 /// The attempt is gone: its deletion is done, and the slot is either free or
@@ -217,12 +199,7 @@ fn release(commit: &mut Commit, snapshot: &ResourceSnapshot, actor: &Actor) {
     if let Some(next) = successor {
         commit.events.push(Event::announce(EventType::Requested, &next, Revision::FIRST, now));
         commit.wakes.push(next.id());
-        let subject = Subject {
-            kind: ProvisionedResourceId::KIND,
-            id: next.id().as_uuid(),
-            project_id: next.project_id(),
-            revision: Revision::FIRST,
-        };
+        let subject = subject(&next, Revision::FIRST);
         let follows = json!({ "attempt": next.attempt(), "follows": snapshot.attempt.id() });
         commit.audit.push(
             AuditEntry::new("provisioned_resource.follow", actor, subject, now).with(follows),
@@ -244,7 +221,7 @@ fn release(commit: &mut Commit, snapshot: &ResourceSnapshot, actor: &Actor) {
 
 /// The evidence for a change, in words.
 fn why(tick: &Tick<'_>) -> String {
-    let composite = match tick.observed.composite {
+    let composite = match tick.decision.observed.composite {
         Composite::Unknown => "substrate unknown",
         Composite::Absent => "substrate absent",
         Composite::Present { failed: true, .. } => "substrate failed for good",
@@ -252,7 +229,7 @@ fn why(tick: &Tick<'_>) -> String {
         Composite::Present { ready: true, .. } => "substrate ready",
         Composite::Present { ready: false, .. } => "substrate present, not ready",
     };
-    let node = match tick.observed.node {
+    let node = match tick.decision.observed.node {
         NodeFact::NotExpected => "no node expected",
         NodeFact::Absent => "node not registered",
         NodeFact::Registered => "node registered",
@@ -260,35 +237,45 @@ fn why(tick: &Tick<'_>) -> String {
     format!("{composite}, {node}")
 }
 
-/// When to look again. A wait is polled at an eighth of its age: soon at
+/// When to observe again. The loop polls a wait at an eighth of its age: soon at
 /// first, rarely later, without a counter to keep.
 fn recheck(
-    before: Phase,
+    snapshot: &ResourceSnapshot,
     attempt: &ProvisionedResource,
     failures: i32,
     tick: &Tick<'_>,
-    now: Timestamp,
 ) -> Recheck {
-    let spread = |duration| tick.spread(duration);
-    match attempt.phase() {
-        Phase::Failed if !let_go::is_open(tick.observed) => return Recheck::Never,
+    let before = snapshot.attempt.phase();
+    let (observed, sweep) = (tick.decision.observed, tick.pace.sweep.max(SOONEST));
+    let after = |duration| Recheck::After(tick.spread(duration));
+    match (attempt.phase(), &tick.outcome) {
+        (Phase::Failed, _) if !decide::is_open(observed) => return Recheck::Never,
         // Whoever holds an older claim may act until then.
-        Phase::Deleted if before != Phase::Deleted => return Recheck::After(tick.pace.lease),
-        // What was seen may ask for nothing more in the new phase either; then
-        // looking at it again at once would tell nothing new.
-        phase if phase != before && next(tick.observed, phase) != (Action::Noop, phase) => {
+        (Phase::Deleted, _) if before != Phase::Deleted => {
+            return Recheck::After(tick.pace.lease);
+        }
+        // Only the end of the mode helps, and that wakes every resource that is
+        // in none of the sinks.
+        (phase, Outcome::Withheld { code, evidence, .. }) if !phase.is_terminal() => {
+            let known = |found: &Blocker| found.code == *code && found.evidence == *evidence;
+            let unchanged = phase == before && snapshot.blockers.iter().any(known);
+            return after(sweep * if unchanged { WITHHELD_SWEEPS } else { 1 });
+        }
+        // The observation may ask for nothing more in the new phase either; then
+        // observing again at once would tell nothing new.
+        (phase, _) if phase != before && next(observed, phase) != (Action::Noop, phase) => {
             return Recheck::Now;
         }
         _ => {}
     }
     if failures > 0 {
-        return Recheck::After(fault::retry_after(failures, tick.pace.sweep, tick.jitter));
+        return Recheck::After(retry_after(failures, tick.pace.sweep, tick.jitter));
     }
-    if attempt.phase() == Phase::Ready && tick.observed.composite != Composite::Unknown {
-        return Recheck::After(spread(tick.pace.sweep));
+    if attempt.phase() == Phase::Ready && observed.composite != Composite::Unknown {
+        return after(tick.pace.sweep);
     }
-    let waited = now.since(attempt.phase_since());
-    Recheck::After(spread((waited / 8).clamp(SOONEST, tick.pace.sweep.max(SOONEST))))
+    let waited = snapshot.now.since(attempt.phase_since());
+    after((waited / 8).clamp(SOONEST, sweep))
 }
 
 /// Everything that keeps this resource from advancing, as seen in this tick.
@@ -313,7 +300,7 @@ fn assess(
     };
     let mut blockers = Vec::new();
     let failed = attempt.phase() == Phase::Failed;
-    if failed && let_go::action(tick.observed) == Action::Noop {
+    if failed && decide::release_terminating(tick.decision.observed) == Action::Noop {
         return blockers;
     }
     if let CompositeReport::Unknown { reason } | CompositeReport::Foreign { reason } = tick.report {
@@ -323,7 +310,7 @@ fn assess(
             json!({ "reason": storable(reason) }),
         ));
     }
-    if let Composite::Present { terminating: true, .. } = tick.observed.composite
+    if let Composite::Present { terminating: true, .. } = tick.decision.observed.composite
         && !attempt.phase().is_deletion()
     {
         let then = if failed { "and stays Failed" } else { "and made anew once it is gone" };
@@ -335,8 +322,8 @@ fn assess(
             evidence(tick),
         ));
     }
-    if let Outcome::Held { code, message } | Outcome::Failed { code, message } = &tick.outcome {
-        blockers.push(raise(*code, message.clone(), evidence(tick)));
+    if let Outcome::Blocked(obstacle) | Outcome::Failed(obstacle) = &tick.outcome {
+        blockers.push(raise(obstacle.code, obstacle.message.clone(), evidence(tick)));
     }
     if let Outcome::Withheld { code, message, evidence } = &tick.outcome {
         blockers.push(raise(*code, message.clone(), evidence.clone()));
@@ -397,7 +384,8 @@ fn evidence(tick: &Tick<'_>) -> Value {
 /// The observation for people and for the row. Carries no time, so that an
 /// unchanged world is an unchanged text.
 pub(crate) fn describe(tick: &Tick<'_>) -> Value {
-    let mut seen = json!({ "composite": tick.observed.composite, "node": tick.observed.node });
+    let Observed { composite, node } = tick.decision.observed;
+    let mut seen = json!({ "composite": composite, "node": node });
     match tick.report {
         CompositeReport::Unknown { reason } => seen["reason"] = json!(storable(reason)),
         CompositeReport::Foreign { reason } => seen["foreign"] = json!(storable(reason)),
@@ -423,6 +411,55 @@ fn same_blockers(left: &[Blocker], right: &[Blocker]) -> bool {
         blockers
     };
     timeless(left) == timeless(right)
+}
+
+/// How long a resource is left alone after this many failures in a row: from a
+/// quarter of a second, doubled each time, up to a sweep, spread over ±25 % so
+/// that what failed together does not come back together.
+pub fn retry_after(failures: i32, sweep: Duration, jitter: f64) -> Duration {
+    const FIRST: Duration = Duration::from_millis(250);
+    // 2^16 quarters of a second are four hours, beyond any sweep.
+    let doublings = u32::try_from(failures.saturating_sub(1)).unwrap_or(0).min(16);
+    spread((FIRST * 2_u32.pow(doublings)).min(sweep), jitter)
+}
+
+/// Between three and five quarters of it, by `jitter` in 0..1.
+fn spread(duration: Duration, jitter: f64) -> Duration {
+    duration.mul_f64(0.75 + jitter.clamp(0.0, 1.0) / 2.0)
+}
+
+/// A tick that failed inside us. Nothing is known of the resource that was not
+/// known before, so nothing of it changes but a blocker that says so and the
+/// time of the next try. The write names the claim and not the revision: it says
+/// something of the worker, whatever became of the row. The next tick that gets
+/// to its record drops the blocker.
+pub fn fault(
+    snapshot: &ResourceSnapshot,
+    claim_token: ClaimToken,
+    message: &str,
+    sweep: Duration,
+    jitter: f64,
+) -> Result<Commit, Refusal> {
+    let attempt = snapshot.attempt.id();
+    check_claim(snapshot, claim_token)?;
+    let failures = snapshot.failures.saturating_add(1);
+    let delay = retry_after(failures, sweep, jitter);
+    let message = storable(message);
+    let mut blockers = vec![Blocker {
+        code: BlockerCode::InternalError,
+        message: format!("the control plane failed while it worked on this: {message}"),
+        since: snapshot.now,
+        evidence: json!({ "error": message, "failures": failures }),
+        next_retry_at: Some(snapshot.now.plus(delay)),
+    }];
+    // The newer one first, which is the one that stays.
+    blockers.extend(snapshot.blockers.iter().cloned());
+    let blockers = blocker::merge(&snapshot.blockers, blockers);
+    let release = Release { attempt, claim_token, recheck: Recheck::After(delay), failures };
+    Ok(Commit {
+        writes: vec![Write::BlockersReplace(attempt, blockers), Write::Release(release)],
+        ..Commit::default()
+    })
 }
 
 #[cfg(test)]

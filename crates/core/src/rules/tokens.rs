@@ -5,7 +5,7 @@
 //! their own where that one cannot be used: the machine lost it, the cap is
 //! reached, the node is started by hand. An attempt records one token, so the
 //! one before is revoked in the same transaction, and the loop leaves the new
-//! one alone until it expires (see [`crate::token::plan`]).
+//! one alone until it expires (see [`crate::token::decide`]).
 
 use std::time::Duration;
 
@@ -164,7 +164,7 @@ mod tests {
 
     use super::*;
     use crate::fixtures::{at, mk_actor, mk_node, mk_snapshot, mk_token};
-    use crate::token::{Carried, Consumption, TokenLifetimes, TokenPlan, plan};
+    use crate::token::{Carried, Consumption, TokenDecision, TokenLifetimes, decide};
 
     fn mk_issue(seconds: u64) -> Issue {
         Issue {
@@ -193,9 +193,9 @@ mod tests {
         // The object still carries the old one.
         let carried = Carried::Token { id: old.id, hash: old.hash };
         let lifetimes = TokenLifetimes::default();
-        let planned = |now| plan(Some(new), carried, NodeFact::Absent, lifetimes, now);
-        assert_eq!(planned(snapshot.now), TokenPlan::Keep);
-        assert!(matches!(planned(new.expires_at), TokenPlan::Mint { .. }));
+        let decided = |now| decide(Some(new), carried, NodeFact::Absent, lifetimes, now);
+        assert_eq!(decided(snapshot.now), TokenDecision::Keep);
+        assert!(matches!(decided(new.expires_at), TokenDecision::Mint { .. }));
     }
 
     /// Invariant 9: whatever the phase, a token is issued only where a node may

@@ -29,7 +29,7 @@ use slipway_core::rules::prepare::{FreshToken, Read, prepare};
 use slipway_core::secret::Secret;
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::time::Timestamp;
-use slipway_core::token::{Carried, TokenKind, TokenLifetimes, TokenPlan, TokenText};
+use slipway_core::token::{Carried, TokenDecision, TokenKind, TokenLifetimes, TokenText};
 use slipway_render::local_node;
 use slipway_server::{
     EventStreams, LoopsView, Metrics, NodeSettings, RateLimits, ServerState, StreamLimits, router,
@@ -252,11 +252,11 @@ impl World {
         };
         self.decide(id, |snapshot| {
             let read = Read::of(snapshot);
-            let plan = TokenPlan::Mint {
+            let decision = TokenDecision::Mint {
                 expires_at: snapshot.now.plus(ttl),
                 hard_expires_at: snapshot.now.plus(Duration::from_secs(86_400)),
             };
-            prepare(snapshot, read, plan, Carried::Nothing, Some(fresh), &Actor::new("test"))
+            prepare(snapshot, read, decision, Carried::Nothing, Some(fresh), &Actor::new("test"))
                 .unwrap()
         })
         .await;

@@ -5,11 +5,13 @@ use uuid::Uuid;
 
 use super::*;
 use crate::blocker::{BlockerCode, Deadlines};
-use crate::fixtures::{at, mk_actor, mk_node, mk_report, mk_snapshot};
+use crate::fixtures::{at, mk_actor, mk_facts, mk_node, mk_report, mk_snapshot};
 use crate::ids::DrainId;
-use crate::phase::{Observed, Phase, next};
+use crate::phase::Phase;
+use crate::rules::control::Mode;
+use crate::rules::decide::{Obstacle, Outcome, decide};
 use crate::rules::prepare::Read;
-use crate::rules::record::{Outcome, Pace, record};
+use crate::rules::record::{Pace, record};
 
 const LEASE: Duration = Duration::from_secs(20);
 const SWEEP: Duration = Duration::from_secs(30);
@@ -29,14 +31,12 @@ fn foreign() -> CompositeReport {
 
 /// One tick at Deleted, with the loop's own choice of action.
 fn look(snapshot: &ResourceSnapshot, report: &CompositeReport, outcome: Outcome) -> Commit {
-    let observed = Observed { composite: report.composite(None), node: snapshot.node_fact() };
-    let (_, after) = next(observed, Phase::Deleted);
+    let decision = decide(snapshot, report, &mk_facts(), &Mode::Acting, snapshot.now);
+    assert_eq!((decision.action, decision.phase), (action(snapshot, report), Phase::Deleted));
     let tick = Tick {
         read: Read::of(snapshot),
         report,
-        observed,
-        action: action(snapshot, report),
-        after,
+        decision: &decision,
         outcome,
         drain_id: DrainId::new(Uuid::from_u128(600)),
         pace: Pace { deadlines: Deadlines::default(), sweep: SWEEP, lease: LEASE },
@@ -166,8 +166,7 @@ fn a_refused_removal_backs_off_and_is_shown() {
     let report = mk_report(true);
     let found = deleted(20);
     let recorded = after(found.clone(), &look(&found, &report, Outcome::Done));
-    let refused =
-        Outcome::Failed { code: BlockerCode::DeleteFailed, message: "forbidden".to_owned() };
+    let refused = Outcome::Failed(Obstacle::new(BlockerCode::DeleteFailed, "forbidden"));
     let commit = look(&recorded, &report, refused);
     assert_eq!(recheck(&commit), Recheck::After(Duration::from_millis(250)));
     let failed = after(recorded, &commit);

@@ -1,24 +1,31 @@
 //! Tests of the record of a tick.
 
+use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::*;
-use crate::fixtures::{at, mk_actor, mk_node, mk_report, mk_snapshot};
-use crate::ids::{ClaimToken, DeletionId};
-use crate::phase::next;
+use crate::error::ErrorKind;
+use crate::fixtures::{at, mk_actor, mk_facts, mk_frozen, mk_node, mk_report, mk_snapshot};
+use crate::ids::DeletionId;
+use crate::rules::control::Mode;
+use crate::rules::decide::{Effect, Obstacle};
 
 const SWEEP: Duration = Duration::from_secs(30);
 const LEASE: Duration = Duration::from_secs(20);
 
-fn tick<'a>(snapshot: &ResourceSnapshot, report: &'a CompositeReport) -> Tick<'a> {
-    let observed = Observed { composite: report.composite(None), node: snapshot.node_fact() };
-    let (action, after) = next(observed, snapshot.attempt.phase());
+fn decided(snapshot: &ResourceSnapshot, report: &CompositeReport) -> Decision {
+    decide::decide(snapshot, report, &mk_facts(), &Mode::Acting, snapshot.now)
+}
+
+fn tick<'a>(
+    snapshot: &ResourceSnapshot,
+    report: &'a CompositeReport,
+    decision: &'a Decision,
+) -> Tick<'a> {
     Tick {
         read: Read::of(snapshot),
         report,
-        observed,
-        action,
-        after,
+        decision,
         outcome: Outcome::Done,
         drain_id: DrainId::new(Uuid::from_u128(600)),
         pace: Pace { deadlines: Deadlines::default(), sweep: SWEEP, lease: LEASE },
@@ -27,7 +34,8 @@ fn tick<'a>(snapshot: &ResourceSnapshot, report: &'a CompositeReport) -> Tick<'a
 }
 
 fn run(snapshot: &ResourceSnapshot, report: &CompositeReport) -> Commit {
-    record(snapshot, &tick(snapshot, report), &mk_actor()).unwrap()
+    let decision = decided(snapshot, report);
+    record(snapshot, &tick(snapshot, report, &decision), &mk_actor()).unwrap()
 }
 
 fn release(commit: &Commit) -> Release {
@@ -230,15 +238,13 @@ fn an_unknown_substrate_is_a_blocker_and_not_an_absence() {
 fn a_failed_action_backs_off_and_is_shown() {
     let mut snapshot = mk_snapshot(Phase::Provisioning);
     let report = mk_report(false);
+    let decision = decided(&snapshot, &report);
     let mut delays = Vec::new();
     for failures in [0, 1, 2, 20] {
         snapshot.failures = failures;
         let failed = Tick {
-            outcome: Outcome::Failed {
-                code: BlockerCode::ApplyFailed,
-                message: "disk full".to_owned(),
-            },
-            ..tick(&snapshot, &report)
+            outcome: Outcome::Failed(Obstacle::new(BlockerCode::ApplyFailed, "disk full")),
+            ..tick(&snapshot, &report, &decision)
         };
         let commit = record(&snapshot, &failed, &mk_actor()).unwrap();
         assert_eq!(blockers(&commit)[0].code, BlockerCode::ApplyFailed);
@@ -252,7 +258,8 @@ fn a_failed_action_backs_off_and_is_shown() {
 #[test]
 fn a_tick_whose_claim_was_lost_writes_nothing() {
     let snapshot = mk_snapshot(Phase::Pending);
-    let mut late = tick(&snapshot, &CompositeReport::Absent);
+    let decision = decided(&snapshot, &CompositeReport::Absent);
+    let mut late = tick(&snapshot, &CompositeReport::Absent, &decision);
     late.read.claim_token = ClaimToken(late.read.claim_token.0 - 1);
     assert!(record(&snapshot, &late, &mk_actor()).is_err());
 }
@@ -271,4 +278,108 @@ fn a_wait_is_polled_soon_at_first_and_rarely_later() {
     }
     assert_eq!(previous, Duration::from_secs(30));
     assert!(at(1) > Timestamp::ZERO);
+}
+
+/// A mode that withholds an action is observed under, and costs no write where
+/// nothing changed; only its end helps, so the resource is not polled by its age.
+#[test]
+fn what_a_mode_withholds_is_observed_rarely_and_written_once() {
+    let mut snapshot = mk_snapshot(Phase::Pending);
+    snapshot.now = snapshot.attempt.phase_since();
+    let report = CompositeReport::Absent;
+    let withheld = |snapshot: &ResourceSnapshot, mode: &Mode| {
+        let decision = decide::decide(snapshot, &report, &mk_facts(), mode, snapshot.now);
+        let Effect::None(outcome) = decision.effect.clone() else { panic!("{decision:?}") };
+        let tick = Tick { outcome, ..tick(snapshot, &report, &decision) };
+        record(snapshot, &tick, &mk_actor()).unwrap()
+    };
+    let first = withheld(&snapshot, &mk_frozen());
+    assert_eq!(blockers(&first)[0].code, BlockerCode::Frozen);
+    assert_eq!(release(&first).recheck, Recheck::After(SWEEP), "not an eighth of its age");
+    snapshot.blockers = blockers(&first);
+    for write in first.writes {
+        if let Write::ObservedReplace(_, seen) = write {
+            snapshot.observed = Some(seen);
+        }
+    }
+    for minutes in [1, 2, 4] {
+        snapshot.now = snapshot.attempt.phase_since().plus(Duration::from_secs(minutes * 60));
+        let again = withheld(&snapshot, &mk_frozen()).only_release().expect("nothing changed");
+        assert_eq!(again.recheck, Recheck::After(SWEEP * WITHHELD_SWEEPS));
+    }
+    // Another reason for the freeze is news.
+    let Mode::Frozen(mut freeze) = mk_frozen() else { panic!() };
+    freeze.reason = "another".to_owned();
+    let news = withheld(&snapshot, &Mode::Frozen(freeze));
+    assert_eq!(release(&news).recheck, Recheck::After(SWEEP));
+    assert!(news.only_release().is_none());
+}
+
+fn parts(commit: &Commit) -> (&[Blocker], Release) {
+    match &commit.writes[..] {
+        [Write::BlockersReplace(_, blockers), Write::Release(release)] => (blockers, *release),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_fault_is_shown_beside_what_was_known_and_keeps_its_age() {
+    for phase in Phase::ALL {
+        let mut snapshot = mk_snapshot(phase);
+        let known = Blocker {
+            code: BlockerCode::SubstrateUnknown,
+            message: "known".to_owned(),
+            since: at(5),
+            evidence: json!(null),
+            next_retry_at: None,
+        };
+        let earlier = Blocker {
+            code: BlockerCode::InternalError,
+            message: "the one before".to_owned(),
+            since: at(6),
+            ..known.clone()
+        };
+        snapshot.blockers = vec![known.clone(), earlier];
+        let commit = fault(&snapshot, snapshot.claim_token, "a\0b", SWEEP, 0.5).unwrap();
+        let (blockers, release) = parts(&commit);
+        assert!(blockers.contains(&known), "{phase}: {blockers:?}");
+        let shown: Vec<_> =
+            blockers.iter().filter(|b| b.code == BlockerCode::InternalError).collect();
+        assert_eq!(shown.len(), 1);
+        assert!(shown[0].message.contains('b') && !shown[0].message.contains('\0'));
+        assert_eq!(shown[0].since, at(6));
+        assert_eq!(release.failures, snapshot.failures + 1);
+        assert!(commit.events.is_empty() && commit.audit.is_empty());
+    }
+}
+
+#[test]
+fn a_worker_that_lost_its_claim_says_nothing() {
+    let snapshot = mk_snapshot(Phase::Ready);
+    let lost = ClaimToken(snapshot.claim_token.0 - 1);
+    let refusal = fault(&snapshot, lost, "late", SWEEP, 0.5).unwrap_err();
+    assert_eq!(refusal.kind, ErrorKind::ClaimLost);
+}
+
+proptest! {
+    #[test]
+    fn retries_grow_up_to_the_sweep(
+        failures in 1_i32..i32::MAX,
+        sweep in 1_u64..3_600,
+        jitter in 0.0_f64..1.0,
+    ) {
+        let sweep = Duration::from_secs(sweep);
+        let delay = retry_after(failures, sweep, jitter);
+        prop_assert!(delay > Duration::ZERO);
+        prop_assert!(delay <= sweep.mul_f64(1.25));
+        prop_assert!(delay <= retry_after(failures.saturating_add(1), sweep, jitter));
+    }
+
+    #[test]
+    fn after_many_failures_it_is_looked_at_as_rarely_as_what_is_settled(
+        failures in 20_i32..i32::MAX,
+        jitter in 0.0_f64..1.0,
+    ) {
+        prop_assert!(retry_after(failures, SWEEP, jitter) >= SWEEP.mul_f64(0.75));
+    }
 }

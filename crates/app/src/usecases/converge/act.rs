@@ -1,0 +1,201 @@
+//! The outside half of a tick: what is rendered for it, and the one action.
+
+use std::panic::AssertUnwindSafe;
+
+use futures::FutureExt;
+use slipway_core::blocker::BlockerCode;
+use slipway_core::ids::BootstrapTokenId;
+use slipway_core::observation::CompositeReport;
+use slipway_core::rules::decide::{Decision, Effect, Facts, Obstacle, Outcome};
+use slipway_core::rules::prepare::FreshToken;
+use slipway_core::secret::Secret;
+use slipway_core::snapshot::ResourceSnapshot;
+use slipway_core::token::{Carried, SecretHash, TokenDecision, TokenKind, TokenText};
+use slipway_render::cloud_tags::Skipped;
+use slipway_render::composite::owned_hash;
+use slipway_render::{
+    Injection, RenderedComposite, can_inject, composite_of, crossplane, owned_of,
+};
+use tracing::Instrument;
+
+use super::{Acted, Batch, Item, Ticked, address, tick_span};
+use crate::ports::substrate::Address;
+
+/// A token drawn for an apply: what is recorded, and what is injected.
+#[derive(Debug)]
+pub(super) struct Minted {
+    pub(super) fresh: FreshToken,
+    text: Secret,
+}
+
+/// What is asked of the substrate.
+enum Request {
+    Apply(RenderedComposite),
+    Delete { address: Address, uid: String },
+}
+
+impl Batch<'_> {
+    /// What the decision needs beside rows and observation.
+    pub(super) fn facts(&self, snapshot: &ResourceSnapshot) -> Facts {
+        let settings = &self.engines.node_settings;
+        Facts {
+            owned_hash: owned_of(snapshot, settings)
+                .map(|owned| owned_hash(&owned))
+                .map_err(|error| not_rendered(&error)),
+            injectable: can_inject(snapshot, settings).map_err(|error| not_rendered(&error)),
+            served: self.engines.of(snapshot).is_some(),
+            token_lifetimes: self.context.settings.token_lifetimes,
+        }
+    }
+
+    /// Draws id and secret where the decision mints.
+    pub(super) fn mint(&self, snapshot: &ResourceSnapshot, decision: &Decision) -> Option<Minted> {
+        let Effect::Apply(TokenDecision::Mint { .. }) = decision.effect else { return None };
+        let entropy = &self.context.entropy;
+        let mut random = [0; 32];
+        entropy.fill(&mut random);
+        let environment = &self.context.settings.token_environment;
+        let project = snapshot.attempt.project_id();
+        let text = TokenText::mint(environment, project, TokenKind::Node, &random);
+        let hash = SecretHash::of(text.expose().as_bytes());
+        Some(Minted { fresh: FreshToken { id: BootstrapTokenId::new(entropy.uuid()), hash }, text })
+    }
+
+    /// Does what the decision asks for outside. One resource's panic is that
+    /// resource's error. Waits for a permit among the actions on the cluster; the
+    /// lease is checked after that, and is renewed meanwhile.
+    pub(super) async fn act(&self, mut item: Item) -> Acted {
+        let _permit = match item.acts() {
+            // The semaphore is never closed; if it were, the lease would still
+            // prevent overlap.
+            true => self.actions.acquire().await.ok(),
+            false => None,
+        };
+        let span = tick_span(&item.snapshot);
+        let acted = AssertUnwindSafe(self.carry_out(&mut item)).catch_unwind();
+        match acted.instrument(span).await {
+            Ok(Some(outcome)) => Ok((item, outcome)),
+            Ok(None) => Err((item.snapshot, Ticked::Expiring)),
+            Err(_) => Err((item.snapshot, Ticked::Failed("the action panicked".to_owned()))),
+        }
+    }
+
+    /// `None` if the claim is about to end, so that nothing was begun.
+    async fn carry_out(&self, item: &mut Item) -> Option<Outcome> {
+        let snapshot = &item.snapshot;
+        let (code, request) = match self.request(item) {
+            Ok(request) => request,
+            Err(outcome) => return Some(outcome),
+        };
+        let blocked = |code, message: String| Some(Outcome::Blocked(Obstacle { code, message }));
+        let Some(substrate) = self.engines.of(snapshot) else {
+            let message = "this process has no such engine".to_owned();
+            return blocked(BlockerCode::SubstrateUnknown, message);
+        };
+        // Kept until the action is over. Before the lease is checked: this may
+        // ask the database.
+        let _pass = match self.gate.enter(self.context.store.as_ref()).await {
+            Ok(Ok(pass)) => pass,
+            Ok(Err(mode)) => {
+                let withheld = item.decision.withheld_by(snapshot, &mode);
+                return Some(withheld.unwrap_or(Outcome::Done));
+            }
+            Err(error) => return blocked(code, format!("the mode could not be read: {error}")),
+        };
+        if !self.may_act(snapshot) {
+            return None;
+        }
+        let action = async {
+            match &request {
+                Request::Apply(rendered) => substrate.apply(rendered).await.map(Some),
+                Request::Delete { address, uid } => {
+                    substrate.delete(address, uid).await.map(|()| None)
+                }
+            }
+        };
+        let deadline = self.action_deadline;
+        let failed = |message: String| Outcome::Failed(Obstacle { code, message });
+        Some(match tokio::time::timeout(deadline, action).await {
+            Ok(Ok(seen)) => {
+                if let Some(report) = seen
+                    && item.decision.applied(&item.snapshot, &report, &item.facts)
+                {
+                    item.report = report;
+                }
+                Outcome::Done
+            }
+            Ok(Err(error)) => failed(error.to_string()),
+            Err(_) => {
+                let limit = deadline.as_millis();
+                failed(format!("the substrate did not answer within {limit} ms"))
+            }
+        })
+    }
+
+    /// What is asked of the substrate, and the blocker that shows its failure;
+    /// or the outcome, if nothing is asked.
+    fn request(&self, item: &Item) -> Result<(BlockerCode, Request), Outcome> {
+        let snapshot = &item.snapshot;
+        match &item.decision.effect {
+            Effect::None(outcome) => Err(outcome.clone()),
+            Effect::Apply(_) => {
+                let settings = &self.engines.node_settings;
+                let rendered = composite_of(snapshot, settings, &item.injection())
+                    .map_err(|error| Outcome::Blocked(not_rendered(&error)))?;
+                log_skipped(snapshot);
+                Ok((BlockerCode::ApplyFailed, Request::Apply(rendered)))
+            }
+            Effect::Delete { uid } => {
+                // Only a composite that was observed is deleted, and an address
+                // was needed to observe it.
+                let address = address(snapshot).ok_or(Outcome::Done)?;
+                Ok((BlockerCode::DeleteFailed, Request::Delete { address, uid: uid.clone() }))
+            }
+        }
+    }
+}
+
+impl Item {
+    fn injection(&self) -> Injection {
+        match &self.minted {
+            Some(Minted { fresh, text }) => Injection::Fresh { id: fresh.id, token: text.clone() },
+            None => verbatim(&self.report),
+        }
+    }
+}
+
+/// What the live object carries, to be applied again to the letter.
+fn verbatim(report: &CompositeReport) -> Injection {
+    match report.live().and_then(|live| live.injected.clone().map(|document| (live, document))) {
+        Some((live, document)) => {
+            let id = match live.carried {
+                Carried::Token { id, .. } => Some(id),
+                Carried::NoObject | Carried::Nothing => None,
+            };
+            Injection::Verbatim { id, document }
+        }
+        None => Injection::None,
+    }
+}
+
+/// What is shown of a composite that cannot be rendered.
+fn not_rendered(error: &slipway_render::Error) -> Obstacle {
+    use slipway_render::Error;
+    let code = match error {
+        Error::Parameters(_) => BlockerCode::ParameterValuesInvalid,
+        Error::NotPlaced => BlockerCode::NamespaceNotReady,
+        Error::Document(_)
+        | Error::NoCompositeType { .. }
+        | Error::NoNodeImage { .. }
+        | Error::Engine(_) => BlockerCode::ApplyFailed,
+    };
+    Obstacle::new(code, error.to_string())
+}
+
+/// Names the labels that should have become tags of the cloud and cannot.
+fn log_skipped(snapshot: &ResourceSnapshot) {
+    let attempt_id = snapshot.attempt.id();
+    for Skipped { key, reason } in crossplane::cloud_tags(snapshot).skipped {
+        tracing::info!(%attempt_id, key, %reason, "a label does not become a tag of the cloud");
+    }
+}

@@ -1,0 +1,171 @@
+//! The engines of this process: which substrate stands for a resource, where its
+//! composite lives there, and the observation of a batch through them.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::join_all;
+use slipway_core::blueprint::Engine;
+use slipway_core::ids::Lane;
+use slipway_core::observation::CompositeReport;
+use slipway_core::snapshot::ResourceSnapshot;
+use slipway_render::NodeSettings;
+
+use crate::ports::substrate::{Address, Substrate};
+
+/// The engines of this process, each with the lane that it serves, and what
+/// they render with. Clones share what is served: a cluster that one of them
+/// is given later is seen by all of them.
+#[derive(Debug, Clone)]
+pub struct Engines {
+    served: Arc<RwLock<Served>>,
+    pub node_settings: NodeSettings,
+}
+
+#[derive(Debug, Default)]
+struct Served {
+    /// The clusters that are served, by their names.
+    clusters: BTreeMap<Lane, String>,
+    substrates: BTreeMap<(Lane, Engine), Arc<dyn Substrate>>,
+}
+
+impl Engines {
+    /// None yet.
+    pub fn new(node_settings: NodeSettings) -> Self {
+        Self { served: Arc::default(), node_settings }
+    }
+
+    /// With one more, see [`Self::serve`].
+    #[must_use]
+    pub fn serving(self, lane: Lane, cluster: &str, substrate: Arc<dyn Substrate>) -> Self {
+        self.serve(lane, cluster, substrate);
+        self
+    }
+
+    /// One more from now on: it stands for its engine on the cluster of this
+    /// name. None is ever taken away, so whoever was answered one keeps it.
+    pub fn serve(&self, lane: Lane, cluster: &str, substrate: Arc<dyn Substrate>) {
+        let mut served = self.served.write().unwrap_or_else(PoisonError::into_inner);
+        served.clusters.insert(lane, cluster.to_owned());
+        served.substrates.insert((lane, substrate.engine()), substrate);
+    }
+
+    /// What this process serves now, with the names of the clusters; it claims
+    /// nothing else.
+    pub fn lanes(&self) -> Vec<(Lane, String)> {
+        let served = self.served();
+        served.clusters.iter().map(|(lane, cluster)| (*lane, cluster.clone())).collect()
+    }
+
+    /// The name of the cluster behind a lane, if it is served.
+    pub fn cluster(&self, lane: Lane) -> Option<String> {
+        self.served().clusters.get(&lane).cloned()
+    }
+
+    pub fn iter(&self) -> Vec<(Lane, Arc<dyn Substrate>)> {
+        let served = self.served();
+        let substrates = served.substrates.iter();
+        substrates.map(|((lane, _), substrate)| (*lane, Arc::clone(substrate))).collect()
+    }
+
+    /// What stands for this engine in this lane.
+    pub fn at(&self, lane: Lane, engine: Engine) -> Option<Arc<dyn Substrate>> {
+        self.served().substrates.get(&(lane, engine)).cloned()
+    }
+
+    /// What the composite of this resource is reached through. `None` if this
+    /// process has no such engine there.
+    pub fn of(&self, snapshot: &ResourceSnapshot) -> Option<Arc<dyn Substrate>> {
+        self.at(lane_of(snapshot)?, snapshot.blueprint.engine)
+    }
+
+    /// Held for a look only, never while anything is awaited.
+    fn served(&self) -> RwLockReadGuard<'_, Served> {
+        self.served.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An attempt stays in the lane it was made in, wherever its project is placed
+/// later; one that an older version made goes by the placement.
+fn lane_of(snapshot: &ResourceSnapshot) -> Option<Lane> {
+    let placed = || snapshot.placement.as_ref().map(|placement| placement.cluster_id.into());
+    snapshot.attempt.lane().or_else(placed)
+}
+
+/// Where the composite of a snapshot lives. `None` without a placement.
+pub(super) fn address(snapshot: &ResourceSnapshot) -> Option<Address> {
+    let placement = snapshot.placement.as_ref()?;
+    Some(Address {
+        provisioned_resource_id: snapshot.attempt.id(),
+        namespace: placement.namespace.clone(),
+        name: snapshot.attempt.xr_name().to_owned(),
+        composite_type: snapshot.blueprint.composite_type.clone(),
+        substrate_uid: placement.substrate_uid.clone(),
+    })
+}
+
+/// Observes a batch: one call per lane and engine, whatever the number of
+/// resources, all of them side by side. What was not answered by the deadline,
+/// or made the engine panic, is Unknown: that is no absence.
+pub async fn observe(
+    engines: &Engines,
+    snapshots: &[ResourceSnapshot],
+    deadline: Duration,
+) -> Vec<CompositeReport> {
+    let mut reports: Vec<_> =
+        snapshots.iter().map(|_| unknown("the project is not placed on a cluster")).collect();
+    let mut groups: BTreeMap<_, Group> = BTreeMap::new();
+    for (index, snapshot) in snapshots.iter().enumerate() {
+        if let Some(address) = address(snapshot) {
+            let key = (lane_of(snapshot), snapshot.blueprint.engine);
+            let group = groups.entry(key).or_insert_with(|| Group::of(engines, snapshot));
+            group.indexes.push(index);
+            group.addresses.push(address);
+        }
+    }
+    let seen = join_all(groups.values().map(|group| group.observe(deadline))).await;
+    for (group, seen) in groups.values().zip(seen) {
+        for (index, report) in group.indexes.iter().zip(seen) {
+            reports[*index] = report;
+        }
+    }
+    reports
+}
+
+/// What one substrate is asked about.
+struct Group {
+    substrate: Option<Arc<dyn Substrate>>,
+    indexes: Vec<usize>,
+    addresses: Vec<Address>,
+}
+
+impl Group {
+    fn of(engines: &Engines, snapshot: &ResourceSnapshot) -> Self {
+        let substrate = engines.of(snapshot);
+        Self { substrate, indexes: Vec::new(), addresses: Vec::new() }
+    }
+
+    /// One report for each address.
+    async fn observe(&self, deadline: Duration) -> Vec<CompositeReport> {
+        let all = |reason: &str| vec![unknown(reason); self.addresses.len()];
+        let Some(substrate) = &self.substrate else {
+            return all("this process has no such engine on this cluster; start one that has");
+        };
+        let seen = AssertUnwindSafe(substrate.observe(&self.addresses)).catch_unwind();
+        match tokio::time::timeout(deadline, seen).await {
+            Ok(Ok(seen)) => seen,
+            Ok(Err(_)) => all("the engine panicked while it looked"),
+            Err(_) => {
+                let limit = deadline.as_millis();
+                all(&format!("the substrate did not answer within {limit} ms"))
+            }
+        }
+    }
+}
+
+fn unknown(reason: &str) -> CompositeReport {
+    CompositeReport::Unknown { reason: reason.to_owned() }
+}
