@@ -1,6 +1,7 @@
 //! A control plane under test: the launcher of the testkit with the settings of
 //! these tests, a client, and what tests ask of resources and their agents.
 
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -269,6 +270,13 @@ impl ControlPlane {
             self.call(reqwest::Method::POST, "/api/v1/resources", Some(body)).await;
         assert_eq!(status, 202, "{body}");
         body["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Declares a `local-node` and does not wait for the answer, which comes on
+    /// this connection: the control plane may be stopped before it gives one.
+    pub(crate) fn declare_unanswered(&self, handle: &str) -> TcpStream {
+        let body = json!({ "handle": handle, "blueprint": "local-node" });
+        self.launcher.client().send("POST", "/api/v1/resources", Some(&body)).unwrap()
     }
 
     pub(crate) async fn delete(&self, id: &str) {

@@ -32,17 +32,21 @@ async fn what_a_late_replica_makes_is_found_and_removed() {
     let orders = late.take_orders();
     late.start().await;
     orders.stop_before_folder(LAYING_OUT).unwrap();
-    let id = late.declare("web-1", 0).await;
+    // Its loop may stop the process before the request is answered.
+    let unanswered = late.declare_unanswered("web-1");
     wait::until(PATIENCE, "the replica to stop itself", async || orders.has_stopped().unwrap())
         .await;
 
     let mut other = late.beside();
     other.start().await;
+    let declared = other.get("/api/v1/resources?handle=web-1").await;
+    let id = declared[0]["id"].as_str().unwrap().to_owned();
     other.wait_for_phase(&id, "Ready").await;
     other.assert_goes(&id).await;
     assert!(other.agents().is_empty() && below(&other.substrate_root()).is_empty());
 
     late.signal(Signal::Continue);
+    drop(unanswered);
     // Nobody has to do anything: absence is proven a second time one lease after
     // Deleted, and what is found then is recorded and removed.
     wait::until(PATIENCE, "the late action to be recorded and undone", async || {
