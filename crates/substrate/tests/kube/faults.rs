@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -151,6 +152,7 @@ async fn grant(kubernetes: &KubeEnvironment, user: &str, verbs: &[&str]) {
         "rules": [
             { "apiGroups": ["nodes.example.org"], "resources": ["*"], "verbs": verbs },
             { "apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"] },
+            { "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"] },
             {
                 "apiGroups": ["apiextensions.k8s.io"],
                 "resources": ["customresourcedefinitions"], "verbs": ["get"],
@@ -169,6 +171,9 @@ async fn grant(kubernetes: &KubeEnvironment, user: &str, verbs: &[&str]) {
     roles.patch(user, &parameters, &named(&role)).await.unwrap();
     let bindings = Api::<ClusterRoleBinding>::all(client);
     bindings.patch(user, &parameters, &named(&binding)).await.unwrap();
+    // A binding is in force a moment after it was written.
+    let theirs = Api::<ConfigMap>::all(kubernetes.client(user).await.unwrap());
+    until(PATIENCE, "the rights", async || theirs.list(&Default::default()).await).await;
 }
 
 #[tokio::test]
