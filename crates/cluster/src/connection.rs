@@ -72,8 +72,13 @@ impl Connection {
         })
     }
 
+    /// The number of the present client.
+    pub fn generation(&self) -> u64 {
+        *self.generation.borrow()
+    }
+
     /// Tells when the client is replaced.
-    pub fn generations(&self) -> watch::Receiver<u64> {
+    pub(crate) fn generations(&self) -> watch::Receiver<u64> {
         self.generation.subscribe()
     }
 

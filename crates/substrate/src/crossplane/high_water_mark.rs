@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use slipway_app::ports::substrate::Error as SubstrateError;
 use slipway_cluster::{Connection, DynamicObject, Error, Listing, ObjectRef, Reason, api_resource};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 
 use super::FIELD_MANAGER;
 
@@ -53,6 +53,9 @@ pub(super) struct HighWaterMark {
 /// What the cluster answered last.
 #[derive(Debug, Default)]
 struct State {
+    /// The client that was answered. Other credentials may lead to another
+    /// cluster, of whose mark these answers say nothing.
+    generation: u64,
     read: Option<(Instant, Result<Option<i64>, String>)>,
     /// The mark was read in this life.
     was_read: bool,
@@ -87,9 +90,19 @@ impl HighWaterMark {
         )))
     }
 
+    /// The state, without what an earlier client was answered.
+    async fn state(&self, connection: &Connection) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock().await;
+        let generation = connection.generation();
+        if state.generation != generation {
+            *state = State { generation, was_read: state.was_read, ..State::default() };
+        }
+        state
+    }
+
     /// The highest counter that is known of this cluster.
     pub(super) async fn read(&self, connection: &Connection) -> Result<Option<i64>, String> {
-        let mut state = self.state.lock().await;
+        let mut state = self.state(connection).await;
         if let Some((at, answer)) = &state.read
             && at.elapsed() < self.every
         {
@@ -109,7 +122,7 @@ impl HighWaterMark {
     /// Raises the mark to this counter, or leaves a higher one. The heartbeat
     /// calls it after it compared the mark that it read before.
     pub(super) async fn raise(&self, connection: &Connection, counter: i64) -> Result<(), String> {
-        let mut state = self.state.lock().await;
+        let mut state = self.state(connection).await;
         if state.was_read {
             self.compared.store(true, Ordering::Release);
         }

@@ -8,6 +8,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use slipway_app::ports::Management;
 use slipway_app::ports::substrate::Substrate;
 use slipway_testkit::kube::{ADMIN, KubeEnvironment, Options, Part, User, shared};
 use slipway_testkit::wait::until;
@@ -131,7 +132,10 @@ async fn a_kubeconfig_of_another_cluster_proves_nothing() {
     });
     let [seen, absent] = &bench.engine.observe(&addresses).await[..] else { panic!("two") };
     assert!(seen.live().is_some() && is_absent(absent));
+    assert_eq!(bench.engine.verify().await.unwrap().identity, identity);
     std::fs::write(&bench.kubeconfig, other.kubeconfig(ADMIN)).unwrap();
+    // An identity that is good for minutes is good for one client only.
+    assert_ne!(bench.engine.verify().await.unwrap().identity, identity);
     // Whoever asks next notices the file; from then on nothing is believed.
     assert_ne!(bench.engine.identity().await.unwrap(), identity);
     until(PATIENCE, "nothing is known of either", async || {
