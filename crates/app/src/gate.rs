@@ -8,11 +8,12 @@
 //! [`Gate::acknowledged`] tells when that is over in this process, for
 //! whoever waits until nothing moves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use slipway_core::ids::Revision;
+use slipway_core::blueprint::Engine;
+use slipway_core::ids::{Lane, Revision};
 use slipway_core::rules::control::{Control, Mode};
 
 use crate::ports::Store;
@@ -45,6 +46,13 @@ struct Inner {
     /// When the read began, and what it answered.
     known: Option<(Instant, Stance)>,
     under_way: BTreeMap<Revision, usize>,
+    /// Counts the beginnings and the ends of actions.
+    activity: u64,
+    /// The counter that the high-water marks must reach, and the activity that
+    /// it covers.
+    target: Option<(u64, i64)>,
+    /// Where a high-water mark was read in this life.
+    marks_read: BTreeSet<(Lane, Engine)>,
 }
 
 impl Gate {
@@ -101,6 +109,7 @@ impl Gate {
             return Ok(Err(known.mode.clone()));
         }
         *inner.under_way.entry(stance.revision).or_default() += 1;
+        inner.activity += 1;
         Ok(Ok(Pass { gate: self, revision: stance.revision }))
     }
 
@@ -110,6 +119,36 @@ impl Gate {
         let inner = self.lock();
         let known = inner.known.as_ref().map(|(_, stance)| stance.revision)?;
         Some(inner.under_way.keys().next().map_or(known, |oldest| known.min(*oldest)))
+    }
+
+    /// Changes with every action that begins or ends, see [`Self::mark_target`].
+    pub fn activity(&self) -> u64 {
+        self.lock().activity
+    }
+
+    /// The counter that the high-water marks outside must reach: `counter`, if
+    /// there was activity since the last target or this is the first one of this
+    /// life, and the last target otherwise. `activity` was read before `counter`
+    /// was committed, so an action that begins or ends after that moves the next
+    /// target.
+    pub fn mark_target(&self, activity: u64, counter: i64) -> i64 {
+        let mut inner = self.lock();
+        match inner.target {
+            Some((covered, target)) if covered == activity => target,
+            _ => {
+                inner.target = Some((activity, counter));
+                counter
+            }
+        }
+    }
+
+    /// Notes that a mark was read.
+    pub fn mark_read(&self, lane: Lane, engine: Engine) {
+        self.lock().marks_read.insert((lane, engine));
+    }
+
+    pub fn was_mark_read(&self, lane: Lane, engine: Engine) -> bool {
+        self.lock().marks_read.contains(&(lane, engine))
     }
 
     /// Nothing is left half done by a panic in between.
@@ -128,11 +167,31 @@ pub struct Pass<'a> {
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
         let mut inner = self.gate.lock();
+        inner.activity += 1;
         if let Some(count) = inner.under_way.get_mut(&self.revision) {
             *count -= 1;
             if *count == 0 {
                 inner.under_way.remove(&self.revision);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_marks_are_raised_after_an_action_and_not_without_one() {
+        let gate = Gate::default();
+        assert_eq!(gate.mark_target(gate.activity(), 7), 7, "an earlier life may have acted");
+        assert_eq!(gate.mark_target(gate.activity(), 9), 7, "idle");
+        let before = gate.activity();
+        gate.lock().activity += 1;
+        assert_eq!(gate.mark_target(before, 10), 7, "it began after the commit");
+        assert_eq!(gate.mark_target(gate.activity(), 11), 11, "an action began");
+        drop(Pass { gate: &gate, revision: Revision(1) });
+        assert_eq!(gate.mark_target(gate.activity(), 13), 13, "it may have ended after the last");
+        assert_eq!(gate.mark_target(gate.activity(), 14), 13, "idle again");
     }
 }

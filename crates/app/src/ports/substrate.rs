@@ -80,16 +80,18 @@ pub trait Substrate: fmt::Debug + Send + Sync {
     /// known up. Looks up first; refuses an object of another installation.
     async fn apply(&self, composite: &RenderedComposite) -> Result<CompositeReport, Error>;
 
-    /// The highest beat that was written beside what this installation manages
-    /// here, and that survives its database; none if there is none yet, or if
-    /// this engine keeps none. Without a witness a restored database is not
-    /// recognised, see `slipway_core::rules::control::beat`.
+    /// The high-water mark: the highest beat that was written beside what this
+    /// installation manages here, and that survives its database; none if there
+    /// is none yet, or if this engine keeps none. Without a mark a restored
+    /// database is not recognised, see `slipway_core::rules::control::beat`.
     async fn witness_read(&self) -> Result<Option<i64>, Error> {
         Ok(None)
     }
 
-    /// Writes a beat that is committed in the database. Only grows: a lower one
-    /// than is there changes nothing.
+    /// Raises the mark to a beat that is committed in the database. Called with
+    /// every heartbeat, after the mark was compared, so a mark that is known to
+    /// be high enough costs no request. It only grows: a lower beat than is
+    /// there changes nothing.
     async fn witness_write(&self, _beat: i64) -> Result<(), Error> {
         Ok(())
     }

@@ -8,7 +8,7 @@ use futures::future::join_all;
 use slipway_core::Refusal;
 use slipway_core::audit::Actor;
 use slipway_core::ids::{Lane, ProvisionedResourceId, Revision};
-use slipway_core::rules::control::{self, Control, Mode, Sighting};
+use slipway_core::rules::control::{self, Control, Marks, Mode, Sighting};
 use slipway_core::text::Reason;
 
 use crate::authorise::{Caller, Operation, authorise};
@@ -134,15 +134,33 @@ pub async fn locate(
 
 /// One beat of this replica.
 ///
-/// *Expected flow:* read the witness of every engine → commit one more beat and
-/// this replica's acknowledgement → write the beat to every witness.
-/// *Guarantees:* the order makes a witness that is ahead of the database proof
-/// of a restore, whatever else happens in between; the same commit then ends
-/// all acting. A crash anywhere leaves a witness that is behind, which proves
-/// nothing and is mended by the next beat.
-/// *Caveat:* a witness that cannot be read or written is an error of this beat,
-/// and while that lasts a restore is not noticed; the mode is beaten all the
-/// same, so that replicas keep acknowledging it.
+/// *Expected flow:* read the high-water mark of every engine → commit one more
+/// beat and this replica's acknowledgement → raise every mark, if an action
+/// began or ended since the last raise.
+///
+/// *Guarantees:*
+/// * A mark that is ahead of the database proves a restore: the counter is
+///   committed before a mark is raised to it, and a mark is read before the
+///   counter. The same commit then ends all acting.
+/// * A restore to a backup from before an action is noticed. The backup has the
+///   counter of its time, the counter has grown since, and the first beat after
+///   the action began or ended raises the marks above it. The marks of all
+///   clusters rise after an action on one of them, so that one that can be read
+///   is enough.
+/// * A restore to a backup from after the last action is not noticed by a mark,
+///   and need not be: nothing outside is newer than that database. A node that
+///   enrolled since is newer; it enrols again by itself (`docs/restore.md`).
+/// * The counter never passes a mark that was not read in this life, and an
+///   engine acts on no cluster before this function compared its mark.
+/// * A crash anywhere leaves marks that are behind. They prove nothing, and the
+///   first beat of the next life raises them, since its earlier life may have
+///   acted.
+///
+/// *Caveats:* a replica that dies between its last action and its next beat, two
+/// seconds later, leaves the marks below that action until a replica starts or
+/// acts. A mark that cannot be read or raised is an error of this beat, and
+/// while that lasts a restore may go unnoticed; the mode is beaten all the same,
+/// so that replicas keep acknowledging it.
 pub async fn beat(
     context: &Context,
     engines: &Engines,
@@ -151,17 +169,23 @@ pub async fn beat(
     lease: Duration,
 ) -> Result<Stance, BeatError> {
     let actor = Actor::new(format!("replica:{worker}"));
-    // One that comes meanwhile is read by the next beat before it is written.
+    // One that comes meanwhile is read by the next beat before it is raised.
     let engines_now = engines.iter();
-    let (mut witness, mut problem) = (None, None);
+    let mut problem = None;
+    let mut marks = Marks { highest: None, all_read: true };
     let read = join_all(engines_now.iter().map(|(_, engine)| engine.witness_read())).await;
-    for ((lane, _), found) in engines_now.iter().zip(read) {
+    for ((lane, engine), found) in engines_now.iter().zip(read) {
         match found {
-            Ok(found) => witness = witness.max(found),
+            Ok(found) => {
+                marks.highest = marks.highest.max(found);
+                gate.mark_read(*lane, engine.engine());
+            }
             Err(error) => problem = Some(named(engines, *lane, error)),
         }
+        marks.all_read &= gate.was_mark_read(*lane, engine.engine());
     }
     gate.read(context.store.as_ref()).await?;
+    let activity = gate.activity();
     let sighting = Sighting {
         worker: worker.to_owned(),
         lease,
@@ -171,28 +195,33 @@ pub async fn beat(
     context
         .store
         .control_decide(&mut |control| {
-            let commit = control::beat(control, witness, sighting.clone(), &actor);
+            let commit = control::beat(control, marks, sighting.clone(), &actor);
             after = Some(commit.clone());
             Ok(Some(commit))
         })
         .await?;
     // A rule is asked at least once in a decision that was written.
     let Some(commit) = after else { return Ok(gate.read(context.store.as_ref()).await?) };
+    let beat = commit.control.beat;
+    let mut target = gate.mark_target(activity, beat);
     if commit.claim_floor.is_some() {
         tracing::error!(
-            beat = commit.control.beat,
+            beat,
             "the database was restored to an earlier state: only observing until `slipway resume`"
         );
+        // Before an engine may act on the word of this comparison.
+        gate.read(context.store.as_ref()).await?;
+        // The same backup may be restored again: the next floor lies above this.
+        target = beat;
     }
     if commit.wake_all {
         context.wakes.wake();
     }
     // Side by side, and every one of them: a cluster that is away leaves the
-    // witnesses of the others as they should be.
-    let beat = commit.control.beat;
-    let written = join_all(engines_now.iter().map(|(_, engine)| engine.witness_write(beat))).await;
-    for ((lane, _), written) in engines_now.iter().zip(written) {
-        if let Err(error) = written {
+    // marks of the others as they should be.
+    let raised = join_all(engines_now.iter().map(|(_, engine)| engine.witness_write(target))).await;
+    for ((lane, _), raised) in engines_now.iter().zip(raised) {
+        if let Err(error) = raised {
             problem.get_or_insert_with(|| named(engines, *lane, error));
         }
     }

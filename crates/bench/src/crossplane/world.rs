@@ -17,6 +17,7 @@ use slipway_app::Context;
 use slipway_app::gate::Gate;
 use slipway_app::ports::Substrate;
 use slipway_app::usecases::catalog::{blueprints, clouds, clusters, credentials, projects};
+use slipway_app::usecases::control;
 use slipway_app::usecases::converge::Engines;
 use slipway_app::usecases::declare::{self, Declare};
 use slipway_app::usecases::fleet::{Fleet, Reached};
@@ -104,7 +105,7 @@ impl World {
             standin,
         };
         let cluster = world.furnish().await?;
-        world.serve(cluster, &shutdown);
+        world.serve(cluster, &shutdown).await?;
         world.place().await?;
         Ok(world)
     }
@@ -160,7 +161,11 @@ impl World {
     }
 
     /// Starts the loops as `slipway up` does for a cluster.
-    fn serve(&mut self, cluster: slipway_core::ids::ClusterId, shutdown: &Shutdown) {
+    async fn serve(
+        &mut self,
+        cluster: slipway_core::ids::ClusterId,
+        shutdown: &Shutdown,
+    ) -> anyhow::Result<()> {
         let engine = Arc::new(CrossplaneSubstrate::new(CrossplaneConfig {
             access: Access::Kubeconfig(self.kubeconfig.clone()),
             installation: self.installation,
@@ -177,6 +182,12 @@ impl World {
         let engines =
             Engines::new(settings).serving(cluster.into(), CLUSTER, Arc::clone(&substrate));
         let gate = Arc::<Gate>::default();
+        // The first heartbeat, without which an engine does not act. This cluster
+        // has no namespace for the high-water mark.
+        match control::beat(&self.context, &engines, &gate, "bench", ResourceLoop::LEASE).await {
+            Ok(_) | Err(control::BeatError::Witness(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
         let resources = ResourceLoop::new(
             self.context.clone(),
             engines,
@@ -219,6 +230,7 @@ impl World {
             shutdown.clone(),
         ));
         self.tasks.spawn(watch_engine(self.context.clone(), substrate, shutdown.clone()));
+        Ok(())
     }
 
     /// Waits for the namespace, and for the provider by a resource that is first.

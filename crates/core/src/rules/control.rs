@@ -26,8 +26,9 @@ const FREEZE_MIN: Duration = Duration::from_secs(1);
 
 /// How many claims of one row are left room for between two beats when the
 /// claim tokens are lifted after a restore. A row is claimed at most about 20
-/// times a second, so 2^24 covers more than nine days in which the witness
-/// could not be written. A beat every 2 s for a thousand years is less than
+/// times a second, so 2^24 covers more than nine days in which no mark could be
+/// raised. Objects outside carry only the claim tokens of actions, and every
+/// action raises the marks. A beat every 2 s for a thousand years is less than
 /// 2^34, and 2^34 · 2^24 is far below 2^63.
 const CLAIMS_PER_BEAT: i64 = 1 << 24;
 
@@ -268,13 +269,25 @@ pub fn resume(control: &Control, reason: &Reason, actor: &Actor) -> Result<Contr
     Ok(ControlCommit::change(Control { observing: None, ..control.clone() }, audit))
 }
 
+/// What the high-water marks outside say, read before the row of the mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Marks {
+    /// The highest of those that could be read.
+    pub highest: Option<i64>,
+    /// Every one was read at least once in this life of the replica.
+    pub all_read: bool,
+}
+
 /// One beat of a replica.
 ///
-/// The counter is committed to the database first and written to the witness
-/// outside after that, and both only grow. So whatever the witness says was
-/// once in the database; a witness that was read *before* this row and is ahead
-/// of it proves that the database went back in time. What it then believes of
-/// the world is old: nothing is done until a person has looked.
+/// The counter is committed to the database first and written to the marks
+/// outside after that, and both only grow. So whatever a mark says was once in
+/// the database; a mark that was read *before* this row and is ahead of it
+/// proves that the database went back in time. What it then believes of the
+/// world is old: nothing is done until a person has looked.
+///
+/// The counter rests while a mark was never read in this life: a restored
+/// counter would pass that mark, and the mark would prove nothing any more.
 ///
 /// Claim tokens went back too. Objects outside carry newer ones and would turn
 /// every later claim away as outdated, so all are lifted above any that can
@@ -283,13 +296,9 @@ pub fn resume(control: &Control, reason: &Reason, actor: &Actor) -> Result<Contr
 ///
 /// Also ends a freeze whose time has come, so that what waited for it is woken
 /// and does not have to wait for its turn in the sweep.
-pub fn beat(
-    control: &Control,
-    witness: Option<i64>,
-    replica: Sighting,
-    actor: &Actor,
-) -> ControlCommit {
-    let counted = Control { beat: control.beat.saturating_add(1), ..control.clone() };
+pub fn beat(control: &Control, marks: Marks, replica: Sighting, actor: &Actor) -> ControlCommit {
+    let step = i64::from(marks.all_read);
+    let counted = Control { beat: control.beat.saturating_add(step), ..control.clone() };
     let mut commit = ControlCommit {
         control: counted.clone(),
         audit: Vec::new(),
@@ -297,7 +306,7 @@ pub fn beat(
         claim_floor: None,
         replica: None,
     };
-    if let Some(witness) = witness.filter(|witness| *witness > control.beat) {
+    if let Some(witness) = marks.highest.filter(|mark| *mark > control.beat) {
         let beat = witness.saturating_add(1);
         let reason = format!(
             "the database was restored to an earlier state: its beat is {}, the witness outside has seen {witness}",

@@ -3,9 +3,9 @@
 //! folder, is served without a restart.
 //!
 //! *Guarantees:* a cluster that is away keeps neither the process from starting
-//! nor another cluster from being served; a lane is driven only after a beat
-//! that tried to read the witness of its cluster, so a restored database is
-//! recognised before anything is done there if the cluster answers by then.
+//! nor another cluster from being served; the engine acts only after a beat
+//! compared the high-water mark of its cluster with the database, so a restored
+//! database is recognised before anything is done there.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -176,7 +176,7 @@ impl Clusters {
         context.wakes.wake_fleet();
     }
 
-    /// With the witness of a cluster that was just added.
+    /// Compares the high-water mark of a cluster that was just added.
     async fn beat(&self, cluster: &str) {
         let lanes = &self.lanes;
         let (worker, lease) = (lanes.worker(), lanes.lease());

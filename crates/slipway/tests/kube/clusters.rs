@@ -19,12 +19,17 @@ const PATIENCE: Duration = Duration::from_secs(60);
 async fn wait_served(plane: &ControlPlane, cluster: &str) {
     let name = format!("resources/{cluster}");
     wait::until(PATIENCE, &format!("cluster {cluster} to be served"), async || {
-        let loops = plane.get("/api/v1/loops").await;
-        let found = loops.as_array().into_iter().flatten().find(|one| one["name"] == *name);
-        let looked = found.is_some_and(|one| one["activations"].as_u64() > Some(0));
-        if looked { Ok(()) } else { Err(format!("{loops}\n{}", plane.log_text())) }
+        let served = activations(plane, &name).await > Some(0);
+        if served { Ok(()) } else { Err(plane.log_text()) }
     })
     .await;
+}
+
+/// How often this loop of the control plane looked for work; `None` if it has no such loop.
+async fn activations(plane: &ControlPlane, name: &str) -> Option<u64> {
+    let loops = plane.get("/api/v1/loops").await;
+    let found = loops.as_array().into_iter().flatten().find(|one| one["name"] == *name);
+    found.and_then(|one| one["activations"].as_u64())
 }
 
 /// The name of its high-water mark, which is the same on every substrate.
@@ -59,20 +64,24 @@ async fn a_cluster_is_served_as_soon_as_it_can_be_reached() {
     std::fs::write(kubeconfigs.path().join("here"), &config).unwrap();
     wait_served(&plane, "here").await;
 
-    // Its witness is written there, and grows.
-    let witnesses = Api::<ConfigMap>::namespaced(client, "slipway-system");
+    // Its high-water mark is written there, and stays while nothing is done; that
+    // it rises is in `the_high_water_mark_rises_after_an_action_and_rests_while_idle`.
+    let marks = Api::<ConfigMap>::namespaced(client, "slipway-system");
     let beat = async || {
         let name = mark_of(&plane).ok_or("no high-water mark on the local engine")?;
-        let ours = witnesses.get(&name).await.map_err(|error| error.to_string())?;
+        let ours = marks.get(&name).await.map_err(|error| error.to_string())?;
         let beat = ours.data.and_then(|data| data.get("beat")?.parse::<i64>().ok());
-        beat.ok_or_else(|| format!("no witness\n{}", plane.log_text()))
+        beat.ok_or_else(|| format!("no mark\n{}", plane.log_text()))
     };
-    let first = wait::until(PATIENCE, "a witness", beat).await;
-    wait::until(PATIENCE, "a higher witness", async || {
-        let now = beat().await?;
-        if now > first { Ok(()) } else { Err(format!("{now} after {first}\n{}", plane.log_text())) }
+    let first = wait::until(PATIENCE, "a mark", beat).await;
+    let heartbeats = async || activations(&plane, "beat").await.unwrap_or_default();
+    let before = heartbeats().await;
+    wait::until(PATIENCE, "two heartbeats", async || match heartbeats().await {
+        now if now >= before + 2 => Ok(()),
+        now => Err(format!("{now} after {before}")),
     })
     .await;
+    assert_eq!(beat().await, Ok(first), "two heartbeats without an action");
 
     let shown = wait::until(PATIENCE, "readiness", async || match plane.readiness().await {
         (200, text) => Ok(text),

@@ -1,43 +1,42 @@
-//! Acting: server-side apply, and deletion in two steps. Both look first, and
-//! name what they have seen, so that nothing else is hit.
+//! Acting: server-side apply, and deletion in two steps. Both read first, and
+//! name the object that they have read, so that they hit nothing else.
 
-use kube::Api;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
 use serde_json::{Value, json};
 use slipway_app::ports::substrate::{Address, Error};
-use slipway_core::blueprint::CompositeType;
+use slipway_cluster::{DynamicObject, Facts, ObjectRef, Reason};
 use slipway_core::observation::CompositeReport;
 use slipway_render::{RenderedComposite, composite, injection};
 
-use super::engine::{CrossplaneSubstrate, place_of, shown};
-use super::fold::Entry;
-use super::{FIELD_MANAGER, observe, trouble};
+use super::engine::{CrossplaneSubstrate, Index, failed, key_of, object_of, shown};
+use super::live_object::LiveObject;
+use super::{FIELD_MANAGER, observe};
 
-/// How often is looked again after somebody else wrote in between.
+/// Reads after somebody else wrote in between.
 const RETRIES: usize = 4;
 
-/// *Expected flow:* look up, unless the observation just did → leave alone what is another's, terminating, newer,
+/// *Expected flow:* read, unless the observation just did → leave alone what is another's, terminating, newer,
 /// or already so → server-side apply, over other managers if need be.
-/// *Guarantees:* what was written since it was looked up, made anew by somebody
-/// else for one, is looked up again and not written blindly: its uid and version
-/// are in the body.
+/// *Guarantees:* an object that was written since it was read, for example made
+/// again by somebody else, is read again and not written blindly: its uid and
+/// version are in the body.
 /// *Caveats:* two that create at the same moment both succeed, and the later one
-/// has the last word; the lease is what keeps them apart. What somebody else made
-/// under our name since the look, and in which no field of ours has another value,
-/// is taken over; names are derived from our ids, so that has to be meant.
+/// has the last word; the lease is what keeps them apart. An object that somebody
+/// else made under our name since the read, and in which no field of ours has
+/// another value, is taken over; names are derived from our ids, so nobody does
+/// that by chance.
 pub(super) async fn apply(
     engine: &CrossplaneSubstrate,
     rendered: &RenderedComposite,
 ) -> Result<CompositeReport, Error> {
     let address = address_of(rendered)?;
     let kind = address.composite_type.as_ref().ok_or_else(|| no_type(&address))?;
-    let what = format!("apply {} {}", kind.kind, shown(&address));
-    let index = &engine.kind(kind).index;
-    let mut live = match index.current(&place_of(&address)) {
-        Some(known) => Some(Entry::clone(&known)),
-        // The observation that led here was the look, if it is a moment old.
-        None if index.take_absent(&place_of(&address)) => None,
-        None => observe::look(engine, kind, &address).await.map_err(Error::Failed)?,
+    let object = object_of(kind, &address);
+    let index = &engine.kind(kind).watch.index;
+    let mut live = match index.current(&key_of(&address)) {
+        Some(known) => Some(LiveObject::clone(&known)),
+        // The observation that led here was the read, if it is a moment old.
+        None if index.take_absent(&key_of(&address)) => None,
+        None => observe::fetch(engine, kind, &address).await.map_err(failed)?,
     };
     for _ in 0..RETRIES {
         let mut body = rendered.expose_object().clone();
@@ -49,29 +48,27 @@ pub(super) async fn apply(
             body["metadata"]["uid"] = json!(live.uid);
             body["metadata"]["resourceVersion"] = json!(live.resource_version.to_string());
         }
-        let api = engine.api(kind, &address.namespace).await.map_err(Error::Failed)?;
-        let error = match patch(engine, &api, &address.name, &body, live.is_some()).await {
-            Ok(object) => {
-                let entry = Entry::of(&object)
-                    .ok_or_else(|| Error::Failed(format!("could not {what}: no uid came back")))?;
-                let report = engine.report(&entry, &address);
-                index.brought(place_of(&address), entry);
+        match patch(engine, &object, &body, live.is_some()).await {
+            Ok(answer) => {
+                let answer = LiveObject::parse(&answer).ok_or_else(|| {
+                    Error::Failed(format!("could not apply {object}: no uid came back"))
+                })?;
+                let report = engine.report(&answer, &address);
+                index.answered(key_of(&address), answer);
                 return Ok(report);
             }
-            Err(error) => error,
-        };
-        if !trouble::is_conflict(&error) {
-            return Err(Error::Failed(engine.refused(&what, &error).await));
+            Err(error) if error.is_conflict() => {}
+            Err(error) => return Err(failed(error)),
         }
-        live = observe::look(engine, kind, &address).await.map_err(Error::Failed)?;
+        live = observe::fetch(engine, kind, &address).await.map_err(failed)?;
     }
-    Err(Error::Conflict(busy(&what)))
+    Err(Error::Conflict(busy("apply", &object)))
 }
 
 /// Whether what is there may be written by this claim.
 fn may_write(
     engine: &CrossplaneSubstrate,
-    live: &Entry,
+    live: &LiveObject,
     address: &Address,
     rendered: &RenderedComposite,
 ) -> Result<(), Error> {
@@ -92,39 +89,37 @@ fn may_write(
 }
 
 /// Whether there is nothing to write. The claim alone is not worth a request.
-fn is_so(live: &Entry, rendered: &RenderedComposite) -> bool {
+fn is_so(live: &LiveObject, rendered: &RenderedComposite) -> bool {
     live.owned_hash() == rendered.owned_hash()
         && live.carried() == injection::carried(rendered.expose_object())
         && live.is_held()
 }
 
-/// Applies, and overrules whoever else holds a field of ours. Not on an object
-/// that was not there a moment ago: whose it is has to be looked at first.
+/// Applies, and overrules other managers of our fields. Not on an object that
+/// was not there a moment ago: its owner has to be read first.
 async fn patch(
     engine: &CrossplaneSubstrate,
-    api: &Api<DynamicObject>,
-    name: &str,
+    object: &ObjectRef,
     body: &Value,
-    looked_at: bool,
-) -> Result<DynamicObject, kube::Error> {
-    let parameters = PatchParams::apply(FIELD_MANAGER);
-    let refused = match trouble::within(api.patch(name, &parameters, &Patch::Apply(body))).await {
-        Ok(object) => return Ok(object),
+    was_read: bool,
+) -> Result<DynamicObject, slipway_cluster::Error> {
+    let connection = engine.connection();
+    let refused = match connection.apply(object, body, FIELD_MANAGER, false).await {
+        Ok(answer) => return Ok(answer),
         Err(error) => error,
     };
-    let Some(fields) = trouble::conflicting_fields(&refused).filter(|_| looked_at) else {
+    let (Reason::FieldConflict(fields), true) = (refused.reason(), was_read) else {
         return Err(refused);
     };
-    tracing::info!(name, ?fields, "another manager holds fields of ours; it is overruled");
-    let patched =
-        trouble::within(api.patch(name, &parameters.force(), &Patch::Apply(body))).await?;
+    tracing::info!(%object, ?fields, "another manager owns fields of ours and is overruled");
+    let answer = connection.apply(object, body, FIELD_MANAGER, true).await?;
     engine.overrules();
-    Ok(patched)
+    Ok(answer)
 }
 
-/// *Expected flow:* look up → delete under the uid → take our finalizer off. What
+/// *Expected flow:* read → delete under the uid → take our finalizer off. What
 /// other finalizers wait for goes on by itself.
-/// *Guarantees:* only an object of this installation with this uid is told to go,
+/// *Guarantees:* only an object of this installation with this uid is deleted,
 /// on the cluster that was registered.
 pub(super) async fn delete(
     engine: &CrossplaneSubstrate,
@@ -134,8 +129,8 @@ pub(super) async fn delete(
     let found;
     let kind = match &address.composite_type {
         Some(kind) => kind,
-        // What is not known of a leak is found by looking.
-        None => match observe::kind_of(engine, address).await.map_err(Error::Failed)? {
+        // The kind of a leak may be unknown and is searched for.
+        None => match observe::kind_of(engine, address).await.map_err(failed)? {
             Some(kind) => {
                 found = kind;
                 &found
@@ -144,16 +139,16 @@ pub(super) async fn delete(
         },
     };
     let address = &Address { composite_type: Some(kind.clone()), ..address.clone() };
-    let index = &engine.kind(kind).index;
-    let known = index.current(&place_of(address));
+    let index = &engine.kind(kind).watch.index;
+    let known = index.current(&key_of(address));
     if known.as_ref().is_some_and(|known| *known.uid == *uid && is_released(known)) {
-        // Told already: the rest is not ours to hurry.
+        // Requested already: the rest is not ours to hurry.
         return Ok(());
     }
-    engine.same_cluster(address.substrate_uid.as_deref()).await.map_err(Error::Failed)?;
+    engine.same_cluster(address.substrate_uid.as_deref()).await.map_err(failed)?;
     let live = match known {
-        Some(known) => Entry::clone(&known),
-        None => match observe::look(engine, kind, address).await.map_err(Error::Failed)? {
+        Some(known) => LiveObject::clone(&known),
+        None => match observe::fetch(engine, kind, address).await.map_err(failed)? {
             Some(live) => live,
             None => return Ok(()),
         },
@@ -161,90 +156,64 @@ pub(super) async fn delete(
     if let Some(reason) = engine.foreign(&live, &shown(address)) {
         return Err(Error::Conflict(reason));
     }
-    let api = engine.api(kind, &address.namespace).await.map_err(Error::Failed)?;
     if *live.uid == *uid && live.is_terminating() {
-        return let_go(engine, kind, &api, address, live).await;
+        return release(engine, index, address, live).await;
     }
-    let what = format!("delete {} {}", kind.kind, shown(address));
-    let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
-    let parameters = DeleteParams::background().preconditions(preconditions);
-    match trouble::within(api.delete(&address.name, &parameters)).await {
-        Ok(answer) => match answer.left().as_ref().and_then(Entry::of) {
-            Some(entry) if *entry.uid == *uid => {
-                index.brought(place_of(address), entry.clone());
-                let_go(engine, kind, &api, address, entry).await
-            }
-            _ => Ok(()),
-        },
-        Err(error) if trouble::is_conflict(&error) => {
-            Err(Error::Conflict(trouble::describe(&what, &error)))
+    let object = object_of(kind, address);
+    let left = match engine.connection().delete(&object, uid).await {
+        Ok(left) => left,
+        Err(error) if error.is_conflict() => return Err(Error::Conflict(error.to_string())),
+        Err(error) => return Err(failed(error)),
+    };
+    match left.as_ref().and_then(LiveObject::parse) {
+        Some(live) if *live.uid == *uid => {
+            index.answered(key_of(address), live.clone());
+            release(engine, index, address, live).await
         }
-        Err(error) => unless_gone(engine, kind, address, &what, &error).await,
+        _ => Ok(()),
     }
 }
 
-fn is_released(entry: &Entry) -> bool {
-    entry.is_terminating() && !entry.is_held()
+fn is_released(live: &LiveObject) -> bool {
+    live.is_terminating() && !live.is_held()
 }
 
-/// Takes our finalizer off what is terminating, so that it can go.
-async fn let_go(
+/// Takes our finalizer off a terminating object, so that it can go.
+async fn release(
     engine: &CrossplaneSubstrate,
-    kind: &CompositeType,
-    api: &Api<DynamicObject>,
+    index: &Index,
     address: &Address,
-    mut live: Entry,
+    mut live: LiveObject,
 ) -> Result<(), Error> {
-    let what = format!("release {} {}", kind.kind, shown(address));
+    let kind = address.composite_type.as_ref().ok_or_else(|| no_type(address))?;
+    let object = object_of(kind, address);
     let uid = live.uid.clone();
     for _ in 0..RETRIES {
         if live.uid != uid || is_released(&live) {
             return Ok(());
         }
-        let others: Vec<_> =
-            live.finalizers.iter().filter(|name| ***name != *composite::FINALIZER_DRAIN).collect();
-        let body = json!({ "metadata": {
-            "uid": live.uid,
-            "resourceVersion": live.resource_version.to_string(),
-            "finalizers": others,
-        } });
-        let manager = Some(FIELD_MANAGER.to_owned());
-        let parameters = PatchParams { field_manager: manager, ..PatchParams::default() };
-        let patch = Patch::Merge(&body);
-        let error = match trouble::within(api.patch(&address.name, &parameters, &patch)).await {
-            Ok(object) => {
-                // The last finalizer takes the object along; what comes back
-                // then is its end, which the watch shows.
-                if let Some(entry) = Entry::of(&object).filter(|entry| !entry.finalizers.is_empty())
-                {
-                    engine.kind(kind).index.brought(place_of(address), entry);
+        let others = live.finalizers.iter().map(|name| &**name);
+        let others: Vec<_> = others.filter(|name| *name != composite::FINALIZER_DRAIN).collect();
+        let read = (&*live.uid, live.resource_version);
+        match engine.connection().set_finalizers(&object, read, &others, FIELD_MANAGER).await {
+            Ok(answer) => {
+                // The last finalizer takes the object along; the answer is then
+                // its end, which the watch shows.
+                let answer = answer.as_ref().and_then(LiveObject::parse);
+                if let Some(live) = answer.filter(|live| !live.finalizers.is_empty()) {
+                    index.answered(key_of(address), live);
                 }
                 return Ok(());
             }
-            Err(error) => error,
-        };
-        if !trouble::is_conflict(&error) {
-            return unless_gone(engine, kind, address, &what, &error).await;
+            Err(error) if error.is_conflict() => {}
+            Err(error) => return Err(failed(error)),
         }
-        live = match observe::look(engine, kind, address).await.map_err(Error::Failed)? {
+        live = match observe::fetch(engine, kind, address).await.map_err(failed)? {
             Some(live) => live,
             None => return Ok(()),
         };
     }
-    Err(Error::Failed(busy(&what)))
-}
-
-async fn unless_gone(
-    engine: &CrossplaneSubstrate,
-    kind: &CompositeType,
-    address: &Address,
-    what: &str,
-    error: &kube::Error,
-) -> Result<(), Error> {
-    if trouble::is_gone(error, &kind.plural, &address.name) {
-        return Ok(());
-    }
-    Err(Error::Failed(engine.refused(what, error).await))
+    Err(Error::Failed(busy("release", &object)))
 }
 
 /// Where a rendered composite goes, by what it says of itself.
@@ -264,8 +233,8 @@ fn address_of(rendered: &RenderedComposite) -> Result<Address, Error> {
     })
 }
 
-fn busy(what: &str) -> String {
-    format!("could not {what}: somebody else keeps writing it; it is tried again")
+fn busy(verb: &str, object: &ObjectRef) -> String {
+    format!("could not {verb} {object}: somebody else keeps writing it; it is tried again")
 }
 
 fn no_type(address: &Address) -> Error {

@@ -2,44 +2,37 @@
 //! their composites.
 
 use async_trait::async_trait;
-use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
-use kube::Api;
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
+use serde_json::Value;
 use slipway_app::ports::Definitions;
 use slipway_app::ports::substrate::Error;
+use slipway_cluster::{DynamicObject, Listing, ObjectRef, api_resource};
 use slipway_core::blueprint::CompositeType;
 use slipway_core::delivery::{DeliveredKind, DeliveredSeen, Look, Owner};
 use slipway_render::composite::LABEL_INSTALLATION;
 use slipway_render::delivery::{self, DeliveredObject, LABEL_BLUEPRINT, LABEL_VERSION, VERBS};
 
-use super::engine::CrossplaneSubstrate;
-use super::{FIELD_MANAGER, fold, trouble};
+use super::engine::{CrossplaneSubstrate, failed};
+use super::{FIELD_MANAGER, live_object};
 
 const CONDITION_ESTABLISHED: &str = "Established";
 
-fn resource(kind: DeliveredKind) -> ApiResource {
-    let (group, version, plural) = match kind {
+fn object_of(object: &DeliveredObject) -> ObjectRef {
+    let kind = object.key.kind;
+    let (api_version, plural) = match kind {
         DeliveredKind::Definition => {
-            ("apiextensions.crossplane.io", "v2", "compositeresourcedefinitions")
+            ("apiextensions.crossplane.io/v2", "compositeresourcedefinitions")
         }
-        DeliveredKind::Composition => ("apiextensions.crossplane.io", "v1", "compositions"),
-        DeliveredKind::Role => ("rbac.authorization.k8s.io", "v1", "clusterroles"),
+        DeliveredKind::Composition => ("apiextensions.crossplane.io/v1", "compositions"),
+        DeliveredKind::Role => ("rbac.authorization.k8s.io/v1", "clusterroles"),
     };
-    ApiResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        api_version: format!("{group}/{version}"),
-        kind: kind.as_str().to_owned(),
-        plural: plural.to_owned(),
+    ObjectRef {
+        resource: api_resource(api_version, kind.as_str(), plural),
+        namespace: None,
+        name: object.key.name.clone(),
     }
 }
 
 impl CrossplaneSubstrate {
-    async fn definitions(&self, kind: DeliveredKind) -> Result<Api<DynamicObject>, String> {
-        Ok(Api::all_with(self.connection().client().await?, &resource(kind)))
-    }
-
     fn delivered(&self, live: &DynamicObject, object: &DeliveredObject) -> Look {
         match serde_json::to_value(live) {
             Ok(live) => Look::Seen(seen(&live, object, self.installation())),
@@ -48,85 +41,71 @@ impl CrossplaneSubstrate {
     }
 }
 
+/// What an error says about a read.
+fn unread(error: &slipway_cluster::Error) -> Look {
+    let problem = error.to_string();
+    if error.is_forbidden() { Look::Refused(problem) } else { Look::Unreadable(problem) }
+}
+
 #[async_trait]
 impl Definitions for CrossplaneSubstrate {
+    /// By a list of one name, as everything that an idle installation reads. An
+    /// object that is not in it is asked for by name before it counts as absent.
     async fn look(&self, object: &DeliveredObject) -> Look {
-        let (kind, name) = (object.key.kind, &*object.key.name);
-        let api = match self.definitions(kind).await {
-            Ok(api) => api,
-            Err(problem) => return Look::Unreadable(problem),
-        };
-        match trouble::within(api.get(name)).await {
-            Ok(live) => self.delivered(&live, object),
-            Err(error) if trouble::is_gone(&error, &resource(kind).plural, name) => Look::Absent,
-            Err(error) => {
-                let told = trouble::describe(&format!("read {kind} {name}"), &error);
-                if trouble::is_forbidden(&error) {
-                    Look::Refused(told)
-                } else {
-                    Look::Unreadable(told)
+        let reference = object_of(object);
+        let listing = Listing { name: Some(&reference.name), ..Listing::all(&reference.resource) };
+        match self.connection().list(listing).await {
+            Ok(listed) => {
+                if let Some(live) = listed.first() {
+                    return self.delivered(live, object);
                 }
             }
+            Err(error) => return unread(&error),
+        }
+        match self.connection().get(&reference).await {
+            Ok(Some(live)) => self.delivered(&live, object),
+            Ok(None) => Look::Absent,
+            Err(error) => unread(&error),
         }
     }
 
     /// One that was absent is applied without force: whoever made it meanwhile
     /// keeps it.
     async fn define(&self, object: &DeliveredObject) -> Result<Look, Error> {
-        let (kind, name) = (object.key.kind, &*object.key.name);
-        let mut parameters = PatchParams::apply(FIELD_MANAGER);
+        self.require_same_cluster().await?;
+        let reference = object_of(object);
         let slug = object.value["metadata"]["labels"][LABEL_BLUEPRINT].as_str();
-        match self.look(object).await {
-            Look::Absent => {}
+        let force = match self.look(object).await {
+            Look::Absent => false,
             Look::Seen(DeliveredSeen { owner: Owner::Ours(owner), .. })
                 if owner.is_none() || owner.as_deref() == slug =>
             {
-                parameters = parameters.force();
+                true
             }
             Look::Seen(_) => {
-                let told = format!("{kind} {name} is there and not ours; it is left alone");
-                return Err(Error::Conflict(told));
+                let problem = format!("{reference} is there and not ours; it is left alone");
+                return Err(Error::Conflict(problem));
             }
             refused @ Look::Refused(_) => return Ok(refused),
             Look::Unreadable(problem) => return Err(Error::Failed(problem)),
-        }
-        let api = self.definitions(kind).await.map_err(Error::Failed)?;
-        let patch = Patch::Apply(&object.value);
-        match trouble::within(api.patch(name, &parameters, &patch)).await {
+        };
+        match self.connection().apply(&reference, &object.value, FIELD_MANAGER, force).await {
             Ok(live) => Ok(match self.delivered(&live, object) {
                 // A server that writes it otherwise has it all the same.
                 Look::Seen(seen) => Look::Seen(DeliveredSeen { fits: true, ..seen }),
                 other => other,
             }),
-            Err(error) => {
-                let told = trouble::describe(&format!("apply {kind} {name}"), &error);
-                if trouble::is_forbidden(&error) {
-                    Ok(Look::Refused(told))
-                } else if trouble::is_conflict(&error) {
-                    Err(Error::Conflict(told))
-                } else {
-                    Err(Error::Failed(told))
-                }
-            }
+            Err(error) if error.is_forbidden() => Ok(Look::Refused(error.to_string())),
+            Err(error) if error.is_conflict() => Err(Error::Conflict(error.to_string())),
+            Err(error) => Err(failed(error)),
         }
     }
 
-    /// Every account may ask what it may do itself.
     async fn lacking(&self, kind: &CompositeType) -> Result<Vec<String>, Error> {
-        let client = self.connection().client().await.map_err(Error::Failed)?;
-        let reviews = Api::<SelfSubjectAccessReview>::all(client);
         let mut lacking = Vec::new();
         for verb in VERBS {
-            let asked = json!({ "spec": { "resourceAttributes": {
-                "group": kind.group, "resource": kind.plural, "verb": verb,
-            } } });
-            let asked: SelfSubjectAccessReview = serde_json::from_value(asked)
-                .map_err(|error| Error::Failed(format!("the question is not one: {error}")))?;
-            let answer =
-                trouble::within(reviews.create(&PostParams::default(), &asked)).await.map_err(
-                    |error| Error::Failed(trouble::describe("ask what our account may do", &error)),
-                )?;
-            if !answer.status.is_some_and(|status| status.allowed) {
+            let allowed = self.connection().may(verb, &kind.group, &kind.plural).await;
+            if !allowed.map_err(failed)? {
                 lacking.push(verb.to_owned());
             }
         }
@@ -169,11 +148,13 @@ fn established(definition: &Value) -> Result<(), String> {
     if condition["status"] == "True" {
         return Ok(());
     }
-    Err(fold::why(condition).unwrap_or("Crossplane does not say why").to_owned())
+    Err(live_object::why(condition).unwrap_or("Crossplane does not say why").to_owned())
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -7,23 +7,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::Api;
-use kube::api::DynamicObject;
 use slipway_app::ports::substrate::{Address, Error, InventoryPage, InventoryRequest, Substrate};
+use slipway_cluster::{
+    Access, ApiResource, Changes, Connection, ObjectRef, Watch, WatchConfig, api_resource,
+    object_key, require_identity,
+};
 use slipway_core::blueprint::{CompositeScope, CompositeType, Engine};
 use slipway_core::ids::{InstallationId, ProvisionedResourceId};
 use slipway_core::observation::CompositeReport;
 use slipway_render::{RenderedComposite, composite};
-use tokio::task::AbortHandle;
 
-use super::access::Access;
-use super::connection::Connection;
-use super::fold::Entry;
-use super::index::{Changes, Index, place};
-use super::watch::{self, Watched};
-use super::witness::{SYSTEM_NAMESPACE, Witness};
-use super::{act, inventory, observe, trouble};
+use super::high_water_mark::{HighWaterMark, SYSTEM_NAMESPACE};
+use super::live_object::LiveObject;
+use super::management::Verification;
+use super::{act, inventory, observe};
+
+pub(super) type Index = slipway_cluster::Index<LiveObject>;
 
 #[derive(Debug, Clone)]
 pub struct CrossplaneConfig {
@@ -40,24 +39,18 @@ pub struct CrossplaneSubstrate {
     connection: Arc<Connection>,
     installation: String,
     sweep: Duration,
-    changes: Arc<Changes>,
+    changes: Arc<Changes<ProvisionedResourceId>>,
     kinds: Mutex<BTreeMap<CompositeType, Arc<Kind>>>,
     overruled: AtomicU64,
-    witness: Witness,
+    mark: HighWaterMark,
+    pub(super) verification: Verification,
 }
 
 /// One kind of composite and the watch over it.
 #[derive(Debug)]
 pub(super) struct Kind {
     pub(super) composite_type: CompositeType,
-    pub(super) index: Arc<Index>,
-    watch: AbortHandle,
-}
-
-impl Drop for Kind {
-    fn drop(&mut self) {
-        self.watch.abort();
-    }
+    pub(super) watch: Watch<LiveObject>,
 }
 
 impl CrossplaneSubstrate {
@@ -66,13 +59,14 @@ impl CrossplaneSubstrate {
     pub fn new(config: CrossplaneConfig) -> Self {
         let installation = config.installation.to_string();
         Self {
-            witness: Witness::new(SYSTEM_NAMESPACE, &installation, config.sweep),
+            mark: HighWaterMark::new(SYSTEM_NAMESPACE, &installation, config.sweep),
             connection: Connection::new(config.access),
             installation,
             sweep: config.sweep,
             changes: Arc::default(),
             kinds: Mutex::default(),
             overruled: AtomicU64::new(0),
+            verification: Verification::default(),
         }
     }
 
@@ -80,7 +74,7 @@ impl CrossplaneSubstrate {
     /// is its own.
     #[must_use]
     pub fn with_system_namespace(mut self, namespace: &str) -> Self {
-        self.witness.namespace(namespace);
+        self.mark.namespace(namespace);
         self
     }
 
@@ -91,7 +85,7 @@ impl CrossplaneSubstrate {
 
     /// How many composites are known from watches.
     pub fn watched(&self) -> usize {
-        self.kinds().iter().map(|kind| kind.index.len()).sum()
+        self.kinds().iter().map(|kind| kind.watch.index.len()).sum()
     }
 
     /// Tells which kinds there may be. Others are met when they are first asked
@@ -112,17 +106,15 @@ impl CrossplaneSubstrate {
         if let Some(kind) = kinds.get(composite_type) {
             return Arc::clone(kind);
         }
-        let index = Arc::new(Index::new(Arc::clone(&self.changes)));
-        let watched = Watched {
-            resource: watch::resource(composite_type),
-            selector: self.selector(),
+        let config = WatchConfig {
+            resource: resource(composite_type),
+            labels: self.selector(),
             sweep: self.sweep,
         };
-        let keep = watch::keep(watched, Arc::clone(&index), Arc::clone(&self.connection));
+        let (changes, connection) = (Arc::clone(&self.changes), Arc::clone(&self.connection));
         let kind = Arc::new(Kind {
             composite_type: composite_type.clone(),
-            index,
-            watch: tokio::spawn(keep).abort_handle(),
+            watch: Watch::start(config, changes, connection),
         });
         kinds.insert(composite_type.clone(), Arc::clone(&kind));
         kind
@@ -141,86 +133,64 @@ impl CrossplaneSubstrate {
         &self.connection
     }
 
+    pub(super) fn mark(&self) -> &HighWaterMark {
+        &self.mark
+    }
+
     pub(super) fn installation(&self) -> &str {
         &self.installation
     }
 
-    pub(super) async fn api(
+    /// Asks now whether this is the registered cluster.
+    pub(super) async fn same_cluster(
         &self,
-        kind: &CompositeType,
-        namespace: &str,
-    ) -> Result<Api<DynamicObject>, String> {
-        let client = self.connection.client().await?;
-        let resource = watch::resource(kind);
-        Ok(match kind.scope {
-            CompositeScope::Namespaced => Api::namespaced_with(client, namespace, &resource),
-            CompositeScope::Cluster => Api::all_with(client, &resource),
-        })
+        registered: Option<&str>,
+    ) -> Result<(), slipway_cluster::Error> {
+        require_identity(&self.connection.identity().await?, registered)
     }
 
-    pub(super) async fn everywhere(
-        &self,
-        kind: &CompositeType,
-    ) -> Result<Api<DynamicObject>, String> {
-        let client = self.connection.client().await?;
-        Ok(Api::all_with(client, &watch::resource(kind)))
-    }
-
-    /// Which cluster this is. Asked now.
-    pub(super) async fn cluster(&self) -> Result<String, String> {
-        self.connection.identity().await
-    }
-
-    /// It is the cluster that was recorded. Asked now.
-    pub(super) async fn same_cluster(&self, recorded: Option<&str>) -> Result<(), String> {
-        is_recorded(&self.cluster().await?, recorded)
-    }
-
-    /// The kind is there to stay. A definition that is being removed takes its
-    /// objects along one by one, and each of them answers 404 before the kind
-    /// itself is unknown; it is marked before the first of them goes.
+    /// Proves that the kind is there to stay. A definition that is being removed
+    /// takes its objects along one by one, and each of them answers 404 before
+    /// the kind itself is unknown; the definition is marked before the first
+    /// object goes.
     pub(super) async fn kind_stands(&self, kind: &CompositeType) -> Result<(), String> {
-        let name = format!("{}.{}", kind.plural, kind.group);
-        let what = format!("read the definition {name}");
-        let definitions = Api::<CustomResourceDefinition>::all(self.connection.client().await?);
-        let definition = match trouble::within(definitions.get_metadata(&name)).await {
-            Ok(definition) => definition,
-            Err(error) => return Err(self.refused(&what, &error).await),
+        let definition = ObjectRef {
+            resource: api_resource(
+                "apiextensions.k8s.io/v1",
+                "CustomResourceDefinition",
+                "customresourcedefinitions",
+            ),
+            namespace: None,
+            name: format!("{}.{}", kind.plural, kind.group),
         };
-        match definition.metadata.deletion_timestamp {
-            Some(_) => Err(format!(
-                "the definition {name} is being removed from the cluster, so nothing is proven about its objects"
-            )),
-            None => Ok(()),
-        }
-    }
-
-    /// The error for people. Credentials that were refused are looked at again.
-    pub(super) async fn refused(&self, what: &str, error: &kube::Error) -> String {
-        if trouble::is_unauthorized(error) {
-            self.connection.doubt().await;
-        }
-        trouble::describe(what, error)
+        let found = self.connection.get_metadata(&definition).await;
+        let problem = match found.map_err(|error| error.to_string())? {
+            Some(found) if found.deletion_timestamp.is_none() => return Ok(()),
+            Some(_) => "is being removed from the cluster",
+            None => "is not on the cluster",
+        };
+        let name = definition.name;
+        Err(format!("the definition {name} {problem}, so nothing is proven about its objects"))
     }
 
     /// Whose object this is, if it is another installation's.
-    pub(super) fn foreign(&self, entry: &Entry, shown: &str) -> Option<String> {
-        (entry.installation.as_deref() != Some(&*self.installation)).then(|| {
+    pub(super) fn foreign(&self, live: &LiveObject, shown: &str) -> Option<String> {
+        (live.installation.as_deref() != Some(&*self.installation)).then(|| {
             format!(
                 "the composite {shown} belongs to the installation {} and not to {}; it is left alone",
-                entry.installation.as_deref().unwrap_or("(none)"),
+                live.installation.as_deref().unwrap_or("(none)"),
                 self.installation,
             )
         })
     }
 
     /// Whose object this is, if it is not the one that is asked for.
-    pub(super) fn another(&self, entry: &Entry, address: &Address) -> Option<String> {
+    pub(super) fn another(&self, live: &LiveObject, address: &Address) -> Option<String> {
         let shown = shown(address);
-        self.foreign(entry, &shown).or_else(|| {
+        self.foreign(live, &shown).or_else(|| {
             let owner = address.provisioned_resource_id;
-            (entry.owner != Some(owner)).then(|| {
-                let found = entry.owner.map_or_else(|| "(none)".to_owned(), |id| id.to_string());
+            (live.owner != Some(owner)).then(|| {
+                let found = live.owner.map_or_else(|| "(none)".to_owned(), |id| id.to_string());
                 format!(
                     "the composite {shown} belongs to the provisioned resource {found} and not to {owner}; it is left alone"
                 )
@@ -228,20 +198,29 @@ impl CrossplaneSubstrate {
         })
     }
 
-    pub(super) fn report(&self, entry: &Entry, address: &Address) -> CompositeReport {
-        match self.another(entry, address) {
+    pub(super) fn report(&self, live: &LiveObject, address: &Address) -> CompositeReport {
+        match self.another(live, address) {
             Some(reason) => CompositeReport::Foreign { reason },
-            None => CompositeReport::Present(Box::new(entry.live())),
+            None => CompositeReport::Present(Box::new(live.live())),
         }
     }
 }
 
-pub(super) fn is_recorded(found: &str, recorded: Option<&str>) -> Result<(), String> {
-    match recorded {
-        Some(recorded) if recorded != found => Err(format!(
-            "this is another cluster: it has the identity {found}, and {recorded} was registered"
-        )),
-        _ => Ok(()),
+pub(super) fn failed(error: slipway_cluster::Error) -> Error {
+    Error::Failed(error.into_message())
+}
+
+pub(super) fn resource(kind: &CompositeType) -> ApiResource {
+    api_resource(&kind.api_version(), &kind.kind, &kind.plural)
+}
+
+/// The composite at an address, of this kind.
+pub(super) fn object_of(kind: &CompositeType, address: &Address) -> ObjectRef {
+    let namespaced = kind.scope == CompositeScope::Namespaced;
+    ObjectRef {
+        resource: resource(kind),
+        namespace: namespaced.then(|| address.namespace.clone()),
+        name: address.name.clone(),
     }
 }
 
@@ -253,10 +232,10 @@ pub(super) fn shown(address: &Address) -> String {
     }
 }
 
-pub(super) fn place_of(address: &Address) -> Box<str> {
+pub(super) fn key_of(address: &Address) -> Box<str> {
     match address.composite_type.as_ref().map(|kind| kind.scope) {
-        Some(CompositeScope::Cluster) => place("", &address.name),
-        _ => place(&address.namespace, &address.name),
+        Some(CompositeScope::Cluster) => object_key("", &address.name),
+        _ => object_key(&address.namespace, &address.name),
     }
 }
 
@@ -267,7 +246,7 @@ impl Substrate for CrossplaneSubstrate {
     }
 
     async fn identity(&self) -> Result<String, Error> {
-        self.cluster().await.map_err(Error::Failed)
+        self.connection.identity().await.map_err(failed)
     }
 
     async fn observe(&self, addresses: &[Address]) -> Vec<CompositeReport> {
@@ -275,18 +254,20 @@ impl Substrate for CrossplaneSubstrate {
     }
 
     async fn apply(&self, rendered: &RenderedComposite) -> Result<CompositeReport, Error> {
+        self.mark.require_compared()?;
         act::apply(self, rendered).await
     }
 
     async fn witness_read(&self) -> Result<Option<i64>, Error> {
-        self.witness.read(&self.connection).await.map_err(Error::Failed)
+        self.mark.read(&self.connection).await.map_err(Error::Failed)
     }
 
     async fn witness_write(&self, beat: i64) -> Result<(), Error> {
-        self.witness.write(&self.connection, beat).await.map_err(Error::Failed)
+        self.mark.raise(&self.connection, beat).await.map_err(Error::Failed)
     }
 
     async fn delete(&self, address: &Address, uid: &str) -> Result<(), Error> {
+        self.mark.require_compared()?;
         act::delete(self, address, uid).await
     }
 

@@ -1,16 +1,14 @@
 //! Everything of this installation on a cluster, page by page, kind after
 //! kind. The cursor is the name of the kind and the server's own token.
 
-use kube::ResourceExt;
-use kube::api::ListParams;
 use serde_json::json;
 use slipway_app::ports::substrate::{InventoryPage, InventoryRequest};
+use slipway_cluster::{Facts, Listing};
 use slipway_core::blueprint::CompositeType;
 use slipway_core::leak::{Found, Place};
 
-use super::engine::CrossplaneSubstrate;
-use super::fold::Entry;
-use super::trouble;
+use super::engine::{CrossplaneSubstrate, resource};
+use super::live_object::LiveObject;
 
 /// One page. Which cluster it is, is asked before and after.
 pub(super) async fn page(
@@ -18,7 +16,7 @@ pub(super) async fn page(
     request: &InventoryRequest,
 ) -> Result<InventoryPage, String> {
     let recorded = request.substrate_uid.as_deref();
-    engine.same_cluster(recorded).await?;
+    engine.same_cluster(recorded).await.map_err(|error| error.to_string())?;
     let cursor = request.after.as_deref().map(parse_cursor).transpose()?;
     let (first, token) = cursor.unwrap_or_default();
     let kinds = engine.kinds();
@@ -37,39 +35,36 @@ pub(super) async fn page(
     // The token of a kind that has gone meanwhile is of no use for the next one.
     let token = token.filter(|_| name(kind) == first);
     let limit = u32::try_from(request.limit).unwrap_or(u32::MAX);
-    // All of them, and not only ours: what is not is counted.
-    let mut parameters = ListParams::default().limit(limit);
-    parameters.continue_token = token;
-    let listed = trouble::within(engine.everywhere(kind).await?.list(&parameters)).await;
-    let what = format!("list {}", kind.plural);
-    let listed = match listed {
-        Ok(listed) => listed,
-        Err(error) => return Err(engine.refused(&what, &error).await),
-    };
+    // Objects of others too: they are counted.
+    let resource = resource(kind);
+    let listed = engine.connection().list_page(Listing::all(&resource), limit, token).await;
+    let listed = listed.map_err(|error| error.to_string())?;
     for object in &listed.items {
-        let place =
-            Place { namespace: object.namespace().unwrap_or_default(), name: object.name_any() };
-        match Entry::of(object) {
-            Some(entry) if engine.foreign(&entry, "").is_some() => answer.foreign += 1,
-            Some(entry) => {
-                let live = entry.live();
+        let metadata = &object.metadata;
+        let place = Place {
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
+        };
+        match LiveObject::parse(object) {
+            Some(found) if engine.foreign(&found, "").is_some() => answer.foreign += 1,
+            Some(found) => {
+                let live = found.live();
                 answer.found.push(Found {
                     place,
                     uid: live.uid,
-                    provisioned_resource_id: entry.owner,
-                    claim_token: entry.claim_token,
+                    provisioned_resource_id: found.owner,
+                    claim_token: found.claim_token,
                     evidence: json!({ "object": live.evidence, "installation": engine.installation() }),
                 });
             }
             None => answer.unreadable.push((place, "it has no uid".to_owned())),
         }
     }
-    let more = listed.metadata.continue_.filter(|token| !token.is_empty());
-    answer.next = match more {
+    answer.next = match listed.next {
         Some(token) => Some(format!("{}/{token}", name(kind))),
         None => left.next().map(|next| format!("{}/", name(next))),
     };
-    engine.same_cluster(recorded).await?;
+    engine.same_cluster(recorded).await.map_err(|error| error.to_string())?;
     Ok(answer)
 }
 

@@ -1,25 +1,34 @@
 //! The management port on a cluster: what the resources of a project share.
 
 use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use kube::api::{
-    ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions,
-};
-use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use slipway_app::ports::Management;
 use slipway_app::ports::management::ClusterFacts;
 use slipway_app::ports::substrate::Error;
+use slipway_cluster::{
+    ApiResource, Connection, DynamicObject, IndexState, Listing, ObjectRef, api_resource,
+    require_identity,
+};
 use slipway_core::blueprint::CompositeType;
 use slipway_core::fleet::{Seen, SharedKey, SharedKind, Sight, Source};
 use slipway_render::shared::SharedObject;
 use slipway_render::{composite, external_secret, provider_config, shared};
 
-use super::engine::CrossplaneSubstrate;
-use super::watch::PAGE;
-use super::{FIELD_MANAGER, fold, trouble};
+use super::engine::{CrossplaneSubstrate, failed};
+use super::{FIELD_MANAGER, live_object};
+
+/// How long the identity, the version and the kinds of a cluster are not asked
+/// for again while nothing happens there.
+const VERIFIED_FOR: Duration = Duration::from_secs(600);
+
+/// How old the identity may be that a write relies on: one pass over the
+/// projects of a cluster, which has a lease of twenty seconds.
+const RECENT: Duration = Duration::from_secs(20);
 
 /// Questions to one server at a time.
 const QUESTIONS: usize = 8;
@@ -39,59 +48,81 @@ const NEEDED: [(&str, &[&str], &str); 3] = [
     ("external_secrets", &[external_secret::API_VERSION], "externalsecrets"),
 ];
 
+/// What the cluster said of itself, and which cluster the projects were last
+/// read from.
+#[derive(Debug, Default)]
+pub(super) struct Verification(Mutex<Verified>);
+
+#[derive(Debug, Default)]
+struct Verified {
+    facts: Option<(Instant, ClusterFacts)>,
+    /// The identity that the last survey was for.
+    surveyed: Option<String>,
+    /// What the last survey found, if there was one in this life.
+    found: Option<BTreeSet<SharedKey>>,
+}
+
+impl Verification {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Verified> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The facts, if the cluster of this identity said them not long ago.
+    fn facts(&self, identity: &str) -> Option<ClusterFacts> {
+        let verified = self.lock();
+        let (at, facts) = verified.facts.as_ref()?;
+        (facts.identity == identity && at.elapsed() < VERIFIED_FOR).then(|| facts.clone())
+    }
+
+    /// Whether a survey found everything that the last one found. If so, it
+    /// shows no absence that was not proven before; objects that were made since
+    /// then and are missed are put again, which proves the identity anew.
+    fn finds_again(&self, sight: &Sight) -> bool {
+        let before = &self.lock().found;
+        before.as_ref().is_some_and(|keys| keys.iter().all(|key| sight.objects.contains_key(key)))
+    }
+
+    /// Makes the next caller ask again.
+    fn forget(&self) {
+        self.lock().facts = None;
+    }
+}
+
 fn resource(source: &Source) -> ApiResource {
-    let of = |group: &str, version: &str, kind: &str, plural: &str| ApiResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        api_version: if group.is_empty() {
-            version.to_owned()
-        } else {
-            format!("{group}/{version}")
-        },
-        kind: kind.to_owned(),
-        plural: plural.to_owned(),
-    };
-    let split = |api_version: &str, kind: &str, plural: &str| {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        of(group, version, kind, plural)
-    };
     match source.kind {
-        SharedKind::Namespace => of("", "v1", "Namespace", "namespaces"),
-        SharedKind::ResourceQuota => of("", "v1", "ResourceQuota", "resourcequotas"),
+        SharedKind::Namespace => api_resource("v1", "Namespace", "namespaces"),
+        SharedKind::ResourceQuota => api_resource("v1", "ResourceQuota", "resourcequotas"),
         SharedKind::RoleBinding => {
-            of("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")
+            api_resource("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
         }
         SharedKind::ExternalSecret => {
-            split(external_secret::API_VERSION, external_secret::KIND, "externalsecrets")
+            api_resource(external_secret::API_VERSION, external_secret::KIND, "externalsecrets")
         }
         SharedKind::ProviderConfig => {
             let provider = source.provider.as_deref().unwrap_or_default();
-            split(&provider_config::api_version(provider), "ProviderConfig", "providerconfigs")
+            let api_version = provider_config::api_version(provider);
+            api_resource(&api_version, "ProviderConfig", "providerconfigs")
         }
     }
 }
 
-fn api_of(client: Client, key: &SharedKey) -> Api<DynamicObject> {
-    let resource = resource(&key.source());
-    match key.kind {
-        SharedKind::Namespace => Api::all_with(client, &resource),
-        _ => Api::namespaced_with(client, &key.namespace, &resource),
+fn object_of(key: &SharedKey) -> ObjectRef {
+    ObjectRef {
+        resource: resource(&key.source()),
+        namespace: (key.kind != SharedKind::Namespace).then(|| key.namespace.clone()),
+        name: key.name.clone(),
     }
 }
 
 impl CrossplaneSubstrate {
-    async fn shared_client(&self) -> Result<Client, Error> {
-        self.connection().client().await.map_err(Error::Failed)
-    }
-
     fn seen(&self, object: &DynamicObject) -> Option<Seen> {
         let whole = serde_json::to_value(object).ok()?;
         let ours = composite::installation(&whole) == Some(self.installation());
         let project = whole["metadata"]["labels"][composite::LABEL_PROJECT].as_str();
         Some(Seen {
-            uid: object.uid()?,
+            uid: object.metadata.uid.clone()?,
             owner: project.filter(|_| ours).and_then(|text| text.parse().ok()),
-            hash: Some(shared::hash(&fold::ours(&whole))),
+            hash: Some(shared::hash(&live_object::ours(&whole))),
             terminating: object.metadata.deletion_timestamp.is_some(),
             ready: ready(&whole),
         })
@@ -100,69 +131,43 @@ impl CrossplaneSubstrate {
     /// All objects of a kind that carry our installation.
     async fn shared_of(
         &self,
-        client: Client,
         source: &Source,
-    ) -> Result<Vec<(SharedKey, Seen)>, kube::Error> {
-        let api = Api::<DynamicObject>::all_with(client, &resource(source));
-        let mut parameters = ListParams::default().labels(&self.selector()).limit(PAGE);
-        let mut found = Vec::new();
-        loop {
-            let page = trouble::within(api.list(&parameters)).await?;
-            for object in &page.items {
-                let name = object.name_any();
-                let key = SharedKey {
-                    namespace: object.namespace().unwrap_or_else(|| name.clone()),
-                    kind: source.kind,
-                    provider: source.provider.clone(),
-                    name,
-                };
-                found.extend(self.seen(object).map(|seen| (key, seen)));
-            }
-            parameters.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
-            if parameters.continue_token.is_none() {
-                return Ok(found);
-            }
-        }
+    ) -> Result<Vec<(SharedKey, Seen)>, slipway_cluster::Error> {
+        let (resource, labels) = (resource(source), self.selector());
+        let listing = Listing { labels: Some(&labels), ..Listing::all(&resource) };
+        let found = self.connection().list(listing).await?.into_iter().filter_map(|object| {
+            let name = object.metadata.name.clone().unwrap_or_default();
+            let key = SharedKey {
+                namespace: object.metadata.namespace.clone().unwrap_or_else(|| name.clone()),
+                kind: source.kind,
+                provider: source.provider.clone(),
+                name,
+            };
+            self.seen(&object).map(|seen| (key, seen))
+        });
+        Ok(found.collect())
     }
-}
 
-/// What an object says of itself by a Ready condition.
-fn ready(object: &Value) -> Option<Result<(), String>> {
-    let conditions = object["status"]["conditions"].as_array()?;
-    let condition = conditions.iter().find(|condition| condition["type"] == "Ready")?;
-    if condition["status"] == "True" {
-        return Some(Ok(()));
+    /// Refuses a write on a cluster whose high-water mark was not compared, or
+    /// that is not the one that the last survey read.
+    pub(super) async fn require_same_cluster(&self) -> Result<(), Error> {
+        self.mark().require_compared()?;
+        let found = self.connection().identity_within(RECENT).await.map_err(failed)?;
+        self.require_surveyed(&found)
     }
-    Some(Err(fold::why(condition).unwrap_or("not ready").to_owned()))
-}
 
-#[async_trait]
-impl Management for CrossplaneSubstrate {
-    async fn verify(&self) -> Result<ClusterFacts, Error> {
-        let identity = self.connection().identity().await.map_err(Error::Failed)?;
-        let client = self.shared_client().await?;
-        let version = trouble::within(client.apiserver_version())
-            .await
-            .map_err(|error| Error::Failed(trouble::describe("ask for its version", &error)))?;
-        let mut facts = json!({ "kubernetes": version.git_version });
+    fn require_surveyed(&self, found: &str) -> Result<(), Error> {
+        let surveyed = self.verification.lock().surveyed.clone();
+        require_identity(found, surveyed.as_deref()).map_err(failed)
+    }
+
+    /// Asks what the cluster is and has.
+    async fn ask_facts(&self, identity: String) -> Result<ClusterFacts, slipway_cluster::Error> {
+        let connection = self.connection();
+        let mut facts = json!({ "kubernetes": connection.server_version().await? });
         let mut missing = Vec::new();
         for (what, versions, plural) in NEEDED {
-            let mut found = None;
-            for version in versions {
-                let served = match trouble::within(client.list_api_group_resources(version)).await {
-                    Ok(listed) => listed.resources.iter().any(|resource| resource.name == plural),
-                    Err(error) if trouble::is_not_found(&error) => false,
-                    // What could not be asked is not missing.
-                    Err(error) => {
-                        let asking = format!("ask whether it knows {plural} ({version})");
-                        return Err(Error::Failed(trouble::describe(&asking, &error)));
-                    }
-                };
-                if served {
-                    found = Some(*version);
-                    break;
-                }
-            }
+            let found = served(connection, versions, plural).await?;
             if found.is_none() {
                 missing.push(format!("{plural} ({})", versions.join(" or ")));
             }
@@ -176,6 +181,56 @@ impl Management for CrossplaneSubstrate {
         });
         Ok(ClusterFacts { identity, problem, facts })
     }
+}
+
+/// The first of the versions that serves the kind.
+async fn served(
+    connection: &Connection,
+    versions: &[&'static str],
+    plural: &str,
+) -> Result<Option<&'static str>, slipway_cluster::Error> {
+    for version in versions {
+        if connection.serves(version, plural).await? {
+            return Ok(Some(version));
+        }
+    }
+    Ok(None)
+}
+
+/// What an object says of itself by a Ready condition.
+fn ready(object: &Value) -> Option<Result<(), String>> {
+    let conditions = object["status"]["conditions"].as_array()?;
+    let condition = conditions.iter().find(|condition| condition["type"] == "Ready")?;
+    if condition["status"] == "True" {
+        return Some(Ok(()));
+    }
+    Some(Err(live_object::why(condition).unwrap_or("not ready").to_owned()))
+}
+
+#[async_trait]
+impl Management for CrossplaneSubstrate {
+    /// *Guarantees:* the facts come from the cluster of the identity beside
+    /// them, which the present client asked for. They are asked for again when
+    /// they are ten minutes old, with new credentials, and after any error: a
+    /// watch that broke off, a kind that could not be listed, or a problem in
+    /// the facts themselves.
+    async fn verify(&self) -> Result<ClusterFacts, Error> {
+        let broken = |state: IndexState| matches!(state, IndexState::Broken(_));
+        if self.kinds().iter().any(|kind| broken(kind.watch.index.state())) {
+            self.verification.forget();
+            self.connection().forget_identity();
+        }
+        let identity = self.connection().identity_within(VERIFIED_FOR).await.map_err(failed)?;
+        if let Some(facts) = self.verification.facts(&identity) {
+            return Ok(facts);
+        }
+        let asked_at = Instant::now();
+        let facts = self.ask_facts(identity).await.map_err(failed)?;
+        if facts.problem.is_none() {
+            self.verification.lock().facts = Some((asked_at, facts.clone()));
+        }
+        Ok(facts)
+    }
 
     fn expect(&self, kinds: &[CompositeType]) {
         self.expect_kinds(kinds);
@@ -186,8 +241,9 @@ impl Management for CrossplaneSubstrate {
         identity: Option<&str>,
         providers: &BTreeSet<String>,
     ) -> Result<Sight, Error> {
-        self.same_cluster(identity).await.map_err(Error::Failed)?;
-        let client = self.shared_client().await?;
+        let cluster = self.connection().identity_within(VERIFIED_FOR).await.map_err(failed)?;
+        require_identity(&cluster, identity).map_err(failed)?;
+        self.verification.lock().surveyed = Some(cluster);
         let plain = |kind| Source { kind, provider: None };
         let mut sources: Vec<_> = [
             SharedKind::Namespace,
@@ -203,95 +259,72 @@ impl Management for CrossplaneSubstrate {
         }));
         let mut sight = Sight::default();
         for source in sources {
-            match self.shared_of(client.clone(), &source).await {
+            match self.shared_of(&source).await {
                 Ok(found) => sight.objects.extend(found),
-                Err(error) if trouble::is_silence(&error) => {
-                    return Err(Error::Failed(trouble::describe("look at the fleet", &error)));
-                }
                 Err(error) => {
-                    let what =
-                        format!("list {}.{}", resource(&source).plural, resource(&source).group);
-                    sight.unreadable.insert(source, trouble::describe(&what, &error));
+                    self.verification.forget();
+                    self.connection().forget_identity();
+                    if error.is_no_answer() {
+                        return Err(failed(error));
+                    }
+                    sight.unreadable.insert(source, error.to_string());
                 }
             }
         }
+        if !self.verification.finds_again(&sight) {
+            // Somebody concludes from this that an object is gone, so the older
+            // answer to the question which cluster this is does not suffice.
+            self.same_cluster(identity).await.map_err(failed)?;
+        }
+        self.verification.lock().found = Some(sight.objects.keys().cloned().collect());
         Ok(sight)
     }
 
     async fn find(&self, key: &SharedKey) -> Result<Option<Seen>, Error> {
-        let shown = format!("{} {}", key.kind, key.name);
-        let api = api_of(self.shared_client().await?, key);
-        match trouble::within(api.get(&key.name)).await {
-            Ok(found) => match self.seen(&found) {
-                Some(seen) => Ok(Some(seen)),
-                None => Err(Error::Failed(format!("{shown} was answered without a uid"))),
-            },
-            Err(error) if trouble::is_gone(&error, &resource(&key.source()).plural, &key.name) => {
-                Ok(None)
-            }
-            Err(error) => Err(Error::Failed(trouble::describe(&format!("read {shown}"), &error))),
-        }
+        let object = object_of(key);
+        let Some(found) = self.connection().get(&object).await.map_err(failed)? else {
+            // An absence counts only if this is still the cluster that was read.
+            self.require_surveyed(&self.connection().identity().await.map_err(failed)?)?;
+            return Ok(None);
+        };
+        self.seen(&found).map(Some).ok_or_else(|| no_uid(&object))
     }
 
-    async fn put(&self, object: &SharedObject) -> Result<Seen, Error> {
-        let key = &object.wanted.key;
-        let api = api_of(self.shared_client().await?, key);
-        let shown = format!("{} {}", key.kind, key.name);
-        let failed = |what: &str, error: &kube::Error| {
-            Error::Failed(trouble::describe(&format!("{what} {shown}"), error))
-        };
-        let there = trouble::within(api.get_metadata_opt(&key.name))
-            .await
-            .map_err(|error| failed("read", &error))?;
-        let installation = |labels: &std::collections::BTreeMap<String, String>| {
-            labels.get(composite::LABEL_INSTALLATION).cloned()
-        };
-        if let Some(there) = there
-            && installation(there.labels()).as_deref() != Some(self.installation())
-        {
-            return Err(Error::Conflict(format!(
-                "{shown} is there and belongs to {}; it is left alone",
-                installation(there.labels()).unwrap_or_else(|| "somebody else".to_owned())
-            )));
+    async fn put(&self, shared: &SharedObject) -> Result<Seen, Error> {
+        self.require_same_cluster().await?;
+        let object = object_of(&shared.wanted.key);
+        let found = self.connection().get_metadata(&object).await.map_err(failed)?;
+        if let Some(found) = found {
+            let labels = found.labels.unwrap_or_default();
+            let installation = labels.get(composite::LABEL_INSTALLATION).map(String::as_str);
+            if installation != Some(self.installation()) {
+                return Err(Error::Conflict(format!(
+                    "{object} is there and belongs to {}; it is left alone",
+                    installation.unwrap_or("somebody else")
+                )));
+            }
         }
-        let parameters = PatchParams::apply(FIELD_MANAGER).force();
-        let patch = Patch::Apply(&object.value);
-        let put = trouble::within(api.patch(&key.name, &parameters, &patch)).await;
-        let put = put.map_err(|error| failed("apply", &error))?;
-        self.seen(&put).ok_or_else(|| Error::Failed(format!("{shown} was answered without a uid")))
+        let answer = self.connection().apply(&object, &shared.value, FIELD_MANAGER, true).await;
+        self.seen(&answer.map_err(failed)?).ok_or_else(|| no_uid(&object))
     }
 
     async fn remove(&self, key: &SharedKey, uid: &str) -> Result<(), Error> {
-        let api = api_of(self.shared_client().await?, key);
-        let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
-        let parameters = DeleteParams::background().preconditions(preconditions);
-        let plural = resource(&key.source()).plural;
-        match trouble::within(api.delete(&key.name, &parameters)).await {
+        self.require_same_cluster().await?;
+        match self.connection().delete(&object_of(key), uid).await {
             Ok(_) => Ok(()),
-            Err(error) if trouble::is_gone(&error, &plural, &key.name) => Ok(()),
-            Err(error) => {
-                let what = format!("delete {} {}", key.kind, key.name);
-                let told = trouble::describe(&what, &error);
-                Err(if trouble::is_conflict(&error) {
-                    Error::Conflict(told)
-                } else {
-                    Error::Failed(told)
-                })
-            }
+            Err(error) if error.is_conflict() => Err(Error::Conflict(error.to_string())),
+            Err(error) => Err(failed(error)),
         }
     }
 
-    /// Custom resources of every kind that the cluster knows, but for what the
+    /// Custom resources of every kind that the cluster knows, except for what the
     /// fleet itself put there. What Kubernetes brings along goes with a
     /// namespace; what a controller made of a custom resource does not.
     async fn residents(&self, namespace: &str) -> Result<Vec<String>, Error> {
-        let client = self.shared_client().await?;
-        let kinds = custom_kinds(&client).await?;
+        let connection = self.connection();
+        let kinds = connection.custom_kinds().await.map_err(failed)?;
         let listed = stream::iter(kinds)
-            .map(|kind| {
-                let client = client.clone();
-                async move { inhabitants(client, &kind, namespace).await }
-            })
+            .map(|kind| async move { residents_of(connection, &kind, namespace).await })
             .buffer_unordered(QUESTIONS)
             .try_collect::<Vec<_>>()
             .await?;
@@ -302,52 +335,21 @@ impl Management for CrossplaneSubstrate {
     }
 }
 
-/// The namespaced kinds of groups that somebody installed.
-async fn custom_kinds(client: &Client) -> Result<Vec<ApiResource>, Error> {
-    let failed =
-        |error: kube::Error| Error::Failed(trouble::describe("ask which kinds there are", &error));
-    let mut kinds = Vec::new();
-    for group in trouble::within(client.list_api_groups()).await.map_err(failed)?.groups {
-        let built_in = !group.name.contains('.') || group.name.ends_with(".k8s.io");
-        let Some(version) = group.preferred_version.as_ref().or(group.versions.first()) else {
-            continue;
-        };
-        if built_in {
-            continue;
-        }
-        let listed = trouble::within(client.list_api_group_resources(&version.group_version))
-            .await
-            .map_err(failed)?;
-        for resource in listed.resources {
-            let listable = resource.verbs.iter().any(|verb| verb == "list");
-            if resource.namespaced && listable && !resource.name.contains('/') {
-                kinds.push(ApiResource {
-                    group: group.name.clone(),
-                    version: version.version.clone(),
-                    api_version: version.group_version.clone(),
-                    kind: resource.kind,
-                    plural: resource.name,
-                });
-            }
-        }
-    }
-    Ok(kinds)
+fn no_uid(object: &ObjectRef) -> Error {
+    Error::Failed(format!("{object} was answered without a uid"))
 }
 
-async fn inhabitants(
-    client: Client,
+async fn residents_of(
+    connection: &Connection,
     kind: &ApiResource,
     namespace: &str,
 ) -> Result<Vec<String>, Error> {
-    let api = Api::<DynamicObject>::namespaced_with(client, namespace, kind);
-    let parameters = ListParams::default().limit(u32::try_from(SHOWN).unwrap_or(u32::MAX));
-    let listed = trouble::within(api.list_metadata(&parameters)).await.map_err(|error| {
-        let what = format!("look whether {}.{} are left in {namespace}", kind.plural, kind.group);
-        let mut told = trouble::describe(&what, &error);
-        if trouble::is_forbidden(&error) {
-            told.push_str(&format!(": name {} in rbac.inspectedGroups of the chart", kind.group));
-        }
-        Error::Failed(told)
+    let listing = Listing { namespace: Some(namespace), ..Listing::all(kind) };
+    let limit = u32::try_from(SHOWN).unwrap_or(u32::MAX);
+    let listed = connection.list_metadata_page(listing, limit, None).await.map_err(|error| {
+        let hint = format!(": name {} in rbac.inspectedGroups of the chart", kind.group);
+        failed(if error.is_forbidden() { error.with_hint(&hint) } else { error })
     })?;
-    Ok(listed.items.iter().map(|object| format!("{}/{}", kind.kind, object.name_any())).collect())
+    let shown = |name: Option<String>| format!("{}/{}", kind.kind, name.unwrap_or_default());
+    Ok(listed.items.into_iter().map(|object| shown(object.name)).collect())
 }

@@ -2,32 +2,28 @@
 //! namespace on a management cluster. What the project's resources share there
 //! (the namespace, ProviderConfigs, secrets) is the fleet's, not this engine's.
 //!
-//! * [`access`]: how a cluster is reached, and which kubeconfigs are taken.
-//! * `connection`: the client, made anew when its credentials change.
-//! * `fold`: a live object becomes the facts that are decided on.
-//! * `index`: what stands there, kept up to date by watches.
-//! * `observe`, `act`: looking and acting.
-//! * `witness`: what survives our database, by which a restored one is known.
+//! Requests, watches and the classification of errors are in `slipway_cluster`;
+//! this engine decides what the objects mean.
+//!
+//! * `live_object`: parses a live object into the facts that decisions need.
+//! * `observe`, `act`: observing and acting.
+//! * `high_water_mark`: what survives our database, by which a restored one is
+//!   recognised.
 //! * `engine`: the substrate port on all of it.
 //! * `management`: what a project's resources share, which is the fleet's.
 //! * `definitions`: the kinds of composites that blueprints bring.
 
-pub mod access;
 mod act;
-mod connection;
 mod definitions;
 mod engine;
-mod fold;
-mod index;
+mod high_water_mark;
 mod inventory;
+mod live_object;
 mod management;
 mod observe;
-mod trouble;
-mod watch;
-mod witness;
 
-pub use access::{Access, InvalidKubeconfig};
 pub use engine::{CrossplaneConfig, CrossplaneSubstrate};
+pub use slipway_cluster::{Access, InvalidKubeconfig};
 
 /// Under this name the fields that we own are kept apart from everybody else's.
 pub const FIELD_MANAGER: &str = "slipway-provisioning-broker";

@@ -1,5 +1,5 @@
-//! Looking: from the index where it can be believed, else by asking the server.
-//! An absence is the server's own word, and proven.
+//! Observing: from the index where it is current, else by asking the server. An
+//! absence is the server's own word, and proven.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -8,13 +8,12 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use futures::{StreamExt, stream};
 use slipway_app::ports::substrate::Address;
+use slipway_cluster::{Error, Facts, require_identity};
 use slipway_core::blueprint::CompositeType;
 use slipway_core::observation::CompositeReport;
 
-use super::engine::{CrossplaneSubstrate, is_recorded, place_of, shown};
-use super::fold::Entry;
-use super::index::Standing;
-use super::trouble;
+use super::engine::{CrossplaneSubstrate, key_of, object_of, shown};
+use super::live_object::LiveObject;
 
 /// How long an observation waits for the first list of a kind.
 const FIRST_LIST: Duration = Duration::from_secs(3);
@@ -52,24 +51,19 @@ async fn until_listed(engine: &CrossplaneSubstrate, addresses: &[Address]) {
         addresses.iter().filter_map(|address| address.composite_type.as_ref()).collect();
     let listed = kinds.into_iter().map(|kind| {
         let kind = engine.kind(kind);
-        async move {
-            let mut standings = kind.index.standings();
-            // Cannot fail: the index that sends them is held here.
-            let _settled =
-                standings.wait_for(|standing| *standing != Standing::Starting).await.is_ok();
-        }
+        async move { kind.watch.index.started().await }
     });
     let _in_time = tokio::time::timeout(FIRST_LIST, join_all(listed)).await.is_ok();
 }
 
 /// What the index knows; `None` where the server has to be asked.
 fn known(engine: &CrossplaneSubstrate, address: &Address) -> Option<CompositeReport> {
-    let index = &engine.kind(address.composite_type.as_ref()?).index;
-    let entry = index.current(&place_of(address))?;
-    let recorded = address.substrate_uid.as_deref();
-    Some(match is_recorded(&index.cluster()?, recorded) {
-        Ok(()) => engine.report(&entry, address),
-        Err(problem) => unknown(problem),
+    let index = &engine.kind(address.composite_type.as_ref()?).watch.index;
+    let live = index.current(&key_of(address))?;
+    let registered = address.substrate_uid.as_deref();
+    Some(match require_identity(&index.cluster()?, registered) {
+        Ok(()) => engine.report(&live, address),
+        Err(problem) => unknown(problem.to_string()),
     })
 }
 
@@ -77,7 +71,7 @@ fn known(engine: &CrossplaneSubstrate, address: &Address) -> Option<CompositeRep
 /// it is first needed.
 struct Proof<'a> {
     engine: &'a CrossplaneSubstrate,
-    cluster: Option<Result<String, String>>,
+    cluster: Option<Result<String, Error>>,
     kinds: BTreeMap<CompositeType, Result<(), String>>,
 }
 
@@ -100,11 +94,11 @@ impl<'a> Proof<'a> {
     async fn is_there(&mut self, address: &Address) -> Result<(), String> {
         let cluster = match self.cluster.take() {
             Some(cluster) => cluster,
-            None => self.engine.cluster().await,
+            None => self.engine.connection().identity().await,
         };
         let cluster = self.cluster.insert(cluster);
-        let found = cluster.as_ref().map_err(String::clone)?;
-        is_recorded(found, address.substrate_uid.as_deref())
+        let found = cluster.as_ref().map_err(Error::to_string)?;
+        require_identity(found, address.substrate_uid.as_deref()).map_err(|error| error.to_string())
     }
 
     async fn stands(&mut self, address: &Address) -> Result<(), String> {
@@ -118,13 +112,6 @@ impl<'a> Proof<'a> {
         self.kinds.insert(kind.clone(), proven.clone());
         proven
     }
-}
-
-/// Why a question has no answer.
-struct Asked {
-    problem: String,
-    /// The server did not answer at all.
-    silent: bool,
 }
 
 /// Asks about each, and answers in their order; once the server does not
@@ -150,11 +137,11 @@ async fn ask_unless(
         Some(kind) => ask(engine, kind, address).await,
         None => ask_any_kind(engine, address).await,
     };
-    asked.unwrap_or_else(|asked| {
-        if asked.silent {
-            *heard() = Some(asked.problem.clone());
+    asked.unwrap_or_else(|error| {
+        if error.is_no_answer() {
+            *heard() = Some(error.to_string());
         }
-        unknown(asked.problem)
+        unknown(error.to_string())
     })
 }
 
@@ -162,19 +149,19 @@ async fn ask(
     engine: &CrossplaneSubstrate,
     kind: &CompositeType,
     address: &Address,
-) -> Result<CompositeReport, Asked> {
+) -> Result<CompositeReport, Error> {
     match fetch(engine, kind, address).await? {
-        Some(entry) => Ok(engine.report(&entry, address)),
+        Some(live) => Ok(engine.report(&live, address)),
         None => Ok(CompositeReport::Absent),
     }
 }
 
-/// An object whose kind is not known is looked for among all kinds that this
+/// An object whose kind is not known is searched among all kinds that this
 /// engine has met. That it is none of them proves nothing.
 async fn ask_any_kind(
     engine: &CrossplaneSubstrate,
     address: &Address,
-) -> Result<CompositeReport, Asked> {
+) -> Result<CompositeReport, Error> {
     for kind in engine.kinds() {
         let kind = &kind.composite_type;
         let address = Address { composite_type: Some(kind.clone()), ..address.clone() };
@@ -190,53 +177,34 @@ async fn ask_any_kind(
 pub(super) async fn kind_of(
     engine: &CrossplaneSubstrate,
     address: &Address,
-) -> Result<Option<CompositeType>, String> {
+) -> Result<Option<CompositeType>, Error> {
     for kind in engine.kinds() {
         let kind = &kind.composite_type;
         let address = Address { composite_type: Some(kind.clone()), ..address.clone() };
-        if look(engine, kind, &address).await?.is_some() {
+        if fetch(engine, kind, &address).await?.is_some() {
             return Ok(Some(kind.clone()));
         }
     }
     Ok(None)
 }
 
-/// Asks the server. None means that it said so, of a kind that it serves; which
-/// server it was, and whether the kind will stay, is asked by the caller.
-async fn fetch(
+/// Asks the server. `None` is the answer of a server that knows the kind; the
+/// caller asks which server that was, and whether the kind will stay.
+pub(super) async fn fetch(
     engine: &CrossplaneSubstrate,
     kind: &CompositeType,
     address: &Address,
-) -> Result<Option<Entry>, Asked> {
-    let silent = |problem| Asked { problem, silent: true };
-    let api = engine.api(kind, &address.namespace).await.map_err(silent)?;
-    let asked = Instant::now();
-    let error = match trouble::within(api.get(&address.name)).await {
-        Ok(object) => {
-            let problem = || format!("the composite {} has no uid", shown(address));
-            let entry =
-                Entry::of(&object).ok_or_else(|| Asked { problem: problem(), silent: false })?;
-            engine.kind(kind).index.brought(place_of(address), entry.clone());
-            return Ok(Some(entry));
-        }
-        Err(error) => error,
-    };
-    if trouble::is_gone(&error, &kind.plural, &address.name) {
-        engine.kind(kind).index.said_absent(place_of(address), asked);
+) -> Result<Option<LiveObject>, Error> {
+    let index = &engine.kind(kind).watch.index;
+    let asked_at = Instant::now();
+    let Some(object) = engine.connection().get(&object_of(kind, address)).await? else {
+        index.note_absent(key_of(address), asked_at);
         return Ok(None);
-    }
-    let what = format!("read {} {}", kind.kind, shown(address));
-    let problem = engine.refused(&what, &error).await;
-    Err(Asked { problem, silent: trouble::is_silence(&error) })
-}
-
-/// What is at an address now, by the server's word.
-pub(super) async fn look(
-    engine: &CrossplaneSubstrate,
-    kind: &CompositeType,
-    address: &Address,
-) -> Result<Option<Entry>, String> {
-    fetch(engine, kind, address).await.map_err(|asked| asked.problem)
+    };
+    let live = LiveObject::parse(&object)
+        .ok_or_else(|| Error::refused(format!("the composite {} has no uid", shown(address))))?;
+    index.answered(key_of(address), live.clone());
+    Ok(Some(live))
 }
 
 fn unknown(reason: String) -> CompositeReport {

@@ -47,7 +47,7 @@ async fn an_object_made_anew_under_the_name_is_a_conflict() {
     bench.until(&composite, "it is gone", is_absent).await;
     let second = bench.apply(&composite).await.uid;
     assert_ne!(first, second);
-    for engine in [&bench.engine, &bench.another_engine()] {
+    for engine in [&bench.engine, &bench.another_engine().await] {
         let refused = engine.delete(&composite.address(), &first).await.unwrap_err();
         assert!(matches!(refused, Error::Conflict(_)), "{refused:?}");
     }

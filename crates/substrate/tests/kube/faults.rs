@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use slipway_app::ports::Management;
 use slipway_app::ports::substrate::Substrate;
 use slipway_testkit::kube::{ADMIN, KubeEnvironment, Options, Part, User, shared};
 use slipway_testkit::wait::until;
@@ -130,7 +132,10 @@ async fn a_kubeconfig_of_another_cluster_proves_nothing() {
     });
     let [seen, absent] = &bench.engine.observe(&addresses).await[..] else { panic!("two") };
     assert!(seen.live().is_some() && is_absent(absent));
+    assert_eq!(bench.engine.verify().await.unwrap().identity, identity);
     std::fs::write(&bench.kubeconfig, other.kubeconfig(ADMIN)).unwrap();
+    // An identity that is good for minutes is good for one client only.
+    assert_ne!(bench.engine.verify().await.unwrap().identity, identity);
     // Whoever asks next notices the file; from then on nothing is believed.
     assert_ne!(bench.engine.identity().await.unwrap(), identity);
     until(PATIENCE, "nothing is known of either", async || {
@@ -151,6 +156,7 @@ async fn grant(kubernetes: &KubeEnvironment, user: &str, verbs: &[&str]) {
         "rules": [
             { "apiGroups": ["nodes.example.org"], "resources": ["*"], "verbs": verbs },
             { "apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"] },
+            { "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"] },
             {
                 "apiGroups": ["apiextensions.k8s.io"],
                 "resources": ["customresourcedefinitions"], "verbs": ["get"],
@@ -169,6 +175,9 @@ async fn grant(kubernetes: &KubeEnvironment, user: &str, verbs: &[&str]) {
     roles.patch(user, &parameters, &named(&role)).await.unwrap();
     let bindings = Api::<ClusterRoleBinding>::all(client);
     bindings.patch(user, &parameters, &named(&binding)).await.unwrap();
+    // A binding is in force a moment after it was written.
+    let theirs = Api::<ConfigMap>::all(kubernetes.client(user).await.unwrap());
+    until(PATIENCE, "the rights", async || theirs.list(&Default::default()).await).await;
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ mod apply;
 mod delete;
 mod faults;
 mod faulty;
+mod high_water_mark;
 mod inventory;
 mod observe;
 mod refusals;

@@ -173,7 +173,7 @@ async fn another_cluster_is_unknown() {
     let refused = bench.engine.delete(&addresses[2], &uid).await.unwrap_err();
     assert!(refused.to_string().contains("another cluster"), "{refused}");
     // An engine that has just begun sees no more of it.
-    let another = bench.another_engine();
+    let another = bench.another_engine().await;
     assert!(is_unknown(&report(&another, &addresses[2]).await));
     let live = bench.live(&there).await;
     assert!(!live.terminating, "{live:?}");

@@ -11,7 +11,7 @@ use crate::support::{Bench, loose, report};
 async fn two_that_apply_the_same_do_not_conflict() {
     const NAME: &str = "two_that_apply_the_same_do_not_conflict";
     let Some(bench) = Bench::new(NAME).await else { return };
-    let another = bench.another_engine();
+    let another = bench.another_engine().await;
     for _ in 0..5 {
         let rendered = bench.composite(loose()).rendered();
         let (one, two) = join(bench.engine.apply(&rendered), another.apply(&rendered)).await;
@@ -25,7 +25,7 @@ async fn two_that_apply_the_same_do_not_conflict() {
 #[tokio::test]
 async fn a_newer_claim_has_the_last_word() {
     let Some(bench) = Bench::new("a_newer_claim_has_the_last_word").await else { return };
-    let another = bench.another_engine();
+    let another = bench.another_engine().await;
     for _ in 0..5 {
         let mut composite = bench.composite(loose());
         bench.apply(&composite).await;

@@ -34,7 +34,7 @@ use uuid::Uuid;
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// Long enough that no sweep disturbs a test that counts requests.
-const NO_SWEEP: Duration = Duration::from_secs(600);
+pub(crate) const NO_SWEEP: Duration = Duration::from_secs(600);
 
 pub(crate) const TOKEN: &str = "psb_live_aaaaaaaaaaaaaaaaaaaaaaaaaa_node_bbbbbbbbbbbbbbbbbbbbbbbb";
 pub(crate) const TOKEN_ID: Uuid = Uuid::from_u128(20);
@@ -177,12 +177,15 @@ impl Bench {
         let kubeconfig = folder.path().join("kubeconfig");
         std::fs::write(&kubeconfig, kubeconfig_text).unwrap();
         let engine = mk_engine(&kubeconfig, installation, sweep);
+        compare_mark(&engine).await;
         Self { kubernetes, client, engine, installation, namespace, kubeconfig, _folder: folder }
     }
 
     /// Another replica.
-    pub(crate) fn another_engine(&self) -> CrossplaneSubstrate {
-        mk_engine(&self.kubeconfig, self.installation, NO_SWEEP)
+    pub(crate) async fn another_engine(&self) -> CrossplaneSubstrate {
+        let engine = mk_engine(&self.kubeconfig, self.installation, NO_SWEEP);
+        compare_mark(&engine).await;
+        engine
     }
 
     /// A composite of this test, to be varied.
@@ -299,6 +302,15 @@ impl Bench {
         let verbs = after[before..].iter().map(|record| record.verb.clone());
         (answer, verbs.filter(|verb| verb != "watch").collect())
     }
+}
+
+/// What the first heartbeat does, without which an engine does not act. There
+/// is no namespace for the mark, so it cannot be raised; that it was compared is
+/// enough.
+pub(crate) async fn compare_mark(engine: &CrossplaneSubstrate) {
+    let mark = until(PATIENCE, "the mark is read", async || engine.witness_read().await).await;
+    assert_eq!(mark, None);
+    engine.witness_write(1).await.unwrap_err();
 }
 
 pub(crate) fn mk_engine(

@@ -17,18 +17,19 @@ enum MayUse {
 use MayUse::{AllThatShips, Anything, Only};
 
 /// The table, by folder under `crates/`.
-const EDGES: [(&str, MayUse); 18] = [
+const EDGES: [(&str, MayUse); 19] = [
     ("core", Only(&[])),
     ("render", Only(&["core"])),
     ("app", Only(&["core", "render"])),
     ("wire", Only(&[])),
     ("durable", Only(&[])),
+    ("cluster", Only(&[])),
     ("store", Only(&["app", "core", "durable", "tenants"])),
     ("tenants", Only(&["durable"])),
-    ("substrate", Only(&["app", "core", "render"])),
+    ("substrate", Only(&["app", "cluster", "core", "render"])),
     ("controller", Only(&["app", "core", "durable", "tenants"])),
     ("server", Only(&["app", "core", "wire"])),
-    ("agent", Only(&["core", "wire"])),
+    ("agent", Only(&["cluster", "core", "wire"])),
     ("cli", Only(&["core", "wire"])),
     ("slipway", AllThatShips),
     ("testkit", Only(&[])),

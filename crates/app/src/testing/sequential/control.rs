@@ -34,11 +34,12 @@ async fn beat(world: &World, worker: &str, witness: Option<i64>) -> Control {
         lease: Duration::from_secs(30),
         acknowledged: Revision(0),
     };
+    let marks = control::Marks { highest: witness, all_read: true };
     world
         .store
         .control_decide(&mut |control| {
             sighting.acknowledged = control.revision;
-            Ok(Some(control::beat(control, witness, sighting.clone(), &actor())))
+            Ok(Some(control::beat(control, marks, sighting.clone(), &actor())))
         })
         .await
         .expect("a beat");

@@ -26,6 +26,11 @@ fn mk_sighting() -> Sighting {
     Sighting { worker: "w".to_owned(), lease: Duration::from_secs(30), acknowledged: Revision(4) }
 }
 
+/// Every mark was read, and this is the highest.
+const fn read(highest: Option<i64>) -> Marks {
+    Marks { highest, all_read: true }
+}
+
 fn after(commit: ControlCommit, now: Timestamp) -> Control {
     Control { now, ..commit.control }
 }
@@ -89,23 +94,39 @@ fn resuming_leaves_a_freeze_in_force() {
 #[test]
 fn the_end_of_a_freeze_is_noticed_by_a_beat_which_wakes_what_waited() {
     let frozen = freeze(&mk_control(), FREEZE_DEFAULT, &why(), &mk_actor()).unwrap().control;
-    let early = beat(&frozen, Some(10), mk_sighting(), &mk_actor());
+    let early = beat(&frozen, read(Some(10)), mk_sighting(), &mk_actor());
     assert!(!early.wake_all && early.audit.is_empty() && early.control.freeze.is_some());
     let over = Control { now: frozen.now.plus(FREEZE_DEFAULT), ..frozen };
-    let late = beat(&over, Some(10), mk_sighting(), &mk_actor());
+    let late = beat(&over, read(Some(10)), mk_sighting(), &mk_actor());
     assert!(late.wake_all && late.control.freeze.is_none());
     assert_eq!(late.audit[0].verb, "control.freeze_expired");
-    assert!(beat(&late.control, None, mk_sighting(), &mk_actor()).audit.is_empty(), "said once");
+    assert!(
+        beat(&late.control, read(None), mk_sighting(), &mk_actor()).audit.is_empty(),
+        "said once"
+    );
+}
+
+#[test]
+fn the_counter_never_passes_a_mark_that_was_not_read() {
+    let unread = |highest| Marks { highest, all_read: false };
+    for highest in [None, Some(9), Some(10)] {
+        let commit = beat(&mk_control(), unread(highest), mk_sighting(), &mk_actor());
+        assert_eq!(commit.control, mk_control(), "it rests at {highest:?}");
+        assert!(commit.replica.is_some(), "the replica is heard of all the same");
+    }
+    let commit = beat(&mk_control(), unread(Some(11)), mk_sighting(), &mk_actor());
+    assert_eq!(commit.control.beat, 12, "one mark that is ahead is proof enough");
+    assert!(matches!(commit.control.mode(), Mode::Observing(_)));
 }
 
 #[test]
 fn a_witness_that_is_ahead_proves_a_restore() {
     for harmless in [None, Some(0), Some(9), Some(10)] {
-        let commit = beat(&mk_control(), harmless, mk_sighting(), &mk_actor());
+        let commit = beat(&mk_control(), read(harmless), mk_sighting(), &mk_actor());
         assert_eq!(commit.control, Control { beat: 11, ..mk_control() }, "{harmless:?}");
         assert_eq!((commit.claim_floor, commit.wake_all), (None, false));
     }
-    let commit = beat(&mk_control(), Some(11), mk_sighting(), &mk_actor());
+    let commit = beat(&mk_control(), read(Some(11)), mk_sighting(), &mk_actor());
     assert_eq!(commit.control.beat, 12, "ahead of the witness, so that it is detected once");
     assert!(matches!(commit.control.mode(), Mode::Observing(_)));
     assert_eq!(commit.audit[0].verb, "control.restore_detected");
@@ -136,7 +157,7 @@ proptest! {
                 0 => {
                     // Claims between beats: 100 are many for 2 s.
                     for _ in 0..amount {
-                        let commit = beat(&control, Some(witness), mk_sighting(), &mk_actor());
+                        let commit = beat(&control, read(Some(witness)), mk_sighting(), &mk_actor());
                         prop_assert_eq!(commit.claim_floor, None, "nothing was restored");
                         control = commit.control;
                         witness = witness.max(control.beat);
@@ -149,7 +170,7 @@ proptest! {
                     let index = usize::try_from(amount).unwrap() % backups.len();
                     (control, token) = backups[index].clone();
                     let behind = witness > control.beat;
-                    let commit = beat(&control, Some(witness), mk_sighting(), &mk_actor());
+                    let commit = beat(&control, read(Some(witness)), mk_sighting(), &mk_actor());
                     prop_assert_eq!(commit.claim_floor.is_some(), behind);
                     if let Some(floor) = commit.claim_floor {
                         prop_assert!(floor.0 > highest, "{:?} <= {}", floor, highest);
@@ -175,7 +196,7 @@ fn a_database_from_a_backup_observes_and_holds_no_claim() {
         assert_eq!(commit.audit[0].verb, "control.restore");
         let floor = commit.claim_floor.unwrap();
         // A witness that is ahead is noticed all the same, and lifts further.
-        let noticed = beat(&commit.control, Some(11), mk_sighting(), &mk_actor());
+        let noticed = beat(&commit.control, read(Some(11)), mk_sighting(), &mk_actor());
         assert!(noticed.claim_floor.unwrap() > floor);
     }
 }

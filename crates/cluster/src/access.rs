@@ -1,9 +1,9 @@
 //! How a cluster is reached: by the account of the pod that this runs in, or
-//! by a kubeconfig that a file holds. The file is referred to and never kept.
+//! by a kubeconfig file. The path is kept, its content is not.
 //!
-//! Whoever may register a cluster names the file and does not run programs
+//! Whoever may register a cluster names the file and must not run programs
 //! here: a kubeconfig that would start one, read other files of this machine,
-//! or trust anybody is refused.
+//! or skip the verification of the server is refused.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub enum Access {
     Kubeconfig(PathBuf),
 }
 
-/// Why a kubeconfig is not used. Names the field and tells no content.
+/// Why a kubeconfig is refused. Names the field and never its content.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the kubeconfig cannot be used: `{field}` {problem}")]
 pub struct InvalidKubeconfig {
@@ -34,10 +34,10 @@ impl InvalidKubeconfig {
     }
 }
 
-/// Connecting takes no longer; what hangs there is not up.
+/// Limit for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Reads a kubeconfig and refuses what must not be used.
+/// Parses a kubeconfig and refuses what must not be used.
 pub fn check(text: &str) -> Result<Kubeconfig, InvalidKubeconfig> {
     let config = Kubeconfig::from_yaml(text)
         .map_err(|_| InvalidKubeconfig::new("kubeconfig", "is not the YAML of a kubeconfig"))?;
@@ -89,8 +89,8 @@ pub fn check(text: &str) -> Result<Kubeconfig, InvalidKubeconfig> {
 }
 
 impl Access {
-    /// What the client is made with. Reads the file anew.
-    pub(super) async fn load(&self) -> Result<Config, String> {
+    /// The configuration of a client. Reads the file again.
+    pub(crate) async fn load(&self) -> Result<Config, String> {
         let mut config = match self {
             Self::InCluster => Config::incluster().map_err(|error| {
                 format!("there is no service account to use here: {error}; run in a pod, or name a kubeconfig")
@@ -104,14 +104,14 @@ impl Access {
             }
         };
         config.connect_timeout = Some(CONNECT_TIMEOUT);
-        // The loops try again, each at its own pace.
+        // The loops retry, each at its own pace.
         config.default_retry = false;
         Ok(config)
     }
 
-    /// Tells one writing of the file from another. The service account's token
-    /// is read anew by the client itself.
-    pub(super) async fn fingerprint(&self) -> Option<Fingerprint> {
+    /// Changes when the file is written. The client itself reads the token of a
+    /// service account again.
+    pub(crate) async fn fingerprint(&self) -> Option<Fingerprint> {
         match self {
             Self::InCluster => None,
             Self::Kubeconfig(path) => {
@@ -121,8 +121,8 @@ impl Access {
         }
     }
 
-    /// Tells one content of the file from another; `None` where there is none.
-    pub(super) async fn digest(&self) -> Option<u64> {
+    /// Changes with the content of the file; `None` where there is no file.
+    pub(crate) async fn digest(&self) -> Option<u64> {
         match self {
             Self::InCluster => None,
             Self::Kubeconfig(path) => {
@@ -136,7 +136,7 @@ impl Access {
 
 /// See [`Access::fingerprint`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Fingerprint {
+pub(crate) struct Fingerprint {
     modified: std::time::SystemTime,
     length: u64,
 }

@@ -1,12 +1,11 @@
-//! A live object becomes the facts that are decided on. Pure.
+//! Parses a live object into the facts that decisions need. Pure.
 //!
-//! Which fields are ours is the API server's word: an object is projected on
-//! what its managedFields give to us before it is hashed. So a default, or a
-//! field of another manager, never looks like drift, and a field that somebody
-//! took over does.
+//! The API server says which fields are ours: an object is projected on what
+//! its managedFields give to us before it is hashed. So a default, or a field of
+//! another manager, is never drift, and a field that somebody took over is.
 
-use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};
+use slipway_cluster::{DynamicObject, Facts};
 use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
 use slipway_core::observation::LiveComposite;
 use slipway_core::secret::Secret;
@@ -18,14 +17,14 @@ use super::FIELD_MANAGER;
 /// What is kept of a live composite: what decisions need, and a short text of
 /// what people want to see.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct LiveObject {
     pub(super) uid: Box<str>,
     pub(super) resource_version: u64,
     pub(super) installation: Option<Box<str>>,
     pub(super) owner: Option<ProvisionedResourceId>,
     pub(super) claim_token: Option<ClaimToken>,
     pub(super) finalizers: Box<[Box<str>]>,
-    facts: Facts,
+    deciding: Deciding,
     injected: Option<Injected>,
     /// JSON, parsed when it is shown.
     evidence: Box<str>,
@@ -33,7 +32,7 @@ pub(super) struct Entry {
 
 /// What may change a decision.
 #[derive(Debug, Clone, PartialEq)]
-struct Facts {
+struct Deciding {
     ready: bool,
     failure: Option<Box<str>>,
     terminating: bool,
@@ -60,9 +59,10 @@ const CONDITION_READY: &str = "Ready";
 const SHOWN: usize = 12;
 const SHOWN_TEXT: usize = 400;
 
-impl Entry {
-    /// `None` for an object without a uid or version, which no server sends.
-    pub(super) fn of(object: &DynamicObject) -> Option<Self> {
+impl Facts for LiveObject {
+    type Owner = ProvisionedResourceId;
+
+    fn parse(object: &DynamicObject) -> Option<Self> {
         let metadata = &object.metadata;
         let whole = serde_json::to_value(object).ok()?;
         let labels = &whole["metadata"]["labels"];
@@ -76,7 +76,7 @@ impl Entry {
                 .and_then(|text| text.parse().ok()),
             claim_token: composite::claim_token(&whole),
             finalizers: finalizers.collect(),
-            facts: Facts {
+            deciding: Deciding {
                 ready: condition(&whole, CONDITION_READY).is_some(),
                 failure: condition(&whole, CONDITION_FAILED).map(failure),
                 terminating: metadata.deletion_timestamp.is_some(),
@@ -88,8 +88,22 @@ impl Entry {
         })
     }
 
+    fn resource_version(&self) -> u64 {
+        self.resource_version
+    }
+
+    fn owner(&self) -> Option<ProvisionedResourceId> {
+        self.owner
+    }
+
+    fn decides_as(&self, other: &Self) -> bool {
+        self.uid == other.uid && self.deciding == other.deciding
+    }
+}
+
+impl LiveObject {
     pub(super) fn is_terminating(&self) -> bool {
-        self.facts.terminating
+        self.deciding.terminating
     }
 
     /// Whether our finalizer is on it.
@@ -98,26 +112,21 @@ impl Entry {
     }
 
     pub(super) fn owned_hash(&self) -> &str {
-        &self.facts.owned_hash
+        &self.deciding.owned_hash
     }
 
     pub(super) fn carried(&self) -> Carried {
-        self.facts.carried
-    }
-
-    /// Whether somebody has to look at it because of this change.
-    pub(super) fn decides_as(&self, other: &Self) -> bool {
-        self.uid == other.uid && self.facts == other.facts
+        self.deciding.carried
     }
 
     pub(super) fn live(&self) -> LiveComposite {
         LiveComposite {
             uid: self.uid.to_string(),
-            ready: self.facts.ready,
-            failure: self.facts.failure.as_deref().map(str::to_owned),
-            terminating: self.facts.terminating,
-            owned_hash: self.facts.owned_hash.to_string(),
-            carried: self.facts.carried,
+            ready: self.deciding.ready,
+            failure: self.deciding.failure.as_deref().map(str::to_owned),
+            terminating: self.deciding.terminating,
+            owned_hash: self.deciding.owned_hash.to_string(),
+            carried: self.deciding.carried,
             injected: self.injected.as_ref().map(|injected| injected.0.clone()),
             // Written by us, so that it parses.
             evidence: serde_json::from_str(&self.evidence).unwrap_or_default(),
@@ -252,7 +261,7 @@ fn shortened(text: Option<&str>) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn object(change: impl FnOnce(&mut Value)) -> Entry {
+    fn object(change: impl FnOnce(&mut Value)) -> LiveObject {
         let mut value = json!({
             "apiVersion": "nodes.example.org/v1",
             "kind": "XNode",
@@ -290,7 +299,7 @@ mod tests {
             "spec": { "parameters": { "size": 2, "region": "fsn1" } },
         });
         change(&mut value);
-        Entry::of(&serde_json::from_value(value).unwrap()).unwrap()
+        LiveObject::parse(&serde_json::from_value(value).unwrap()).unwrap()
     }
 
     #[test]

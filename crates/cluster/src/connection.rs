@@ -1,0 +1,211 @@
+//! The client of a cluster, replaced without a restart when its credentials
+//! change: every use checks the file first, which costs one `stat`. The
+//! connection also knows which cluster answers behind it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, Client, ResourceExt};
+use tokio::sync::watch;
+
+use crate::access::{Access, Fingerprint};
+use crate::error::{self, Error, Reason};
+
+/// The namespace whose uid is the identity of a cluster: it exists from the
+/// beginning and cannot be deleted.
+const IDENTITY_NAMESPACE: &str = "kube-system";
+
+/// A connection to one cluster.
+#[derive(Debug)]
+pub struct Connection {
+    access: Access,
+    current: Mutex<Option<Current>>,
+    /// Counts the clients; watches begin again with the next one.
+    generation: watch::Sender<u64>,
+    identity: Mutex<Option<Identity>>,
+}
+
+#[derive(Clone)]
+struct Current {
+    client: Client,
+    fingerprint: Option<Fingerprint>,
+    digest: Option<u64>,
+    generation: u64,
+}
+
+/// The last answer to the question which cluster this is.
+#[derive(Debug, Clone)]
+struct Identity {
+    uid: String,
+    /// The client that asked. An identity says nothing about another client,
+    /// which may have been made for another cluster.
+    generation: u64,
+    asked_at: Instant,
+}
+
+impl std::fmt::Debug for Current {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Current").field("generation", &self.generation).finish_non_exhaustive()
+    }
+}
+
+/// Refuses a cluster that is not the registered one.
+pub fn require_identity(found: &str, registered: Option<&str>) -> Result<(), Error> {
+    match registered {
+        Some(registered) if registered != found => Err(Error::refused(format!(
+            "this is another cluster: it has the identity {found}, and {registered} was registered"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+impl Connection {
+    /// Sends nothing: a cluster that is away must not keep a process from
+    /// starting.
+    pub fn new(access: Access) -> Arc<Self> {
+        Arc::new(Self {
+            access,
+            current: Mutex::new(None),
+            generation: watch::Sender::new(0),
+            identity: Mutex::new(None),
+        })
+    }
+
+    /// The number of the present client.
+    pub fn generation(&self) -> u64 {
+        *self.generation.borrow()
+    }
+
+    /// Tells when the client is replaced.
+    pub(crate) fn generations(&self) -> watch::Receiver<u64> {
+        self.generation.subscribe()
+    }
+
+    /// The client for the present credentials. While a file is being replaced
+    /// and cannot be read, the client of before stays.
+    pub(crate) async fn client(&self) -> Result<Client, Error> {
+        self.numbered_client().await.map(|(client, _)| client)
+    }
+
+    /// The same with the number of its generation.
+    pub(crate) async fn numbered_client(&self) -> Result<(Client, u64), Error> {
+        let fingerprint = self.access.fingerprint().await;
+        let current = self.lock().clone();
+        match current {
+            Some(current) if current.fingerprint == fingerprint => {
+                Ok((current.client, current.generation))
+            }
+            Some(current) => match self.renew(fingerprint).await {
+                Ok(renewed) => Ok(renewed),
+                Err(error) => {
+                    tracing::warn!(error, "the new credentials of a cluster cannot be used yet");
+                    Ok((current.client, current.generation))
+                }
+            },
+            None => self.renew(fingerprint).await.map_err(Error::no_answer),
+        }
+    }
+
+    /// Answers, or classifies, what came of the attempt to do `what`.
+    pub(crate) async fn answer<T>(
+        &self,
+        what: &str,
+        answer: Result<T, kube::Error>,
+    ) -> Result<T, Error> {
+        match answer {
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(self.classify(what, &error).await),
+        }
+    }
+
+    /// Classifies a refusal. Refused credentials are read again.
+    pub(crate) async fn classify(&self, what: &str, error: &kube::Error) -> Error {
+        let error = Error::classify(what, error);
+        if *error.reason() == Reason::Unauthorized {
+            self.recheck_credentials().await;
+        }
+        error
+    }
+
+    /// Replaces the client if the content of the file differs: a file may have
+    /// been replaced within the resolution of its times. Equal content makes no
+    /// new client, because that would begin every watch again.
+    async fn recheck_credentials(&self) {
+        let fingerprint = self.access.fingerprint().await;
+        let digest = self.access.digest().await;
+        let known = self.lock().as_ref().is_some_and(|current| current.digest == digest);
+        if known {
+            return;
+        }
+        if let Err(error) = self.renew(fingerprint).await {
+            tracing::warn!(error, "the credentials of a cluster cannot be read again");
+        }
+    }
+
+    async fn renew(&self, fingerprint: Option<Fingerprint>) -> Result<(Client, u64), String> {
+        // Before the file is read for use: a file that is replaced in between
+        // differs from this digest, and the next check notices it.
+        let digest = self.access.digest().await;
+        let config = self.access.load().await?;
+        let client = Client::try_from(config)
+            .map_err(|error| format!("no client can be made for the cluster: {error}"))?;
+        let mut current = self.lock();
+        let generation = current.as_ref().map_or(1, |current| current.generation.wrapping_add(1));
+        *current = Some(Current { client: client.clone(), fingerprint, digest, generation });
+        self.generation.send_replace(generation);
+        Ok((client, generation))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Current>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the server now which cluster it is. Every conclusion that an object
+    /// is absent needs this answer.
+    pub async fn identity(&self) -> Result<String, Error> {
+        let asked_at = Instant::now();
+        let (client, generation) = self.numbered_client().await?;
+        let namespaces = Api::<Namespace>::all(client);
+        let answer = error::within(namespaces.get_metadata(IDENTITY_NAMESPACE)).await;
+        let answer = self.answer("ask which cluster this is", answer).await.and_then(|found| {
+            let problem =
+                || Error::refused(format!("the namespace {IDENTITY_NAMESPACE} has no uid"));
+            found.uid().ok_or_else(problem)
+        });
+        *self.known_identity() = match &answer {
+            Ok(uid) => Some(Identity { uid: uid.clone(), generation, asked_at }),
+            // A server that cannot say it may be another one by now.
+            Err(_) => None,
+        };
+        answer
+    }
+
+    /// Which cluster this is, by an answer that is no older than `age`.
+    ///
+    /// *Guarantees:* the answer was given to the present client: a kubeconfig
+    /// that is replaced leads to a new client, which asks before its first use.
+    /// *Caveat:* an address that leads to another cluster under the same
+    /// credentials is noticed when the answer has aged, when a watch begins
+    /// again, or by whoever calls [`Self::identity`]. So this answer is good
+    /// enough to read by, and never to conclude an absence from.
+    pub async fn identity_within(&self, age: Duration) -> Result<String, Error> {
+        let (_, generation) = self.numbered_client().await?;
+        let known = self.known_identity().clone();
+        match known {
+            Some(known) if known.generation == generation && known.asked_at.elapsed() < age => {
+                Ok(known.uid)
+            }
+            _ => self.identity().await,
+        }
+    }
+
+    /// Makes the next reader ask again, because something unexpected happened.
+    pub fn forget_identity(&self) {
+        *self.known_identity() = None;
+    }
+
+    fn known_identity(&self) -> std::sync::MutexGuard<'_, Option<Identity>> {
+        self.identity.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

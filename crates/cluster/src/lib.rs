@@ -1,0 +1,27 @@
+//! Access to a Kubernetes cluster, for everything that reads or writes objects
+//! there. It knows objects and no domain: what an object means, and whether it
+//! may be written, is for the caller to decide.
+//!
+//! * `access`: which kubeconfigs are accepted, and how their content is read.
+//! * `connection`: the client, replaced when its credentials change, and the
+//!   identity of the cluster behind it.
+//! * `error`: what the refusal of an API server means.
+//! * `objects`: get, list, create, apply, delete; each with a time limit.
+//! * `discovery`: the version and the kinds that an API server serves.
+//! * `index`, `watch`: facts about every object of one kind, kept in memory.
+
+pub mod access;
+mod connection;
+mod discovery;
+mod error;
+mod index;
+mod objects;
+mod watch;
+
+pub use access::{Access, InvalidKubeconfig};
+pub use connection::{Connection, require_identity};
+pub use error::{Error, Reason};
+pub use index::{Changes, Facts, Index, IndexState, object_key};
+pub use kube::api::{ApiResource, DynamicObject};
+pub use objects::{Listing, ObjectRef, Page, api_resource};
+pub use watch::{Watch, WatchConfig};
