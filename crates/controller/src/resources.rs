@@ -29,8 +29,8 @@ use slipway_durable::Lease;
 use tokio::sync::{Notify, Semaphore};
 use tracing::Instrument;
 
+use crate::claims::{AttemptClaims, AttemptRenewer};
 use crate::driver::{Loop, Pacing};
-use crate::keeper::{Gauge, Keeper};
 use crate::status::Status;
 
 /// The loop over provisioned resources.
@@ -268,7 +268,7 @@ impl ResourceLoop {
     async fn act_and_record(
         &self,
         batch: Batch<'_>,
-        keeper: &Keeper<'_>,
+        renewer: &AttemptRenewer<'_>,
         planned: Vec<Planned>,
     ) -> Vec<String> {
         let (acting, still): (Vec<_>, Vec<_>) = planned.into_iter().partition(Planned::acts);
@@ -284,7 +284,7 @@ impl ResourceLoop {
             .map(|acted| async move {
                 let (acted, mut ended) = sorted(acted);
                 ended.extend(batch.record(acted).await);
-                self.end(batch, keeper, ended).await
+                self.end(batch, renewer, ended).await
             })
             .buffer_unordered(commits_at_once);
         records.concat().await
@@ -319,7 +319,7 @@ impl ResourceLoop {
     async fn end(
         &self,
         batch: Batch<'_>,
-        keeper: &Keeper<'_>,
+        renewer: &AttemptRenewer<'_>,
         ended: Vec<(ResourceSnapshot, Ticked)>,
     ) -> Vec<String> {
         let (mut releases, mut faults, mut errors) = (Vec::new(), Vec::new(), Vec::new());
@@ -330,11 +330,11 @@ impl ResourceLoop {
             recheck: Recheck::Now,
             failures: snapshot.failures,
         };
-        keeper.let_go(ended.iter().map(|(snapshot, _)| snapshot.attempt.id()));
+        renewer.forget(ended.iter().map(|(snapshot, _)| snapshot.attempt.id()));
         for (snapshot, ticked) in ended {
             let id = snapshot.attempt.id();
             let _span = tick_span(&snapshot).entered();
-            self.context.meter.ticked(&self.cluster, outcome_of(&ticked), keeper.age());
+            self.context.meter.ticked(&self.cluster, outcome_of(&ticked), renewer.age());
             match ticked {
                 Ticked::Recorded { action, changed_phase } => {
                     tracing::debug!(?action, changed_phase, "ticked");
@@ -385,17 +385,22 @@ impl ResourceLoop {
     }
 
     /// The whole of a batch, from what was claimed to what was given back.
-    async fn tick(&self, batch: Batch<'_>, keeper: &Keeper<'_>, items: &[Claimed]) -> Vec<String> {
+    async fn tick(
+        &self,
+        batch: Batch<'_>,
+        renewer: &AttemptRenewer<'_>,
+        items: &[Claimed],
+    ) -> Vec<String> {
         let mut errors = Vec::new();
         let snapshots = self.load(batch, items, &mut errors).await;
         let loaded: HashSet<_> = snapshots.iter().map(|snapshot| snapshot.attempt.id()).collect();
-        keeper.let_go(items.iter().map(|item| item.id).filter(|id| !loaded.contains(id)));
+        renewer.forget(items.iter().map(|item| item.id).filter(|id| !loaded.contains(id)));
         let reports = converge::observe(&self.engines, &snapshots, batch.action_deadline).await;
         let (planned, mut ended) = batch.plan(snapshots.into_iter().zip(reports));
         let (ready, unprepared) = batch.prepare(planned).await;
         ended.extend(unprepared);
-        errors.extend(self.end(batch, keeper, ended).await);
-        errors.extend(self.act_and_record(batch, keeper, ready).await);
+        errors.extend(self.end(batch, renewer, ended).await);
+        errors.extend(self.act_and_record(batch, renewer, ready).await);
         errors
     }
 }
@@ -464,8 +469,13 @@ impl Loop for ResourceLoop {
             // The claims run out by themselves.
             Err(error) => return vec![error.to_string()],
         };
-        let gauge = Gauge { meter: self.context.meter.as_ref(), lane: &self.cluster };
-        let keeper = Keeper::new(store, &self.worker, &items, lease, self.lease, gauge);
+        let claims = AttemptClaims {
+            store,
+            worker: &self.worker,
+            meter: self.context.meter.as_ref(),
+            lane: &self.cluster,
+        };
+        let renewer = AttemptRenewer::new(claims, &items, lease, self.lease);
         let batch = Batch {
             context: &self.context,
             engines: &self.engines,
@@ -474,11 +484,11 @@ impl Loop for ResourceLoop {
             gate: &self.gate,
             mode: &mode,
             action_deadline: converge::action_deadline(self.lease),
-            lease_allows: &|id, deadline| !self.is_stopping() && keeper.allows(id, deadline),
+            lease_allows: &|id, deadline| !self.is_stopping() && renewer.allows(id, deadline),
         };
         // Of the level of errors, so that no filter takes the names from a line
         // that it lets through.
         let span = tracing::error_span!("batch", lane = self.cluster, worker = self.worker);
-        keeper.during(self.tick(batch, &keeper, &items)).instrument(span).await
+        renewer.during(self.tick(batch, &renewer, &items)).instrument(span).await
     }
 }

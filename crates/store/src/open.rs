@@ -10,12 +10,17 @@ use crate::{postgres, sqlite};
 
 /// Connects, migrates to the newest schema and answers the store.
 pub async fn open(config: StoreConfig) -> Result<Arc<dyn Store>, OpenError> {
-    crate::patience::set_statement_limit(config.statement_limit);
     match config.target()? {
-        Target::Sqlite(file) => Ok(Arc::new(sqlite::Backend::open(&file).await?)),
+        Target::Sqlite(file) => {
+            Ok(Arc::new(sqlite::Backend::open(&file, config.statement_limit).await?))
+        }
         Target::Postgres(options) => {
-            let backend =
-                postgres::Backend::open(*options, config.max_connections, config.connect_limit);
+            let backend = postgres::Backend::open(
+                *options,
+                config.max_connections,
+                config.connect_limit,
+                config.statement_limit,
+            );
             Ok(Arc::new(backend.await?))
         }
     }

@@ -16,8 +16,6 @@ use slipway_core::catalog::snapshot::{
     BlueprintSnapshot, CloudSnapshot, ClusterAssignmentSnapshot, ClusterSnapshot,
     CredentialAssignmentSnapshot, CredentialSnapshot, LabelSnapshot, ProjectSnapshot,
 };
-use slipway_core::commit::Commit;
-use slipway_core::error::Refusal;
 use slipway_core::idempotency;
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, LabelDefinitionId,
@@ -27,10 +25,7 @@ use slipway_core::text::Labels;
 use uuid::Uuid;
 
 use super::listed::Listed;
-use super::store::{Error, Page};
-
-/// A pure function that is called inside the transaction, maybe twice.
-pub type Rule<'a, S> = dyn FnMut(&S) -> Result<Commit, Refusal> + Send + 'a;
+use super::store::{Error, Page, Rule};
 
 /// Which credential a decision is about.
 #[derive(Debug, Clone)]

@@ -8,8 +8,7 @@ use slipway_core::node::Node;
 use slipway_core::snapshot::EnrolSnapshot;
 use slipway_core::token::SecretHash;
 
-use super::catalog::Rule;
-use super::store::Error;
+use super::store::{Error, Rule};
 
 /// A node among its peers.
 #[derive(Debug, Clone)]

@@ -59,8 +59,9 @@ pub struct DeclareKey {
 
 /// A pure function that is called inside the transaction, maybe twice (a
 /// deadlock is retried), so it computes and does nothing else.
-pub type ResourceRule<'a> = dyn FnMut(&ResourceSnapshot) -> Result<Commit, Refusal> + Send + 'a;
-pub type DeclareRule<'a> = dyn FnMut(&DeclareSnapshot) -> Result<Commit, Refusal> + Send + 'a;
+pub type Rule<'a, S, C = Commit> = dyn FnMut(&S) -> Result<C, Refusal> + Send + 'a;
+pub type ResourceRule<'a> = Rule<'a, ResourceSnapshot>;
+pub type DeclareRule<'a> = Rule<'a, DeclareSnapshot>;
 
 /// What became of one decision of many.
 pub type Decided = (ProvisionedResourceId, Result<(), Error>);

@@ -7,10 +7,8 @@ mod dialect;
 pub(crate) mod connect;
 mod given;
 mod inspect;
-mod kept;
 #[cfg(test)]
 mod plan_tests;
-mod pools;
 mod record;
 
 #[path = "../shared/api_keys.rs"]
@@ -33,8 +31,6 @@ mod catalog_credential;
 mod catalog_label;
 #[path = "../shared/catalog_project.rs"]
 mod catalog_project;
-#[path = "../shared/catalog_row.rs"]
-mod catalog_row;
 #[path = "../shared/claims.rs"]
 mod claims;
 #[path = "../shared/clock.rs"]
@@ -75,6 +71,8 @@ mod leaks;
 pub(crate) mod migrate;
 #[path = "../shared/outbox.rs"]
 mod outbox;
+#[path = "../shared/page.rs"]
+mod page;
 #[path = "../shared/ping.rs"]
 mod ping;
 #[path = "../shared/port.rs"]

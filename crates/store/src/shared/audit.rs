@@ -8,13 +8,11 @@ use slipway_core::ids::{AuditEntryId, ProjectId};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::catalog_row::listed;
-use super::declare::as_id;
-use super::{Backend, Db, Row, rows};
+use super::page::{as_id, listed};
+use super::{Backend, Connection, Db, Row, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
-use crate::retry::retried;
 
 #[async_trait]
 impl AuditStore for Backend {
@@ -24,15 +22,13 @@ impl AuditStore for Backend {
         order: AuditOrder,
         page: Page<AuditEntryId>,
     ) -> Result<Listed<AuditLine>, Error> {
-        Ok(retried!(list(self, filter, order, page))?)
+        self.read((filter, order, page), list).await
     }
 }
 
 async fn list(
-    backend: &Backend,
-    filter: &AuditFilter,
-    order: AuditOrder,
-    page: Page<AuditEntryId>,
+    connection: &mut Connection,
+    (filter, order, page): (&AuditFilter, AuditOrder, Page<AuditEntryId>),
 ) -> Result<Listed<AuditLine>, Failure> {
     let mut query: QueryBuilder<Db> = QueryBuilder::new(
         "SELECT id, at, actor, verb, subject_kind, subject_id, project_id, reason, details, \
@@ -75,7 +71,6 @@ async fn list(
         query.push(" AND at < ").push_bind(Micros::from(until));
     }
     query.push(direction).push_bind(i64::from(page.limit));
-    let mut connection = backend.reader().await?;
     let found = query.build().fetch_all(&mut *connection).await?;
     Ok(listed("audit entry", "id", &page, &found, line))
 }

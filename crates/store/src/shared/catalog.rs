@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use slipway_app::ports::Listed;
-use slipway_app::ports::catalog::{Bound, CatalogStore, CredentialFilter, CredentialKey, Rule};
-use slipway_app::ports::store::{Error, Page};
+use slipway_app::ports::catalog::{Bound, CatalogStore, CredentialFilter, CredentialKey};
+use slipway_app::ports::store::{Error, Page, Rule};
 use slipway_core::catalog::CatalogWrite;
 use slipway_core::catalog::blueprint::{Blueprint, PublishedVersion};
 use slipway_core::catalog::cloud::Cloud;
@@ -30,7 +30,6 @@ use super::{
     catalog_credential, catalog_label, catalog_project, delivery, idempotency,
 };
 use crate::failure::Failure;
-use crate::retry::retried;
 
 pub(super) async fn apply(
     connection: &mut Connection,
@@ -85,7 +84,7 @@ impl CatalogStore for Backend {
         reference: &str,
         rule: &mut Rule<'_, ProjectSnapshot>,
     ) -> Result<(), Error> {
-        Ok(retried!(catalog_project::decide(self, reference, &mut *rule))?)
+        self.decided(catalog_project::ByReference(reference), rule).await
     }
 
     async fn project_fetch(
@@ -93,7 +92,7 @@ impl CatalogStore for Backend {
         reference: &str,
         show_deleted: bool,
     ) -> Result<Option<Project>, Error> {
-        Ok(catalog_project::fetch(self, reference, show_deleted).await?)
+        self.read((reference, show_deleted), catalog_project::fetch).await
     }
 
     async fn project_list(
@@ -101,14 +100,14 @@ impl CatalogStore for Backend {
         page: Page<ProjectId>,
         show_deleted: bool,
     ) -> Result<Listed<Project>, Error> {
-        Ok(catalog_project::list(self, page, show_deleted).await?)
+        self.read((page, show_deleted), catalog_project::list).await
     }
 
     async fn project_labels(
         &self,
         projects: &[ProjectId],
     ) -> Result<BTreeMap<ProjectId, Labels>, Error> {
-        Ok(catalog_project::labels(self, projects).await?)
+        self.read(projects, catalog_project::labels).await
     }
 
     async fn decide_cloud(
@@ -116,7 +115,7 @@ impl CatalogStore for Backend {
         reference: &str,
         rule: &mut Rule<'_, CloudSnapshot>,
     ) -> Result<(), Error> {
-        Ok(retried!(catalog_cloud::decide(self, reference, &mut *rule))?)
+        self.decided(catalog_cloud::ByReference(reference), rule).await
     }
 
     async fn cloud_fetch(
@@ -124,7 +123,7 @@ impl CatalogStore for Backend {
         reference: &str,
         show_deleted: bool,
     ) -> Result<Option<Cloud>, Error> {
-        Ok(catalog_cloud::fetch(self, reference, show_deleted).await?)
+        self.read((reference, show_deleted), catalog_cloud::fetch).await
     }
 
     async fn cloud_list(
@@ -132,7 +131,7 @@ impl CatalogStore for Backend {
         page: Page<CloudId>,
         show_deleted: bool,
     ) -> Result<Listed<Cloud>, Error> {
-        Ok(catalog_cloud::list(self, page, show_deleted).await?)
+        self.read((page, show_deleted), catalog_cloud::list).await
     }
 
     async fn decide_credential(
@@ -140,7 +139,7 @@ impl CatalogStore for Backend {
         key: &CredentialKey,
         rule: &mut Rule<'_, CredentialSnapshot>,
     ) -> Result<(), Error> {
-        Ok(retried!(catalog_credential::decide(self, key, &mut *rule))?)
+        self.decided(key, rule).await
     }
 
     async fn credential_fetch(
@@ -148,7 +147,7 @@ impl CatalogStore for Backend {
         id: CloudCredentialId,
         show_deleted: bool,
     ) -> Result<Option<Credential>, Error> {
-        Ok(catalog_credential::fetch(self, id, show_deleted).await?)
+        self.read((id, show_deleted), catalog_credential::fetch).await
     }
 
     async fn credential_list(
@@ -156,7 +155,7 @@ impl CatalogStore for Backend {
         filter: &CredentialFilter,
         page: Page<CloudCredentialId>,
     ) -> Result<Listed<Credential>, Error> {
-        Ok(catalog_credential::list(self, filter, page).await?)
+        self.read((filter, page), catalog_credential::list).await
     }
 
     async fn decide_credential_assignment(
@@ -165,7 +164,7 @@ impl CatalogStore for Backend {
         credential: CloudCredentialId,
         rule: &mut Rule<'_, CredentialAssignmentSnapshot>,
     ) -> Result<(), Error> {
-        Ok(retried!(catalog_credential::decide_assignment(self, project, credential, &mut *rule))?)
+        self.decided(catalog_credential::AssignmentOf { project, credential }, rule).await
     }
 
     async fn credential_assignment_list(
@@ -173,7 +172,7 @@ impl CatalogStore for Backend {
         project: ProjectId,
         page: Page<CloudCredentialId>,
     ) -> Result<Listed<(CredentialAssignment, Credential)>, Error> {
-        Ok(catalog_credential::assignment_list(self, project, page).await?)
+        self.read((project, page), catalog_credential::assignment_list).await
     }
 
     async fn decide_blueprint(
@@ -182,15 +181,16 @@ impl CatalogStore for Backend {
         version: Option<&str>,
         rule: &mut Rule<'_, BlueprintSnapshot>,
     ) -> Result<(), Error> {
-        Ok(retried!(catalog_blueprint::decide(self, reference, version, &mut *rule))?)
+        let key = catalog_blueprint::ByReference { blueprint: reference, version };
+        self.decided(key, rule).await
     }
 
     async fn blueprint_fetch(&self, reference: &str) -> Result<Option<Blueprint>, Error> {
-        Ok(catalog_blueprint::fetch(self, reference).await?)
+        self.read(reference, catalog_blueprint::fetch).await
     }
 
     async fn blueprint_list(&self, page: Page<BlueprintId>) -> Result<Listed<Blueprint>, Error> {
-        Ok(catalog_blueprint::list(self, page).await?)
+        self.read(page, catalog_blueprint::list).await
     }
 
     async fn version_fetch(
@@ -198,7 +198,7 @@ impl CatalogStore for Backend {
         blueprint: BlueprintId,
         version: &str,
     ) -> Result<Option<PublishedVersion>, Error> {
-        Ok(catalog_blueprint::version_fetch(self, blueprint, version).await?)
+        self.read((blueprint, version), catalog_blueprint::version_fetch).await
     }
 
     async fn version_list(
@@ -206,7 +206,7 @@ impl CatalogStore for Backend {
         blueprint: BlueprintId,
         page: Page<BlueprintVersionId>,
     ) -> Result<Listed<PublishedVersion>, Error> {
-        Ok(catalog_blueprint::version_list(self, blueprint, page).await?)
+        self.read((blueprint, page), catalog_blueprint::version_list).await
     }
 
     async fn decide_label(
@@ -214,18 +214,18 @@ impl CatalogStore for Backend {
         reference: &str,
         rule: &mut Rule<'_, LabelSnapshot>,
     ) -> Result<(), Error> {
-        Ok(retried!(catalog_label::decide(self, reference, &mut *rule))?)
+        self.decided(catalog_label::ByReference(reference), rule).await
     }
 
     async fn label_fetch(&self, reference: &str) -> Result<Option<LabelDefinition>, Error> {
-        Ok(catalog_label::fetch(self, reference).await?)
+        self.read(reference, catalog_label::fetch).await
     }
 
     async fn label_list(
         &self,
         page: Page<LabelDefinitionId>,
     ) -> Result<Listed<LabelDefinition>, Error> {
-        Ok(catalog_label::list(self, page).await?)
+        self.read(page, catalog_label::list).await
     }
 
     async fn decide_cluster(
@@ -233,15 +233,15 @@ impl CatalogStore for Backend {
         reference: &str,
         rule: &mut Rule<'_, ClusterSnapshot>,
     ) -> Result<(), Error> {
-        Ok(retried!(catalog_cluster::decide(self, reference, &mut *rule))?)
+        self.decided(catalog_cluster::ByReference(reference), rule).await
     }
 
     async fn cluster_fetch(&self, reference: &str) -> Result<Option<Cluster>, Error> {
-        Ok(catalog_cluster::fetch(self, reference).await?)
+        self.read(reference, catalog_cluster::fetch).await
     }
 
     async fn cluster_page(&self, page: Page<ClusterId>) -> Result<Listed<Cluster>, Error> {
-        Ok(catalog_cluster::list(self, page).await?)
+        self.read(page, catalog_cluster::list).await
     }
 
     async fn decide_cluster_assignment(
@@ -250,28 +250,28 @@ impl CatalogStore for Backend {
         cluster: Option<&str>,
         rule: &mut Rule<'_, ClusterAssignmentSnapshot>,
     ) -> Result<(), Error> {
-        Ok(retried!(catalog_cluster::decide_assignment(self, project, cluster, &mut *rule))?)
+        self.decided(catalog_cluster::PlacementOf { project, cluster }, rule).await
     }
 
     async fn cluster_assignment_fetch(
         &self,
         project: ProjectId,
     ) -> Result<Option<ClusterAssignment>, Error> {
-        Ok(catalog_cluster::assignment_fetch(self, project).await?)
+        self.read(project, catalog_cluster::assignment_fetch).await
     }
 
     async fn cluster_assignment_list(
         &self,
         page: Page<ProjectId>,
     ) -> Result<Listed<ClusterAssignment>, Error> {
-        Ok(catalog_cluster::assignment_list(self, page).await?)
+        self.read(page, catalog_cluster::assignment_list).await
     }
 
     async fn idempotency_find(&self, caller: &str, key: &str) -> Result<Option<Bound>, Error> {
-        Ok(idempotency::find(self, caller, key).await?)
+        self.read((caller, key), idempotency::find).await
     }
 
     async fn idempotency_answer(&self, record: Uuid, answer: &Answer) -> Result<(), Error> {
-        Ok(retried!(idempotency::answer(self, record, answer))?)
+        self.statement((record, answer), idempotency::answer).await
     }
 }

@@ -19,14 +19,15 @@ use slipway_core::ids::{ClaimToken, InstallationId, ProvisionedResourceId, Resou
 use slipway_core::rules::control::{
     Control, ControlCommit, Freeze, Observing, Sighting, key_audit,
 };
+use slipway_durable::database::End;
 use sqlx::Row as _;
 use uuid::Uuid;
 
+use super::transaction::{Load, Written};
 use super::{Backend, Connection, Row, commit, keys, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
-use crate::retry::retried;
 
 /// A replica that was silent for this long is of no interest to anybody.
 const FORGOTTEN: Duration = Duration::from_secs(24 * 3_600);
@@ -34,24 +35,23 @@ const FORGOTTEN: Duration = Duration::from_secs(24 * 3_600);
 #[async_trait]
 impl ControlStore for Backend {
     async fn control_fetch(&self) -> Result<Control, Error> {
-        let mut connection = self.reader().await.map_err(Failure::from)?;
-        Ok(fetch(&mut connection, Lock::No).await?)
+        self.read((), fetch).await
     }
 
     async fn control_decide(&self, rule: &mut ControlRule<'_>) -> Result<(), Error> {
-        Ok(retried!(decide(self, &mut *rule))?)
+        self.decided(Installation, rule).await
     }
 
     async fn replica_list(&self) -> Result<Vec<Replica>, Error> {
-        Ok(replicas(self).await?)
+        self.read((), replicas).await
     }
 
     async fn plan_list(&self, page: Page<ProvisionedResourceId>) -> Result<Vec<PlanLine>, Error> {
-        Ok(plan(self, page).await?)
+        self.read(page, plan).await
     }
 
     async fn plan_open(&self) -> Result<u64, Error> {
-        Ok(open(self).await?)
+        self.read((), open).await
     }
 
     async fn api_key_install(
@@ -60,39 +60,29 @@ impl ControlStore for Backend {
         when: Install,
         actor: &Actor,
     ) -> Result<Installed, Error> {
-        Ok(retried!(install(self, key, when, actor))?)
+        self.write((key, when, actor), install).await
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lock {
-    No,
-    Yes,
 }
 
 /// The columns of the row beside the clock; the id is that of the installation.
-macro_rules! control_sql {
-    ($end:tt) => {
-        sql!(
-            "SELECT ",
-            now,
-            " AS now, i.id, c.revision, c.frozen_since, c.frozen_until, c.frozen_by, \
-             c.frozen_reason, c.observing_since, c.observing_by, c.observing_reason, c.beat, \
-             c.public_url FROM control c JOIN installation i ON i.singleton = c.singleton \
-             WHERE c.singleton = 1",
-            $end
-        )
-    };
+const CONTROL: &str = sql!(
+    "SELECT ",
+    now,
+    " AS now, i.id, c.revision, c.frozen_since, c.frozen_until, c.frozen_by, c.frozen_reason, \
+     c.observing_since, c.observing_by, c.observing_reason, c.beat, c.public_url \
+     FROM control c JOIN installation i ON i.singleton = c.singleton WHERE c.singleton = 1"
+);
+
+/// Locks the row of the installation.
+pub(super) async fn lock(connection: &mut Connection) -> Result<(), sqlx::Error> {
+    sqlx::query(sql!("SELECT singleton FROM control WHERE singleton = 1", for_update))
+        .fetch_one(connection)
+        .await?;
+    Ok(())
 }
 
-async fn fetch(connection: &mut Connection, lock: Lock) -> Result<Control, Failure> {
-    if lock == Lock::Yes {
-        sqlx::query(sql!("SELECT singleton FROM control WHERE singleton = 1", for_update))
-            .fetch_one(&mut *connection)
-            .await?;
-    }
-    // A statement of its own: its clock and its row are younger than the lock.
-    let row = sqlx::query(control_sql!("")).fetch_one(connection).await?;
+async fn fetch(connection: &mut Connection, (): ()) -> Result<Control, Failure> {
+    let row = sqlx::query(CONTROL).fetch_one(connection).await?;
     let id: Uuid = row.try_get("id")?;
     control(&row, id).map_err(|fault| Failure::Corrupt { id, fault })
 }
@@ -126,25 +116,30 @@ fn control(row: &Row, installation: Uuid) -> Result<Control, Fault> {
     })
 }
 
-async fn decide(backend: &Backend, rule: &mut ControlRule<'_>) -> Result<(), Failure> {
-    let mut transaction = backend.begin().await?;
-    if decide_in_txn(&mut transaction, rule).await? {
-        transaction.commit().await?;
-    } else {
-        transaction.rollback().await?;
+/// The row of the installation.
+pub(super) struct Installation;
+
+impl Load for Installation {
+    type Snapshot = Control;
+
+    async fn load(&self, connection: &mut Connection) -> Result<Control, Failure> {
+        lock(connection).await?;
+        // A statement of its own: its clock and its row are younger than the lock.
+        fetch(connection, ()).await
     }
-    Ok(())
 }
 
-/// Answers whether the rule changed anything.
-pub(super) async fn decide_in_txn(
-    connection: &mut Connection,
-    rule: &mut ControlRule<'_>,
-) -> Result<bool, Failure> {
-    let before = fetch(connection, Lock::Yes).await?;
-    let Some(decided) = rule(&before)? else { return Ok(false) };
-    write(connection, &decided).await?;
-    Ok(true)
+impl Written for Option<ControlCommit> {
+    fn is_empty(&self) -> bool {
+        self.is_none()
+    }
+
+    async fn write(&self, connection: &mut Connection) -> Result<(), Failure> {
+        match self {
+            Some(decided) => write(connection, decided).await,
+            None => Ok(()),
+        }
+    }
 }
 
 async fn write(connection: &mut Connection, decided: &ControlCommit) -> Result<(), Failure> {
@@ -243,8 +238,7 @@ fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
-async fn replicas(backend: &Backend) -> Result<Vec<Replica>, Failure> {
-    let mut connection = backend.reader().await?;
+async fn replicas(connection: &mut Connection, (): ()) -> Result<Vec<Replica>, Failure> {
     let found = sqlx::query(
         "SELECT worker, seen_at, lease_micros, acknowledged FROM replicas ORDER BY worker",
     )
@@ -265,10 +259,9 @@ async fn replicas(backend: &Backend) -> Result<Vec<Replica>, Failure> {
 }
 
 async fn plan(
-    backend: &Backend,
+    connection: &mut Connection,
     page: Page<ProvisionedResourceId>,
 ) -> Result<Vec<PlanLine>, Failure> {
-    let mut connection = backend.reader().await?;
     let after = page.after.map_or(Uuid::nil(), ProvisionedResourceId::as_uuid);
     // One line per attempt: what is withheld says more than "unreadable".
     let found = sqlx::query(sql!(
@@ -305,8 +298,7 @@ async fn plan(
         .collect()
 }
 
-async fn open(backend: &Backend) -> Result<u64, Failure> {
-    let mut connection = backend.reader().await?;
+async fn open(connection: &mut Connection, (): ()) -> Result<u64, Failure> {
     let row = sqlx::query(sql!(
         "SELECT count(*) AS open FROM provisioned_resources WHERE status NOT IN ($1, $2) \
          AND due_at IS NOT NULL AND (lease_until > ",
@@ -323,15 +315,12 @@ async fn open(backend: &Backend) -> Result<u64, Failure> {
 }
 
 async fn install(
-    backend: &Backend,
-    key: &ApiKey,
-    when: Install,
-    actor: &Actor,
-) -> Result<Installed, Failure> {
-    let mut transaction = backend.begin().await?;
-    let now = fetch(&mut transaction, Lock::Yes).await?.now;
-    let usable = keys::count_in_txn(&mut transaction).await?;
-    let before = keys::find_named_in_txn(&mut transaction, &key.name).await?;
+    connection: &mut Connection,
+    (key, when, actor): (&ApiKey, Install, &Actor),
+) -> Result<End<Installed>, Failure> {
+    let now = Installation.load(connection).await?.now;
+    let usable = keys::count_in_txn(connection).await?;
+    let before = keys::find_named_in_txn(connection, &key.name).await?;
     let installed = match (when, &before) {
         (Install::First, _) if usable > 0 => Installed::Occupied,
         (_, Some(before))
@@ -343,9 +332,7 @@ async fn install(
         {
             Installed::Unchanged
         }
-        (_, Some(_)) if keys::is_withdrawn_in_txn(&mut transaction, key).await? => {
-            Installed::Withdrawn
-        }
+        (_, Some(_)) if keys::is_withdrawn_in_txn(connection, key).await? => Installed::Withdrawn,
         (_, Some(_)) => Installed::Replaced,
         (_, None) => Installed::Inserted,
     };
@@ -353,13 +340,11 @@ async fn install(
         Installed::Inserted => "api_key.install",
         Installed::Replaced => "api_key.replace",
         Installed::Unchanged | Installed::Occupied | Installed::Withdrawn => {
-            transaction.rollback().await?;
-            return Ok(installed);
+            return Ok(End::Rollback(installed));
         }
     };
-    keys::put_in_txn(&mut transaction, key).await?;
+    keys::put_in_txn(connection, key).await?;
     let entry = key_audit(verb, key.id, &key.name, actor, now);
-    commit::audit_insert(&mut transaction, &entry).await?;
-    transaction.commit().await?;
-    Ok(installed)
+    commit::audit_insert(connection, &entry).await?;
+    Ok(End::Commit(installed))
 }

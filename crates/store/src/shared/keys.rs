@@ -7,13 +7,15 @@ use slipway_core::token::SecretHash;
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::{Backend, Connection, Row, rows};
+use super::{Connection, Row, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
 
-pub(super) async fn find(backend: &Backend, short: &str) -> Result<Option<ApiKey>, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn find(
+    connection: &mut Connection,
+    short: &str,
+) -> Result<Option<ApiKey>, Failure> {
     let row = sqlx::query(
         "SELECT id, name, short, hash, role, expires_at, revoked_at FROM api_keys \
          WHERE short = $1",
@@ -74,9 +76,8 @@ fn api_key(row: &Row, id: Uuid) -> Result<ApiKey, Fault> {
     })
 }
 
-pub(super) async fn put(backend: &Backend, key: &ApiKey) -> Result<(), Failure> {
-    let mut connection = backend.writer().await?;
-    Ok(put_in_txn(&mut connection, key).await?)
+pub(super) async fn put(connection: &mut Connection, key: &ApiKey) -> Result<(), Failure> {
+    Ok(put_in_txn(connection, key).await?)
 }
 
 pub(super) async fn put_in_txn(
@@ -105,9 +106,8 @@ pub(super) async fn put_in_txn(
     Ok(())
 }
 
-pub(super) async fn count(backend: &Backend) -> Result<u64, Failure> {
-    let mut connection = backend.reader().await?;
-    Ok(count_in_txn(&mut connection).await?)
+pub(super) async fn count(connection: &mut Connection, (): ()) -> Result<u64, Failure> {
+    Ok(count_in_txn(connection).await?)
 }
 
 pub(super) async fn count_in_txn(connection: &mut Connection) -> Result<u64, sqlx::Error> {

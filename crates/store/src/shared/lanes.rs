@@ -10,21 +10,20 @@ use slipway_core::ids::Lane;
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::Backend;
+use super::{Backend, Connection};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
 #[async_trait]
 impl LaneStore for Backend {
     async fn lane_list_overdue(&self) -> Result<Vec<OverdueLane>, Error> {
-        Ok(list_overdue(self).await?)
+        self.read((), list_overdue).await
     }
 }
 
 /// A lane that is no cluster's can only be one whose cluster was removed by
 /// hand; it is not looked for.
-async fn list_overdue(backend: &Backend) -> Result<Vec<OverdueLane>, Failure> {
-    let mut connection = backend.reader().await?;
+async fn list_overdue(connection: &mut Connection, (): ()) -> Result<Vec<OverdueLane>, Failure> {
     let found = sqlx::query(sql!(
         "SELECT ",
         now,

@@ -12,19 +12,18 @@ use slipway_core::leak::{Claimant, Leak};
 use slipway_core::time::Timestamp;
 
 use super::{Backend, leak_rows, leaks};
-use crate::retry::retried;
 
 #[async_trait]
 impl LeakStore for Backend {
     async fn cluster_list(&self) -> Result<Vec<Cluster>, Error> {
-        Ok(retried!(leak_rows::clusters(self))?)
+        self.read((), leak_rows::clusters).await
     }
 
     async fn claimant_load(
         &self,
         attempts: &[ProvisionedResourceId],
     ) -> Result<Vec<Claimant>, Error> {
-        Ok(retried!(leak_rows::claimants(self, attempts))?)
+        self.read(attempts, leak_rows::claimants).await
     }
 
     async fn claimant_expecting(
@@ -32,15 +31,15 @@ impl LeakStore for Backend {
         cluster: ClusterId,
         page: Page<ProvisionedResourceId>,
     ) -> Result<Vec<Claimant>, Error> {
-        Ok(retried!(leak_rows::expecting(self, cluster, page))?)
+        self.read((cluster, page), leak_rows::expecting).await
     }
 
     async fn attempt_wake(&self, attempts: &[ProvisionedResourceId]) -> Result<(), Error> {
-        Ok(retried!(leaks::wake(self, attempts))?)
+        self.write(attempts, leaks::wake).await
     }
 
     async fn leak_look_begin(&self) -> Result<Timestamp, Error> {
-        Ok(retried!(leak_rows::now(self))?)
+        self.read((), leak_rows::now).await
     }
 
     async fn leak_sighted(
@@ -49,7 +48,7 @@ impl LeakStore for Backend {
         sighted: &[Sighted],
         apart: Duration,
     ) -> Result<Sightings, Error> {
-        Ok(retried!(leaks::sighted(self, cluster, sighted, apart))?)
+        self.write((cluster, sighted, apart), leaks::sighted).await
     }
 
     async fn leak_look_end(
@@ -58,11 +57,11 @@ impl LeakStore for Backend {
         begun_at: Timestamp,
         actor: &Actor,
     ) -> Result<u64, Error> {
-        Ok(retried!(leaks::look_end(self, cluster, begun_at, actor))?)
+        self.write((cluster, begun_at, actor), leaks::look_end).await
     }
 
     async fn leak_removals(&self, cluster: ClusterId, limit: u32) -> Result<Vec<Leak>, Error> {
-        Ok(retried!(leak_rows::removals(self, cluster, limit))?)
+        self.read((cluster, limit), leak_rows::removals).await
     }
 
     async fn leak_list(
@@ -70,18 +69,18 @@ impl LeakStore for Backend {
         filter: &LeakFilter,
         page: Page<LeakRecordId>,
     ) -> Result<Vec<Leak>, Error> {
-        Ok(retried!(leak_rows::list(self, filter, page))?)
+        self.read((filter, page), leak_rows::list).await
     }
 
     async fn leak_fetch(&self, id: LeakRecordId) -> Result<Option<Leak>, Error> {
-        Ok(retried!(leak_rows::fetch(self, id))?)
+        self.read(id, leak_rows::fetch).await
     }
 
     async fn leak_decide(&self, id: LeakRecordId, rule: &mut LeakRule<'_>) -> Result<(), Error> {
-        Ok(retried!(leaks::decide(self, id, &mut *rule))?)
+        self.decided(leaks::ById(id), rule).await
     }
 
     async fn leak_open_counts(&self) -> Result<BTreeMap<String, u64>, Error> {
-        Ok(retried!(leak_rows::open_counts(self))?)
+        self.read((), leak_rows::open_counts).await
     }
 }

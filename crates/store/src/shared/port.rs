@@ -1,5 +1,5 @@
-//! The port, method by method. Each calls the function that does it, runs it
-//! again where the database asks for that, and translates the failure.
+//! The port, method by method. Each sends the function that does it through a
+//! door of the choke point.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -20,10 +20,7 @@ use slipway_core::ids::{
 use slipway_core::node::{Node, Reported};
 use slipway_core::snapshot::ResourceSnapshot;
 
-use super::{Backend, batch, claims, decide, installation, keys, ping, reads, record, seed};
-use crate::failure::Failure;
-use crate::patience::{limited, limited_to};
-use crate::retry::retried;
+use super::{Backend, batch, claims, decide, installation, keys, reads, record, seed};
 
 /// A probe waits two seconds for an answer; ours comes before it goes away.
 const PING_LIMIT: Duration = Duration::from_millis(1_800);
@@ -34,7 +31,7 @@ impl RecordStore for Backend {
         &self,
         records: &[Recorded],
     ) -> Result<HashSet<ProvisionedResourceId>, Error> {
-        match retried!(record::record(self, records)) {
+        match record::record(self, records).await {
             Ok(recorded) => Ok(recorded),
             // Nothing was written; whose fault it is is found under lock, one by one.
             Err(failure) if failure.may_be_of_one_row() => {
@@ -49,16 +46,15 @@ impl RecordStore for Backend {
 #[async_trait]
 impl Store for Backend {
     async fn ping(&self) -> Result<(), Error> {
-        Ok(limited_to(PING_LIMIT, ping::ping(self)).await?)
+        Ok(self.database.within(PING_LIMIT, self.read_and_write()).await?)
     }
 
     async fn installation(&self) -> Result<InstallationId, Error> {
-        let mut connection = self.reader().await.map_err(Failure::from)?;
-        Ok(limited(installation::fetch(&mut connection)).await.map_err(Failure::from)?)
+        self.read((), installation::read).await
     }
 
     async fn seed(&self, seed: &Seed) -> Result<ClusterId, Error> {
-        Ok(retried!(seed::seed(self, seed))?)
+        self.write(seed, seed::seed).await
     }
 
     async fn decide_declaration(
@@ -66,11 +62,11 @@ impl Store for Backend {
         key: &DeclareKey,
         rule: &mut DeclareRule<'_>,
     ) -> Result<(), Error> {
-        Ok(retried!(decide::decide_declaration(self, key, &mut *rule))?)
+        self.decided(key, rule).await
     }
 
     async fn decide(&self, key: ResourceKey, rule: &mut ResourceRule<'_>) -> Result<(), Error> {
-        Ok(retried!(decide::decide(self, key, &mut *rule))?)
+        self.decided(decide::ByKey { blueprints: &self.blueprints, key }, rule).await
     }
 
     async fn decide_many(
@@ -88,18 +84,18 @@ impl Store for Backend {
         limit: u32,
         lease: Duration,
     ) -> Result<Vec<Claimed>, Error> {
-        Ok(retried!(claims::claim(self, worker, lane, limit, lease))?)
+        self.statement((worker, lane, limit, lease), claims::claim).await
     }
 
     async fn attempt_load(
         &self,
         ids: &[ProvisionedResourceId],
     ) -> Result<Vec<Result<ResourceSnapshot, CorruptRow>>, Error> {
-        Ok(retried!(reads::attempt_load(self, ids))?)
+        self.read_snapshot((&self.blueprints, ids), reads::attempt_load).await
     }
 
     async fn attempt_release(&self, releases: &[Release]) -> Result<(), Error> {
-        Ok(retried!(claims::release(self, releases))?)
+        self.statement(releases, claims::release).await
     }
 
     async fn attempt_hold(
@@ -108,19 +104,19 @@ impl Store for Backend {
         reason: &str,
         recheck: Duration,
     ) -> Result<(), Error> {
-        Ok(retried!(claims::hold(self, claimed, reason, recheck))?)
+        self.write((claimed, reason, recheck), claims::hold).await
     }
 
     async fn attempt_reclaim(&self, worker: &str) -> Result<u64, Error> {
-        Ok(retried!(claims::reclaim(self, worker))?)
+        self.statement(worker, claims::reclaim).await
     }
 
     async fn attempt_wake_all(&self, lane: Lane) -> Result<u64, Error> {
-        Ok(retried!(claims::wake_all(self, lane))?)
+        self.statement(lane, claims::wake_all).await
     }
 
     async fn attempt_overdue(&self, lane: Lane) -> Result<Option<Duration>, Error> {
-        Ok(retried!(claims::overdue(self, lane))?)
+        self.read(lane, claims::overdue).await
     }
 
     async fn node_heartbeat(
@@ -128,19 +124,19 @@ impl Store for Backend {
         id: NodeId,
         reported: &Reported,
     ) -> Result<Option<Heartbeat>, Error> {
-        Ok(retried!(reads::node_heartbeat(self, id, reported))?)
+        self.statement((id, reported), reads::node_heartbeat).await
     }
 
     async fn node_fetch(&self, id: NodeId) -> Result<Option<Node>, Error> {
-        Ok(retried!(reads::node_fetch(self, id))?)
+        self.read(id, reads::node_fetch).await
     }
 
     async fn node_list(&self, page: Page<NodeId>) -> Result<Listed<Node>, Error> {
-        Ok(retried!(reads::node_list(self, page))?)
+        self.read(page, reads::node_list).await
     }
 
     async fn resource_fetch(&self, id: ResourceId) -> Result<Option<ResourceSnapshot>, Error> {
-        Ok(retried!(reads::resource_fetch(self, id))?)
+        self.read_snapshot((&self.blueprints, id), reads::resource_fetch).await
     }
 
     async fn resource_list(
@@ -148,30 +144,30 @@ impl Store for Backend {
         filter: &ResourceFilter,
         page: Page<ResourceId>,
     ) -> Result<Vec<Result<ResourceSnapshot, CorruptRow>>, Error> {
-        Ok(retried!(reads::resource_list(self, filter, page))?)
+        self.read_snapshot((&self.blueprints, filter, page), reads::resource_list).await
     }
 
     async fn history_list(&self, id: ProvisionedResourceId) -> Result<Vec<HistoryLine>, Error> {
-        Ok(retried!(reads::history_list(self, id))?)
+        self.read(id, reads::history_list).await
     }
 
     async fn deletion_fetch(&self, id: DeletionId) -> Result<Option<Deletion>, Error> {
-        Ok(retried!(reads::deletion_fetch(self, id))?)
+        self.read(id, reads::deletion_fetch).await
     }
 
     async fn deletion_list(&self, page: Page<DeletionId>) -> Result<Listed<Deletion>, Error> {
-        Ok(retried!(reads::deletion_list(self, page))?)
+        self.read(page, reads::deletion_list).await
     }
 
     async fn api_key_find(&self, short: &str) -> Result<Option<ApiKey>, Error> {
-        Ok(retried!(keys::find(self, short))?)
+        self.read(short, keys::find).await
     }
 
     async fn api_key_put(&self, key: &ApiKey) -> Result<(), Error> {
-        Ok(retried!(keys::put(self, key))?)
+        self.statement(key, keys::put).await
     }
 
     async fn api_key_count(&self) -> Result<u64, Error> {
-        Ok(retried!(keys::count(self))?)
+        self.read((), keys::count).await
     }
 }

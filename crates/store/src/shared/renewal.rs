@@ -15,9 +15,8 @@ use slipway_core::ids::ProvisionedResourceId;
 use sqlx::Row as _;
 use sqlx::types::Json;
 
-use super::{Backend, commit};
+use super::{Backend, Connection, commit};
 use crate::failure::Failure;
-use crate::retry::retried;
 
 #[async_trait]
 impl RenewalStore for Backend {
@@ -27,7 +26,7 @@ impl RenewalStore for Backend {
         claims: &[Claimed],
         lease: Duration,
     ) -> Result<Vec<ProvisionedResourceId>, Error> {
-        Ok(retried!(renew(self, worker, claims, lease))?)
+        self.statement((worker, claims, lease), renew).await
     }
 }
 
@@ -35,10 +34,8 @@ impl RenewalStore for Backend {
 /// batch, which locks them in an order of its own, and a renewal that waited
 /// for it could be waited for by it.
 async fn renew(
-    backend: &Backend,
-    worker: &str,
-    claims: &[Claimed],
-    lease: Duration,
+    connection: &mut Connection,
+    (worker, claims, lease): (&str, &[Claimed], Duration),
 ) -> Result<Vec<ProvisionedResourceId>, Failure> {
     if claims.is_empty() {
         return Ok(Vec::new());
@@ -47,7 +44,6 @@ async fn renew(
         .iter()
         .map(|claimed| json!({ "id": claimed.id, "claim_token": claimed.claim_token.0 }))
         .collect();
-    let mut connection = backend.writer().await?;
     let renewed = sqlx::query(concat!(
         "UPDATE provisioned_resources SET lease_until = ",
         sql!(now, (plus_micros "$2"), ", due_at = ", now, (plus_micros "$2")),

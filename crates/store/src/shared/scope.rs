@@ -12,10 +12,9 @@ use slipway_core::rules::positions::{Notes, Span};
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::catalog_row::{beginning, listed};
-use super::{Backend, outbox, rows};
+use super::page::{after, fetch_page};
+use super::{Backend, Connection, outbox, rows};
 use crate::failure::Failure;
-use crate::retry::retried;
 
 /// Ids are unique over all kinds, so the kind need not be looked at. What is the
 /// project's own is found first, apart from the order: otherwise everybody's
@@ -44,7 +43,7 @@ pub(super) const EVENTS: &str = "SELECT id, position, event_type, aggregate_id, 
 #[async_trait]
 impl ScopeStore for Backend {
     async fn project_of(&self, owned: Owned) -> Result<Option<ProjectId>, Error> {
-        Ok(retried!(project_of(self, owned))?)
+        self.read(owned, project_of).await
     }
 
     async fn node_list_in(
@@ -52,7 +51,7 @@ impl ScopeStore for Backend {
         project: ProjectId,
         page: Page<NodeId>,
     ) -> Result<Listed<Node>, Error> {
-        Ok(retried!(nodes(self, project, page))?)
+        self.read((project, page), nodes).await
     }
 
     async fn deletion_list_in(
@@ -60,7 +59,7 @@ impl ScopeStore for Backend {
         project: ProjectId,
         page: Page<DeletionId>,
     ) -> Result<Listed<Deletion>, Error> {
-        Ok(retried!(deletions(self, project, page))?)
+        self.read((project, page), deletions).await
     }
 
     async fn event_list_in(
@@ -68,16 +67,18 @@ impl ScopeStore for Backend {
         project: ProjectId,
         page: Page<i64>,
     ) -> Result<Vec<PositionedEvent>, Error> {
-        Ok(retried!(events(self, project, page))?)
+        self.read((project, page), events).await
     }
 
     async fn event_span_in(&self, project: ProjectId) -> Result<Span, Error> {
-        Ok(retried!(event_span(self, project))?)
+        self.read(project, event_span).await
     }
 }
 
-async fn project_of(backend: &Backend, owned: Owned) -> Result<Option<ProjectId>, Failure> {
-    let mut connection = backend.reader().await?;
+async fn project_of(
+    connection: &mut Connection,
+    owned: Owned,
+) -> Result<Option<ProjectId>, Failure> {
     let query = match owned {
         Owned::Resource(id) => {
             sqlx::query("SELECT project_id FROM resources WHERE id = $1").bind(id.as_uuid())
@@ -108,45 +109,35 @@ async fn project_of(backend: &Backend, owned: Owned) -> Result<Option<ProjectId>
 }
 
 async fn nodes(
-    backend: &Backend,
-    project: ProjectId,
-    page: Page<NodeId>,
+    connection: &mut Connection,
+    (project, page): (ProjectId, Page<NodeId>),
 ) -> Result<Listed<Node>, Failure> {
-    let mut connection = backend.reader().await?;
-    let found = sqlx::query(concat!(
+    let query = sqlx::query(concat!(
         "SELECT ",
         node_columns!(),
         " FROM nodes WHERE project_id = $1 AND id > $2 ORDER BY id LIMIT $3"
     ))
     .bind(project.as_uuid())
-    .bind(beginning(page.after.map(|id| id.as_uuid())))
-    .bind(i64::from(page.limit))
-    .fetch_all(&mut *connection)
-    .await?;
-    Ok(listed(NodeId::KIND, "id", &page, &found, rows::node))
+    .bind(after(page))
+    .bind(i64::from(page.limit));
+    fetch_page(connection, query, (NodeId::KIND, "id"), page, rows::node).await
 }
 
 async fn deletions(
-    backend: &Backend,
-    project: ProjectId,
-    page: Page<DeletionId>,
+    connection: &mut Connection,
+    (project, page): (ProjectId, Page<DeletionId>),
 ) -> Result<Listed<Deletion>, Failure> {
-    let mut connection = backend.reader().await?;
-    let found = sqlx::query(DELETIONS)
+    let query = sqlx::query(DELETIONS)
         .bind(project.as_uuid())
-        .bind(beginning(page.after.map(|id| id.as_uuid())))
-        .bind(i64::from(page.limit))
-        .fetch_all(&mut *connection)
-        .await?;
-    Ok(listed(DeletionId::KIND, "d_id", &page, &found, rows::deletion))
+        .bind(after(page))
+        .bind(i64::from(page.limit));
+    fetch_page(connection, query, (DeletionId::KIND, "d_id"), page, rows::deletion).await
 }
 
 async fn events(
-    backend: &Backend,
-    project: ProjectId,
-    page: Page<i64>,
+    connection: &mut Connection,
+    (project, page): (ProjectId, Page<i64>),
 ) -> Result<Vec<PositionedEvent>, Failure> {
-    let mut connection = backend.reader().await?;
     let found = sqlx::query(EVENTS)
         .bind(page.after.unwrap_or(0))
         .bind(project.as_uuid())
@@ -156,8 +147,7 @@ async fn events(
     Ok(found.iter().map(outbox::event).collect::<Result<_, _>>()?)
 }
 
-async fn event_span(backend: &Backend, project: ProjectId) -> Result<Span, Failure> {
-    let mut connection = backend.reader().await?;
+async fn event_span(connection: &mut Connection, project: ProjectId) -> Result<Span, Failure> {
     let row = sqlx::query(
         "SELECT pruned_position, last_position, noted_position, unnoted_position, coalesce(\
          (SELECT position FROM event_prunes WHERE project_id = $1), 0) AS own FROM outbox_head",

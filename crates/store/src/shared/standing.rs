@@ -12,19 +12,17 @@ use slipway_core::commit::Recheck;
 use slipway_core::node::Reachability;
 use sqlx::Row as _;
 
-use super::{Backend, Row, commit};
+use super::{Backend, Connection, Row, commit};
 use crate::failure::Failure;
-use crate::retry::retried;
 
 #[async_trait]
 impl StandingStore for Backend {
     async fn standing(&self) -> Result<Standing, Error> {
-        Ok(retried!(count(self))?)
+        self.read((), count).await
     }
 }
 
-async fn count(backend: &Backend) -> Result<Standing, Failure> {
-    let mut connection = backend.reader().await?;
+async fn count(connection: &mut Connection, (): ()) -> Result<Standing, Failure> {
     let mut standing = Standing::default();
     let found = sqlx::query(
         "SELECT status AS name, count(*) AS found FROM provisioned_resources GROUP BY status",

@@ -16,24 +16,24 @@ use slipway_core::audit::Actor;
 use slipway_core::commit::Recheck;
 use slipway_core::ids::{AuditEntryId, ClaimToken, SubscriptionId};
 use slipway_core::{ErrorKind, Refusal};
+use slipway_durable::database::End;
 use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::commit::recheck_micros;
-use super::{Backend, Row, writes};
+use super::{Backend, Connection, Row, writes};
 use crate::failure::Failure;
 use crate::micros::Micros;
-use crate::retry::retried;
 
 #[async_trait]
 impl SubscriptionStore for Backend {
     async fn subscription_open(&self, id: SubscriptionId, name: &str) -> Result<(), Error> {
-        Ok(retried!(open(self, id, name))?)
+        self.statement((id, name), open).await
     }
 
     async fn subscription_due(&self) -> Result<Vec<String>, Error> {
-        Ok(due(self).await?)
+        self.read((), due).await
     }
 
     async fn subscription_claim(
@@ -42,7 +42,7 @@ impl SubscriptionStore for Backend {
         worker: &str,
         lease: Duration,
     ) -> Result<Option<ClaimedSubscription>, Error> {
-        Ok(retried!(claim(self, name, worker, lease))?)
+        self.statement((name, worker, lease), claim).await
     }
 
     async fn subscription_advance(
@@ -50,7 +50,7 @@ impl SubscriptionStore for Backend {
         claimed: &ClaimedSubscription,
         position: i64,
     ) -> Result<(), Error> {
-        Ok(retried!(advance(self, claimed, position))?)
+        self.statement((claimed, position), advance).await
     }
 
     async fn subscription_release(
@@ -58,15 +58,15 @@ impl SubscriptionStore for Backend {
         claimed: &ClaimedSubscription,
         delivered: &Delivered,
     ) -> Result<(), Error> {
-        Ok(retried!(release(self, claimed, delivered))?)
+        self.statement((claimed, delivered), release).await
     }
 
     async fn subscription_reclaim(&self, worker: &str) -> Result<u64, Error> {
-        Ok(retried!(reclaim(self, worker))?)
+        self.statement(worker, reclaim).await
     }
 
     async fn subscription_list(&self) -> Result<Vec<Subscription>, Error> {
-        Ok(list(self).await?)
+        self.read((), list).await
     }
 
     async fn subscription_remove(
@@ -75,14 +75,16 @@ impl SubscriptionStore for Backend {
         audit: AuditEntryId,
         actor: &Actor,
     ) -> Result<bool, Error> {
-        Ok(retried!(remove(self, name, audit, actor))?)
+        self.write((name, audit, actor), remove).await
     }
 }
 
 /// Starts behind what is pruned, not at zero: a cursor that is too old would be
 /// a fault. What retention prunes in the same moment was before its time.
-async fn open(backend: &Backend, id: SubscriptionId, name: &str) -> Result<(), Failure> {
-    let mut connection = backend.writer().await?;
+async fn open(
+    connection: &mut Connection,
+    (id, name): (SubscriptionId, &str),
+) -> Result<(), Failure> {
     sqlx::query(
         "INSERT INTO event_subscriptions (id, name, position) \
          SELECT $1, $2, pruned_position FROM outbox_head WHERE singleton = 1 \
@@ -108,8 +110,7 @@ macro_rules! claimable {
     };
 }
 
-async fn due(backend: &Backend) -> Result<Vec<String>, Failure> {
-    let mut connection = backend.reader().await?;
+async fn due(connection: &mut Connection, (): ()) -> Result<Vec<String>, Failure> {
     let found = sqlx::query(concat!(
         "SELECT name FROM event_subscriptions WHERE ",
         claimable!(),
@@ -123,12 +124,9 @@ async fn due(backend: &Backend) -> Result<Vec<String>, Failure> {
 /// Two that want the same row come one after the other; the second looks at
 /// the conditions again and finds a lease.
 async fn claim(
-    backend: &Backend,
-    name: &str,
-    worker: &str,
-    lease: Duration,
+    connection: &mut Connection,
+    (name, worker, lease): (&str, &str, Duration),
 ) -> Result<Option<ClaimedSubscription>, Failure> {
-    let mut connection = backend.writer().await?;
     let row = sqlx::query(concat!(
         sql!(
             "UPDATE event_subscriptions SET claim_token = claim_token + 1, claimed_by = $1, \
@@ -160,11 +158,9 @@ fn claimed(row: &Row) -> Result<ClaimedSubscription, sqlx::Error> {
 
 /// A delivery that worked ends a row of failures.
 async fn advance(
-    backend: &Backend,
-    claimed: &ClaimedSubscription,
-    position: i64,
+    connection: &mut Connection,
+    (claimed, position): (&ClaimedSubscription, i64),
 ) -> Result<(), Failure> {
-    let mut connection = backend.writer().await?;
     let moved = sqlx::query(sql!(
         "UPDATE event_subscriptions SET position = $3, failures = 0, last_error = NULL, \
          delivered_at = ",
@@ -189,15 +185,13 @@ async fn advance(
 }
 
 async fn release(
-    backend: &Backend,
-    claimed: &ClaimedSubscription,
-    delivered: &Delivered,
+    connection: &mut Connection,
+    (claimed, delivered): (&ClaimedSubscription, &Delivered),
 ) -> Result<(), Failure> {
     let (pause, failed, error) = match delivered {
         Delivered::Well => (Duration::ZERO, 0, None),
         Delivered::Failed { error, retry_after } => (*retry_after, 1, Some(error)),
     };
-    let mut connection = backend.writer().await?;
     sqlx::query(sql!(
         "UPDATE event_subscriptions SET claimed_by = NULL, lease_until = NULL, due_at = ",
         now,
@@ -215,8 +209,7 @@ async fn release(
     Ok(())
 }
 
-async fn reclaim(backend: &Backend, worker: &str) -> Result<u64, Failure> {
-    let mut connection = backend.writer().await?;
+async fn reclaim(connection: &mut Connection, worker: &str) -> Result<u64, Failure> {
     let ended = sqlx::query(
         "UPDATE event_subscriptions SET claim_token = claim_token + 1, claimed_by = NULL, \
          lease_until = NULL WHERE claimed_by = $1",
@@ -227,8 +220,7 @@ async fn reclaim(backend: &Backend, worker: &str) -> Result<u64, Failure> {
     Ok(ended.rows_affected())
 }
 
-async fn list(backend: &Backend) -> Result<Vec<Subscription>, Failure> {
-    let mut connection = backend.reader().await?;
+async fn list(connection: &mut Connection, (): ()) -> Result<Vec<Subscription>, Failure> {
     // Whoever died with a claim does not deliver, so it is not shown as doing so.
     let found = sqlx::query(sql!(
         "SELECT id, name, position, failures, last_error, delivered_at, due_at, \
@@ -259,21 +251,15 @@ fn subscription(row: &Row) -> Result<Subscription, sqlx::Error> {
 
 /// The entry's time is the database's, by its default.
 async fn remove(
-    backend: &Backend,
-    name: &str,
-    audit: AuditEntryId,
-    actor: &Actor,
-) -> Result<bool, Failure> {
-    let mut transaction = backend.begin().await?;
+    connection: &mut Connection,
+    (name, audit, actor): (&str, AuditEntryId, &Actor),
+) -> Result<End<bool>, Failure> {
     let removed =
         sqlx::query("DELETE FROM event_subscriptions WHERE name = $1 RETURNING id, position")
             .bind(name)
-            .fetch_optional(&mut *transaction)
+            .fetch_optional(&mut *connection)
             .await?;
-    let Some(removed) = removed else {
-        transaction.rollback().await?;
-        return Ok(false);
-    };
+    let Some(removed) = removed else { return Ok(End::Rollback(false)) };
     let details = serde_json::json!({
         "name": name,
         "position": removed.try_get::<i64, _>("position")?,
@@ -289,8 +275,7 @@ async fn remove(
     .bind(removed.try_get::<Uuid, _>("id")?)
     .bind(Json(details))
     .bind(actor.correlation_id.as_deref())
-    .execute(&mut *transaction)
+    .execute(&mut *connection)
     .await?;
-    transaction.commit().await?;
-    Ok(true)
+    Ok(End::Commit(true))
 }

@@ -30,8 +30,6 @@ mod catalog_credential;
 mod catalog_label;
 #[path = "../shared/catalog_project.rs"]
 mod catalog_project;
-#[path = "../shared/catalog_row.rs"]
-mod catalog_row;
 #[path = "../shared/claims.rs"]
 mod claims;
 #[path = "../shared/clock.rs"]
@@ -72,6 +70,8 @@ mod leaks;
 pub(crate) mod migrate;
 #[path = "../shared/outbox.rs"]
 mod outbox;
+#[path = "../shared/page.rs"]
+mod page;
 #[path = "../shared/ping.rs"]
 mod ping;
 #[path = "../shared/port.rs"]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use slipway_app::ports::Listed;
-use slipway_app::ports::catalog::{Bound, CatalogStore, CredentialFilter, CredentialKey, Rule};
-use slipway_app::ports::store::{Error, Page};
+use slipway_app::ports::catalog::{Bound, CatalogStore, CredentialFilter, CredentialKey};
+use slipway_app::ports::store::{Error, Page, Rule};
 use slipway_core::catalog::blueprint::{Blueprint, PublishedVersion};
 use slipway_core::catalog::cloud::Cloud;
 use slipway_core::catalog::cluster::{Cluster, ClusterAssignment};

@@ -2,9 +2,8 @@
 
 use async_trait::async_trait;
 use slipway_app::ports::EnrolStore;
-use slipway_app::ports::catalog::Rule;
 use slipway_app::ports::enrolment::MeshView;
-use slipway_app::ports::store::Error;
+use slipway_app::ports::store::{Error, Rule};
 use slipway_core::ids::NodeId;
 use slipway_core::snapshot::EnrolSnapshot;
 use slipway_core::token::SecretHash;

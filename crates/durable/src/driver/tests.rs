@@ -3,28 +3,28 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use slipway_core::time::Timestamp;
 use tokio::sync::mpsc;
-use uuid::Uuid;
 
 use super::*;
 
-#[derive(Debug)]
-struct Still;
-
-impl Clock for Still {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_micros(1)
-    }
+/// What the loop told its host.
+#[derive(Debug, Default)]
+struct Counts {
+    claimed: AtomicU32,
+    failed: Mutex<Vec<String>>,
 }
 
-impl Entropy for Still {
-    fn uuid(&self) -> Uuid {
-        Uuid::from_u128(1)
+impl Host for Counts {
+    fn activated(&self, claimed: usize) {
+        self.claimed.fetch_add(u32::try_from(claimed).unwrap(), Ordering::SeqCst);
     }
 
-    fn fill(&self, bytes: &mut [u8]) {
-        bytes.fill(7);
+    fn failed(&self, error: String) {
+        self.failed.lock().unwrap().push(error);
+    }
+
+    fn jitter(&self) -> f64 {
+        0.5
     }
 }
 
@@ -63,7 +63,7 @@ impl Loop for Queue {
 
 struct Running {
     queue: Arc<Queue>,
-    status: Arc<Status>,
+    counts: Arc<Counts>,
     wake: Arc<Notify>,
     stop: watch::Sender<bool>,
     done: mpsc::UnboundedReceiver<u32>,
@@ -78,19 +78,12 @@ fn start(items: Vec<u32>, refusals: u32, pacing: Pacing) -> Running {
         limits: Mutex::new(Vec::new()),
         done: sender,
     });
-    let status = Arc::new(Status::new("test"));
+    let counts = Arc::new(Counts::default());
     let wake = Arc::new(Notify::new());
     let (stop, shutdown) = Shutdown::channel();
-    let surroundings =
-        Surroundings { clock: Arc::new(Still), entropy: Arc::new(Still), wake: Arc::clone(&wake) };
-    let task = tokio::spawn(drive(
-        Arc::clone(&queue),
-        pacing,
-        surroundings,
-        Arc::clone(&status),
-        shutdown,
-    ));
-    Running { queue, status, wake, stop, done, task }
+    let host: Arc<dyn Host> = Arc::clone(&counts) as _;
+    let task = tokio::spawn(drive(Arc::clone(&queue), pacing, Arc::clone(&wake), host, shutdown));
+    Running { queue, counts, wake, stop, done, task }
 }
 
 async fn receive(running: &mut Running, count: usize) -> Vec<u32> {
@@ -112,8 +105,9 @@ async fn it_claims_no_more_than_fits_and_goes_on_while_batches_are_full() {
     assert!(running.queue.limits.lock().unwrap().iter().all(|limit| *limit <= 3));
     running.stop.send(true).unwrap();
     running.task.await.unwrap();
-    let status = running.status.snapshot();
-    assert_eq!((status.claimed, status.failed), (7, 1), "item 4 failed alone");
+    let failed = running.counts.failed.lock().unwrap();
+    assert_eq!(running.counts.claimed.load(Ordering::SeqCst), 7);
+    assert_eq!(*failed, ["4 failed"], "item 4 failed alone");
 }
 
 #[tokio::test]
@@ -130,9 +124,7 @@ async fn a_wake_is_enough() {
 async fn a_claim_that_fails_is_tried_again_and_shown() {
     let mut running = start(vec![9], 3, PATIENT);
     assert_eq!(receive(&mut running, 1).await, [9]);
-    let status = running.status.snapshot();
-    assert_eq!(status.failed, 3);
-    assert_eq!(status.last_error.as_deref(), Some("database is away"));
+    assert_eq!(*running.counts.failed.lock().unwrap(), ["database is away"; 3]);
     running.stop.send(true).unwrap();
     running.task.await.unwrap();
 }
@@ -141,7 +133,7 @@ async fn a_claim_that_fails_is_tried_again_and_shown() {
 async fn a_panic_ends_one_batch_and_not_the_loop() {
     let mut running = start(vec![13], 0, PATIENT);
     running.wake.notify_one();
-    testing_until_failed(&running.status).await;
+    until_failed(&running.counts).await;
     running.queue.queued.lock().unwrap().push(6);
     running.wake.notify_one();
     assert_eq!(receive(&mut running, 1).await, [6]);
@@ -149,9 +141,9 @@ async fn a_panic_ends_one_batch_and_not_the_loop() {
     running.task.await.unwrap();
 }
 
-async fn testing_until_failed(status: &Status) {
+async fn until_failed(counts: &Counts) {
     tokio::time::timeout(Duration::from_secs(10), async {
-        while status.snapshot().failed == 0 {
+        while counts.failed.lock().unwrap().is_empty() {
             tokio::task::yield_now().await;
         }
     })
@@ -160,11 +152,11 @@ async fn testing_until_failed(status: &Status) {
 }
 
 #[test]
-fn a_trouble_is_told_once_until_it_changes() {
-    let mut told = Told::default();
-    assert!(!told.is_over(), "nothing was told");
-    let news = ["away", "away", "full", "full", "away"].map(|error| told.is_news(error));
+fn an_error_is_logged_once_until_it_changes() {
+    let mut logged = LogOnce::default();
+    assert!(!logged.is_over(), "nothing was logged");
+    let news = ["away", "away", "full", "full", "away"].map(|error| logged.is_news(error));
     assert_eq!(news, [true, false, true, false, true]);
-    assert!(told.is_over() && !told.is_over());
-    assert!(told.is_news("away"), "it came back");
+    assert!(logged.is_over() && !logged.is_over());
+    assert!(logged.is_news("away"), "it came back");
 }

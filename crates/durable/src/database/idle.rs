@@ -1,34 +1,31 @@
-//! Connections that are kept at hand between records.
+//! Connections that stay at hand between two hot statements.
 //!
-//! The pool asks a connection whether it still stands each time it is given
+//! The pool asks a connection whether it still works each time it is given
 //! back, which is a round trip and a task more for every statement. A record is
 //! one statement, so that would double it. Connections that were used a moment
 //! ago are taken again from here instead; one whose statement failed, or that
-//! lay for longer, goes back to the pool and is asked there.
+//! was idle for longer, goes back to the pool and is asked there.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::PgPool;
-
-use super::Db;
-use super::pools::TRUSTED_FOR;
+use sqlx::{Database, Pool};
 
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct IdleCache<Db: Database> {
     idle: Mutex<Vec<(PoolConnection<Db>, Instant)>>,
     most: usize,
+    /// A connection that was idle for longer is asked before it is used.
+    fresh_for: Duration,
 }
 
-impl Kept {
-    /// Half of the pool at most: the other half is always there for the rest.
-    pub(super) fn new(max_connections: u32) -> Self {
-        let most = usize::try_from(max_connections / 2).unwrap_or(0);
-        Self { idle: Mutex::default(), most }
+impl<Db: Database> IdleCache<Db> {
+    pub(super) fn new(most: usize, fresh_for: Duration) -> Self {
+        Self { idle: Mutex::new(Vec::new()), most, fresh_for }
     }
 
-    pub(super) async fn take(&self, pool: &PgPool) -> Result<PoolConnection<Db>, sqlx::Error> {
+    pub(super) async fn take(&self, pool: &Pool<Db>) -> Result<PoolConnection<Db>, sqlx::Error> {
         match self.pop() {
             Some(connection) => Ok(connection),
             None => pool.acquire().await,
@@ -46,7 +43,7 @@ impl Kept {
     fn pop(&self) -> Option<PoolConnection<Db>> {
         let mut idle = self.idle();
         let (connection, since) = idle.pop()?;
-        if since.elapsed() < TRUSTED_FOR {
+        if since.elapsed() < self.fresh_for {
             return Some(connection);
         }
         // The last one in was the youngest: all of them go back to be asked.

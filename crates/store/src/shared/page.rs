@@ -1,17 +1,56 @@
-//! What the files of the catalog share: reading a row that may be corrupt, the
-//! clock, counts.
+//! Reading rows, for every table: one by its key, a page of a list, a count.
+//! A row that cannot be read is named if it is the one that was asked for, and
+//! left out of a list, since one bad row must not hide the others.
 
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_core::Timestamp;
 use slipway_core::error::{ErrorKind, Refusal};
-use sqlx::Row as _;
+use sqlx::{Database, Row as _};
 use uuid::Uuid;
 
-use super::{Connection, Row};
+use super::{Connection, Db, Row};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
+
+/// A statement with its parameters.
+pub(super) type Query<'q> = sqlx::query::Query<'q, Db, <Db as Database>::Arguments>;
+
+/// A text that may be a name or an id. The id is null where it is no UUID.
+pub(super) fn as_id(text: &str) -> Option<Uuid> {
+    Uuid::try_parse(text).ok()
+}
+
+/// A statement whose `$1` is a name and `$2` an id, either of them `reference`.
+pub(super) fn by_reference<'q>(statement: &'static str, reference: &'q str) -> Query<'q> {
+    sqlx::query(statement).bind(reference).bind(as_id(reference))
+}
+
+/// The row of this statement as its aggregate; one that cannot be read is named
+/// by its id.
+pub(super) async fn fetch_one<T>(
+    connection: &mut Connection,
+    query: Query<'_>,
+    id_column: &str,
+    read: impl FnOnce(&Row) -> Result<T, Fault>,
+) -> Result<Option<T>, Failure> {
+    let row = query.fetch_optional(connection).await?;
+    row.map(|row| whole(&row, id_column, read)).transpose()
+}
+
+/// A page of rows in the order of `id_column`, which is what it is paged by.
+/// What cannot be read is logged and left out, and counts all the same.
+pub(super) async fn fetch_page<T, C>(
+    connection: &mut Connection,
+    query: Query<'_>,
+    (kind, id_column): (&'static str, &'static str),
+    page: Page<C>,
+    read: impl Fn(&Row) -> Result<T, Fault>,
+) -> Result<Listed<T>, Failure> {
+    let found = query.fetch_all(connection).await?;
+    Ok(listed(kind, id_column, &page, &found, read))
+}
 
 /// A row as its aggregate; one that cannot be read is named by its id.
 pub(super) fn whole<T>(
@@ -23,8 +62,7 @@ pub(super) fn whole<T>(
     read(row).map_err(|fault| Failure::Corrupt { id, fault })
 }
 
-/// Many rows; those that cannot be read are logged and left out, since one bad
-/// row must not hide the others.
+/// Many rows that are no page.
 pub(super) fn readable<T>(
     kind: &'static str,
     rows: &[Row],
@@ -33,8 +71,7 @@ pub(super) fn readable<T>(
     rows.iter().filter_map(|row| shown(kind, "id", row, &read).1).collect()
 }
 
-/// A page of rows in the order of `id_column`, which is what it is paged by.
-/// What cannot be read is logged and left out, and counts all the same.
+/// The rows of a page that were fetched.
 pub(super) fn listed<T, C>(
     kind: &'static str,
     id_column: &'static str,
@@ -48,8 +85,8 @@ pub(super) fn listed<T, C>(
 /// After which id a page begins; every id is greater than nil. Not a test for
 /// null beside the comparison: in a plan for every value that would walk the
 /// index from its front.
-pub(super) fn beginning(after: Option<Uuid>) -> Uuid {
-    after.unwrap_or_default()
+pub(super) fn after<C: Into<Uuid>>(page: Page<C>) -> Uuid {
+    page.after.map(Into::into).unwrap_or_default()
 }
 
 fn shown<T>(
