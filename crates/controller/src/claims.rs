@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use slipway_app::ports::store::Claimed;
-use slipway_app::ports::{Meter, Store};
+use slipway_app::ports::broker::Claimed;
+use slipway_app::ports::{Meter, Stores};
 use slipway_core::ids::ProvisionedResourceId;
 use slipway_durable::renewer::{LeaseRenewer, Renewal};
 
@@ -14,7 +14,7 @@ pub(crate) type AttemptRenewer<'a> = LeaseRenewer<AttemptClaims<'a>>;
 /// Where the claims of a worker are renewed and counted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AttemptClaims<'a> {
-    pub(crate) store: &'a dyn Store,
+    pub(crate) store: &'a Stores,
     pub(crate) worker: &'a str,
     pub(crate) meter: &'a dyn Meter,
     pub(crate) lane: &'a str,
@@ -34,7 +34,7 @@ impl Renewal for AttemptClaims<'_> {
         claims: &[Claimed],
         lease: Duration,
     ) -> Result<Vec<ProvisionedResourceId>, String> {
-        let renewed = self.store.attempt_renew(self.worker, claims, lease).await;
+        let renewed = self.store.broker.attempt_renew(self.worker, claims, lease).await;
         renewed.map_err(|error| error.to_string())
     }
 

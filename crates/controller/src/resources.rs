@@ -17,8 +17,9 @@ use async_trait::async_trait;
 use futures::{FutureExt, StreamExt, stream};
 use slipway_app::Context;
 use slipway_app::gate::Gate;
+use slipway_app::ports::broker::Claimed;
 use slipway_app::ports::meter::TickOutcome;
-use slipway_app::ports::store::{Claimed, CorruptRow};
+use slipway_app::ports::store::CorruptRow;
 use slipway_app::usecases::converge::{self, Batch, Engines, Fault, Planned, Ticked};
 use slipway_core::audit::Actor;
 use slipway_core::commit::{Recheck, Release};
@@ -173,14 +174,14 @@ impl ResourceLoop {
     /// and makes everything that is not settled for good due now. Before any
     /// lane of this process is driven: it would take back from that one too.
     pub async fn boot_sweep(&self) -> Result<u64, slipway_app::ports::store::Error> {
-        let reclaimed = self.context.store.attempt_reclaim(&self.worker).await?;
+        let reclaimed = self.context.stores.broker.attempt_reclaim(&self.worker).await?;
         self.context.meter.reclaimed(&self.cluster, reclaimed);
         self.late_sweep().await
     }
 
     /// The boot sweep of a lane that comes when others are driven already.
     pub async fn late_sweep(&self) -> Result<u64, slipway_app::ports::store::Error> {
-        self.context.store.attempt_wake_all(self.lane).await
+        self.context.stores.broker.attempt_wake_all(self.lane).await
     }
 
     /// Fails when due work could not be looked for, or was left lying, for
@@ -203,7 +204,7 @@ impl ResourceLoop {
             }
             Some(_) => {}
         }
-        match self.context.store.attempt_overdue(self.lane).await {
+        match self.context.stores.broker.attempt_overdue(self.lane).await {
             Ok(Some(overdue)) if overdue > limit => {
                 fail("due work is left lying", format!("for {} s", overdue.as_secs()))
             }
@@ -219,9 +220,9 @@ impl ResourceLoop {
         items: &[Claimed],
         errors: &mut Vec<String>,
     ) -> Vec<ResourceSnapshot> {
-        let store = &self.context.store;
+        let store = &self.context.stores;
         let ids: Vec<_> = items.iter().map(|claimed| claimed.id).collect();
-        let loaded = match store.attempt_load(&ids).await {
+        let loaded = match store.broker.attempt_load(&ids).await {
             Ok(loaded) => loaded,
             Err(error) => {
                 let message = error.to_string();
@@ -253,7 +254,8 @@ impl ResourceLoop {
                     tracing::error!(%attempt_id, reason, "a row breaks an invariant and is held");
                     errors.push(format!("{id}: {reason}"));
                     if let Some(claimed) = claims.get(&id) {
-                        let held = store.attempt_hold(*claimed, &reason, self.pace.sweep).await;
+                        let held =
+                            store.broker.attempt_hold(*claimed, &reason, self.pace.sweep).await;
                         errors.extend(held.err().map(|error| error.to_string()));
                     }
                 }
@@ -381,7 +383,13 @@ impl ResourceLoop {
         if releases.is_empty() {
             return None;
         }
-        self.context.store.attempt_release(releases).await.err().map(|error| error.to_string())
+        self.context
+            .stores
+            .broker
+            .attempt_release(releases)
+            .await
+            .err()
+            .map(|error| error.to_string())
     }
 
     /// The whole of a batch, from what was claimed to what was given back.
@@ -453,15 +461,15 @@ impl Loop for ResourceLoop {
     }
 
     async fn claim(&self, limit: u32) -> Result<Vec<Claimed>, String> {
-        let store = &self.context.store;
-        let claimed = store.attempt_claim(&self.worker, self.lane, limit, self.lease).await;
+        let store = &self.context.stores;
+        let claimed = store.broker.attempt_claim(&self.worker, self.lane, limit, self.lease).await;
         let claimed = claimed.map_err(|error| error.to_string())?;
         self.context.meter.claimed(&self.cluster, claimed.len());
         Ok(claimed)
     }
 
     async fn work(&self, items: Vec<Claimed>, lease: Lease) -> Vec<String> {
-        let store = self.context.store.as_ref();
+        let store = &self.context.stores;
         // After the claim: whoever changes the mode after this read finds no
         // claim of this batch that does not know it, see `docs/control.md`.
         let mode = match self.gate.read(store).await {

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use slipway_app::authorise::Caller;
-use slipway_app::ports::catalog::Bound;
+use slipway_app::ports::access::Bound;
 use slipway_app::usecases::idempotency;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::idempotency::{Answer, Key, Request as Asked};

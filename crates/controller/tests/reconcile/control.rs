@@ -72,7 +72,7 @@ async fn a_frozen_loop_observes_enrols_and_drains_but_touches_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_acknowledges_a_mode_when_nothing_older_is_under_way() {
     for world in World::each("a_replica_acknowledges").await {
-        let (store, gate) = (world.context.store.as_ref(), world.resources.gate());
+        let (store, gate) = (&world.context.stores, world.resources.gate());
         assert_eq!(gate.acknowledged(), None, "it has not read the mode yet");
         let acting = gate.read(store).await.unwrap();
         assert_eq!(gate.acknowledged(), Some(acting.revision));

@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use slipway_app::ports::events::PositionedEvent;
-use slipway_app::ports::store::HistoryLine;
-use slipway_app::ports::subscriptions;
+use slipway_app::ports::broker::HistoryLine;
+use slipway_app::ports::events::{self, PositionedEvent};
 use slipway_app::usecases::control;
 use slipway_app::usecases::leaks::LookReport;
 use slipway_core::catalog::label;
@@ -128,7 +127,7 @@ pub fn event(event: &PositionedEvent) -> Event {
     }
 }
 
-pub(super) fn subscription(found: &subscriptions::Subscription) -> Subscription {
+pub(super) fn subscription(found: &events::Subscription) -> Subscription {
     Subscription {
         id: found.id.to_string(),
         name: found.name.clone(),
@@ -177,7 +176,7 @@ pub(super) fn control(status: control::Status) -> Control {
     }
 }
 
-pub(super) fn plan_line(line: &slipway_app::ports::control::PlanLine) -> PlanLine {
+pub(super) fn plan_line(line: &slipway_app::ports::operations::PlanLine) -> PlanLine {
     PlanLine {
         resource_id: line.resource_id.to_string(),
         provisioned_resource_id: line.provisioned_resource_id.to_string(),

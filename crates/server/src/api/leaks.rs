@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use slipway_app::ports::Listed;
-use slipway_app::ports::leaks::LeakFilter;
+use slipway_app::ports::deletion::LeakFilter;
 use slipway_app::ports::store::Page;
 use slipway_app::usecases::leaks;
 use slipway_core::error::Refusal;

@@ -59,8 +59,6 @@ mod installation;
 mod keys;
 #[path = "../shared/lanes.rs"]
 mod lanes;
-#[path = "../shared/leak_port.rs"]
-mod leak_port;
 #[path = "../shared/leak_rows.rs"]
 mod leak_rows;
 #[path = "../shared/leak_writes.rs"]
@@ -75,8 +73,22 @@ mod outbox;
 mod page;
 #[path = "../shared/ping.rs"]
 mod ping;
-#[path = "../shared/port.rs"]
-mod port;
+#[path = "../shared/port_access.rs"]
+mod port_access;
+#[path = "../shared/port_broker.rs"]
+mod port_broker;
+#[path = "../shared/port_catalog.rs"]
+mod port_catalog;
+#[path = "../shared/port_deletion.rs"]
+mod port_deletion;
+#[path = "../shared/port_events.rs"]
+mod port_events;
+#[path = "../shared/port_nodes.rs"]
+mod port_nodes;
+#[path = "../shared/port_operations.rs"]
+mod port_operations;
+#[path = "../shared/port_placement.rs"]
+mod port_placement;
 #[path = "../shared/presented.rs"]
 mod presented;
 #[path = "../shared/provider.rs"]

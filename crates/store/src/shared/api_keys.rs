@@ -1,10 +1,9 @@
 //! The table of API keys as people manage it. What the binary does with it at
 //! the start is in `keys.rs`.
 
-use async_trait::async_trait;
 use slipway_app::ports::Listed;
-use slipway_app::ports::keys::{KeyRule, KeyStore, KeyTarget};
-use slipway_app::ports::store::{Error, Page};
+use slipway_app::ports::access::KeyTarget;
+use slipway_app::ports::store::Page;
 use slipway_core::access::Role;
 use slipway_core::api_key::{ApiKey, Previous};
 use slipway_core::ids::{ApiKeyId, ProjectId, Revision};
@@ -14,7 +13,7 @@ use uuid::Uuid;
 
 use super::page::{after, fetch_one, fetch_page, now, readable, taken};
 use super::transaction::Load;
-use super::{Backend, Connection, Row, catalog_project, control, rows, writes};
+use super::{Connection, Row, catalog_project, control, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
@@ -31,34 +30,10 @@ macro_rules! select {
 /// What the role of a bound key begins with in its row; see the migration.
 const BOUND: &str = "project-";
 
-#[async_trait]
-impl KeyStore for Backend {
-    async fn api_key_candidates(&self, short: &str) -> Result<Vec<ApiKey>, Error> {
-        self.read(short, candidates).await
-    }
-
-    async fn api_key_fetch(&self, id: ApiKeyId) -> Result<Option<ApiKey>, Error> {
-        self.read(id, fetch).await
-    }
-
-    async fn api_key_list(
-        &self,
-        project: Option<ProjectId>,
-        page: Page<ApiKeyId>,
-    ) -> Result<Listed<ApiKey>, Error> {
-        self.read((project, page), list).await
-    }
-
-    async fn decide_api_key(
-        &self,
-        target: &KeyTarget,
-        rule: &mut KeyRule<'_>,
-    ) -> Result<(), Error> {
-        self.decided(target, rule).await
-    }
-}
-
-async fn candidates(connection: &mut Connection, short: &str) -> Result<Vec<ApiKey>, Failure> {
+pub(super) async fn candidates(
+    connection: &mut Connection,
+    short: &str,
+) -> Result<Vec<ApiKey>, Failure> {
     let found = sqlx::query(concat!(
         select!(),
         "WHERE (k.short = $1 OR k.previous_short = $1) AND NOT EXISTS (SELECT 1 FROM projects p \
@@ -70,12 +45,15 @@ async fn candidates(connection: &mut Connection, short: &str) -> Result<Vec<ApiK
     Ok(readable(ApiKeyId::KIND, &found, api_key))
 }
 
-async fn fetch(connection: &mut Connection, id: ApiKeyId) -> Result<Option<ApiKey>, Failure> {
+pub(super) async fn fetch(
+    connection: &mut Connection,
+    id: ApiKeyId,
+) -> Result<Option<ApiKey>, Failure> {
     let query = sqlx::query(concat!(select!(), "WHERE k.id = $1")).bind(id.as_uuid());
     fetch_one(connection, query, "id", api_key).await
 }
 
-async fn list(
+pub(super) async fn list(
     connection: &mut Connection,
     (project, page): (Option<ProjectId>, Page<ApiKeyId>),
 ) -> Result<Listed<ApiKey>, Failure> {
@@ -88,6 +66,15 @@ async fn list(
     .bind(project.map(|id| id.as_uuid()))
     .bind(i64::from(page.limit));
     fetch_page(connection, query, (ApiKeyId::KIND, "id"), page, api_key).await
+}
+
+/// The key of this name, also a revoked one.
+pub(super) async fn by_name(
+    connection: &mut Connection,
+    name: &str,
+) -> Result<Option<ApiKey>, Failure> {
+    let query = sqlx::query(concat!(select!(), "WHERE k.name = $1")).bind(name);
+    fetch_one(connection, query, "id", api_key).await
 }
 
 /// The row of the installation is locked first, and with it every other

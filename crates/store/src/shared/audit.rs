@@ -1,32 +1,19 @@
 //! Reading the audit.
 
-use async_trait::async_trait;
-use slipway_app::ports::audit::{AuditFilter, AuditLine, AuditOrder};
-use slipway_app::ports::store::{Error, Page};
-use slipway_app::ports::{AuditStore, Listed};
+use slipway_app::ports::Listed;
+use slipway_app::ports::access::{AuditFilter, AuditLine, AuditOrder};
+use slipway_app::ports::store::Page;
 use slipway_core::ids::{AuditEntryId, ProjectId};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::page::{as_id, listed};
-use super::{Backend, Connection, Db, Row, rows};
+use super::{Connection, Db, Row, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
 
-#[async_trait]
-impl AuditStore for Backend {
-    async fn audit_list(
-        &self,
-        filter: &AuditFilter,
-        order: AuditOrder,
-        page: Page<AuditEntryId>,
-    ) -> Result<Listed<AuditLine>, Error> {
-        self.read((filter, order, page), list).await
-    }
-}
-
-async fn list(
+pub(super) async fn list(
     connection: &mut Connection,
     (filter, order, page): (&AuditFilter, AuditOrder, Page<AuditEntryId>),
 ) -> Result<Listed<AuditLine>, Failure> {

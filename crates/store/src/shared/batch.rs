@@ -17,7 +17,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use slipway_app::ports::store::{Decided, Error, ResourceKey, ResourceRule};
+use slipway_app::ports::broker::{Decided, ResourceKey, ResourceRule};
+use slipway_app::ports::store::Error;
 use slipway_core::audit::AuditEntry;
 use slipway_core::blocker::Blocker;
 use slipway_core::commit::{Commit, Write};

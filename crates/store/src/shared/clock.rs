@@ -2,34 +2,20 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
-use slipway_app::ports::DatabaseClock;
-use slipway_app::ports::store::Error;
 use slipway_core::Timestamp;
 use slipway_core::commit::Recheck;
 use sqlx::Row as _;
 
-use super::{Backend, Connection, commit};
+use super::{Connection, commit};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
-#[async_trait]
-impl DatabaseClock for Backend {
-    async fn database_now(&self) -> Result<Timestamp, Error> {
-        self.read((), now).await
-    }
-
-    async fn schedule_pull_in(&self, jump: Duration, lease: Duration) -> Result<u64, Error> {
-        self.statement((jump, lease), pull_in).await
-    }
-}
-
-async fn now(connection: &mut Connection, (): ()) -> Result<Timestamp, Failure> {
+pub(super) async fn now(connection: &mut Connection, (): ()) -> Result<Timestamp, Failure> {
     let row = sqlx::query(sql!("SELECT ", now, " AS now")).fetch_one(&mut *connection).await?;
     Ok(row.try_get::<Micros, _>("now")?.into())
 }
 
-async fn pull_in(
+pub(super) async fn pull_in(
     connection: &mut Connection,
     (jump, lease): (Duration, Duration),
 ) -> Result<u64, Failure> {

@@ -7,62 +7,23 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
-use slipway_app::ports::control::{
-    ControlRule, ControlStore, Install, Installed, PlanLine, Replica,
-};
-use slipway_app::ports::store::{ApiKey, Error, Page};
+use slipway_app::ports::operations::{PlanLine, Replica};
+use slipway_app::ports::store::Page;
 use slipway_core::Phase;
-use slipway_core::audit::Actor;
 use slipway_core::blocker::BlockerCode;
 use slipway_core::ids::{ClaimToken, InstallationId, ProvisionedResourceId, ResourceId, Revision};
-use slipway_core::rules::control::{
-    Control, ControlCommit, Freeze, Observing, Sighting, key_audit,
-};
-use slipway_durable::database::End;
+use slipway_core::rules::control::{Control, ControlCommit, Freeze, Observing, Sighting};
 use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::transaction::{Load, Written};
-use super::{Backend, Connection, Row, commit, keys, rows};
+use super::{Connection, Row, commit, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
 
 /// A replica that was silent for this long is of no interest to anybody.
 const FORGOTTEN: Duration = Duration::from_secs(24 * 3_600);
-
-#[async_trait]
-impl ControlStore for Backend {
-    async fn control_fetch(&self) -> Result<Control, Error> {
-        self.read((), fetch).await
-    }
-
-    async fn control_decide(&self, rule: &mut ControlRule<'_>) -> Result<(), Error> {
-        self.decided(Installation, rule).await
-    }
-
-    async fn replica_list(&self) -> Result<Vec<Replica>, Error> {
-        self.read((), replicas).await
-    }
-
-    async fn plan_list(&self, page: Page<ProvisionedResourceId>) -> Result<Vec<PlanLine>, Error> {
-        self.read(page, plan).await
-    }
-
-    async fn plan_open(&self) -> Result<u64, Error> {
-        self.read((), open).await
-    }
-
-    async fn api_key_install(
-        &self,
-        key: &ApiKey,
-        when: Install,
-        actor: &Actor,
-    ) -> Result<Installed, Error> {
-        self.write((key, when, actor), install).await
-    }
-}
 
 /// The columns of the row beside the clock; the id is that of the installation.
 const CONTROL: &str = sql!(
@@ -81,7 +42,7 @@ pub(super) async fn lock(connection: &mut Connection) -> Result<(), sqlx::Error>
     Ok(())
 }
 
-async fn fetch(connection: &mut Connection, (): ()) -> Result<Control, Failure> {
+pub(super) async fn fetch(connection: &mut Connection, (): ()) -> Result<Control, Failure> {
     let row = sqlx::query(CONTROL).fetch_one(connection).await?;
     let id: Uuid = row.try_get("id")?;
     control(&row, id).map_err(|fault| Failure::Corrupt { id, fault })
@@ -238,7 +199,7 @@ fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
-async fn replicas(connection: &mut Connection, (): ()) -> Result<Vec<Replica>, Failure> {
+pub(super) async fn replicas(connection: &mut Connection, (): ()) -> Result<Vec<Replica>, Failure> {
     let found = sqlx::query(
         "SELECT worker, seen_at, lease_micros, acknowledged FROM replicas ORDER BY worker",
     )
@@ -258,7 +219,7 @@ async fn replicas(connection: &mut Connection, (): ()) -> Result<Vec<Replica>, F
         .collect()
 }
 
-async fn plan(
+pub(super) async fn plan(
     connection: &mut Connection,
     page: Page<ProvisionedResourceId>,
 ) -> Result<Vec<PlanLine>, Failure> {
@@ -298,7 +259,7 @@ async fn plan(
         .collect()
 }
 
-async fn open(connection: &mut Connection, (): ()) -> Result<u64, Failure> {
+pub(super) async fn open(connection: &mut Connection, (): ()) -> Result<u64, Failure> {
     let row = sqlx::query(sql!(
         "SELECT count(*) AS open FROM provisioned_resources WHERE status NOT IN ($1, $2) \
          AND due_at IS NOT NULL AND (lease_until > ",
@@ -312,39 +273,4 @@ async fn open(connection: &mut Connection, (): ()) -> Result<u64, Failure> {
     .fetch_one(&mut *connection)
     .await?;
     Ok(u64::try_from(row.try_get::<i64, _>("open")?).unwrap_or(0))
-}
-
-async fn install(
-    connection: &mut Connection,
-    (key, when, actor): (&ApiKey, Install, &Actor),
-) -> Result<End<Installed>, Failure> {
-    let now = Installation.load(connection).await?.now;
-    let usable = keys::count_in_txn(connection).await?;
-    let before = keys::find_named_in_txn(connection, &key.name).await?;
-    let installed = match (when, &before) {
-        (Install::First, _) if usable > 0 => Installed::Occupied,
-        (_, Some(before))
-            if before.hash == key.hash
-                && before.short == key.short
-                && before.role == key.role
-                && before.revoked_at.is_none()
-                && before.expires_at == key.expires_at =>
-        {
-            Installed::Unchanged
-        }
-        (_, Some(_)) if keys::is_withdrawn_in_txn(connection, key).await? => Installed::Withdrawn,
-        (_, Some(_)) => Installed::Replaced,
-        (_, None) => Installed::Inserted,
-    };
-    let verb = match installed {
-        Installed::Inserted => "api_key.install",
-        Installed::Replaced => "api_key.replace",
-        Installed::Unchanged | Installed::Occupied | Installed::Withdrawn => {
-            return Ok(End::Rollback(installed));
-        }
-    };
-    keys::put_in_txn(connection, key).await?;
-    let entry = key_audit(verb, key.id, &key.name, actor, now);
-    commit::audit_insert(connection, &entry).await?;
-    Ok(End::Commit(installed))
 }

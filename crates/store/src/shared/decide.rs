@@ -8,7 +8,7 @@
 //! loop's columns without it; heartbeats touch a node, whose row is therefore
 //! locked too, where it is loaded.
 
-use slipway_app::ports::store::ResourceKey;
+use slipway_app::ports::broker::ResourceKey;
 use slipway_core::ids::{NodeId, ProvisionedResourceId, ResourceId};
 use slipway_core::snapshot::ResourceSnapshot;
 use sqlx::Row as _;

@@ -3,7 +3,7 @@
 //! The lock makes declarations of one project take turns, so that the handle
 //! that was seen free still is when it is taken.
 
-use slipway_app::ports::store::DeclareKey;
+use slipway_app::ports::broker::DeclareKey;
 use slipway_core::blueprint::{BlueprintVersion, Engine};
 use slipway_core::ids::{CloudCredentialId, CloudId, ProjectId, ResourceId};
 use slipway_core::placement::Placement;

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use async_trait::async_trait;
-use slipway_app::ports::delivery::DemandRule;
-use slipway_app::ports::store::{Error, Page};
-use slipway_app::ports::{DeliveryStore, Listed};
+use slipway_app::ports::Listed;
+use slipway_app::ports::store::Page;
 use slipway_core::Timestamp;
 use slipway_core::blueprint::Engine;
 use slipway_core::delivery::{Delivery, DeliveryPhase, DeliveryShown, Demand};
@@ -16,34 +14,10 @@ use uuid::Uuid;
 
 use super::page::{after, listed, now, readable, whole};
 use super::transaction::Load;
-use super::{Backend, Connection, Row, rows, writes};
+use super::{Connection, Row, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
-
-#[async_trait]
-impl DeliveryStore for Backend {
-    async fn demand_list(&self, cluster: ClusterId) -> Result<Vec<Demand>, Error> {
-        self.read(cluster, demands).await
-    }
-
-    async fn decide_delivery(
-        &self,
-        cluster: ClusterId,
-        blueprint: BlueprintId,
-        rule: &mut DemandRule<'_>,
-    ) -> Result<(), Error> {
-        self.decided(DemandOf { cluster, blueprint }, rule).await
-    }
-
-    async fn delivery_list(
-        &self,
-        blueprint: BlueprintId,
-        page: Page<ClusterId>,
-    ) -> Result<Listed<DeliveryShown>, Error> {
-        self.read((blueprint, page), list).await
-    }
-}
 
 /// A version that is the newest of those that are to be delivered, by the order
 /// in which declarations choose.
@@ -90,7 +64,10 @@ macro_rules! select {
     };
 }
 
-async fn demands(connection: &mut Connection, cluster: ClusterId) -> Result<Vec<Demand>, Failure> {
+pub(super) async fn demands(
+    connection: &mut Connection,
+    cluster: ClusterId,
+) -> Result<Vec<Demand>, Failure> {
     let found = sqlx::query(concat!(select!(), " ORDER BY b.id"))
         .bind(cluster.as_uuid())
         .fetch_all(&mut *connection)
@@ -181,8 +158,8 @@ fn delivery(row: &Row) -> Result<Option<Delivery>, Fault> {
 /// decided.
 /// A blueprint on a cluster.
 pub(super) struct DemandOf {
-    cluster: ClusterId,
-    blueprint: BlueprintId,
+    pub(super) cluster: ClusterId,
+    pub(super) blueprint: BlueprintId,
 }
 
 impl Load for DemandOf {
@@ -205,7 +182,7 @@ impl Load for DemandOf {
     }
 }
 
-async fn list(
+pub(super) async fn list(
     connection: &mut Connection,
     (blueprint, page): (BlueprintId, Page<ClusterId>),
 ) -> Result<Listed<DeliveryShown>, Failure> {

@@ -12,50 +12,27 @@
 //! that left is passed over where somebody looks at it, so nothing here waits
 //! in a circle.
 
-use async_trait::async_trait;
-use slipway_app::ports::EnrolStore;
-use slipway_app::ports::enrolment::MeshView;
-use slipway_app::ports::store::{Error, ResourceKey, Rule};
+use slipway_app::ports::nodes::MeshView;
 use slipway_core::Timestamp;
 use slipway_core::ids::{NodeId, ProjectId};
 use slipway_core::mesh::{MeshAddress, MeshCidr, MeshPool};
 use slipway_core::node::Node;
 use slipway_core::snapshot::EnrolSnapshot;
-use slipway_core::token::SecretHash;
 use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::page::whole;
 use super::transaction::Load;
-use super::{Backend, Connection, Row, decide, rows};
+use super::{Connection, Row, decide, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
 
-#[async_trait]
-impl EnrolStore for Backend {
-    async fn decide_enrolment(
-        &self,
-        token: SecretHash,
-        nonce: Option<&str>,
-        public_key: &[u8; 32],
-        rule: &mut Rule<'_, EnrolSnapshot>,
-    ) -> Result<(), Error> {
-        let key = ResourceKey::Token(token);
-        let resource = decide::ByKey { blueprints: &self.blueprints, key };
-        self.decided(Enrolment { resource, nonce, public_key }, rule).await
-    }
-
-    async fn node_mesh(&self, id: NodeId, limit: u32) -> Result<Option<MeshView>, Error> {
-        self.read_snapshot((id, limit), node_mesh).await
-    }
-}
-
 /// A register with a token.
-struct Enrolment<'a> {
-    resource: decide::ByKey<'a>,
-    nonce: Option<&'a str>,
-    public_key: &'a [u8; 32],
+pub(super) struct Enrolment<'a> {
+    pub(super) resource: decide::ByKey<'a>,
+    pub(super) nonce: Option<&'a str>,
+    pub(super) public_key: &'a [u8; 32],
 }
 
 impl Load for Enrolment<'_> {
@@ -132,7 +109,7 @@ pub(super) async fn host_take_over(
     Ok(())
 }
 
-async fn node_mesh(
+pub(super) async fn node_mesh(
     connection: &mut Connection,
     (id, limit): (NodeId, u32),
 ) -> Result<Option<MeshView>, Failure> {

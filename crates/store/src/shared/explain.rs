@@ -1,34 +1,16 @@
 //! Attempts as their rows say, for explanations. No row is hydrated here: one
 //! that breaks an invariant is shown like any other.
 
-use async_trait::async_trait;
-use slipway_app::ports::ExplainStore;
-use slipway_app::ports::explain::Among;
-use slipway_app::ports::store::Error;
+use slipway_app::ports::broker::Among;
 use slipway_core::Phase;
 use slipway_core::explanation::{AttemptLine, Holder, PhaseCount};
 use slipway_core::ids::{Lane, ProvisionedResourceId, ResourceId};
 use sqlx::{QueryBuilder, Row as _};
 use uuid::Uuid;
 
-use super::{Backend, Connection, Db, Row, rows, snapshot};
+use super::{Connection, Db, Row, rows, snapshot};
 use crate::failure::Failure;
 use crate::fault::Fault;
-
-#[async_trait]
-impl ExplainStore for Backend {
-    async fn attempt_lines(&self, among: Among, limit: u32) -> Result<Vec<AttemptLine>, Error> {
-        self.read_snapshot((among, limit), lines).await
-    }
-
-    async fn phase_counts(&self, among: Among) -> Result<Vec<PhaseCount>, Error> {
-        self.read(among, counts).await
-    }
-
-    async fn lane_holders(&self, lane: Lane) -> Result<Vec<(String, u64)>, Error> {
-        self.read(lane, holders).await
-    }
-}
 
 /// Says of which attempts `a` the statement is.
 fn narrow(query: &mut QueryBuilder<Db>, among: Among) {
@@ -58,7 +40,7 @@ fn is_blocked(query: &mut QueryBuilder<Db>) {
         .push(")");
 }
 
-async fn lines(
+pub(super) async fn lines(
     connection: &mut Connection,
     (among, limit): (Among, u32),
 ) -> Result<Vec<AttemptLine>, Failure> {
@@ -104,7 +86,10 @@ fn line(row: &Row, blockers: Vec<slipway_core::blocker::Blocker>) -> Result<Atte
     })
 }
 
-async fn counts(connection: &mut Connection, among: Among) -> Result<Vec<PhaseCount>, Failure> {
+pub(super) async fn counts(
+    connection: &mut Connection,
+    among: Among,
+) -> Result<Vec<PhaseCount>, Failure> {
     let mut query: QueryBuilder<Db> =
         QueryBuilder::new("SELECT a.status, count(*) AS total, sum(CASE WHEN ");
     is_blocked(&mut query);
@@ -133,7 +118,10 @@ async fn counts(connection: &mut Connection, among: Among) -> Result<Vec<PhaseCo
         .collect()
 }
 
-async fn holders(connection: &mut Connection, lane: Lane) -> Result<Vec<(String, u64)>, Failure> {
+pub(super) async fn holders(
+    connection: &mut Connection,
+    lane: Lane,
+) -> Result<Vec<(String, u64)>, Failure> {
     let found = sqlx::query(sql!(
         "SELECT claimed_by, count(*) AS held FROM provisioned_resources \
          WHERE lane = $1 AND claimed_by IS NOT NULL AND lease_until > ",

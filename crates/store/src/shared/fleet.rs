@@ -2,11 +2,8 @@
 
 use std::collections::HashMap;
 
-use async_trait::async_trait;
 use serde_json::Value;
-use slipway_app::ports::FleetStore;
-use slipway_app::ports::fleet::{Found, TenancyRule};
-use slipway_app::ports::store::Error;
+use slipway_app::ports::placement::Found;
 use slipway_core::blueprint::{CompositeType, Engine};
 use slipway_core::fleet::{ProviderUse, Tenancy};
 use slipway_core::ids::{CloudCredentialId, CloudId, ClusterId, ProjectId};
@@ -20,46 +17,11 @@ use uuid::Uuid;
 use super::catalog_cluster::{self, Verified};
 use super::page::{as_id, fetch_one, now, readable, whole};
 use super::transaction::Load;
-use super::{Backend, Connection, Row, catalog_project, rows};
+use super::{Connection, Row, catalog_project, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
 
-#[async_trait]
-impl FleetStore for Backend {
-    async fn cluster_candidates(
-        &self,
-        region: &str,
-        project: &str,
-    ) -> Result<Vec<Candidate>, Error> {
-        self.read((region, project), candidates).await
-    }
-
-    async fn tenancy_list(&self, cluster: ClusterId) -> Result<Vec<Tenancy>, Error> {
-        self.read(cluster, list).await
-    }
-
-    async fn decide_tenancy(
-        &self,
-        project: ProjectId,
-        rule: &mut TenancyRule<'_>,
-    ) -> Result<(), Error> {
-        self.decided(PlacementOf(project), rule).await
-    }
-
-    async fn cluster_kinds(&self, cluster: ClusterId) -> Result<Vec<CompositeType>, Error> {
-        self.read(cluster, kinds).await
-    }
-
-    async fn tenancy_wake(&self, project: ProjectId) -> Result<(), Error> {
-        self.statement(project, wake).await
-    }
-
-    async fn cluster_verified(&self, cluster: ClusterId, found: &Found) -> Result<bool, Error> {
-        self.write((cluster, found), verified).await
-    }
-}
-
-async fn candidates(
+pub(super) async fn candidates(
     connection: &mut Connection,
     (region, project): (&str, &str),
 ) -> Result<Vec<Candidate>, Failure> {
@@ -117,7 +79,10 @@ macro_rules! uses {
     };
 }
 
-async fn list(connection: &mut Connection, cluster: ClusterId) -> Result<Vec<Tenancy>, Failure> {
+pub(super) async fn list(
+    connection: &mut Connection,
+    cluster: ClusterId,
+) -> Result<Vec<Tenancy>, Failure> {
     let places = sqlx::query(concat!(select!(), "WHERE s.cluster_id = $1 ORDER BY s.project_id"))
         .bind(cluster.as_uuid())
         .fetch_all(&mut *connection)
@@ -182,7 +147,7 @@ fn one_use(row: &Row) -> Result<ProviderUse, Fault> {
 
 /// The placement of a project. The project is locked first, as declarations do:
 /// whoever declares meanwhile waits, and whoever declared before is counted.
-struct PlacementOf(ProjectId);
+pub(super) struct PlacementOf(pub(super) ProjectId);
 
 impl Load for PlacementOf {
     type Snapshot = Tenancy;
@@ -211,7 +176,7 @@ impl Load for PlacementOf {
 }
 
 /// An attempt's lane is the id of its cluster.
-async fn kinds(
+pub(super) async fn kinds(
     connection: &mut Connection,
     cluster: ClusterId,
 ) -> Result<Vec<CompositeType>, Failure> {
@@ -232,7 +197,7 @@ async fn kinds(
     Ok(kinds.into_iter().map(|defined| defined.composite_type).collect())
 }
 
-async fn wake(connection: &mut Connection, project: ProjectId) -> Result<(), Failure> {
+pub(super) async fn wake(connection: &mut Connection, project: ProjectId) -> Result<(), Failure> {
     sqlx::query(concat!(
         "UPDATE provisioned_resources SET ",
         wake_assignments!(),
@@ -245,7 +210,7 @@ async fn wake(connection: &mut Connection, project: ProjectId) -> Result<(), Fai
     Ok(())
 }
 
-async fn verified(
+pub(super) async fn verified(
     connection: &mut Connection,
     (cluster, found): (ClusterId, &Found),
 ) -> Result<End<bool>, Failure> {

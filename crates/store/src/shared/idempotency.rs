@@ -5,7 +5,7 @@
 //! first is committed, and is then refused, so that its caller looks again and
 //! finds the first one's answer.
 
-use slipway_app::ports::catalog::Bound;
+use slipway_app::ports::access::Bound;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::idempotency::{Answer, Key, RETENTION, Record, Request};
 use slipway_core::token::SecretHash;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use slipway_app::ports::leaks::{Cluster, LeakFilter};
+use slipway_app::ports::deletion::LeakFilter;
+use slipway_app::ports::placement::Cluster;
 use slipway_app::ports::store::Page;
 use slipway_core::Phase;
 use slipway_core::blueprint::Engine;

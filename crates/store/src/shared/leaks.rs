@@ -9,7 +9,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use slipway_app::ports::leaks::{Cluster, Sighted, Sightings};
+use slipway_app::ports::deletion::{Sighted, Sightings};
+use slipway_app::ports::placement::Cluster;
 use slipway_core::audit::Actor;
 use slipway_core::ids::{ClusterId, LeakRecordId, ProvisionedResourceId};
 use slipway_core::leak::{Leak, LeakSnapshot};

@@ -6,9 +6,8 @@
 //! a reader that has seen position n has seen all before it. Hot transactions
 //! never touch that row.
 
-use async_trait::async_trait;
-use slipway_app::ports::events::{Backlog, EventStore, PositionedEvent};
-use slipway_app::ports::store::{Error, Page};
+use slipway_app::ports::events::{Backlog, PositionedEvent};
+use slipway_app::ports::store::Page;
 use slipway_core::Timestamp;
 use slipway_core::ids::{EventId, ProjectId, Revision};
 use slipway_core::rules::positions::Span;
@@ -16,7 +15,7 @@ use slipway_durable::database::End;
 use sqlx::Row as _;
 use sqlx::types::Json;
 
-use super::{Backend, Connection, Row};
+use super::{Connection, Row};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
@@ -24,39 +23,18 @@ use crate::micros::Micros;
 /// than this is as alarming as it gets, and counting costs.
 const COUNTED: i64 = 10_000;
 
-#[async_trait]
-impl EventStore for Backend {
-    async fn outbox_relay(&self, limit: u32) -> Result<u64, Error> {
-        // A relay with nothing to do must not take the write lock several times a
-        // second.
-        if self.read((), has_unpublished).await? { self.write(limit, relay).await } else { Ok(0) }
-    }
-
-    async fn outbox_backlog(&self) -> Result<Backlog, Error> {
-        self.read((), backlog).await
-    }
-
-    async fn event_list(&self, page: Page<i64>) -> Result<Vec<PositionedEvent>, Error> {
-        self.read(page, list).await
-    }
-
-    async fn event_span(&self) -> Result<Span, Error> {
-        self.read((), current_span).await
-    }
-}
-
 pub(super) fn span(row: &Row) -> Result<Span, sqlx::Error> {
     Ok(Span { pruned: row.try_get("pruned_position")?, last: row.try_get("last_position")? })
 }
 
-async fn current_span(connection: &mut Connection, (): ()) -> Result<Span, Failure> {
+pub(super) async fn current_span(connection: &mut Connection, (): ()) -> Result<Span, Failure> {
     let row = sqlx::query("SELECT pruned_position, last_position FROM outbox_head")
         .fetch_one(connection)
         .await?;
     Ok(span(&row)?)
 }
 
-async fn relay(connection: &mut Connection, limit: u32) -> Result<End<u64>, Failure> {
+pub(super) async fn relay(connection: &mut Connection, limit: u32) -> Result<End<u64>, Failure> {
     let last: i64 = sqlx::query(sql!("SELECT last_position FROM outbox_head", for_update))
         .fetch_one(&mut *connection)
         .await?
@@ -80,14 +58,14 @@ async fn relay(connection: &mut Connection, limit: u32) -> Result<End<u64>, Fail
     Ok(End::Commit(given))
 }
 
-async fn has_unpublished(connection: &mut Connection, (): ()) -> Result<bool, Failure> {
+pub(super) async fn has_unpublished(connection: &mut Connection, (): ()) -> Result<bool, Failure> {
     let row = sqlx::query("SELECT seq FROM outbox_events WHERE position IS NULL LIMIT 1")
         .fetch_optional(&mut *connection)
         .await?;
     Ok(row.is_some())
 }
 
-async fn backlog(connection: &mut Connection, (): ()) -> Result<Backlog, Failure> {
+pub(super) async fn backlog(connection: &mut Connection, (): ()) -> Result<Backlog, Failure> {
     let row = sqlx::query(sql!(
         "SELECT ",
         now,
@@ -107,7 +85,7 @@ async fn backlog(connection: &mut Connection, (): ()) -> Result<Backlog, Failure
     })
 }
 
-async fn list(
+pub(super) async fn list(
     connection: &mut Connection,
     page: Page<i64>,
 ) -> Result<Vec<PositionedEvent>, Failure> {

@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 
 use slipway_app::ports::Listed;
-use slipway_app::ports::store::{
-    Blocked, CorruptRow, Heartbeat, HistoryLine, Page, ResourceFilter,
-};
+use slipway_app::ports::broker::{Blocked, HistoryLine, ResourceFilter};
+use slipway_app::ports::nodes::Heartbeat;
+use slipway_app::ports::store::{CorruptRow, Page};
 use slipway_core::deletion::Deletion;
 use slipway_core::ids::{DeletionId, DrainId, NodeId, ProvisionedResourceId, ResourceId};
 use slipway_core::node::{Drain, Node, Reported};

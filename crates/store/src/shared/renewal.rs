@@ -6,34 +6,20 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use serde_json::json;
-use slipway_app::ports::RenewalStore;
-use slipway_app::ports::store::{Claimed, Error};
+use slipway_app::ports::broker::Claimed;
 use slipway_core::commit::Recheck;
 use slipway_core::ids::ProvisionedResourceId;
 use sqlx::Row as _;
 use sqlx::types::Json;
 
-use super::{Backend, Connection, commit};
+use super::{Connection, commit};
 use crate::failure::Failure;
-
-#[async_trait]
-impl RenewalStore for Backend {
-    async fn attempt_renew(
-        &self,
-        worker: &str,
-        claims: &[Claimed],
-        lease: Duration,
-    ) -> Result<Vec<ProvisionedResourceId>, Error> {
-        self.statement((worker, claims, lease), renew).await
-    }
-}
 
 /// Locked rows are passed over: the writer may be the record of this very
 /// batch, which locks them in an order of its own, and a renewal that waited
 /// for it could be waited for by it.
-async fn renew(
+pub(super) async fn renew(
     connection: &mut Connection,
     (worker, claims, lease): (&str, &[Claimed], Duration),
 ) -> Result<Vec<ProvisionedResourceId>, Failure> {

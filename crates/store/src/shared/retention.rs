@@ -6,44 +6,15 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
-use slipway_app::ports::retention::{AuditPruned, RetentionStore};
-use slipway_app::ports::store::Error;
 use slipway_core::commit::Recheck;
-use slipway_core::ids::AuditEntryId;
 use slipway_core::rules::positions::{prune_limit, prune_to, unnoted};
 use slipway_durable::database::End;
 use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::commit::recheck_micros;
-use super::{Backend, Connection, outbox};
+use super::{Connection, outbox};
 use crate::failure::Failure;
-
-#[async_trait]
-impl RetentionStore for Backend {
-    async fn event_prune(&self, keep: Duration, limit: u32) -> Result<u64, Error> {
-        self.write((keep, limit), events).await
-    }
-
-    async fn history_prune(&self, keep: Duration, limit: u32) -> Result<u64, Error> {
-        self.statement((keep, limit), histories).await
-    }
-
-    async fn audit_prune(
-        &self,
-        keep: Duration,
-        after: Option<AuditEntryId>,
-        limit: u32,
-    ) -> Result<AuditPruned, Error> {
-        let after = after.map_or(Uuid::nil(), |id| id.as_uuid());
-        let Some((until, more)) = self.read((keep, after, limit), audit_page).await? else {
-            return Ok(AuditPruned { removed: 0, next: None });
-        };
-        let removed = self.statement((keep, after, until), audit).await?;
-        Ok(AuditPruned { removed, next: more.then(|| AuditEntryId::new(until)) })
-    }
-}
 
 /// What is added to the clock to get the moment before which things are old.
 fn backwards(keep: Duration) -> i64 {
@@ -53,7 +24,7 @@ fn backwards(keep: Duration) -> i64 {
 /// Under the lock of the head, so that pruning and numbering, and two prunings,
 /// come one after the other. The subscriptions are read after the lock is had;
 /// one that is opened meanwhile begins where it finds the head.
-async fn events(
+pub(super) async fn events(
     connection: &mut Connection,
     (keep, limit): (Duration, u32),
 ) -> Result<End<u64>, Failure> {
@@ -113,7 +84,7 @@ async fn events(
     Ok(End::Commit(removed))
 }
 
-async fn histories(
+pub(super) async fn histories(
     connection: &mut Connection,
     (keep, limit): (Duration, u32),
 ) -> Result<u64, Failure> {
@@ -140,7 +111,7 @@ async fn histories(
 /// subjects are unique over all kinds, so the kind need not be looked at.
 ///
 /// Answers the last entry of the page, and whether a page follows.
-async fn audit_page(
+pub(super) async fn audit_page(
     connection: &mut Connection,
     (keep, after, limit): (Duration, Uuid, u32),
 ) -> Result<Option<(Uuid, bool)>, Failure> {
@@ -161,7 +132,7 @@ async fn audit_page(
     Ok(Some((until, full && last.try_get::<bool, _>("old")?)))
 }
 
-async fn audit(
+pub(super) async fn audit(
     connection: &mut Connection,
     (keep, after, until): (Duration, Uuid, Uuid),
 ) -> Result<u64, Failure> {

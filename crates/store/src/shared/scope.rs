@@ -1,10 +1,9 @@
 //! What belongs to which project, and lists of one project's things.
 
-use async_trait::async_trait;
 use slipway_app::ports::Listed;
+use slipway_app::ports::access::Owned;
 use slipway_app::ports::events::PositionedEvent;
-use slipway_app::ports::scope::{Owned, ScopeStore};
-use slipway_app::ports::store::{Error, Page};
+use slipway_app::ports::store::Page;
 use slipway_core::deletion::Deletion;
 use slipway_core::ids::{DeletionId, NodeId, ProjectId, ProvisionedResourceId, ResourceId};
 use slipway_core::node::Node;
@@ -13,7 +12,7 @@ use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::page::{after, fetch_page};
-use super::{Backend, Connection, outbox, rows};
+use super::{Connection, outbox, rows};
 use crate::failure::Failure;
 
 /// Ids are unique over all kinds, so the kind need not be looked at. What is the
@@ -40,42 +39,7 @@ pub(super) const EVENTS: &str = "SELECT id, position, event_type, aggregate_id, 
         AND (project_id, position) > ($2, $1) ORDER BY project_id, position LIMIT $3) AS own \
      WHERE project_id = $2 ORDER BY position";
 
-#[async_trait]
-impl ScopeStore for Backend {
-    async fn project_of(&self, owned: Owned) -> Result<Option<ProjectId>, Error> {
-        self.read(owned, project_of).await
-    }
-
-    async fn node_list_in(
-        &self,
-        project: ProjectId,
-        page: Page<NodeId>,
-    ) -> Result<Listed<Node>, Error> {
-        self.read((project, page), nodes).await
-    }
-
-    async fn deletion_list_in(
-        &self,
-        project: ProjectId,
-        page: Page<DeletionId>,
-    ) -> Result<Listed<Deletion>, Error> {
-        self.read((project, page), deletions).await
-    }
-
-    async fn event_list_in(
-        &self,
-        project: ProjectId,
-        page: Page<i64>,
-    ) -> Result<Vec<PositionedEvent>, Error> {
-        self.read((project, page), events).await
-    }
-
-    async fn event_span_in(&self, project: ProjectId) -> Result<Span, Error> {
-        self.read(project, event_span).await
-    }
-}
-
-async fn project_of(
+pub(super) async fn project_of(
     connection: &mut Connection,
     owned: Owned,
 ) -> Result<Option<ProjectId>, Failure> {
@@ -108,7 +72,7 @@ async fn project_of(
     Ok(project.map(ProjectId::new))
 }
 
-async fn nodes(
+pub(super) async fn nodes(
     connection: &mut Connection,
     (project, page): (ProjectId, Page<NodeId>),
 ) -> Result<Listed<Node>, Failure> {
@@ -123,7 +87,7 @@ async fn nodes(
     fetch_page(connection, query, (NodeId::KIND, "id"), page, rows::node).await
 }
 
-async fn deletions(
+pub(super) async fn deletions(
     connection: &mut Connection,
     (project, page): (ProjectId, Page<DeletionId>),
 ) -> Result<Listed<Deletion>, Failure> {
@@ -134,7 +98,7 @@ async fn deletions(
     fetch_page(connection, query, (DeletionId::KIND, "d_id"), page, rows::deletion).await
 }
 
-async fn events(
+pub(super) async fn events(
     connection: &mut Connection,
     (project, page): (ProjectId, Page<i64>),
 ) -> Result<Vec<PositionedEvent>, Failure> {
@@ -147,7 +111,10 @@ async fn events(
     Ok(found.iter().map(outbox::event).collect::<Result<_, _>>()?)
 }
 
-async fn event_span(connection: &mut Connection, project: ProjectId) -> Result<Span, Failure> {
+pub(super) async fn event_span(
+    connection: &mut Connection,
+    project: ProjectId,
+) -> Result<Span, Failure> {
     let row = sqlx::query(
         "SELECT pruned_position, last_position, noted_position, unnoted_position, coalesce(\
          (SELECT position FROM event_prunes WHERE project_id = $1), 0) AS own FROM outbox_head",

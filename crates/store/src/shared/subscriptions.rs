@@ -7,11 +7,7 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
-use slipway_app::ports::store::Error;
-use slipway_app::ports::subscriptions::{
-    ClaimedSubscription, Delivered, Subscription, SubscriptionStore,
-};
+use slipway_app::ports::events::{ClaimedSubscription, Delivered, Subscription};
 use slipway_core::audit::Actor;
 use slipway_core::commit::Recheck;
 use slipway_core::ids::{AuditEntryId, ClaimToken, SubscriptionId};
@@ -22,66 +18,13 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::commit::recheck_micros;
-use super::{Backend, Connection, Row, writes};
+use super::{Connection, Row, writes};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
-#[async_trait]
-impl SubscriptionStore for Backend {
-    async fn subscription_open(&self, id: SubscriptionId, name: &str) -> Result<(), Error> {
-        self.statement((id, name), open).await
-    }
-
-    async fn subscription_due(&self) -> Result<Vec<String>, Error> {
-        self.read((), due).await
-    }
-
-    async fn subscription_claim(
-        &self,
-        name: &str,
-        worker: &str,
-        lease: Duration,
-    ) -> Result<Option<ClaimedSubscription>, Error> {
-        self.statement((name, worker, lease), claim).await
-    }
-
-    async fn subscription_advance(
-        &self,
-        claimed: &ClaimedSubscription,
-        position: i64,
-    ) -> Result<(), Error> {
-        self.statement((claimed, position), advance).await
-    }
-
-    async fn subscription_release(
-        &self,
-        claimed: &ClaimedSubscription,
-        delivered: &Delivered,
-    ) -> Result<(), Error> {
-        self.statement((claimed, delivered), release).await
-    }
-
-    async fn subscription_reclaim(&self, worker: &str) -> Result<u64, Error> {
-        self.statement(worker, reclaim).await
-    }
-
-    async fn subscription_list(&self) -> Result<Vec<Subscription>, Error> {
-        self.read((), list).await
-    }
-
-    async fn subscription_remove(
-        &self,
-        name: &str,
-        audit: AuditEntryId,
-        actor: &Actor,
-    ) -> Result<bool, Error> {
-        self.write((name, audit, actor), remove).await
-    }
-}
-
 /// Starts behind what is pruned, not at zero: a cursor that is too old would be
 /// a fault. What retention prunes in the same moment was before its time.
-async fn open(
+pub(super) async fn open(
     connection: &mut Connection,
     (id, name): (SubscriptionId, &str),
 ) -> Result<(), Failure> {
@@ -110,7 +53,7 @@ macro_rules! claimable {
     };
 }
 
-async fn due(connection: &mut Connection, (): ()) -> Result<Vec<String>, Failure> {
+pub(super) async fn due(connection: &mut Connection, (): ()) -> Result<Vec<String>, Failure> {
     let found = sqlx::query(concat!(
         "SELECT name FROM event_subscriptions WHERE ",
         claimable!(),
@@ -123,7 +66,7 @@ async fn due(connection: &mut Connection, (): ()) -> Result<Vec<String>, Failure
 
 /// Two that want the same row come one after the other; the second looks at
 /// the conditions again and finds a lease.
-async fn claim(
+pub(super) async fn claim(
     connection: &mut Connection,
     (name, worker, lease): (&str, &str, Duration),
 ) -> Result<Option<ClaimedSubscription>, Failure> {
@@ -157,7 +100,7 @@ fn claimed(row: &Row) -> Result<ClaimedSubscription, sqlx::Error> {
 }
 
 /// A delivery that worked ends a row of failures.
-async fn advance(
+pub(super) async fn advance(
     connection: &mut Connection,
     (claimed, position): (&ClaimedSubscription, i64),
 ) -> Result<(), Failure> {
@@ -184,7 +127,7 @@ async fn advance(
     })
 }
 
-async fn release(
+pub(super) async fn release(
     connection: &mut Connection,
     (claimed, delivered): (&ClaimedSubscription, &Delivered),
 ) -> Result<(), Failure> {
@@ -209,7 +152,7 @@ async fn release(
     Ok(())
 }
 
-async fn reclaim(connection: &mut Connection, worker: &str) -> Result<u64, Failure> {
+pub(super) async fn reclaim(connection: &mut Connection, worker: &str) -> Result<u64, Failure> {
     let ended = sqlx::query(
         "UPDATE event_subscriptions SET claim_token = claim_token + 1, claimed_by = NULL, \
          lease_until = NULL WHERE claimed_by = $1",
@@ -220,7 +163,10 @@ async fn reclaim(connection: &mut Connection, worker: &str) -> Result<u64, Failu
     Ok(ended.rows_affected())
 }
 
-async fn list(connection: &mut Connection, (): ()) -> Result<Vec<Subscription>, Failure> {
+pub(super) async fn list(
+    connection: &mut Connection,
+    (): (),
+) -> Result<Vec<Subscription>, Failure> {
     // Whoever died with a claim does not deliver, so it is not shown as doing so.
     let found = sqlx::query(sql!(
         "SELECT id, name, position, failures, last_error, delivered_at, due_at, \
@@ -250,7 +196,7 @@ fn subscription(row: &Row) -> Result<Subscription, sqlx::Error> {
 }
 
 /// The entry's time is the database's, by its default.
-async fn remove(
+pub(super) async fn remove(
     connection: &mut Connection,
     (name, audit, actor): (&str, AuditEntryId, &Actor),
 ) -> Result<End<bool>, Failure> {

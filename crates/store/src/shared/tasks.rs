@@ -3,66 +3,21 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
-use slipway_app::ports::store::Error;
-use slipway_app::ports::tasks::{Task, TaskStore};
+use slipway_app::ports::operations::Task;
 use slipway_core::commit::Recheck;
 use slipway_core::ids::ClaimToken;
 use sqlx::Row as _;
 
-use super::{Backend, Connection, Row, commit};
+use super::{Connection, Row, commit};
 use crate::failure::Failure;
 use crate::micros::Micros;
-
-#[async_trait]
-impl TaskStore for Backend {
-    async fn task_ensure(&self, name: &str, within: Duration) -> Result<(), Error> {
-        self.statement((name, within), ensure).await
-    }
-
-    async fn task_reclaim(&self, worker: &str) -> Result<(), Error> {
-        self.statement(worker, reclaim).await
-    }
-
-    async fn task_claim(
-        &self,
-        name: &str,
-        worker: &str,
-        lease: Duration,
-    ) -> Result<Option<ClaimToken>, Error> {
-        // Without a lock first: most of the time nothing is due, and the only
-        // writer of SQLite is not taken for that.
-        if !self.read(name, is_due).await? {
-            return Ok(None);
-        }
-        self.statement((name, worker, lease), claim).await
-    }
-
-    async fn task_release(
-        &self,
-        name: &str,
-        claim: ClaimToken,
-        next: Duration,
-        error: Option<&str>,
-    ) -> Result<bool, Error> {
-        self.statement((name, claim, next, error), release).await
-    }
-
-    async fn task_wake(&self, name: &str) -> Result<(), Error> {
-        self.statement(name, wake).await
-    }
-
-    async fn task_list(&self) -> Result<Vec<Task>, Error> {
-        self.read((), list).await
-    }
-}
 
 fn micros(duration: Duration) -> Option<i64> {
     commit::recheck_micros(Recheck::After(duration))
 }
 
 /// A task under a claim keeps its time: its holder sets the next one.
-async fn ensure(
+pub(super) async fn ensure(
     connection: &mut Connection,
     (name, within): (&str, Duration),
 ) -> Result<(), Failure> {
@@ -83,7 +38,7 @@ async fn ensure(
     Ok(())
 }
 
-async fn reclaim(connection: &mut Connection, worker: &str) -> Result<(), Failure> {
+pub(super) async fn reclaim(connection: &mut Connection, worker: &str) -> Result<(), Failure> {
     sqlx::query(sql!(
         "UPDATE periodic_tasks SET claim_token = claim_token + 1, claimed_by = NULL, \
          lease_until = NULL, due_at = ",
@@ -96,7 +51,7 @@ async fn reclaim(connection: &mut Connection, worker: &str) -> Result<(), Failur
     Ok(())
 }
 
-async fn is_due(connection: &mut Connection, name: &str) -> Result<bool, Failure> {
+pub(super) async fn is_due(connection: &mut Connection, name: &str) -> Result<bool, Failure> {
     let due = sqlx::query(sql!(
         "SELECT name FROM periodic_tasks WHERE name = $1 AND due_at <= ",
         now,
@@ -110,7 +65,7 @@ async fn is_due(connection: &mut Connection, name: &str) -> Result<bool, Failure
     Ok(due.is_some())
 }
 
-async fn claim(
+pub(super) async fn claim(
     connection: &mut Connection,
     (name, worker, lease): (&str, &str, Duration),
 ) -> Result<Option<ClaimToken>, Failure> {
@@ -136,7 +91,7 @@ async fn claim(
     Ok(claimed.map(|row| row.try_get("claim_token").map(ClaimToken)).transpose()?)
 }
 
-async fn release(
+pub(super) async fn release(
     connection: &mut Connection,
     (name, claim, next, error): (&str, ClaimToken, Duration, Option<&str>),
 ) -> Result<bool, Failure> {
@@ -160,7 +115,7 @@ async fn release(
     Ok(released.rows_affected() > 0)
 }
 
-async fn wake(connection: &mut Connection, name: &str) -> Result<(), Failure> {
+pub(super) async fn wake(connection: &mut Connection, name: &str) -> Result<(), Failure> {
     sqlx::query(concat!("UPDATE periodic_tasks SET ", wake_assignments!(), " WHERE name = $1"))
         .bind(name)
         .execute(&mut *connection)
@@ -168,7 +123,7 @@ async fn wake(connection: &mut Connection, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn list(connection: &mut Connection, (): ()) -> Result<Vec<Task>, Failure> {
+pub(super) async fn list(connection: &mut Connection, (): ()) -> Result<Vec<Task>, Failure> {
     let found = sqlx::query(
         "SELECT name, due_at, claimed_by, last_ended_at, last_error FROM periodic_tasks \
          ORDER BY name",

@@ -1,14 +1,12 @@
 //! Bootstrap tokens, read for people.
 
-use async_trait::async_trait;
 use slipway_app::ports::Listed;
-use slipway_app::ports::store::{Error, Page};
-use slipway_app::ports::tokens::TokenStore;
+use slipway_app::ports::store::Page;
 use slipway_core::ids::{BootstrapTokenId, ResourceId};
 use slipway_core::token::BootstrapToken;
 
 use super::page::{after, fetch_one, fetch_page};
-use super::{Backend, Connection, rows};
+use super::{Connection, rows};
 use crate::failure::Failure;
 
 macro_rules! select {
@@ -23,22 +21,7 @@ macro_rules! select {
     };
 }
 
-#[async_trait]
-impl TokenStore for Backend {
-    async fn token_fetch(&self, id: BootstrapTokenId) -> Result<Option<BootstrapToken>, Error> {
-        self.read(id, fetch).await
-    }
-
-    async fn token_list(
-        &self,
-        resource: ResourceId,
-        page: Page<BootstrapTokenId>,
-    ) -> Result<Listed<BootstrapToken>, Error> {
-        self.read((resource, page), list).await
-    }
-}
-
-async fn fetch(
+pub(super) async fn fetch(
     connection: &mut Connection,
     id: BootstrapTokenId,
 ) -> Result<Option<BootstrapToken>, Failure> {
@@ -46,7 +29,7 @@ async fn fetch(
     fetch_one(connection, query, "t_id", rows::token).await
 }
 
-async fn list(
+pub(super) async fn list(
     connection: &mut Connection,
     (resource, page): (ResourceId, Page<BootstrapTokenId>),
 ) -> Result<Listed<BootstrapToken>, Failure> {

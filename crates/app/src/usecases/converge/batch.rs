@@ -123,7 +123,8 @@ impl Batch<'_> {
         let ids: Vec<_> = intents.keys().copied().collect();
         let decided = self
             .context
-            .store
+            .stores
+            .broker
             .decide_many(&ids, &mut |current| {
                 let id = current.attempt.id();
                 let Some((plan, intent, after)) = intents.get_mut(&id) else {
@@ -193,7 +194,7 @@ impl Batch<'_> {
         };
         // Held until the action is over. Before the lease is looked at: this may
         // ask the database.
-        let _pass = match self.gate.enter(self.context.store.as_ref()).await {
+        let _pass = match self.gate.enter(&self.context.stores).await {
             Ok(Ok(pass)) => pass,
             Ok(Err(mode)) => return Some(planned.withheld_by(&mode).unwrap_or(Outcome::Done)),
             Err(error) => {
@@ -261,7 +262,7 @@ impl Batch<'_> {
                 },
             }
         }
-        let recorded = match self.context.store.attempt_record(&records).await {
+        let recorded = match self.context.stores.broker.attempt_record(&records).await {
             Ok(recorded) => recorded,
             Err(error) => {
                 let failed = |acted: Acted| (acted.planned.snapshot, Ticked::of(&error));
@@ -279,7 +280,8 @@ impl Batch<'_> {
         let ids: Vec<_> = open.keys().copied().collect();
         let decided = self
             .context
-            .store
+            .stores
+            .broker
             .decide_many(&ids, &mut |current| {
                 let id = current.attempt.id();
                 let acted = open.get_mut(&id).ok_or_else(|| unexpected(id))?;

@@ -7,7 +7,8 @@ use slipway_core::commit::{Recheck, Release};
 use slipway_core::rules::fault;
 
 use super::Batch;
-use crate::ports::store::{Claimed, Error};
+use crate::ports::broker::Claimed;
+use crate::ports::store::Error;
 
 /// A tick that failed, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +33,8 @@ impl Batch<'_> {
         let ids: Vec<_> = faults.iter().map(|fault| fault.claimed.id).collect();
         let decided = self
             .context
-            .store
+            .stores
+            .broker
             .decide_many(&ids, &mut |current| {
                 let id = current.attempt.id();
                 let (fault, jitter) = of.get(&id).ok_or_else(|| super::batch::unexpected(id))?;

@@ -1,40 +1,37 @@
-//! The catalog's side of the store under faults: handed through. Nothing of it
-//! is a passage, since no loop writes the catalog.
+//! The port of the room catalog: projects, clouds, credentials, blueprints and labels.
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use slipway_app::ports::Listed;
-use slipway_app::ports::catalog::{Bound, CatalogStore, CredentialFilter, CredentialKey};
+use slipway_app::ports::catalog::{CredentialFilter, CredentialKey};
 use slipway_app::ports::store::{Error, Page, Rule};
+use slipway_app::ports::{CatalogStore, Listed};
 use slipway_core::catalog::blueprint::{Blueprint, PublishedVersion};
 use slipway_core::catalog::cloud::Cloud;
-use slipway_core::catalog::cluster::{Cluster, ClusterAssignment};
 use slipway_core::catalog::credential::{Credential, CredentialAssignment};
 use slipway_core::catalog::label::LabelDefinition;
 use slipway_core::catalog::project::Project;
 use slipway_core::catalog::snapshot::{
-    BlueprintSnapshot, CloudSnapshot, ClusterAssignmentSnapshot, ClusterSnapshot,
-    CredentialAssignmentSnapshot, CredentialSnapshot, LabelSnapshot, ProjectSnapshot,
+    BlueprintSnapshot, CloudSnapshot, CredentialAssignmentSnapshot, CredentialSnapshot,
+    LabelSnapshot, ProjectSnapshot,
 };
-use slipway_core::idempotency::Answer;
 use slipway_core::ids::{
-    BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, LabelDefinitionId,
-    ProjectId,
+    BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, LabelDefinitionId, ProjectId,
 };
 use slipway_core::text::Labels;
-use uuid::Uuid;
 
-use super::store::FatedStore;
+use super::{
+    Backend, catalog_blueprint, catalog_cloud, catalog_credential, catalog_label, catalog_project,
+};
 
 #[async_trait]
-impl CatalogStore for FatedStore {
+impl CatalogStore for Backend {
     async fn decide_project(
         &self,
         reference: &str,
         rule: &mut Rule<'_, ProjectSnapshot>,
     ) -> Result<(), Error> {
-        self.inner.decide_project(reference, rule).await
+        self.decided(catalog_project::ByReference(reference), rule).await
     }
 
     async fn project_fetch(
@@ -42,7 +39,7 @@ impl CatalogStore for FatedStore {
         reference: &str,
         show_deleted: bool,
     ) -> Result<Option<Project>, Error> {
-        self.inner.project_fetch(reference, show_deleted).await
+        self.read((reference, show_deleted), catalog_project::fetch).await
     }
 
     async fn project_list(
@@ -50,14 +47,14 @@ impl CatalogStore for FatedStore {
         page: Page<ProjectId>,
         show_deleted: bool,
     ) -> Result<Listed<Project>, Error> {
-        self.inner.project_list(page, show_deleted).await
+        self.read((page, show_deleted), catalog_project::list).await
     }
 
     async fn project_labels(
         &self,
         projects: &[ProjectId],
     ) -> Result<BTreeMap<ProjectId, Labels>, Error> {
-        self.inner.project_labels(projects).await
+        self.read(projects, catalog_project::labels).await
     }
 
     async fn decide_cloud(
@@ -65,7 +62,7 @@ impl CatalogStore for FatedStore {
         reference: &str,
         rule: &mut Rule<'_, CloudSnapshot>,
     ) -> Result<(), Error> {
-        self.inner.decide_cloud(reference, rule).await
+        self.decided(catalog_cloud::ByReference(reference), rule).await
     }
 
     async fn cloud_fetch(
@@ -73,7 +70,7 @@ impl CatalogStore for FatedStore {
         reference: &str,
         show_deleted: bool,
     ) -> Result<Option<Cloud>, Error> {
-        self.inner.cloud_fetch(reference, show_deleted).await
+        self.read((reference, show_deleted), catalog_cloud::fetch).await
     }
 
     async fn cloud_list(
@@ -81,7 +78,7 @@ impl CatalogStore for FatedStore {
         page: Page<CloudId>,
         show_deleted: bool,
     ) -> Result<Listed<Cloud>, Error> {
-        self.inner.cloud_list(page, show_deleted).await
+        self.read((page, show_deleted), catalog_cloud::list).await
     }
 
     async fn decide_credential(
@@ -89,7 +86,7 @@ impl CatalogStore for FatedStore {
         key: &CredentialKey,
         rule: &mut Rule<'_, CredentialSnapshot>,
     ) -> Result<(), Error> {
-        self.inner.decide_credential(key, rule).await
+        self.decided(key, rule).await
     }
 
     async fn credential_fetch(
@@ -97,7 +94,7 @@ impl CatalogStore for FatedStore {
         id: CloudCredentialId,
         show_deleted: bool,
     ) -> Result<Option<Credential>, Error> {
-        self.inner.credential_fetch(id, show_deleted).await
+        self.read((id, show_deleted), catalog_credential::fetch).await
     }
 
     async fn credential_list(
@@ -105,7 +102,7 @@ impl CatalogStore for FatedStore {
         filter: &CredentialFilter,
         page: Page<CloudCredentialId>,
     ) -> Result<Listed<Credential>, Error> {
-        self.inner.credential_list(filter, page).await
+        self.read((filter, page), catalog_credential::list).await
     }
 
     async fn decide_credential_assignment(
@@ -114,7 +111,7 @@ impl CatalogStore for FatedStore {
         credential: CloudCredentialId,
         rule: &mut Rule<'_, CredentialAssignmentSnapshot>,
     ) -> Result<(), Error> {
-        self.inner.decide_credential_assignment(project, credential, rule).await
+        self.decided(catalog_credential::AssignmentOf { project, credential }, rule).await
     }
 
     async fn credential_assignment_list(
@@ -122,7 +119,7 @@ impl CatalogStore for FatedStore {
         project: ProjectId,
         page: Page<CloudCredentialId>,
     ) -> Result<Listed<(CredentialAssignment, Credential)>, Error> {
-        self.inner.credential_assignment_list(project, page).await
+        self.read((project, page), catalog_credential::assignment_list).await
     }
 
     async fn decide_blueprint(
@@ -131,15 +128,16 @@ impl CatalogStore for FatedStore {
         version: Option<&str>,
         rule: &mut Rule<'_, BlueprintSnapshot>,
     ) -> Result<(), Error> {
-        self.inner.decide_blueprint(reference, version, rule).await
+        let key = catalog_blueprint::ByReference { blueprint: reference, version };
+        self.decided(key, rule).await
     }
 
     async fn blueprint_fetch(&self, reference: &str) -> Result<Option<Blueprint>, Error> {
-        self.inner.blueprint_fetch(reference).await
+        self.read(reference, catalog_blueprint::fetch).await
     }
 
     async fn blueprint_list(&self, page: Page<BlueprintId>) -> Result<Listed<Blueprint>, Error> {
-        self.inner.blueprint_list(page).await
+        self.read(page, catalog_blueprint::list).await
     }
 
     async fn version_fetch(
@@ -147,7 +145,7 @@ impl CatalogStore for FatedStore {
         blueprint: BlueprintId,
         version: &str,
     ) -> Result<Option<PublishedVersion>, Error> {
-        self.inner.version_fetch(blueprint, version).await
+        self.read((blueprint, version), catalog_blueprint::version_fetch).await
     }
 
     async fn version_list(
@@ -155,7 +153,7 @@ impl CatalogStore for FatedStore {
         blueprint: BlueprintId,
         page: Page<BlueprintVersionId>,
     ) -> Result<Listed<PublishedVersion>, Error> {
-        self.inner.version_list(blueprint, page).await
+        self.read((blueprint, page), catalog_blueprint::version_list).await
     }
 
     async fn decide_label(
@@ -163,64 +161,17 @@ impl CatalogStore for FatedStore {
         reference: &str,
         rule: &mut Rule<'_, LabelSnapshot>,
     ) -> Result<(), Error> {
-        self.inner.decide_label(reference, rule).await
+        self.decided(catalog_label::ByReference(reference), rule).await
     }
 
     async fn label_fetch(&self, reference: &str) -> Result<Option<LabelDefinition>, Error> {
-        self.inner.label_fetch(reference).await
+        self.read(reference, catalog_label::fetch).await
     }
 
     async fn label_list(
         &self,
         page: Page<LabelDefinitionId>,
     ) -> Result<Listed<LabelDefinition>, Error> {
-        self.inner.label_list(page).await
-    }
-
-    async fn decide_cluster(
-        &self,
-        reference: &str,
-        rule: &mut Rule<'_, ClusterSnapshot>,
-    ) -> Result<(), Error> {
-        self.inner.decide_cluster(reference, rule).await
-    }
-
-    async fn cluster_fetch(&self, reference: &str) -> Result<Option<Cluster>, Error> {
-        self.inner.cluster_fetch(reference).await
-    }
-
-    async fn cluster_page(&self, page: Page<ClusterId>) -> Result<Listed<Cluster>, Error> {
-        self.inner.cluster_page(page).await
-    }
-
-    async fn decide_cluster_assignment(
-        &self,
-        project: &str,
-        cluster: Option<&str>,
-        rule: &mut Rule<'_, ClusterAssignmentSnapshot>,
-    ) -> Result<(), Error> {
-        self.inner.decide_cluster_assignment(project, cluster, rule).await
-    }
-
-    async fn cluster_assignment_fetch(
-        &self,
-        project: ProjectId,
-    ) -> Result<Option<ClusterAssignment>, Error> {
-        self.inner.cluster_assignment_fetch(project).await
-    }
-
-    async fn cluster_assignment_list(
-        &self,
-        page: Page<ProjectId>,
-    ) -> Result<Listed<ClusterAssignment>, Error> {
-        self.inner.cluster_assignment_list(page).await
-    }
-
-    async fn idempotency_find(&self, caller: &str, key: &str) -> Result<Option<Bound>, Error> {
-        self.inner.idempotency_find(caller, key).await
-    }
-
-    async fn idempotency_answer(&self, record: Uuid, answer: &Answer) -> Result<(), Error> {
-        self.inner.idempotency_answer(record, answer).await
+        self.read(page, catalog_label::list).await
     }
 }

@@ -1,22 +1,37 @@
-//! The leak side of the port, method by method.
+//! The port of the room deletion: records of removals, and leaks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use slipway_app::ports::leaks::{Cluster, LeakFilter, LeakRule, LeakStore, Sighted, Sightings};
+use slipway_app::ports::deletion::{LeakFilter, LeakRule, Sighted, Sightings};
+use slipway_app::ports::placement::Cluster;
 use slipway_app::ports::store::{Error, Page};
+use slipway_app::ports::{DeletionStore, Listed};
+use slipway_core::Timestamp;
 use slipway_core::audit::Actor;
-use slipway_core::ids::{ClusterId, LeakRecordId, ProvisionedResourceId};
+use slipway_core::deletion::Deletion;
+use slipway_core::ids::{ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId};
 use slipway_core::leak::{Claimant, Leak};
-use slipway_core::time::Timestamp;
 
-use super::{Backend, leak_rows, leaks};
+use super::{Backend, leak_rows, leaks, reads, scope};
 
 #[async_trait]
-impl LeakStore for Backend {
-    async fn cluster_list(&self) -> Result<Vec<Cluster>, Error> {
-        self.read((), leak_rows::clusters).await
+impl DeletionStore for Backend {
+    async fn deletion_fetch(&self, id: DeletionId) -> Result<Option<Deletion>, Error> {
+        self.read(id, reads::deletion_fetch).await
+    }
+
+    async fn deletion_list(&self, page: Page<DeletionId>) -> Result<Listed<Deletion>, Error> {
+        self.read(page, reads::deletion_list).await
+    }
+
+    async fn deletion_list_in(
+        &self,
+        project: ProjectId,
+        page: Page<DeletionId>,
+    ) -> Result<Listed<Deletion>, Error> {
+        self.read((project, page), scope::deletions).await
     }
 
     async fn claimant_load(
@@ -32,10 +47,6 @@ impl LeakStore for Backend {
         page: Page<ProvisionedResourceId>,
     ) -> Result<Vec<Claimant>, Error> {
         self.read((cluster, page), leak_rows::expecting).await
-    }
-
-    async fn attempt_wake(&self, attempts: &[ProvisionedResourceId]) -> Result<(), Error> {
-        self.write(attempts, leaks::wake).await
     }
 
     async fn leak_look_begin(&self) -> Result<Timestamp, Error> {

@@ -1,30 +1,20 @@
-//! The leak side of the store: what rows say about objects, sightings, and leak
-//! records. A leak is decided about as a resource is: its row locked, a pure
-//! rule asked, the answer and its audit entry written in one transaction.
+//! The store of the room deletion: the records of removals, and leaks: what rows
+//! say about objects, sightings, and leak records.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use slipway_core::audit::Actor;
-use slipway_core::blueprint::Engine;
-use slipway_core::error::Refusal;
-use slipway_core::ids::{ClusterId, LeakRecordId, ProvisionedResourceId};
+use slipway_core::deletion::Deletion;
+use slipway_core::ids::{ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId};
 use slipway_core::leak::{Claimant, Finding, Leak, LeakSnapshot};
 use slipway_core::rules::orphans::LeakCommit;
 use slipway_core::time::Timestamp;
 use uuid::Uuid;
 
-use super::store::{Error, Page};
-
-/// A cluster or root, as it was registered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cluster {
-    pub id: ClusterId,
-    pub name: String,
-    pub engine: Engine,
-    pub substrate_uid: Option<String>,
-}
+use super::listed::Listed;
+use super::placement::Cluster;
+use super::store::{Error, Page, Rule};
 
 /// A finding, and the id of its leak record if it becomes one.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,12 +41,21 @@ pub struct LeakFilter {
 }
 
 /// Called inside the transaction, maybe twice.
-pub type LeakRule<'a> = dyn FnMut(&LeakSnapshot) -> Result<LeakCommit, Refusal> + Send + 'a;
+pub type LeakRule<'a> = Rule<'a, LeakSnapshot, LeakCommit>;
 
-#[async_trait]
-pub trait LeakStore {
-    /// Every cluster and root that is registered.
-    async fn cluster_list(&self) -> Result<Vec<Cluster>, Error>;
+port! {
+/// What the application asks of deletions and leaks.
+pub trait DeletionStore, intercepted by DeletionIntercept {
+    async fn deletion_fetch(&self, id: DeletionId) -> Result<Option<Deletion>, Error>;
+
+    async fn deletion_list(&self, page: Page<DeletionId>) -> Result<Listed<Deletion>, Error>;
+
+    /// Of the project itself, its resources and their attempts.
+    async fn deletion_list_in(
+        &self,
+        project: ProjectId,
+        page: Page<DeletionId>,
+    ) -> Result<Listed<Deletion>, Error>;
 
     /// What the rows of these attempts say about their objects; an attempt
     /// without a row is left out.
@@ -71,11 +70,6 @@ pub trait LeakStore {
         cluster: ClusterId,
         page: Page<ProvisionedResourceId>,
     ) -> Result<Vec<Claimant>, Error>;
-
-    /// Makes these attempts due, settled or not. What was proven of their
-    /// absence is not touched: the tick that follows takes it back if it sees
-    /// the object too, under its claim.
-    async fn attempt_wake(&self, attempts: &[ProvisionedResourceId]) -> Result<(), Error>;
 
     /// The database's clock, for what a look began with.
     async fn leak_look_begin(&self) -> Result<Timestamp, Error>;
@@ -115,4 +109,5 @@ pub trait LeakStore {
 
     /// How many leaks are open, by kind.
     async fn leak_open_counts(&self) -> Result<BTreeMap<String, u64>, Error>;
+}
 }
