@@ -9,12 +9,12 @@ use slipway_core::blocker::Deadlines;
 use slipway_core::token::TokenLifetimes;
 use tokio::sync::Notify;
 
-use crate::ports::{Clock, Entropy, Meter, Store};
+use crate::ports::{Clock, Entropy, Meter, Stores};
 
 /// The ports and settings of this process.
 #[derive(Debug, Clone)]
 pub struct Context {
-    pub store: Arc<dyn Store>,
+    pub stores: Stores,
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
     pub wakes: Wakes,

@@ -16,7 +16,7 @@ use slipway_core::blueprint::Engine;
 use slipway_core::ids::{Lane, Revision};
 use slipway_core::rules::control::{Control, Mode};
 
-use crate::ports::Store;
+use crate::ports::Stores;
 use crate::ports::store::Error;
 
 /// A mode and the revision that it has in the database.
@@ -61,15 +61,15 @@ impl Gate {
     pub const FRESH: Duration = Duration::from_secs(1);
 
     /// Reads the mode now.
-    pub async fn read(&self, store: &dyn Store) -> Result<Stance, Error> {
+    pub async fn read(&self, store: &Stores) -> Result<Stance, Error> {
         let asked_at = Instant::now();
-        let stance = Stance::from(&store.control_fetch().await?);
+        let stance = Stance::from(&store.operations.control_fetch().await?);
         self.learn(asked_at, stance.clone());
         Ok(stance)
     }
 
     /// The mode, read no longer than [`Self::FRESH`] ago.
-    async fn fresh(&self, store: &dyn Store) -> Result<Stance, Error> {
+    async fn fresh(&self, store: &Stores) -> Result<Stance, Error> {
         if let Some(stance) = self.remembered() {
             return Ok(stance);
         }
@@ -96,7 +96,7 @@ impl Gate {
 
     /// Lets an action through, or answers the mode that does not. The action is
     /// under way for as long as the pass lives.
-    pub async fn enter(&self, store: &dyn Store) -> Result<Result<Pass<'_>, Mode>, Error> {
+    pub async fn enter(&self, store: &Stores) -> Result<Result<Pass<'_>, Mode>, Error> {
         let stance = self.fresh(store).await?;
         if stance.mode != Mode::Acting {
             return Ok(Err(stance.mode));

@@ -75,16 +75,16 @@ impl Plane {
         substrate: &Arc<Instant>,
     ) -> anyhow::Result<Self> {
         let context = context(database).await?;
-        let store = Arc::clone(&context.store);
+        let store = context.stores.clone();
         let names = LocalNames {
             project: "default".to_owned(),
             cluster: "local".to_owned(),
             substrate_uid: "instant".to_owned(),
             namespace_prefix: "slipway-project-".to_owned(),
         };
-        let lane = store.seed(&Seed::local(&Machine, names)?).await?.into();
+        let lane = store.operations.seed(&Seed::local(&Machine, names)?).await?.into();
         let settings = NodeSettings {
-            installation: store.installation().await?,
+            installation: store.operations.installation().await?,
             public_url: "http://127.0.0.1:1".to_owned(),
             heartbeat_interval_ms: 10_000,
             orphan_after_ms: 600_000,
@@ -123,7 +123,7 @@ impl Plane {
             shutdown.clone(),
         ));
         tasks.spawn(drive(
-            Arc::new(Relay::new(Arc::clone(&self.context.store))),
+            Arc::new(Relay::new(self.context.stores.clone())),
             Pacing { slots: 1, batch: 1, ..pacing },
             surroundings(Arc::clone(&self.context.wakes.outbox)),
             Arc::new(Status::new(Relay::NAME)),
@@ -157,7 +157,7 @@ pub(crate) async fn context(database: &Database) -> anyhow::Result<Context> {
     let mut config = StoreConfig::new(database.url());
     config.max_connections = CONNECTIONS;
     Ok(Context {
-        store: slipway_store::open(config).await?,
+        stores: slipway_store::open(config).await?,
         clock: Arc::new(Machine),
         entropy: Arc::new(Machine),
         wakes: Wakes::default(),

@@ -6,10 +6,9 @@
 //! time had come a second time. A clock that goes forward needs no help: all is
 //! due at once, and claims that were taken for over are fenced.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use slipway_app::ports::Store;
+use slipway_app::ports::Stores;
 use slipway_core::Timestamp;
 
 use crate::driver::Shutdown;
@@ -22,7 +21,7 @@ const LOOK: Duration = Duration::from_secs(1);
 const TOLERANCE: Duration = Duration::from_secs(1);
 
 /// Runs until shutdown. `lease` is the longest that a claim lasts.
-pub async fn watch_clock(store: Arc<dyn Store>, lease: Duration, mut shutdown: Shutdown) {
+pub async fn watch_clock(store: Stores, lease: Duration, mut shutdown: Shutdown) {
     let mut before: Option<Reading> = None;
     loop {
         tokio::select! {
@@ -32,13 +31,13 @@ pub async fn watch_clock(store: Arc<dyn Store>, lease: Duration, mut shutdown: S
         // Before the question: an answer that took long makes the clock look
         // ahead, never behind.
         let at = Instant::now();
-        let Ok(shown) = store.database_now().await else {
+        let Ok(shown) = store.operations.database_now().await else {
             // Whoever needs the database says so; what was read stays true.
             continue;
         };
         let reading = Reading { at, shown };
         if let Some(jump) = before.and_then(|before| reading.went_back(before)) {
-            match store.schedule_pull_in(jump, lease).await {
+            match store.operations.schedule_pull_in(jump, lease).await {
                 Ok(rows) => {
                     tracing::warn!(
                         ?jump,

@@ -1,80 +1,14 @@
-//! The generic driver of a loop.
-//!
-//! An activation takes no input: it claims what is due, up to the free slots,
-//! and hands the batch to a task of its own. It does not retry inside; what
-//! fails becomes due again by its own row. A panic in a batch is that batch's
-//! error: its leases run out and the rows are claimed again.
+//! Runs a loop of this process: the driver of `slipway_durable`, which shows
+//! what the loop does in its [`Status`].
 
-use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use async_trait::async_trait;
 use slipway_app::ports::{Clock, Entropy};
-use slipway_durable::{Backoff, Lease, Moment};
-use tokio::sync::{Notify, Semaphore, watch};
-use tokio::task::JoinSet;
+use slipway_durable::driver::Host;
+pub use slipway_durable::driver::{Loop, Pacing, Shutdown};
+use tokio::sync::Notify;
 
 use crate::status::Status;
-
-/// A loop: where its work comes from and what is done with it.
-#[async_trait]
-pub trait Loop: fmt::Debug + Send + Sync + 'static {
-    type Item: Send + 'static;
-
-    /// How long what it claims is its own. A loop that holds no claims beyond
-    /// its statement has none, and zero allows nothing.
-    fn lease(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    /// Told once when the process is to stop: what is under way should end soon.
-    fn wind_down(&self) {}
-
-    /// Takes up to `limit` pieces of work. None is no error.
-    async fn claim(&self, limit: u32) -> Result<Vec<Self::Item>, String>;
-
-    /// Works on them. Errors of single items are kept apart and counted; each
-    /// of the answered texts is one.
-    async fn work(&self, items: Vec<Self::Item>, lease: Lease) -> Vec<String>;
-}
-
-/// How a loop is paced.
-#[derive(Debug, Clone, Copy)]
-pub struct Pacing {
-    /// Pieces of work under way at once.
-    pub slots: u32,
-    /// Pieces of work claimed by one statement.
-    pub batch: u32,
-    /// How often due work is looked for without a wake.
-    pub poll: Duration,
-}
-
-/// Tells loops to stop claiming and finish what they hold.
-#[derive(Debug, Clone)]
-pub struct Shutdown(watch::Receiver<bool>);
-
-impl Shutdown {
-    /// The trigger and what it triggers.
-    pub fn channel() -> (watch::Sender<bool>, Self) {
-        let (sender, receiver) = watch::channel(false);
-        (sender, Self(receiver))
-    }
-
-    fn is_requested(&self) -> bool {
-        *self.0.borrow()
-    }
-
-    /// Returns once shutdown is requested, or its trigger is gone.
-    pub async fn requested(&mut self) {
-        // The error means that the sender is gone, which is a request too.
-        while !self.is_requested() {
-            if self.0.changed().await.is_err() {
-                return;
-            }
-        }
-    }
-}
 
 /// What the driver itself needs from outside.
 #[derive(Debug, Clone)]
@@ -84,123 +18,35 @@ pub struct Surroundings {
     pub wake: Arc<Notify>,
 }
 
-/// How long a failing claim waits before it is tried again.
-const CLAIM_BACKOFF: Backoff =
-    Backoff { base: Duration::from_millis(100), max: Duration::from_secs(5) };
-
 /// Runs the loop until shutdown, then waits for what is under way.
 pub async fn drive<L: Loop>(
     work: Arc<L>,
     pacing: Pacing,
-    surroundings: Surroundings,
+    Surroundings { clock, entropy, wake }: Surroundings,
     status: Arc<Status>,
-    mut shutdown: Shutdown,
+    shutdown: Shutdown,
 ) {
-    let slots = Arc::new(Semaphore::new(usize::try_from(pacing.slots).unwrap_or(1)));
-    let mut batches: JoinSet<()> = JoinSet::new();
-    let mut failures = 0;
-    let mut told = Told::default();
-    while !shutdown.is_requested() {
-        while let Some(ended) = batches.try_join_next() {
-            note_panic(&status, ended);
-        }
-        let free = u32::try_from(slots.available_permits()).unwrap_or(u32::MAX);
-        let mut full = false;
-        if free > 0 {
-            let limit = free.min(pacing.batch);
-            // Before the claim: the lease is never believed longer than it is.
-            let asked_before = Moment::now();
-            match work.claim(limit).await {
-                Ok(items) => {
-                    failures = 0;
-                    if told.is_over() {
-                        tracing::info!("due work can be looked for again");
-                    }
-                    status.activated(surroundings.clock.now(), items.len());
-                    full = u32::try_from(items.len()).is_ok_and(|count| count >= limit);
-                    if !items.is_empty() {
-                        let lease = Lease::new(asked_before, work.lease());
-                        spawn(&mut batches, &work, &slots, items, lease, &status);
-                    }
-                }
-                Err(error) => {
-                    failures += 1;
-                    if told.is_news(&error) {
-                        tracing::warn!(%error, "could not look for due work; trying again until it can be, and silent while that does not change");
-                    } else {
-                        tracing::debug!(%error, failures, "could not look for due work");
-                    }
-                    status.failed(error);
-                }
-            }
-        }
-        if full && failures == 0 {
-            continue;
-        }
-        let pause = if failures > 0 {
-            CLAIM_BACKOFF.delay(failures, surroundings.entropy.jitter())
-        } else {
-            pacing.poll
-        };
-        tokio::select! {
-            () = surroundings.wake.notified(), if failures == 0 && free > 0 => {}
-            Some(ended) = batches.join_next(), if !batches.is_empty() => note_panic(&status, ended),
-            () = tokio::time::sleep(pause) => {}
-            () = shutdown.requested() => {}
-        }
-    }
-    work.wind_down();
-    while let Some(ended) = batches.join_next().await {
-        note_panic(&status, ended);
-    }
+    let host = Arc::new(Process { clock, entropy, status });
+    slipway_durable::driver::drive(work, pacing, wake, host, shutdown).await;
 }
 
-/// What was said about claims that fail: each trouble once, until it changes. A
-/// loop that fails every few seconds for hours would drown everything else.
-#[derive(Debug, Default)]
-struct Told(Option<String>);
-
-impl Told {
-    fn is_news(&mut self, error: &str) -> bool {
-        let news = self.0.as_deref() != Some(error);
-        if news {
-            self.0 = Some(error.to_owned());
-        }
-        news
-    }
-
-    /// Whether there was something to take back.
-    fn is_over(&mut self) -> bool {
-        self.0.take().is_some()
-    }
+#[derive(Debug)]
+struct Process {
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    status: Arc<Status>,
 }
 
-fn spawn<L: Loop>(
-    batches: &mut JoinSet<()>,
-    work: &Arc<L>,
-    slots: &Arc<Semaphore>,
-    items: Vec<L::Item>,
-    lease: Lease,
-    status: &Arc<Status>,
-) {
-    let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
-    // The permits are there: only this task takes any, and no more than are free.
-    let permits = Arc::clone(slots).try_acquire_many_owned(count);
-    let (work, status) = (Arc::clone(work), Arc::clone(status));
-    batches.spawn(async move {
-        for error in work.work(items, lease).await {
-            status.failed(error);
-        }
-        drop(permits);
-    });
-}
+impl Host for Process {
+    fn activated(&self, claimed: usize) {
+        self.status.activated(self.clock.now(), claimed);
+    }
 
-fn note_panic(status: &Status, ended: Result<(), tokio::task::JoinError>) {
-    if let Err(error) = ended {
-        tracing::error!(%error, "a batch panicked; its claims run out and are taken again");
-        status.failed(format!("a batch panicked: {error}"));
+    fn failed(&self, error: String) {
+        self.status.failed(error);
+    }
+
+    fn jitter(&self) -> f64 {
+        self.entropy.jitter()
     }
 }
-
-#[cfg(test)]
-mod tests;

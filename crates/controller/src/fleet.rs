@@ -75,9 +75,13 @@ impl FleetLoop {
         if self.ensured().contains(&cluster) {
             return Ok(());
         }
-        let store = &self.fleet.context().store;
+        let store = &self.fleet.context().stores;
         let task = Self::task(cluster);
-        store.task_ensure(&task, Duration::ZERO).await.map_err(|error| error.to_string())?;
+        store
+            .operations
+            .task_ensure(&task, Duration::ZERO)
+            .await
+            .map_err(|error| error.to_string())?;
         self.ensured().insert(cluster);
         Ok(())
     }
@@ -102,7 +106,7 @@ impl FleetLoop {
             return Ok(());
         }
         for (cluster, _) in self.reached.list() {
-            if let Err(error) = context.store.task_wake(&Self::task(cluster)).await {
+            if let Err(error) = context.stores.operations.task_wake(&Self::task(cluster)).await {
                 context.wakes.wake_fleet();
                 return Err(error.to_string());
             }
@@ -111,8 +115,9 @@ impl FleetLoop {
     }
 
     async fn turn(&self, turn: &Turn) -> (Duration, Vec<String>) {
-        let store = &self.fleet.context().store;
-        let cluster: Cluster = match store.cluster_fetch(&turn.cluster.to_string()).await {
+        let store = &self.fleet.context().stores;
+        let cluster: Cluster = match store.placement.cluster_fetch(&turn.cluster.to_string()).await
+        {
             Ok(Some(cluster)) => cluster,
             Ok(None) => return (self.interval, Vec::new()),
             Err(error) => return (self.interval, vec![error.to_string()]),
@@ -149,8 +154,9 @@ impl Loop for FleetLoop {
             if u32::try_from(turns.len()).is_ok_and(|count| count >= limit) {
                 break;
             }
-            let store = &self.fleet.context().store;
-            let claimed = store.task_claim(&Self::task(cluster), &self.worker, self.lease).await;
+            let store = &self.fleet.context().stores;
+            let claimed =
+                store.operations.task_claim(&Self::task(cluster), &self.worker, self.lease).await;
             if let Some(claim) = claimed.map_err(|error| error.to_string())? {
                 *self.last() = Some(cluster);
                 turns.push(Turn { cluster, management, claim });
@@ -160,13 +166,14 @@ impl Loop for FleetLoop {
     }
 
     async fn work(&self, items: Vec<Turn>, _lease: Lease) -> Vec<String> {
-        let store = &self.fleet.context().store;
+        let store = &self.fleet.context().stores;
         let mut all = Vec::new();
         for turn in items {
             let (next, mut errors) = self.turn(&turn).await;
             let error = (!errors.is_empty()).then(|| errors.join("; "));
             let task = Self::task(turn.cluster);
-            if let Err(error) = store.task_release(&task, turn.claim, next, error.as_deref()).await
+            if let Err(error) =
+                store.operations.task_release(&task, turn.claim, next, error.as_deref()).await
             {
                 // The claim runs out by itself.
                 errors.push(error.to_string());

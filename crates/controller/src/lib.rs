@@ -9,11 +9,11 @@
 //! [`watches`] wakes what an engine saw change.
 
 pub mod beat;
+mod claims;
 pub mod clock_watch;
 mod damper;
 pub mod driver;
 pub mod fleet;
-mod keeper;
 pub mod orphans;
 pub mod relay;
 pub mod resources;

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use slipway_app::ports::leaks::Cluster;
+use slipway_app::ports::placement::Cluster;
 use slipway_app::usecases::leaks::{Finder, LookReport};
 use slipway_core::ids::ClaimToken;
 use slipway_durable::Lease;
@@ -55,12 +55,12 @@ impl OrphanLoop {
         if self.ensured().contains(task) {
             return Ok(());
         }
-        let store = &self.finder.context().store;
+        let store = &self.finder.context().stores;
         if self.ensured().is_empty() {
-            store.task_reclaim(&self.worker).await.map_err(|error| error.to_string())?;
+            store.operations.task_reclaim(&self.worker).await.map_err(|error| error.to_string())?;
         }
         let within = self.finder.lease().min(self.interval);
-        store.task_ensure(task, within).await.map_err(|error| error.to_string())?;
+        store.operations.task_ensure(task, within).await.map_err(|error| error.to_string())?;
         self.ensured().insert(task.to_owned());
         Ok(())
     }
@@ -136,7 +136,7 @@ impl Loop for OrphanLoop {
 
     async fn claim(&self, limit: u32) -> Result<Vec<Turn>, String> {
         let served = self.finder.served().await.map_err(|error| error.to_string())?;
-        let store = &self.finder.context().store;
+        let store = &self.finder.context().stores;
         let mut turns = Vec::new();
         for cluster in served {
             if u32::try_from(turns.len()).is_ok_and(|count| count >= limit) {
@@ -144,7 +144,7 @@ impl Loop for OrphanLoop {
             }
             let task = Finder::task(cluster.id);
             self.ensure(&task).await?;
-            let claimed = store.task_claim(&task, &self.worker, Self::LEASE).await;
+            let claimed = store.operations.task_claim(&task, &self.worker, Self::LEASE).await;
             if let Some(claim) = claimed.map_err(|error| error.to_string())? {
                 turns.push(Turn { cluster, task, claim });
             }
@@ -153,13 +153,15 @@ impl Loop for OrphanLoop {
     }
 
     async fn work(&self, items: Vec<Turn>, _lease: Lease) -> Vec<String> {
-        let store = &self.finder.context().store;
+        let store = &self.finder.context().stores;
         let mut all = Vec::new();
         for Turn { cluster, task, claim } in items {
             let mut errors = Vec::new();
             let next = self.turn(&cluster, &mut errors).await;
             let error = (!errors.is_empty()).then(|| errors.join("; "));
-            if let Err(error) = store.task_release(&task, claim, next, error.as_deref()).await {
+            if let Err(error) =
+                store.operations.task_release(&task, claim, next, error.as_deref()).await
+            {
                 // The claim runs out by itself.
                 errors.push(error.to_string());
             }

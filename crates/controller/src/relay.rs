@@ -2,11 +2,9 @@
 //! order. What counts as work is an outbox row without a position; nobody
 //! else numbers them.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use slipway_app::context::Wakes;
-use slipway_app::ports::Store;
+use slipway_app::ports::Stores;
 use slipway_durable::Lease;
 
 use crate::driver::Loop;
@@ -14,7 +12,7 @@ use crate::driver::Loop;
 /// The loop over the outbox.
 #[derive(Debug)]
 pub struct Relay {
-    store: Arc<dyn Store>,
+    store: Stores,
     wakes: Wakes,
 }
 
@@ -22,7 +20,7 @@ impl Relay {
     pub const NAME: &'static str = "outbox-relay";
     const BATCH: u32 = 500;
 
-    pub fn new(store: Arc<dyn Store>) -> Self {
+    pub fn new(store: Stores) -> Self {
         Self { store, wakes: Wakes::default() }
     }
 
@@ -41,7 +39,7 @@ impl Loop for Relay {
     /// and leaves nothing to work on. Empties the outbox before it answers.
     async fn claim(&self, _limit: u32) -> Result<Vec<()>, String> {
         loop {
-            let numbered = self.store.outbox_relay(Self::BATCH).await;
+            let numbered = self.store.events.outbox_relay(Self::BATCH).await;
             let numbered = numbered.map_err(|error| error.to_string())?;
             if numbered > 0 {
                 self.wakes.relayed();

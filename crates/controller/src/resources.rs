@@ -15,7 +15,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use slipway_app::Context;
 use slipway_app::gate::Gate;
-use slipway_app::ports::store::Claimed;
+use slipway_app::ports::broker::Claimed;
 pub use slipway_app::usecases::converge::Batching;
 use slipway_app::usecases::converge::{Batch, Claims, Engines, action_deadline};
 use slipway_core::audit::Actor;
@@ -25,8 +25,8 @@ use slipway_durable::Lease;
 use tokio::sync::{Notify, Semaphore};
 use tracing::Instrument;
 
+use crate::claims::{AttemptClaims, AttemptRenewer};
 use crate::driver::{Loop, Pacing};
-use crate::keeper::{Gauge, Keeper};
 use crate::status::Status;
 
 /// The loop over provisioned resources.
@@ -64,7 +64,7 @@ impl Loop for ResourceLoop {
     }
 
     async fn claim(&self, limit: u32) -> Result<Vec<Claimed>, String> {
-        let store = &self.context.store;
+        let store = &self.context.stores.broker;
         let claimed = store.attempt_claim(&self.worker, self.lane, limit, self.lease).await;
         let claimed = claimed.map_err(|error| error.to_string())?;
         self.context.meter.claimed(&self.cluster, claimed.len());
@@ -72,7 +72,7 @@ impl Loop for ResourceLoop {
     }
 
     async fn work(&self, items: Vec<Claimed>, lease: Lease) -> Vec<String> {
-        let store = self.context.store.as_ref();
+        let store = &self.context.stores;
         // After the claim: whoever changes the mode after this read finds no
         // claim of this batch that does not know it, see `docs/control.md`.
         let mode = match self.gate.read(store).await {
@@ -80,8 +80,13 @@ impl Loop for ResourceLoop {
             // The claims run out by themselves.
             Err(error) => return vec![error.to_string()],
         };
-        let gauge = Gauge { meter: self.context.meter.as_ref(), lane: &self.cluster };
-        let keeper = Keeper::new(store, &self.worker, &items, lease, self.lease, gauge);
+        let claims = AttemptClaims {
+            store,
+            worker: &self.worker,
+            meter: self.context.meter.as_ref(),
+            lane: &self.cluster,
+        };
+        let renewer = AttemptRenewer::new(claims, &items, lease, self.lease);
         let batch = Batch {
             context: &self.context,
             engines: &self.engines,
@@ -93,34 +98,34 @@ impl Loop for ResourceLoop {
             actions: &self.actions,
             gate: &self.gate,
             mode: &mode,
-            claims: &Kept { keeper: &keeper, stopping: &self.stopping },
+            claims: &RenewedClaims { renewer: &renewer, stopping: &self.stopping },
             wake: &self.wake,
         };
         // Of the level of errors, so that no filter takes the names from a line
         // that it lets through.
         let span = tracing::error_span!("batch", lane = self.cluster, worker = self.worker);
-        keeper.during(batch.tick(&items)).instrument(span).await
+        renewer.during(batch.tick(&items)).instrument(span).await
     }
 }
 
 /// The claims of a batch under renewal, of which none starts an action once the
 /// process is to stop.
-struct Kept<'a> {
-    keeper: &'a Keeper<'a>,
+struct RenewedClaims<'a, 'b> {
+    renewer: &'a AttemptRenewer<'b>,
     stopping: &'a AtomicBool,
 }
 
-impl Claims for Kept<'_> {
+impl Claims for RenewedClaims<'_, '_> {
     fn allow(&self, id: ProvisionedResourceId, deadline: Duration) -> bool {
-        !self.stopping.load(Ordering::Relaxed) && self.keeper.allows(id, deadline)
+        !self.stopping.load(Ordering::Relaxed) && self.renewer.allows(id, deadline)
     }
 
     fn ended(&self, ids: &[ProvisionedResourceId]) {
-        self.keeper.let_go(ids.iter().copied());
+        self.renewer.forget(ids.iter().copied());
     }
 
     fn age(&self) -> Duration {
-        self.keeper.age()
+        self.renewer.age()
     }
 }
 
@@ -216,14 +221,14 @@ impl ResourceLoop {
     /// and makes everything that is not settled for good due now. Before any
     /// lane of this process is driven: it would take back from that one too.
     pub async fn boot_sweep(&self) -> Result<u64, slipway_app::ports::store::Error> {
-        let reclaimed = self.context.store.attempt_reclaim(&self.worker).await?;
+        let reclaimed = self.context.stores.broker.attempt_reclaim(&self.worker).await?;
         self.context.meter.reclaimed(&self.cluster, reclaimed);
         self.late_sweep().await
     }
 
     /// The boot sweep of a lane that comes when others are driven already.
     pub async fn late_sweep(&self) -> Result<u64, slipway_app::ports::store::Error> {
-        self.context.store.attempt_wake_all(self.lane).await
+        self.context.stores.broker.attempt_wake_all(self.lane).await
     }
 
     /// Fails when due work could not be looked for, or was left lying, for
@@ -246,7 +251,7 @@ impl ResourceLoop {
             }
             Some(_) => {}
         }
-        match self.context.store.attempt_overdue(self.lane).await {
+        match self.context.stores.broker.attempt_overdue(self.lane).await {
             Ok(Some(overdue)) if overdue > limit => {
                 fail("due work is left lying", format!("for {} s", overdue.as_secs()))
             }

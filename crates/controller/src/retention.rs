@@ -68,28 +68,29 @@ impl RetentionLoop {
     }
 
     async fn open(&self) -> Result<(), Error> {
-        self.context.store.task_ensure(Self::NAME, Self::FIRST).await
+        self.context.stores.operations.task_ensure(Self::NAME, Self::FIRST).await
     }
 
     /// Removes what is old. False if the lease ran low first.
     async fn prune(&self, lease: &Lease, pruned: &mut Pruned) -> Result<bool, Error> {
-        let store = &self.context.store;
+        let store = &self.context.stores;
         let time_is_left = || lease.allows(Self::BATCH_LIMIT);
         while time_is_left() {
-            match store.event_prune(self.retention.events, Self::BATCH).await? {
+            match store.events.event_prune(self.retention.events, Self::BATCH).await? {
                 0 => break,
                 removed => pruned.events += removed,
             }
         }
         while time_is_left() {
-            match store.history_prune(self.retention.history, Self::BATCH).await? {
+            match store.operations.history_prune(self.retention.history, Self::BATCH).await? {
                 0 => break,
                 removed => pruned.history += removed,
             }
         }
         let mut after = None;
         while time_is_left() {
-            let step = store.audit_prune(self.retention.audit, after, Self::BATCH).await?;
+            let step =
+                store.operations.audit_prune(self.retention.audit, after, Self::BATCH).await?;
             pruned.audit += step.removed;
             if step.next.is_none() {
                 return Ok(true);
@@ -109,16 +110,16 @@ impl Loop for RetentionLoop {
     }
 
     async fn claim(&self, _limit: u32) -> Result<Vec<ClaimToken>, String> {
-        let store = &self.context.store;
+        let store = &self.context.stores;
         let claimed = async {
             self.opened.get_or_try_init(|| self.open()).await?;
-            store.task_claim(Self::NAME, &self.worker, Self::LEASE).await
+            store.operations.task_claim(Self::NAME, &self.worker, Self::LEASE).await
         };
         Ok(claimed.await.map_err(|error| error.to_string())?.into_iter().collect())
     }
 
     async fn work(&self, items: Vec<ClaimToken>, lease: Lease) -> Vec<String> {
-        let store = &self.context.store;
+        let store = &self.context.stores;
         let mut errors = Vec::new();
         for claim in items {
             let mut pruned = Pruned::default();
@@ -131,7 +132,8 @@ impl Loop for RetentionLoop {
                 Ok(false) => (Duration::ZERO, None),
                 Err(error) => (Self::AFTER_FAULT, Some(error.to_string())),
             };
-            let released = store.task_release(Self::NAME, claim, next, error.as_deref()).await;
+            let released =
+                store.operations.task_release(Self::NAME, claim, next, error.as_deref()).await;
             errors.extend(released.err().map(|error| error.to_string()));
             errors.extend(error);
         }

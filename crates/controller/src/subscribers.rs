@@ -16,8 +16,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use slipway_app::Context;
 use slipway_app::ports::EventSink;
+use slipway_app::ports::events::{ClaimedSubscription, Delivered};
 use slipway_app::ports::store::{Error, Page};
-use slipway_app::ports::subscriptions::{ClaimedSubscription, Delivered};
 use slipway_core::error::ErrorKind;
 use slipway_core::ids::SubscriptionId;
 use slipway_durable::{Backoff, Lease};
@@ -61,11 +61,11 @@ impl Subscribers {
     /// Makes the subscriptions of a first start, and takes back what an earlier
     /// life of this worker held.
     async fn open(&self) -> Result<(), Error> {
-        let store = &self.context.store;
-        store.subscription_reclaim(&self.worker).await?;
+        let store = &self.context.stores;
+        store.events.subscription_reclaim(&self.worker).await?;
         for name in self.sinks.keys() {
             let id = SubscriptionId::new(self.context.entropy.uuid());
-            store.subscription_open(id, name).await?;
+            store.events.subscription_open(id, name).await?;
         }
         Ok(())
     }
@@ -85,7 +85,7 @@ impl Subscribers {
         let mut position = claimed.position;
         loop {
             let page = Page { after: Some(position), limit: Self::BATCH };
-            let events = self.context.store.event_list(page).await?;
+            let events = self.context.stores.events.event_list(page).await?;
             let Some(last) = events.last() else { return Ok(Delivered::Well) };
             if !lease.allows(deadline) {
                 return Ok(Delivered::Well);
@@ -101,7 +101,7 @@ impl Subscribers {
                 let retry_after = Self::BACKOFF.delay(failures.saturating_add(1), jitter);
                 return Ok(Delivered::Failed { error, retry_after });
             }
-            self.context.store.subscription_advance(claimed, last.position).await?;
+            self.context.stores.events.subscription_advance(claimed, last.position).await?;
             (position, failures) = (last.position, 0);
         }
     }
@@ -118,7 +118,9 @@ impl Subscribers {
             }
             Err(error) => return failed(error.to_string()),
         };
-        if let Err(error) = self.context.store.subscription_release(&claimed, &delivered).await {
+        if let Err(error) =
+            self.context.stores.events.subscription_release(&claimed, &delivered).await
+        {
             return failed(error.to_string());
         }
         match delivered {
@@ -143,18 +145,19 @@ impl Loop for Subscribers {
         if self.sinks.is_empty() {
             return Ok(Vec::new());
         }
-        let store = &self.context.store;
+        let store = &self.context.stores;
         let claimed = async {
             self.opened.get_or_try_init(|| self.open()).await?;
             let mut claimed = Vec::new();
-            for name in store.subscription_due().await? {
+            for name in store.events.subscription_due().await? {
                 if claimed.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
                     break;
                 }
                 // Those of other processes are theirs.
                 if self.sinks.contains_key(&name) {
-                    claimed
-                        .extend(store.subscription_claim(&name, &self.worker, self.lease).await?);
+                    claimed.extend(
+                        store.events.subscription_claim(&name, &self.worker, self.lease).await?,
+                    );
                 }
             }
             Ok::<_, Error>(claimed)

@@ -35,9 +35,9 @@ const BACKOFF: Backoff = Backoff { base: Duration::from_millis(50), max: Duratio
 pub async fn watch_engine(context: Context, substrate: Arc<dyn Substrate>, shutdown: Shutdown) {
     let mut stopping = shutdown;
     let make_due = |ids: Vec<ProvisionedResourceId>| {
-        let (store, wakes) = (Arc::clone(&context.store), context.wakes.clone());
+        let (store, wakes) = (context.stores.clone(), context.wakes.clone());
         async move {
-            store.attempt_wake(&ids).await.map_err(|error| error.to_string())?;
+            store.broker.attempt_wake(&ids).await.map_err(|error| error.to_string())?;
             wakes.wake();
             Ok(())
         }

@@ -62,6 +62,32 @@ pub struct Previous {
 }
 
 impl ApiKey {
+    /// An admin key of the whole installation, as the binary installs it at its
+    /// start. The time of its creation is the database's.
+    pub fn of_installation(
+        id: ApiKeyId,
+        name: impl Into<String>,
+        short: impl Into<String>,
+        hash: SecretHash,
+    ) -> Self {
+        Self {
+            id,
+            name: name.into(),
+            role: Role::Admin,
+            project_id: None,
+            project_deleted_at: None,
+            short: short.into(),
+            hash,
+            previous: None,
+            created_by: None,
+            created_at: Timestamp::ZERO,
+            rotated_at: None,
+            expires_at: None,
+            revoked_at: None,
+            revision: Revision(1),
+        }
+    }
+
     /// What its holder can do with it. What is final is said first.
     pub fn state(&self, now: Timestamp) -> KeyState {
         if self.revoked_at.is_some() {

@@ -1,17 +1,22 @@
-//! The few things that make work survive a crash: leases, fencing tokens,
-//! backoff, and the SQL fragments that differ between the two databases.
+//! What makes work survive a crash, for any table: leases, fencing tokens,
+//! backoff, the SQL fragments that differ between the two databases, the choke
+//! point to a database ([`database`]), the driver of loops ([`driver`]) and the
+//! renewal of leases beside the work ([`renewer`]).
 //!
-//! This crate knows no domain and no database driver. It owns the *rules* of
-//! claiming a row (who may work on it, for how long, and how a late worker is
-//! fenced off) and the text of the statements that apply them; running those
-//! statements is the store's business.
+//! This crate knows no domain. It owns the *rules* of claiming a row (who may
+//! work on it, for how long, and how a late worker is fenced off) and the text
+//! of the statements that apply them; which rows there are is the store's
+//! business.
 
 mod backoff;
 mod claim;
+pub mod database;
 mod dialect;
+pub mod driver;
 mod lease;
 #[cfg(test)]
 mod model;
+pub mod renewer;
 
 pub use backoff::Backoff;
 pub use lease::{Lease, Moment};

@@ -40,28 +40,30 @@ pub(crate) async fn readiness(state: &ServerState) -> Readiness {
 /// Which mode it is, for people who wonder why nothing moves. No reason not to
 /// send traffic: everything is answered, and observing goes on.
 async fn mode(state: &ServerState) -> Option<Probe> {
-    let asked = tokio::time::timeout(PROBE_LIMIT, state.context.store.control_fetch()).await;
+    let asked =
+        tokio::time::timeout(PROBE_LIMIT, state.context.stores.operations.control_fetch()).await;
     // Without the database its own probe has said so.
     let control = asked.ok()?.ok()?;
     Some(probe("mode", Ok(&control::summary(&control.mode()))))
 }
 
 async fn database(state: &ServerState) -> Probe {
-    let outcome = match tokio::time::timeout(PROBE_LIMIT, state.context.store.ping()).await {
-        Ok(Ok(())) => Ok("it answers"),
-        Ok(Err(error @ (StoreError::ReadOnly(_) | StoreError::Full(_)))) => {
-            tracing::warn!(%error, "the database cannot be written");
-            Err(match error {
-                StoreError::ReadOnly(_) => "it is read-only",
-                _ => "it is full",
-            })
-        }
-        Ok(Err(error)) => {
-            tracing::warn!(%error, "the database does not answer the probe");
-            Err("it does not answer; the log says why")
-        }
-        Err(_) => Err("it did not answer in time"),
-    };
+    let outcome =
+        match tokio::time::timeout(PROBE_LIMIT, state.context.stores.operations.ping()).await {
+            Ok(Ok(())) => Ok("it answers"),
+            Ok(Err(error @ (StoreError::ReadOnly(_) | StoreError::Full(_)))) => {
+                tracing::warn!(%error, "the database cannot be written");
+                Err(match error {
+                    StoreError::ReadOnly(_) => "it is read-only",
+                    _ => "it is full",
+                })
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the database does not answer the probe");
+                Err("it does not answer; the log says why")
+            }
+            Err(_) => Err("it did not answer in time"),
+        };
     probe("database", outcome)
 }
 

@@ -89,7 +89,8 @@ impl Metrics {
     }
 
     async fn show_mode(&self, context: &Context) {
-        let asked = tokio::time::timeout(COUNT_LIMIT, context.store.control_fetch()).await;
+        let asked =
+            tokio::time::timeout(COUNT_LIMIT, context.stores.operations.control_fetch()).await;
         self.modes.clear();
         match asked {
             Ok(Ok(control)) => {

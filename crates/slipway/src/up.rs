@@ -22,7 +22,7 @@ use std::time::Duration;
 use serde_json::json;
 use slipway_app::context::{Settings, Wakes};
 use slipway_app::ports::substrate::Error as SubstrateError;
-use slipway_app::ports::{Meter, Store, Substrate};
+use slipway_app::ports::{Meter, Stores, Substrate};
 use slipway_app::usecases::converge::{self, Engines};
 use slipway_app::usecases::leaks::Finder;
 use slipway_app::{Context, Error as AppError};
@@ -139,7 +139,7 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     })
     .await?;
     let (metrics, meter) = Metrics::with_loops();
-    let context = context(&config, Arc::clone(&store), meter);
+    let context = context(&config, store.clone(), meter);
     let local = open_local(&config, &context).await?;
     let cluster = seeding::seed(&context, local.as_ref(), &config).await?;
     let engines = Engines::new(node_settings(&config, &context, &url).await?).serving(
@@ -208,9 +208,9 @@ async fn listen(config: &Config) -> Result<TcpListener, Error> {
     })
 }
 
-fn context(config: &Config, store: Arc<dyn Store>, meter: Arc<dyn Meter>) -> Context {
+fn context(config: &Config, store: Stores, meter: Arc<dyn Meter>) -> Context {
     Context {
-        store,
+        stores: store,
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SystemEntropy),
         wakes: Wakes::default(),
@@ -231,7 +231,7 @@ async fn open_local(config: &Config, context: &Context) -> Result<Arc<dyn Substr
         agent_program: program,
         agent_arguments: ["agent", "node", "--dir"].map(str::to_owned).to_vec(),
         stop_grace: config.stop_grace,
-        installation: context.store.installation().await.map_err(AppError::from)?,
+        installation: context.stores.operations.installation().await.map_err(AppError::from)?,
     })?;
     let meter = Arc::clone(&context.meter);
     Ok(Arc::new(MeteredSubstrate::new(Arc::new(local), meter, &config.local_cluster)))
@@ -244,7 +244,7 @@ async fn node_settings(
 ) -> Result<NodeSettings, Error> {
     let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     Ok(NodeSettings {
-        installation: context.store.installation().await.map_err(AppError::from)?,
+        installation: context.stores.operations.installation().await.map_err(AppError::from)?,
         public_url: url.to_owned(),
         heartbeat_interval_ms: millis(config.heartbeat_interval),
         orphan_after_ms: millis(config.orphan_after),

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use slipway_app::ports::control::ControlRule;
+use slipway_app::ports::operations::ControlRule;
 
 use crate::config::{OpenError, StoreConfig, Target};
 use crate::sqlite;

@@ -4,12 +4,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use slipway_durable::database::{Condition, condition};
 use sqlx::postgres::PgConnectOptions;
 
 use crate::directory::DirectoryError;
-use crate::failure::{Condition, condition};
 use crate::migration::MigrationError;
-use crate::patience;
 
 /// Where the database is and how much of it to use.
 #[derive(Clone)]
@@ -41,7 +40,7 @@ impl StoreConfig {
             max_connections: 16,
             connect_limit: Duration::from_secs(30),
             idle_transaction_limit: Duration::from_secs(10),
-            statement_limit: patience::STATEMENT_LIMIT,
+            statement_limit: slipway_durable::database::STATEMENT_LIMIT,
         }
     }
 }
@@ -210,8 +209,9 @@ mod tests {
         let mut config = StoreConfig::new("postgres://me:secret@127.0.0.1:1/slipway");
         config.connect_limit = Duration::from_millis(300);
         let Ok(Target::Postgres(options)) = config.target() else { panic!("a PostgreSQL URL") };
-        let error =
-            crate::postgres::Backend::open(*options, 2, config.connect_limit).await.unwrap_err();
+        let (connect, statement) = (config.connect_limit, config.statement_limit);
+        let opened = crate::postgres::Backend::open(*options, 2, connect, statement).await;
+        let error = opened.unwrap_err();
         let text = error.to_string();
         assert!(text.contains("me@127.0.0.1:1/slipway"), "{text}");
         assert!(!text.contains("secret") && !format!("{error:?}").contains("secret"), "{text}");

@@ -3,11 +3,12 @@
 
 use slipway_app::ports::store::Error;
 use slipway_core::Refusal;
+use slipway_durable::database::{
+    Condition, OperationError, concerns_the_database, condition, may_pass,
+};
 use uuid::Uuid;
 
 use crate::fault::Fault;
-use crate::patience;
-use crate::retry::{MaybeTransient, is_transient};
 
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -37,7 +38,7 @@ impl From<Refusal> for Failure {
     }
 }
 
-impl MaybeTransient for Failure {
+impl OperationError for Failure {
     fn database_error(&self) -> Option<&sqlx::Error> {
         match self {
             Self::Database(error) => Some(error),
@@ -51,50 +52,8 @@ impl Failure {
     /// so that the others are worth trying without it. Where the database is
     /// gone, full or read-only, each of them would only fail again.
     pub(crate) fn may_be_of_one_row(&self) -> bool {
-        let Self::Database(error) = self else { return true };
-        match error {
-            sqlx::Error::Database(refusal) => {
-                refusal.code().is_none_or(|code| !concerns_the_database(&code))
-            }
-            error => !has_no_connection(error),
-        }
+        self.database_error().is_none_or(|error| !concerns_the_database(error))
     }
-}
-
-/// A state of the whole database in which nothing can be written, and that
-/// somebody has to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Condition {
-    ReadOnly,
-    Full,
-}
-
-/// PostgreSQL: read-only transaction (25006), disk full (53100). SQLite by its
-/// primary code: READONLY 8, FULL 13.
-pub(crate) fn condition(error: &sqlx::Error) -> Option<Condition> {
-    let code = error.as_database_error()?.code()?;
-    if code.len() == 5 {
-        return match code.as_ref() {
-            "25006" => Some(Condition::ReadOnly),
-            "53100" => Some(Condition::Full),
-            _ => None,
-        };
-    }
-    match code.parse::<i32>().ok()? & 0xff {
-        8 => Some(Condition::ReadOnly),
-        13 => Some(Condition::Full),
-        _ => None,
-    }
-}
-
-/// PostgreSQL: connection lost (08), resources short (53), shutting down (57P),
-/// read-only (25006). SQLite by its primary code: BUSY 5, LOCKED 6, NOMEM 7,
-/// READONLY 8, IOERR 10, CORRUPT 11, FULL 13, CANTOPEN 14, NOTADB 26.
-fn concerns_the_database(code: &str) -> bool {
-    if code.len() == 5 {
-        return ["08", "53"].contains(&&code[..2]) || code.starts_with("57P") || code == "25006";
-    }
-    code.parse::<i32>().is_ok_and(|code| matches!(code & 0xff, 5..=8 | 10 | 11 | 13 | 14 | 26))
 }
 
 impl From<Failure> for Error {
@@ -111,40 +70,9 @@ impl From<Failure> for Error {
 fn of_database(error: &sqlx::Error) -> Error {
     let text = error.to_string();
     match condition(error) {
-        Some(Condition::ReadOnly) => {
-            patience::saw_read_only();
-            Error::ReadOnly(text)
-        }
+        Some(Condition::ReadOnly) => Error::ReadOnly(text),
         Some(Condition::Full) => Error::Full(text),
         None if may_pass(error) => Error::Unavailable(text),
         None => Error::Internal(text),
-    }
-}
-
-/// Whether no connection was had, or it broke: nothing the database itself said.
-fn has_no_connection(error: &sqlx::Error) -> bool {
-    matches!(
-        error,
-        sqlx::Error::Io(_)
-            | sqlx::Error::Tls(_)
-            | sqlx::Error::Protocol(_)
-            | sqlx::Error::PoolTimedOut
-            | sqlx::Error::PoolClosed
-            | sqlx::Error::WorkerCrashed
-    )
-}
-
-/// Whether the same call may work later. PostgreSQL: connection lost (08),
-/// resources short (53), canceled or shutting down (57), lock not had in time
-/// (55P03), and what the retries already tried.
-fn may_pass(error: &sqlx::Error) -> bool {
-    match error {
-        sqlx::Error::Database(refusal) => {
-            is_transient(error)
-                || refusal.code().is_some_and(|code| {
-                    code.len() == 5 && (["08", "53", "57"].contains(&&code[..2]) || code == "55P03")
-                })
-        }
-        error => has_no_connection(error),
     }
 }

@@ -21,8 +21,6 @@ mod failure;
 mod fault;
 mod id_list;
 mod micros;
-mod patience;
-mod retry;
 
 mod postgres;
 mod sqlite;

@@ -175,7 +175,7 @@ pub enum MigrationError {
     Database(#[from] sqlx::Error),
 }
 
-impl crate::retry::MaybeTransient for MigrationError {
+impl slipway_durable::database::OperationError for MigrationError {
     fn database_error(&self) -> Option<&sqlx::Error> {
         match self {
             Self::Database(error) => Some(error),

@@ -176,20 +176,23 @@ async fn postgres_sessions_have_limits() {
     let (database, _) = postgres_or_return!("session_limits");
     let config = StoreConfig::new(database.url());
     let Ok(Target::Postgres(options)) = config.target() else { panic!("a PostgreSQL URL") };
-    let backend = postgres::Backend::open(*options, 2, config.connect_limit).await.unwrap();
-    let mut connection = backend.reader().await.unwrap();
+    async fn show(
+        connection: &mut sqlx::PgConnection,
+        setting: &str,
+    ) -> Result<String, sqlx::Error> {
+        let row = sqlx::query("SELECT current_setting($1) AS value").bind(setting);
+        row.fetch_one(connection).await?.try_get("value")
+    }
+    let (connect, statement) = (config.connect_limit, config.statement_limit);
+    let backend = postgres::Backend::open(*options, 2, connect, statement).await.unwrap();
     for (setting, expected) in [
         ("statement_timeout", "30s"),
         ("lock_timeout", "10s"),
         ("idle_in_transaction_session_timeout", "10s"),
         ("transaction_isolation", "read committed"),
     ] {
-        let row = sqlx::query("SELECT current_setting($1) AS value")
-            .bind(setting)
-            .fetch_one(&mut *connection)
-            .await
-            .unwrap();
-        assert_eq!(row.get::<String, _>("value"), expected, "{setting}");
+        let value = backend.database.read(setting, show).await.unwrap();
+        assert_eq!(value, expected, "{setting}");
     }
 }
 

@@ -2,21 +2,27 @@
 
 use std::sync::Arc;
 
-use slipway_app::ports::Store;
+use slipway_app::ports::Stores;
 use sqlx::Connection as _;
 
 use crate::config::{OpenError, StoreConfig, Target};
 use crate::{postgres, sqlite};
 
-/// Connects, migrates to the newest schema and answers the store.
-pub async fn open(config: StoreConfig) -> Result<Arc<dyn Store>, OpenError> {
-    crate::patience::set_statement_limit(config.statement_limit);
+/// Connects, migrates to the newest schema and answers the stores of all rooms.
+pub async fn open(config: StoreConfig) -> Result<Stores, OpenError> {
     match config.target()? {
-        Target::Sqlite(file) => Ok(Arc::new(sqlite::Backend::open(&file).await?)),
+        Target::Sqlite(file) => {
+            let backend = sqlite::Backend::open(&file, config.statement_limit).await?;
+            Ok(Stores::of(Arc::new(backend)))
+        }
         Target::Postgres(options) => {
-            let backend =
-                postgres::Backend::open(*options, config.max_connections, config.connect_limit);
-            Ok(Arc::new(backend.await?))
+            let backend = postgres::Backend::open(
+                *options,
+                config.max_connections,
+                config.connect_limit,
+                config.statement_limit,
+            );
+            Ok(Stores::of(Arc::new(backend.await?)))
         }
     }
 }

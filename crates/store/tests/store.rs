@@ -1,9 +1,7 @@
 //! The store on both databases: the conformance suite, and what only an adapter
 //! can be asked: bad rows, reopening, one process per directory.
 
-use std::sync::Arc;
-
-use slipway_app::ports::Store;
+use slipway_app::ports::Stores;
 use slipway_app::testing;
 use slipway_store::{DirectoryError, OpenError, StoreConfig, migrate_down_to, open};
 use slipway_testkit::postgres::TestDatabase;
@@ -25,7 +23,7 @@ impl Sqlite {
         StoreConfig::new(format!("sqlite:{}", self.directory.path().join("slipway.db").display()))
     }
 
-    async fn open(&self) -> Arc<dyn Store> {
+    async fn open(&self) -> Stores {
         open(self.config()).await.expect("the store opens")
     }
 }
@@ -36,7 +34,7 @@ async fn postgres(test: &str) -> Option<TestDatabase> {
     Some(server.database(test).await)
 }
 
-async fn open_postgres(database: &TestDatabase) -> Arc<dyn Store> {
+async fn open_postgres(database: &TestDatabase) -> Stores {
     open(StoreConfig::new(database.url())).await.expect("the store opens")
 }
 
@@ -164,7 +162,7 @@ async fn postgres_takes_in_a_row_without_a_lane() {
 async fn sqlite_keeps_what_it_was_given_and_its_directory_to_itself() {
     let sqlite = Sqlite::new();
     let store = sqlite.open().await;
-    let installation = store.installation().await.expect("an installation");
+    let installation = store.operations.installation().await.expect("an installation");
 
     let second = open(sqlite.config()).await.expect_err("the directory is taken");
     let OpenError::Directory(DirectoryError::DataDirectoryInUse { directory }) = &second else {
@@ -176,7 +174,7 @@ async fn sqlite_keeps_what_it_was_given_and_its_directory_to_itself() {
 
     drop(store);
     let store = sqlite.open().await;
-    assert_eq!(store.installation().await.expect("an installation"), installation);
+    assert_eq!(store.operations.installation().await.expect("an installation"), installation);
     drop(store);
     let taken_back = migrate_down_to(sqlite.config(), 0).await.expect("a way back");
     assert!(taken_back >= 11, "every migration is taken back: {taken_back}");
@@ -189,8 +187,8 @@ async fn postgres_keeps_what_it_was_given_and_serves_many() {
         return;
     };
     let (first, second) = (open_postgres(&database).await, open_postgres(&database).await);
-    let installation = first.installation().await.expect("an installation");
-    assert_eq!(second.installation().await.expect("an installation"), installation);
+    let installation = first.operations.installation().await.expect("an installation");
+    assert_eq!(second.operations.installation().await.expect("an installation"), installation);
 }
 
 #[tokio::test]

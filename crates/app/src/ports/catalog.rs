@@ -1,36 +1,25 @@
-//! The catalog's side of the store port. Each decision locks and loads what its
-//! rule may know, calls the rule and writes its commit, as [`super::Store`]
-//! does for resources. A reference is a name or an id; what is deleted has no
-//! reference but its id.
+//! The store of the room catalog: projects, clouds, credentials, blueprints and
+//! labels. A reference is a name or an id; what is deleted has no reference but
+//! its id.
 
 use std::collections::BTreeMap;
 
-use async_trait::async_trait;
 use slipway_core::catalog::blueprint::{Blueprint, PublishedVersion};
 use slipway_core::catalog::cloud::Cloud;
-use slipway_core::catalog::cluster::{Cluster, ClusterAssignment};
 use slipway_core::catalog::credential::{Credential, CredentialAssignment};
 use slipway_core::catalog::label::LabelDefinition;
 use slipway_core::catalog::project::Project;
 use slipway_core::catalog::snapshot::{
-    BlueprintSnapshot, CloudSnapshot, ClusterAssignmentSnapshot, ClusterSnapshot,
-    CredentialAssignmentSnapshot, CredentialSnapshot, LabelSnapshot, ProjectSnapshot,
+    BlueprintSnapshot, CloudSnapshot, CredentialAssignmentSnapshot, CredentialSnapshot,
+    LabelSnapshot, ProjectSnapshot,
 };
-use slipway_core::commit::Commit;
-use slipway_core::error::Refusal;
-use slipway_core::idempotency;
 use slipway_core::ids::{
-    BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, LabelDefinitionId,
-    ProjectId,
+    BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, LabelDefinitionId, ProjectId,
 };
 use slipway_core::text::Labels;
-use uuid::Uuid;
 
 use super::listed::Listed;
-use super::store::{Error, Page};
-
-/// A pure function that is called inside the transaction, maybe twice.
-pub type Rule<'a, S> = dyn FnMut(&S) -> Result<Commit, Refusal> + Send + 'a;
+use super::store::{Error, Page, Rule};
 
 /// Which credential a decision is about.
 #[derive(Debug, Clone)]
@@ -52,18 +41,9 @@ pub struct CredentialFilter {
     pub show_deleted: bool,
 }
 
-/// A key that was bound, and what was answered, if that was kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bound {
-    pub record: idempotency::Record,
-    pub answer: Option<idempotency::Answer>,
-}
-
+port! {
 /// What the application asks of the catalog's tables.
-#[async_trait]
-pub trait CatalogStore {
-    // ---- projects
-
+pub trait CatalogStore, intercepted by CatalogIntercept {
     /// The live project of this reference, locked.
     async fn decide_project(
         &self,
@@ -89,8 +69,6 @@ pub trait CatalogStore {
         projects: &[ProjectId],
     ) -> Result<BTreeMap<ProjectId, Labels>, Error>;
 
-    // ---- clouds
-
     /// The live cloud of this reference, locked.
     async fn decide_cloud(
         &self,
@@ -109,8 +87,6 @@ pub trait CatalogStore {
         page: Page<CloudId>,
         show_deleted: bool,
     ) -> Result<Listed<Cloud>, Error>;
-
-    // ---- credentials
 
     /// The live credential, locked, and its live cloud, locked for share.
     async fn decide_credential(
@@ -146,8 +122,6 @@ pub trait CatalogStore {
         page: Page<CloudCredentialId>,
     ) -> Result<Listed<(CredentialAssignment, Credential)>, Error>;
 
-    // ---- blueprints
-
     /// The blueprint, locked, and one of its versions.
     async fn decide_blueprint(
         &self,
@@ -173,8 +147,6 @@ pub trait CatalogStore {
         page: Page<BlueprintVersionId>,
     ) -> Result<Listed<PublishedVersion>, Error>;
 
-    // ---- labels
-
     /// The definition of this key (or id), locked.
     async fn decide_label(
         &self,
@@ -188,49 +160,5 @@ pub trait CatalogStore {
         &self,
         page: Page<LabelDefinitionId>,
     ) -> Result<Listed<LabelDefinition>, Error>;
-
-    // ---- clusters
-
-    /// The cluster of this reference, locked.
-    async fn decide_cluster(
-        &self,
-        reference: &str,
-        rule: &mut Rule<'_, ClusterSnapshot>,
-    ) -> Result<(), Error>;
-
-    async fn cluster_fetch(&self, reference: &str) -> Result<Option<Cluster>, Error>;
-
-    async fn cluster_page(&self, page: Page<ClusterId>) -> Result<Listed<Cluster>, Error>;
-
-    /// The live project, locked as a declaration locks it, its place, and the
-    /// cluster that is named, locked for share.
-    async fn decide_cluster_assignment(
-        &self,
-        project: &str,
-        cluster: Option<&str>,
-        rule: &mut Rule<'_, ClusterAssignmentSnapshot>,
-    ) -> Result<(), Error>;
-
-    async fn cluster_assignment_fetch(
-        &self,
-        project: ProjectId,
-    ) -> Result<Option<ClusterAssignment>, Error>;
-
-    /// Of live projects, in the order of their ids.
-    async fn cluster_assignment_list(
-        &self,
-        page: Page<ProjectId>,
-    ) -> Result<Listed<ClusterAssignment>, Error>;
-
-    // ---- idempotency keys
-
-    /// What this key of this caller is bound to, if it is not expired.
-    async fn idempotency_find(&self, caller: &str, key: &str) -> Result<Option<Bound>, Error>;
-
-    /// Keeps the answer of a bound key; the first one that is kept stays.
-    async fn idempotency_answer(
-        &self,
-        record: Uuid,
-        answer: &idempotency::Answer,
-    ) -> Result<(), Error>;
+}
 }

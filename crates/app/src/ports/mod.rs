@@ -1,60 +1,39 @@
 //! The ports: what the application needs from outside, in its own words.
 //! Adapters implement them; the conformance suites in `testing` check them.
+//! The stores have one port per room; [`store`] holds what these share.
 
-pub mod audit;
+#[macro_use]
+mod port;
+pub mod access;
+pub mod broker;
 pub mod catalog;
 pub mod clock;
-pub mod control;
-pub mod database_clock;
 pub mod definitions;
-pub mod delivery;
-pub mod enrolment;
+pub mod deletion;
 pub mod events;
-pub mod explain;
-pub mod fleet;
-pub mod keys;
-pub mod lanes;
-pub mod leaks;
 pub mod listed;
 pub mod management;
 pub mod meter;
-pub mod record;
-pub mod renewal;
-pub mod retention;
-pub mod scope;
+pub mod nodes;
+pub mod operations;
+pub mod placement;
 pub mod sink;
-pub mod standing;
 pub mod store;
-pub mod subscriptions;
 pub mod substrate;
-pub mod tasks;
-pub mod tokens;
 
-pub use audit::AuditStore;
+pub use access::AccessStore;
+pub use broker::BrokerStore;
 pub use catalog::CatalogStore;
 pub use clock::{Clock, Entropy};
-pub use control::ControlStore;
-pub use database_clock::DatabaseClock;
 pub use definitions::Definitions;
-pub use delivery::DeliveryStore;
-pub use enrolment::EnrolStore;
+pub use deletion::DeletionStore;
 pub use events::EventStore;
-pub use explain::ExplainStore;
-pub use fleet::FleetStore;
-pub use keys::KeyStore;
-pub use lanes::LaneStore;
-pub use leaks::LeakStore;
 pub use listed::Listed;
 pub use management::Management;
 pub use meter::Meter;
-pub use record::RecordStore;
-pub use renewal::RenewalStore;
-pub use retention::RetentionStore;
-pub use scope::ScopeStore;
+pub use nodes::NodeStore;
+pub use operations::OperationsStore;
+pub use placement::PlacementStore;
 pub use sink::EventSink;
-pub use standing::StandingStore;
-pub use store::Store;
-pub use subscriptions::SubscriptionStore;
+pub use store::Stores;
 pub use substrate::Substrate;
-pub use tasks::TaskStore;
-pub use tokens::TokenStore;

@@ -14,10 +14,11 @@ use slipway_core::rules::tokens::{self, Issue};
 use slipway_core::token::TokenKind;
 use slipway_core::{Phase, Timestamp};
 
-use crate::ports::audit::{AuditFilter, AuditOrder};
-use crate::ports::keys::KeyTarget;
-use crate::ports::scope::Owned;
-use crate::ports::store::{Error, Page, ResourceKey};
+use crate::ports::access::KeyTarget;
+use crate::ports::access::Owned;
+use crate::ports::access::{AuditFilter, AuditOrder};
+use crate::ports::broker::ResourceKey;
+use crate::ports::store::{Error, Page};
 use crate::testing::world::{World, operator, refused};
 
 const ALL: u32 = 10_000;
@@ -40,17 +41,17 @@ impl World {
     async fn make_key(&self, new: &NewKey) -> Result<(), Error> {
         let target = KeyTarget::New { name: new.name.clone(), project: new.project.clone() };
         let mut rule = |snapshot: &_| api_keys::create(snapshot, new, &operator());
-        self.store.decide_api_key(&target, &mut rule).await
+        self.store.access.decide_api_key(&target, &mut rule).await
     }
 
     async fn revoke_key(&self, id: ApiKeyId) -> Result<(), Error> {
         let mut rule =
             |snapshot: &_| api_keys::revoke(snapshot, Expected::Any, Some("why"), &operator());
-        self.store.decide_api_key(&KeyTarget::Existing(id), &mut rule).await
+        self.store.access.decide_api_key(&KeyTarget::Existing(id), &mut rule).await
     }
 
     async fn key_is(&self, id: ApiKeyId) -> ApiKey {
-        self.store.api_key_fetch(id).await.expect("a fetch").expect("the key is there")
+        self.store.access.api_key_fetch(id).await.expect("a fetch").expect("the key is there")
     }
 }
 
@@ -73,7 +74,7 @@ async fn a_key_comes_back_as_it_was_made_and_goes_for_good(world: &World) {
     assert_eq!(key.created_by.as_deref(), Some(operator().name.as_str()));
     let expires_at = key.expires_at.expect("it expires");
     assert_eq!(expires_at.since(key.created_at), Duration::from_secs(3_600));
-    let found = world.store.api_key_candidates(&new.secret.short).await.expect("candidates");
+    let found = world.store.access.api_key_candidates(&new.secret.short).await.expect("candidates");
     assert_eq!(found, std::slice::from_ref(&key));
 
     let again = NewKey { id: ApiKeyId::new(world.uuid()), ..new.clone() };
@@ -92,9 +93,10 @@ async fn a_key_comes_back_as_it_was_made_and_goes_for_good(world: &World) {
     assert_eq!(refused(world.make_key(&again).await), ErrorKind::NameTaken, "names stay taken");
 
     let page = Page { after: None, limit: ALL };
-    let all = world.store.api_key_list(None, page).await.expect("a list");
+    let all = world.store.access.api_key_list(None, page).await.expect("a list");
     assert!(all.iter().any(|key| key.id == new.id) && all.is_sorted_by_key(|key| key.id));
-    let first = world.store.api_key_list(None, Page { limit: 1, ..page }).await.expect("a page");
+    let first =
+        world.store.access.api_key_list(None, Page { limit: 1, ..page }).await.expect("a page");
     assert_eq!(first[..], all[..1]);
 }
 
@@ -106,7 +108,7 @@ async fn a_rotated_key_is_found_by_both_texts(world: &World) {
         let mut rule = |snapshot: &_| {
             api_keys::rotate(snapshot, secret, Duration::from_secs(overlap), expected, &operator())
         };
-        world.store.decide_api_key(&KeyTarget::Existing(new.id), &mut rule).await
+        world.store.access.decide_api_key(&KeyTarget::Existing(new.id), &mut rule).await
     };
     let before = world.key_is(new.id).await.revision;
     rotate(&second, 60, Expected::Exactly(before)).await.expect("a rotation");
@@ -119,12 +121,12 @@ async fn a_rotated_key_is_found_by_both_texts(world: &World) {
         (new.secret.short.clone(), new.secret.hash)
     );
     for short in [&new.secret.short, &second.short] {
-        let found = world.store.api_key_candidates(short).await.expect("candidates");
+        let found = world.store.access.api_key_candidates(short).await.expect("candidates");
         assert_eq!(found, std::slice::from_ref(&key), "{short}");
     }
     let third = NewSecret { short: world.fresh_name("short"), hash: world.hash() };
     rotate(&third, 0, Expected::Any).await.expect("a rotation");
-    let found = world.store.api_key_candidates(&new.secret.short).await.expect("candidates");
+    let found = world.store.access.api_key_candidates(&new.secret.short).await.expect("candidates");
     assert_eq!(found, [], "two rotations ago");
     // Known, so that it is not installed again, and good no more.
     let previous = world.key_is(new.id).await.previous.expect("the text before");
@@ -138,24 +140,21 @@ async fn a_bound_key_goes_with_its_project(world: &World) {
     world.make_key(&new).await.expect("a key");
     let key = world.key_is(new.id).await;
     assert_eq!((key.role, key.project_id), (Role::Admin, Some(id)));
-    // What an older version reads is no role that it knows.
-    let seen = world.store.api_key_find(&new.secret.short).await.expect("a key");
-    assert_eq!(seen.map(|seen| seen.role).as_deref(), Some("project-admin"));
     let page = Page { after: None, limit: ALL };
-    let own = world.store.api_key_list(Some(id), page).await.expect("a list");
+    let own = world.store.access.api_key_list(Some(id), page).await.expect("a list");
     assert_eq!(own.items, [key]);
-    let usable = world.store.api_key_count().await.expect("a count");
+    let usable = world.usable_admins().await;
     world.delete_project(&project).await.expect("a deletion");
-    let found = world.store.api_key_candidates(&new.secret.short).await.expect("candidates");
+    let found = world.store.access.api_key_candidates(&new.secret.short).await.expect("candidates");
     assert_eq!(found, [], "there is nothing that it reaches");
-    assert_eq!(world.store.api_key_count().await.expect("a count"), usable, "it was never counted");
+    assert_eq!(world.usable_admins().await, usable, "it was never counted");
 }
 
 async fn what_belongs_to_a_project_is_told_apart(world: &World) {
     let (own, _) = world.furnished().await;
     let (other, _) = world.furnished().await;
     let fetch = async |name: &str| -> ProjectId {
-        let found = world.store.project_fetch(name, false).await.expect("a fetch");
+        let found = world.store.catalog.project_fetch(name, false).await.expect("a fetch");
         found.expect("the project is there").id
     };
     let (own_id, other_id) = (fetch(&own).await, fetch(&other).await);
@@ -163,32 +162,32 @@ async fn what_belongs_to_a_project_is_told_apart(world: &World) {
     let theirs = world.declare_in(&other).await.expect("a declaration");
     let deletion = world.delete(mine.resource).await.expect("a deletion");
     world.delete(theirs.resource).await.expect("a deletion");
-    while world.store.outbox_relay(100).await.expect("a relay") > 0 {}
+    while world.store.events.outbox_relay(100).await.expect("a relay") > 0 {}
 
-    let of = async |owned| world.store.project_of(owned).await.expect("a project");
+    let of = async |owned| world.store.access.project_of(owned).await.expect("a project");
     assert_eq!(of(Owned::Resource(mine.resource)).await, Some(own_id));
     assert_eq!(of(Owned::Resource(theirs.resource)).await, Some(other_id));
     assert_eq!(of(Owned::Deletion(deletion)).await, Some(own_id));
     assert_eq!(of(Owned::Token(BootstrapTokenId::new(world.uuid()))).await, None);
 
     let store = &world.store;
-    let events = store.event_list_in(own_id, Page { after: None, limit: ALL }).await;
+    let events = store.events.event_list_in(own_id, Page { after: None, limit: ALL }).await;
     let events = events.expect("a list");
     assert!(events.len() >= 2 && events.iter().all(|event| event.project_id == own_id));
     assert!(events.is_sorted_by_key(|event| event.position));
     let after = Page { after: Some(events[0].position), limit: 1 };
-    assert_eq!(store.event_list_in(own_id, after).await.expect("a page")[..], events[1..2]);
+    assert_eq!(store.events.event_list_in(own_id, after).await.expect("a page")[..], events[1..2]);
     let page = Page { after: None, limit: ALL };
-    let deletions = store.deletion_list_in(own_id, page).await.expect("a list");
+    let deletions = store.deletion.deletion_list_in(own_id, page).await.expect("a list");
     assert_eq!(deletions.iter().map(|found| found.id).collect::<Vec<_>>(), [deletion]);
     let page = Page { after: Some(deletion), limit: ALL };
-    assert_eq!(store.deletion_list_in(own_id, page).await.expect("a list").items, []);
+    assert_eq!(store.deletion.deletion_list_in(own_id, page).await.expect("a list").items, []);
     let page = Page { after: None, limit: ALL };
-    assert_eq!(store.node_list_in(own_id, page).await.expect("a list").items, []);
-    let nodes = store.node_list(page).await.expect("a list");
+    assert_eq!(store.nodes.node_list_in(own_id, page).await.expect("a list").items, []);
+    let nodes = store.nodes.node_list(page).await.expect("a list");
     if let Some(node) = nodes.first() {
         assert_eq!(of(Owned::Node(node.id)).await, Some(node.project_id));
-        let among = store.node_list_in(node.project_id, page).await.expect("a list");
+        let among = store.nodes.node_list_in(node.project_id, page).await.expect("a list");
         assert!(among.iter().all(|found| found.project_id == node.project_id));
         assert!(among.contains(node));
     }
@@ -204,12 +203,13 @@ async fn a_token_by_hand_takes_the_place_of_the_one_before(world: &World) {
     };
     let ask = async |issue: Issue| {
         let mut rule = |snapshot: &_| tokens::issue(snapshot, issue, &operator());
-        world.store.decide(ResourceKey::Resource(declared.resource), &mut rule).await
+        world.store.broker.decide(ResourceKey::Resource(declared.resource), &mut rule).await
     };
     assert_eq!(refused(ask(issue(world.hash())).await), ErrorKind::NotEnrolling, "too early");
     world.drive(declared.attempt, Phase::Enrolling).await;
     let page = Page { after: None, limit: ALL };
-    let list = async || world.store.token_list(declared.resource, page).await.expect("a list");
+    let list =
+        async || world.store.nodes.token_list(declared.resource, page).await.expect("a list");
     let before = list().await;
     assert_eq!(before.len(), 1, "that of the loop");
     let second = issue(world.hash());
@@ -217,18 +217,19 @@ async fn a_token_by_hand_takes_the_place_of_the_one_before(world: &World) {
     let after = list().await;
     let old = after.iter().find(|token| token.id == before[0].id).expect("it is kept");
     assert!(old.revoked_at.is_some());
-    let token = world.store.token_fetch(second.id).await.expect("a fetch").expect("it is there");
+    let token =
+        world.store.nodes.token_fetch(second.id).await.expect("a fetch").expect("it is there");
     assert_eq!((token.hash, token.provisioned_resource_id), (second.hash, declared.attempt));
     assert_eq!(token.issued_by.as_deref(), Some(operator().name.as_str()));
     let snapshot = world.snapshot(declared.attempt).await;
     assert_eq!(snapshot.token.as_ref(), Some(&token), "the attempt records it");
     assert_eq!(
-        world.store.project_of(Owned::Token(second.id)).await.expect("a project"),
+        world.store.access.project_of(Owned::Token(second.id)).await.expect("a project"),
         Some(token.project_id)
     );
     let revoke = async |id, hash| {
         let mut rule = |snapshot: &_| tokens::revoke(snapshot, id, None, &operator());
-        world.store.decide(ResourceKey::Token(hash), &mut rule).await
+        world.store.broker.decide(ResourceKey::Token(hash), &mut rule).await
     };
     let spent = revoke(before[0].id, before[0].hash).await;
     assert_eq!(refused(spent), ErrorKind::TokenNotRevocable);
@@ -248,7 +249,7 @@ async fn the_audit_is_filtered_and_paged_from_both_ends(world: &World) {
     world.revoke_key(new.id).await.expect("a revocation");
     let page = Page { after: None, limit: ALL };
     let list = async |filter: &AuditFilter, order, page| {
-        world.store.audit_list(filter, order, page).await.expect("a list")
+        world.store.access.audit_list(filter, order, page).await.expect("a list")
     };
     let subject = Some(new.id.as_uuid());
     let about = AuditFilter { subject, ..AuditFilter::default() };
@@ -281,7 +282,7 @@ async fn the_audit_is_filtered_and_paged_from_both_ends(world: &World) {
         let whole = list(&all, order, page).await;
         let mut paged = Vec::new();
         loop {
-            let after = paged.last().map(|line: &crate::ports::audit::AuditLine| line.id);
+            let after = paged.last().map(|line: &crate::ports::access::AuditLine| line.id);
             let next = list(&all, order, Page { after, limit: 97 }).await;
             if next.is_empty() {
                 break;
@@ -316,7 +317,7 @@ pub(super) async fn races(world: &Arc<World>) {
 
 async fn keepers(world: &World) -> Vec<ApiKeyId> {
     let page = Page { after: None, limit: ALL };
-    let all = world.store.api_key_list(None, page).await.expect("a list");
-    let now = world.store.database_now().await.expect("a clock");
+    let all = world.store.access.api_key_list(None, page).await.expect("a list");
+    let now = world.store.operations.database_now().await.expect("a clock");
     all.into_iter().filter(|key| key.is_keeper(now)).map(|key| key.id).collect()
 }

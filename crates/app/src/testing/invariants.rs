@@ -7,7 +7,9 @@ use slipway_core::Phase;
 use slipway_core::ids::{DeletionId, NodeId};
 
 use super::world::{Declared, World};
-use crate::ports::store::{Page, PositionedEvent, ResourceFilter};
+use crate::ports::broker::ResourceFilter;
+use crate::ports::events::PositionedEvent;
+use crate::ports::store::Page;
 
 /// The moment before a round: what came later belongs to it.
 #[derive(Debug, Clone, Copy)]
@@ -30,9 +32,9 @@ impl World {
     /// Gives positions to all events and lists those after `position`, checking
     /// that positions are dense.
     pub(super) async fn relay_all(&self, position: i64) -> Vec<PositionedEvent> {
-        while self.store.outbox_relay(100).await.expect("a relay") > 0 {}
+        while self.store.events.outbox_relay(100).await.expect("a relay") > 0 {}
         let page = Page { after: Some(position), limit: 100_000 };
-        let events = self.store.event_list(page).await.expect("a list of events");
+        let events = self.store.events.event_list(page).await.expect("a list of events");
         for (event, expected) in events.iter().zip(position + 1..) {
             assert_eq!(event.position, expected, "positions are dense");
         }
@@ -46,6 +48,7 @@ impl World {
 
         let nodes = self
             .store
+            .nodes
             .node_list(Page { after: Some(mark.node), limit: 1_000 })
             .await
             .expect("a list of nodes");
@@ -62,6 +65,7 @@ impl World {
 
         let deletions = self
             .store
+            .deletion
             .deletion_list(Page { after: Some(mark.deletion), limit: 1_000 })
             .await
             .expect("a list of deletions");
@@ -86,7 +90,7 @@ impl World {
     /// Each line begins where the one before ended: no two workers both moved
     /// the phase from the same place.
     async fn check_history(&self, declared: Declared, phase: Phase, context: &str) {
-        let history = self.store.history_list(declared.attempt).await.expect("a history");
+        let history = self.store.broker.history_list(declared.attempt).await.expect("a history");
         let mut before = None;
         for line in &history {
             assert_eq!(line.from, before, "{context}: {history:?}");
@@ -117,7 +121,7 @@ impl World {
     async fn check_handle(&self, handle: &str, context: &str) {
         let filter =
             ResourceFilter { handle: Some(handle.to_owned()), ..ResourceFilter::default() };
-        let live = self.store.resource_list(&filter, Page { after: None, limit: 10 }).await;
+        let live = self.store.broker.resource_list(&filter, Page { after: None, limit: 10 }).await;
         let live = live.expect("a list of resources");
         assert!(live.len() <= 1, "{context}: {} live resources have one handle", live.len());
     }

@@ -28,7 +28,7 @@ impl World {
         let change = ProjectChange { labels: None, mesh_cidr: Some(cidr) };
         let mut rule =
             |snapshot: &_| project::update(snapshot, &change, Expected::Any, &operator());
-        self.store.decide_project(project, &mut rule).await
+        self.store.catalog.decide_project(project, &mut rule).await
     }
 
     /// A resource of the project that waits for its node, and its token.
@@ -45,7 +45,7 @@ impl World {
     }
 
     async fn node(&self, id: slipway_core::ids::NodeId) -> Node {
-        self.store.node_fetch(id).await.expect("a fetch").expect("the node")
+        self.store.nodes.node_fetch(id).await.expect("a fetch").expect("the node")
     }
 }
 
@@ -135,7 +135,7 @@ pub(super) async fn a_mesh_moves_only_while_nobody_lives_in_it(world: &World) {
         world.leave(node.id).await.expect("it leaves");
     }
     world.move_mesh(&project, "10.10.0.0/30").await.expect("nobody lives there");
-    let found = world.store.project_fetch(&project, false).await.expect("a fetch");
+    let found = world.store.catalog.project_fetch(&project, false).await.expect("a fetch");
     assert_eq!(found.expect("the project").mesh_cidr.to_string(), "10.10.0.0/30");
     assert_eq!(address(&world.node_in(&project).await), "10.10.0.2");
     let (_, token) = world.waiting_in(&project).await;
@@ -151,18 +151,19 @@ pub(super) async fn a_node_sees_its_live_peers_and_is_shown_as_it_says(world: &W
     }
     world.node_in(&world.meshed("10.11.0.0/24").await).await;
     world.leave(nodes[1].id).await.expect("it leaves");
-    let seen = world.store.node_mesh(nodes[0].id, 10).await.expect("a look").expect("the node");
+    let seen =
+        world.store.nodes.node_mesh(nodes[0].id, 10).await.expect("a look").expect("the node");
     assert_eq!((seen.node.id, seen.cidr.to_string().as_str()), (nodes[0].id, "10.11.0.0/24"));
     let peers: Vec<_> = seen.peers.iter().map(|peer| peer.id).collect();
     assert_eq!(peers, [nodes[2].id, nodes[3].id], "the live ones of the project");
-    let few = world.store.node_mesh(nodes[3].id, 1).await.expect("a look").expect("the node");
+    let few = world.store.nodes.node_mesh(nodes[3].id, 1).await.expect("a look").expect("the node");
     assert_eq!(few.peers.iter().map(|peer| peer.id).collect::<Vec<_>>(), [nodes[0].id]);
     let unknown = slipway_core::ids::NodeId::new(world.uuid());
-    assert!(world.store.node_mesh(unknown, 1).await.expect("a look").is_none());
+    assert!(world.store.nodes.node_mesh(unknown, 1).await.expect("a look").is_none());
 
     assert_eq!(nodes[0].reported, Reported::of(Some("1.0.0"), None, None));
     let said = Reported::of(None, Some("sha256:1"), Some("ok"));
-    world.store.node_heartbeat(nodes[0].id, &said).await.expect("a heartbeat");
+    world.store.nodes.node_heartbeat(nodes[0].id, &said).await.expect("a heartbeat");
     let shown = world.node(nodes[0].id).await;
     assert_eq!(shown.reported, Reported::of(Some("1.0.0"), Some("sha256:1"), Some("ok")));
     assert_eq!(shown.revision, nodes[0].revision, "a heartbeat decides nothing");

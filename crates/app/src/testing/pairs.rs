@@ -9,7 +9,8 @@ use slipway_core::token::SecretHash;
 use tokio::sync::Barrier;
 
 use super::world::{Declared, World};
-use crate::ports::store::{Claimed, Error};
+use crate::ports::broker::Claimed;
+use crate::ports::store::Error;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
@@ -115,9 +116,9 @@ async fn run(world: &World, operation: Operation, round: Round) -> Result<(), Er
         Operation::Tick => world.tick(round.claimed).await,
         Operation::Heartbeat => {
             let reported = Reported::default();
-            world.store.node_heartbeat(round.node, &reported).await.map(|_| ())
+            world.store.nodes.node_heartbeat(round.node, &reported).await.map(|_| ())
         }
         Operation::Wake => world.wake(round.declared.attempt).await,
-        Operation::Relay => world.store.outbox_relay(100).await.map(|_| ()),
+        Operation::Relay => world.store.events.outbox_relay(100).await.map(|_| ()),
     }
 }

@@ -13,12 +13,12 @@ use tokio::sync::Barrier;
 use super::worker::{LEASE, released};
 use super::world::{World, refused};
 use super::{access, batch_races, catalog, mesh, pairs, renewal_races};
-use crate::ports::Store;
+use crate::ports::Stores;
 use crate::ports::store::{Error, Page};
 
 /// The race half: each race `rounds` times, then every pair of operations once
 /// in each stage (135 rounds).
-pub async fn races(store: Arc<dyn Store>, rounds: u32) {
+pub async fn races(store: Stores, rounds: u32) {
     let world = Arc::new(World::new(store).await);
     for _ in 0..rounds {
         seed_with_seed(&world).await;
@@ -81,8 +81,8 @@ fn one_winner<T: std::fmt::Debug>(
 
 async fn seed_with_seed(world: &Arc<World>) {
     let (a, b) = (Arc::clone(world), Arc::clone(world));
-    let outcome = at_once(async move { a.store.seed(&a.mk_seed()).await }, async move {
-        b.store.seed(&b.mk_seed()).await
+    let outcome = at_once(async move { a.store.operations.seed(&a.mk_seed()).await }, async move {
+        b.store.operations.seed(&b.mk_seed()).await
     })
     .await;
     assert!(matches!(&outcome, (Ok(a), Ok(b)) if a == b), "{outcome:?}");
@@ -251,23 +251,25 @@ async fn claim_with_claim(world: &Arc<World>) {
         expected.push(world.declare(&handle).await.expect("a declaration").attempt);
     }
     let (a, b) = (Arc::clone(world), Arc::clone(world));
-    let (first, second) =
-        at_once(async move { a.store.attempt_claim("a", a.lane, 100, LEASE).await }, async move {
-            b.store.attempt_claim("b", b.lane, 100, LEASE).await
-        })
-        .await;
+    let (first, second) = at_once(
+        async move { a.store.broker.attempt_claim("a", a.lane, 100, LEASE).await },
+        async move { b.store.broker.attempt_claim("b", b.lane, 100, LEASE).await },
+    )
+    .await;
     let mut claimed = first.expect("a claim");
     claimed.extend(second.expect("a claim"));
     // One of the two may have skipped a row that the other had locked and then
     // did not take; whoever comes next gets it.
-    claimed.extend(world.store.attempt_claim("c", world.lane, 100, LEASE).await.expect("a claim"));
+    claimed.extend(
+        world.store.broker.attempt_claim("c", world.lane, 100, LEASE).await.expect("a claim"),
+    );
     for attempt in expected {
         let times = claimed.iter().filter(|claimed| claimed.id == attempt).count();
         assert_eq!(times, 1, "{attempt} was claimed {times} times");
     }
     let parked: Vec<_> =
         claimed.into_iter().map(|claimed| released(claimed, Recheck::Never)).collect();
-    world.store.attempt_release(&parked).await.expect("a release");
+    world.store.broker.attempt_release(&parked).await.expect("a release");
 }
 
 /// A release cannot lose a wake, whichever comes first.
@@ -276,7 +278,7 @@ async fn wake_with_release(world: &Arc<World>) {
     let claimed = world.claim(declared.attempt).await.expect("a fresh attempt is due");
     let (a, b) = (Arc::clone(world), Arc::clone(world));
     let (woken, released) = at_once(async move { a.wake(declared.attempt).await }, async move {
-        b.store.attempt_release(&[released(claimed, Recheck::Never)]).await
+        b.store.broker.attempt_release(&[released(claimed, Recheck::Never)]).await
     })
     .await;
     woken.expect("a wake");
@@ -318,8 +320,8 @@ async fn relay_with_relay(world: &Arc<World>) {
     }
     let (a, b, c) = (Arc::clone(world), Arc::clone(world), Arc::clone(world));
     let ((first, second), third) = at_once(
-        at_once(async move { a.store.outbox_relay(2).await }, async move {
-            b.store.outbox_relay(2).await
+        at_once(async move { a.store.events.outbox_relay(2).await }, async move {
+            b.store.events.outbox_relay(2).await
         }),
         async move { c.declare(&c.handle()).await },
     )
@@ -331,7 +333,7 @@ async fn relay_with_relay(world: &Arc<World>) {
         world.check(before, declared, "relay with relay").await;
     }
     let page = Page { after: None, limit: 100_000 };
-    let events = world.store.event_list(page).await.expect("a list of events");
+    let events = world.store.events.event_list(page).await.expect("a list of events");
     let mut ids: Vec<_> = events.iter().map(|event| event.id).collect();
     ids.sort_unstable();
     ids.dedup();

@@ -17,8 +17,8 @@ pub(super) async fn renew_with_release(world: &Arc<World>) {
     let claimed = world.claim(declared.attempt).await.expect("a fresh attempt is due");
     let (a, b) = (Arc::clone(world), Arc::clone(world));
     let (renewed, given_back) = at_once(
-        async move { a.store.attempt_renew("suite", &[claimed], LEASE).await },
-        async move { b.store.attempt_release(&[released(claimed, Recheck::Never)]).await },
+        async move { a.store.broker.attempt_renew("suite", &[claimed], LEASE).await },
+        async move { b.store.broker.attempt_release(&[released(claimed, Recheck::Never)]).await },
     )
     .await;
     renewed.expect("a renewal");
@@ -27,7 +27,12 @@ pub(super) async fn renew_with_release(world: &Arc<World>) {
     assert_eq!(due, None, "a renewal that comes late does not bring it back");
     world.wake(declared.attempt).await.expect("a wake");
     let again = world.claim(declared.attempt).await.expect("nobody holds it");
-    world.store.attempt_release(&[released(again, Recheck::Never)]).await.expect("a release");
+    world
+        .store
+        .broker
+        .attempt_release(&[released(again, Recheck::Never)])
+        .await
+        .expect("a release");
     world.check(mark, declared, "renew with release").await;
 }
 
@@ -37,13 +42,13 @@ pub(super) async fn renew_with_takeover(world: &Arc<World>) {
     let declared = world.declare(&world.handle()).await.expect("a declaration");
     let late = world.claim_with_lease(declared.attempt, Duration::ZERO).await;
     let (a, b) = (Arc::clone(world), Arc::clone(world));
-    let (renewed, taken) =
-        at_once(async move { a.store.attempt_renew("suite", &[late], LEASE).await }, async move {
-            b.store.attempt_claim("another", b.lane, 10_000, LEASE).await
-        })
-        .await;
+    let (renewed, taken) = at_once(
+        async move { a.store.broker.attempt_renew("suite", &[late], LEASE).await },
+        async move { b.store.broker.attempt_claim("another", b.lane, 10_000, LEASE).await },
+    )
+    .await;
     let (renewed, taken) = (renewed.expect("a renewal"), taken.expect("a claim"));
-    let mine = |taken: &&crate::ports::store::Claimed| taken.id == declared.attempt;
+    let mine = |taken: &&crate::ports::broker::Claimed| taken.id == declared.attempt;
     let current = match (renewed.first(), taken.iter().find(mine)) {
         (Some(_), None) => late,
         (None, Some(taken)) => *taken,
@@ -54,6 +59,6 @@ pub(super) async fn renew_with_takeover(world: &Arc<World>) {
     releases.push(released(current, Recheck::Never));
     releases.sort_by_key(|release| release.attempt);
     releases.dedup_by_key(|release| release.attempt);
-    world.store.attempt_release(&releases).await.expect("a release");
+    world.store.broker.attempt_release(&releases).await.expect("a release");
     world.check(mark, declared, "renew with takeover").await;
 }

@@ -19,7 +19,8 @@ use slipway_core::token::{self, Carried, TokenDecision, TokenLifetimes};
 use slipway_core::{ErrorKind, Phase, Refusal};
 
 use super::world::World;
-use crate::ports::store::{Claimed, Decided, Error, ResourceKey};
+use crate::ports::broker::{Claimed, Decided, ResourceKey};
+use crate::ports::store::Error;
 
 /// Long enough that it never ends by itself during a test.
 pub(super) const LEASE: Duration = Duration::from_secs(600);
@@ -30,7 +31,7 @@ impl World {
         let mut rule = |_: &ResourceSnapshot| -> Result<Commit, Refusal> {
             Ok(Commit { wakes: vec![attempt], ..Commit::default() })
         };
-        self.store.decide(ResourceKey::Attempt(attempt), &mut rule).await
+        self.store.broker.decide(ResourceKey::Attempt(attempt), &mut rule).await
     }
 
     /// Claims this attempt if it is due. Others that are due belong to rounds
@@ -38,8 +39,12 @@ impl World {
     pub(super) async fn claim(&self, attempt: ProvisionedResourceId) -> Option<Claimed> {
         let mut mine = None;
         loop {
-            let claimed =
-                self.store.attempt_claim("suite", self.lane, 200, LEASE).await.expect("a claim");
+            let claimed = self
+                .store
+                .broker
+                .attempt_claim("suite", self.lane, 200, LEASE)
+                .await
+                .expect("a claim");
             let (own, others): (Vec<_>, Vec<_>) =
                 claimed.into_iter().partition(|claimed| claimed.id == attempt);
             mine = mine.or(own.first().copied());
@@ -48,19 +53,23 @@ impl World {
             }
             let parked: Vec<_> =
                 others.iter().map(|other| released(*other, Recheck::Never)).collect();
-            self.store.attempt_release(&parked).await.expect("a release");
+            self.store.broker.attempt_release(&parked).await.expect("a release");
         }
     }
 
     /// Leaves nothing that is due or will become so by itself: what earlier
     /// tests left behind is claimed and given back for good.
     pub(super) async fn park_all(&self) {
-        self.store.attempt_wake_all(self.lane).await.expect("a wake");
-        let claimed =
-            self.store.attempt_claim("suite", self.lane, 10_000, LEASE).await.expect("a claim");
+        self.store.broker.attempt_wake_all(self.lane).await.expect("a wake");
+        let claimed = self
+            .store
+            .broker
+            .attempt_claim("suite", self.lane, 10_000, LEASE)
+            .await
+            .expect("a claim");
         let parked: Vec<_> =
             claimed.into_iter().map(|claimed| released(claimed, Recheck::Never)).collect();
-        self.store.attempt_release(&parked).await.expect("a release");
+        self.store.broker.attempt_release(&parked).await.expect("a release");
     }
 
     /// Claims this attempt, once it is due, for a lease of this length.
@@ -71,11 +80,11 @@ impl World {
     ) -> Claimed {
         self.wake(attempt).await.expect("a wake");
         let claimed =
-            self.store.attempt_claim("suite", self.lane, 200, lease).await.expect("a claim");
+            self.store.broker.attempt_claim("suite", self.lane, 200, lease).await.expect("a claim");
         let (own, others): (Vec<_>, Vec<_>) =
             claimed.into_iter().partition(|claimed| claimed.id == attempt);
         let parked: Vec<_> = others.iter().map(|other| released(*other, Recheck::Never)).collect();
-        self.store.attempt_release(&parked).await.expect("a release");
+        self.store.broker.attempt_release(&parked).await.expect("a release");
         own.first().copied().expect("a woken attempt that nobody holds can be claimed")
     }
 
@@ -86,7 +95,7 @@ impl World {
     }
 
     pub(super) async fn snapshot(&self, attempt: ProvisionedResourceId) -> ResourceSnapshot {
-        let mut loaded = self.store.attempt_load(&[attempt]).await.expect("a load");
+        let mut loaded = self.store.broker.attempt_load(&[attempt]).await.expect("a load");
         assert_eq!(loaded.len(), 1, "{attempt} is there");
         loaded.remove(0).expect("the row is valid")
     }
@@ -108,7 +117,7 @@ impl World {
         if let Err(Error::Refused(refusal)) = &outcome
             && refusal.kind == ErrorKind::RevisionStale
         {
-            self.store.attempt_release(&[released(claimed, Recheck::Now)]).await?;
+            self.store.broker.attempt_release(&[released(claimed, Recheck::Now)]).await?;
         }
         outcome
     }
@@ -152,12 +161,12 @@ impl World {
         // As the loop does: without a lock if nothing moved, under lock otherwise.
         let commit = record(&snapshot, &tick, &worker())?;
         if let Some(recorded) = Recorded::new(claimed.id, read.revision, commit)
-            && !self.store.attempt_record(&[recorded]).await?.is_empty()
+            && !self.store.broker.attempt_record(&[recorded]).await?.is_empty()
         {
             return Ok(());
         }
         let mut rule = |snapshot: &ResourceSnapshot| record(snapshot, &tick, &worker());
-        self.store.decide(ResourceKey::Attempt(claimed.id), &mut rule).await
+        self.store.broker.decide(ResourceKey::Attempt(claimed.id), &mut rule).await
     }
 
     /// What a tick that has nothing to do outside would record now.
@@ -209,7 +218,8 @@ impl World {
             let token = token_decision(snapshot, carried);
             prepare(current, *read, token, carried, Some(*fresh), &worker())
         };
-        let prepared = self.store.decide_many(&ids, &mut prepare_rule).await.expect("prepared");
+        let prepared =
+            self.store.broker.decide_many(&ids, &mut prepare_rule).await.expect("prepared");
         let (prepared, lost): (Vec<_>, Vec<_>) =
             prepared.into_iter().partition(|(_, outcome)| outcome.is_ok());
         let ids: Vec<_> = prepared.into_iter().map(|(id, _)| id).collect();
@@ -231,13 +241,14 @@ impl World {
             let tick = Tick { read, report, decision, outcome, drain_id, pace, jitter: 0.5 };
             record(current, &tick, &worker())
         };
-        let mut ended = self.store.decide_many(&ids, &mut record_rule).await.expect("the records");
+        let mut ended =
+            self.store.broker.decide_many(&ids, &mut record_rule).await.expect("the records");
         ended.extend(lost);
         for (id, outcome) in &ended {
             if outcome.is_err() {
                 let claimed = claimed.iter().find(|claimed| claimed.id == *id).expect("claimed");
                 let back = [released(*claimed, Recheck::Now)];
-                self.store.attempt_release(&back).await.expect("a release");
+                self.store.broker.attempt_release(&back).await.expect("a release");
             }
         }
         ended
@@ -256,6 +267,7 @@ impl World {
         let fresh = FreshToken { id: BootstrapTokenId::new(self.uuid()), hash: self.hash() };
         let mut after = snapshot;
         self.store
+            .broker
             .decide(ResourceKey::Attempt(id), &mut |snapshot| {
                 let commit = prepare(snapshot, read, token, carried, Some(fresh), &worker())?;
                 after = snapshot.after(&commit);

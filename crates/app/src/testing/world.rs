@@ -3,9 +3,9 @@
 //! Ids rise with every one made, so that "everything since then" is a cursor.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use slipway_core::api_key::ApiKey;
 use slipway_core::audit::Actor;
 use slipway_core::blueprint::{BlueprintVersion, Engine, InjectionStrategy, MeshRole};
 use slipway_core::ids::{
@@ -20,12 +20,13 @@ use slipway_core::rules::{delete, drain};
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::text::{Handle, Labels, Reason};
 use slipway_core::token::{SecretHash, TokenKind};
-use slipway_core::{ErrorKind, Phase};
+use slipway_core::{ErrorKind, Phase, Timestamp};
 use uuid::Uuid;
 
 use super::substrate::Substrate;
-use crate::ports::Store;
-use crate::ports::store::{DeclareKey, Error, ResourceKey};
+use crate::ports::Stores;
+use crate::ports::broker::{DeclareKey, ResourceKey};
+use crate::ports::store::{Error, Page};
 use crate::seed::Seed;
 
 pub(super) const PROJECT: &str = "default";
@@ -40,7 +41,7 @@ pub(super) struct Declared {
 
 #[derive(Debug)]
 pub(super) struct World {
-    pub(super) store: Arc<dyn Store>,
+    pub(super) store: Stores,
     /// Of the seeded cluster, where everything declared here lives.
     pub(super) lane: Lane,
     pub(super) substrate: Substrate,
@@ -51,7 +52,7 @@ pub(super) struct World {
 
 impl World {
     /// A world on this store, with the seed written.
-    pub(super) async fn new(store: Arc<dyn Store>) -> Self {
+    pub(super) async fn new(store: Stores) -> Self {
         let mut world = Self {
             store,
             lane: Lane::new(Uuid::nil()),
@@ -59,7 +60,8 @@ impl World {
             counter: AtomicU64::new(1),
             seen_position: AtomicI64::new(0),
         };
-        let cluster = world.store.seed(&world.mk_seed()).await.expect("the seed is written");
+        let cluster =
+            world.store.operations.seed(&world.mk_seed()).await.expect("the seed is written");
         world.lane = cluster.into();
         world
     }
@@ -67,6 +69,22 @@ impl World {
     pub(super) fn uuid(&self) -> Uuid {
         let number = self.counter.fetch_add(1, Ordering::Relaxed);
         Uuid::from_u128((0x0190_0000_0000_7000_u128 << 64) | u128::from(number))
+    }
+
+    /// The key of the installation that has this text, without the time at
+    /// which the database wrote it.
+    pub(super) async fn installed_key(&self, short: &str) -> Option<ApiKey> {
+        let found = self.store.access.api_key_candidates(short).await.expect("candidates");
+        let key = found.into_iter().find(|key| key.short == short)?;
+        Some(ApiKey { created_at: Timestamp::ZERO, ..key })
+    }
+
+    /// How many keys can administer now.
+    pub(super) async fn usable_admins(&self) -> usize {
+        let now = self.store.operations.database_now().await.expect("a clock");
+        let page = Page { after: None, limit: 1_000 };
+        let keys = self.store.access.api_key_list(None, page).await.expect("a list");
+        keys.iter().filter(|key| key.is_keeper(now)).count()
     }
 
     /// A secret that no other call gives.
@@ -150,6 +168,7 @@ impl World {
             parameters: BTreeMap::from([("size".to_owned(), serde_json::json!(3))]),
         };
         self.store
+            .broker
             .decide_declaration(key, &mut |snapshot| declare(snapshot, &declaration, &operator()))
             .await?;
         Ok(Declared {
@@ -163,6 +182,7 @@ impl World {
         let reason = Reason::parse("the suite is done with it").expect("a valid reason");
         let mut answered = fresh;
         self.store
+            .broker
             .decide(ResourceKey::Resource(resource), &mut |snapshot| {
                 let requested = delete::request(snapshot, fresh, &reason, &operator())?;
                 answered = requested.deletion_id;
@@ -202,6 +222,7 @@ impl World {
         };
         let mut node_id = enrolment.node_id;
         self.store
+            .nodes
             .decide_enrolment(token, Some(nonce), &public_key, &mut |snapshot| {
                 let enrolled = enrol(snapshot, &enrolment)?;
                 node_id = enrolled.node_id;
@@ -213,18 +234,18 @@ impl World {
 
     pub(super) async fn acknowledge(&self, node: NodeId, drain: DrainId) -> Result<(), Error> {
         let mut rule = |snapshot: &ResourceSnapshot| drain::acknowledge(snapshot, node, drain);
-        self.store.decide(ResourceKey::Node(node), &mut rule).await
+        self.store.broker.decide(ResourceKey::Node(node), &mut rule).await
     }
 
     pub(super) async fn leave(&self, node: NodeId) -> Result<(), Error> {
         let mut rule = |snapshot: &ResourceSnapshot| drain::leave(snapshot, node);
-        self.store.decide(ResourceKey::Node(node), &mut rule).await
+        self.store.broker.decide(ResourceKey::Node(node), &mut rule).await
     }
 
     pub(super) async fn force(&self, resource: ResourceId) -> Result<(), Error> {
         let reason = Reason::parse("the node is lost").expect("a valid reason");
         let mut rule = |snapshot: &ResourceSnapshot| drain::force(snapshot, &reason, &operator());
-        self.store.decide(ResourceKey::Resource(resource), &mut rule).await
+        self.store.broker.decide(ResourceKey::Resource(resource), &mut rule).await
     }
 
     /// The token that the attempt waits with.

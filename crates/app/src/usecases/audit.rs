@@ -6,7 +6,7 @@ use slipway_core::text::check_reference;
 
 use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::Listed;
-use crate::ports::audit::{AuditFilter, AuditLine, AuditOrder};
+use crate::ports::access::{AuditFilter, AuditLine, AuditOrder};
 use crate::ports::store::Page;
 use crate::{Context, Error};
 
@@ -21,7 +21,7 @@ pub async fn list(
     authorise(caller, Operation::AuditRead)?;
     check(filter)?;
     let filter = AuditFilter { within: caller.project, ..filter.clone() };
-    Ok(context.store.audit_list(&filter, order, page).await?)
+    Ok(context.stores.access.audit_list(&filter, order, page).await?)
 }
 
 fn check(filter: &AuditFilter) -> Result<(), Refusal> {

@@ -7,16 +7,16 @@ use slipway_core::ids::{ApiKeyId, NodeId};
 use slipway_core::keys::{ApiKeyText, NodeKeyText};
 use slipway_core::secret::Secret;
 
-use crate::authorise::{Caller, Role};
-use crate::ports::control::{Install, Installed};
-use crate::ports::store::ApiKey;
+use crate::authorise::Caller;
+use crate::ports::access::{Install, Installed};
 use crate::{Context, Error};
+use slipway_core::api_key::ApiKey;
 
 /// The holder of an API key.
 pub async fn api_key(context: &Context, text: &str, correlation_id: &str) -> Result<Caller, Error> {
     let parsed = ApiKeyText::parse(text).ok_or_else(unknown_key)?;
     let now = context.clock.now();
-    let candidates = context.store.api_key_candidates(&parsed.short).await?;
+    let candidates = context.stores.access.api_key_candidates(&parsed.short).await?;
     let key = candidates.into_iter().find(|key| key.accepts(&parsed, now));
     let key = key.ok_or_else(unknown_key)?;
     Ok(Caller {
@@ -31,7 +31,7 @@ pub async fn api_key(context: &Context, text: &str, correlation_id: &str) -> Res
 /// The registered node that a node key belongs to.
 pub async fn node_key(context: &Context, text: &str) -> Result<NodeId, Error> {
     let parsed = NodeKeyText::parse(text).ok_or_else(unknown_key)?;
-    let node = context.store.node_fetch(parsed.node_id).await?.ok_or_else(unknown_key)?;
+    let node = context.stores.nodes.node_fetch(parsed.node_id).await?.ok_or_else(unknown_key)?;
     if !node.is_registered() || node.key_hash != Some(parsed.hash) {
         return Err(unknown_key());
     }
@@ -47,7 +47,7 @@ pub async fn install_admin_key(
     actor: &Actor,
 ) -> Result<Installed, Error> {
     let key = admin_key(context, name, text)?;
-    Ok(context.store.api_key_install(&key, Install::Replace, actor).await?)
+    Ok(context.stores.access.api_key_install(&key, Install::Replace, actor).await?)
 }
 
 /// Draws the first key of an installation. `None` if there is one that can be
@@ -59,7 +59,7 @@ pub async fn draw_first_admin_key(
 ) -> Result<Option<Secret>, Error> {
     let text = draw(context);
     let key = admin_key(context, name, &text)?;
-    match context.store.api_key_install(&key, Install::First, actor).await? {
+    match context.stores.access.api_key_install(&key, Install::First, actor).await? {
         Installed::Inserted | Installed::Replaced => Ok(Some(text)),
         Installed::Unchanged | Installed::Occupied | Installed::Withdrawn => Ok(None),
     }
@@ -77,15 +77,8 @@ fn admin_key(context: &Context, name: &str, text: &Secret) -> Result<ApiKey, Err
     let parsed = ApiKeyText::parse(text.expose()).ok_or_else(|| {
         Refusal::invalid("admin_key", "must look like slipway_<8 characters>_<20 to 64 characters>")
     })?;
-    Ok(ApiKey {
-        id: ApiKeyId::new(context.entropy.uuid()),
-        name: name.to_owned(),
-        short: parsed.short,
-        hash: parsed.hash,
-        role: Role::Admin.as_str().to_owned(),
-        expires_at: None,
-        revoked_at: None,
-    })
+    let id = ApiKeyId::new(context.entropy.uuid());
+    Ok(ApiKey::of_installation(id, name, parsed.short, parsed.hash))
 }
 
 fn unknown_key() -> Error {

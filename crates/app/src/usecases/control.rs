@@ -13,7 +13,7 @@ use slipway_core::text::Reason;
 
 use crate::authorise::{Caller, Operation, authorise};
 use crate::gate::{Gate, Stance};
-use crate::ports::control::{PlanLine, Replica};
+use crate::ports::operations::{PlanLine, Replica};
 use crate::ports::store::Page;
 use crate::ports::substrate::Error as SubstrateError;
 use crate::usecases::converge::Engines;
@@ -44,8 +44,8 @@ pub struct ReplicaStatus {
 
 pub async fn status(context: &Context, caller: &Caller) -> Result<Status, Error> {
     authorise(caller, Operation::ControlRead)?;
-    let control = context.store.control_fetch().await?;
-    let replicas: Vec<_> = context.store.replica_list().await?;
+    let control = context.stores.operations.control_fetch().await?;
+    let replicas: Vec<_> = context.stores.operations.replica_list().await?;
     let replicas: Vec<_> = replicas
         .into_iter()
         .map(|replica| ReplicaStatus {
@@ -67,7 +67,8 @@ pub async fn freeze(
     let actor = authorise(caller, Operation::ControlFreeze)?;
     let reason = Reason::parse(reason).map_err(Refusal::from)?;
     context
-        .store
+        .stores
+        .operations
         .control_decide(&mut |control| control::freeze(control, length, &reason, &actor).map(Some))
         .await?;
     context.wakes.wake();
@@ -78,7 +79,8 @@ pub async fn unfreeze(context: &Context, caller: &Caller, reason: &str) -> Resul
     let actor = authorise(caller, Operation::ControlUnfreeze)?;
     let reason = Reason::parse(reason).map_err(Refusal::from)?;
     context
-        .store
+        .stores
+        .operations
         .control_decide(&mut |control| control::unfreeze(control, &reason, &actor).map(Some))
         .await?;
     context.wakes.wake();
@@ -89,7 +91,8 @@ pub async fn resume(context: &Context, caller: &Caller, reason: &str) -> Result<
     let actor = authorise(caller, Operation::ControlResume)?;
     let reason = Reason::parse(reason).map_err(Refusal::from)?;
     context
-        .store
+        .stores
+        .operations
         .control_decide(&mut |control| control::resume(control, &reason, &actor).map(Some))
         .await?;
     context.wakes.wake();
@@ -103,14 +106,14 @@ pub async fn plan(
     page: Page<ProvisionedResourceId>,
 ) -> Result<(Vec<PlanLine>, u64), Error> {
     authorise(caller, Operation::PlanRead)?;
-    let lines = context.store.plan_list(page).await?;
-    Ok((lines, context.store.plan_open().await?))
+    let lines = context.stores.operations.plan_list(page).await?;
+    Ok((lines, context.stores.operations.plan_open().await?))
 }
 
 /// Starts in observe-only mode, on the word of whoever started this process.
 pub async fn observe(context: &Context, reason: &str, actor: &Actor) -> Result<(), Error> {
     let mut rule = |control: &Control| Ok(control::observe(control, reason, actor));
-    Ok(context.store.control_decide(&mut rule).await?)
+    Ok(context.stores.operations.control_decide(&mut rule).await?)
 }
 
 /// Records how nodes reach this installation. Answers the address before, if
@@ -122,7 +125,8 @@ pub async fn locate(
 ) -> Result<Option<String>, Error> {
     let mut before = None;
     context
-        .store
+        .stores
+        .operations
         .control_decide(&mut |control| {
             let located = control::locate(control, public_url, actor);
             before = located.as_ref().and(control.public_url.clone());
@@ -184,7 +188,7 @@ pub async fn beat(
         }
         marks.all_read &= gate.was_mark_read(*lane, engine.engine());
     }
-    gate.read(context.store.as_ref()).await?;
+    gate.read(&context.stores).await?;
     let activity = gate.activity();
     let sighting = Sighting {
         worker: worker.to_owned(),
@@ -193,7 +197,8 @@ pub async fn beat(
     };
     let mut after = None;
     context
-        .store
+        .stores
+        .operations
         .control_decide(&mut |control| {
             let commit = control::beat(control, marks, sighting.clone(), &actor);
             after = Some(commit.clone());
@@ -201,7 +206,7 @@ pub async fn beat(
         })
         .await?;
     // A rule is asked at least once in a decision that was written.
-    let Some(commit) = after else { return Ok(gate.read(context.store.as_ref()).await?) };
+    let Some(commit) = after else { return Ok(gate.read(&context.stores).await?) };
     let beat = commit.control.beat;
     let mut target = gate.mark_target(activity, beat);
     if commit.claim_floor.is_some() {
@@ -210,7 +215,7 @@ pub async fn beat(
             "the database was restored to an earlier state: only observing until `slipway resume`"
         );
         // Before an engine may act on the word of this comparison.
-        gate.read(context.store.as_ref()).await?;
+        gate.read(&context.stores).await?;
         // The same backup may be restored again: the next floor lies above this.
         target = beat;
     }

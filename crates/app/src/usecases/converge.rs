@@ -35,8 +35,9 @@ use self::engines::address;
 pub use self::engines::{Engines, observe};
 use crate::Context;
 use crate::gate::Gate;
+use crate::ports::broker::Claimed;
 use crate::ports::meter::TickOutcome;
-use crate::ports::store::{self, Claimed, CorruptRow};
+use crate::ports::store::{self, CorruptRow};
 
 /// How long one outside action, or one observation, may take under a lease of
 /// this length. An action is started only with more lease left than this, and
@@ -169,7 +170,7 @@ impl Batch<'_> {
 
     /// Loads the claimed rows. A row that cannot be used gets a blocker, alone.
     async fn load(&self, claims: &[Claimed]) -> (Vec<ResourceSnapshot>, Vec<String>) {
-        let store = &self.context.store;
+        let store = &self.context.stores.broker;
         let ids: Vec<_> = claims.iter().map(|claimed| claimed.id).collect();
         let loaded = match store.attempt_load(&ids).await {
             Ok(loaded) => loaded,

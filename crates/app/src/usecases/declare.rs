@@ -10,7 +10,7 @@ use slipway_core::rules::declare::{self, Declaration};
 use slipway_core::text::{Handle, Labels, check_reference};
 
 use crate::authorise::{Caller, Operation, authorise};
-use crate::ports::store::DeclareKey;
+use crate::ports::broker::DeclareKey;
 use crate::usecases::idempotency::{bind, record};
 use crate::{Context, Error};
 
@@ -71,7 +71,8 @@ pub async fn declare(
     };
     let mut crossed = Vec::new();
     context
-        .store
+        .stores
+        .broker
         .decide_declaration(&key, &mut |snapshot| {
             let seen = caller.project.map(|own| snapshot.within(own));
             let snapshot = seen.as_ref().unwrap_or(snapshot);

@@ -7,7 +7,7 @@ use slipway_core::rules::delete;
 use slipway_core::text::Reason;
 
 use crate::authorise::{Caller, Operation, authorise};
-use crate::ports::store::ResourceKey;
+use crate::ports::broker::ResourceKey;
 use crate::usecases::read;
 use crate::{Context, Error};
 
@@ -39,7 +39,8 @@ pub async fn delete_expecting(
     let fresh = DeletionId::new(context.entropy.uuid());
     let (mut deletion_id, mut crossed) = (fresh, Vec::new());
     context
-        .store
+        .stores
+        .broker
         .decide(ResourceKey::Resource(id), &mut |snapshot| {
             expected.check("resource", snapshot.resource.revision)?;
             let requested = delete::request(snapshot, fresh, &reason, &actor)?;

@@ -12,7 +12,7 @@ use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::token::{SecretHash, TokenText};
 
 use super::node::peers_of;
-use crate::ports::enrolment::MeshView;
+use crate::ports::nodes::MeshView;
 use crate::ports::store;
 use crate::{Context, Error};
 
@@ -90,7 +90,8 @@ pub async fn enrol(context: &Context, input: Register) -> Result<Registered, Err
     let (mut node_id, mut enrolled_for) = (enrolment.node_id, None);
     let nonce = enrolment.nonce.as_deref();
     let decided = context
-        .store
+        .stores
+        .nodes
         .decide_enrolment(token.hash, nonce, &public_key, &mut |snapshot| {
             let enrolled = enrol::enrol(snapshot, &enrolment)?;
             node_id = enrolled.node_id;

@@ -6,8 +6,8 @@ use slipway_core::rules::positions::check_cursor;
 
 use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::events::PositionedEvent;
+use crate::ports::events::Subscription;
 use crate::ports::store::Page;
-use crate::ports::subscriptions::Subscription;
 use crate::{Context, Error};
 
 /// Events after a position. A cursor from which something would be missed is
@@ -19,17 +19,17 @@ pub async fn list(
 ) -> Result<Vec<PositionedEvent>, Error> {
     authorise(caller, Operation::EventRead)?;
     if let Some(own) = caller.project {
-        let events = context.store.event_list_in(own, page).await?;
+        let events = context.stores.events.event_list_in(own, page).await?;
         if let Some(after) = page.after {
-            check_cursor("cursor", after, context.store.event_span_in(own).await?)?;
+            check_cursor("cursor", after, context.stores.events.event_span_in(own).await?)?;
         }
         return Ok(events);
     }
-    let events = context.store.event_list(page).await?;
+    let events = context.stores.events.event_list(page).await?;
     // Where the next event follows on, there is no hole to look for.
     let follows = |after: i64| events.first().is_some_and(|event| event.position == after + 1);
     if let Some(after) = page.after.filter(|after| !follows(*after)) {
-        check_cursor("cursor", after, context.store.event_span().await?)?;
+        check_cursor("cursor", after, context.stores.events.event_span().await?)?;
     }
     Ok(events)
 }
@@ -43,20 +43,20 @@ pub async fn begin_stream(
     after: Option<i64>,
 ) -> Result<i64, Error> {
     authorise(caller, Operation::EventRead)?;
-    let span = context.store.event_span().await?;
+    let span = context.stores.events.event_span().await?;
     let after = after.unwrap_or(span.last);
     let Some(own) = caller.project else {
         check_cursor(field, after, span)?;
         return Ok(after);
     };
-    check_cursor(field, after, context.store.event_span_in(own).await?)?;
+    check_cursor(field, after, context.stores.events.event_span_in(own).await?)?;
     // What is gone in between was others'.
     Ok(after.max(span.pruned))
 }
 
 pub async fn subscriptions(context: &Context, caller: &Caller) -> Result<Vec<Subscription>, Error> {
     authorise(caller, Operation::SubscriptionRead)?;
-    Ok(context.store.subscription_list().await?)
+    Ok(context.stores.events.subscription_list().await?)
 }
 
 /// Forgets a subscription whose sink is gone for good; until then events are
@@ -64,7 +64,7 @@ pub async fn subscriptions(context: &Context, caller: &Caller) -> Result<Vec<Sub
 pub async fn unsubscribe(context: &Context, caller: &Caller, name: &str) -> Result<(), Error> {
     let actor = authorise(caller, Operation::SubscriptionRemove)?;
     let audit = AuditEntryId::new(context.entropy.uuid());
-    if context.store.subscription_remove(name, audit, &actor).await? {
+    if context.stores.events.subscription_remove(name, audit, &actor).await? {
         return Ok(());
     }
     let shown: String = name.chars().filter(|c| !c.is_control()).take(128).collect();

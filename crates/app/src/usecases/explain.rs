@@ -8,8 +8,8 @@ use slipway_core::ids::{ClusterId, InvalidId, ProvisionedResourceId, ResourceId}
 use slipway_core::rules::explanation::{self, ClusterFacts, Patience};
 
 use crate::authorise::{Caller, Operation, authorise};
-use crate::ports::explain::Among;
-use crate::ports::scope::Owned;
+use crate::ports::access::Owned;
+use crate::ports::broker::Among;
 use crate::ports::store;
 use crate::usecases::catalog::{clusters, projects};
 use crate::usecases::leaks::Finder;
@@ -59,8 +59,8 @@ pub async fn resource(
 /// Its resource is in reach of the caller, or this is not asked.
 async fn of_resource(context: &Context, id: ResourceId) -> Result<Option<Explanation>, Error> {
     let attempts = attempts(context, Among { resource: Some(id), ..Among::default() }).await?;
-    let history = async |attempt| context.store.history_list(attempt).await;
-    match context.store.resource_fetch(id).await {
+    let history = async |attempt| context.stores.broker.history_list(attempt).await;
+    match context.stores.broker.resource_fetch(id).await {
         Ok(None) => Ok(None),
         Ok(Some(snapshot)) => {
             let history = history(snapshot.attempt.id()).await?;
@@ -126,9 +126,11 @@ async fn project(
     reference: &str,
 ) -> Result<Explanation, Error> {
     let project = projects::fetch(context, caller, reference, true).await?;
-    let assignment = context.store.cluster_assignment_fetch(project.id).await?;
+    let assignment = context.stores.placement.cluster_assignment_fetch(project.id).await?;
     let cluster = match &assignment {
-        Some(placed) => context.store.cluster_fetch(&placed.cluster_id.to_string()).await?,
+        Some(placed) => {
+            context.stores.placement.cluster_fetch(&placed.cluster_id.to_string()).await?
+        }
         None => None,
     };
     let of = Among { project: Some(project.id), ..Among::default() };
@@ -160,7 +162,7 @@ async fn leak(context: &Context, caller: &Caller, reference: &str) -> Result<Exp
         Some(id) => attempt(context, id).await?,
         None => None,
     };
-    let tasks = context.store.task_list().await?;
+    let tasks = context.stores.operations.task_list().await?;
     let task = leak.cluster_id.map(Finder::task);
     let look = tasks.iter().find(|found| Some(&found.name) == task.as_ref());
     Ok(explanation::leak(&leak, attempt.as_ref(), look.map(|task| task.due_at)))
@@ -171,11 +173,11 @@ async fn facts(
     of: Among,
     cluster: Option<ClusterId>,
 ) -> Result<ClusterFacts, Error> {
-    let store = &context.store;
-    let lanes = store.lane_list_overdue().await?;
+    let store = &context.stores;
+    let lanes = store.broker.lane_list_overdue().await?;
     let lane = cluster.map(Into::into);
     let holders = match lane {
-        Some(lane) => store.lane_holders(lane).await?,
+        Some(lane) => store.broker.lane_holders(lane).await?,
         None => Vec::new(),
     };
     let lag = lanes.iter().find(|overdue| lane.is_some() && overdue.lane == lane);
@@ -183,14 +185,14 @@ async fn facts(
         now: context.clock.now(),
         lag: lag.map(|overdue| overdue.overdue),
         holders,
-        counts: store.phase_counts(of).await?,
+        counts: store.broker.phase_counts(of).await?,
         blocked: attempts(context, Among { blocked: true, ..of }).await?,
         claimed_within: context.settings.claimed_within,
     })
 }
 
 async fn attempts(context: &Context, among: Among) -> Result<Vec<AttemptLine>, Error> {
-    Ok(context.store.attempt_lines(among, LINES).await?)
+    Ok(context.stores.broker.attempt_lines(among, LINES).await?)
 }
 
 async fn attempt(

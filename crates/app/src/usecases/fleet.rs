@@ -18,8 +18,8 @@ use slipway_render::shared::{self, FleetSettings, SharedObject};
 
 use crate::Context;
 use crate::gate::Gate;
-use crate::ports::fleet::Found;
 use crate::ports::management::Management;
+use crate::ports::placement::Found;
 use crate::ports::store;
 
 mod delivery;
@@ -97,8 +97,8 @@ impl Fleet {
                 return Ok(turned);
             }
         };
-        management.expect(&self.context.store.cluster_kinds(cluster.id).await?);
-        let tenancies = self.context.store.tenancy_list(cluster.id).await?;
+        management.expect(&self.context.stores.placement.cluster_kinds(cluster.id).await?);
+        let tenancies = self.context.stores.placement.tenancy_list(cluster.id).await?;
         if tenancies.iter().all(is_done) {
             return Ok(turned);
         }
@@ -160,7 +160,7 @@ impl Fleet {
                     .unwrap_or_default(),
             },
         };
-        self.context.store.cluster_verified(cluster.id, &found).await?;
+        self.context.stores.placement.cluster_verified(cluster.id, &found).await?;
         Ok(match (found.identity, found.problem) {
             (Some(identity), None) => Ok(identity),
             (_, problem) => Err(problem.unwrap_or_else(|| "its identity is not known".to_owned())),
@@ -201,7 +201,7 @@ impl Fleet {
             let objects = self.objects(&tenancy);
             let mut withheld = false;
             for step in &plan.steps {
-                let entered = self.gate.enter(self.context.store.as_ref()).await?;
+                let entered = self.gate.enter(&self.context.stores).await?;
                 let _pass = match entered {
                     Ok(pass) => pass,
                     Err(mode) => {
@@ -272,7 +272,7 @@ impl Fleet {
             decided = Some((tenancy.clone(), plan, !commit.is_empty()));
             Ok(commit)
         };
-        match self.context.store.decide_tenancy(project, &mut rule).await {
+        match self.context.stores.placement.decide_tenancy(project, &mut rule).await {
             Ok(()) => {}
             Err(store::Error::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error),
@@ -282,7 +282,7 @@ impl Fleet {
         };
         if written {
             if opens(&tenancy, &plan) {
-                self.context.store.tenancy_wake(project).await?;
+                self.context.stores.placement.tenancy_wake(project).await?;
                 self.context.wakes.wake();
             }
             let place = &mut tenancy.assignment;

@@ -5,7 +5,7 @@ use slipway_core::rules::drain;
 use slipway_core::text::Reason;
 
 use crate::authorise::{Caller, Operation, authorise};
-use crate::ports::store::ResourceKey;
+use crate::ports::broker::ResourceKey;
 use crate::usecases::read;
 use crate::{Context, Error};
 
@@ -20,7 +20,8 @@ pub async fn force_drain(
     read::reach_resource(context, caller, id).await?;
     let reason = Reason::parse(reason).map_err(slipway_core::Refusal::from)?;
     context
-        .store
+        .stores
+        .broker
         .decide(ResourceKey::Resource(id), &mut |snapshot| drain::force(snapshot, &reason, &actor))
         .await?;
     context.wakes.wake();

@@ -7,12 +7,13 @@ use slipway_core::commit::{Commit, Write};
 use slipway_core::idempotency::{Answer, Record, Request};
 use uuid::Uuid;
 
-use crate::ports::catalog::Bound;
+use crate::ports::access::Bound;
 use crate::{Context, Error};
 
 /// What the key of this request is bound to. Refuses if it was another request.
 pub async fn find(context: &Context, request: &Request) -> Result<Option<Bound>, Error> {
-    let found = context.store.idempotency_find(&request.caller, request.key.as_str()).await?;
+    let found =
+        context.stores.access.idempotency_find(&request.caller, request.key.as_str()).await?;
     if let Some(bound) = &found {
         bound.record.check(request)?;
     }
@@ -21,7 +22,7 @@ pub async fn find(context: &Context, request: &Request) -> Result<Option<Bound>,
 
 /// Keeps what was answered, for whoever asks again.
 pub async fn keep(context: &Context, record: &Record, answer: &Answer) -> Result<(), Error> {
-    Ok(context.store.idempotency_answer(record.id, answer).await?)
+    Ok(context.stores.access.idempotency_answer(record.id, answer).await?)
 }
 
 /// The record that a create binds its key with, drawn before the transaction.

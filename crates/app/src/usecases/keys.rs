@@ -17,7 +17,7 @@ use slipway_core::text::{Reason, check_reference};
 
 use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::Listed;
-use crate::ports::keys::KeyTarget;
+use crate::ports::access::KeyTarget;
 use crate::ports::store::Page;
 use crate::usecases::authenticate;
 use crate::usecases::idempotency::{bind, record};
@@ -62,7 +62,8 @@ pub async fn create(
     let record = record(context, request, new.id.as_uuid());
     let target = KeyTarget::New { name: new.name.clone(), project };
     context
-        .store
+        .stores
+        .access
         .decide_api_key(&target, &mut |snapshot| {
             let reached = snapshot.project.is_none_or(|project| caller.reaches(project));
             let unseen = || KeySnapshot { project: None, ..snapshot.clone() };
@@ -75,7 +76,7 @@ pub async fn create(
 
 pub async fn fetch(context: &Context, caller: &Caller, id: ApiKeyId) -> Result<ApiKey, Error> {
     authorise(caller, Operation::KeyRead)?;
-    let found = context.store.api_key_fetch(id).await?;
+    let found = context.stores.access.api_key_fetch(id).await?;
     Ok(found.filter(|key| is_reached(caller, key)).ok_or_else(api_keys::not_found)?)
 }
 
@@ -85,14 +86,14 @@ pub async fn list(
     page: Page<ApiKeyId>,
 ) -> Result<Listed<ApiKey>, Error> {
     authorise(caller, Operation::KeyRead)?;
-    Ok(context.store.api_key_list(caller.project, page).await?)
+    Ok(context.stores.access.api_key_list(caller.project, page).await?)
 }
 
 /// The key that the caller came with.
 pub async fn own(context: &Context, caller: &Caller) -> Result<ApiKey, Error> {
     authorise(caller, Operation::KeyShowOwn)?;
     let own = match caller.key_id {
-        Some(id) => context.store.api_key_fetch(id).await?,
+        Some(id) => context.stores.access.api_key_fetch(id).await?,
         None => None,
     };
     own.ok_or_else(|| {
@@ -119,7 +120,7 @@ pub async fn rotate(
         let snapshot = &as_reached(caller, snapshot);
         api_keys::rotate(snapshot, &secret, overlap, expected, &actor)
     };
-    context.store.decide_api_key(&KeyTarget::Existing(id), &mut rule).await?;
+    context.stores.access.decide_api_key(&KeyTarget::Existing(id), &mut rule).await?;
     Ok(text)
 }
 
@@ -136,7 +137,7 @@ pub async fn revoke(
         let snapshot = &as_reached(caller, snapshot);
         api_keys::revoke(snapshot, expected, reason.as_ref().map(Reason::as_str), &actor)
     };
-    Ok(context.store.decide_api_key(&KeyTarget::Existing(id), &mut rule).await?)
+    Ok(context.stores.access.decide_api_key(&KeyTarget::Existing(id), &mut rule).await?)
 }
 
 fn is_reached(caller: &Caller, key: &ApiKey) -> bool {

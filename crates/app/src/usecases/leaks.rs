@@ -14,7 +14,7 @@ use slipway_core::text::{Reason, check_reference};
 
 pub use self::finder::{Finder, LookReport, Suspected};
 use crate::authorise::{Caller, Operation, authorise};
-use crate::ports::leaks::LeakFilter;
+use crate::ports::deletion::LeakFilter;
 use crate::ports::store::Page;
 use crate::{Context, Error};
 
@@ -28,7 +28,7 @@ pub async fn leaks(
     if let Some(kind) = &filter.kind {
         check_reference("kind", kind).map_err(Refusal::from)?;
     }
-    Ok(context.store.leak_list(filter, page).await?)
+    Ok(context.stores.deletion.leak_list(filter, page).await?)
 }
 
 pub async fn leak(context: &Context, caller: &Caller, id: LeakRecordId) -> Result<Leak, Error> {
@@ -38,7 +38,7 @@ pub async fn leak(context: &Context, caller: &Caller, id: LeakRecordId) -> Resul
 
 /// How many are open, by kind; for metrics, which nobody has to be let into.
 pub async fn open_counts(context: &Context) -> Result<BTreeMap<String, u64>, Error> {
-    Ok(context.store.leak_open_counts().await?)
+    Ok(context.stores.deletion.leak_open_counts().await?)
 }
 
 /// Looks at everything now, and answers what was found.
@@ -75,7 +75,7 @@ pub async fn remove(
 }
 
 async fn fetch(context: &Context, id: LeakRecordId) -> Result<Leak, Error> {
-    let found = context.store.leak_fetch(id).await?;
+    let found = context.stores.deletion.leak_fetch(id).await?;
     found.ok_or_else(|| {
         Refusal::new(ErrorKind::LeakNotFound, format!("there is no leak {id}; check the id")).into()
     })

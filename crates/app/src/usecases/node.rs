@@ -7,8 +7,9 @@ use slipway_core::ids::{DrainId, NodeId};
 use slipway_core::node::Reported;
 use slipway_core::rules::drain;
 
-use crate::ports::enrolment::MeshView;
-use crate::ports::store::{Heartbeat, ResourceKey};
+use crate::ports::broker::ResourceKey;
+use crate::ports::nodes::Heartbeat;
+use crate::ports::nodes::MeshView;
 use crate::{Context, Error};
 
 /// A node is told of this many others at most, those with the lowest addresses:
@@ -23,13 +24,13 @@ pub async fn heartbeat(
     id: NodeId,
     reported: &Reported,
 ) -> Result<Heartbeat, Error> {
-    let answer = context.store.node_heartbeat(id, reported).await?;
+    let answer = context.stores.nodes.node_heartbeat(id, reported).await?;
     answer.ok_or_else(no_longer_registered)
 }
 
 /// The node among its peers.
 pub async fn peers_of(context: &Context, id: NodeId) -> Result<MeshView, Error> {
-    context.store.node_mesh(id, MAX_PEERS).await?.ok_or_else(no_longer_registered)
+    context.stores.nodes.node_mesh(id, MAX_PEERS).await?.ok_or_else(no_longer_registered)
 }
 
 /// It was deregistered between authentication and here.
@@ -44,7 +45,8 @@ pub async fn acknowledge_drain(
     drain_id: DrainId,
 ) -> Result<(), Error> {
     context
-        .store
+        .stores
+        .broker
         .decide(ResourceKey::Node(id), &mut |snapshot| drain::acknowledge(snapshot, id, drain_id))
         .await?;
     tracing::info!(node_id = %id, %drain_id, "a node finished its drain");
@@ -54,7 +56,11 @@ pub async fn acknowledge_drain(
 
 /// The node leaves by itself.
 pub async fn leave(context: &Context, id: NodeId) -> Result<(), Error> {
-    context.store.decide(ResourceKey::Node(id), &mut |snapshot| drain::leave(snapshot, id)).await?;
+    context
+        .stores
+        .broker
+        .decide(ResourceKey::Node(id), &mut |snapshot| drain::leave(snapshot, id))
+        .await?;
     tracing::info!(node_id = %id, "a node left");
     context.wakes.wake();
     Ok(())

@@ -10,9 +10,10 @@ use slipway_core::text::check_reference;
 
 use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::Listed;
-use crate::ports::explain::Among;
-use crate::ports::scope::Owned;
-use crate::ports::store::{self, HistoryLine, Page, ResourceFilter};
+use crate::ports::access::Owned;
+use crate::ports::broker::Among;
+use crate::ports::broker::{HistoryLine, ResourceFilter};
+use crate::ports::store::{self, Page};
 use crate::{Context, Error};
 
 /// How many rows a list answers at most, and by default.
@@ -27,7 +28,7 @@ pub async fn resource(
     authorise(caller, Operation::ResourceRead)?;
     let missing = || not_found(ErrorKind::ResourceNotFound, "resource", id);
     reach(context, caller, Owned::Resource(id), missing).await?;
-    let found = context.store.resource_fetch(id).await?;
+    let found = context.stores.broker.resource_fetch(id).await?;
     found.ok_or_else(missing)
 }
 
@@ -40,8 +41,8 @@ pub async fn past(
     snapshot: &ResourceSnapshot,
 ) -> Result<(Vec<AttemptLine>, Vec<HistoryLine>), Error> {
     let among = Among { resource: Some(snapshot.resource.id), ..Among::default() };
-    let attempts = context.store.attempt_lines(among, SHOWN).await?;
-    let mut history = context.store.history_list(snapshot.attempt.id()).await?;
+    let attempts = context.stores.broker.attempt_lines(among, SHOWN).await?;
+    let mut history = context.stores.broker.history_list(snapshot.attempt.id()).await?;
     history.reverse();
     history.truncate(SHOWN as usize);
     Ok((attempts, history))
@@ -59,17 +60,17 @@ pub async fn resources(
         checked.map_err(Refusal::from)?;
     }
     let Some(own) = caller.project else {
-        let rows = context.store.resource_list(filter, page).await?;
+        let rows = context.stores.broker.resource_list(filter, page).await?;
         return Ok(Listed::resources(rows, page.limit));
     };
     if let Some(named) = &filter.project {
-        let named = context.store.project_fetch(named, true).await?;
+        let named = context.stores.catalog.project_fetch(named, true).await?;
         if named.is_none_or(|named| named.id != own) {
             return Ok(Listed::only(Vec::new()));
         }
     }
     let own = ResourceFilter { project: Some(own.to_string()), ..filter.clone() };
-    let rows = context.store.resource_list(&own, page).await?;
+    let rows = context.stores.broker.resource_list(&own, page).await?;
     Ok(Listed::resources(rows, page.limit))
 }
 
@@ -77,7 +78,7 @@ pub async fn node(context: &Context, caller: &Caller, id: NodeId) -> Result<Node
     authorise(caller, Operation::NodeRead)?;
     let missing = || not_found(ErrorKind::NodeNotFound, "node", id);
     reach(context, caller, Owned::Node(id), missing).await?;
-    let found = context.store.node_fetch(id).await?;
+    let found = context.stores.nodes.node_fetch(id).await?;
     found.ok_or_else(missing)
 }
 
@@ -88,8 +89,8 @@ pub async fn nodes(
 ) -> Result<Listed<Node>, Error> {
     authorise(caller, Operation::NodeRead)?;
     Ok(match caller.project {
-        Some(own) => context.store.node_list_in(own, page).await?,
-        None => context.store.node_list(page).await?,
+        Some(own) => context.stores.nodes.node_list_in(own, page).await?,
+        None => context.stores.nodes.node_list(page).await?,
     })
 }
 
@@ -101,7 +102,7 @@ pub async fn deletion(
     authorise(caller, Operation::DeletionRead)?;
     let missing = || not_found(ErrorKind::DeletionNotFound, "deletion", id);
     reach(context, caller, Owned::Deletion(id), missing).await?;
-    let found = context.store.deletion_fetch(id).await?;
+    let found = context.stores.deletion.deletion_fetch(id).await?;
     found.ok_or_else(missing)
 }
 
@@ -112,8 +113,8 @@ pub async fn deletions(
 ) -> Result<Listed<Deletion>, Error> {
     authorise(caller, Operation::DeletionRead)?;
     Ok(match caller.project {
-        Some(own) => context.store.deletion_list_in(own, page).await?,
-        None => context.store.deletion_list(page).await?,
+        Some(own) => context.stores.deletion.deletion_list_in(own, page).await?,
+        None => context.stores.deletion.deletion_list(page).await?,
     })
 }
 
@@ -138,7 +139,7 @@ pub(super) async fn reach(
     missing: impl FnOnce() -> Error + Send,
 ) -> Result<(), Error> {
     let Some(own) = caller.project else { return Ok(()) };
-    match context.store.project_of(owned).await? {
+    match context.stores.access.project_of(owned).await? {
         Some(project) if project == own => Ok(()),
         _ => Err(missing()),
     }

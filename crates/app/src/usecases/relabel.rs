@@ -9,7 +9,7 @@ use slipway_core::rules::relabel;
 use slipway_core::text::Labels;
 
 use crate::authorise::{Caller, Operation, authorise};
-use crate::ports::store::ResourceKey;
+use crate::ports::broker::ResourceKey;
 use crate::usecases::read;
 use crate::{Context, Error};
 
@@ -24,5 +24,5 @@ pub async fn relabel(
     read::reach_resource(context, caller, id).await?;
     let labels = Labels::parse(labels).map_err(Refusal::from)?;
     let mut rule = |snapshot: &_| relabel::relabel(snapshot, &labels, expected, &actor);
-    Ok(context.store.decide(ResourceKey::Resource(id), &mut rule).await?)
+    Ok(context.stores.broker.decide(ResourceKey::Resource(id), &mut rule).await?)
 }

@@ -6,7 +6,7 @@ use slipway_core::rules::retry;
 use slipway_core::text::Reason;
 
 use crate::authorise::{Caller, Operation, authorise};
-use crate::ports::store::ResourceKey;
+use crate::ports::broker::ResourceKey;
 use crate::usecases::read;
 use crate::{Context, Error};
 
@@ -23,7 +23,8 @@ pub async fn retry(
     let deletion_id = DeletionId::new(context.entropy.uuid());
     let mut crossed = Vec::new();
     context
-        .store
+        .stores
+        .broker
         .decide(ResourceKey::Resource(id), &mut |snapshot| {
             let commit = retry::request(snapshot, deletion_id, &reason, &actor)?;
             crossed = crossings(&commit, Some(snapshot));

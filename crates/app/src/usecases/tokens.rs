@@ -13,8 +13,9 @@ use slipway_core::token::{BootstrapToken, SecretHash, TokenKind, TokenText};
 
 use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::Listed;
-use crate::ports::scope::Owned;
-use crate::ports::store::{self, Page, ResourceKey};
+use crate::ports::access::Owned;
+use crate::ports::broker::ResourceKey;
+use crate::ports::store::{self, Page};
 use crate::usecases::idempotency::{bind, record};
 use crate::usecases::read;
 use crate::{Context, Error};
@@ -33,7 +34,7 @@ pub async fn issue(
     read::reach_resource(context, caller, resource).await?;
     let kind = TokenKind::parse(kind)
         .ok_or_else(|| Refusal::invalid("kind", "must be `node`, or left out"))?;
-    let project = context.store.project_of(Owned::Resource(resource)).await?;
+    let project = context.stores.access.project_of(Owned::Resource(resource)).await?;
     let project = project.ok_or(store::Error::NotFound { kind: ResourceId::KIND })?;
     let mut random = [0; 32];
     context.entropy.fill(&mut random);
@@ -47,7 +48,8 @@ pub async fn issue(
     };
     let record = record(context, request, issue.id.as_uuid());
     context
-        .store
+        .stores
+        .broker
         .decide(ResourceKey::Resource(resource), &mut |snapshot| {
             Ok(bind(tokens::issue(snapshot, issue, &actor)?, record.as_ref()))
         })
@@ -74,9 +76,9 @@ pub async fn list(
 ) -> Result<Listed<BootstrapToken>, Error> {
     authorise(caller, Operation::TokenRead)?;
     read::reach_resource(context, caller, resource).await?;
-    let project = context.store.project_of(Owned::Resource(resource)).await?;
+    let project = context.stores.access.project_of(Owned::Resource(resource)).await?;
     project.ok_or(store::Error::NotFound { kind: ResourceId::KIND })?;
-    Ok(context.store.token_list(resource, page).await?)
+    Ok(context.stores.nodes.token_list(resource, page).await?)
 }
 
 pub async fn revoke(
@@ -90,7 +92,7 @@ pub async fn revoke(
     let reason = reason.map(Reason::parse).transpose().map_err(Refusal::from)?;
     let mut rule =
         |snapshot: &_| tokens::revoke(snapshot, id, reason.as_ref().map(Reason::as_str), &actor);
-    context.store.decide(ResourceKey::Token(token.hash), &mut rule).await?;
+    context.stores.broker.decide(ResourceKey::Token(token.hash), &mut rule).await?;
     context.wakes.wake();
     Ok(())
 }
@@ -101,5 +103,5 @@ async fn found(
     id: BootstrapTokenId,
 ) -> Result<BootstrapToken, Error> {
     read::reach(context, caller, Owned::Token(id), || tokens::not_found().into()).await?;
-    Ok(context.store.token_fetch(id).await?.ok_or_else(tokens::not_found)?)
+    Ok(context.stores.nodes.token_fetch(id).await?.ok_or_else(tokens::not_found)?)
 }

@@ -88,7 +88,7 @@ impl World {
         });
         let database = Database::sqlite()?;
         let context = context(&database).await?;
-        let installation = context.store.installation().await?;
+        let installation = context.stores.operations.installation().await?;
         define(&client).await?;
         let (stop, shutdown) = Shutdown::channel();
         let mut world = Self {

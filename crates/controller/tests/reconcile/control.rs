@@ -99,7 +99,7 @@ async fn what_a_freeze_withholds_waits_for_its_end_and_not_for_time() {
         assert!(wait(&first) > SWEEP / 2, "{:?}", wait(&first));
 
         // As the sweep would.
-        world.context.store.attempt_wake_all(world.lane).await.unwrap();
+        world.context.stores.broker.attempt_wake_all(world.lane).await.unwrap();
         round().await;
         let second = world.get(id).await;
         assert!(wait(&second) > SWEEP * 2, "{:?}", wait(&second));
@@ -118,7 +118,7 @@ async fn what_a_freeze_withholds_waits_for_its_end_and_not_for_time() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_acknowledges_a_mode_when_nothing_older_is_under_way() {
     for world in World::each("a_replica_acknowledges").await {
-        let (store, gate) = (world.context.store.as_ref(), world.resources.gate());
+        let (store, gate) = (&world.context.stores, world.resources.gate());
         assert_eq!(gate.acknowledged(), None, "it has not read the mode yet");
         let acting = gate.read(store).await.unwrap();
         assert_eq!(gate.acknowledged(), Some(acting.revision));

@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use slipway_app::ports::Substrate;
-use slipway_app::ports::store::{Page, ResourceFilter};
+use slipway_app::ports::broker::ResourceFilter;
+use slipway_app::ports::store::Page;
 use slipway_app::usecases::converge::Engines;
 use slipway_controller::driver::Surroundings;
 use slipway_controller::resources::ResourceLoop;
@@ -103,7 +104,8 @@ async fn until_seen(
 
 async fn all(world: &World) -> Vec<ResourceSnapshot> {
     let page = Page { after: None, limit: 10_000 };
-    let listed = world.context.store.resource_list(&ResourceFilter::default(), page).await.unwrap();
+    let listed =
+        world.context.stores.broker.resource_list(&ResourceFilter::default(), page).await.unwrap();
     listed.into_iter().map(Result::unwrap).collect()
 }
 

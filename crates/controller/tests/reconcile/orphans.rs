@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use slipway_app::Error;
-use slipway_app::ports::leaks::{Cluster, LeakFilter};
+use slipway_app::ports::deletion::LeakFilter;
+use slipway_app::ports::placement::Cluster;
 use slipway_app::ports::store::Page;
 use slipway_app::usecases::converge::Engines;
 use slipway_app::usecases::leaks::{self, Finder, LookReport};
@@ -184,7 +185,7 @@ async fn a_copy_is_a_leak_and_the_object_of_a_deleted_attempt_is_the_loops() {
         assert_eq!(gone.attempt.phase(), Phase::Deleted);
         let page = Page { after: None, limit: 10 };
         let filter = LeakFilter { open: Some(true), kind: None };
-        let open = world.context.store.leak_list(&filter, page).await.unwrap();
+        let open = world.context.stores.deletion.leak_list(&filter, page).await.unwrap();
         let open: Vec<_> = open.iter().map(|leak| (leak.kind.as_str(), leak.subject_id)).collect();
         assert_eq!(open, [("composite", gone.attempt.id().as_uuid())], "until absence is proven");
     }
@@ -215,7 +216,13 @@ async fn a_removal_that_did_not_happen_is_done_by_the_loop() {
         assert!(fetch(&world, &leak).await.is_open());
 
         world.substrate.behave(CALM);
-        world.context.store.task_wake(&Finder::task(cluster(&finder).await.id)).await.unwrap();
+        world
+            .context
+            .stores
+            .operations
+            .task_wake(&Finder::task(cluster(&finder).await.id))
+            .await
+            .unwrap();
         assert_eq!(turn(&orphans).await, (true, Vec::new()));
         assert!(world.substrate.object(STRAY).is_none());
         let resolution = fetch(&world, &leak).await.resolved.unwrap().resolution.unwrap();

@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 use data_encoding::BASE64;
 use slipway_app::authorise::Caller;
 use slipway_app::context::{Settings, Wakes};
+use slipway_app::ports::broker::Claimed;
+use slipway_app::ports::events::PositionedEvent;
 use slipway_app::ports::meter::Unmetered;
-use slipway_app::ports::store::{Claimed, Page, PositionedEvent};
-use slipway_app::ports::{Clock, Entropy, Store};
+use slipway_app::ports::store::Page;
+use slipway_app::ports::{Clock, Entropy, Stores};
 use slipway_app::seed::{LocalNames, Seed};
 use slipway_app::usecases::converge::Engines;
 use slipway_app::usecases::declare::{self, Declare};
@@ -107,9 +109,9 @@ impl World {
     async fn on(url: &str, keeper: Keeper) -> Self {
         // Each connection plans every statement for itself; one test needs two at most.
         let config = StoreConfig { max_connections: 2, ..StoreConfig::new(url) };
-        let store: Arc<dyn Store> = slipway_store::open(config).await.unwrap();
+        let store: Stores = slipway_store::open(config).await.unwrap();
         let context = Context {
-            store: Arc::clone(&store),
+            stores: store.clone(),
             clock: Arc::new(Machine),
             entropy: Arc::new(Machine),
             wakes: Wakes::default(),
@@ -133,11 +135,11 @@ impl World {
                 namespace_prefix: "slipway-project-".to_owned(),
             },
         );
-        let lane = store.seed(&seed.unwrap()).await.unwrap().into();
+        let lane = store.operations.seed(&seed.unwrap()).await.unwrap().into();
         let substrate = Arc::new(Simulated::default());
         substrate.behave(Behaviour { comes_up: true, ..Behaviour::default() });
         let settings = NodeSettings {
-            installation: store.installation().await.unwrap(),
+            installation: store.operations.installation().await.unwrap(),
             public_url: "http://127.0.0.1:1".to_owned(),
             heartbeat_interval_ms: 1_000,
             orphan_after_ms: 1_000,
@@ -178,7 +180,7 @@ impl World {
                 namespace_prefix: "slipway-project-".to_owned(),
             },
         );
-        self.context.store.seed(&seed.unwrap()).await.unwrap().into()
+        self.context.stores.operations.seed(&seed.unwrap()).await.unwrap().into()
     }
 
     pub(crate) async fn declare(&self, handle: &str) -> ResourceId {
@@ -210,7 +212,7 @@ impl World {
 
     /// An attempt by its own id, also one that was followed by another.
     pub(crate) async fn get_attempt(&self, id: ProvisionedResourceId) -> ResourceSnapshot {
-        let mut loaded = self.context.store.attempt_load(&[id]).await.unwrap();
+        let mut loaded = self.context.stores.broker.attempt_load(&[id]).await.unwrap();
         loaded.remove(0).unwrap()
     }
 
@@ -324,9 +326,10 @@ impl World {
 
     /// All events of a resource, by type, in order of position; positions are dense.
     pub(crate) async fn events(&self, id: ResourceId) -> Vec<String> {
-        while self.context.store.outbox_relay(100).await.unwrap() > 0 {}
+        while self.context.stores.events.outbox_relay(100).await.unwrap() > 0 {}
         let page = Page { after: None, limit: 500 };
-        let events: Vec<PositionedEvent> = self.context.store.event_list(page).await.unwrap();
+        let events: Vec<PositionedEvent> =
+            self.context.stores.events.event_list(page).await.unwrap();
         for (index, event) in events.iter().enumerate() {
             assert_eq!(event.position, i64::try_from(index).unwrap() + 1, "positions are dense");
         }

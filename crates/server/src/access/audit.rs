@@ -10,7 +10,7 @@ use futures::{Stream, stream};
 use slipway_app::Context;
 use slipway_app::authorise::Caller;
 use slipway_app::ports::Listed;
-use slipway_app::ports::audit::{AuditFilter, AuditLine, AuditOrder};
+use slipway_app::ports::access::{AuditFilter, AuditLine, AuditOrder};
 use slipway_app::ports::store::{self, Page};
 use slipway_app::usecases::read::PAGE_MAX;
 use slipway_app::usecases::{audit, authenticate};

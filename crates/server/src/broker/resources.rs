@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
-use slipway_app::ports::store::{Blocked, ResourceFilter};
+use slipway_app::ports::broker::{Blocked, ResourceFilter};
 use slipway_app::usecases::catalog::projects;
 use slipway_app::usecases::declare::Declare;
 use slipway_app::usecases::{declare, delete, force, read, relabel, retry};

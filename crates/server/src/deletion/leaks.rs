@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
 use slipway_app::ports::Listed;
-use slipway_app::ports::leaks::LeakFilter;
+use slipway_app::ports::deletion::LeakFilter;
 use slipway_app::usecases::leaks::{self, LookReport};
 use slipway_core::error::Refusal;
 use slipway_core::ids::LeakRecordId;

@@ -223,14 +223,14 @@ impl Hub {
     /// learns where the end is.
     async fn look(&self, known: bool) -> Result<bool, store::Error> {
         if !known {
-            let last = self.context.store.event_span().await?.last;
+            let last = self.context.stores.events.event_span().await?.last;
             self.recent().head = last;
             self.head.send_replace(last);
             return Ok(true);
         }
         let after = self.recent().head;
         let page = Page { after: Some(after), limit: BATCH };
-        let events = self.context.store.event_list(page).await?;
+        let events = self.context.stores.events.event_list(page).await?;
         let full = events.len() >= BATCH as usize;
         // Pruned before they were read here, which takes a poller that was
         // away for as long as events are kept: start again at the end.
@@ -290,7 +290,7 @@ impl EventStream {
     /// What is older than the hub has.
     async fn read(&self) -> Option<Vec<Arc<PositionedEvent>>> {
         let page = Page { after: Some(self.position), limit: BATCH };
-        match self.hub.context.store.event_list(page).await {
+        match self.hub.context.stores.events.event_list(page).await {
             Ok(events) if events.first().is_some_and(|e| e.position == self.position + 1) => {
                 Some(events.into_iter().map(Arc::new).collect())
             }

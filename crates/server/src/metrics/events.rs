@@ -50,12 +50,12 @@ impl EventMetrics {
     }
 
     async fn read(&self, state: &ServerState) -> Result<(), store::Error> {
-        let store = &state.context.store;
-        let backlog = store.outbox_backlog().await?;
+        let store = &state.context.stores;
+        let backlog = store.events.outbox_backlog().await?;
         self.unrelayed.set(as_gauge(backlog.waiting));
         self.relay_lag.set(backlog.oldest.unwrap_or_default().as_secs_f64());
-        self.last_position.set(store.event_span().await?.last);
-        let subscriptions = store.subscription_list().await?;
+        self.last_position.set(store.events.event_span().await?.last);
+        let subscriptions = store.events.subscription_list().await?;
         // One that was removed must not be shown for ever.
         self.subscription_lag.clear();
         self.subscription_failures.clear();

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use slipway_app::ports::standing::Standing;
+use slipway_app::ports::operations::Standing;
 use slipway_app::ports::store;
 use slipway_core::Phase;
 use slipway_core::blocker::BlockerCode;
@@ -126,7 +126,7 @@ impl StandingMetrics {
     async fn recount(&self, state: &ServerState) {
         let begun = Instant::now();
         // The store gives up by itself if the database does not answer.
-        let counted = match state.context.store.standing().await {
+        let counted = match state.context.stores.operations.standing().await {
             Ok(standing) => {
                 self.show(&standing);
                 Some(Counted::after(begun.elapsed()))
@@ -166,7 +166,7 @@ impl StandingMetrics {
 
     /// Also of lanes that nobody serves: that is when it grows.
     async fn lag(&self, state: &ServerState) {
-        let overdue = answer(state.context.store.lane_list_overdue()).await;
+        let overdue = answer(state.context.stores.broker.lane_list_overdue()).await;
         self.overdue.clear();
         let overdue = match overdue {
             Ok(overdue) => overdue,

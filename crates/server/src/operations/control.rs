@@ -7,7 +7,7 @@ use axum::Json;
 use axum::http::HeaderName;
 use axum::response::IntoResponse;
 use slipway_app::ports::Listed;
-use slipway_app::ports::control::PlanLine as Withheld;
+use slipway_app::ports::operations::PlanLine as Withheld;
 use slipway_app::usecases::control;
 use slipway_core::Refusal;
 use slipway_core::rules::control::FREEZE_DEFAULT;

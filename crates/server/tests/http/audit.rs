@@ -178,14 +178,14 @@ async fn rows_are_audited_by_their_verb() {
     ask("POST", &format!("/keys/{key}/rotate"), "{}").await;
     ask("DELETE", &format!("/keys/{key}"), "").await;
     let subscription = SubscriptionId::new(world.context.entropy.uuid());
-    world.context.store.subscription_open(subscription, "sink").await.unwrap();
+    world.context.stores.events.subscription_open(subscription, "sink").await.unwrap();
     ask("DELETE", "/subscriptions/sink", "").await;
 
     ask("PUT", "/control/freeze", why).await;
     ask("DELETE", "/control/freeze?reason=x", "").await;
     let observe =
         &mut |control: &_| Ok(control::observe(control, "a restore", &Actor::new("test")));
-    world.context.store.control_decide(observe).await.unwrap();
+    world.context.stores.operations.control_decide(observe).await.unwrap();
     ask("POST", "/control/resume", why).await;
 
     assert!(open.is_empty(), "rows whose audit verb this test does not prove: {open:?}");

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use slipway_app::ports::leaks::Sighted;
+use slipway_app::ports::deletion::Sighted;
 use slipway_core::ids::LeakRecordId;
 use slipway_core::leak::{Finding, FindingKind, Place};
 
@@ -15,8 +15,8 @@ const PATH: &str = "/api/v1/leaks";
 
 /// Records a leak, as the finder does.
 pub(crate) async fn leaked(world: &World, kind: FindingKind) -> String {
-    let store = &world.context.store;
-    let cluster = store.cluster_list().await.unwrap().remove(0);
+    let store = &world.context.stores;
+    let cluster = store.placement.cluster_list().await.unwrap().remove(0);
     let key = world.context.entropy.uuid();
     let finding = Finding {
         key,
@@ -28,7 +28,7 @@ pub(crate) async fn leaked(world: &World, kind: FindingKind) -> String {
     };
     let fresh_id = LeakRecordId::new(world.context.entropy.uuid());
     let sighted = [Sighted { finding, fresh_id }];
-    let seen = store.leak_sighted(&cluster, &sighted, Duration::ZERO).await.unwrap();
+    let seen = store.deletion.leak_sighted(&cluster, &sighted, Duration::ZERO).await.unwrap();
     seen.leaks[0].id.to_string()
 }
 

@@ -63,7 +63,7 @@ async fn events_come_by_position() {
     let world = World::new().await;
     world.declare("a").await;
     world.declare("b").await;
-    assert_eq!(world.context.store.outbox_relay(100).await.unwrap(), 2);
+    assert_eq!(world.context.stores.events.outbox_relay(100).await.unwrap(), 2);
     let first = world.get("/api/v1/events?limit=1").await;
     let events = first.json();
     assert_eq!(events[0]["type"], "broker.ProvisionedResourceRequested");
@@ -94,7 +94,8 @@ async fn a_cursor_that_is_too_old_is_410_and_names_what_is_left() {
         world.declare(handle).await;
     }
     world.relay().await;
-    let removed = world.context.store.event_prune(std::time::Duration::ZERO, 2).await.unwrap();
+    let removed =
+        world.context.stores.events.event_prune(std::time::Duration::ZERO, 2).await.unwrap();
     assert_eq!(removed, 2);
     for path in
         ["/api/v1/events?cursor=1", "/api/v1/events?cursor=0", "/api/v1/events/stream?after=1"]

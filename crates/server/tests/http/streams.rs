@@ -89,7 +89,7 @@ async fn what_another_replica_relayed_is_found_by_polling() {
     assert_eq!(live.frame().await.as_deref(), Some("retry: 1000\nid: 0"));
     world.declare("a").await;
     // Numbered without telling anybody.
-    world.context.store.outbox_relay(100).await.unwrap();
+    world.context.stores.events.outbox_relay(100).await.unwrap();
     assert_eq!(live.position().await, 1);
 }
 
@@ -174,7 +174,7 @@ async fn streams_end_at_the_stop_and_after_their_time() {
 async fn subscriptions_are_shown_counted_and_forgotten() {
     let world = World::new().await;
     let id = slipway_core::ids::SubscriptionId::new(world.context.entropy.uuid());
-    world.context.store.subscription_open(id, "event-log:/x").await.unwrap();
+    world.context.stores.events.subscription_open(id, "event-log:/x").await.unwrap();
     world.declare("a").await;
     world.relay().await;
     let shown = world.get("/api/v1/subscriptions").await.json();
@@ -222,7 +222,7 @@ async fn a_bound_reader_is_too_old_only_if_something_of_its_own_is_gone() {
     }
     world.relay().await;
     let prune = async |count| {
-        let removed = world.context.store.event_prune(Duration::ZERO, count).await.unwrap();
+        let removed = world.context.stores.events.event_prune(Duration::ZERO, count).await.unwrap();
         assert_eq!(removed, u64::from(count));
     };
     prune(3).await;

@@ -12,8 +12,8 @@ use axum::http::{HeaderMap, Request, Response, StatusCode};
 use serde_json::Value;
 use slipway_app::Context;
 use slipway_app::context::{Settings, Wakes};
+use slipway_app::ports::broker::ResourceKey;
 use slipway_app::ports::meter::Unmetered;
-use slipway_app::ports::store::ResourceKey;
 use slipway_app::ports::{Clock, Entropy};
 use slipway_app::seed::{LocalNames, Seed};
 use slipway_app::usecases::authenticate;
@@ -94,7 +94,7 @@ impl World {
         let file = directory.path().join("slipway.db");
         let store = slipway_store::open(StoreConfig::new(format!("sqlite:{}", file.display())));
         let context = Context {
-            store: store.await.unwrap(),
+            stores: store.await.unwrap(),
             clock: Arc::new(StandingClock),
             entropy: Arc::new(Counting::default()),
             wakes: Wakes::default(),
@@ -116,7 +116,7 @@ impl World {
             },
         )
         .unwrap();
-        context.store.seed(&seed).await.unwrap();
+        context.stores.operations.seed(&seed).await.unwrap();
         let actor = Actor::new("test");
         let key = Secret::new(KEY);
         authenticate::install_admin_key(&context, "admin", &key, &actor).await.unwrap();
@@ -124,7 +124,7 @@ impl World {
         let loops_ok = Arc::new(AtomicBool::new(true));
         // No engine: what needs one is refused, which is what is asked here.
         let settings = local_node::NodeSettings {
-            installation: context.store.installation().await.unwrap(),
+            installation: context.stores.operations.installation().await.unwrap(),
             public_url: "http://127.0.0.1:1".to_owned(),
             heartbeat_interval_ms: 1_000,
             orphan_after_ms: 1_000,
@@ -148,7 +148,7 @@ impl World {
 
     /// Gives all events their positions, as the relay does.
     pub(crate) async fn relay(&self) {
-        while self.context.store.outbox_relay(100).await.unwrap() > 0 {}
+        while self.context.stores.events.outbox_relay(100).await.unwrap() > 0 {}
         self.context.wakes.relayed();
     }
 
@@ -242,7 +242,7 @@ impl World {
         ttl: Duration,
     ) -> String {
         let id: ResourceId = resource.parse().unwrap();
-        let found = self.context.store.resource_fetch(id).await.unwrap().unwrap();
+        let found = self.context.stores.broker.resource_fetch(id).await.unwrap().unwrap();
         let mut random = [0; 32];
         self.context.entropy.fill(&mut random);
         let token = TokenText::mint("live", found.resource.project_id, kind, &random);
@@ -296,7 +296,7 @@ impl World {
         rule: impl Fn(&ResourceSnapshot) -> Commit + Send + Sync,
     ) {
         let key = ResourceKey::Resource(id);
-        self.context.store.decide(key, &mut |snapshot| Ok(rule(snapshot))).await.unwrap();
+        self.context.stores.broker.decide(key, &mut |snapshot| Ok(rule(snapshot))).await.unwrap();
     }
 }
 

@@ -128,10 +128,10 @@ impl Clusters {
     }
 
     async fn registered(&self) -> Result<Vec<Cluster>, StoreError> {
-        let store = &self.lanes.context().store;
+        let store = &self.lanes.context().stores;
         let (mut found, mut after) = (Vec::new(), None);
         loop {
-            let page = store.cluster_page(Page { after, limit: PAGE }).await?;
+            let page = store.placement.cluster_page(Page { after, limit: PAGE }).await?;
             let crossplane = |cluster: &Cluster| cluster.engine == Engine::Crossplane;
             found.extend(page.items.into_iter().filter(crossplane));
             // A row that cannot be read is shown by whoever lists them.

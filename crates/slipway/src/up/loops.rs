@@ -111,7 +111,7 @@ pub(super) async fn start(
         shutdown.clone(),
     ));
     tasks.spawn(driven(
-        Arc::new(Relay::new(Arc::clone(&context.store)).waking(context.wakes.clone())),
+        Arc::new(Relay::new(context.stores.clone()).waking(context.wakes.clone())),
         Pacing { slots: 1, batch: 1, poll: Duration::from_millis(250) },
         surroundings(Arc::clone(&context.wakes.outbox)),
         relay_status,
@@ -153,7 +153,7 @@ pub(super) async fn start(
         beat_status,
         shutdown,
     ));
-    let store = Arc::clone(&context.store);
+    let store = context.stores.clone();
     tasks.spawn(watch_clock(store, config.lease, watching));
     Loops { view, tasks }
 }
@@ -196,7 +196,7 @@ impl View {
     /// no failure: this process could do nothing about it by starting anew.
     async fn not_served(&self) -> Vec<String> {
         let context = self.lanes.context();
-        let overdue = match context.store.lane_list_overdue().await {
+        let overdue = match context.stores.broker.lane_list_overdue().await {
             Ok(overdue) => overdue,
             // Shown to callers without a key: the text of the error is not.
             Err(error) => {

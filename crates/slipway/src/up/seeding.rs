@@ -1,7 +1,7 @@
 //! What a fresh installation starts with, and the admin's first key.
 
 use slipway_app::ports::Substrate;
-use slipway_app::ports::control::Installed;
+use slipway_app::ports::access::Installed;
 use slipway_app::seed::{LocalNames, Seed};
 use slipway_app::usecases::authenticate;
 use slipway_app::{Context, Error as AppError};
@@ -28,7 +28,7 @@ pub(super) async fn seed(
             namespace_prefix: config.namespace_prefix.clone(),
         },
     )?;
-    Ok(context.store.seed(&seed).await.map_err(AppError::from)?)
+    Ok(context.stores.operations.seed(&seed).await.map_err(AppError::from)?)
 }
 
 /// Installs the configured admin key, or draws one if there is no key at all.

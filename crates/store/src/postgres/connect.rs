@@ -2,17 +2,15 @@
 
 use std::time::Duration;
 
-use sqlx::pool::PoolConnection;
-use sqlx::postgres::PgConnectOptions;
+use slipway_durable::database::{Begin, Gateway, Source, retried_on};
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, Transaction};
 use tokio::time::{Instant, timeout_at};
 
-use super::pools::{Pools, Recorder};
-use super::{Connection, Db, transaction};
+use super::{Connection, Db};
 use crate::blueprints::Blueprints;
 use crate::config::OpenError;
 use crate::migration::{Migration, MigrationError, Scripts};
-use crate::retry::retried_without_limit;
 
 /// Serialises migrations among everything that shares this database. The number
 /// is arbitrary and must never change.
@@ -29,10 +27,24 @@ pub(crate) const SCHEMA_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_mi
     min_reader bigint NOT NULL
 )";
 
+const BEGIN: Begin =
+    Begin { write: "BEGIN", read: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" };
+
+/// How long a caller waits for a connection, whether all are busy or the server
+/// is gone. A person waits behind it, so it is short: the answer is 503, and a
+/// loop comes again by itself.
+const ACQUIRE_LIMIT: Duration = Duration::from_secs(3);
+
+/// A connection that was idle for longer is asked whether it still works
+/// before it is used. Asking each time is a round trip more for every
+/// statement; one that broke within this time is found out by its first use,
+/// which says that the database is not available.
+const FRESH_FOR: Duration = Duration::from_secs(1);
+
 #[derive(Debug)]
 pub(crate) struct Backend {
-    pools: Pools,
-    blueprints: Blueprints,
+    pub(crate) database: Gateway<Db>,
+    pub(super) blueprints: Blueprints,
 }
 
 impl Backend {
@@ -41,18 +53,25 @@ impl Backend {
         options: PgConnectOptions,
         max_connections: u32,
         limit: Duration,
+        statement_limit: Duration,
     ) -> Result<Self, OpenError> {
         let options = with_limits(options);
         let mut connection = connect(&options, max_connections, limit).await?;
-        retried_without_limit!(super::migrate::migrate_up(&mut connection))?;
+        retried_on(&mut connection, super::migrate::migrate_up).await?;
         super::installation::ensure(&mut connection).await.map_err(MigrationError::from)?;
         let _ = connection.close().await;
         let server = describe(&options);
-        let pools = Pools::new(options, max_connections);
+        let source = Source::Replaceable {
+            make: Box::new(move || pool(&options, max_connections)),
+            // Half of the pool at most: the other half is always there for the rest.
+            idle: usize::try_from(max_connections / 2).unwrap_or(0),
+            fresh_for: FRESH_FOR,
+        };
+        let database = Gateway::new(source, BEGIN, statement_limit);
         let deadline = Instant::now() + limit;
         // A pool that cannot grow to its size keeps callers waiting for the
         // connections that it will never get, so that is found out now.
-        while let Err((had, error)) = pools.fill().await {
+        while let Err((had, error)) = database.fill(max_connections).await {
             if Instant::now() >= deadline {
                 let (wanted, source) = (max_connections, Box::new(error));
                 return Err(if had == 0 {
@@ -63,38 +82,24 @@ impl Backend {
             }
             tracing::warn!(%error, had, max_connections, "waiting for connections to the database");
         }
-        Ok(Self { pools, blueprints: Blueprints::default() })
+        Ok(Self { database, blueprints: Blueprints::default() })
     }
+}
 
-    pub(crate) fn blueprints(&self) -> &Blueprints {
-        &self.blueprints
-    }
-
-    /// A write transaction.
-    pub(crate) async fn begin(&self) -> Result<Transaction<'static, Db>, sqlx::Error> {
-        transaction::begin(&self.pools.current(), "BEGIN").await
-    }
-
-    /// A transaction that sees one state of the database and writes nothing.
-    pub(crate) async fn begin_read(&self) -> Result<Transaction<'static, Db>, sqlx::Error> {
-        let pool = self.pools.current();
-        transaction::begin(&pool, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await
-    }
-
-    /// The connection for one writing statement, which is its own transaction.
-    pub(crate) async fn writer(&self) -> Result<PoolConnection<Db>, sqlx::Error> {
-        self.pools.current().acquire().await
-    }
-
-    /// The connection for one record; to be handed back if it succeeded.
-    pub(super) async fn recorder(&self) -> Result<Recorder, sqlx::Error> {
-        self.pools.recorder().await
-    }
-
-    /// A connection for one reading statement.
-    pub(crate) async fn reader(&self) -> Result<PoolConnection<Db>, sqlx::Error> {
-        self.pools.current().acquire().await
-    }
+fn pool(options: &PgConnectOptions, max_connections: u32) -> PgPool {
+    PgPoolOptions::new()
+        .max_connections(max_connections)
+        .acquire_timeout(ACQUIRE_LIMIT)
+        .test_before_acquire(false)
+        .before_acquire(|connection, metadata| {
+            Box::pin(async move {
+                if metadata.idle_for >= FRESH_FOR {
+                    connection.ping().await?;
+                }
+                Ok(true)
+            })
+        })
+        .connect_lazy_with(options.clone())
 }
 
 /// Limits of each session, beside those that the configuration sets. A lock is

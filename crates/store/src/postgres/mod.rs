@@ -7,10 +7,8 @@ mod dialect;
 pub(crate) mod connect;
 mod given;
 mod inspect;
-mod kept;
 #[cfg(test)]
 mod plan_tests;
-mod pools;
 mod record;
 
 #[path = "../shared/api_keys.rs"]
@@ -33,8 +31,6 @@ mod catalog_credential;
 mod catalog_label;
 #[path = "../shared/catalog_project.rs"]
 mod catalog_project;
-#[path = "../shared/catalog_row.rs"]
-mod catalog_row;
 #[path = "../shared/claims.rs"]
 mod claims;
 #[path = "../shared/clock.rs"]
@@ -63,8 +59,6 @@ mod installation;
 mod keys;
 #[path = "../shared/lanes.rs"]
 mod lanes;
-#[path = "../shared/leak_port.rs"]
-mod leak_port;
 #[path = "../shared/leak_rows.rs"]
 mod leak_rows;
 #[path = "../shared/leak_writes.rs"]
@@ -75,10 +69,26 @@ mod leaks;
 pub(crate) mod migrate;
 #[path = "../shared/outbox.rs"]
 mod outbox;
+#[path = "../shared/page.rs"]
+mod page;
 #[path = "../shared/ping.rs"]
 mod ping;
-#[path = "../shared/port.rs"]
-mod port;
+#[path = "../shared/port_access.rs"]
+mod port_access;
+#[path = "../shared/port_broker.rs"]
+mod port_broker;
+#[path = "../shared/port_catalog.rs"]
+mod port_catalog;
+#[path = "../shared/port_deletion.rs"]
+mod port_deletion;
+#[path = "../shared/port_events.rs"]
+mod port_events;
+#[path = "../shared/port_nodes.rs"]
+mod port_nodes;
+#[path = "../shared/port_operations.rs"]
+mod port_operations;
+#[path = "../shared/port_placement.rs"]
+mod port_placement;
 #[path = "../shared/presented.rs"]
 mod presented;
 #[path = "../shared/provider.rs"]

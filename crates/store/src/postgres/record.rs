@@ -19,8 +19,8 @@ use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::Backend;
 use super::recorded::Parts;
+use super::{Backend, Connection};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
@@ -85,6 +85,13 @@ pub(super) async fn record(
     if records.is_empty() {
         return Ok(HashSet::new());
     }
+    backend.database.hot_statement(records, write).await
+}
+
+async fn write(
+    connection: &mut Connection,
+    records: &[Recorded],
+) -> Result<HashSet<ProvisionedResourceId>, Failure> {
     // In the order of their ids, so that two that share some rows wait for each
     // other instead of dying.
     let mut records: Vec<&Recorded> = records.iter().collect();
@@ -132,9 +139,7 @@ pub(super) async fn record(
             p.attempt.and_then(|a| a.absence_proven_at()).map(micros)
         }))
         .bind(ProvisionedResourceId::KIND);
-    let mut recorder = backend.recorder().await?;
-    let written = query.fetch_all(&mut *recorder.connection).await?;
-    recorder.give_back();
+    let written = query.fetch_all(connection).await?;
     let ids = written.iter().map(|row| row.try_get("id").map(ProvisionedResourceId::new));
     Ok(ids.collect::<Result<_, sqlx::Error>>()?)
 }

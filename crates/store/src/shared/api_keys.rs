@@ -1,10 +1,9 @@
 //! The table of API keys as people manage it. What the binary does with it at
 //! the start is in `keys.rs`.
 
-use async_trait::async_trait;
 use slipway_app::ports::Listed;
-use slipway_app::ports::keys::{KeyRule, KeyStore, KeyTarget};
-use slipway_app::ports::store::{Error, Page};
+use slipway_app::ports::access::KeyTarget;
+use slipway_app::ports::store::Page;
 use slipway_core::access::Role;
 use slipway_core::api_key::{ApiKey, Previous};
 use slipway_core::ids::{ApiKeyId, ProjectId, Revision};
@@ -12,12 +11,12 @@ use slipway_core::rules::api_keys::KeySnapshot;
 use slipway_core::token::SecretHash;
 use uuid::Uuid;
 
-use super::catalog_row::{beginning, listed, now, readable, taken, whole};
-use super::{Backend, Connection, Row, catalog_project, commit, rows, writes};
+use super::page::{after, fetch_one, fetch_page, now, readable, taken};
+use super::transaction::Load;
+use super::{Connection, Row, catalog_project, control, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
-use crate::retry::retried;
 
 macro_rules! select {
     () => {
@@ -31,35 +30,10 @@ macro_rules! select {
 /// What the role of a bound key begins with in its row; see the migration.
 const BOUND: &str = "project-";
 
-#[async_trait]
-impl KeyStore for Backend {
-    async fn api_key_candidates(&self, short: &str) -> Result<Vec<ApiKey>, Error> {
-        Ok(retried!(candidates(self, short))?)
-    }
-
-    async fn api_key_fetch(&self, id: ApiKeyId) -> Result<Option<ApiKey>, Error> {
-        Ok(retried!(fetch(self, id))?)
-    }
-
-    async fn api_key_list(
-        &self,
-        project: Option<ProjectId>,
-        page: Page<ApiKeyId>,
-    ) -> Result<Listed<ApiKey>, Error> {
-        Ok(retried!(list(self, project, page))?)
-    }
-
-    async fn decide_api_key(
-        &self,
-        target: &KeyTarget,
-        rule: &mut KeyRule<'_>,
-    ) -> Result<(), Error> {
-        Ok(retried!(decide(self, target, &mut *rule))?)
-    }
-}
-
-async fn candidates(backend: &Backend, short: &str) -> Result<Vec<ApiKey>, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn candidates(
+    connection: &mut Connection,
+    short: &str,
+) -> Result<Vec<ApiKey>, Failure> {
     let found = sqlx::query(concat!(
         select!(),
         "WHERE (k.short = $1 OR k.previous_short = $1) AND NOT EXISTS (SELECT 1 FROM projects p \
@@ -71,78 +45,71 @@ async fn candidates(backend: &Backend, short: &str) -> Result<Vec<ApiKey>, Failu
     Ok(readable(ApiKeyId::KIND, &found, api_key))
 }
 
-async fn fetch(backend: &Backend, id: ApiKeyId) -> Result<Option<ApiKey>, Failure> {
-    let mut connection = backend.reader().await?;
-    let row = sqlx::query(concat!(select!(), "WHERE k.id = $1"))
-        .bind(id.as_uuid())
-        .fetch_optional(&mut *connection)
-        .await?;
-    row.map(|row| whole(&row, "id", api_key)).transpose()
+pub(super) async fn fetch(
+    connection: &mut Connection,
+    id: ApiKeyId,
+) -> Result<Option<ApiKey>, Failure> {
+    let query = sqlx::query(concat!(select!(), "WHERE k.id = $1")).bind(id.as_uuid());
+    fetch_one(connection, query, "id", api_key).await
 }
 
-async fn list(
-    backend: &Backend,
-    project: Option<ProjectId>,
-    page: Page<ApiKeyId>,
+pub(super) async fn list(
+    connection: &mut Connection,
+    (project, page): (Option<ProjectId>, Page<ApiKeyId>),
 ) -> Result<Listed<ApiKey>, Failure> {
-    let mut connection = backend.reader().await?;
-    let found = sqlx::query(concat!(
+    let query = sqlx::query(concat!(
         select!(),
         "WHERE k.id > $1 AND ($2 IS NULL OR k.project_id = $2) \
          ORDER BY k.id LIMIT $3"
     ))
-    .bind(beginning(page.after.map(|id| id.as_uuid())))
+    .bind(after(page))
     .bind(project.map(|id| id.as_uuid()))
-    .bind(i64::from(page.limit))
-    .fetch_all(&mut *connection)
-    .await?;
-    Ok(listed(ApiKeyId::KIND, "id", &page, &found, api_key))
+    .bind(i64::from(page.limit));
+    fetch_page(connection, query, (ApiKeyId::KIND, "id"), page, api_key).await
+}
+
+/// The key of this name, also a revoked one.
+pub(super) async fn by_name(
+    connection: &mut Connection,
+    name: &str,
+) -> Result<Option<ApiKey>, Failure> {
+    let query = sqlx::query(concat!(select!(), "WHERE k.name = $1")).bind(name);
+    fetch_one(connection, query, "id", api_key).await
 }
 
 /// The row of the installation is locked first, and with it every other
 /// decision about keys waits; then the project, which is kept from leaving.
-async fn decide(
-    backend: &Backend,
-    target: &KeyTarget,
-    rule: &mut KeyRule<'_>,
-) -> Result<(), Failure> {
-    let mut transaction = backend.begin().await?;
-    sqlx::query(sql!("SELECT singleton FROM control WHERE singleton = 1", for_update))
-        .fetch_one(&mut *transaction)
+impl Load for &KeyTarget {
+    type Snapshot = KeySnapshot;
+
+    async fn load(&self, connection: &mut Connection) -> Result<KeySnapshot, Failure> {
+        control::lock(connection).await?;
+        let (query, reference) = match self {
+            KeyTarget::New { name, project } => (
+                sqlx::query(concat!(select!(), "WHERE k.name = $1")).bind(name),
+                project.as_deref(),
+            ),
+            KeyTarget::Existing(id) => {
+                (sqlx::query(concat!(select!(), "WHERE k.id = $1")).bind(id.as_uuid()), None)
+            }
+        };
+        let key = fetch_one(connection, query, "id", api_key).await?;
+        let project = match reference {
+            Some(reference) => catalog_project::lock(connection, reference).await?,
+            None => None,
+        };
+        let admins = sqlx::query(concat!(
+            select!(),
+            "WHERE k.role = $1 AND k.revoked_at IS NULL ORDER BY k.id"
+        ))
+        .bind(Role::Admin.as_str())
+        .fetch_all(&mut *connection)
         .await?;
-    let (row, project) = match target {
-        KeyTarget::New { name, project } => {
-            let row = sqlx::query(concat!(select!(), "WHERE k.name = $1"))
-                .bind(name)
-                .fetch_optional(&mut *transaction)
-                .await?;
-            let project = match project {
-                Some(reference) => catalog_project::lock(&mut transaction, reference).await?,
-                None => None,
-            };
-            (row, project.map(|project| project.id))
-        }
-        KeyTarget::Existing(id) => {
-            let row = sqlx::query(concat!(select!(), "WHERE k.id = $1"))
-                .bind(id.as_uuid())
-                .fetch_optional(&mut *transaction)
-                .await?;
-            (row, None)
-        }
-    };
-    let key = row.map(|row| whole(&row, "id", api_key)).transpose()?;
-    let admins =
-        sqlx::query(concat!(select!(), "WHERE k.role = $1 AND k.revoked_at IS NULL ORDER BY k.id"))
-            .bind(Role::Admin.as_str())
-            .fetch_all(&mut *transaction)
-            .await?;
-    let now = now(&mut transaction).await?;
-    let mut keepers = readable(ApiKeyId::KIND, &admins, api_key);
-    keepers.retain(|key| key.is_keeper(now));
-    let decided = rule(&KeySnapshot { now, key, project, keepers })?;
-    commit::apply(&mut transaction, &decided).await?;
-    transaction.commit().await?;
-    Ok(())
+        let now = now(connection).await?;
+        let mut keepers = readable(ApiKeyId::KIND, &admins, api_key);
+        keepers.retain(|key| key.is_keeper(now));
+        Ok(KeySnapshot { now, key, project: project.map(|project| project.id), keepers })
+    }
 }
 
 fn api_key(row: &Row) -> Result<ApiKey, Fault> {

@@ -1,38 +1,21 @@
 //! Reading the audit.
 
-use async_trait::async_trait;
-use slipway_app::ports::audit::{AuditFilter, AuditLine, AuditOrder};
-use slipway_app::ports::store::{Error, Page};
-use slipway_app::ports::{AuditStore, Listed};
+use slipway_app::ports::Listed;
+use slipway_app::ports::access::{AuditFilter, AuditLine, AuditOrder};
+use slipway_app::ports::store::Page;
 use slipway_core::ids::{AuditEntryId, ProjectId};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::catalog_row::listed;
-use super::declare::as_id;
-use super::{Backend, Db, Row, rows};
+use super::page::{as_id, listed};
+use super::{Connection, Db, Row, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
-use crate::retry::retried;
 
-#[async_trait]
-impl AuditStore for Backend {
-    async fn audit_list(
-        &self,
-        filter: &AuditFilter,
-        order: AuditOrder,
-        page: Page<AuditEntryId>,
-    ) -> Result<Listed<AuditLine>, Error> {
-        Ok(retried!(list(self, filter, order, page))?)
-    }
-}
-
-async fn list(
-    backend: &Backend,
-    filter: &AuditFilter,
-    order: AuditOrder,
-    page: Page<AuditEntryId>,
+pub(super) async fn list(
+    connection: &mut Connection,
+    (filter, order, page): (&AuditFilter, AuditOrder, Page<AuditEntryId>),
 ) -> Result<Listed<AuditLine>, Failure> {
     let mut query: QueryBuilder<Db> = QueryBuilder::new(
         "SELECT id, at, actor, verb, subject_kind, subject_id, project_id, reason, details, \
@@ -75,7 +58,6 @@ async fn list(
         query.push(" AND at < ").push_bind(Micros::from(until));
     }
     query.push(direction).push_bind(i64::from(page.limit));
-    let mut connection = backend.reader().await?;
     let found = query.build().fetch_all(&mut *connection).await?;
     Ok(listed("audit entry", "id", &page, &found, line))
 }

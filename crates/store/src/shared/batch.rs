@@ -17,20 +17,21 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use slipway_app::ports::store::{Decided, Error, ResourceKey, ResourceRule};
+use slipway_app::ports::broker::{Decided, ResourceKey, ResourceRule};
+use slipway_app::ports::store::Error;
 use slipway_core::audit::AuditEntry;
 use slipway_core::blocker::Blocker;
 use slipway_core::commit::{Commit, Write};
 use slipway_core::event::Event;
 use slipway_core::ids::ProvisionedResourceId;
 use slipway_core::token::BootstrapToken;
+use slipway_durable::database::{End, Work};
 use uuid::Uuid;
 
 use super::set_writes::{self, AttemptPatch, HistoryRow};
-use super::{Backend, Connection, commit, decide, leak_writes, snapshot};
+use super::{Backend, Connection, Db, commit, decide, leak_writes, snapshot};
 use crate::failure::Failure;
 use crate::id_list::IdList;
-use crate::retry::retried;
 
 /// How the transaction of a batch ended.
 enum Batch {
@@ -48,7 +49,8 @@ pub(super) async fn decide_many(
     if attempts.is_empty() {
         return Ok(Vec::new());
     }
-    match retried!(decide_together(backend, attempts, &mut *rule)) {
+    let together = Together { backend, attempts, rule: &mut *rule };
+    match backend.database.transact(together).await {
         Ok(Batch::Written(mut outcomes)) => {
             let missing = || Err(Failure::NotFound { kind: ProvisionedResourceId::KIND });
             Ok(attempts
@@ -73,38 +75,44 @@ async fn one_by_one(
     let mut decided = Vec::with_capacity(attempts.len());
     for attempt in attempts {
         let key = ResourceKey::Attempt(*attempt);
-        let outcome = retried!(decide::decide(backend, key, &mut *rule));
-        decided.push((*attempt, outcome.map_err(Error::from)));
+        let key = decide::ByKey { blueprints: &backend.blueprints, key };
+        decided.push((*attempt, backend.decided(key, &mut *rule).await));
     }
     decided
 }
 
-async fn decide_together(
-    backend: &Backend,
-    attempts: &[ProvisionedResourceId],
-    rule: &mut ResourceRule<'_>,
-) -> Result<Batch, Failure> {
-    let mut transaction = backend.begin().await?;
-    lock(&mut transaction, attempts).await?;
-    let loaded = snapshot::load_locked(backend, &mut transaction, attempts).await?;
-    let mut outcomes = HashMap::with_capacity(loaded.len());
-    let mut commits = Vec::with_capacity(loaded.len());
-    for (id, loaded) in loaded {
-        let decided = match loaded {
-            Ok(snapshot) => rule(&snapshot).map_err(Failure::from),
-            Err(fault) => Err(Failure::Corrupt { id: id.as_uuid(), fault }),
-        };
-        outcomes.insert(id, decided.map(|commit| commits.push(commit)));
+/// The transaction of a batch.
+struct Together<'a, 'r> {
+    backend: &'a Backend,
+    attempts: &'a [ProvisionedResourceId],
+    rule: &'a mut ResourceRule<'r>,
+}
+
+impl Work<Db> for Together<'_, '_> {
+    type Answer = Batch;
+    type Error = Failure;
+
+    async fn run(&mut self, connection: &mut Connection) -> Result<End<Batch>, Failure> {
+        lock(connection, self.attempts).await?;
+        let blueprints = &self.backend.blueprints;
+        let loaded = snapshot::load_locked(blueprints, connection, self.attempts).await?;
+        let mut outcomes = HashMap::with_capacity(loaded.len());
+        let mut commits = Vec::with_capacity(loaded.len());
+        for (id, loaded) in loaded {
+            let decided = match loaded {
+                Ok(snapshot) => (self.rule)(&snapshot).map_err(Failure::from),
+                Err(fault) => Err(Failure::Corrupt { id: id.as_uuid(), fault }),
+            };
+            outcomes.insert(id, decided.map(|commit| commits.push(commit)));
+        }
+        if commits.iter().all(Commit::is_empty) {
+            return Ok(End::Rollback(Batch::Written(outcomes)));
+        }
+        Ok(match Writes::of(&commits).apply(connection).await? {
+            true => End::Commit(Batch::Written(outcomes)),
+            false => End::Rollback(Batch::Mixed),
+        })
     }
-    if commits.iter().all(Commit::is_empty) {
-        transaction.rollback().await?;
-    } else if Writes::of(&commits).apply(&mut transaction).await? {
-        transaction.commit().await?;
-    } else {
-        transaction.rollback().await?;
-        return Ok(Batch::Mixed);
-    }
-    Ok(Batch::Written(outcomes))
 }
 
 /// Locks the resources of these attempts in the order of their ids, so that two

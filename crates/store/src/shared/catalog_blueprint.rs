@@ -1,7 +1,6 @@
 //! The tables of blueprints and their versions.
 
 use slipway_app::ports::Listed;
-use slipway_app::ports::catalog::Rule;
 use slipway_app::ports::store::Page;
 use slipway_core::blueprint::{Engine, InjectionStrategy, MeshRole};
 use slipway_core::catalog::Name;
@@ -11,9 +10,9 @@ use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{BlueprintId, BlueprintVersionId, Revision};
 use sqlx::types::Json;
 
-use super::catalog_row::{listed, now, taken, whole};
-use super::declare::as_id;
-use super::{Backend, Connection, Row, commit, rows, writes};
+use super::page::{as_id, by_reference, fetch_one, fetch_page, now, taken};
+use super::transaction::Load;
+use super::{Connection, Row, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
@@ -35,110 +34,87 @@ macro_rules! select_version {
     };
 }
 
+/// A blueprint by its slug or id, and one of its versions.
+///
 /// The lock of the blueprint makes publications and retirements of one
 /// blueprint take turns. The version is locked too: declarations hold it for
 /// share, and what they read must not be retired under them.
-pub(super) async fn decide(
-    backend: &Backend,
-    reference: &str,
-    wanted: Option<&str>,
-    rule: &mut Rule<'_, BlueprintSnapshot>,
-) -> Result<(), Failure> {
-    let mut transaction = backend.begin().await?;
-    let row = sqlx::query(concat!(
-        select!(),
-        "WHERE slug = $1 OR id = $2 ORDER BY id LIMIT 1",
-        sql!(for_update)
-    ))
-    .bind(reference)
-    .bind(as_id(reference))
-    .fetch_optional(&mut *transaction)
-    .await?;
-    let blueprint = row.map(|row| whole(&row, "id", blueprint)).transpose()?;
-    let published = match (&blueprint, wanted) {
-        (Some(blueprint), Some(wanted)) => {
-            sqlx::query(concat!(
-                select_version!(),
-                "WHERE blueprint_id = $1 AND (version = $2 OR id = $3)",
-                sql!(for_update)
-            ))
-            .bind(blueprint.id.as_uuid())
-            .bind(wanted)
-            .bind(as_id(wanted))
-            .fetch_optional(&mut *transaction)
-            .await?
-        }
-        _ => None,
-    };
-    let published = published.map(|row| whole(&row, "id", version)).transpose()?;
-    let now = now(&mut transaction).await?;
-    let decided = rule(&BlueprintSnapshot { now, blueprint, version: published })?;
-    commit::apply(&mut transaction, &decided).await?;
-    transaction.commit().await?;
-    Ok(())
+pub(super) struct ByReference<'a> {
+    pub(super) blueprint: &'a str,
+    pub(super) version: Option<&'a str>,
+}
+
+impl Load for ByReference<'_> {
+    type Snapshot = BlueprintSnapshot;
+
+    async fn load(&self, connection: &mut Connection) -> Result<BlueprintSnapshot, Failure> {
+        let statement =
+            concat!(select!(), "WHERE slug = $1 OR id = $2 ORDER BY id LIMIT 1", sql!(for_update));
+        let query = by_reference(statement, self.blueprint);
+        let blueprint = fetch_one(connection, query, "id", blueprint).await?;
+        let published = match (&blueprint, self.version) {
+            (Some(blueprint), Some(wanted)) => {
+                let statement = concat!(
+                    select_version!(),
+                    "WHERE (version = $1 OR id = $2) AND blueprint_id = $3",
+                    sql!(for_update)
+                );
+                let query = by_reference(statement, wanted).bind(blueprint.id.as_uuid());
+                fetch_one(connection, query, "id", version).await?
+            }
+            _ => None,
+        };
+        Ok(BlueprintSnapshot { now: now(connection).await?, blueprint, version: published })
+    }
 }
 
 pub(super) async fn fetch(
-    backend: &Backend,
+    connection: &mut Connection,
     reference: &str,
 ) -> Result<Option<Blueprint>, Failure> {
-    let mut connection = backend.reader().await?;
-    let row = sqlx::query(concat!(select!(), "WHERE slug = $1 OR id = $2 ORDER BY id LIMIT 1"))
+    let query = sqlx::query(concat!(select!(), "WHERE slug = $1 OR id = $2 ORDER BY id LIMIT 1"))
         .bind(reference)
-        .bind(as_id(reference))
-        .fetch_optional(&mut *connection)
-        .await?;
-    row.map(|row| whole(&row, "id", blueprint)).transpose()
+        .bind(as_id(reference));
+    fetch_one(connection, query, "id", blueprint).await
 }
 
 pub(super) async fn list(
-    backend: &Backend,
+    connection: &mut Connection,
     page: Page<BlueprintId>,
 ) -> Result<Listed<Blueprint>, Failure> {
-    let mut connection = backend.reader().await?;
-    let found =
+    let query =
         sqlx::query(concat!(select!(), "WHERE ($1 IS NULL OR id > $1) ORDER BY id LIMIT $2"))
             .bind(page.after.map(|id| id.as_uuid()))
-            .bind(i64::from(page.limit))
-            .fetch_all(&mut *connection)
-            .await?;
-    Ok(listed(BlueprintId::KIND, "id", &page, &found, blueprint))
+            .bind(i64::from(page.limit));
+    fetch_page(connection, query, (BlueprintId::KIND, "id"), page, blueprint).await
 }
 
 pub(super) async fn version_fetch(
-    backend: &Backend,
-    blueprint: BlueprintId,
-    wanted: &str,
+    connection: &mut Connection,
+    (blueprint, wanted): (BlueprintId, &str),
 ) -> Result<Option<PublishedVersion>, Failure> {
-    let mut connection = backend.reader().await?;
-    let row = sqlx::query(concat!(
+    let query = sqlx::query(concat!(
         select_version!(),
         "WHERE blueprint_id = $1 AND (version = $2 OR id = $3)"
     ))
     .bind(blueprint.as_uuid())
     .bind(wanted)
-    .bind(as_id(wanted))
-    .fetch_optional(&mut *connection)
-    .await?;
-    row.map(|row| whole(&row, "id", version)).transpose()
+    .bind(as_id(wanted));
+    fetch_one(connection, query, "id", version).await
 }
 
 pub(super) async fn version_list(
-    backend: &Backend,
-    blueprint: BlueprintId,
-    page: Page<BlueprintVersionId>,
+    connection: &mut Connection,
+    (blueprint, page): (BlueprintId, Page<BlueprintVersionId>),
 ) -> Result<Listed<PublishedVersion>, Failure> {
-    let mut connection = backend.reader().await?;
-    let found = sqlx::query(concat!(
+    let query = sqlx::query(concat!(
         select_version!(),
         "WHERE blueprint_id = $1 AND ($2 IS NULL OR id > $2) ORDER BY id LIMIT $3"
     ))
     .bind(blueprint.as_uuid())
     .bind(page.after.map(|id| id.as_uuid()))
-    .bind(i64::from(page.limit))
-    .fetch_all(&mut *connection)
-    .await?;
-    Ok(listed(BlueprintVersionId::KIND, "id", &page, &found, version))
+    .bind(i64::from(page.limit));
+    fetch_page(connection, query, (BlueprintVersionId::KIND, "id"), page, version).await
 }
 
 fn blueprint(row: &Row) -> Result<Blueprint, Fault> {

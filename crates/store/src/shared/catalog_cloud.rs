@@ -1,7 +1,6 @@
 //! The table of clouds.
 
 use slipway_app::ports::Listed;
-use slipway_app::ports::catalog::Rule;
 use slipway_app::ports::store::Page;
 use slipway_core::catalog::Name;
 use slipway_core::catalog::cloud::{Cloud, Endpoint};
@@ -10,9 +9,9 @@ use slipway_core::ids::{CloudId, DeletionId, Revision};
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::catalog_row::{beginning, count, listed, now, taken, whole};
-use super::declare::as_id;
-use super::{Backend, Connection, Row, commit, rows, writes};
+use super::page::{after, as_id, count, fetch_one, fetch_page, now, taken};
+use super::transaction::Load;
+use super::{Connection, Row, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
@@ -35,80 +34,72 @@ macro_rules! live {
 }
 
 const LIVE_FOR_UPDATE: &str = live!(for_update);
-pub(super) const LIVE_FOR_SHARE: &str = live!(for_share);
 
-pub(super) async fn decide(
-    backend: &Backend,
+/// The live cloud of a reference, locked for share.
+pub(super) async fn share(
+    connection: &mut Connection,
     reference: &str,
-    rule: &mut Rule<'_, CloudSnapshot>,
-) -> Result<(), Failure> {
-    let mut transaction = backend.begin().await?;
-    let cloud = find(&mut transaction, LIVE_FOR_UPDATE, reference).await?;
-    // Whoever makes a credential locks the cloud for share, so under the lock
-    // for update this count stays true.
-    let credentials = match &cloud {
-        Some(cloud) => {
-            let statement = "SELECT count(*) AS found FROM cloud_credentials \
-                 WHERE cloud_id = $1 AND deleted_at IS NULL";
-            count(&mut transaction, statement, cloud.id.as_uuid()).await?
-        }
-        None => 0,
-    };
-    let snapshot = CloudSnapshot { now: now(&mut transaction).await?, cloud, credentials };
-    let decided = rule(&snapshot)?;
-    commit::apply(&mut transaction, &decided).await?;
-    transaction.commit().await?;
-    Ok(())
+) -> Result<Option<Cloud>, Failure> {
+    find(connection, live!(for_share), reference).await
 }
 
-/// By one of the statements above.
-pub(super) async fn find(
+/// A live cloud by its name or id.
+pub(super) struct ByReference<'a>(pub(super) &'a str);
+
+impl Load for ByReference<'_> {
+    type Snapshot = CloudSnapshot;
+
+    async fn load(&self, connection: &mut Connection) -> Result<CloudSnapshot, Failure> {
+        let cloud = find(connection, LIVE_FOR_UPDATE, self.0).await?;
+        // Whoever makes a credential locks the cloud for share, so under the lock
+        // for update this count stays true.
+        let credentials = match &cloud {
+            Some(cloud) => {
+                let statement = "SELECT count(*) AS found FROM cloud_credentials \
+                     WHERE cloud_id = $1 AND deleted_at IS NULL";
+                count(connection, statement, cloud.id.as_uuid()).await?
+            }
+            None => 0,
+        };
+        Ok(CloudSnapshot { now: now(connection).await?, cloud, credentials })
+    }
+}
+
+async fn find(
     connection: &mut Connection,
     statement: &'static str,
     reference: &str,
 ) -> Result<Option<Cloud>, Failure> {
-    let row = sqlx::query(statement)
-        .bind(reference)
-        .bind(as_id(reference))
-        .fetch_optional(connection)
-        .await?;
-    row.map(|row| whole(&row, "id", cloud)).transpose()
+    let query = sqlx::query(statement).bind(reference).bind(as_id(reference));
+    fetch_one(connection, query, "id", cloud).await
 }
 
 pub(super) async fn fetch(
-    backend: &Backend,
-    reference: &str,
-    show_deleted: bool,
+    connection: &mut Connection,
+    (reference, show_deleted): (&str, bool),
 ) -> Result<Option<Cloud>, Failure> {
-    let mut connection = backend.reader().await?;
-    let row = sqlx::query(concat!(
+    let query = sqlx::query(concat!(
         select!(),
         "WHERE (name = $1 AND deleted_at IS NULL) OR (id = $2 AND ($3 OR deleted_at IS NULL))"
     ))
     .bind(reference)
     .bind(as_id(reference))
-    .bind(show_deleted)
-    .fetch_optional(&mut *connection)
-    .await?;
-    row.map(|row| whole(&row, "id", cloud)).transpose()
+    .bind(show_deleted);
+    fetch_one(connection, query, "id", cloud).await
 }
 
 pub(super) async fn list(
-    backend: &Backend,
-    page: Page<CloudId>,
-    show_deleted: bool,
+    connection: &mut Connection,
+    (page, show_deleted): (Page<CloudId>, bool),
 ) -> Result<Listed<Cloud>, Failure> {
-    let mut connection = backend.reader().await?;
-    let found = sqlx::query(concat!(
+    let query = sqlx::query(concat!(
         select!(),
         "WHERE id > $1 AND ($2 OR deleted_at IS NULL) ORDER BY id LIMIT $3"
     ))
-    .bind(beginning(page.after.map(|id| id.as_uuid())))
+    .bind(after(page))
     .bind(show_deleted)
-    .bind(i64::from(page.limit))
-    .fetch_all(&mut *connection)
-    .await?;
-    Ok(listed(CloudId::KIND, "id", &page, &found, cloud))
+    .bind(i64::from(page.limit));
+    fetch_page(connection, query, (CloudId::KIND, "id"), page, cloud).await
 }
 
 fn cloud(row: &Row) -> Result<Cloud, Fault> {

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use slipway_app::ports::Listed;
-use slipway_app::ports::catalog::Rule;
 use slipway_app::ports::store::Page;
 use slipway_core::blueprint::Engine;
 use slipway_core::catalog::Name;
@@ -16,9 +15,9 @@ use slipway_core::placement::NamespacePhase;
 
 use sqlx::types::Json;
 
-use super::catalog_row::{listed, now, taken, whole};
-use super::declare::as_id;
-use super::{Backend, Connection, Row, catalog_project, commit, rows, writes};
+use super::page::{as_id, fetch_one, fetch_page, now, taken};
+use super::transaction::Load;
+use super::{Connection, Row, catalog_project, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
@@ -43,18 +42,16 @@ macro_rules! by_reference {
     };
 }
 
-pub(super) async fn decide(
-    backend: &Backend,
-    reference: &str,
-    rule: &mut Rule<'_, ClusterSnapshot>,
-) -> Result<(), Failure> {
-    let mut transaction = backend.begin().await?;
-    let cluster = find(&mut transaction, by_reference!(for_update), reference).await?;
-    let now = now(&mut transaction).await?;
-    let decided = rule(&ClusterSnapshot { now, cluster })?;
-    commit::apply(&mut transaction, &decided).await?;
-    transaction.commit().await?;
-    Ok(())
+/// A cluster by its name or id.
+pub(super) struct ByReference<'a>(pub(super) &'a str);
+
+impl Load for ByReference<'_> {
+    type Snapshot = ClusterSnapshot;
+
+    async fn load(&self, connection: &mut Connection) -> Result<ClusterSnapshot, Failure> {
+        let cluster = find(connection, by_reference!(for_update), self.0).await?;
+        Ok(ClusterSnapshot { now: now(connection).await?, cluster })
+    }
 }
 
 async fn find(
@@ -62,86 +59,77 @@ async fn find(
     statement: &'static str,
     reference: &str,
 ) -> Result<Option<Cluster>, Failure> {
-    let row = sqlx::query(statement)
-        .bind(reference)
-        .bind(as_id(reference))
-        .fetch_optional(connection)
-        .await?;
-    row.map(|row| whole(&row, "id", cluster)).transpose()
+    let query = sqlx::query(statement).bind(reference).bind(as_id(reference));
+    fetch_one(connection, query, "id", cluster).await
 }
 
-/// The project first, as declarations do, then the cluster.
-pub(super) async fn decide_assignment(
-    backend: &Backend,
-    project: &str,
-    cluster: Option<&str>,
-    rule: &mut Rule<'_, ClusterAssignmentSnapshot>,
-) -> Result<(), Failure> {
-    let mut transaction = backend.begin().await?;
-    let project = catalog_project::lock(&mut transaction, project).await?;
-    let cluster = match cluster {
-        Some(cluster) => find(&mut transaction, by_reference!(for_share), cluster).await?,
-        None => None,
-    };
-    let (mut place, mut resources) = (None, 0);
-    if let Some(project) = &project {
-        let row =
-            sqlx::query(concat!(select_assignment!(), "WHERE s.project_id = $1", sql!(for_update)))
-                .bind(project.id.as_uuid())
-                .fetch_optional(&mut *transaction)
-                .await?;
-        place = row.map(|row| whole(&row, "id", assignment)).transpose()?;
-        resources = catalog_project::placed_resources(&mut transaction, project.id).await?;
+/// The placement of a project. The project is locked first, as declarations
+/// do, then the cluster that is named.
+pub(super) struct PlacementOf<'a> {
+    pub(super) project: &'a str,
+    pub(super) cluster: Option<&'a str>,
+}
+
+impl Load for PlacementOf<'_> {
+    type Snapshot = ClusterAssignmentSnapshot;
+
+    async fn load(
+        &self,
+        connection: &mut Connection,
+    ) -> Result<ClusterAssignmentSnapshot, Failure> {
+        let project = catalog_project::lock(connection, self.project).await?;
+        let cluster = match self.cluster {
+            Some(cluster) => find(connection, by_reference!(for_share), cluster).await?,
+            None => None,
+        };
+        let (mut place, mut resources) = (None, 0);
+        if let Some(project) = &project {
+            let statement =
+                concat!(select_assignment!(), "WHERE s.project_id = $1", sql!(for_update));
+            let query = sqlx::query(statement).bind(project.id.as_uuid());
+            place = fetch_one(connection, query, "id", assignment).await?;
+            resources = catalog_project::placed_resources(connection, project.id).await?;
+        }
+        let now = now(connection).await?;
+        Ok(ClusterAssignmentSnapshot { now, project, cluster, assignment: place, resources })
     }
-    let now = now(&mut transaction).await?;
-    let snapshot =
-        ClusterAssignmentSnapshot { now, project, cluster, assignment: place, resources };
-    let decided = rule(&snapshot)?;
-    commit::apply(&mut transaction, &decided).await?;
-    transaction.commit().await?;
-    Ok(())
 }
 
-pub(super) async fn fetch(backend: &Backend, reference: &str) -> Result<Option<Cluster>, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn fetch(
+    connection: &mut Connection,
+    reference: &str,
+) -> Result<Option<Cluster>, Failure> {
     let statement = concat!(select!(), "WHERE name = $1 OR id = $2 ORDER BY id LIMIT 1");
-    find(&mut connection, statement, reference).await
+    find(connection, statement, reference).await
 }
 
 pub(super) async fn list(
-    backend: &Backend,
+    connection: &mut Connection,
     page: Page<ClusterId>,
 ) -> Result<Listed<Cluster>, Failure> {
-    let mut connection = backend.reader().await?;
-    let found =
+    let query =
         sqlx::query(concat!(select!(), "WHERE ($1 IS NULL OR id > $1) ORDER BY id LIMIT $2"))
             .bind(page.after.map(|id| id.as_uuid()))
-            .bind(i64::from(page.limit))
-            .fetch_all(&mut *connection)
-            .await?;
-    Ok(listed(ClusterId::KIND, "id", &page, &found, cluster))
+            .bind(i64::from(page.limit));
+    fetch_page(connection, query, (ClusterId::KIND, "id"), page, cluster).await
 }
 
 pub(super) async fn assignment_fetch(
-    backend: &Backend,
+    connection: &mut Connection,
     project: ProjectId,
 ) -> Result<Option<ClusterAssignment>, Failure> {
-    let mut connection = backend.reader().await?;
-    let row = sqlx::query(concat!(select_assignment!(), "WHERE s.project_id = $1"))
-        .bind(project.as_uuid())
-        .fetch_optional(&mut *connection)
-        .await?;
-    row.map(|row| whole(&row, "id", assignment)).transpose()
+    let query = sqlx::query(concat!(select_assignment!(), "WHERE s.project_id = $1"))
+        .bind(project.as_uuid());
+    fetch_one(connection, query, "id", assignment).await
 }
 
 /// Places of projects, and those that a project which is gone has not left yet:
 /// what holds them up would be seen nowhere else.
 pub(super) async fn assignment_list(
-    backend: &Backend,
+    connection: &mut Connection,
     page: Page<ProjectId>,
 ) -> Result<Listed<ClusterAssignment>, Failure> {
-    let mut connection = backend.reader().await?;
-    let found = sqlx::query(concat!(
+    let query = sqlx::query(concat!(
         select_assignment!(),
         "JOIN projects p ON p.id = s.project_id \
          AND (p.deleted_at IS NULL OR s.namespace_phase = $3) \
@@ -149,10 +137,8 @@ pub(super) async fn assignment_list(
     ))
     .bind(page.after.map(|id| id.as_uuid()))
     .bind(i64::from(page.limit))
-    .bind(NamespacePhase::Terminating.as_str())
-    .fetch_all(&mut *connection)
-    .await?;
-    Ok(listed("cluster assignment", "project_id", &page, &found, assignment))
+    .bind(NamespacePhase::Terminating.as_str());
+    fetch_page(connection, query, ("cluster assignment", "project_id"), page, assignment).await
 }
 
 fn cluster(row: &Row) -> Result<Cluster, Fault> {

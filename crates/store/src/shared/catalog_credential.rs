@@ -1,7 +1,7 @@
 //! The tables of credentials and of who may use them.
 
 use slipway_app::ports::Listed;
-use slipway_app::ports::catalog::{CredentialFilter, CredentialKey, Rule};
+use slipway_app::ports::catalog::{CredentialFilter, CredentialKey};
 use slipway_app::ports::store::Page;
 use slipway_core::catalog::Name;
 use slipway_core::catalog::credential::{Coordinates, Credential, CredentialAssignment};
@@ -11,9 +11,9 @@ use slipway_core::ids::{CloudCredentialId, CloudId, DeletionId, ProjectId, Revis
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::catalog_row::{beginning, count, listed, now, taken, whole};
-use super::declare::as_id;
-use super::{Backend, Connection, Row, catalog_cloud, catalog_project, commit, rows, writes};
+use super::page::{after, as_id, count, fetch_one, fetch_page, listed, now, taken};
+use super::transaction::Load;
+use super::{Connection, Row, catalog_cloud, catalog_project, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
@@ -32,44 +32,34 @@ macro_rules! select {
 }
 
 /// The cloud is locked before the credential, by everybody.
-pub(super) async fn decide(
-    backend: &Backend,
-    key: &CredentialKey,
-    rule: &mut Rule<'_, CredentialSnapshot>,
-) -> Result<(), Failure> {
-    let mut transaction = backend.begin().await?;
-    let (cloud, credential) = match key {
-        CredentialKey::New { cloud, name } => {
-            let cloud =
-                catalog_cloud::find(&mut transaction, catalog_cloud::LIVE_FOR_SHARE, cloud).await?;
-            let holder = match &cloud {
-                Some(cloud) => by_name(&mut transaction, cloud.id, name).await?,
-                None => None,
-            };
-            (cloud, holder)
-        }
-        CredentialKey::Existing(id) => {
-            let cloud = cloud_of(&mut transaction, *id).await?;
-            let cloud = match cloud {
-                Some(id) => {
-                    let reference = id.to_string();
-                    let statement = catalog_cloud::LIVE_FOR_SHARE;
-                    catalog_cloud::find(&mut transaction, statement, &reference).await?
-                }
-                None => None,
-            };
-            (cloud, lock(&mut transaction, *id).await?)
-        }
-    };
-    let (projects, resources) = match &credential {
-        Some(credential) => uses(&mut transaction, credential.id).await?,
-        None => (0, 0),
-    };
-    let now = now(&mut transaction).await?;
-    let decided = rule(&CredentialSnapshot { now, cloud, credential, projects, resources })?;
-    commit::apply(&mut transaction, &decided).await?;
-    transaction.commit().await?;
-    Ok(())
+impl Load for &CredentialKey {
+    type Snapshot = CredentialSnapshot;
+
+    async fn load(&self, connection: &mut Connection) -> Result<CredentialSnapshot, Failure> {
+        let (cloud, credential) = match self {
+            CredentialKey::New { cloud, name } => {
+                let cloud = catalog_cloud::share(connection, cloud).await?;
+                let holder = match &cloud {
+                    Some(cloud) => by_name(connection, cloud.id, name).await?,
+                    None => None,
+                };
+                (cloud, holder)
+            }
+            CredentialKey::Existing(id) => {
+                let cloud = match cloud_of(connection, *id).await? {
+                    Some(id) => catalog_cloud::share(connection, &id.to_string()).await?,
+                    None => None,
+                };
+                (cloud, lock(connection, *id).await?)
+            }
+        };
+        let (projects, resources) = match &credential {
+            Some(credential) => uses(connection, credential.id).await?,
+            None => (0, 0),
+        };
+        let now = now(connection).await?;
+        Ok(CredentialSnapshot { now, cloud, credential, projects, resources })
+    }
 }
 
 /// What leads from a credential to its cloud never changes.
@@ -90,8 +80,8 @@ async fn lock(
 ) -> Result<Option<Credential>, Failure> {
     let statement =
         concat!(select!(), "WHERE k.id = $1 AND k.deleted_at IS NULL", sql!(for_update));
-    let row = sqlx::query(statement).bind(id.as_uuid()).fetch_optional(connection).await?;
-    row.map(|row| whole(&row, "id", credential)).transpose()
+    let query = sqlx::query(statement).bind(id.as_uuid());
+    fetch_one(connection, query, "id", credential).await
 }
 
 async fn by_name(
@@ -104,9 +94,8 @@ async fn by_name(
         "WHERE k.cloud_id = $1 AND k.name = $2 AND k.deleted_at IS NULL",
         sql!(for_update)
     );
-    let row =
-        sqlx::query(statement).bind(cloud.as_uuid()).bind(name).fetch_optional(connection).await?;
-    row.map(|row| whole(&row, "id", credential)).transpose()
+    let query = sqlx::query(statement).bind(cloud.as_uuid()).bind(name);
+    fetch_one(connection, query, "id", credential).await
 }
 
 /// Whoever assigns the credential locks it for share, and nobody declares with
@@ -128,41 +117,33 @@ async fn uses(
 }
 
 pub(super) async fn fetch(
-    backend: &Backend,
-    id: CloudCredentialId,
-    show_deleted: bool,
+    connection: &mut Connection,
+    (id, show_deleted): (CloudCredentialId, bool),
 ) -> Result<Option<Credential>, Failure> {
-    let mut connection = backend.reader().await?;
-    let row = sqlx::query(concat!(select!(), "WHERE k.id = $1 AND ($2 OR k.deleted_at IS NULL)"))
+    let query = sqlx::query(concat!(select!(), "WHERE k.id = $1 AND ($2 OR k.deleted_at IS NULL)"))
         .bind(id.as_uuid())
-        .bind(show_deleted)
-        .fetch_optional(&mut *connection)
-        .await?;
-    row.map(|row| whole(&row, "id", credential)).transpose()
+        .bind(show_deleted);
+    fetch_one(connection, query, "id", credential).await
 }
 
 pub(super) async fn list(
-    backend: &Backend,
-    filter: &CredentialFilter,
-    page: Page<CloudCredentialId>,
+    connection: &mut Connection,
+    (filter, page): (&CredentialFilter, Page<CloudCredentialId>),
 ) -> Result<Listed<Credential>, Failure> {
-    let mut connection = backend.reader().await?;
-    let found = sqlx::query(concat!(
+    let query = sqlx::query(concat!(
         select!(),
         "JOIN clouds c ON c.id = k.cloud_id \
          WHERE k.id > $1 AND ($2 OR k.deleted_at IS NULL) \
          AND ($3 IS NULL OR (c.name = $3 AND c.deleted_at IS NULL) OR c.id = $4) \
          AND ($5 IS NULL OR k.name = $5) ORDER BY k.id LIMIT $6"
     ))
-    .bind(beginning(page.after.map(|id| id.as_uuid())))
+    .bind(after(page))
     .bind(filter.show_deleted)
     .bind(filter.cloud.as_deref())
     .bind(filter.cloud.as_deref().and_then(as_id))
     .bind(filter.name.as_deref())
-    .bind(i64::from(page.limit))
-    .fetch_all(&mut *connection)
-    .await?;
-    Ok(listed(CloudCredentialId::KIND, "id", &page, &found, credential))
+    .bind(i64::from(page.limit));
+    fetch_page(connection, query, (CloudCredentialId::KIND, "id"), page, credential).await
 }
 
 fn credential(row: &Row) -> Result<Credential, Fault> {
@@ -182,30 +163,34 @@ fn credential(row: &Row) -> Result<Credential, Fault> {
     })
 }
 
+/// The right of a project to use a credential.
+///
 /// Locks in the order of declarations: project, then assignment. The credential
 /// is locked between them, which no declaration does. The project is locked as
 /// declarations lock it, so that two who assign take turns and only the first
 /// one writes, and says so in the audit.
-pub(super) async fn decide_assignment(
-    backend: &Backend,
-    project: &str,
-    credential: CloudCredentialId,
-    rule: &mut Rule<'_, CredentialAssignmentSnapshot>,
-) -> Result<(), Failure> {
-    let mut transaction = backend.begin().await?;
-    let project = catalog_project::lock(&mut transaction, project).await?;
-    let credential = share(&mut transaction, credential).await?;
-    let (mut assignment, mut resources) = (None, 0);
-    if let (Some(project), Some(credential)) = (&project, &credential) {
-        assignment = lock_assignment(&mut transaction, project.id, credential.id).await?;
-        resources = users(&mut transaction, project.id, credential.id).await?;
+pub(super) struct AssignmentOf<'a> {
+    pub(super) project: &'a str,
+    pub(super) credential: CloudCredentialId,
+}
+
+impl Load for AssignmentOf<'_> {
+    type Snapshot = CredentialAssignmentSnapshot;
+
+    async fn load(
+        &self,
+        connection: &mut Connection,
+    ) -> Result<CredentialAssignmentSnapshot, Failure> {
+        let project = catalog_project::lock(connection, self.project).await?;
+        let credential = share(connection, self.credential).await?;
+        let (mut assignment, mut resources) = (None, 0);
+        if let (Some(project), Some(credential)) = (&project, &credential) {
+            assignment = lock_assignment(connection, project.id, credential.id).await?;
+            resources = users(connection, project.id, credential.id).await?;
+        }
+        let now = now(connection).await?;
+        Ok(CredentialAssignmentSnapshot { now, project, credential, assignment, resources })
     }
-    let now = now(&mut transaction).await?;
-    let decided =
-        rule(&CredentialAssignmentSnapshot { now, project, credential, assignment, resources })?;
-    commit::apply(&mut transaction, &decided).await?;
-    transaction.commit().await?;
-    Ok(())
 }
 
 async fn share(
@@ -213,8 +198,8 @@ async fn share(
     id: CloudCredentialId,
 ) -> Result<Option<Credential>, Failure> {
     let statement = concat!(select!(), "WHERE k.id = $1 AND k.deleted_at IS NULL", sql!(for_share));
-    let row = sqlx::query(statement).bind(id.as_uuid()).fetch_optional(connection).await?;
-    row.map(|row| whole(&row, "id", credential)).transpose()
+    let query = sqlx::query(statement).bind(id.as_uuid());
+    fetch_one(connection, query, "id", credential).await
 }
 
 async fn lock_assignment(
@@ -256,11 +241,9 @@ async fn users(
 }
 
 pub(super) async fn assignment_list(
-    backend: &Backend,
-    project: ProjectId,
-    page: Page<CloudCredentialId>,
+    connection: &mut Connection,
+    (project, page): (ProjectId, Page<CloudCredentialId>),
 ) -> Result<Listed<(CredentialAssignment, Credential)>, Failure> {
-    let mut connection = backend.reader().await?;
     let found = sqlx::query(concat!(
         "SELECT ",
         columns!(),
@@ -269,7 +252,7 @@ pub(super) async fn assignment_list(
          WHERE g.project_id = $1 AND k.id > $2 ORDER BY k.id LIMIT $3"
     ))
     .bind(project.as_uuid())
-    .bind(beginning(page.after.map(|id| id.as_uuid())))
+    .bind(after(page))
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;

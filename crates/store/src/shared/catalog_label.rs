@@ -1,15 +1,14 @@
 //! The table of label definitions.
 
 use slipway_app::ports::Listed;
-use slipway_app::ports::catalog::Rule;
 use slipway_app::ports::store::Page;
 use slipway_core::catalog::label::{LabelDefinition, LabelKey};
 use slipway_core::catalog::snapshot::LabelSnapshot;
 use slipway_core::ids::{LabelDefinitionId, Revision};
 
-use super::catalog_row::{beginning, listed, now, taken, whole};
-use super::declare::as_id;
-use super::{Backend, Connection, Row, commit, rows, writes};
+use super::page::{after, as_id, by_reference, fetch_one, fetch_page, now, taken};
+use super::transaction::Load;
+use super::{Connection, Row, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
@@ -21,53 +20,39 @@ macro_rules! select {
     };
 }
 
-pub(super) async fn decide(
-    backend: &Backend,
-    reference: &str,
-    rule: &mut Rule<'_, LabelSnapshot>,
-) -> Result<(), Failure> {
-    let mut transaction = backend.begin().await?;
-    let row = sqlx::query(concat!(
-        select!(),
-        "WHERE key = $1 OR id = $2 ORDER BY id LIMIT 1",
-        sql!(for_update)
-    ))
-    .bind(reference)
-    .bind(as_id(reference))
-    .fetch_optional(&mut *transaction)
-    .await?;
-    let label = row.map(|row| whole(&row, "id", label)).transpose()?;
-    let now = now(&mut transaction).await?;
-    let decided = rule(&LabelSnapshot { now, label })?;
-    commit::apply(&mut transaction, &decided).await?;
-    transaction.commit().await?;
-    Ok(())
+/// A label definition by its key or id.
+pub(super) struct ByReference<'a>(pub(super) &'a str);
+
+impl Load for ByReference<'_> {
+    type Snapshot = LabelSnapshot;
+
+    async fn load(&self, connection: &mut Connection) -> Result<LabelSnapshot, Failure> {
+        let statement =
+            concat!(select!(), "WHERE key = $1 OR id = $2 ORDER BY id LIMIT 1", sql!(for_update));
+        let query = by_reference(statement, self.0);
+        let label = fetch_one(connection, query, "id", label).await?;
+        Ok(LabelSnapshot { now: now(connection).await?, label })
+    }
 }
 
 pub(super) async fn fetch(
-    backend: &Backend,
+    connection: &mut Connection,
     reference: &str,
 ) -> Result<Option<LabelDefinition>, Failure> {
-    let mut connection = backend.reader().await?;
-    let row = sqlx::query(concat!(select!(), "WHERE key = $1 OR id = $2 ORDER BY id LIMIT 1"))
+    let query = sqlx::query(concat!(select!(), "WHERE key = $1 OR id = $2 ORDER BY id LIMIT 1"))
         .bind(reference)
-        .bind(as_id(reference))
-        .fetch_optional(&mut *connection)
-        .await?;
-    row.map(|row| whole(&row, "id", label)).transpose()
+        .bind(as_id(reference));
+    fetch_one(connection, query, "id", label).await
 }
 
 pub(super) async fn list(
-    backend: &Backend,
+    connection: &mut Connection,
     page: Page<LabelDefinitionId>,
 ) -> Result<Listed<LabelDefinition>, Failure> {
-    let mut connection = backend.reader().await?;
-    let found = sqlx::query(concat!(select!(), "WHERE id > $1 ORDER BY id LIMIT $2"))
-        .bind(beginning(page.after.map(|id| id.as_uuid())))
-        .bind(i64::from(page.limit))
-        .fetch_all(&mut *connection)
-        .await?;
-    Ok(listed(LabelDefinitionId::KIND, "id", &page, &found, label))
+    let query = sqlx::query(concat!(select!(), "WHERE id > $1 ORDER BY id LIMIT $2"))
+        .bind(after(page))
+        .bind(i64::from(page.limit));
+    fetch_page(connection, query, (LabelDefinitionId::KIND, "id"), page, label).await
 }
 
 fn label(row: &Row) -> Result<LabelDefinition, Fault> {

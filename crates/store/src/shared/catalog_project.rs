@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use slipway_app::ports::Listed;
-use slipway_app::ports::catalog::Rule;
 use slipway_app::ports::store::Page;
 use slipway_core::catalog::Name;
 use slipway_core::catalog::project::Project;
@@ -14,9 +13,9 @@ use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::catalog_row::{beginning, count, listed, now, taken, whole};
-use super::declare::as_id;
-use super::{Backend, Connection, Row, commit, enrolment, rows, writes};
+use super::page::{after, as_id, count, fetch_one, fetch_page, now, taken, whole};
+use super::transaction::Load;
+use super::{Connection, Row, enrolment, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::id_list::IdList;
@@ -37,35 +36,31 @@ const LIVE: &str = concat!(
     sql!(for_update)
 );
 
-pub(super) async fn decide(
-    backend: &Backend,
-    reference: &str,
-    rule: &mut Rule<'_, ProjectSnapshot>,
-) -> Result<(), Failure> {
-    let mut transaction = backend.begin().await?;
-    let project = lock(&mut transaction, reference).await?;
-    let (resources, mesh_nodes) = match &project {
-        Some(project) => (
-            live_resources(&mut transaction, project.id).await?,
-            enrolment::live_nodes(&mut transaction, project.id).await?,
-        ),
-        None => (0, 0),
-    };
-    let now = now(&mut transaction).await?;
-    let snapshot = ProjectSnapshot { now, project, resources, mesh_nodes };
-    let decided = rule(&snapshot)?;
-    commit::apply(&mut transaction, &decided).await?;
-    transaction.commit().await?;
-    Ok(())
+/// A live project by its name or id.
+pub(super) struct ByReference<'a>(pub(super) &'a str);
+
+impl Load for ByReference<'_> {
+    type Snapshot = ProjectSnapshot;
+
+    async fn load(&self, connection: &mut Connection) -> Result<ProjectSnapshot, Failure> {
+        let project = lock(connection, self.0).await?;
+        let (resources, mesh_nodes) = match &project {
+            Some(project) => (
+                live_resources(connection, project.id).await?,
+                enrolment::live_nodes(connection, project.id).await?,
+            ),
+            None => (0, 0),
+        };
+        Ok(ProjectSnapshot { now: now(connection).await?, project, resources, mesh_nodes })
+    }
 }
 
 pub(super) async fn lock(
     connection: &mut Connection,
     reference: &str,
 ) -> Result<Option<Project>, Failure> {
-    let row =
-        sqlx::query(LIVE).bind(reference).bind(as_id(reference)).fetch_optional(connection).await?;
-    row.map(|row| whole(&row, "id", project)).transpose()
+    let query = sqlx::query(LIVE).bind(reference).bind(as_id(reference));
+    fetch_one(connection, query, "id", project).await
 }
 
 /// Declarations lock the project, so under its lock this count stays true.
@@ -92,47 +87,38 @@ pub(super) async fn placed_resources(
 }
 
 pub(super) async fn fetch(
-    backend: &Backend,
-    reference: &str,
-    show_deleted: bool,
+    connection: &mut Connection,
+    (reference, show_deleted): (&str, bool),
 ) -> Result<Option<Project>, Failure> {
-    let mut connection = backend.reader().await?;
-    let row = sqlx::query(concat!(
+    let query = sqlx::query(concat!(
         select!(),
         "WHERE (name = $1 AND deleted_at IS NULL) OR (id = $2 AND ($3 OR deleted_at IS NULL))"
     ))
     .bind(reference)
     .bind(as_id(reference))
-    .bind(show_deleted)
-    .fetch_optional(&mut *connection)
-    .await?;
-    row.map(|row| whole(&row, "id", project)).transpose()
+    .bind(show_deleted);
+    fetch_one(connection, query, "id", project).await
 }
 
 pub(super) async fn list(
-    backend: &Backend,
-    page: Page<ProjectId>,
-    show_deleted: bool,
+    connection: &mut Connection,
+    (page, show_deleted): (Page<ProjectId>, bool),
 ) -> Result<Listed<Project>, Failure> {
-    let mut connection = backend.reader().await?;
-    let found = sqlx::query(concat!(
+    let query = sqlx::query(concat!(
         select!(),
         "WHERE id > $1 AND ($2 OR deleted_at IS NULL) ORDER BY id LIMIT $3"
     ))
-    .bind(beginning(page.after.map(|id| id.as_uuid())))
+    .bind(after(page))
     .bind(show_deleted)
-    .bind(i64::from(page.limit))
-    .fetch_all(&mut *connection)
-    .await?;
-    Ok(listed(ProjectId::KIND, "id", &page, &found, project))
+    .bind(i64::from(page.limit));
+    fetch_page(connection, query, (ProjectId::KIND, "id"), page, project).await
 }
 
 pub(super) async fn labels(
-    backend: &Backend,
+    connection: &mut Connection,
     projects: &[ProjectId],
 ) -> Result<BTreeMap<ProjectId, Labels>, Failure> {
     let list: IdList = projects.iter().map(|id| id.as_uuid()).collect();
-    let mut connection = backend.reader().await?;
     let found = sqlx::query(sql!("SELECT id, labels FROM projects WHERE id ", (one_of "$1")))
         .bind(list)
         .fetch_all(&mut *connection)

@@ -6,25 +6,22 @@
 use std::time::Duration;
 
 use serde_json::json;
-use slipway_app::ports::store::Claimed;
+use slipway_app::ports::broker::Claimed;
 use slipway_core::blocker::{Blocker, BlockerCode};
 use slipway_core::commit::{Recheck, Release};
 use slipway_core::ids::{ClaimToken, Lane, ProvisionedResourceId};
 use slipway_core::{Phase, Timestamp};
+use slipway_durable::database::End;
 use sqlx::Row as _;
 use sqlx::types::Json;
 
-use super::{Backend, commit, rows, writes};
+use super::{Connection, commit, rows, writes};
 use crate::failure::Failure;
 
 pub(super) async fn claim(
-    backend: &Backend,
-    worker: &str,
-    lane: Lane,
-    limit: u32,
-    lease: Duration,
+    connection: &mut Connection,
+    (worker, lane, limit, lease): (&str, Lane, u32, Duration),
 ) -> Result<Vec<Claimed>, Failure> {
-    let mut connection = backend.writer().await?;
     let claimed = sqlx::query(claim_sql!())
         .bind(worker)
         .bind(commit::recheck_micros(Recheck::After(lease)))
@@ -44,7 +41,10 @@ pub(super) async fn claim(
 }
 
 /// Gives many back by one statement.
-pub(super) async fn release(backend: &Backend, releases: &[Release]) -> Result<(), Failure> {
+pub(super) async fn release(
+    connection: &mut Connection,
+    releases: &[Release],
+) -> Result<(), Failure> {
     if releases.is_empty() {
         return Ok(());
     }
@@ -62,7 +62,6 @@ pub(super) async fn release(backend: &Backend, releases: &[Release]) -> Result<(
             })
         })
         .collect();
-    let mut connection = backend.writer().await?;
     sqlx::query(concat!(
         "UPDATE provisioned_resources SET claimed_by = NULL, lease_until = NULL, \
          failures = given.failures, due_at = CASE WHEN wake <> claimed_wake THEN ",
@@ -83,12 +82,9 @@ pub(super) async fn release(backend: &Backend, releases: &[Release]) -> Result<(
 /// Puts a blocker on a row that cannot be hydrated and gives its claim back.
 /// Without the claim nothing is said: somebody else is looking at the row.
 pub(super) async fn hold(
-    backend: &Backend,
-    claimed: Claimed,
-    reason: &str,
-    recheck: Duration,
-) -> Result<(), Failure> {
-    let mut transaction = backend.begin().await?;
+    connection: &mut Connection,
+    (claimed, reason, recheck): (Claimed, &str, Duration),
+) -> Result<End<()>, Failure> {
     let row = sqlx::query(sql!(
         "SELECT ",
         now,
@@ -97,12 +93,9 @@ pub(super) async fn hold(
     ))
     .bind(claimed.id.as_uuid())
     .bind(claimed.claim_token.0)
-    .fetch_optional(&mut *transaction)
+    .fetch_optional(&mut *connection)
     .await?;
-    let Some(row) = row else {
-        transaction.rollback().await?;
-        return Ok(());
-    };
+    let Some(row) = row else { return Ok(End::Rollback(())) };
     let now = rows::time(&row, "now")
         .map_err(|fault| Failure::Corrupt { id: claimed.id.as_uuid(), fault })?;
     let blocker = Blocker {
@@ -112,21 +105,19 @@ pub(super) async fn hold(
         evidence: json!({ "provisioned_resource_id": claimed.id, "reason": reason }),
         next_retry_at: Some(now.plus(recheck)),
     };
-    writes::blocker_put(&mut transaction, claimed.id, &blocker).await?;
+    writes::blocker_put(connection, claimed.id, &blocker).await?;
     let release = Release {
         attempt: claimed.id,
         claim_token: claimed.claim_token,
         recheck: Recheck::After(recheck),
         failures: row.try_get("failures")?,
     };
-    commit::release_one(&mut transaction, release).await?;
-    transaction.commit().await?;
-    Ok(())
+    commit::release_one(connection, release).await?;
+    Ok(End::Commit(()))
 }
 
 /// Ends the claims of a worker that is known to be dead.
-pub(super) async fn reclaim(backend: &Backend, worker: &str) -> Result<u64, Failure> {
-    let mut connection = backend.writer().await?;
+pub(super) async fn reclaim(connection: &mut Connection, worker: &str) -> Result<u64, Failure> {
     let ended = sqlx::query(sql!(
         "UPDATE provisioned_resources SET claim_token = claim_token + 1, claimed_by = NULL, \
          lease_until = NULL, due_at = ",
@@ -142,8 +133,7 @@ pub(super) async fn reclaim(backend: &Backend, worker: &str) -> Result<u64, Fail
 /// Wakes everything of the lane but what is settled for good, and what has no
 /// lane and belongs to it. A Deleted one keeps the time of its second proof; it
 /// gets one here if it has none, as those have that an older version deleted.
-pub(super) async fn wake_all(backend: &Backend, lane: Lane) -> Result<u64, Failure> {
-    let mut connection = backend.writer().await?;
+pub(super) async fn wake_all(connection: &mut Connection, lane: Lane) -> Result<u64, Failure> {
     let woken = sqlx::query(concat!(
         "UPDATE provisioned_resources SET lane = $3, ",
         wake_assignments!(),
@@ -160,8 +150,10 @@ pub(super) async fn wake_all(backend: &Backend, lane: Lane) -> Result<u64, Failu
     Ok(woken.rows_affected())
 }
 
-pub(super) async fn overdue(backend: &Backend, lane: Lane) -> Result<Option<Duration>, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn overdue(
+    connection: &mut Connection,
+    lane: Lane,
+) -> Result<Option<Duration>, Failure> {
     let row = sqlx::query(sql!(
         "SELECT ",
         now,

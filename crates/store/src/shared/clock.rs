@@ -2,37 +2,23 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
-use slipway_app::ports::DatabaseClock;
-use slipway_app::ports::store::Error;
 use slipway_core::Timestamp;
 use slipway_core::commit::Recheck;
 use sqlx::Row as _;
 
-use super::{Backend, commit};
+use super::{Connection, commit};
 use crate::failure::Failure;
 use crate::micros::Micros;
-use crate::retry::retried;
 
-#[async_trait]
-impl DatabaseClock for Backend {
-    async fn database_now(&self) -> Result<Timestamp, Error> {
-        Ok(retried!(now(self))?)
-    }
-
-    async fn schedule_pull_in(&self, jump: Duration, lease: Duration) -> Result<u64, Error> {
-        Ok(retried!(pull_in(self, jump, lease))?)
-    }
-}
-
-async fn now(backend: &Backend) -> Result<Timestamp, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn now(connection: &mut Connection, (): ()) -> Result<Timestamp, Failure> {
     let row = sqlx::query(sql!("SELECT ", now, " AS now")).fetch_one(&mut *connection).await?;
     Ok(row.try_get::<Micros, _>("now")?.into())
 }
 
-async fn pull_in(backend: &Backend, jump: Duration, lease: Duration) -> Result<u64, Failure> {
-    let mut connection = backend.writer().await?;
+pub(super) async fn pull_in(
+    connection: &mut Connection,
+    (jump, lease): (Duration, Duration),
+) -> Result<u64, Failure> {
     let pulled = sqlx::query(concat!(
         "UPDATE provisioned_resources SET due_at = ",
         sql!(greatest, "(", now, ", due_at", (minus_micros "$1"), ")"),

@@ -7,92 +7,43 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
-use slipway_app::ports::control::{
-    ControlRule, ControlStore, Install, Installed, PlanLine, Replica,
-};
-use slipway_app::ports::store::{ApiKey, Error, Page};
+use slipway_app::ports::operations::{PlanLine, Replica};
+use slipway_app::ports::store::Page;
 use slipway_core::Phase;
-use slipway_core::audit::Actor;
 use slipway_core::blocker::BlockerCode;
 use slipway_core::ids::{ClaimToken, InstallationId, ProvisionedResourceId, ResourceId, Revision};
-use slipway_core::rules::control::{
-    Control, ControlCommit, Freeze, Observing, Sighting, key_audit,
-};
+use slipway_core::rules::control::{Control, ControlCommit, Freeze, Observing, Sighting};
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::{Backend, Connection, Row, commit, keys, rows};
+use super::transaction::{Load, Written};
+use super::{Connection, Row, commit, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
-use crate::retry::retried;
 
 /// A replica that was silent for this long is of no interest to anybody.
 const FORGOTTEN: Duration = Duration::from_secs(24 * 3_600);
 
-#[async_trait]
-impl ControlStore for Backend {
-    async fn control_fetch(&self) -> Result<Control, Error> {
-        let mut connection = self.reader().await.map_err(Failure::from)?;
-        Ok(fetch(&mut connection, Lock::No).await?)
-    }
-
-    async fn control_decide(&self, rule: &mut ControlRule<'_>) -> Result<(), Error> {
-        Ok(retried!(decide(self, &mut *rule))?)
-    }
-
-    async fn replica_list(&self) -> Result<Vec<Replica>, Error> {
-        Ok(replicas(self).await?)
-    }
-
-    async fn plan_list(&self, page: Page<ProvisionedResourceId>) -> Result<Vec<PlanLine>, Error> {
-        Ok(plan(self, page).await?)
-    }
-
-    async fn plan_open(&self) -> Result<u64, Error> {
-        Ok(open(self).await?)
-    }
-
-    async fn api_key_install(
-        &self,
-        key: &ApiKey,
-        when: Install,
-        actor: &Actor,
-    ) -> Result<Installed, Error> {
-        Ok(retried!(install(self, key, when, actor))?)
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lock {
-    No,
-    Yes,
-}
-
 /// The columns of the row beside the clock; the id is that of the installation.
-macro_rules! control_sql {
-    ($end:tt) => {
-        sql!(
-            "SELECT ",
-            now,
-            " AS now, i.id, c.revision, c.frozen_since, c.frozen_until, c.frozen_by, \
-             c.frozen_reason, c.observing_since, c.observing_by, c.observing_reason, c.beat, \
-             c.public_url FROM control c JOIN installation i ON i.singleton = c.singleton \
-             WHERE c.singleton = 1",
-            $end
-        )
-    };
+const CONTROL: &str = sql!(
+    "SELECT ",
+    now,
+    " AS now, i.id, c.revision, c.frozen_since, c.frozen_until, c.frozen_by, c.frozen_reason, \
+     c.observing_since, c.observing_by, c.observing_reason, c.beat, c.public_url \
+     FROM control c JOIN installation i ON i.singleton = c.singleton WHERE c.singleton = 1"
+);
+
+/// Locks the row of the installation.
+pub(super) async fn lock(connection: &mut Connection) -> Result<(), sqlx::Error> {
+    sqlx::query(sql!("SELECT singleton FROM control WHERE singleton = 1", for_update))
+        .fetch_one(connection)
+        .await?;
+    Ok(())
 }
 
-async fn fetch(connection: &mut Connection, lock: Lock) -> Result<Control, Failure> {
-    if lock == Lock::Yes {
-        sqlx::query(sql!("SELECT singleton FROM control WHERE singleton = 1", for_update))
-            .fetch_one(&mut *connection)
-            .await?;
-    }
-    // A statement of its own: its clock and its row are younger than the lock.
-    let row = sqlx::query(control_sql!("")).fetch_one(connection).await?;
+pub(super) async fn fetch(connection: &mut Connection, (): ()) -> Result<Control, Failure> {
+    let row = sqlx::query(CONTROL).fetch_one(connection).await?;
     let id: Uuid = row.try_get("id")?;
     control(&row, id).map_err(|fault| Failure::Corrupt { id, fault })
 }
@@ -126,25 +77,30 @@ fn control(row: &Row, installation: Uuid) -> Result<Control, Fault> {
     })
 }
 
-async fn decide(backend: &Backend, rule: &mut ControlRule<'_>) -> Result<(), Failure> {
-    let mut transaction = backend.begin().await?;
-    if decide_in_txn(&mut transaction, rule).await? {
-        transaction.commit().await?;
-    } else {
-        transaction.rollback().await?;
+/// The row of the installation.
+pub(super) struct Installation;
+
+impl Load for Installation {
+    type Snapshot = Control;
+
+    async fn load(&self, connection: &mut Connection) -> Result<Control, Failure> {
+        lock(connection).await?;
+        // A statement of its own: its clock and its row are younger than the lock.
+        fetch(connection, ()).await
     }
-    Ok(())
 }
 
-/// Answers whether the rule changed anything.
-pub(super) async fn decide_in_txn(
-    connection: &mut Connection,
-    rule: &mut ControlRule<'_>,
-) -> Result<bool, Failure> {
-    let before = fetch(connection, Lock::Yes).await?;
-    let Some(decided) = rule(&before)? else { return Ok(false) };
-    write(connection, &decided).await?;
-    Ok(true)
+impl Written for Option<ControlCommit> {
+    fn is_empty(&self) -> bool {
+        self.is_none()
+    }
+
+    async fn write(&self, connection: &mut Connection) -> Result<(), Failure> {
+        match self {
+            Some(decided) => write(connection, decided).await,
+            None => Ok(()),
+        }
+    }
 }
 
 async fn write(connection: &mut Connection, decided: &ControlCommit) -> Result<(), Failure> {
@@ -243,8 +199,7 @@ fn micros(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
-async fn replicas(backend: &Backend) -> Result<Vec<Replica>, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn replicas(connection: &mut Connection, (): ()) -> Result<Vec<Replica>, Failure> {
     let found = sqlx::query(
         "SELECT worker, seen_at, lease_micros, acknowledged FROM replicas ORDER BY worker",
     )
@@ -264,11 +219,10 @@ async fn replicas(backend: &Backend) -> Result<Vec<Replica>, Failure> {
         .collect()
 }
 
-async fn plan(
-    backend: &Backend,
+pub(super) async fn plan(
+    connection: &mut Connection,
     page: Page<ProvisionedResourceId>,
 ) -> Result<Vec<PlanLine>, Failure> {
-    let mut connection = backend.reader().await?;
     let after = page.after.map_or(Uuid::nil(), ProvisionedResourceId::as_uuid);
     // One line per attempt: what is withheld says more than "unreadable".
     let found = sqlx::query(sql!(
@@ -305,8 +259,7 @@ async fn plan(
         .collect()
 }
 
-async fn open(backend: &Backend) -> Result<u64, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn open(connection: &mut Connection, (): ()) -> Result<u64, Failure> {
     let row = sqlx::query(sql!(
         "SELECT count(*) AS open FROM provisioned_resources WHERE status NOT IN ($1, $2) \
          AND due_at IS NOT NULL AND (lease_until > ",
@@ -320,46 +273,4 @@ async fn open(backend: &Backend) -> Result<u64, Failure> {
     .fetch_one(&mut *connection)
     .await?;
     Ok(u64::try_from(row.try_get::<i64, _>("open")?).unwrap_or(0))
-}
-
-async fn install(
-    backend: &Backend,
-    key: &ApiKey,
-    when: Install,
-    actor: &Actor,
-) -> Result<Installed, Failure> {
-    let mut transaction = backend.begin().await?;
-    let now = fetch(&mut transaction, Lock::Yes).await?.now;
-    let usable = keys::count_in_txn(&mut transaction).await?;
-    let before = keys::find_named_in_txn(&mut transaction, &key.name).await?;
-    let installed = match (when, &before) {
-        (Install::First, _) if usable > 0 => Installed::Occupied,
-        (_, Some(before))
-            if before.hash == key.hash
-                && before.short == key.short
-                && before.role == key.role
-                && before.revoked_at.is_none()
-                && before.expires_at == key.expires_at =>
-        {
-            Installed::Unchanged
-        }
-        (_, Some(_)) if keys::is_withdrawn_in_txn(&mut transaction, key).await? => {
-            Installed::Withdrawn
-        }
-        (_, Some(_)) => Installed::Replaced,
-        (_, None) => Installed::Inserted,
-    };
-    let verb = match installed {
-        Installed::Inserted => "api_key.install",
-        Installed::Replaced => "api_key.replace",
-        Installed::Unchanged | Installed::Occupied | Installed::Withdrawn => {
-            transaction.rollback().await?;
-            return Ok(installed);
-        }
-    };
-    keys::put_in_txn(&mut transaction, key).await?;
-    let entry = key_audit(verb, key.id, &key.name, actor, now);
-    commit::audit_insert(&mut transaction, &entry).await?;
-    transaction.commit().await?;
-    Ok(installed)
 }

@@ -1,5 +1,4 @@
-//! The two decisions: open a transaction, lock, load, ask the rule, write,
-//! commit. A refusal rolls back.
+//! What a decision about a resource locks and loads.
 //!
 //! Locks are taken in one order: the project (when declaring), or the resource,
 //! then its nodes, then rows of attempts, and the project last when a node
@@ -9,63 +8,41 @@
 //! loop's columns without it; heartbeats touch a node, whose row is therefore
 //! locked too, where it is loaded.
 
-use slipway_app::ports::store::{DeclareKey, DeclareRule, ResourceKey, ResourceRule};
+use slipway_app::ports::broker::ResourceKey;
 use slipway_core::ids::{NodeId, ProvisionedResourceId, ResourceId};
 use slipway_core::snapshot::ResourceSnapshot;
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::{Backend, Connection, commit, declare, presented, snapshot};
+use super::transaction::Load;
+use super::{Connection, presented, snapshot};
+use crate::blueprints::Blueprints;
 use crate::failure::Failure;
 
-pub(super) async fn decide(
-    backend: &Backend,
-    key: ResourceKey,
-    rule: &mut ResourceRule<'_>,
-) -> Result<(), Failure> {
-    let mut transaction = backend.begin().await?;
-    let snapshot = load_locked(backend, &mut transaction, key).await?;
-    let decided = rule(&snapshot)?;
-    if decided.is_empty() {
-        transaction.rollback().await?;
-        return Ok(());
-    }
-    commit::apply(&mut transaction, &decided).await?;
-    transaction.commit().await?;
-    Ok(())
+/// A resource by one of its keys.
+pub(super) struct ByKey<'a> {
+    pub(super) blueprints: &'a Blueprints,
+    pub(super) key: ResourceKey,
 }
 
-/// Locks the resource that the key leads to, and loads what may be known of it.
-pub(super) async fn load_locked(
-    backend: &Backend,
-    connection: &mut Connection,
-    key: ResourceKey,
-) -> Result<ResourceSnapshot, Failure> {
-    let attempt = lock(connection, key).await?;
-    let loaded = snapshot::load_locked(backend, connection, &[attempt]).await?;
-    let Some((id, loaded)) = loaded.into_iter().next() else {
-        return Err(Failure::NotFound { kind: ProvisionedResourceId::KIND });
-    };
-    let mut snapshot = loaded.map_err(|fault| Failure::Corrupt { id: id.as_uuid(), fault })?;
-    if let ResourceKey::Token(hash) = key
-        && snapshot.token.as_ref().is_none_or(|token| token.hash != hash)
-    {
-        snapshot.presented = presented::token(connection, hash).await?;
-    }
-    Ok(snapshot)
-}
+impl Load for ByKey<'_> {
+    type Snapshot = ResourceSnapshot;
 
-pub(super) async fn decide_declaration(
-    backend: &Backend,
-    key: &DeclareKey,
-    rule: &mut DeclareRule<'_>,
-) -> Result<(), Failure> {
-    let mut transaction = backend.begin().await?;
-    let snapshot = declare::load(&mut transaction, key).await?;
-    let decided = rule(&snapshot)?;
-    commit::apply(&mut transaction, &decided).await?;
-    transaction.commit().await?;
-    Ok(())
+    /// Locks the resource that the key leads to.
+    async fn load(&self, connection: &mut Connection) -> Result<ResourceSnapshot, Failure> {
+        let attempt = lock(connection, self.key).await?;
+        let loaded = snapshot::load_locked(self.blueprints, connection, &[attempt]).await?;
+        let Some((id, loaded)) = loaded.into_iter().next() else {
+            return Err(Failure::NotFound { kind: ProvisionedResourceId::KIND });
+        };
+        let mut snapshot = loaded.map_err(|fault| Failure::Corrupt { id: id.as_uuid(), fault })?;
+        if let ResourceKey::Token(hash) = self.key
+            && snapshot.token.as_ref().is_none_or(|token| token.hash != hash)
+        {
+            snapshot.presented = presented::token(connection, hash).await?;
+        }
+        Ok(snapshot)
+    }
 }
 
 /// Locks the resource that the key leads to and answers the attempt that is

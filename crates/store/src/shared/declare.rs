@@ -3,7 +3,7 @@
 //! The lock makes declarations of one project take turns, so that the handle
 //! that was seen free still is when it is taken.
 
-use slipway_app::ports::store::DeclareKey;
+use slipway_app::ports::broker::DeclareKey;
 use slipway_core::blueprint::{BlueprintVersion, Engine};
 use slipway_core::ids::{CloudCredentialId, CloudId, ProjectId, ResourceId};
 use slipway_core::placement::Placement;
@@ -11,57 +11,55 @@ use slipway_core::snapshot::{CredentialView, DeclareSnapshot, Rival};
 use sqlx::Row as _;
 use uuid::Uuid;
 
+use super::page::{as_id, now};
+use super::transaction::Load;
 use super::{Connection, Row, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
 
-pub(super) async fn load(
-    connection: &mut Connection,
-    key: &DeclareKey,
-) -> Result<DeclareSnapshot, Failure> {
-    let project = project_lock(connection, &key.project).await?;
-    let (blueprint, blueprint_retired) =
-        blueprint_version(connection, &key.blueprint, key.version.as_deref()).await?;
-    let assigned_credentials = match project {
-        Some(project) => assigned_credentials(connection, project).await?,
-        None => Vec::new(),
-    };
-    let credential = match (&key.credential, &assigned_credentials[..]) {
-        (Some(name), _) => credential(connection, project, name).await?,
-        (None, [(id, _)]) => credential(connection, project, &id.to_string()).await?,
-        (None, _) => None,
-    };
-    let (placement, holder) = match project {
-        Some(project) => {
-            (placement(connection, project).await?, holder(connection, project, &key.handle).await?)
-        }
-        None => (None, None),
-    };
-    let rival = match (project, &blueprint, &credential) {
-        (Some(project), Some(blueprint), Some(credential))
-            if blueprint.engine == Engine::Crossplane =>
-        {
-            rival(connection, project, credential).await?
-        }
-        _ => None,
-    };
-    let now = sqlx::query(sql!("SELECT ", now, " AS now")).fetch_one(connection).await?;
-    Ok(DeclareSnapshot {
-        now: now.try_get::<crate::micros::Micros, _>("now")?.into(),
-        project: project.map(ProjectId::new),
-        blueprint,
-        blueprint_retired,
-        credential,
-        assigned_credentials: assigned_credentials.into_iter().map(|(_, name)| name).collect(),
-        placement,
-        holder,
-        rival,
-    })
-}
+impl Load for &DeclareKey {
+    type Snapshot = DeclareSnapshot;
 
-/// A text that may be a name or an id. The id is null where it is no UUID.
-pub(super) fn as_id(text: &str) -> Option<Uuid> {
-    Uuid::try_parse(text).ok()
+    async fn load(&self, connection: &mut Connection) -> Result<DeclareSnapshot, Failure> {
+        let project = project_lock(connection, &self.project).await?;
+        let (blueprint, blueprint_retired) =
+            blueprint_version(connection, &self.blueprint, self.version.as_deref()).await?;
+        let assigned_credentials = match project {
+            Some(project) => assigned_credentials(connection, project).await?,
+            None => Vec::new(),
+        };
+        let credential = match (&self.credential, &assigned_credentials[..]) {
+            (Some(name), _) => credential(connection, project, name).await?,
+            (None, [(id, _)]) => credential(connection, project, &id.to_string()).await?,
+            (None, _) => None,
+        };
+        let (placement, holder) = match project {
+            Some(project) => (
+                placement(connection, project).await?,
+                holder(connection, project, &self.handle).await?,
+            ),
+            None => (None, None),
+        };
+        let rival = match (project, &blueprint, &credential) {
+            (Some(project), Some(blueprint), Some(credential))
+                if blueprint.engine == Engine::Crossplane =>
+            {
+                rival(connection, project, credential).await?
+            }
+            _ => None,
+        };
+        Ok(DeclareSnapshot {
+            now: now(connection).await?,
+            project: project.map(ProjectId::new),
+            blueprint,
+            blueprint_retired,
+            credential,
+            assigned_credentials: assigned_credentials.into_iter().map(|(_, name)| name).collect(),
+            placement,
+            holder,
+            rival,
+        })
+    }
 }
 
 async fn project_lock(

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use async_trait::async_trait;
-use slipway_app::ports::delivery::DemandRule;
-use slipway_app::ports::store::{Error, Page};
-use slipway_app::ports::{DeliveryStore, Listed};
+use slipway_app::ports::Listed;
+use slipway_app::ports::store::Page;
 use slipway_core::Timestamp;
 use slipway_core::blueprint::Engine;
 use slipway_core::delivery::{Delivery, DeliveryPhase, DeliveryShown, Demand};
@@ -14,36 +12,12 @@ use slipway_core::phase::Phase;
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::catalog_row::{beginning, listed, now, readable, whole};
-use super::{Backend, Connection, Row, commit, rows, writes};
+use super::page::{after, listed, now, readable, whole};
+use super::transaction::Load;
+use super::{Connection, Row, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
-use crate::retry::retried;
-
-#[async_trait]
-impl DeliveryStore for Backend {
-    async fn demand_list(&self, cluster: ClusterId) -> Result<Vec<Demand>, Error> {
-        Ok(retried!(demands(self, cluster))?)
-    }
-
-    async fn decide_delivery(
-        &self,
-        cluster: ClusterId,
-        blueprint: BlueprintId,
-        rule: &mut DemandRule<'_>,
-    ) -> Result<(), Error> {
-        Ok(retried!(decide(self, cluster, blueprint, &mut *rule))?)
-    }
-
-    async fn delivery_list(
-        &self,
-        blueprint: BlueprintId,
-        page: Page<ClusterId>,
-    ) -> Result<Listed<DeliveryShown>, Error> {
-        Ok(retried!(list(self, blueprint, page))?)
-    }
-}
 
 /// A version that is the newest of those that are to be delivered, by the order
 /// in which declarations choose.
@@ -90,8 +64,10 @@ macro_rules! select {
     };
 }
 
-async fn demands(backend: &Backend, cluster: ClusterId) -> Result<Vec<Demand>, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn demands(
+    connection: &mut Connection,
+    cluster: ClusterId,
+) -> Result<Vec<Demand>, Failure> {
     let found = sqlx::query(concat!(select!(), " ORDER BY b.id"))
         .bind(cluster.as_uuid())
         .fetch_all(&mut *connection)
@@ -99,8 +75,8 @@ async fn demands(backend: &Backend, cluster: ClusterId) -> Result<Vec<Demand>, F
     if found.is_empty() {
         return Ok(Vec::new());
     }
-    let now = now(&mut connection).await?;
-    let kept = kept(&mut connection, cluster).await?;
+    let now = now(connection).await?;
+    let kept = kept(connection, cluster).await?;
     Ok(readable("delivery", &found, |row| demand(row, cluster, now, &kept)))
 }
 
@@ -180,40 +156,36 @@ fn delivery(row: &Row) -> Result<Option<Delivery>, Fault> {
 /// The blueprint's lock makes this take turns with publications and
 /// retirements: what is decided on is the newest version for as long as it is
 /// decided.
-async fn decide(
-    backend: &Backend,
-    cluster: ClusterId,
-    blueprint: BlueprintId,
-    rule: &mut DemandRule<'_>,
-) -> Result<(), Failure> {
-    let mut transaction = backend.begin().await?;
-    sqlx::query(sql!("SELECT id FROM blueprints WHERE id = $1", for_update))
-        .bind(blueprint.as_uuid())
-        .fetch_optional(&mut *transaction)
-        .await?;
-    let row = sqlx::query(concat!(select!(), " AND b.id = $2"))
-        .bind(cluster.as_uuid())
-        .bind(blueprint.as_uuid())
-        .fetch_optional(&mut *transaction)
-        .await?;
-    let Some(row) = row else {
-        return Err(Failure::NotFound { kind: "delivery" });
-    };
-    let kept = kept(&mut transaction, cluster).await?;
-    let now = now(&mut transaction).await?;
-    let demand = whole(&row, "id", |row| demand(row, cluster, now, &kept))?;
-    let decided = rule(&demand)?;
-    commit::apply(&mut transaction, &decided).await?;
-    transaction.commit().await?;
-    Ok(())
+/// A blueprint on a cluster.
+pub(super) struct DemandOf {
+    pub(super) cluster: ClusterId,
+    pub(super) blueprint: BlueprintId,
 }
 
-async fn list(
-    backend: &Backend,
-    blueprint: BlueprintId,
-    page: Page<ClusterId>,
+impl Load for DemandOf {
+    type Snapshot = Demand;
+
+    async fn load(&self, connection: &mut Connection) -> Result<Demand, Failure> {
+        sqlx::query(sql!("SELECT id FROM blueprints WHERE id = $1", for_update))
+            .bind(self.blueprint.as_uuid())
+            .fetch_optional(&mut *connection)
+            .await?;
+        let row = sqlx::query(concat!(select!(), " AND b.id = $2"))
+            .bind(self.cluster.as_uuid())
+            .bind(self.blueprint.as_uuid())
+            .fetch_optional(&mut *connection)
+            .await?
+            .ok_or(Failure::NotFound { kind: "delivery" })?;
+        let kept = kept(connection, self.cluster).await?;
+        let now = now(connection).await?;
+        whole(&row, "id", |row| demand(row, self.cluster, now, &kept))
+    }
+}
+
+pub(super) async fn list(
+    connection: &mut Connection,
+    (blueprint, page): (BlueprintId, Page<ClusterId>),
 ) -> Result<Listed<DeliveryShown>, Failure> {
-    let mut connection = backend.reader().await?;
     let newest = sqlx::query(concat!(
         "SELECT v.version FROM blueprint_versions v WHERE v.blueprint_id = $1 AND ",
         newest!()
@@ -233,7 +205,7 @@ async fn list(
         ")) ORDER BY c.id LIMIT $5"
     ))
     .bind(blueprint.as_uuid())
-    .bind(beginning(page.after.map(|id| id.as_uuid())))
+    .bind(after(page))
     .bind(Engine::Crossplane.as_str())
     .bind(i32::from(newest.is_some()))
     .bind(i64::from(page.limit))

@@ -12,81 +12,59 @@
 //! that left is passed over where somebody looks at it, so nothing here waits
 //! in a circle.
 
-use async_trait::async_trait;
-use slipway_app::ports::EnrolStore;
-use slipway_app::ports::catalog::Rule;
-use slipway_app::ports::enrolment::MeshView;
-use slipway_app::ports::store::{Error, ResourceKey};
+use slipway_app::ports::nodes::MeshView;
 use slipway_core::Timestamp;
 use slipway_core::ids::{NodeId, ProjectId};
 use slipway_core::mesh::{MeshAddress, MeshCidr, MeshPool};
 use slipway_core::node::Node;
 use slipway_core::snapshot::EnrolSnapshot;
-use slipway_core::token::SecretHash;
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::catalog_row::whole;
-use super::{Backend, Connection, Row, commit, decide, rows};
+use super::page::whole;
+use super::transaction::Load;
+use super::{Connection, Row, decide, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
-use crate::retry::retried;
 
-#[async_trait]
-impl EnrolStore for Backend {
-    async fn decide_enrolment(
-        &self,
-        token: SecretHash,
-        nonce: Option<&str>,
-        public_key: &[u8; 32],
-        rule: &mut Rule<'_, EnrolSnapshot>,
-    ) -> Result<(), Error> {
-        Ok(retried!(decide_enrolment(self, token, nonce, public_key, &mut *rule))?)
-    }
-
-    async fn node_mesh(&self, id: NodeId, limit: u32) -> Result<Option<MeshView>, Error> {
-        Ok(retried!(node_mesh(self, id, limit))?)
-    }
+/// A register with a token.
+pub(super) struct Enrolment<'a> {
+    pub(super) resource: decide::ByKey<'a>,
+    pub(super) nonce: Option<&'a str>,
+    pub(super) public_key: &'a [u8; 32],
 }
 
-async fn decide_enrolment(
-    backend: &Backend,
-    token: SecretHash,
-    nonce: Option<&str>,
-    public_key: &[u8; 32],
-    rule: &mut Rule<'_, EnrolSnapshot>,
-) -> Result<(), Failure> {
-    let mut transaction = backend.begin().await?;
-    let key = ResourceKey::Token(token);
-    let mut resource = decide::load_locked(backend, &mut transaction, key).await?;
-    let project = resource.resource.project_id;
-    let cidr = lock_mesh(&mut transaction, project).await?;
-    let lowest_left = lowest_left(&mut transaction, project).await?;
-    let row = sqlx::query(sql!(
-        "SELECT ",
-        now,
-        " AS now, (SELECT mesh_host FROM nodes WHERE project_id = $1 \
-         AND mesh_host IS NOT NULL ORDER BY mesh_host DESC LIMIT 1) AS highest, \
-         (SELECT count(*) FROM bootstrap_tokens WHERE project_id = $1 \
-         AND consumed_nonce = $2) AS with_nonce, \
-         (SELECT count(*) FROM nodes WHERE project_id = $1 AND public_key = $3 \
-         AND deregistered_at IS NULL) AS with_key"
-    ))
-    .bind(project.as_uuid())
-    .bind(nonce)
-    .bind(&public_key[..])
-    .fetch_one(&mut *transaction)
-    .await?;
-    // The project may have been waited for.
-    resource.now = Timestamp::from(row.try_get::<Micros, _>("now")?);
-    let pool = MeshPool { cidr, lowest_left, highest: row.try_get("highest")? };
-    let nonce_taken = row.try_get::<i64, _>("with_nonce")? > 0;
-    let public_key_taken = row.try_get::<i64, _>("with_key")? > 0;
-    let decided = rule(&EnrolSnapshot { resource, pool, nonce_taken, public_key_taken })?;
-    commit::apply(&mut transaction, &decided).await?;
-    transaction.commit().await?;
-    Ok(())
+impl Load for Enrolment<'_> {
+    type Snapshot = EnrolSnapshot;
+
+    async fn load(&self, connection: &mut Connection) -> Result<EnrolSnapshot, Failure> {
+        let mut resource = self.resource.load(connection).await?;
+        let project = resource.resource.project_id;
+        let cidr = lock_mesh(connection, project).await?;
+        let lowest_left = lowest_left(connection, project).await?;
+        let row = sqlx::query(sql!(
+            "SELECT ",
+            now,
+            " AS now, (SELECT mesh_host FROM nodes WHERE project_id = $1 \
+             AND mesh_host IS NOT NULL ORDER BY mesh_host DESC LIMIT 1) AS highest, \
+             (SELECT count(*) FROM bootstrap_tokens WHERE project_id = $1 \
+             AND consumed_nonce = $2) AS with_nonce, \
+             (SELECT count(*) FROM nodes WHERE project_id = $1 AND public_key = $3 \
+             AND deregistered_at IS NULL) AS with_key"
+        ))
+        .bind(project.as_uuid())
+        .bind(self.nonce)
+        .bind(&self.public_key[..])
+        .fetch_one(&mut *connection)
+        .await?;
+        // The project may have been waited for.
+        resource.now = Timestamp::from(row.try_get::<Micros, _>("now")?);
+        let pool = MeshPool { cidr, lowest_left, highest: row.try_get("highest")? };
+        let nonce_taken = row.try_get::<i64, _>("with_nonce")? > 0;
+        let public_key_taken = row.try_get::<i64, _>("with_key")? > 0;
+        Ok(EnrolSnapshot { resource, pool, nonce_taken, public_key_taken })
+    }
 }
 
 async fn lock_mesh(connection: &mut Connection, project: ProjectId) -> Result<MeshCidr, Failure> {
@@ -131,17 +109,19 @@ pub(super) async fn host_take_over(
     Ok(())
 }
 
-async fn node_mesh(backend: &Backend, id: NodeId, limit: u32) -> Result<Option<MeshView>, Failure> {
-    let mut transaction = backend.begin_read().await?;
+pub(super) async fn node_mesh(
+    connection: &mut Connection,
+    (id, limit): (NodeId, u32),
+) -> Result<Option<MeshView>, Failure> {
     let row = sqlx::query(concat!("SELECT ", node_columns!(), " FROM nodes WHERE id = $1"))
         .bind(id.as_uuid())
-        .fetch_optional(&mut *transaction)
+        .fetch_optional(&mut *connection)
         .await?;
     let Some(row) = row else { return Ok(None) };
     let node = whole(&row, "id", rows::node)?;
     let project = sqlx::query("SELECT id, mesh_cidr FROM projects WHERE id = $1")
         .bind(node.project_id.as_uuid())
-        .fetch_one(&mut *transaction)
+        .fetch_one(&mut *connection)
         .await?;
     let peers = sqlx::query(concat!(
         "SELECT ",
@@ -152,10 +132,9 @@ async fn node_mesh(backend: &Backend, id: NodeId, limit: u32) -> Result<Option<M
     .bind(node.project_id.as_uuid())
     .bind(id.as_uuid())
     .bind(i64::from(limit))
-    .fetch_all(&mut *transaction)
+    .fetch_all(&mut *connection)
     .await?;
-    transaction.rollback().await?;
-    let peers = super::catalog_row::readable(NodeId::KIND, &peers, rows::node);
+    let peers = super::page::readable(NodeId::KIND, &peers, rows::node);
     Ok(Some(MeshView { cidr: whole(&project, "id", cidr)?, node, peers }))
 }
 
@@ -182,5 +161,5 @@ pub(super) async fn live_nodes(
     let statement = "SELECT count(*) AS found FROM nodes WHERE project_id = $1 \
                      AND mesh_host IS NOT NULL AND deregistered_at IS NULL";
     let project: Uuid = project.as_uuid();
-    super::catalog_row::count(connection, statement, project).await
+    super::page::count(connection, statement, project).await
 }

@@ -1,35 +1,16 @@
 //! Attempts as their rows say, for explanations. No row is hydrated here: one
 //! that breaks an invariant is shown like any other.
 
-use async_trait::async_trait;
-use slipway_app::ports::ExplainStore;
-use slipway_app::ports::explain::Among;
-use slipway_app::ports::store::Error;
+use slipway_app::ports::broker::Among;
 use slipway_core::Phase;
 use slipway_core::explanation::{AttemptLine, Holder, PhaseCount};
 use slipway_core::ids::{Lane, ProvisionedResourceId, ResourceId};
 use sqlx::{QueryBuilder, Row as _};
 use uuid::Uuid;
 
-use super::{Backend, Db, Row, rows, snapshot};
+use super::{Connection, Db, Row, rows, snapshot};
 use crate::failure::Failure;
 use crate::fault::Fault;
-use crate::retry::retried;
-
-#[async_trait]
-impl ExplainStore for Backend {
-    async fn attempt_lines(&self, among: Among, limit: u32) -> Result<Vec<AttemptLine>, Error> {
-        Ok(retried!(lines(self, among, limit))?)
-    }
-
-    async fn phase_counts(&self, among: Among) -> Result<Vec<PhaseCount>, Error> {
-        Ok(retried!(counts(self, among))?)
-    }
-
-    async fn lane_holders(&self, lane: Lane) -> Result<Vec<(String, u64)>, Error> {
-        Ok(retried!(holders(self, lane))?)
-    }
-}
 
 /// Says of which attempts `a` the statement is.
 fn narrow(query: &mut QueryBuilder<Db>, among: Among) {
@@ -59,7 +40,10 @@ fn is_blocked(query: &mut QueryBuilder<Db>) {
         .push(")");
 }
 
-async fn lines(backend: &Backend, among: Among, limit: u32) -> Result<Vec<AttemptLine>, Failure> {
+pub(super) async fn lines(
+    connection: &mut Connection,
+    (among, limit): (Among, u32),
+) -> Result<Vec<AttemptLine>, Failure> {
     let mut query: QueryBuilder<Db> = QueryBuilder::new(sql!(
         "SELECT ",
         now,
@@ -69,11 +53,9 @@ async fn lines(backend: &Backend, among: Among, limit: u32) -> Result<Vec<Attemp
     ));
     narrow(&mut query, among);
     query.push(" ORDER BY a.resource_id DESC, a.attempt DESC LIMIT ").push_bind(i64::from(limit));
-    let mut transaction = backend.begin_read().await?;
-    let found = query.build().fetch_all(&mut *transaction).await?;
+    let found = query.build().fetch_all(&mut *connection).await?;
     let ids = found.iter().map(|row| row.try_get::<Uuid, _>("id")).collect::<Result<_, _>>()?;
-    let mut blockers = snapshot::blockers(&mut transaction, ids).await?;
-    transaction.rollback().await?;
+    let mut blockers = snapshot::blockers(connection, ids).await?;
     found
         .iter()
         .map(|row| {
@@ -104,7 +86,10 @@ fn line(row: &Row, blockers: Vec<slipway_core::blocker::Blocker>) -> Result<Atte
     })
 }
 
-async fn counts(backend: &Backend, among: Among) -> Result<Vec<PhaseCount>, Failure> {
+pub(super) async fn counts(
+    connection: &mut Connection,
+    among: Among,
+) -> Result<Vec<PhaseCount>, Failure> {
     let mut query: QueryBuilder<Db> =
         QueryBuilder::new("SELECT a.status, count(*) AS total, sum(CASE WHEN ");
     is_blocked(&mut query);
@@ -117,7 +102,6 @@ async fn counts(backend: &Backend, among: Among) -> Result<Vec<PhaseCount>, Fail
         .push(")");
     narrow(&mut query, among);
     query.push(" GROUP BY a.status ORDER BY a.status");
-    let mut connection = backend.reader().await?;
     let found = query.build().fetch_all(&mut *connection).await?;
     let count = |row: &Row, column| {
         Ok::<_, sqlx::Error>(u64::try_from(row.try_get::<i64, _>(column)?).unwrap_or(0))
@@ -134,8 +118,10 @@ async fn counts(backend: &Backend, among: Among) -> Result<Vec<PhaseCount>, Fail
         .collect()
 }
 
-async fn holders(backend: &Backend, lane: Lane) -> Result<Vec<(String, u64)>, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn holders(
+    connection: &mut Connection,
+    lane: Lane,
+) -> Result<Vec<(String, u64)>, Failure> {
     let found = sqlx::query(sql!(
         "SELECT claimed_by, count(*) AS held FROM provisioned_resources \
          WHERE lane = $1 AND claimed_by IS NOT NULL AND lease_until > ",

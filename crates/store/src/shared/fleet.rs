@@ -2,69 +2,29 @@
 
 use std::collections::HashMap;
 
-use async_trait::async_trait;
 use serde_json::Value;
-use slipway_app::ports::FleetStore;
-use slipway_app::ports::fleet::{Found, TenancyRule};
-use slipway_app::ports::store::Error;
+use slipway_app::ports::placement::Found;
 use slipway_core::blueprint::{CompositeType, Engine};
 use slipway_core::fleet::{ProviderUse, Tenancy};
 use slipway_core::ids::{CloudCredentialId, CloudId, ClusterId, ProjectId};
 use slipway_core::phase::Phase;
 use slipway_core::rules::catalog::placement::Candidate;
+use slipway_durable::database::End;
 use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::catalog_cluster::{self, Verified};
-use super::catalog_row::{now, readable, whole};
-use super::declare::as_id;
-use super::{Backend, Connection, Row, catalog_project, commit, rows};
+use super::page::{as_id, fetch_one, now, readable, whole};
+use super::transaction::Load;
+use super::{Connection, Row, catalog_project, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
-use crate::retry::retried;
 
-#[async_trait]
-impl FleetStore for Backend {
-    async fn cluster_candidates(
-        &self,
-        region: &str,
-        project: &str,
-    ) -> Result<Vec<Candidate>, Error> {
-        Ok(retried!(candidates(self, region, project))?)
-    }
-
-    async fn tenancy_list(&self, cluster: ClusterId) -> Result<Vec<Tenancy>, Error> {
-        Ok(retried!(list(self, cluster))?)
-    }
-
-    async fn decide_tenancy(
-        &self,
-        project: ProjectId,
-        rule: &mut TenancyRule<'_>,
-    ) -> Result<(), Error> {
-        Ok(retried!(decide(self, project, &mut *rule))?)
-    }
-
-    async fn cluster_kinds(&self, cluster: ClusterId) -> Result<Vec<CompositeType>, Error> {
-        Ok(retried!(kinds(self, cluster))?)
-    }
-
-    async fn tenancy_wake(&self, project: ProjectId) -> Result<(), Error> {
-        Ok(retried!(wake(self, project))?)
-    }
-
-    async fn cluster_verified(&self, cluster: ClusterId, found: &Found) -> Result<bool, Error> {
-        Ok(retried!(verified(self, cluster, found))?)
-    }
-}
-
-async fn candidates(
-    backend: &Backend,
-    region: &str,
-    project: &str,
+pub(super) async fn candidates(
+    connection: &mut Connection,
+    (region, project): (&str, &str),
 ) -> Result<Vec<Candidate>, Failure> {
-    let mut connection = backend.reader().await?;
     let found = sqlx::query(
         "SELECT c.id, c.substrate_uid, c.verification, count(s.project_id) AS projects, \
          count(CASE WHEN p.id = $3 OR p.name = $2 THEN 1 END) AS home FROM clusters c \
@@ -119,23 +79,25 @@ macro_rules! uses {
     };
 }
 
-async fn list(backend: &Backend, cluster: ClusterId) -> Result<Vec<Tenancy>, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn list(
+    connection: &mut Connection,
+    cluster: ClusterId,
+) -> Result<Vec<Tenancy>, Failure> {
     let places = sqlx::query(concat!(select!(), "WHERE s.cluster_id = $1 ORDER BY s.project_id"))
         .bind(cluster.as_uuid())
         .fetch_all(&mut *connection)
         .await?;
     let statement = uses!("s.cluster_id = $1");
-    let mut used = used(&mut connection, statement, cluster.as_uuid()).await?;
+    let mut used = used(connection, statement, cluster.as_uuid()).await?;
     let mut tenancies = Vec::with_capacity(places.len());
-    let now = now(&mut connection).await?;
+    let now = now(connection).await?;
     for (assignment, project_deleted) in readable("cluster assignment", &places, place) {
         let project = assignment.project_id;
         let uses = used.remove(&project.as_uuid()).unwrap_or_default();
         let mut tenancy = Tenancy { now, assignment, project_deleted, resources: 0, uses };
         // Few leave at a time, and only for them it matters.
         if tenancy.is_leaving() {
-            tenancy.resources = catalog_project::placed_resources(&mut connection, project).await?;
+            tenancy.resources = catalog_project::placed_resources(connection, project).await?;
         }
         tenancies.push(tenancy);
     }
@@ -183,44 +145,41 @@ fn one_use(row: &Row) -> Result<ProviderUse, Fault> {
     })
 }
 
-/// The project first, as declarations do: whoever declares meanwhile waits, and
-/// whoever declared before is counted.
-async fn decide(
-    backend: &Backend,
-    project: ProjectId,
-    rule: &mut TenancyRule<'_>,
-) -> Result<(), Failure> {
-    let mut transaction = backend.begin().await?;
-    sqlx::query(sql!("SELECT id FROM projects WHERE id = $1", for_update))
-        .bind(project.as_uuid())
-        .fetch_optional(&mut *transaction)
-        .await?;
-    let row = sqlx::query(concat!(select!(), "WHERE s.project_id = $1", sql!((for_update_of "s"))))
-        .bind(project.as_uuid())
-        .fetch_optional(&mut *transaction)
-        .await?;
-    let Some(row) = row else {
-        return Err(Failure::NotFound { kind: "cluster assignment" });
-    };
-    let (assignment, project_deleted) = whole(&row, "id", place)?;
-    let statement = uses!("a.project_id = $1");
-    let mut used = used(&mut transaction, statement, project.as_uuid()).await?;
-    let tenancy = Tenancy {
-        now: now(&mut transaction).await?,
-        assignment,
-        project_deleted,
-        resources: catalog_project::placed_resources(&mut transaction, project).await?,
-        uses: used.remove(&project.as_uuid()).unwrap_or_default(),
-    };
-    let decided = rule(&tenancy)?;
-    commit::apply(&mut transaction, &decided).await?;
-    transaction.commit().await?;
-    Ok(())
+/// The placement of a project. The project is locked first, as declarations do:
+/// whoever declares meanwhile waits, and whoever declared before is counted.
+pub(super) struct PlacementOf(pub(super) ProjectId);
+
+impl Load for PlacementOf {
+    type Snapshot = Tenancy;
+
+    async fn load(&self, connection: &mut Connection) -> Result<Tenancy, Failure> {
+        let project = self.0;
+        sqlx::query(sql!("SELECT id FROM projects WHERE id = $1", for_update))
+            .bind(project.as_uuid())
+            .fetch_optional(&mut *connection)
+            .await?;
+        let statement = concat!(select!(), "WHERE s.project_id = $1", sql!((for_update_of "s")));
+        let query = sqlx::query(statement).bind(project.as_uuid());
+        let (assignment, project_deleted) = fetch_one(connection, query, "id", place)
+            .await?
+            .ok_or(Failure::NotFound { kind: "cluster assignment" })?;
+        let statement = uses!("a.project_id = $1");
+        let mut used = used(connection, statement, project.as_uuid()).await?;
+        Ok(Tenancy {
+            now: now(connection).await?,
+            assignment,
+            project_deleted,
+            resources: catalog_project::placed_resources(connection, project).await?,
+            uses: used.remove(&project.as_uuid()).unwrap_or_default(),
+        })
+    }
 }
 
 /// An attempt's lane is the id of its cluster.
-async fn kinds(backend: &Backend, cluster: ClusterId) -> Result<Vec<CompositeType>, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn kinds(
+    connection: &mut Connection,
+    cluster: ClusterId,
+) -> Result<Vec<CompositeType>, Failure> {
     let found = sqlx::query(
         "SELECT v.id AS v_id, v.api_group AS v_api_group, v.api_version AS v_api_version, \
          v.kind AS v_kind, v.plural AS v_plural, v.scope AS v_scope, \
@@ -238,8 +197,7 @@ async fn kinds(backend: &Backend, cluster: ClusterId) -> Result<Vec<CompositeTyp
     Ok(kinds.into_iter().map(|defined| defined.composite_type).collect())
 }
 
-async fn wake(backend: &Backend, project: ProjectId) -> Result<(), Failure> {
-    let mut connection = backend.writer().await?;
+pub(super) async fn wake(connection: &mut Connection, project: ProjectId) -> Result<(), Failure> {
     sqlx::query(concat!(
         "UPDATE provisioned_resources SET ",
         wake_assignments!(),
@@ -252,24 +210,24 @@ async fn wake(backend: &Backend, project: ProjectId) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn verified(backend: &Backend, cluster: ClusterId, found: &Found) -> Result<bool, Failure> {
-    let mut transaction = backend.begin().await?;
+pub(super) async fn verified(
+    connection: &mut Connection,
+    (cluster, found): (ClusterId, &Found),
+) -> Result<End<bool>, Failure> {
     let row = sqlx::query(sql!(
         "SELECT substrate_uid, verification FROM clusters WHERE id = $1",
         for_update
     ))
     .bind(cluster.as_uuid())
-    .fetch_optional(&mut *transaction)
-    .await?;
-    let Some(row) = row else {
-        return Err(Failure::NotFound { kind: ClusterId::KIND });
-    };
+    .fetch_optional(&mut *connection)
+    .await?
+    .ok_or(Failure::NotFound { kind: ClusterId::KIND })?;
     let known: Option<String> = row.try_get("substrate_uid")?;
     let before: Option<Json<Value>> = row.try_get("verification")?;
     let identity = known.as_deref().or(found.identity.as_deref());
     let after = serde_json::json!({ "problem": found.problem, "facts": found.facts });
     if known.as_deref() == identity && before.is_some_and(|before| before.0 == after) {
-        return Ok(false);
+        return Ok(End::Rollback(false));
     }
     sqlx::query(sql!(
         "UPDATE clusters SET substrate_uid = $2, verification = $3, verified_at = ",
@@ -283,8 +241,7 @@ async fn verified(backend: &Backend, cluster: ClusterId, found: &Found) -> Resul
     .bind(cluster.as_uuid())
     .bind(identity)
     .bind(Json(after))
-    .execute(&mut *transaction)
+    .execute(&mut *connection)
     .await?;
-    transaction.commit().await?;
-    Ok(true)
+    Ok(End::Commit(true))
 }

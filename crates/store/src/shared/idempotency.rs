@@ -5,13 +5,13 @@
 //! first is committed, and is then refused, so that its caller looks again and
 //! finds the first one's answer.
 
-use slipway_app::ports::catalog::Bound;
+use slipway_app::ports::access::Bound;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::idempotency::{Answer, Key, RETENTION, Record, Request};
 use slipway_core::token::SecretHash;
 use uuid::Uuid;
 
-use super::{Backend, Connection, Row, rows, writes};
+use super::{Connection, Row, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
 
@@ -70,11 +70,9 @@ pub(super) async fn insert(connection: &mut Connection, record: &Record) -> Resu
 }
 
 pub(super) async fn find(
-    backend: &Backend,
-    caller: &str,
-    key: &str,
+    connection: &mut Connection,
+    (caller, key): (&str, &str),
 ) -> Result<Option<Bound>, Failure> {
-    let mut connection = backend.reader().await?;
     let row = sqlx::query(sql!(
         "SELECT id, caller, idempotency_key, route, body_hash, subject_id, answer_status, \
          answer_location, answer_etag, answer_body FROM idempotency_keys \
@@ -85,7 +83,7 @@ pub(super) async fn find(
     .bind(key)
     .fetch_optional(&mut *connection)
     .await?;
-    row.map(|row| super::catalog_row::whole(&row, "id", bound)).transpose()
+    row.map(|row| super::page::whole(&row, "id", bound)).transpose()
 }
 
 fn bound(row: &Row) -> Result<Bound, Fault> {
@@ -117,8 +115,10 @@ fn bound(row: &Row) -> Result<Bound, Fault> {
     Ok(Bound { record, answer })
 }
 
-pub(super) async fn answer(backend: &Backend, id: Uuid, answer: &Answer) -> Result<(), Failure> {
-    let mut connection = backend.writer().await?;
+pub(super) async fn answer(
+    connection: &mut Connection,
+    (id, answer): (Uuid, &Answer),
+) -> Result<(), Failure> {
     sqlx::query(
         "UPDATE idempotency_keys SET answer_status = $2, answer_location = $3, \
          answer_etag = $4, answer_body = $5 WHERE id = $1 AND answer_status IS NULL",

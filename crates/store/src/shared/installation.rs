@@ -6,6 +6,7 @@ use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::Connection;
+use crate::failure::Failure;
 
 /// Draws the id if there is none. Several replicas may start at once; one of
 /// them inserts, the others find it.
@@ -18,6 +19,10 @@ pub(super) async fn ensure(connection: &mut Connection) -> Result<(), sqlx::Erro
         .execute(connection)
         .await?;
     Ok(())
+}
+
+pub(super) async fn read(connection: &mut Connection, (): ()) -> Result<InstallationId, Failure> {
+    Ok(fetch(connection).await?)
 }
 
 pub(super) async fn fetch(connection: &mut Connection) -> Result<InstallationId, sqlx::Error> {

@@ -1,48 +1,57 @@
-//! API keys at the start of the binary: found, counted, installed by name. Only
-//! admin keys of the whole installation are installed so.
+//! API keys at the start of the binary: installed by name, under the lock of
+//! the installation's row. Only admin keys of the whole installation are
+//! installed so.
 
-use slipway_app::ports::store::ApiKey;
-use slipway_core::ids::ApiKeyId;
-use slipway_core::token::SecretHash;
+use slipway_app::ports::access::{Install, Installed};
+use slipway_core::api_key::ApiKey;
+use slipway_core::audit::Actor;
+use slipway_core::rules::control::key_audit;
+use slipway_durable::database::End;
 use sqlx::Row as _;
-use uuid::Uuid;
 
-use super::{Backend, Connection, Row, rows};
+use super::transaction::Load as _;
+use super::{Connection, api_keys, commit, control};
 use crate::failure::Failure;
-use crate::fault::Fault;
 use crate::micros::Micros;
 
-pub(super) async fn find(backend: &Backend, short: &str) -> Result<Option<ApiKey>, Failure> {
-    let mut connection = backend.reader().await?;
-    let row = sqlx::query(
-        "SELECT id, name, short, hash, role, expires_at, revoked_at FROM api_keys \
-         WHERE short = $1",
-    )
-    .bind(short)
-    .fetch_optional(&mut *connection)
-    .await?;
-    api_key_or_none(row.as_ref())
-}
-
-pub(super) async fn find_named_in_txn(
+pub(super) async fn install(
     connection: &mut Connection,
-    name: &str,
-) -> Result<Option<ApiKey>, Failure> {
-    let row = sqlx::query(
-        "SELECT id, name, short, hash, role, expires_at, revoked_at FROM api_keys \
-         WHERE name = $1",
-    )
-    .bind(name)
-    .fetch_optional(connection)
-    .await?;
-    api_key_or_none(row.as_ref())
+    (key, when, actor): (&ApiKey, Install, &Actor),
+) -> Result<End<Installed>, Failure> {
+    let now = control::Installation.load(connection).await?.now;
+    let usable = count_usable(connection).await?;
+    let before = api_keys::by_name(connection, &key.name).await?;
+    let installed = match (when, &before) {
+        (Install::First, _) if usable > 0 => Installed::Occupied,
+        (_, Some(before))
+            if before.hash == key.hash
+                && before.short == key.short
+                && before.role == key.role
+                && before.project_id == key.project_id
+                && before.revoked_at.is_none()
+                && before.expires_at == key.expires_at =>
+        {
+            Installed::Unchanged
+        }
+        (_, Some(_)) if is_withdrawn(connection, key).await? => Installed::Withdrawn,
+        (_, Some(_)) => Installed::Replaced,
+        (_, None) => Installed::Inserted,
+    };
+    let verb = match installed {
+        Installed::Inserted => "api_key.install",
+        Installed::Replaced => "api_key.replace",
+        Installed::Unchanged | Installed::Occupied | Installed::Withdrawn => {
+            return Ok(End::Rollback(installed));
+        }
+    };
+    put(connection, key).await?;
+    let entry = key_audit(verb, key.id, &key.name, actor, now);
+    commit::audit_insert(connection, &entry).await?;
+    Ok(End::Commit(installed))
 }
 
 /// Whether the key of this name had this text, and it was taken from it.
-pub(super) async fn is_withdrawn_in_txn(
-    connection: &mut Connection,
-    key: &ApiKey,
-) -> Result<bool, sqlx::Error> {
+async fn is_withdrawn(connection: &mut Connection, key: &ApiKey) -> Result<bool, sqlx::Error> {
     let row = sqlx::query(
         "SELECT id FROM api_keys WHERE name = $1 \
          AND (previous_hash = $2 OR (hash = $2 AND revoked_at IS NOT NULL))",
@@ -54,35 +63,7 @@ pub(super) async fn is_withdrawn_in_txn(
     Ok(row.is_some())
 }
 
-fn api_key_or_none(row: Option<&Row>) -> Result<Option<ApiKey>, Failure> {
-    let Some(row) = row else { return Ok(None) };
-    let id: Uuid = row.try_get("id")?;
-    api_key(row, id).map(Some).map_err(|fault| Failure::Corrupt { id, fault })
-}
-
-fn api_key(row: &Row, id: Uuid) -> Result<ApiKey, Fault> {
-    let hash: Vec<u8> = rows::get(row, "hash")?;
-    Ok(ApiKey {
-        id: ApiKeyId::new(id),
-        name: rows::get(row, "name")?,
-        short: rows::get(row, "short")?,
-        hash: SecretHash::from_slice(&hash)
-            .ok_or_else(|| Fault::new("hash", "must have 32 bytes"))?,
-        role: rows::get(row, "role")?,
-        expires_at: rows::time_or_null(row, "expires_at")?,
-        revoked_at: rows::time_or_null(row, "revoked_at")?,
-    })
-}
-
-pub(super) async fn put(backend: &Backend, key: &ApiKey) -> Result<(), Failure> {
-    let mut connection = backend.writer().await?;
-    Ok(put_in_txn(&mut connection, key).await?)
-}
-
-pub(super) async fn put_in_txn(
-    connection: &mut Connection,
-    key: &ApiKey,
-) -> Result<(), sqlx::Error> {
+async fn put(connection: &mut Connection, key: &ApiKey) -> Result<(), sqlx::Error> {
     sqlx::query(sql!(
         "INSERT INTO api_keys (id, name, short, hash, role, expires_at, revoked_at) \
          VALUES ($1, $2, $3, $4, $5, $6, $7) \
@@ -97,7 +78,7 @@ pub(super) async fn put_in_txn(
     .bind(&key.name)
     .bind(&key.short)
     .bind(&key.hash.as_bytes()[..])
-    .bind(&key.role)
+    .bind(key.role.as_str())
     .bind(key.expires_at.map(Micros::from))
     .bind(key.revoked_at.map(Micros::from))
     .execute(connection)
@@ -105,12 +86,7 @@ pub(super) async fn put_in_txn(
     Ok(())
 }
 
-pub(super) async fn count(backend: &Backend) -> Result<u64, Failure> {
-    let mut connection = backend.reader().await?;
-    Ok(count_in_txn(&mut connection).await?)
-}
-
-pub(super) async fn count_in_txn(connection: &mut Connection) -> Result<u64, sqlx::Error> {
+async fn count_usable(connection: &mut Connection) -> Result<u64, sqlx::Error> {
     let row = sqlx::query(sql!(
         "SELECT count(*) AS usable FROM api_keys WHERE role = 'admin' AND revoked_at IS NULL \
          AND (expires_at IS NULL OR expires_at > ",

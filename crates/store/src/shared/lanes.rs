@@ -1,30 +1,22 @@
 //! What waits in every lane. One look into the due index for each cluster, so
 //! that it costs the same whatever is due.
 
-use async_trait::async_trait;
-use slipway_app::ports::LaneStore;
-use slipway_app::ports::lanes::OverdueLane;
-use slipway_app::ports::store::Error;
+use slipway_app::ports::broker::OverdueLane;
 use slipway_core::Timestamp;
 use slipway_core::ids::Lane;
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::Backend;
+use super::Connection;
 use crate::failure::Failure;
 use crate::micros::Micros;
 
-#[async_trait]
-impl LaneStore for Backend {
-    async fn lane_list_overdue(&self) -> Result<Vec<OverdueLane>, Error> {
-        Ok(list_overdue(self).await?)
-    }
-}
-
 /// A lane that is no cluster's can only be one whose cluster was removed by
 /// hand; it is not looked for.
-async fn list_overdue(backend: &Backend) -> Result<Vec<OverdueLane>, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn list_overdue(
+    connection: &mut Connection,
+    (): (),
+) -> Result<Vec<OverdueLane>, Failure> {
     let found = sqlx::query(sql!(
         "SELECT ",
         now,

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use slipway_app::ports::leaks::{Cluster, LeakFilter};
+use slipway_app::ports::deletion::LeakFilter;
+use slipway_app::ports::placement::Cluster;
 use slipway_app::ports::store::Page;
 use slipway_core::Phase;
 use slipway_core::blueprint::Engine;
@@ -13,7 +14,7 @@ use slipway_core::time::Timestamp;
 use sqlx::{QueryBuilder, Row as _};
 use uuid::Uuid;
 
-use super::{Backend, Connection, Db, Row, rows};
+use super::{Connection, Db, Row, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::id_list::IdList;
@@ -29,16 +30,14 @@ macro_rules! claimant_columns {
     };
 }
 
-pub(super) async fn now(backend: &Backend) -> Result<Timestamp, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn now(connection: &mut Connection, (): ()) -> Result<Timestamp, Failure> {
     let row = sqlx::query(sql!("SELECT ", now, " AS now")).fetch_one(&mut *connection).await?;
     Ok(row.try_get::<Micros, _>("now")?.into())
 }
 
 /// A cluster of an engine that this version does not know is somebody else's to
 /// look at; it is logged and left out.
-pub(super) async fn clusters(backend: &Backend) -> Result<Vec<Cluster>, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn clusters(connection: &mut Connection, (): ()) -> Result<Vec<Cluster>, Failure> {
     let found = sqlx::query("SELECT id, name, engine, substrate_uid FROM clusters ORDER BY id")
         .fetch_all(&mut *connection)
         .await?;
@@ -60,14 +59,13 @@ pub(super) async fn clusters(backend: &Backend) -> Result<Vec<Cluster>, Failure>
 }
 
 pub(super) async fn claimants(
-    backend: &Backend,
+    connection: &mut Connection,
     attempts: &[ProvisionedResourceId],
 ) -> Result<Vec<Claimant>, Failure> {
     if attempts.is_empty() {
         return Ok(Vec::new());
     }
-    let mut connection = backend.reader().await?;
-    claimants_in(&mut connection, attempts).await
+    claimants_in(connection, attempts).await
 }
 
 pub(super) async fn claimants_in(
@@ -87,11 +85,9 @@ pub(super) async fn claimants_in(
 }
 
 pub(super) async fn expecting(
-    backend: &Backend,
-    cluster: ClusterId,
-    page: Page<ProvisionedResourceId>,
+    connection: &mut Connection,
+    (cluster, page): (ClusterId, Page<ProvisionedResourceId>),
 ) -> Result<Vec<Claimant>, Failure> {
-    let mut connection = backend.reader().await?;
     let [first, second] = EXPECTING.map(Phase::as_str);
     let found = sqlx::query(concat!(
         claimant_columns!(),
@@ -122,8 +118,10 @@ fn claimant(row: &Row) -> Result<Claimant, sqlx::Error> {
     })
 }
 
-pub(super) async fn fetch(backend: &Backend, id: LeakRecordId) -> Result<Option<Leak>, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn fetch(
+    connection: &mut Connection,
+    id: LeakRecordId,
+) -> Result<Option<Leak>, Failure> {
     let row = sqlx::query("SELECT * FROM leak_records WHERE id = $1")
         .bind(id.as_uuid())
         .fetch_optional(&mut *connection)
@@ -132,9 +130,8 @@ pub(super) async fn fetch(backend: &Backend, id: LeakRecordId) -> Result<Option<
 }
 
 pub(super) async fn list(
-    backend: &Backend,
-    filter: &LeakFilter,
-    page: Page<LeakRecordId>,
+    connection: &mut Connection,
+    (filter, page): (&LeakFilter, Page<LeakRecordId>),
 ) -> Result<Vec<Leak>, Failure> {
     let mut query: QueryBuilder<Db> = QueryBuilder::new("SELECT * FROM leak_records WHERE true");
     if let Some(after) = page.after {
@@ -149,17 +146,14 @@ pub(super) async fn list(
         query.push(" AND kind = ").push_bind(kind);
     }
     query.push(" ORDER BY id LIMIT ").push_bind(i64::from(page.limit));
-    let mut connection = backend.reader().await?;
     let found = query.build().fetch_all(&mut *connection).await?;
     found.iter().map(read).collect()
 }
 
 pub(super) async fn removals(
-    backend: &Backend,
-    cluster: ClusterId,
-    limit: u32,
+    connection: &mut Connection,
+    (cluster, limit): (ClusterId, u32),
 ) -> Result<Vec<Leak>, Failure> {
-    let mut connection = backend.reader().await?;
     let found = sqlx::query(
         "SELECT * FROM leak_records WHERE cluster_id = $1 AND resolved_at IS NULL \
          AND removal_requested_at IS NOT NULL ORDER BY id LIMIT $2",
@@ -171,8 +165,10 @@ pub(super) async fn removals(
     found.iter().map(read).collect()
 }
 
-pub(super) async fn open_counts(backend: &Backend) -> Result<BTreeMap<String, u64>, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn open_counts(
+    connection: &mut Connection,
+    (): (),
+) -> Result<BTreeMap<String, u64>, Failure> {
     let found = sqlx::query(
         "SELECT kind, count(*) AS open FROM leak_records WHERE resolved_at IS NULL GROUP BY kind",
     )

@@ -9,46 +9,42 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use slipway_app::ports::leaks::{Cluster, LeakRule, Sighted, Sightings};
+use slipway_app::ports::deletion::{Sighted, Sightings};
+use slipway_app::ports::placement::Cluster;
 use slipway_core::audit::Actor;
 use slipway_core::ids::{ClusterId, LeakRecordId, ProvisionedResourceId};
 use slipway_core::leak::{Leak, LeakSnapshot};
 use slipway_core::rules::orphans::{self, LeakCommit};
 use slipway_core::time::Timestamp;
+use slipway_durable::database::End;
 use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::given::GivenTime;
-use super::{Backend, Connection, commit, leak_rows, set_writes};
+use super::page::now;
+use super::transaction::{Load, Written};
+use super::{Connection, commit, leak_rows, set_writes};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 use crate::micros::Micros;
 
 pub(super) async fn wake(
-    backend: &Backend,
+    connection: &mut Connection,
     attempts: &[ProvisionedResourceId],
-) -> Result<(), Failure> {
-    if attempts.is_empty() {
-        return Ok(());
-    }
-    let mut transaction = backend.begin().await?;
-    commit::wake(&mut transaction, attempts).await?;
-    transaction.commit().await?;
-    Ok(())
+) -> Result<End<()>, Failure> {
+    commit::wake(connection, attempts).await?;
+    Ok(End::Commit(()))
 }
 
 pub(super) async fn sighted(
-    backend: &Backend,
-    cluster: &Cluster,
-    sighted: &[Sighted],
-    apart: Duration,
-) -> Result<Sightings, Failure> {
+    connection: &mut Connection,
+    (cluster, sighted, apart): (&Cluster, &[Sighted], Duration),
+) -> Result<End<Sightings>, Failure> {
     if sighted.is_empty() {
-        return Ok(Sightings::default());
+        return Ok(End::Rollback(Sightings::default()));
     }
-    let mut transaction = backend.begin().await?;
-    note(&mut transaction, cluster.id, sighted).await?;
+    note(connection, cluster.id, sighted).await?;
     let keys = IdList(sighted.iter().map(|one| one.finding.key).collect());
     let seen = sqlx::query(sql!(
         "SELECT finding, first_seen_at, ",
@@ -57,7 +53,7 @@ pub(super) async fn sighted(
         (one_of "$1")
     ))
     .bind(keys.clone())
-    .fetch_all(&mut *transaction)
+    .fetch_all(&mut *connection)
     .await?;
     let mut suspected = Vec::new();
     let mut given = Vec::new();
@@ -73,21 +69,20 @@ pub(super) async fn sighted(
             _ => suspected.push((key, first)),
         }
     }
-    refresh(&mut transaction, sighted).await?;
-    record(&mut transaction, given).await?;
+    refresh(connection, sighted).await?;
+    record(connection, given).await?;
     let open = sqlx::query(sql!(
         "SELECT * FROM leak_records WHERE resolved_at IS NULL AND finding ",
         (one_of "$1"),
         " ORDER BY id"
     ))
     .bind(keys)
-    .fetch_all(&mut *transaction)
+    .fetch_all(&mut *connection)
     .await?;
     let leaks: Vec<Leak> = open.iter().map(leak_rows::read).collect::<Result<_, _>>()?;
-    transaction.commit().await?;
     // One that was recorded before a sighting was lost is no suspicion.
     suspected.retain(|(key, _)| leaks.iter().all(|leak| leak.finding != Some(*key)));
-    Ok(Sightings { leaks, suspected })
+    Ok(End::Commit(Sightings { leaks, suspected }))
 }
 
 /// In the order of their keys, so that two looks take the rows in one order.
@@ -186,12 +181,9 @@ async fn record(connection: &mut Connection, given: Vec<Value>) -> Result<(), Fa
 
 /// Leaks that somebody else resolves at this moment are left to them.
 pub(super) async fn look_end(
-    backend: &Backend,
-    cluster: ClusterId,
-    begun_at: Timestamp,
-    actor: &Actor,
-) -> Result<u64, Failure> {
-    let mut transaction = backend.begin().await?;
+    connection: &mut Connection,
+    (cluster, begun_at, actor): (ClusterId, Timestamp, &Actor),
+) -> Result<End<u64>, Failure> {
     let unseen = sqlx::query(sql!(
         "SELECT *, ",
         now,
@@ -201,46 +193,49 @@ pub(super) async fn look_end(
     ))
     .bind(cluster.as_uuid())
     .bind(Micros::from(begun_at))
-    .fetch_all(&mut *transaction)
+    .fetch_all(&mut *connection)
     .await?;
     let mut ended = Vec::with_capacity(unseen.len());
     for row in &unseen {
         let now: Timestamp = row.try_get::<Micros, _>("now")?.into();
         ended.push(orphans::vanished(&leak_rows::read(row)?, now, actor));
     }
-    write(&mut transaction, &ended).await?;
+    write(connection, &ended).await?;
     sqlx::query("DELETE FROM leak_sightings WHERE cluster_id = $1 AND last_seen_at < $2")
         .bind(cluster.as_uuid())
         .bind(Micros::from(begun_at))
-        .execute(&mut *transaction)
+        .execute(&mut *connection)
         .await?;
-    transaction.commit().await?;
-    Ok(u64::try_from(ended.len()).unwrap_or(u64::MAX))
+    Ok(End::Commit(u64::try_from(ended.len()).unwrap_or(u64::MAX)))
 }
 
-pub(super) async fn decide(
-    backend: &Backend,
-    id: LeakRecordId,
-    rule: &mut LeakRule<'_>,
-) -> Result<(), Failure> {
-    let mut transaction = backend.begin().await?;
-    let found = sqlx::query(sql!("SELECT * FROM leak_records WHERE id = $1", for_update))
-        .bind(id.as_uuid())
-        .fetch_optional(&mut *transaction)
-        .await?;
-    let Some(row) = found else {
-        return Err(Failure::NotFound { kind: LeakRecordId::KIND });
-    };
-    let leak = leak_rows::read(&row)?;
-    let attempt = ProvisionedResourceId::new(leak.subject_id);
-    let claimant = leak_rows::claimants_in(&mut transaction, &[attempt]).await?.pop();
-    // After the lock was had, as every decision's.
-    let now = sqlx::query(sql!("SELECT ", now, " AS now")).fetch_one(&mut *transaction).await?;
-    let now = now.try_get::<Micros, _>("now")?.into();
-    let decided = rule(&LeakSnapshot { now, leak, claimant })?;
-    write(&mut transaction, &[decided]).await?;
-    transaction.commit().await?;
-    Ok(())
+/// A leak record.
+pub(super) struct ById(pub(super) LeakRecordId);
+
+impl Load for ById {
+    type Snapshot = LeakSnapshot;
+
+    async fn load(&self, connection: &mut Connection) -> Result<LeakSnapshot, Failure> {
+        let row = sqlx::query(sql!("SELECT * FROM leak_records WHERE id = $1", for_update))
+            .bind(self.0.as_uuid())
+            .fetch_optional(&mut *connection)
+            .await?
+            .ok_or(Failure::NotFound { kind: LeakRecordId::KIND })?;
+        let leak = leak_rows::read(&row)?;
+        let attempt = ProvisionedResourceId::new(leak.subject_id);
+        let claimant = leak_rows::claimants_in(connection, &[attempt]).await?.pop();
+        Ok(LeakSnapshot { now: now(connection).await?, leak, claimant })
+    }
+}
+
+impl Written for LeakCommit {
+    fn is_empty(&self) -> bool {
+        false
+    }
+
+    async fn write(&self, connection: &mut Connection) -> Result<(), Failure> {
+        write(connection, std::slice::from_ref(self)).await
+    }
 }
 
 /// Writes what may change of a leak. A leak that ended takes its sighting with

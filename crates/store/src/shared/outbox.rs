@@ -6,59 +6,37 @@
 //! a reader that has seen position n has seen all before it. Hot transactions
 //! never touch that row.
 
-use async_trait::async_trait;
-use slipway_app::ports::events::{Backlog, EventStore, PositionedEvent};
-use slipway_app::ports::store::{Error, Page};
+use slipway_app::ports::events::{Backlog, PositionedEvent};
+use slipway_app::ports::store::Page;
 use slipway_core::Timestamp;
 use slipway_core::ids::{EventId, ProjectId, Revision};
 use slipway_core::rules::positions::Span;
+use slipway_durable::database::End;
 use sqlx::Row as _;
 use sqlx::types::Json;
 
-use super::{Backend, Row};
+use super::{Connection, Row};
 use crate::failure::Failure;
 use crate::micros::Micros;
-use crate::retry::retried;
 
 /// Up to this many waiting events are counted; a relay that is further behind
 /// than this is as alarming as it gets, and counting costs.
 const COUNTED: i64 = 10_000;
 
-#[async_trait]
-impl EventStore for Backend {
-    async fn outbox_relay(&self, limit: u32) -> Result<u64, Error> {
-        Ok(retried!(relay(self, limit))?)
-    }
-
-    async fn outbox_backlog(&self) -> Result<Backlog, Error> {
-        Ok(backlog(self).await?)
-    }
-
-    async fn event_list(&self, page: Page<i64>) -> Result<Vec<PositionedEvent>, Error> {
-        Ok(list(self, page).await?)
-    }
-
-    async fn event_span(&self) -> Result<Span, Error> {
-        let mut connection = self.reader().await.map_err(Failure::from)?;
-        let row = sqlx::query("SELECT pruned_position, last_position FROM outbox_head")
-            .fetch_one(&mut *connection)
-            .await
-            .map_err(Failure::from)?;
-        Ok(span(&row).map_err(Failure::from)?)
-    }
-}
-
 pub(super) fn span(row: &Row) -> Result<Span, sqlx::Error> {
     Ok(Span { pruned: row.try_get("pruned_position")?, last: row.try_get("last_position")? })
 }
 
-async fn relay(backend: &Backend, limit: u32) -> Result<u64, Failure> {
-    if !has_unpublished(backend).await? {
-        return Ok(0);
-    }
-    let mut transaction = backend.begin().await?;
+pub(super) async fn current_span(connection: &mut Connection, (): ()) -> Result<Span, Failure> {
+    let row = sqlx::query("SELECT pruned_position, last_position FROM outbox_head")
+        .fetch_one(connection)
+        .await?;
+    Ok(span(&row)?)
+}
+
+pub(super) async fn relay(connection: &mut Connection, limit: u32) -> Result<End<u64>, Failure> {
     let last: i64 = sqlx::query(sql!("SELECT last_position FROM outbox_head", for_update))
-        .fetch_one(&mut *transaction)
+        .fetch_one(&mut *connection)
         .await?
         .try_get("last_position")?;
     let given = sqlx::query(
@@ -70,29 +48,24 @@ async fn relay(backend: &Backend, limit: u32) -> Result<u64, Failure> {
     )
     .bind(last)
     .bind(i64::from(limit))
-    .execute(&mut *transaction)
+    .execute(&mut *connection)
     .await?
     .rows_affected();
     sqlx::query("UPDATE outbox_head SET last_position = last_position + $1")
         .bind(i64::try_from(given).unwrap_or(i64::MAX))
-        .execute(&mut *transaction)
+        .execute(&mut *connection)
         .await?;
-    transaction.commit().await?;
-    Ok(given)
+    Ok(End::Commit(given))
 }
 
-/// A relay with nothing to do must not take the write lock several times a
-/// second.
-async fn has_unpublished(backend: &Backend) -> Result<bool, sqlx::Error> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn has_unpublished(connection: &mut Connection, (): ()) -> Result<bool, Failure> {
     let row = sqlx::query("SELECT seq FROM outbox_events WHERE position IS NULL LIMIT 1")
         .fetch_optional(&mut *connection)
         .await?;
     Ok(row.is_some())
 }
 
-async fn backlog(backend: &Backend) -> Result<Backlog, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn backlog(connection: &mut Connection, (): ()) -> Result<Backlog, Failure> {
     let row = sqlx::query(sql!(
         "SELECT ",
         now,
@@ -112,8 +85,10 @@ async fn backlog(backend: &Backend) -> Result<Backlog, Failure> {
     })
 }
 
-async fn list(backend: &Backend, page: Page<i64>) -> Result<Vec<PositionedEvent>, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn list(
+    connection: &mut Connection,
+    page: Page<i64>,
+) -> Result<Vec<PositionedEvent>, Failure> {
     let found = sqlx::query(
         "SELECT id, position, event_type, aggregate_id, project_id, revision, occurred_at, \
          payload FROM outbox_events WHERE position > $1 ORDER BY position LIMIT $2",

@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 
 use slipway_app::ports::Listed;
-use slipway_app::ports::store::{
-    Blocked, CorruptRow, Heartbeat, HistoryLine, Page, ResourceFilter,
-};
+use slipway_app::ports::broker::{Blocked, HistoryLine, ResourceFilter};
+use slipway_app::ports::nodes::Heartbeat;
+use slipway_app::ports::store::{CorruptRow, Page};
 use slipway_core::deletion::Deletion;
 use slipway_core::ids::{DeletionId, DrainId, NodeId, ProvisionedResourceId, ResourceId};
 use slipway_core::node::{Drain, Node, Reported};
@@ -16,9 +16,9 @@ use slipway_core::snapshot::ResourceSnapshot;
 use sqlx::{QueryBuilder, Row as _};
 use uuid::Uuid;
 
-use super::catalog_row::{beginning, listed};
-use super::declare::as_id;
-use super::{Backend, Db, Row, rows, snapshot};
+use super::page::{after, as_id, fetch_one, fetch_page};
+use super::{Connection, Db, Row, rows, snapshot};
+use crate::blueprints::Blueprints;
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
@@ -30,12 +30,10 @@ pub(super) const DELETIONS: &str =
 type Snapshots = Vec<Result<ResourceSnapshot, CorruptRow>>;
 
 pub(super) async fn attempt_load(
-    backend: &Backend,
-    ids: &[ProvisionedResourceId],
+    connection: &mut Connection,
+    (blueprints, ids): (&Blueprints, &[ProvisionedResourceId]),
 ) -> Result<Snapshots, Failure> {
-    let mut transaction = backend.begin_read().await?;
-    let loaded = snapshot::load(backend, &mut transaction, ids).await?;
-    transaction.rollback().await?;
+    let loaded = snapshot::load(blueprints, connection, ids).await?;
     Ok(loaded
         .into_iter()
         .map(|(id, loaded)| {
@@ -49,23 +47,21 @@ pub(super) async fn attempt_load(
 }
 
 pub(super) async fn resource_fetch(
-    backend: &Backend,
-    id: ResourceId,
+    connection: &mut Connection,
+    (blueprints, id): (&Blueprints, ResourceId),
 ) -> Result<Option<ResourceSnapshot>, Failure> {
-    let mut transaction = backend.begin_read().await?;
     let current = sqlx::query(
         "SELECT id FROM provisioned_resources WHERE resource_id = $1 \
          ORDER BY attempt DESC LIMIT 1",
     )
     .bind(id.as_uuid())
-    .fetch_optional(&mut *transaction)
+    .fetch_optional(&mut *connection)
     .await?;
     let Some(current) = current else {
         return Ok(None);
     };
     let attempt = ProvisionedResourceId::new(current.try_get("id")?);
-    let loaded = snapshot::load(backend, &mut transaction, &[attempt]).await?;
-    transaction.rollback().await?;
+    let loaded = snapshot::load(blueprints, connection, &[attempt]).await?;
     loaded
         .into_iter()
         .next()
@@ -74,9 +70,8 @@ pub(super) async fn resource_fetch(
 }
 
 pub(super) async fn resource_list(
-    backend: &Backend,
-    filter: &ResourceFilter,
-    page: Page<ResourceId>,
+    connection: &mut Connection,
+    (blueprints, filter, page): (&Blueprints, &ResourceFilter, Page<ResourceId>),
 ) -> Result<Snapshots, Failure> {
     let mut query: QueryBuilder<Db> = QueryBuilder::new(
         "SELECT a.id, r.id AS resource_id FROM resources r JOIN provisioned_resources a ON a.resource_id = r.id \
@@ -127,16 +122,14 @@ pub(super) async fn resource_list(
     }
     query.push(" ORDER BY r.id LIMIT ").push_bind(i64::from(page.limit));
 
-    let mut transaction = backend.begin_read().await?;
     let mut resources = HashMap::new();
     let mut ids = Vec::new();
-    for row in query.build().fetch_all(&mut *transaction).await? {
+    for row in query.build().fetch_all(&mut *connection).await? {
         let id = ProvisionedResourceId::new(row.try_get("id")?);
         resources.insert(id, ResourceId::new(row.try_get("resource_id")?));
         ids.push(id);
     }
-    let loaded = snapshot::load(backend, &mut transaction, &ids).await?;
-    transaction.rollback().await?;
+    let loaded = snapshot::load(blueprints, connection, &ids).await?;
     Ok(loaded
         .into_iter()
         .map(|(id, loaded)| {
@@ -150,10 +143,9 @@ pub(super) async fn resource_list(
 }
 
 pub(super) async fn history_list(
-    backend: &Backend,
+    connection: &mut Connection,
     id: ProvisionedResourceId,
 ) -> Result<Vec<HistoryLine>, Failure> {
-    let mut connection = backend.reader().await?;
     let found = sqlx::query(
         "SELECT at, from_phase, to_phase, why FROM phase_history \
          WHERE provisioned_resource_id = $1 ORDER BY seq",
@@ -173,71 +165,49 @@ pub(super) async fn history_list(
 }
 
 pub(super) async fn deletion_fetch(
-    backend: &Backend,
+    connection: &mut Connection,
     id: DeletionId,
 ) -> Result<Option<Deletion>, Failure> {
-    let mut connection = backend.reader().await?;
-    let row = sqlx::query(concat!(deletion_columns!(), "WHERE id = $1"))
-        .bind(id.as_uuid())
-        .fetch_optional(&mut *connection)
-        .await?;
-    match row {
-        None => Ok(None),
-        Some(row) => {
-            let failure = |fault| Failure::Corrupt { id: id.as_uuid(), fault };
-            rows::deletion(&row).map(Some).map_err(failure)
-        }
-    }
+    let query = sqlx::query(concat!(deletion_columns!(), "WHERE id = $1")).bind(id.as_uuid());
+    fetch_one(connection, query, "d_id", rows::deletion).await
 }
 
 pub(super) async fn deletion_list(
-    backend: &Backend,
+    connection: &mut Connection,
     page: Page<DeletionId>,
 ) -> Result<Listed<Deletion>, Failure> {
-    let mut connection = backend.reader().await?;
-    let found = sqlx::query(DELETIONS)
-        .bind(beginning(page.after.map(|id| id.as_uuid())))
-        .bind(i64::from(page.limit))
-        .fetch_all(&mut *connection)
-        .await?;
-    Ok(listed(DeletionId::KIND, "d_id", &page, &found, rows::deletion))
+    let query = sqlx::query(DELETIONS).bind(after(page)).bind(i64::from(page.limit));
+    fetch_page(connection, query, (DeletionId::KIND, "d_id"), page, rows::deletion).await
 }
 
-pub(super) async fn node_fetch(backend: &Backend, id: NodeId) -> Result<Option<Node>, Failure> {
-    let mut connection = backend.reader().await?;
-    let row = sqlx::query(concat!("SELECT ", node_columns!(), " FROM nodes WHERE id = $1"))
-        .bind(id.as_uuid())
-        .fetch_optional(&mut *connection)
-        .await?;
-    row.map(|row| rows::node(&row).map_err(|fault| Failure::Corrupt { id: id.as_uuid(), fault }))
-        .transpose()
+pub(super) async fn node_fetch(
+    connection: &mut Connection,
+    id: NodeId,
+) -> Result<Option<Node>, Failure> {
+    let statement = concat!("SELECT ", node_columns!(), " FROM nodes WHERE id = $1");
+    fetch_one(connection, sqlx::query(statement).bind(id.as_uuid()), "id", rows::node).await
 }
 
 pub(super) async fn node_list(
-    backend: &Backend,
+    connection: &mut Connection,
     page: Page<NodeId>,
 ) -> Result<Listed<Node>, Failure> {
-    let mut connection = backend.reader().await?;
-    let found = sqlx::query(concat!(
+    let query = sqlx::query(concat!(
         "SELECT ",
         node_columns!(),
         " FROM nodes WHERE id > $1 ORDER BY id LIMIT $2"
     ))
-    .bind(beginning(page.after.map(|id| id.as_uuid())))
-    .bind(i64::from(page.limit))
-    .fetch_all(&mut *connection)
-    .await?;
-    Ok(listed(NodeId::KIND, "id", &page, &found, rows::node))
+    .bind(after(page))
+    .bind(i64::from(page.limit));
+    fetch_page(connection, query, (NodeId::KIND, "id"), page, rows::node).await
 }
 
 /// Does not count as a write of the node: its revision guards decisions, and a
 /// heartbeat has no part in any.
 pub(super) async fn node_heartbeat(
-    backend: &Backend,
-    id: NodeId,
-    reported: &Reported,
+    connection: &mut Connection,
+    (id, reported): (NodeId, &Reported),
 ) -> Result<Option<Heartbeat>, Failure> {
-    let mut connection = backend.writer().await?;
     let row = sqlx::query(sql!(
         "UPDATE nodes SET binary_version = coalesce($2, binary_version), \
          binary_checksum = coalesce($3, binary_checksum), \

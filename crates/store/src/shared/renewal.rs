@@ -6,39 +6,22 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use serde_json::json;
-use slipway_app::ports::RenewalStore;
-use slipway_app::ports::store::{Claimed, Error};
+use slipway_app::ports::broker::Claimed;
 use slipway_core::commit::Recheck;
 use slipway_core::ids::ProvisionedResourceId;
 use sqlx::Row as _;
 use sqlx::types::Json;
 
-use super::{Backend, commit};
+use super::{Connection, commit};
 use crate::failure::Failure;
-use crate::retry::retried;
-
-#[async_trait]
-impl RenewalStore for Backend {
-    async fn attempt_renew(
-        &self,
-        worker: &str,
-        claims: &[Claimed],
-        lease: Duration,
-    ) -> Result<Vec<ProvisionedResourceId>, Error> {
-        Ok(retried!(renew(self, worker, claims, lease))?)
-    }
-}
 
 /// Locked rows are passed over: the writer may be the record of this very
 /// batch, which locks them in an order of its own, and a renewal that waited
 /// for it could be waited for by it.
-async fn renew(
-    backend: &Backend,
-    worker: &str,
-    claims: &[Claimed],
-    lease: Duration,
+pub(super) async fn renew(
+    connection: &mut Connection,
+    (worker, claims, lease): (&str, &[Claimed], Duration),
 ) -> Result<Vec<ProvisionedResourceId>, Failure> {
     if claims.is_empty() {
         return Ok(Vec::new());
@@ -47,7 +30,6 @@ async fn renew(
         .iter()
         .map(|claimed| json!({ "id": claimed.id, "claim_token": claimed.claim_token.0 }))
         .collect();
-    let mut connection = backend.writer().await?;
     let renewed = sqlx::query(concat!(
         "UPDATE provisioned_resources SET lease_until = ",
         sql!(now, (plus_micros "$2"), ", due_at = ", now, (plus_micros "$2")),

@@ -6,39 +6,15 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
-use slipway_app::ports::retention::{AuditPruned, RetentionStore};
-use slipway_app::ports::store::Error;
 use slipway_core::commit::Recheck;
-use slipway_core::ids::AuditEntryId;
 use slipway_core::rules::positions::{prune_limit, prune_to, unnoted};
+use slipway_durable::database::End;
 use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::commit::recheck_micros;
-use super::{Backend, outbox};
+use super::{Connection, outbox};
 use crate::failure::Failure;
-use crate::retry::retried;
-
-#[async_trait]
-impl RetentionStore for Backend {
-    async fn event_prune(&self, keep: Duration, limit: u32) -> Result<u64, Error> {
-        Ok(retried!(events(self, keep, limit))?)
-    }
-
-    async fn history_prune(&self, keep: Duration, limit: u32) -> Result<u64, Error> {
-        Ok(retried!(histories(self, keep, limit))?)
-    }
-
-    async fn audit_prune(
-        &self,
-        keep: Duration,
-        after: Option<AuditEntryId>,
-        limit: u32,
-    ) -> Result<AuditPruned, Error> {
-        Ok(retried!(audit(self, keep, after, limit))?)
-    }
-}
 
 /// What is added to the clock to get the moment before which things are old.
 fn backwards(keep: Duration) -> i64 {
@@ -48,19 +24,21 @@ fn backwards(keep: Duration) -> i64 {
 /// Under the lock of the head, so that pruning and numbering, and two prunings,
 /// come one after the other. The subscriptions are read after the lock is had;
 /// one that is opened meanwhile begins where it finds the head.
-async fn events(backend: &Backend, keep: Duration, limit: u32) -> Result<u64, Failure> {
-    let mut transaction = backend.begin().await?;
+pub(super) async fn events(
+    connection: &mut Connection,
+    (keep, limit): (Duration, u32),
+) -> Result<End<u64>, Failure> {
     let head = sqlx::query(sql!(
         "SELECT pruned_position, last_position, noted_position, unnoted_position \
              FROM outbox_head",
         for_update
     ))
-    .fetch_one(&mut *transaction)
+    .fetch_one(&mut *connection)
     .await?;
     let span = outbox::span(&head)?;
     let slowest: Option<i64> =
         sqlx::query("SELECT min(position) AS slowest FROM event_subscriptions")
-            .fetch_one(&mut *transaction)
+            .fetch_one(&mut *connection)
             .await?
             .try_get("slowest")?;
     let reach = prune_limit(span, slowest, limit);
@@ -73,13 +51,12 @@ async fn events(backend: &Backend, keep: Duration, limit: u32) -> Result<u64, Fa
     .bind(span.pruned)
     .bind(reach)
     .bind(backwards(keep))
-    .fetch_one(&mut *transaction)
+    .fetch_one(&mut *connection)
     .await?
     .try_get("young")?;
     let pruned = prune_to(span, reach, first_young);
     if pruned == span.pruned {
-        transaction.rollback().await?;
-        return Ok(0);
+        return Ok(End::Rollback(0));
     }
     sqlx::query(
         "INSERT INTO event_prunes (project_id, position) SELECT project_id, max(position) \
@@ -88,12 +65,12 @@ async fn events(backend: &Backend, keep: Duration, limit: u32) -> Result<u64, Fa
     )
     .bind(span.pruned)
     .bind(pruned)
-    .execute(&mut *transaction)
+    .execute(&mut *connection)
     .await?;
     let removed = sqlx::query("DELETE FROM outbox_events WHERE position > $1 AND position <= $2")
         .bind(span.pruned)
         .bind(pruned)
-        .execute(&mut *transaction)
+        .execute(&mut *connection)
         .await?
         .rows_affected();
     let unnoted = unnoted(span, head.try_get("noted_position")?, head.try_get("unnoted_position")?);
@@ -102,14 +79,15 @@ async fn events(backend: &Backend, keep: Duration, limit: u32) -> Result<u64, Fa
     )
     .bind(pruned)
     .bind(unnoted)
-    .execute(&mut *transaction)
+    .execute(&mut *connection)
     .await?;
-    transaction.commit().await?;
-    Ok(removed)
+    Ok(End::Commit(removed))
 }
 
-async fn histories(backend: &Backend, keep: Duration, limit: u32) -> Result<u64, Failure> {
-    let mut connection = backend.writer().await?;
+pub(super) async fn histories(
+    connection: &mut Connection,
+    (keep, limit): (Duration, u32),
+) -> Result<u64, Failure> {
     let removed = sqlx::query(sql!(
         "DELETE FROM phase_history WHERE provisioned_resource_id IN (SELECT a.id \
          FROM resources r JOIN provisioned_resources a ON a.resource_id = r.id \
@@ -131,14 +109,12 @@ async fn histories(backend: &Backend, keep: Duration, limit: u32) -> Result<u64,
 /// Entries of what is still there stay and are passed over, which is why this
 /// goes through the table by a cursor and not always from its front. Ids of
 /// subjects are unique over all kinds, so the kind need not be looked at.
-async fn audit(
-    backend: &Backend,
-    keep: Duration,
-    after: Option<AuditEntryId>,
-    limit: u32,
-) -> Result<AuditPruned, Failure> {
-    let after = after.map_or(Uuid::nil(), |id| id.as_uuid());
-    let mut connection = backend.reader().await?;
+///
+/// Answers the last entry of the page, and whether a page follows.
+pub(super) async fn audit_page(
+    connection: &mut Connection,
+    (keep, after, limit): (Duration, Uuid, u32),
+) -> Result<Option<(Uuid, bool)>, Failure> {
     let page = sqlx::query(sql!(
         "SELECT id, at <= ",
         now,
@@ -150,14 +126,16 @@ async fn audit(
     .bind(i64::from(limit))
     .fetch_all(&mut *connection)
     .await?;
-    drop(connection);
-    let Some(last) = page.last() else {
-        return Ok(AuditPruned { removed: 0, next: None });
-    };
+    let Some(last) = page.last() else { return Ok(None) };
     let until: Uuid = last.try_get("id")?;
     let full = page.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
-    let more = full && last.try_get::<bool, _>("old")?;
-    let mut connection = backend.writer().await?;
+    Ok(Some((until, full && last.try_get::<bool, _>("old")?)))
+}
+
+pub(super) async fn audit(
+    connection: &mut Connection,
+    (keep, after, until): (Duration, Uuid, Uuid),
+) -> Result<u64, Failure> {
     let removed = sqlx::query(sql!(
         "DELETE FROM audit_entries WHERE id > $1 AND id <= $3 AND at <= ",
         now,
@@ -178,5 +156,5 @@ async fn audit(
     .execute(&mut *connection)
     .await?
     .rows_affected();
-    Ok(AuditPruned { removed, next: more.then(|| AuditEntryId::new(until)) })
+    Ok(removed)
 }

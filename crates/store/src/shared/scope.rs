@@ -1,10 +1,9 @@
 //! What belongs to which project, and lists of one project's things.
 
-use async_trait::async_trait;
 use slipway_app::ports::Listed;
+use slipway_app::ports::access::Owned;
 use slipway_app::ports::events::PositionedEvent;
-use slipway_app::ports::scope::{Owned, ScopeStore};
-use slipway_app::ports::store::{Error, Page};
+use slipway_app::ports::store::Page;
 use slipway_core::deletion::Deletion;
 use slipway_core::ids::{DeletionId, NodeId, ProjectId, ProvisionedResourceId, ResourceId};
 use slipway_core::node::Node;
@@ -12,10 +11,9 @@ use slipway_core::rules::positions::{Notes, Span};
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::catalog_row::{beginning, listed};
-use super::{Backend, outbox, rows};
+use super::page::{after, fetch_page};
+use super::{Connection, outbox, rows};
 use crate::failure::Failure;
-use crate::retry::retried;
 
 /// Ids are unique over all kinds, so the kind need not be looked at. What is the
 /// project's own is found first, apart from the order: otherwise everybody's
@@ -41,43 +39,10 @@ pub(super) const EVENTS: &str = "SELECT id, position, event_type, aggregate_id, 
         AND (project_id, position) > ($2, $1) ORDER BY project_id, position LIMIT $3) AS own \
      WHERE project_id = $2 ORDER BY position";
 
-#[async_trait]
-impl ScopeStore for Backend {
-    async fn project_of(&self, owned: Owned) -> Result<Option<ProjectId>, Error> {
-        Ok(retried!(project_of(self, owned))?)
-    }
-
-    async fn node_list_in(
-        &self,
-        project: ProjectId,
-        page: Page<NodeId>,
-    ) -> Result<Listed<Node>, Error> {
-        Ok(retried!(nodes(self, project, page))?)
-    }
-
-    async fn deletion_list_in(
-        &self,
-        project: ProjectId,
-        page: Page<DeletionId>,
-    ) -> Result<Listed<Deletion>, Error> {
-        Ok(retried!(deletions(self, project, page))?)
-    }
-
-    async fn event_list_in(
-        &self,
-        project: ProjectId,
-        page: Page<i64>,
-    ) -> Result<Vec<PositionedEvent>, Error> {
-        Ok(retried!(events(self, project, page))?)
-    }
-
-    async fn event_span_in(&self, project: ProjectId) -> Result<Span, Error> {
-        Ok(retried!(event_span(self, project))?)
-    }
-}
-
-async fn project_of(backend: &Backend, owned: Owned) -> Result<Option<ProjectId>, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn project_of(
+    connection: &mut Connection,
+    owned: Owned,
+) -> Result<Option<ProjectId>, Failure> {
     let query = match owned {
         Owned::Resource(id) => {
             sqlx::query("SELECT project_id FROM resources WHERE id = $1").bind(id.as_uuid())
@@ -107,46 +72,36 @@ async fn project_of(backend: &Backend, owned: Owned) -> Result<Option<ProjectId>
     Ok(project.map(ProjectId::new))
 }
 
-async fn nodes(
-    backend: &Backend,
-    project: ProjectId,
-    page: Page<NodeId>,
+pub(super) async fn nodes(
+    connection: &mut Connection,
+    (project, page): (ProjectId, Page<NodeId>),
 ) -> Result<Listed<Node>, Failure> {
-    let mut connection = backend.reader().await?;
-    let found = sqlx::query(concat!(
+    let query = sqlx::query(concat!(
         "SELECT ",
         node_columns!(),
         " FROM nodes WHERE project_id = $1 AND id > $2 ORDER BY id LIMIT $3"
     ))
     .bind(project.as_uuid())
-    .bind(beginning(page.after.map(|id| id.as_uuid())))
-    .bind(i64::from(page.limit))
-    .fetch_all(&mut *connection)
-    .await?;
-    Ok(listed(NodeId::KIND, "id", &page, &found, rows::node))
+    .bind(after(page))
+    .bind(i64::from(page.limit));
+    fetch_page(connection, query, (NodeId::KIND, "id"), page, rows::node).await
 }
 
-async fn deletions(
-    backend: &Backend,
-    project: ProjectId,
-    page: Page<DeletionId>,
+pub(super) async fn deletions(
+    connection: &mut Connection,
+    (project, page): (ProjectId, Page<DeletionId>),
 ) -> Result<Listed<Deletion>, Failure> {
-    let mut connection = backend.reader().await?;
-    let found = sqlx::query(DELETIONS)
+    let query = sqlx::query(DELETIONS)
         .bind(project.as_uuid())
-        .bind(beginning(page.after.map(|id| id.as_uuid())))
-        .bind(i64::from(page.limit))
-        .fetch_all(&mut *connection)
-        .await?;
-    Ok(listed(DeletionId::KIND, "d_id", &page, &found, rows::deletion))
+        .bind(after(page))
+        .bind(i64::from(page.limit));
+    fetch_page(connection, query, (DeletionId::KIND, "d_id"), page, rows::deletion).await
 }
 
-async fn events(
-    backend: &Backend,
-    project: ProjectId,
-    page: Page<i64>,
+pub(super) async fn events(
+    connection: &mut Connection,
+    (project, page): (ProjectId, Page<i64>),
 ) -> Result<Vec<PositionedEvent>, Failure> {
-    let mut connection = backend.reader().await?;
     let found = sqlx::query(EVENTS)
         .bind(page.after.unwrap_or(0))
         .bind(project.as_uuid())
@@ -156,8 +111,10 @@ async fn events(
     Ok(found.iter().map(outbox::event).collect::<Result<_, _>>()?)
 }
 
-async fn event_span(backend: &Backend, project: ProjectId) -> Result<Span, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn event_span(
+    connection: &mut Connection,
+    project: ProjectId,
+) -> Result<Span, Failure> {
     let row = sqlx::query(
         "SELECT pruned_position, last_position, noted_position, unnoted_position, coalesce(\
          (SELECT position FROM event_prunes WHERE project_id = $1), 0) AS own FROM outbox_head",

@@ -4,37 +4,39 @@ use serde_json::json;
 use slipway_app::seed::Seed;
 use slipway_core::ids::ClusterId;
 use slipway_core::placement::NamespacePhase;
+use slipway_durable::database::End;
 use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::{Backend, Connection};
+use super::Connection;
 use crate::failure::Failure;
 
-pub(super) async fn seed(backend: &Backend, seed: &Seed) -> Result<ClusterId, Failure> {
-    let mut transaction = backend.begin().await?;
+pub(super) async fn seed(
+    connection: &mut Connection,
+    seed: &Seed,
+) -> Result<End<ClusterId>, Failure> {
     let project = named(
-        &mut transaction,
+        connection,
         "INSERT INTO projects (id, name) VALUES ($1, $2) ON CONFLICT DO NOTHING",
         "SELECT id FROM projects WHERE name = $1 AND deleted_at IS NULL",
         seed.project_id.as_uuid(),
         &seed.project,
     )
     .await?;
-    let cloud = cloud(&mut transaction, seed).await?;
-    let credential = credential(&mut transaction, seed, cloud).await?;
+    let cloud = cloud(connection, seed).await?;
+    let credential = credential(connection, seed, cloud).await?;
     sqlx::query(
         "INSERT INTO credential_assignments (project_id, cloud_credential_id) \
          VALUES ($1, $2) ON CONFLICT DO NOTHING",
     )
     .bind(project)
     .bind(credential)
-    .execute(&mut *transaction)
+    .execute(&mut *connection)
     .await?;
-    let cluster = placement(&mut transaction, seed, project).await?;
-    blueprint(&mut transaction, seed).await?;
-    transaction.commit().await?;
-    Ok(cluster)
+    let cluster = placement(connection, seed, project).await?;
+    blueprint(connection, seed).await?;
+    Ok(End::Commit(cluster))
 }
 
 /// Inserts a row by its name and answers the id that the name has then.

@@ -22,7 +22,8 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::provider::Providers;
-use super::{Backend, Connection, Row, rows};
+use super::{Connection, Row, rows};
+use crate::blueprints::Blueprints;
 use crate::fault::Fault;
 use crate::id_list::IdList;
 
@@ -62,7 +63,7 @@ macro_rules! attempts_sql {
 /// Loads the snapshots of these attempts, in the given order; unknown ids are
 /// left out.
 pub(super) async fn load(
-    backend: &Backend,
+    blueprints: &Blueprints,
     connection: &mut Connection,
     ids: &[ProvisionedResourceId],
 ) -> Result<Vec<(ProvisionedResourceId, Loaded)>, sqlx::Error> {
@@ -79,7 +80,7 @@ pub(super) async fn load(
     .fetch_all(&mut *connection)
     .await?;
     let attempts = sqlx::query(attempts_sql!()).bind(list).fetch_all(&mut *connection).await?;
-    let versions = versions_of(backend, connection, &attempts).await?;
+    let versions = versions_of(blueprints, connection, &attempts).await?;
     let providers = Providers::of(connection, made_in_a_cloud(&attempts, &versions)?).await?;
     load_around(connection, ids, &nodes, &attempts, versions, providers).await
 }
@@ -107,11 +108,11 @@ fn made_in_a_cloud(
 }
 
 async fn versions_of(
-    backend: &Backend,
+    blueprints: &Blueprints,
     connection: &mut Connection,
     attempts: &[Row],
 ) -> Result<Found<Arc<BlueprintVersion>>, sqlx::Error> {
-    versions(backend, connection, named(attempts, "a_blueprint_version_id")?).await
+    versions(blueprints, connection, named(attempts, "a_blueprint_version_id")?).await
 }
 
 /// The ids that a column of these attempts names.
@@ -129,7 +130,7 @@ fn named(attempts: &[Row], column: &str) -> Result<BTreeSet<Uuid>, sqlx::Error> 
 /// The lock of the attempt keeps claims away: what is written here under a
 /// claim that was held when it was read is written while it is held.
 pub(super) async fn load_locked(
-    backend: &Backend,
+    blueprints: &Blueprints,
     connection: &mut Connection,
     ids: &[ProvisionedResourceId],
 ) -> Result<Vec<(ProvisionedResourceId, Loaded)>, sqlx::Error> {
@@ -152,7 +153,7 @@ pub(super) async fn load_locked(
             .bind(list)
             .fetch_all(&mut *connection)
             .await?;
-    let versions = versions_of(backend, connection, &attempts).await?;
+    let versions = versions_of(blueprints, connection, &attempts).await?;
     // No decision looks at the cloud.
     let providers = Providers::default();
     load_around(connection, ids, &nodes, &attempts, versions, providers).await
@@ -258,13 +259,13 @@ fn by_id<T>(
 /// Those that were read before are not read again; one that cannot be read is
 /// looked at each time, since somebody may repair it.
 async fn versions(
-    backend: &Backend,
+    blueprints: &Blueprints,
     connection: &mut Connection,
     ids: BTreeSet<Uuid>,
 ) -> Result<Found<Arc<BlueprintVersion>>, sqlx::Error> {
     let (mut versions, mut unknown) = (Found::new(), BTreeSet::new());
     for id in ids {
-        match backend.blueprints().get(id) {
+        match blueprints.get(id) {
             Some(version) => drop(versions.insert(id, Ok(version))),
             None => drop(unknown.insert(id)),
         }
@@ -282,7 +283,7 @@ async fn versions(
     );
     let rows = fetch(connection, SQL, unknown).await?;
     let read = by_id(&rows, "v_id", |row| rows::blueprint_version(row).map(Arc::new))?;
-    read.values().flatten().for_each(|version| backend.blueprints().keep(version));
+    read.values().flatten().for_each(|version| blueprints.keep(version));
     versions.extend(read);
     Ok(versions)
 }

@@ -2,29 +2,17 @@
 //! table. That is a scan of the attempts, for which no index is kept: it would
 //! be written with every change of phase, and be read a few times a minute.
 
-use async_trait::async_trait;
-use slipway_app::ports::StandingStore;
-use slipway_app::ports::standing::Standing;
-use slipway_app::ports::store::Error;
+use slipway_app::ports::operations::Standing;
 use slipway_core::Phase;
 use slipway_core::blocker::BlockerCode;
 use slipway_core::commit::Recheck;
 use slipway_core::node::Reachability;
 use sqlx::Row as _;
 
-use super::{Backend, Row, commit};
+use super::{Connection, Row, commit};
 use crate::failure::Failure;
-use crate::retry::retried;
 
-#[async_trait]
-impl StandingStore for Backend {
-    async fn standing(&self) -> Result<Standing, Error> {
-        Ok(retried!(count(self))?)
-    }
-}
-
-async fn count(backend: &Backend) -> Result<Standing, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn count(connection: &mut Connection, (): ()) -> Result<Standing, Failure> {
     let mut standing = Standing::default();
     let found = sqlx::query(
         "SELECT status AS name, count(*) AS found FROM provisioned_resources GROUP BY status",

@@ -7,82 +7,27 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
-use slipway_app::ports::store::Error;
-use slipway_app::ports::subscriptions::{
-    ClaimedSubscription, Delivered, Subscription, SubscriptionStore,
-};
+use slipway_app::ports::events::{ClaimedSubscription, Delivered, Subscription};
 use slipway_core::audit::Actor;
 use slipway_core::commit::Recheck;
 use slipway_core::ids::{AuditEntryId, ClaimToken, SubscriptionId};
 use slipway_core::{ErrorKind, Refusal};
+use slipway_durable::database::End;
 use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::commit::recheck_micros;
-use super::{Backend, Row, writes};
+use super::{Connection, Row, writes};
 use crate::failure::Failure;
 use crate::micros::Micros;
-use crate::retry::retried;
-
-#[async_trait]
-impl SubscriptionStore for Backend {
-    async fn subscription_open(&self, id: SubscriptionId, name: &str) -> Result<(), Error> {
-        Ok(retried!(open(self, id, name))?)
-    }
-
-    async fn subscription_due(&self) -> Result<Vec<String>, Error> {
-        Ok(due(self).await?)
-    }
-
-    async fn subscription_claim(
-        &self,
-        name: &str,
-        worker: &str,
-        lease: Duration,
-    ) -> Result<Option<ClaimedSubscription>, Error> {
-        Ok(retried!(claim(self, name, worker, lease))?)
-    }
-
-    async fn subscription_advance(
-        &self,
-        claimed: &ClaimedSubscription,
-        position: i64,
-    ) -> Result<(), Error> {
-        Ok(retried!(advance(self, claimed, position))?)
-    }
-
-    async fn subscription_release(
-        &self,
-        claimed: &ClaimedSubscription,
-        delivered: &Delivered,
-    ) -> Result<(), Error> {
-        Ok(retried!(release(self, claimed, delivered))?)
-    }
-
-    async fn subscription_reclaim(&self, worker: &str) -> Result<u64, Error> {
-        Ok(retried!(reclaim(self, worker))?)
-    }
-
-    async fn subscription_list(&self) -> Result<Vec<Subscription>, Error> {
-        Ok(list(self).await?)
-    }
-
-    async fn subscription_remove(
-        &self,
-        name: &str,
-        audit: AuditEntryId,
-        actor: &Actor,
-    ) -> Result<bool, Error> {
-        Ok(retried!(remove(self, name, audit, actor))?)
-    }
-}
 
 /// Starts behind what is pruned, not at zero: a cursor that is too old would be
 /// a fault. What retention prunes in the same moment was before its time.
-async fn open(backend: &Backend, id: SubscriptionId, name: &str) -> Result<(), Failure> {
-    let mut connection = backend.writer().await?;
+pub(super) async fn open(
+    connection: &mut Connection,
+    (id, name): (SubscriptionId, &str),
+) -> Result<(), Failure> {
     sqlx::query(
         "INSERT INTO event_subscriptions (id, name, position) \
          SELECT $1, $2, pruned_position FROM outbox_head WHERE singleton = 1 \
@@ -108,8 +53,7 @@ macro_rules! claimable {
     };
 }
 
-async fn due(backend: &Backend) -> Result<Vec<String>, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn due(connection: &mut Connection, (): ()) -> Result<Vec<String>, Failure> {
     let found = sqlx::query(concat!(
         "SELECT name FROM event_subscriptions WHERE ",
         claimable!(),
@@ -122,13 +66,10 @@ async fn due(backend: &Backend) -> Result<Vec<String>, Failure> {
 
 /// Two that want the same row come one after the other; the second looks at
 /// the conditions again and finds a lease.
-async fn claim(
-    backend: &Backend,
-    name: &str,
-    worker: &str,
-    lease: Duration,
+pub(super) async fn claim(
+    connection: &mut Connection,
+    (name, worker, lease): (&str, &str, Duration),
 ) -> Result<Option<ClaimedSubscription>, Failure> {
-    let mut connection = backend.writer().await?;
     let row = sqlx::query(concat!(
         sql!(
             "UPDATE event_subscriptions SET claim_token = claim_token + 1, claimed_by = $1, \
@@ -159,12 +100,10 @@ fn claimed(row: &Row) -> Result<ClaimedSubscription, sqlx::Error> {
 }
 
 /// A delivery that worked ends a row of failures.
-async fn advance(
-    backend: &Backend,
-    claimed: &ClaimedSubscription,
-    position: i64,
+pub(super) async fn advance(
+    connection: &mut Connection,
+    (claimed, position): (&ClaimedSubscription, i64),
 ) -> Result<(), Failure> {
-    let mut connection = backend.writer().await?;
     let moved = sqlx::query(sql!(
         "UPDATE event_subscriptions SET position = $3, failures = 0, last_error = NULL, \
          delivered_at = ",
@@ -188,16 +127,14 @@ async fn advance(
     })
 }
 
-async fn release(
-    backend: &Backend,
-    claimed: &ClaimedSubscription,
-    delivered: &Delivered,
+pub(super) async fn release(
+    connection: &mut Connection,
+    (claimed, delivered): (&ClaimedSubscription, &Delivered),
 ) -> Result<(), Failure> {
     let (pause, failed, error) = match delivered {
         Delivered::Well => (Duration::ZERO, 0, None),
         Delivered::Failed { error, retry_after } => (*retry_after, 1, Some(error)),
     };
-    let mut connection = backend.writer().await?;
     sqlx::query(sql!(
         "UPDATE event_subscriptions SET claimed_by = NULL, lease_until = NULL, due_at = ",
         now,
@@ -215,8 +152,7 @@ async fn release(
     Ok(())
 }
 
-async fn reclaim(backend: &Backend, worker: &str) -> Result<u64, Failure> {
-    let mut connection = backend.writer().await?;
+pub(super) async fn reclaim(connection: &mut Connection, worker: &str) -> Result<u64, Failure> {
     let ended = sqlx::query(
         "UPDATE event_subscriptions SET claim_token = claim_token + 1, claimed_by = NULL, \
          lease_until = NULL WHERE claimed_by = $1",
@@ -227,8 +163,10 @@ async fn reclaim(backend: &Backend, worker: &str) -> Result<u64, Failure> {
     Ok(ended.rows_affected())
 }
 
-async fn list(backend: &Backend) -> Result<Vec<Subscription>, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn list(
+    connection: &mut Connection,
+    (): (),
+) -> Result<Vec<Subscription>, Failure> {
     // Whoever died with a claim does not deliver, so it is not shown as doing so.
     let found = sqlx::query(sql!(
         "SELECT id, name, position, failures, last_error, delivered_at, due_at, \
@@ -258,22 +196,16 @@ fn subscription(row: &Row) -> Result<Subscription, sqlx::Error> {
 }
 
 /// The entry's time is the database's, by its default.
-async fn remove(
-    backend: &Backend,
-    name: &str,
-    audit: AuditEntryId,
-    actor: &Actor,
-) -> Result<bool, Failure> {
-    let mut transaction = backend.begin().await?;
+pub(super) async fn remove(
+    connection: &mut Connection,
+    (name, audit, actor): (&str, AuditEntryId, &Actor),
+) -> Result<End<bool>, Failure> {
     let removed =
         sqlx::query("DELETE FROM event_subscriptions WHERE name = $1 RETURNING id, position")
             .bind(name)
-            .fetch_optional(&mut *transaction)
+            .fetch_optional(&mut *connection)
             .await?;
-    let Some(removed) = removed else {
-        transaction.rollback().await?;
-        return Ok(false);
-    };
+    let Some(removed) = removed else { return Ok(End::Rollback(false)) };
     let details = serde_json::json!({
         "name": name,
         "position": removed.try_get::<i64, _>("position")?,
@@ -289,8 +221,7 @@ async fn remove(
     .bind(removed.try_get::<Uuid, _>("id")?)
     .bind(Json(details))
     .bind(actor.correlation_id.as_deref())
-    .execute(&mut *transaction)
+    .execute(&mut *connection)
     .await?;
-    transaction.commit().await?;
-    Ok(true)
+    Ok(End::Commit(true))
 }

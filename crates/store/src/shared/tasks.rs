@@ -3,63 +3,24 @@
 
 use std::time::Duration;
 
-use async_trait::async_trait;
-use slipway_app::ports::store::Error;
-use slipway_app::ports::tasks::{Task, TaskStore};
+use slipway_app::ports::operations::Task;
 use slipway_core::commit::Recheck;
 use slipway_core::ids::ClaimToken;
 use sqlx::Row as _;
 
-use super::{Backend, Row, commit};
+use super::{Connection, Row, commit};
 use crate::failure::Failure;
 use crate::micros::Micros;
-use crate::retry::retried;
-
-#[async_trait]
-impl TaskStore for Backend {
-    async fn task_ensure(&self, name: &str, within: Duration) -> Result<(), Error> {
-        Ok(retried!(ensure(self, name, within))?)
-    }
-
-    async fn task_reclaim(&self, worker: &str) -> Result<(), Error> {
-        Ok(retried!(reclaim(self, worker))?)
-    }
-
-    async fn task_claim(
-        &self,
-        name: &str,
-        worker: &str,
-        lease: Duration,
-    ) -> Result<Option<ClaimToken>, Error> {
-        Ok(retried!(claim(self, name, worker, lease))?)
-    }
-
-    async fn task_release(
-        &self,
-        name: &str,
-        claim: ClaimToken,
-        next: Duration,
-        error: Option<&str>,
-    ) -> Result<bool, Error> {
-        Ok(retried!(release(self, name, claim, next, error))?)
-    }
-
-    async fn task_wake(&self, name: &str) -> Result<(), Error> {
-        Ok(retried!(wake(self, name))?)
-    }
-
-    async fn task_list(&self) -> Result<Vec<Task>, Error> {
-        Ok(list(self).await?)
-    }
-}
 
 fn micros(duration: Duration) -> Option<i64> {
     commit::recheck_micros(Recheck::After(duration))
 }
 
 /// A task under a claim keeps its time: its holder sets the next one.
-async fn ensure(backend: &Backend, name: &str, within: Duration) -> Result<(), Failure> {
-    let mut connection = backend.writer().await?;
+pub(super) async fn ensure(
+    connection: &mut Connection,
+    (name, within): (&str, Duration),
+) -> Result<(), Failure> {
     sqlx::query(sql!(
         "INSERT INTO periodic_tasks (name, due_at) VALUES ($1, ",
         now,
@@ -77,8 +38,7 @@ async fn ensure(backend: &Backend, name: &str, within: Duration) -> Result<(), F
     Ok(())
 }
 
-async fn reclaim(backend: &Backend, worker: &str) -> Result<(), Failure> {
-    let mut connection = backend.writer().await?;
+pub(super) async fn reclaim(connection: &mut Connection, worker: &str) -> Result<(), Failure> {
     sqlx::query(sql!(
         "UPDATE periodic_tasks SET claim_token = claim_token + 1, claimed_by = NULL, \
          lease_until = NULL, due_at = ",
@@ -91,15 +51,7 @@ async fn reclaim(backend: &Backend, worker: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Asks without a lock first: most of the time nothing is due, and the only
-/// writer of SQLite is not taken for that.
-async fn claim(
-    backend: &Backend,
-    name: &str,
-    worker: &str,
-    lease: Duration,
-) -> Result<Option<ClaimToken>, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn is_due(connection: &mut Connection, name: &str) -> Result<bool, Failure> {
     let due = sqlx::query(sql!(
         "SELECT name FROM periodic_tasks WHERE name = $1 AND due_at <= ",
         now,
@@ -110,11 +62,13 @@ async fn claim(
     .bind(name)
     .fetch_optional(&mut *connection)
     .await?;
-    drop(connection);
-    if due.is_none() {
-        return Ok(None);
-    }
-    let mut connection = backend.writer().await?;
+    Ok(due.is_some())
+}
+
+pub(super) async fn claim(
+    connection: &mut Connection,
+    (name, worker, lease): (&str, &str, Duration),
+) -> Result<Option<ClaimToken>, Failure> {
     let claimed = sqlx::query(sql!(
         "UPDATE periodic_tasks SET claim_token = claim_token + 1, claimed_wake = wake, \
          claimed_by = $2, lease_until = ",
@@ -137,14 +91,10 @@ async fn claim(
     Ok(claimed.map(|row| row.try_get("claim_token").map(ClaimToken)).transpose()?)
 }
 
-async fn release(
-    backend: &Backend,
-    name: &str,
-    claim: ClaimToken,
-    next: Duration,
-    error: Option<&str>,
+pub(super) async fn release(
+    connection: &mut Connection,
+    (name, claim, next, error): (&str, ClaimToken, Duration, Option<&str>),
 ) -> Result<bool, Failure> {
-    let mut connection = backend.writer().await?;
     let released = sqlx::query(sql!(
         "UPDATE periodic_tasks SET claimed_by = NULL, lease_until = NULL, \
          due_at = CASE WHEN wake <> claimed_wake THEN ",
@@ -165,8 +115,7 @@ async fn release(
     Ok(released.rows_affected() > 0)
 }
 
-async fn wake(backend: &Backend, name: &str) -> Result<(), Failure> {
-    let mut connection = backend.writer().await?;
+pub(super) async fn wake(connection: &mut Connection, name: &str) -> Result<(), Failure> {
     sqlx::query(concat!("UPDATE periodic_tasks SET ", wake_assignments!(), " WHERE name = $1"))
         .bind(name)
         .execute(&mut *connection)
@@ -174,8 +123,7 @@ async fn wake(backend: &Backend, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn list(backend: &Backend) -> Result<Vec<Task>, Failure> {
-    let mut connection = backend.reader().await?;
+pub(super) async fn list(connection: &mut Connection, (): ()) -> Result<Vec<Task>, Failure> {
     let found = sqlx::query(
         "SELECT name, due_at, claimed_by, last_ended_at, last_error FROM periodic_tasks \
          ORDER BY name",

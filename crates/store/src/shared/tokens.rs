@@ -1,16 +1,13 @@
 //! Bootstrap tokens, read for people.
 
-use async_trait::async_trait;
 use slipway_app::ports::Listed;
-use slipway_app::ports::store::{Error, Page};
-use slipway_app::ports::tokens::TokenStore;
+use slipway_app::ports::store::Page;
 use slipway_core::ids::{BootstrapTokenId, ResourceId};
 use slipway_core::token::BootstrapToken;
 
-use super::catalog_row::{beginning, listed, whole};
-use super::{Backend, rows};
+use super::page::{after, fetch_one, fetch_page};
+use super::{Connection, rows};
 use crate::failure::Failure;
-use crate::retry::retried;
 
 macro_rules! select {
     () => {
@@ -24,45 +21,25 @@ macro_rules! select {
     };
 }
 
-#[async_trait]
-impl TokenStore for Backend {
-    async fn token_fetch(&self, id: BootstrapTokenId) -> Result<Option<BootstrapToken>, Error> {
-        Ok(retried!(fetch(self, id))?)
-    }
-
-    async fn token_list(
-        &self,
-        resource: ResourceId,
-        page: Page<BootstrapTokenId>,
-    ) -> Result<Listed<BootstrapToken>, Error> {
-        Ok(retried!(list(self, resource, page))?)
-    }
+pub(super) async fn fetch(
+    connection: &mut Connection,
+    id: BootstrapTokenId,
+) -> Result<Option<BootstrapToken>, Failure> {
+    let query = sqlx::query(concat!(select!(), "WHERE t.id = $1")).bind(id.as_uuid());
+    fetch_one(connection, query, "t_id", rows::token).await
 }
 
-async fn fetch(backend: &Backend, id: BootstrapTokenId) -> Result<Option<BootstrapToken>, Failure> {
-    let mut connection = backend.reader().await?;
-    let row = sqlx::query(concat!(select!(), "WHERE t.id = $1"))
-        .bind(id.as_uuid())
-        .fetch_optional(&mut *connection)
-        .await?;
-    row.map(|row| whole(&row, "t_id", rows::token)).transpose()
-}
-
-async fn list(
-    backend: &Backend,
-    resource: ResourceId,
-    page: Page<BootstrapTokenId>,
+pub(super) async fn list(
+    connection: &mut Connection,
+    (resource, page): (ResourceId, Page<BootstrapTokenId>),
 ) -> Result<Listed<BootstrapToken>, Failure> {
-    let mut connection = backend.reader().await?;
-    let found = sqlx::query(concat!(
+    let query = sqlx::query(concat!(
         select!(),
         "JOIN provisioned_resources a ON a.id = t.provisioned_resource_id \
          WHERE a.resource_id = $1 AND t.id > $2 ORDER BY t.id LIMIT $3"
     ))
     .bind(resource.as_uuid())
-    .bind(beginning(page.after.map(|id| id.as_uuid())))
-    .bind(i64::from(page.limit))
-    .fetch_all(&mut *connection)
-    .await?;
-    Ok(listed(BootstrapTokenId::KIND, "t_id", &page, &found, rows::token))
+    .bind(after(page))
+    .bind(i64::from(page.limit));
+    fetch_page(connection, query, (BootstrapTokenId::KIND, "t_id"), page, rows::token).await
 }

@@ -1,23 +1,120 @@
-//! Beginning a transaction so that a caller may go away at any moment.
+//! The doors to the database in the port's terms, and the one shape of a
+//! decision: open a transaction, lock and load, ask the rule, write what it
+//! answered, commit. A refusal rolls back.
 //!
-//! A caller's future can be dropped wherever it waits: a client hangs up, a
-//! timeout ends. Once a transaction is begun, the driver rolls it back when it
-//! is dropped. While BEGIN itself is under way the driver does not know of it
-//! yet; a connection dropped there goes back to the pool inside a transaction,
-//! and whoever gets it next writes into one that nobody will commit.
+//! Whoever brings a new aggregate writes a [`Load`] for its key, and where it
+//! has a commit of its own a [`Written`]; nothing else opens a transaction for
+//! a rule.
 
-use sqlx::{Pool, Transaction};
+use slipway_app::ports::store::{Error, Rule};
+use slipway_core::commit::Commit;
+use slipway_durable::database::{End, Work};
 
-use super::Db;
-use crate::patience::limited;
+use super::{Backend, Connection, Db, commit};
+use crate::failure::Failure;
 
-/// Begins in a task of its own, which runs to its end (or that of all patience)
-/// whoever still waits for it; a transaction that nobody takes is dropped, and thereby rolled back.
-pub(super) async fn begin(
-    pool: &Pool<Db>,
-    statement: &'static str,
-) -> Result<Transaction<'static, Db>, sqlx::Error> {
-    let pool = pool.clone();
-    let begun = tokio::spawn(async move { limited(pool.begin_with(statement)).await });
-    begun.await.map_err(|error| sqlx::Error::Io(std::io::Error::other(error)))?
+/// The key of what a decision is about.
+pub(super) trait Load: Send + Sync {
+    type Snapshot: Send + Sync;
+
+    /// Locks what the decision is about, and loads what its rule may know.
+    fn load(
+        &self,
+        connection: &mut Connection,
+    ) -> impl Future<Output = Result<Self::Snapshot, Failure>> + Send;
+}
+
+/// What a rule answers, and how it is written.
+pub(super) trait Written: Send + Sync {
+    fn is_empty(&self) -> bool;
+
+    fn write(
+        &self,
+        connection: &mut Connection,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
+}
+
+impl Written for Commit {
+    fn is_empty(&self) -> bool {
+        Self::is_empty(self)
+    }
+
+    async fn write(&self, connection: &mut Connection) -> Result<(), Failure> {
+        commit::apply(connection, self).await
+    }
+}
+
+/// A decision on its way through the transaction.
+pub(super) struct Decision<'a, 'r, L: Load, C> {
+    pub(super) key: L,
+    pub(super) rule: &'a mut Rule<'r, L::Snapshot, C>,
+}
+
+impl<L: Load, C: Written> Decision<'_, '_, L, C> {
+    /// In a transaction that the caller ends.
+    pub(super) async fn in_txn(&mut self, connection: &mut Connection) -> Result<End<()>, Failure> {
+        let snapshot = self.key.load(connection).await?;
+        let decided = (self.rule)(&snapshot)?;
+        if decided.is_empty() {
+            return Ok(End::Rollback(()));
+        }
+        decided.write(connection).await?;
+        Ok(End::Commit(()))
+    }
+}
+
+impl<L: Load, C: Written> Work<Db> for Decision<'_, '_, L, C> {
+    type Answer = ();
+    type Error = Failure;
+
+    async fn run(&mut self, connection: &mut Connection) -> Result<End<()>, Failure> {
+        self.in_txn(connection).await
+    }
+}
+
+impl Backend {
+    /// Decides about what the key leads to.
+    pub(super) async fn decided<L: Load, C: Written>(
+        &self,
+        key: L,
+        rule: &mut Rule<'_, L::Snapshot, C>,
+    ) -> Result<(), Error> {
+        Ok(self.database.transact(Decision { key, rule }).await?)
+    }
+
+    /// See [`slipway_durable::database::Gateway::read`].
+    pub(super) async fn read<A: Copy, T>(
+        &self,
+        arguments: A,
+        run: impl AsyncFn(&mut Connection, A) -> Result<T, Failure>,
+    ) -> Result<T, Error> {
+        Ok(self.database.read(arguments, run).await?)
+    }
+
+    /// See [`slipway_durable::database::Gateway::read_snapshot`].
+    pub(super) async fn read_snapshot<A: Copy, T>(
+        &self,
+        arguments: A,
+        run: impl AsyncFn(&mut Connection, A) -> Result<T, Failure>,
+    ) -> Result<T, Error> {
+        Ok(self.database.read_snapshot(arguments, run).await?)
+    }
+
+    /// See [`slipway_durable::database::Gateway::statement`].
+    pub(super) async fn statement<A: Copy, T>(
+        &self,
+        arguments: A,
+        run: impl AsyncFn(&mut Connection, A) -> Result<T, Failure>,
+    ) -> Result<T, Error> {
+        Ok(self.database.statement(arguments, run).await?)
+    }
+
+    /// See [`slipway_durable::database::Gateway::write`].
+    pub(super) async fn write<A: Copy, T>(
+        &self,
+        arguments: A,
+        run: impl AsyncFn(&mut Connection, A) -> Result<End<T>, Failure>,
+    ) -> Result<T, Error> {
+        Ok(self.database.write(arguments, run).await?)
+    }
 }

@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use slipway_app::ports::control::ControlRule;
+use slipway_app::ports::operations::ControlRule;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 
+use super::transaction::Decision;
 use super::{Connection, control, installation, migrate, schema};
 use crate::backup::{BackupError, Beside, FORMAT, Manifest};
 use crate::config::OpenError;
@@ -113,7 +114,8 @@ pub(crate) async fn prepare(
         .await
         .map_err(|error| OpenError::from(MigrationError::from(error)))?;
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-    let decided = control::decide_in_txn(&mut transaction, rule).await;
+    let mut decision = Decision { key: control::Installation, rule };
+    let decided = decision.in_txn(&mut transaction).await;
     decided.map_err(slipway_app::ports::store::Error::from)?;
     transaction.commit().await?;
     assert_whole(&mut connection, staged).await?;

@@ -8,18 +8,15 @@
 use std::path::Path;
 use std::time::Duration;
 
-use sqlx::pool::PoolConnection;
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
-};
+use slipway_durable::database::{Begin, Gateway, Source, retried, retried_on};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _, Transaction};
 
-use super::{Connection, Db, transaction};
+use super::{Connection, Db};
 use crate::blueprints::Blueprints;
 use crate::config::{OpenError, SqliteFile};
 use crate::directory::{DirectoryError, DirectoryLock};
 use crate::migration::{Migration, MigrationError, Scripts};
-use crate::retry::{retried, retried_without_limit};
 
 /// Longer than the longest write transaction; only the migrations of several
 /// processes at once ever wait for it.
@@ -36,24 +33,30 @@ pub(crate) const SCHEMA_MIGRATIONS: &str = "CREATE TABLE IF NOT EXISTS schema_mi
     min_reader INTEGER NOT NULL
 ) STRICT";
 
+/// How transactions begin: a write transaction is alone in the database from
+/// its first statement.
+const BEGIN: Begin = Begin { write: "BEGIN IMMEDIATE", read: "BEGIN" };
+
 #[derive(Debug)]
 pub(crate) struct Backend {
-    writer: SqlitePool,
-    readers: SqlitePool,
-    blueprints: Blueprints,
+    pub(crate) database: Gateway<Db>,
+    pub(super) blueprints: Blueprints,
     _lock: DirectoryLock,
 }
 
 impl Backend {
     /// Locks the directory of `file`, migrates, and opens both pools.
-    pub(crate) async fn open(file: &SqliteFile) -> Result<Self, OpenError> {
+    pub(crate) async fn open(
+        file: &SqliteFile,
+        statement_limit: Duration,
+    ) -> Result<Self, OpenError> {
         let lock = lock_directory(&file.path)?;
         let mut options = options(&file.path);
         if let Some(pages) = file.max_page_count {
             options = options.pragma("max_page_count", pages.to_string());
         }
         let mut connection = connect(&options).await?;
-        retried_without_limit!(super::migrate::migrate_up(&mut connection))?;
+        retried_on(&mut connection, super::migrate::migrate_up).await?;
         super::installation::ensure(&mut connection).await.map_err(MigrationError::from)?;
         connection.close().await.map_err(OpenError::Sqlite)?;
         let writer = pool(1).connect_with(options.clone()).await.map_err(OpenError::Sqlite)?;
@@ -61,31 +64,8 @@ impl Backend {
             .connect_with(options.pragma("query_only", "on"))
             .await
             .map_err(OpenError::Sqlite)?;
-        Ok(Self { writer, readers, blueprints: Blueprints::default(), _lock: lock })
-    }
-
-    pub(crate) fn blueprints(&self) -> &Blueprints {
-        &self.blueprints
-    }
-
-    /// A write transaction, alone in the database from its first statement.
-    pub(crate) async fn begin(&self) -> Result<Transaction<'static, Db>, sqlx::Error> {
-        transaction::begin(&self.writer, "BEGIN IMMEDIATE").await
-    }
-
-    /// A transaction that sees one state of the database and writes nothing.
-    pub(crate) async fn begin_read(&self) -> Result<Transaction<'static, Db>, sqlx::Error> {
-        transaction::begin(&self.readers, "BEGIN").await
-    }
-
-    /// The connection for one writing statement, which is its own transaction.
-    pub(crate) async fn writer(&self) -> Result<PoolConnection<Db>, sqlx::Error> {
-        self.writer.acquire().await
-    }
-
-    /// A connection for one reading statement.
-    pub(crate) async fn reader(&self) -> Result<PoolConnection<Db>, sqlx::Error> {
-        self.readers.acquire().await
+        let database = Gateway::new(Source::Fixed { writer, readers }, BEGIN, statement_limit);
+        Ok(Self { database, blueprints: Blueprints::default(), _lock: lock })
     }
 }
 
@@ -126,7 +106,7 @@ fn pool(size: u32) -> SqlitePoolOptions {
 /// Switching a new file to WAL takes an exclusive lock for which SQLite does
 /// not wait by itself.
 pub(crate) async fn connect(options: &SqliteConnectOptions) -> Result<Connection, OpenError> {
-    retried!(options.connect()).map_err(OpenError::Sqlite)
+    retried(options, SqliteConnectOptions::connect).await.map_err(OpenError::Sqlite)
 }
 
 /// The write lock of the file is the migration lock.

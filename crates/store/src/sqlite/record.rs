@@ -16,6 +16,7 @@ use std::collections::HashSet;
 use slipway_core::Timestamp;
 use slipway_core::commit::Recorded;
 use slipway_core::ids::ProvisionedResourceId;
+use slipway_durable::database::End;
 use sqlx::types::Json;
 
 use super::recorded::Parts;
@@ -60,15 +61,20 @@ pub(super) async fn record(
     if records.is_empty() {
         return Ok(HashSet::new());
     }
-    let mut transaction = backend.begin().await?;
+    backend.database.write(records, write).await
+}
+
+async fn write(
+    connection: &mut Connection,
+    records: &[Recorded],
+) -> Result<End<HashSet<ProvisionedResourceId>>, Failure> {
     let mut written = HashSet::with_capacity(records.len());
     for record in records {
-        if record_one(&mut transaction, record).await? {
+        if record_one(connection, record).await? {
             written.insert(record.attempt());
         }
     }
-    transaction.commit().await?;
-    Ok(written)
+    Ok(End::Commit(written))
 }
 
 async fn record_one(connection: &mut Connection, record: &Recorded) -> Result<bool, Failure> {

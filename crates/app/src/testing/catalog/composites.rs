@@ -16,7 +16,8 @@ use slipway_core::text::Labels;
 use slipway_core::{ErrorKind, Phase};
 
 use super::hands::{mk_content, name};
-use crate::ports::store::{DeclareKey, Error};
+use crate::ports::broker::DeclareKey;
+use crate::ports::store::Error;
 use crate::testing::races::at_once;
 use crate::testing::world::{BLUEPRINT, Declared, World, operator, refused};
 
@@ -58,8 +59,9 @@ impl World {
 
 pub(super) async fn what_a_version_is_made_into_comes_back(world: &World) {
     let slug = world.crossplane_blueprint().await;
-    let blueprint = world.store.blueprint_fetch(&slug).await.expect("a fetch").expect("it is");
-    let version = world.store.version_fetch(blueprint.id, "v1").await.expect("a fetch");
+    let blueprint =
+        world.store.catalog.blueprint_fetch(&slug).await.expect("a fetch").expect("it is");
+    let version = world.store.catalog.version_fetch(blueprint.id, "v1").await.expect("a fetch");
     assert_eq!(version.expect("the version is there").composite, Some(mk_definition()));
     let refusal = world.publish(&slug, &mk_content("v2")).await;
     assert_eq!(refused(refusal), ErrorKind::XrdInvalid, "documents that could not be read");
@@ -89,7 +91,7 @@ pub(super) async fn the_facts_of_a_cloud_are_those_in_effect(world: &World) {
         endpoint: Endpoint::parse(endpoint.clone()).expect("a valid endpoint"),
     };
     let mut rule = |snapshot: &_| cloud::create(snapshot, &new, &operator());
-    world.store.decide_cloud(&named, &mut rule).await.expect("a cloud");
+    world.store.catalog.decide_cloud(&named, &mut rule).await.expect("a cloud");
     let credential = world.create_credential(&named, "main").await.expect("a credential");
     let (project, _) = world.furnished().await;
     world.assign(&project, credential).await.expect("an assignment");
@@ -100,7 +102,7 @@ pub(super) async fn the_facts_of_a_cloud_are_those_in_effect(world: &World) {
     let labels = Labels::parse(BTreeMap::from(pairs)).expect("valid labels");
     let change = ProjectChange { labels: Some(labels), mesh_cidr: None };
     let mut rule = |snapshot: &_| project::update(snapshot, &change, Expected::Any, &operator());
-    world.store.decide_project(&project, &mut rule).await.expect("labels");
+    world.store.catalog.decide_project(&project, &mut rule).await.expect("labels");
     let definition = label::NewLabel {
         id: LabelDefinitionId::new(world.uuid()),
         key: LabelKey::parse("key", &far).expect("a valid key"),
@@ -108,7 +110,7 @@ pub(super) async fn the_facts_of_a_cloud_are_those_in_effect(world: &World) {
         propagate: true,
     };
     let mut rule = |snapshot: &_| label::define(snapshot, &definition, &operator());
-    world.store.decide_label(&far, &mut rule).await.expect("a label");
+    world.store.catalog.decide_label(&far, &mut rule).await.expect("a label");
 
     let key = world.key_with(&project, &slug, &credential.to_string());
     let declared = world.declare_by(&key).await.expect("a declaration");
@@ -131,14 +133,14 @@ pub(super) async fn the_facts_of_a_cloud_are_those_in_effect(world: &World) {
     assert_eq!(world.facts(&declared).await, Some(expected.clone()));
     assert_eq!(world.facts(&local).await, None, "nothing is rendered from them there");
     let both = [local.attempt, declared.attempt];
-    let both = world.store.attempt_load(&both).await.expect("a load");
+    let both = world.store.broker.attempt_load(&both).await.expect("a load");
     let found: Vec<_> =
         both.iter().map(|row| row.as_ref().expect("a row").provider.is_some()).collect();
     assert_eq!(found, [false, true], "in one batch");
 
     let mut rule =
         |snapshot: &_| label::update(snapshot, None, Some(false), Expected::Any, &operator());
-    world.store.decide_label(&far, &mut rule).await.expect("an update");
+    world.store.catalog.decide_label(&far, &mut rule).await.expect("an update");
     let after = world.facts(&declared).await.expect("the facts");
     assert_eq!(after.labels[&far], fact("7", false), "as it is now");
 }

@@ -11,7 +11,8 @@ use slipway_core::ids::{BlueprintId, ClusterId};
 use slipway_core::rules::delivery::{self, Plan};
 
 use super::hands::mk_content;
-use crate::ports::store::{DeclareKey, Error, Page};
+use crate::ports::broker::DeclareKey;
+use crate::ports::store::{Error, Page};
 use crate::testing::world::{World, operator};
 
 impl World {
@@ -38,14 +39,15 @@ impl World {
     }
 
     async fn demand(&self, cluster: ClusterId, blueprint: BlueprintId) -> Option<Demand> {
-        let listed = self.store.demand_list(cluster).await.expect("a list");
+        let listed = self.store.placement.demand_list(cluster).await.expect("a list");
         listed.into_iter().find(|demand| demand.blueprint_id == blueprint)
     }
 
     /// On one cluster; others of the suite have projects too.
     async fn shown(&self, cluster: ClusterId, blueprint: BlueprintId) -> Option<DeliveryShown> {
         let page = Page { after: None, limit: 1_000 };
-        let listed = self.store.delivery_list(blueprint, page).await.expect("a list").items;
+        let listed =
+            self.store.placement.delivery_list(blueprint, page).await.expect("a list").items;
         listed.into_iter().find(|shown| shown.cluster_id == cluster)
     }
 
@@ -64,7 +66,7 @@ impl World {
         };
         let mut rule = |demand: &Demand| Ok(delivery::record(demand, &plan, &operator()));
         let (cluster, blueprint) = (demand.cluster_id, demand.blueprint_id);
-        self.store.decide_delivery(cluster, blueprint, &mut rule).await
+        self.store.placement.decide_delivery(cluster, blueprint, &mut rule).await
     }
 }
 
@@ -75,7 +77,7 @@ pub(super) async fn the_newest_version_is_demanded_and_its_progress_kept(world: 
     world.publish_delivered(&slug, "v1", false).await;
     assert_eq!(world.demand(cluster, blueprint).await, None, "nobody asked for it");
     let mut unasked = |_: &Demand| -> Result<Commit, Refusal> { unreachable!("nothing to decide") };
-    let none = world.store.decide_delivery(cluster, blueprint, &mut unasked).await;
+    let none = world.store.placement.decide_delivery(cluster, blueprint, &mut unasked).await;
     assert!(matches!(none, Err(Error::NotFound { .. })), "{none:?}");
 
     world.publish_delivered(&slug, "v2", true).await;
@@ -132,7 +134,8 @@ pub(super) async fn what_is_published_or_in_use_goes_on_being_served(world: &Wor
     };
     world.declare_by(&key).await.expect("a declaration");
     world.publish_delivered(&slug, "v2", true).await;
-    let local = world.store.cluster_fetch("local").await.expect("a fetch").expect("it is seeded");
+    let local =
+        world.store.placement.cluster_fetch("local").await.expect("a fetch").expect("it is seeded");
     let elsewhere = world.create_managed(&world.fresh_name("cluster"), "eu").await.expect("one");
     let kept = async |cluster: ClusterId| {
         world.demand(cluster, blueprint).await.expect("it is to be there").kept

@@ -9,7 +9,7 @@ use slipway_core::precondition::Expected;
 use slipway_core::rules::catalog::{cluster_assignment, placement};
 use slipway_core::rules::fleet::{self, Plan};
 
-use crate::ports::fleet::Found;
+use crate::ports::placement::Found;
 use crate::ports::store::{Error, Page};
 use crate::testing::world::{World, operator, refused};
 
@@ -18,17 +18,17 @@ async fn see(world: &World, project: ProjectId, phase: NamespacePhase, uid: Opti
     let standing = Standing { namespace_uid: uid.map(str::to_owned), ..Standing::default() };
     let plan = Plan { steps: Vec::new(), phase, standing };
     let mut rule = |tenancy: &Tenancy| Ok(fleet::record(tenancy, &plan, &operator()));
-    world.store.decide_tenancy(project, &mut rule).await.expect("a decision");
+    world.store.placement.decide_tenancy(project, &mut rule).await.expect("a decision");
 }
 
 async fn withdraw(world: &World, project: &str) -> Result<(), Error> {
     let mut rule =
         |snapshot: &_| cluster_assignment::withdraw(snapshot, Expected::Any, &operator());
-    world.store.decide_cluster_assignment(project, None, &mut rule).await
+    world.store.placement.decide_cluster_assignment(project, None, &mut rule).await
 }
 
 async fn tenancies(world: &World, cluster: ClusterId) -> Vec<Tenancy> {
-    world.store.tenancy_list(cluster).await.expect("a list")
+    world.store.placement.tenancy_list(cluster).await.expect("a list")
 }
 
 pub(super) async fn a_place_is_looked_after_and_cleared(world: &World) {
@@ -38,7 +38,8 @@ pub(super) async fn a_place_is_looked_after_and_cleared(world: &World) {
     let project = world.fresh_name("project");
     let project_id = world.create_project(&project).await.expect("a project");
     assert!(tenancies(world, id).await.is_empty());
-    let nowhere = world.store.decide_tenancy(project_id, &mut |_| unreachable!("no place")).await;
+    let nowhere =
+        world.store.placement.decide_tenancy(project_id, &mut |_| unreachable!("no place")).await;
     assert!(matches!(nowhere, Err(Error::NotFound { .. })), "{nowhere:?}");
 
     world.place(&project, &cluster).await.expect("a place");
@@ -67,12 +68,12 @@ pub(super) async fn a_place_is_looked_after_and_cleared(world: &World) {
     see(world, project_id, NamespacePhase::Deleted, None).await;
     world.place(&project, &elsewhere).await.expect("the old place is cleared");
     assert!(tenancies(world, id).await.is_empty());
-    world.store.tenancy_wake(project_id).await.expect("nobody waits");
+    world.store.placement.tenancy_wake(project_id).await.expect("nobody waits");
 
     // What a project that is gone has not left yet is shown until it has.
     let listed = || async {
         let page = Page { after: None, limit: 10_000 };
-        let places = world.store.cluster_assignment_list(page).await.expect("a list");
+        let places = world.store.placement.cluster_assignment_list(page).await.expect("a list");
         places.iter().any(|place| place.project_id == project_id)
     };
     see(world, project_id, NamespacePhase::Ready, Some("uid-2")).await;
@@ -92,17 +93,18 @@ pub(super) async fn a_cluster_keeps_the_identity_that_it_showed_first(world: &Wo
         facts: json!({ "kubernetes": "v1" }),
     };
     let verified = |found: Found| async move {
-        world.store.cluster_verified(id, &found).await.expect("a cluster")
+        world.store.placement.cluster_verified(id, &found).await.expect("a cluster")
     };
     assert!(verified(found("one", None)).await, "it is new");
     assert!(!verified(found("one", None)).await, "and known");
     assert!(verified(found("two", Some("another cluster"))).await);
-    let cluster = world.store.cluster_fetch(&name).await.expect("a fetch").expect("it is there");
+    let cluster =
+        world.store.placement.cluster_fetch(&name).await.expect("a fetch").expect("it is there");
     assert_eq!(cluster.substrate_uid.as_deref(), Some("one"));
     let problem = cluster.verification.expect("it was looked at").problem;
     assert_eq!(problem.as_deref(), Some("another cluster"));
     let unknown = ClusterId::new(world.uuid());
-    let missing = world.store.cluster_verified(unknown, &found("one", None)).await;
+    let missing = world.store.placement.cluster_verified(unknown, &found("one", None)).await;
     assert!(matches!(missing, Err(Error::NotFound { .. })), "{missing:?}");
 }
 
@@ -114,16 +116,25 @@ pub(super) async fn a_region_offers_its_usable_clusters(world: &World) {
     for problem in [None, Some("no Crossplane".to_owned()), None] {
         let id = world.create_managed(&world.fresh_name("cluster"), &region).await.expect("one");
         let found = Found { identity: Some("x".to_owned()), problem, facts: json!({}) };
-        world.store.cluster_verified(id, &found).await.expect("it is there");
+        world.store.placement.cluster_verified(id, &found).await.expect("it is there");
         clusters.push(id);
     }
-    let offered =
-        || async { world.store.cluster_candidates(&region, &project).await.expect("candidates") };
+    let offered = || async {
+        world.store.placement.cluster_candidates(&region, &project).await.expect("candidates")
+    };
     let candidates = offered().await;
     let usable = |id: ClusterId| candidates.iter().any(|one| one.id == id && one.usable);
     assert_eq!(clusters.iter().map(|id| usable(*id)).collect::<Vec<_>>(), [true, false, true]);
     let chosen = placement::choose(&candidates).expect("one can be used");
     world.place(&project, &chosen.to_string()).await.expect("a place");
     assert_eq!(placement::choose(&offered().await), Some(chosen), "it is home now");
-    assert!(world.store.cluster_candidates("nowhere", &project).await.expect("none").is_empty());
+    assert!(
+        world
+            .store
+            .placement
+            .cluster_candidates("nowhere", &project)
+            .await
+            .expect("none")
+            .is_empty()
+    );
 }

@@ -21,8 +21,9 @@ use slipway_core::rules::catalog::{
 use slipway_core::text::{Labels, Reason};
 use slipway_core::token::SecretHash;
 
+use crate::ports::broker::DeclareKey;
 use crate::ports::catalog::CredentialKey;
-use crate::ports::store::{DeclareKey, Error};
+use crate::ports::store::Error;
 use crate::testing::world::{BLUEPRINT, Declared, World, operator};
 
 pub(super) fn name(text: &str) -> Name {
@@ -66,7 +67,7 @@ impl World {
             let commit = project::create(snapshot, &new, &operator())?;
             Ok(bound(commit, record.as_ref()))
         };
-        self.store.decide_project(named, &mut rule).await?;
+        self.store.catalog.decide_project(named, &mut rule).await?;
         Ok(id)
     }
 
@@ -76,7 +77,7 @@ impl World {
     ) -> Result<DeletionId, Error> {
         let removal = self.removal();
         let mut rule = |snapshot: &_| project::delete(snapshot, &removal, &operator());
-        self.store.decide_project(reference, &mut rule).await?;
+        self.store.catalog.decide_project(reference, &mut rule).await?;
         Ok(removal.deletion_id)
     }
 
@@ -89,14 +90,14 @@ impl World {
             endpoint: Endpoint::default(),
         };
         let mut rule = |snapshot: &_| cloud::create(snapshot, &new, &operator());
-        self.store.decide_cloud(named, &mut rule).await?;
+        self.store.catalog.decide_cloud(named, &mut rule).await?;
         Ok(id)
     }
 
     pub(super) async fn delete_cloud(&self, reference: &str) -> Result<(), Error> {
         let removal = self.removal();
         let mut rule = |snapshot: &_| cloud::delete(snapshot, &removal, &operator());
-        self.store.decide_cloud(reference, &mut rule).await
+        self.store.catalog.decide_cloud(reference, &mut rule).await
     }
 
     pub(super) async fn create_credential(
@@ -109,24 +110,24 @@ impl World {
             credential::NewCredential { id, name: name(named), kv_mount: None, kv_path: None };
         let key = CredentialKey::New { cloud: cloud.to_owned(), name: named.to_owned() };
         let mut rule = |snapshot: &_| credential::create(snapshot, &new, &operator());
-        self.store.decide_credential(&key, &mut rule).await?;
+        self.store.catalog.decide_credential(&key, &mut rule).await?;
         Ok(id)
     }
 
     pub(super) async fn delete_credential(&self, id: CloudCredentialId) -> Result<(), Error> {
         let removal = self.removal();
         let mut rule = |snapshot: &_| credential::delete(snapshot, &removal, &operator());
-        self.store.decide_credential(&CredentialKey::Existing(id), &mut rule).await
+        self.store.catalog.decide_credential(&CredentialKey::Existing(id), &mut rule).await
     }
 
     pub(super) async fn assign(&self, project: &str, id: CloudCredentialId) -> Result<(), Error> {
         let mut rule = |snapshot: &_| credential_assignment::assign(snapshot, &operator());
-        self.store.decide_credential_assignment(project, id, &mut rule).await
+        self.store.catalog.decide_credential_assignment(project, id, &mut rule).await
     }
 
     pub(super) async fn withdraw(&self, project: &str, id: CloudCredentialId) -> Result<(), Error> {
         let mut rule = |snapshot: &_| credential_assignment::withdraw(snapshot, &operator());
-        self.store.decide_credential_assignment(project, id, &mut rule).await
+        self.store.catalog.decide_credential_assignment(project, id, &mut rule).await
     }
 
     pub(super) async fn create_cluster(&self, named: &str) -> Result<ClusterId, Error> {
@@ -160,14 +161,14 @@ impl World {
             access,
         };
         let mut rule = |snapshot: &_| cluster::create(snapshot, &new, &operator());
-        self.store.decide_cluster(named, &mut rule).await?;
+        self.store.placement.decide_cluster(named, &mut rule).await?;
         Ok(id)
     }
 
     pub(super) async fn place(&self, project: &str, cluster: &str) -> Result<(), Error> {
         let mut rule =
             |snapshot: &_| cluster_assignment::assign(snapshot, Expected::Any, &operator());
-        self.store.decide_cluster_assignment(project, Some(cluster), &mut rule).await
+        self.store.placement.decide_cluster_assignment(project, Some(cluster), &mut rule).await
     }
 
     /// A project in which something can be declared, and its credential.
@@ -207,7 +208,7 @@ impl World {
             engine,
         };
         let mut rule = |snapshot: &_| blueprint::create(snapshot, &new, &operator());
-        self.store.decide_blueprint(slug, None, &mut rule).await?;
+        self.store.catalog.decide_blueprint(slug, None, &mut rule).await?;
         Ok(id)
     }
 
@@ -233,13 +234,13 @@ impl World {
             id = published.id;
             Ok(published.commit)
         };
-        self.store.decide_blueprint(slug, Some(&content.version), &mut rule).await?;
+        self.store.catalog.decide_blueprint(slug, Some(&content.version), &mut rule).await?;
         Ok(id)
     }
 
     pub(super) async fn retire(&self, slug: &str, version: &str) -> Result<(), Error> {
         let mut rule = |snapshot: &_| blueprint::retire(snapshot, Expected::Any, &operator());
-        self.store.decide_blueprint(slug, Some(version), &mut rule).await
+        self.store.catalog.decide_blueprint(slug, Some(version), &mut rule).await
     }
 
     pub(super) fn request(&self, key: &str, body: &str) -> Request {

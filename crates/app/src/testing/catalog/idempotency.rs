@@ -1,36 +1,34 @@
 //! Keys that make a create happen once.
 
-use std::sync::Arc;
-
 use slipway_core::ErrorKind;
 use slipway_core::idempotency::Answer;
 
-use crate::ports::Store;
+use crate::ports::Stores;
 use crate::testing::world::{World, refused};
 
 pub(super) async fn a_key_is_bound_with_what_it_made(world: &World) {
     let key = world.uuid().to_string();
     let request = world.request(&key, "one");
-    assert_eq!(world.store.idempotency_find("suite", &key).await.expect("an answer"), None);
+    assert_eq!(world.store.access.idempotency_find("suite", &key).await.expect("an answer"), None);
     let named = world.fresh_name("project");
     let made = world.create_project_bound(&named, Some(request.clone())).await.expect("a project");
-    let bound = world.store.idempotency_find("suite", &key).await.expect("an answer");
+    let bound = world.store.access.idempotency_find("suite", &key).await.expect("an answer");
     let bound = bound.expect("the key is bound");
     assert_eq!((bound.record.subject_id, bound.answer), (made.as_uuid(), None));
     assert_eq!(bound.record.request, request);
-    let other = world.store.idempotency_find("another", &key).await.expect("an answer");
+    let other = world.store.access.idempotency_find("another", &key).await.expect("an answer");
     assert_eq!(other, None, "a key is the caller's own");
 
     let second = world.fresh_name("project");
     let refusal = refused(world.create_project_bound(&second, Some(request)).await);
     assert_eq!(refusal, ErrorKind::IdempotencyKeyReused);
-    let nothing = world.store.project_fetch(&second, true).await.expect("a fetch");
+    let nothing = world.store.catalog.project_fetch(&second, true).await.expect("a fetch");
     assert_eq!(nothing, None, "nothing of the second is written");
 
     let unused = world.uuid().to_string();
     let taken = world.create_project_bound(&named, Some(world.request(&unused, "one"))).await;
     assert_eq!(refused(taken), ErrorKind::NameTaken);
-    let free = world.store.idempotency_find("suite", &unused).await.expect("an answer");
+    let free = world.store.access.idempotency_find("suite", &unused).await.expect("an answer");
     assert_eq!(free, None, "a refused request binds nothing");
 }
 
@@ -40,7 +38,7 @@ pub(super) async fn the_first_answer_is_kept(world: &World) {
     let request = Some(world.request(&key, "one"));
     world.create_project_bound(&named, request).await.expect("a project");
     let find = async || {
-        let found = world.store.idempotency_find("suite", &key).await.expect("an answer");
+        let found = world.store.access.idempotency_find("suite", &key).await.expect("an answer");
         found.expect("the key is bound")
     };
     let record = find().await.record;
@@ -51,14 +49,14 @@ pub(super) async fn the_first_answer_is_kept(world: &World) {
         body: body.to_owned(),
     };
     for body in ["{\"ü\": 1}", "another"] {
-        world.store.idempotency_answer(record.id, &answer(body)).await.expect("it is kept");
+        world.store.access.idempotency_answer(record.id, &answer(body)).await.expect("it is kept");
     }
     assert_eq!(find().await.answer, Some(answer("{\"ü\": 1}")));
 }
 
 /// A key that is expired is forgotten: it is bound anew, to something else.
 /// Only an adapter can make one old; it hands in how.
-pub async fn expired_key(store: Arc<dyn Store>, expire: impl AsyncFn(&str)) {
+pub async fn expired_key(store: Stores, expire: impl AsyncFn(&str)) {
     let world = World::new(store).await;
     let key = world.uuid().to_string();
     let create = async |body: &str| {
@@ -66,15 +64,15 @@ pub async fn expired_key(store: Arc<dyn Store>, expire: impl AsyncFn(&str)) {
         world.create_project_bound(&world.fresh_name("project"), request).await
     };
     create("one").await.expect("a project");
-    let bound = world.store.idempotency_find("suite", &key).await.expect("an answer");
+    let bound = world.store.access.idempotency_find("suite", &key).await.expect("an answer");
     let answer = Answer { status: 201, location: None, etag: None, body: "old".to_owned() };
     let record = bound.expect("the key is bound").record;
-    world.store.idempotency_answer(record.id, &answer).await.expect("it is kept");
+    world.store.access.idempotency_answer(record.id, &answer).await.expect("it is kept");
     expire(&key).await;
-    let forgotten = world.store.idempotency_find("suite", &key).await.expect("an answer");
+    let forgotten = world.store.access.idempotency_find("suite", &key).await.expect("an answer");
     assert_eq!(forgotten, None);
     let second = create("another").await.expect("the key is free again");
-    let bound = world.store.idempotency_find("suite", &key).await.expect("an answer");
+    let bound = world.store.access.idempotency_find("suite", &key).await.expect("an answer");
     let bound = bound.expect("the key is bound anew");
     assert_eq!((bound.record.subject_id, bound.answer), (second.as_uuid(), None));
 
@@ -82,5 +80,5 @@ pub async fn expired_key(store: Arc<dyn Store>, expire: impl AsyncFn(&str)) {
     expire(&key).await;
     let other = Some(world.request(&world.uuid().to_string(), "one"));
     world.create_project_bound(&world.fresh_name("project"), other).await.expect("a project");
-    world.store.idempotency_answer(bound.record.id, &answer).await.expect("no fault");
+    world.store.access.idempotency_answer(bound.record.id, &answer).await.expect("no fault");
 }

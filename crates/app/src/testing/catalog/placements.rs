@@ -14,14 +14,15 @@ use slipway_core::rules::relabel;
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::text::Labels;
 
-use crate::ports::store::{Blocked, Page, ResourceFilter, ResourceKey};
+use crate::ports::broker::{Blocked, ResourceFilter, ResourceKey};
+use crate::ports::store::Page;
 use crate::seed::Seed;
 use crate::testing::world::{World, operator, refused};
 
 async fn phase_of(world: &World, project: &str) -> NamespacePhase {
-    let found = world.store.project_fetch(project, false).await.expect("a fetch");
+    let found = world.store.catalog.project_fetch(project, false).await.expect("a fetch");
     let id = found.expect("the project is there").id;
-    let place = world.store.cluster_assignment_fetch(id).await.expect("a fetch");
+    let place = world.store.placement.cluster_assignment_fetch(id).await.expect("a fetch");
     place.expect("the project is placed").namespace_phase
 }
 
@@ -43,7 +44,8 @@ pub(super) async fn a_project_moves_only_while_it_is_empty(world: &World) {
     world.place(&project, &cluster).await.expect("where it is already");
     let mut withdraw =
         |snapshot: &_| cluster_assignment::withdraw(snapshot, Expected::Any, &operator());
-    let fixed = world.store.decide_cluster_assignment(&project, None, &mut withdraw).await;
+    let fixed =
+        world.store.placement.decide_cluster_assignment(&project, None, &mut withdraw).await;
     assert_eq!(refused(fixed), ErrorKind::ClusterAssignmentImmutable);
 }
 
@@ -58,14 +60,20 @@ pub(super) async fn a_cluster_is_taken_on_by_who_serves_it(world: &World) {
         substrate_uid: "root-of-another".to_owned(),
         ..world.mk_seed()
     };
-    assert_eq!(world.store.seed(&seed).await.expect("a seed"), id, "it is the same cluster");
-    let served = world.store.cluster_fetch(&cluster).await.expect("a fetch").expect("a cluster");
+    assert_eq!(
+        world.store.operations.seed(&seed).await.expect("a seed"),
+        id,
+        "it is the same cluster"
+    );
+    let served =
+        world.store.placement.cluster_fetch(&cluster).await.expect("a fetch").expect("a cluster");
     assert_eq!(served.substrate_uid.as_deref(), Some("root-of-another"));
     assert_eq!(phase_of(world, &project).await, NamespacePhase::Ready);
 
     let impostor = Seed { substrate_uid: "root-of-an-impostor".to_owned(), ..seed };
-    world.store.seed(&impostor).await.expect("a seed");
-    let same = world.store.cluster_fetch(&cluster).await.expect("a fetch").expect("a cluster");
+    world.store.operations.seed(&impostor).await.expect("a seed");
+    let same =
+        world.store.placement.cluster_fetch(&cluster).await.expect("a fetch").expect("a cluster");
     assert_eq!(same, served, "an identity is given once");
 }
 
@@ -79,14 +87,14 @@ pub(super) async fn labels_in_effect_and_blockers_select(world: &World) {
     let far = labels(&[("team", "a"), ("cost/center", "7"), ("12", "digits")]);
     let change = ProjectChange { labels: Some(far), mesh_cidr: None };
     let mut rule = |snapshot: &_| project::update(snapshot, &change, Expected::Any, &operator());
-    world.store.decide_project(&project, &mut rule).await.expect("labels");
+    world.store.catalog.decide_project(&project, &mut rule).await.expect("labels");
     let first = world.declare_in(&project).await.expect("a declaration");
     let second = world.declare_in(&project).await.expect("a declaration");
     let near = labels(&[("team", "b=c\"")]);
     let mut rule =
         |snapshot: &ResourceSnapshot| relabel::relabel(snapshot, &near, Expected::Any, &operator());
     let key = ResourceKey::Resource(second.resource);
-    world.store.decide(key, &mut rule).await.expect("labels");
+    world.store.broker.decide(key, &mut rule).await.expect("labels");
     let mut block = |snapshot: &ResourceSnapshot| {
         let blocker = Blocker {
             code: BlockerCode::NamespaceNotReady,
@@ -100,7 +108,7 @@ pub(super) async fn labels_in_effect_and_blockers_select(world: &World) {
             ..Commit::default()
         })
     };
-    world.store.decide(key, &mut block).await.expect("a blocker");
+    world.store.broker.decide(key, &mut block).await.expect("a blocker");
 
     let select = |texts: &[&str]| ResourceFilter {
         project: Some(project.clone()),
@@ -130,7 +138,7 @@ pub(super) async fn labels_in_effect_and_blockers_select(world: &World) {
     ];
     for (filter, expected) in table {
         let page = Page { after: None, limit: 10 };
-        let found = world.store.resource_list(&filter, page).await.expect("a list");
+        let found = world.store.broker.resource_list(&filter, page).await.expect("a list");
         let found: Vec<_> =
             found.iter().map(|row| row.as_ref().expect("a valid row").resource.id).collect();
         assert_eq!(found, expected, "{filter:?}");

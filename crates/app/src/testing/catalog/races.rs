@@ -6,7 +6,8 @@ use slipway_core::ErrorKind;
 use slipway_core::catalog::blueprint::VersionContent;
 
 use super::hands::mk_content;
-use crate::ports::store::{DeclareKey, Error, Page};
+use crate::ports::broker::DeclareKey;
+use crate::ports::store::{Error, Page};
 use crate::testing::races::at_once;
 use crate::testing::world::{World, refused};
 
@@ -123,7 +124,7 @@ pub(super) async fn publish_with_publish(world: &Arc<World>) {
     let (first, second) = at_once(publish(mk_content("v2")), publish(mk_content("v2"))).await;
     assert_eq!(first.expect("a version"), second.expect("the same version"));
     let page = Page { after: None, limit: 10 };
-    let versions = world.store.version_list(blueprint, page).await.expect("a list");
+    let versions = world.store.catalog.version_list(blueprint, page).await.expect("a list");
     assert_eq!(versions.len(), 2);
 }
 
@@ -155,6 +156,6 @@ pub(super) async fn two_requests_with_one_key(world: &Arc<World>) {
     let made = first.as_ref().or(second.as_ref()).expect("one of them is made").as_uuid();
     let losers = [ErrorKind::IdempotencyKeyReused];
     exactly_one("two requests with one key", first, second, &losers);
-    let bound = world.store.idempotency_find("suite", &key).await.expect("an answer");
+    let bound = world.store.access.idempotency_find("suite", &key).await.expect("an answer");
     assert_eq!(bound.expect("the key is bound").record.subject_id, made);
 }

@@ -20,7 +20,7 @@ pub(super) async fn a_caller_that_goes_away_leaves_nothing_open(world: &World) {
         let outcomes = [
             polled(world.declare(&world.handle()), polls).await.map(|outcome| outcome.map(drop)),
             polled(world.wake(declared.attempt), polls).await,
-            polled(world.store.attempt_load(&[declared.attempt]), polls)
+            polled(world.store.broker.attempt_load(&[declared.attempt]), polls)
                 .await
                 .map(|outcome| outcome.map(drop)),
         ];

@@ -6,7 +6,8 @@ use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::{ErrorKind, Phase, Refusal};
 
-use crate::ports::store::{Decided, Error, ResourceKey};
+use crate::ports::broker::{Decided, ResourceKey};
+use crate::ports::store::Error;
 use crate::testing::worker::LEASE;
 use crate::testing::world::{Declared, World, refused};
 
@@ -27,7 +28,8 @@ async fn decide(
     ids: &[ProvisionedResourceId],
     mut rule: impl FnMut(&ResourceSnapshot) -> Result<Commit, Refusal> + Send,
 ) -> Vec<Decided> {
-    let decided = world.store.decide_many(ids, &mut rule).await.expect("the database is there");
+    let decided =
+        world.store.broker.decide_many(ids, &mut rule).await.expect("the database is there");
     let answered: Vec<_> = decided.iter().map(|(id, _)| *id).collect();
     assert_eq!(answered, ids, "one answer for each, in order");
     decided
@@ -187,5 +189,10 @@ pub(super) async fn a_batch_gives_claims_back_as_releases_do(world: &World) {
         world.snapshot(quiet.attempt.id()).await.attempt.revision()
     );
     let key = ResourceKey::Attempt(quiet.attempt.id());
-    world.store.decide(key, &mut |_| Ok(Commit::default())).await.expect("the lock is free again");
+    world
+        .store
+        .broker
+        .decide(key, &mut |_| Ok(Commit::default()))
+        .await
+        .expect("the lock is free again");
 }

@@ -9,7 +9,7 @@ use slipway_core::blocker::BlockerCode;
 use slipway_core::commit::{Recheck, Release};
 use slipway_core::ids::Lane;
 
-use crate::ports::store::Claimed;
+use crate::ports::broker::Claimed;
 use crate::testing::worker::{LEASE, released};
 use crate::testing::world::{Declared, World, refused};
 
@@ -20,24 +20,24 @@ async fn declared(world: &World) -> Declared {
 pub(super) async fn a_claimed_attempt_is_not_claimed_again(world: &World) {
     world.park_all().await;
     assert_eq!(
-        world.store.attempt_overdue(world.lane).await.expect("an answer"),
+        world.store.broker.attempt_overdue(world.lane).await.expect("an answer"),
         None,
         "all is parked"
     );
     let declared = declared(world).await;
-    let overdue = world.store.attempt_overdue(world.lane).await.expect("an answer");
+    let overdue = world.store.broker.attempt_overdue(world.lane).await.expect("an answer");
     assert!(overdue.is_some(), "what waits for a claim is overdue");
     let claimed = world.claim(declared.attempt).await.expect("a fresh attempt is due");
     assert_eq!(world.snapshot(declared.attempt).await.claim_token, claimed.claim_token);
     assert!(world.claim(declared.attempt).await.is_none());
     assert_eq!(
-        world.store.attempt_overdue(world.lane).await.expect("an answer"),
+        world.store.broker.attempt_overdue(world.lane).await.expect("an answer"),
         None,
         "all is claimed"
     );
     world.wake(declared.attempt).await.expect("a wake");
     assert!(world.claim(declared.attempt).await.is_none(), "a wake does not break a lease");
-    world.store.attempt_release(&[]).await.expect("releasing nothing");
+    world.store.broker.attempt_release(&[]).await.expect("releasing nothing");
 }
 
 pub(super) async fn a_lane_is_claimed_by_itself(world: &World) {
@@ -45,29 +45,34 @@ pub(super) async fn a_lane_is_claimed_by_itself(world: &World) {
     let declared = declared(world).await;
     assert_eq!(world.snapshot(declared.attempt).await.attempt.lane(), Some(world.lane));
     let other = Lane::new(world.uuid());
-    assert_eq!(world.store.attempt_overdue(other).await.expect("an answer"), None);
-    assert_eq!(world.store.attempt_wake_all(other).await.expect("a wake"), 0);
-    let claimed = world.store.attempt_claim("suite", other, 100, LEASE).await.expect("a claim");
+    assert_eq!(world.store.broker.attempt_overdue(other).await.expect("an answer"), None);
+    assert_eq!(world.store.broker.attempt_wake_all(other).await.expect("a wake"), 0);
+    let claimed =
+        world.store.broker.attempt_claim("suite", other, 100, LEASE).await.expect("a claim");
     assert_eq!(claimed, [], "what lives elsewhere is not claimed here");
-    let overdue = world.store.lane_list_overdue().await.expect("an answer");
+    let overdue = world.store.broker.lane_list_overdue().await.expect("an answer");
     let lanes: Vec<_> = overdue.iter().map(|found| found.lane).collect();
     assert_eq!(lanes, [Some(world.lane)], "what waits is seen, whoever serves it");
     assert!(overdue[0].cluster.is_some());
     assert!(world.claim(declared.attempt).await.is_some(), "and is left for those who serve it");
-    assert_eq!(world.store.lane_list_overdue().await.expect("an answer"), [], "all is claimed");
+    assert_eq!(
+        world.store.broker.lane_list_overdue().await.expect("an answer"),
+        [],
+        "all is claimed"
+    );
 }
 
 pub(super) async fn a_clock_that_went_back_leaves_nothing_lying(world: &World) {
     const HOUR: Duration = Duration::from_secs(3_600);
     const JUMP: Duration = Duration::from_secs(2 * 3_600);
     world.park_all().await;
-    let before = world.store.database_now().await.expect("a time");
+    let before = world.store.operations.database_now().await.expect("a time");
     // As they look after a jump: due in two hours, held for more than two
     // hours, held by somebody whose time is over, and claimed since.
     let waiting = declared(world).await;
     let claimed = world.claim(waiting.attempt).await.expect("it is due");
     let release = released(claimed, Recheck::After(JUMP));
-    world.store.attempt_release(&[release]).await.expect("a release");
+    world.store.broker.attempt_release(&[release]).await.expect("a release");
     let [held, dead, fresh] = [declared(world).await, declared(world).await, declared(world).await];
     world.claim_with_lease(held.attempt, JUMP + HOUR).await;
     world.claim_with_lease(dead.attempt, HOUR).await;
@@ -75,15 +80,15 @@ pub(super) async fn a_clock_that_went_back_leaves_nothing_lying(world: &World) {
     // Others of this suite wait for their second proof and are pulled in too.
     let these = [waiting, held, dead, fresh].map(|declared| declared.attempt);
     let due = async || {
-        let claimed = world.store.attempt_claim("suite", world.lane, 100, LEASE).await;
+        let claimed = world.store.broker.attempt_claim("suite", world.lane, 100, LEASE).await;
         let claimed = claimed.expect("a claim").into_iter().map(|claimed| claimed.id);
         claimed.filter(|id| these.contains(id)).collect::<BTreeSet<_>>()
     };
     assert_eq!(due().await, BTreeSet::new());
-    let pulled = world.store.schedule_pull_in(JUMP, LEASE).await.expect("an answer");
+    let pulled = world.store.operations.schedule_pull_in(JUMP, LEASE).await.expect("an answer");
     assert!(pulled >= 4, "{pulled}");
     assert_eq!(due().await, BTreeSet::from([waiting.attempt, dead.attempt]));
-    assert!(world.store.database_now().await.expect("a time") >= before);
+    assert!(world.store.operations.database_now().await.expect("a time") >= before);
 }
 
 pub(super) async fn a_claim_takes_no_more_than_it_was_asked_for(world: &World) {
@@ -91,9 +96,11 @@ pub(super) async fn a_claim_takes_no_more_than_it_was_asked_for(world: &World) {
     for _ in 0..3 {
         declared(world).await;
     }
-    let first = world.store.attempt_claim("suite", world.lane, 2, LEASE).await.expect("a claim");
+    let first =
+        world.store.broker.attempt_claim("suite", world.lane, 2, LEASE).await.expect("a claim");
     assert_eq!(first.len(), 2);
-    let second = world.store.attempt_claim("suite", world.lane, 2, LEASE).await.expect("a claim");
+    let second =
+        world.store.broker.attempt_claim("suite", world.lane, 2, LEASE).await.expect("a claim");
     assert_eq!(second.len(), 1);
     assert!(!first.contains(&second[0]));
 }
@@ -105,10 +112,10 @@ pub(super) async fn a_lease_that_is_over_is_claimed_anew_and_fences_the_old_one(
     assert_eq!(current.claim_token.0, late.claim_token.0 + 1);
 
     assert_eq!(refused(world.tick(late).await), ErrorKind::ClaimLost);
-    world.store.attempt_release(&[released(late, Recheck::Now)]).await.expect("a release");
+    world.store.broker.attempt_release(&[released(late, Recheck::Now)]).await.expect("a release");
     assert!(world.claim(declared.attempt).await.is_none(), "an old token releases nothing");
     let invented = Claimed { id: declared.attempt, claim_token: late.claim_token };
-    world.store.attempt_hold(invented, "nothing", LEASE).await.expect("a hold");
+    world.store.broker.attempt_hold(invented, "nothing", LEASE).await.expect("a hold");
     assert!(world.snapshot(declared.attempt).await.blockers.is_empty());
     world.tick(current).await.expect("the holder commits");
 }
@@ -117,16 +124,26 @@ pub(super) async fn a_wake_during_a_claim_makes_it_due_again(world: &World) {
     let declared = declared(world).await;
     let claimed = world.claim(declared.attempt).await.expect("a fresh attempt is due");
     world.wake(declared.attempt).await.expect("a wake");
-    world.store.attempt_release(&[released(claimed, Recheck::Never)]).await.expect("a release");
+    world
+        .store
+        .broker
+        .attempt_release(&[released(claimed, Recheck::Never)])
+        .await
+        .expect("a release");
     let again = world.claim(declared.attempt).await.expect("a release cannot lose a wake");
-    world.store.attempt_release(&[released(again, Recheck::Never)]).await.expect("a release");
+    world
+        .store
+        .broker
+        .attempt_release(&[released(again, Recheck::Never)])
+        .await
+        .expect("a release");
     assert!(world.claim(declared.attempt).await.is_none(), "nothing woke it since");
 }
 
 pub(super) async fn a_release_sets_when_it_is_due_and_counts_failures(world: &World) {
     let (first, second) = (declared(world).await, declared(world).await);
     let claimed =
-        world.store.attempt_claim("suite", world.lane, 100, LEASE).await.expect("a claim");
+        world.store.broker.attempt_claim("suite", world.lane, 100, LEASE).await.expect("a claim");
     let of = |declared: Declared| {
         *claimed.iter().find(|claimed| claimed.id == declared.attempt).expect("it was due")
     };
@@ -135,7 +152,7 @@ pub(super) async fn a_release_sets_when_it_is_due_and_counts_failures(world: &Wo
         Release { failures: 7, ..released(of(first), Recheck::After(hour)) },
         released(of(second), Recheck::Now),
     ];
-    world.store.attempt_release(&releases).await.expect("a release of two");
+    world.store.broker.attempt_release(&releases).await.expect("a release of two");
     let snapshot = world.snapshot(first.attempt).await;
     assert_eq!(snapshot.failures, 7);
     let wait = snapshot.due_at.expect("due in an hour").since(snapshot.now);
@@ -148,7 +165,7 @@ pub(super) async fn a_release_sets_when_it_is_due_and_counts_failures(world: &Wo
 pub(super) async fn a_held_row_has_a_blocker_and_is_given_back(world: &World) {
     let declared = declared(world).await;
     let claimed = world.claim(declared.attempt).await.expect("a fresh attempt is due");
-    world.store.attempt_hold(claimed, "unknown phase", LEASE).await.expect("a hold");
+    world.store.broker.attempt_hold(claimed, "unknown phase", LEASE).await.expect("a hold");
     let held = world.snapshot(declared.attempt).await;
     assert_eq!(held.blockers.len(), 1);
     assert_eq!(held.blockers[0].code, BlockerCode::RowInvalid);
@@ -156,7 +173,7 @@ pub(super) async fn a_held_row_has_a_blocker_and_is_given_back(world: &World) {
     assert!(held.due_at.is_some_and(|due| due > held.now), "it is looked at again, later");
 
     let claimed = world.claim_now(declared.attempt).await;
-    world.store.attempt_hold(claimed, "still unknown", LEASE).await.expect("a hold");
+    world.store.broker.attempt_hold(claimed, "still unknown", LEASE).await.expect("a hold");
     let again = world.snapshot(declared.attempt).await;
     assert_eq!(again.blockers[0].since, held.blockers[0].since);
 }
@@ -166,11 +183,16 @@ pub(super) async fn waking_all_wakes_what_is_not_settled(world: &World) {
     world.delete(settled.resource).await.expect("a deletion");
     world.drive(settled.attempt, Phase::Deleted).await;
     let claimed = world.claim_now(open.attempt).await;
-    world.store.attempt_release(&[released(claimed, Recheck::Never)]).await.expect("a release");
+    world
+        .store
+        .broker
+        .attempt_release(&[released(claimed, Recheck::Never)])
+        .await
+        .expect("a release");
 
-    assert!(world.store.attempt_wake_all(world.lane).await.expect("a wake") >= 1);
+    assert!(world.store.broker.attempt_wake_all(world.lane).await.expect("a wake") >= 1);
     let claimed =
-        world.store.attempt_claim("suite", world.lane, 1_000, LEASE).await.expect("a claim");
+        world.store.broker.attempt_claim("suite", world.lane, 1_000, LEASE).await.expect("a claim");
     assert!(claimed.iter().any(|claimed| claimed.id == open.attempt));
     assert!(!claimed.iter().any(|claimed| claimed.id == settled.attempt));
 }
@@ -178,15 +200,27 @@ pub(super) async fn waking_all_wakes_what_is_not_settled(world: &World) {
 pub(super) async fn a_worker_that_starts_again_takes_its_claims_back(world: &World) {
     world.park_all().await;
     let (mine, other) = (declared(world).await, declared(world).await);
-    let before =
-        world.store.attempt_claim("first life", world.lane, 1, LEASE).await.expect("a claim");
-    let others =
-        world.store.attempt_claim("somebody else", world.lane, 1, LEASE).await.expect("a claim");
+    let before = world
+        .store
+        .broker
+        .attempt_claim("first life", world.lane, 1, LEASE)
+        .await
+        .expect("a claim");
+    let others = world
+        .store
+        .broker
+        .attempt_claim("somebody else", world.lane, 1, LEASE)
+        .await
+        .expect("a claim");
     assert_eq!((before.len(), others.len()), (1, 1));
 
-    assert_eq!(world.store.attempt_reclaim("first life").await.expect("an answer"), 1);
-    let after =
-        world.store.attempt_claim("first life", world.lane, 10, LEASE).await.expect("a claim");
+    assert_eq!(world.store.broker.attempt_reclaim("first life").await.expect("an answer"), 1);
+    let after = world
+        .store
+        .broker
+        .attempt_claim("first life", world.lane, 10, LEASE)
+        .await
+        .expect("a claim");
     assert_eq!(after.len(), 1, "its own is due at once, the other's is left alone");
     assert_eq!(after[0].id, before[0].id);
     assert!(

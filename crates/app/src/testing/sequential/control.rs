@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use slipway_core::api_key::ApiKey;
 use slipway_core::audit::Actor;
 use slipway_core::blocker::{Blocker, BlockerCode};
 use slipway_core::commit::{Commit, Recheck, Write};
@@ -11,12 +12,13 @@ use slipway_core::rules::control::{self, Control, Mode, Sighting};
 use slipway_core::text::Reason;
 use slipway_core::{ErrorKind, Phase, Refusal};
 
-use crate::ports::control::{Install, Installed};
-use crate::ports::store::{ApiKey, Error, Page, ResourceKey};
+use crate::ports::access::{Install, Installed};
+use crate::ports::broker::ResourceKey;
+use crate::ports::store::{Error, Page};
 use crate::testing::worker::{LEASE, released};
 use crate::testing::world::{World, refused};
 
-fn actor() -> Actor {
+pub(super) fn actor() -> Actor {
     Actor::new("suite")
 }
 
@@ -25,7 +27,7 @@ fn why() -> Reason {
 }
 
 async fn fetch(world: &World) -> Control {
-    world.store.control_fetch().await.expect("the mode is read")
+    world.store.operations.control_fetch().await.expect("the mode is read")
 }
 
 async fn beat(world: &World, worker: &str, witness: Option<i64>) -> Control {
@@ -37,6 +39,7 @@ async fn beat(world: &World, worker: &str, witness: Option<i64>) -> Control {
     let marks = control::Marks { highest: witness, all_read: true };
     world
         .store
+        .operations
         .control_decide(&mut |control| {
             sighting.acknowledged = control.revision;
             Ok(Some(control::beat(control, marks, sighting.clone(), &actor())))
@@ -49,6 +52,7 @@ async fn beat(world: &World, worker: &str, witness: Option<i64>) -> Control {
 async fn freeze(world: &World, length: Duration) -> Result<(), Error> {
     world
         .store
+        .operations
         .control_decide(&mut |control| control::freeze(control, length, &why(), &actor()).map(Some))
         .await
 }
@@ -56,6 +60,7 @@ async fn freeze(world: &World, length: Duration) -> Result<(), Error> {
 async fn unfreeze(world: &World) -> Result<(), Error> {
     world
         .store
+        .operations
         .control_decide(&mut |control| control::unfreeze(control, &why(), &actor()).map(Some))
         .await
 }
@@ -63,6 +68,7 @@ async fn unfreeze(world: &World) -> Result<(), Error> {
 async fn resume(world: &World) -> Result<(), Error> {
     world
         .store
+        .operations
         .control_decide(&mut |control| control::resume(control, &why(), &actor()).map(Some))
         .await
 }
@@ -70,13 +76,18 @@ async fn resume(world: &World) -> Result<(), Error> {
 pub(super) async fn a_freeze_is_read_back_lifted_and_wakes(world: &World) {
     let before = fetch(world).await;
     assert_eq!(before.mode(), Mode::Acting);
-    assert_eq!(before.installation, world.store.installation().await.expect("an id"));
-    world.store.control_decide(&mut |_| Ok(None)).await.expect("nothing decided");
+    assert_eq!(before.installation, world.store.operations.installation().await.expect("an id"));
+    world.store.operations.control_decide(&mut |_| Ok(None)).await.expect("nothing decided");
     assert_eq!(fetch(world).await.revision, before.revision, "nothing was written");
 
     let declared = world.declare(&world.handle()).await.expect("a declaration");
     let claimed = world.claim(declared.attempt).await.expect("a fresh attempt is due");
-    world.store.attempt_release(&[released(claimed, Recheck::Never)]).await.expect("a release");
+    world
+        .store
+        .broker
+        .attempt_release(&[released(claimed, Recheck::Never)])
+        .await
+        .expect("a release");
     freeze(world, Duration::from_secs(60)).await.expect("a freeze");
     let frozen = fetch(world).await;
     let Mode::Frozen(found) = frozen.mode() else { panic!("not frozen: {frozen:?}") };
@@ -89,7 +100,10 @@ pub(super) async fn a_freeze_is_read_back_lifted_and_wakes(world: &World) {
     assert_eq!(fetch(world).await.mode(), Mode::Acting);
     assert_eq!(refused(unfreeze(world).await), ErrorKind::NothingToLift);
     let mut failing = |_: &Control| Err(Refusal::new(ErrorKind::Internal, "no"));
-    assert_eq!(refused(world.store.control_decide(&mut failing).await), ErrorKind::Internal);
+    assert_eq!(
+        refused(world.store.operations.control_decide(&mut failing).await),
+        ErrorKind::Internal
+    );
 }
 
 pub(super) async fn a_beat_counts_and_names_its_replica(world: &World) {
@@ -99,7 +113,7 @@ pub(super) async fn a_beat_counts_and_names_its_replica(world: &World) {
     beat(world, "replica-b", None).await;
     let again = beat(world, "replica-a", Some(after.beat)).await;
     assert_eq!(again.beat, after.beat + 2);
-    let replicas = world.store.replica_list().await.expect("a list");
+    let replicas = world.store.operations.replica_list().await.expect("a list");
     let names: Vec<_> = replicas.iter().map(|replica| replica.worker.as_str()).collect();
     assert_eq!(names, ["replica-a", "replica-b"]);
     assert!(replicas.iter().all(|replica| replica.acknowledged == before.revision));
@@ -146,6 +160,7 @@ pub(super) async fn a_plan_shows_what_is_withheld_and_what_is_unknown(world: &Wo
         let declared = world.declare(&handle).await.expect("a declaration");
         world
             .store
+            .broker
             .decide(ResourceKey::Attempt(declared.attempt), &mut |snapshot| {
                 let blockers = codes.iter().map(|(code, action)| Blocker {
                     code: *code,
@@ -169,7 +184,8 @@ pub(super) async fn a_plan_shows_what_is_withheld_and_what_is_unknown(world: &Wo
     let mut listed: Vec<(ProvisionedResourceId, String, Option<String>)> = Vec::new();
     loop {
         let after = Some(listed.last().map_or(start, |(attempt, ..)| *attempt));
-        let page = world.store.plan_list(Page { after, limit: 1 }).await.expect("a page");
+        let page =
+            world.store.operations.plan_list(Page { after, limit: 1 }).await.expect("a page");
         let Some(line) = page.into_iter().next() else { break };
         assert_eq!(
             (line.project.as_str(), line.phase.as_str()),
@@ -178,32 +194,29 @@ pub(super) async fn a_plan_shows_what_is_withheld_and_what_is_unknown(world: &Wo
         listed.push((line.provisioned_resource_id, line.handle, line.action));
     }
     assert_eq!(listed, expected);
-    assert!(world.store.plan_open().await.expect("a count") >= 4, "they are due");
-    world.store.attempt_claim("suite", world.lane, 1_000, LEASE).await.expect("a claim");
-    assert!(world.store.plan_open().await.expect("a count") >= 4, "claimed is not looked at yet");
+    assert!(world.store.operations.plan_open().await.expect("a count") >= 4, "they are due");
+    world.store.broker.attempt_claim("suite", world.lane, 1_000, LEASE).await.expect("a claim");
+    assert!(
+        world.store.operations.plan_open().await.expect("a count") >= 4,
+        "claimed is not looked at yet"
+    );
 }
 
 pub(super) async fn a_first_key_is_installed_once_and_a_replacement_is_told_apart(world: &World) {
-    let key = |name: &str, short: &str| ApiKey {
-        id: ApiKeyId::new(world.uuid()),
-        name: name.to_owned(),
-        short: short.to_owned(),
-        hash: world.hash(),
-        role: "admin".to_owned(),
-        expires_at: None,
-        revoked_at: None,
+    let key = |name: &str, short: &str| {
+        ApiKey::of_installation(ApiKeyId::new(world.uuid()), name, short, world.hash())
     };
     let install = async |key: &ApiKey, when| {
-        world.store.api_key_install(key, when, &actor()).await.expect("an answer")
+        world.store.access.api_key_install(key, when, &actor()).await.expect("an answer")
     };
     let first = key("first", "ffffffff");
     assert_eq!(install(&first, Install::First).await, Installed::Inserted);
     assert_eq!(install(&key("other", "gggggggg"), Install::First).await, Installed::Occupied);
-    assert_eq!(world.store.api_key_find("gggggggg").await.expect("an answer"), None);
+    assert_eq!(world.installed_key("gggggggg").await, None);
     assert_eq!(install(&first, Install::Replace).await, Installed::Unchanged);
     let second = key("first", "hhhhhhhh");
     assert_eq!(install(&second, Install::Replace).await, Installed::Replaced);
-    assert_eq!(world.store.api_key_find("ffffffff").await.expect("an answer"), None);
+    assert_eq!(world.installed_key("ffffffff").await, None);
     let revoked = ApiKey { revoked_at: Some(second_moment()), ..key("first", "iiiiiiii") };
     install(&revoked, Install::Replace).await;
     assert_eq!(
@@ -228,19 +241,12 @@ pub(super) async fn of_many_first_keys_one_is_installed(world: &World) {
     for _ in 0..20 {
         let mut starts = tokio::task::JoinSet::new();
         for _ in 0..4 {
-            let store = std::sync::Arc::clone(&world.store);
+            let store = world.store.clone();
             let short: String = world.uuid().simple().to_string().chars().rev().take(8).collect();
-            let key = ApiKey {
-                id: ApiKeyId::new(world.uuid()),
-                name: "raced".to_owned(),
-                short,
-                hash: world.hash(),
-                role: "admin".to_owned(),
-                expires_at: None,
-                revoked_at: None,
-            };
+            let id = ApiKeyId::new(world.uuid());
+            let key = ApiKey::of_installation(id, "raced", short, world.hash());
             starts.spawn(async move {
-                let installed = store.api_key_install(&key, Install::First, &actor()).await;
+                let installed = store.access.api_key_install(&key, Install::First, &actor()).await;
                 (installed.expect("an answer"), key)
             });
         }
@@ -252,9 +258,11 @@ pub(super) async fn of_many_first_keys_one_is_installed(world: &World) {
             }
         }
         let winner = winner.expect("one is installed");
-        let found = world.store.api_key_find(&winner.short).await.expect("an answer");
+        let found = world.installed_key(&winner.short).await;
         assert_eq!(found.as_ref(), Some(&winner), "the shown key is the one that works");
         let revoked = ApiKey { revoked_at: Some(second_moment()), ..winner };
-        world.store.api_key_put(&revoked).await.expect("room for the next round");
+        let by = actor();
+        let replaced = world.store.access.api_key_install(&revoked, Install::Replace, &by).await;
+        replaced.expect("room for the next round");
     }
 }

@@ -10,7 +10,8 @@ use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::text::Reason;
 use slipway_core::{ErrorKind, Phase, Refusal};
 
-use crate::ports::store::{Error, ResourceKey};
+use crate::ports::broker::ResourceKey;
+use crate::ports::store::Error;
 use crate::testing::world::{World, operator, refused};
 
 pub(super) async fn unknown_keys_are_not_found(world: &World) {
@@ -21,11 +22,12 @@ pub(super) async fn unknown_keys_are_not_found(world: &World) {
         ResourceKey::Node(NodeId::new(world.uuid())),
     ];
     for key in keys {
-        let outcome = world.store.decide(key, &mut |_| panic!("there is nothing to decide")).await;
+        let outcome =
+            world.store.broker.decide(key, &mut |_| panic!("there is nothing to decide")).await;
         assert!(matches!(outcome, Err(Error::NotFound { .. })), "{key:?}: {outcome:?}");
     }
     let absent = ProvisionedResourceId::new(world.uuid());
-    let loaded = world.store.attempt_load(&[absent]).await.expect("a load");
+    let loaded = world.store.broker.attempt_load(&[absent]).await.expect("a load");
     assert!(loaded.is_empty(), "a row that is gone is left out");
 }
 
@@ -34,7 +36,8 @@ pub(super) async fn a_refusal_writes_nothing(world: &World) {
     let mut refuse = |_: &ResourceSnapshot| -> Result<Commit, Refusal> {
         Err(Refusal::new(ErrorKind::Forbidden, "no"))
     };
-    let outcome = world.store.decide(ResourceKey::Resource(declared.resource), &mut refuse).await;
+    let outcome =
+        world.store.broker.decide(ResourceKey::Resource(declared.resource), &mut refuse).await;
     assert_eq!(refused(outcome), ErrorKind::Forbidden);
     world.delete(declared.resource).await.expect("the lock is free again");
 }
@@ -51,12 +54,13 @@ pub(super) async fn what_was_read_before_another_write_is_refused_whole(world: &
     let reason = Reason::parse("computed from an old snapshot").expect("a valid reason");
     let outcome = world
         .store
+        .broker
         .decide(ResourceKey::Attempt(declared.attempt), &mut |_| {
             delete::request(&old, late, &reason, &operator()).map(|requested| requested.commit)
         })
         .await;
     assert_eq!(refused(outcome), ErrorKind::RevisionStale);
-    assert_eq!(world.store.deletion_fetch(late).await.expect("a fetch"), None);
+    assert_eq!(world.store.deletion.deletion_fetch(late).await.expect("a fetch"), None);
     let snapshot = world.snapshot(declared.attempt).await;
     assert_eq!(snapshot.attempt.phase(), Phase::Enrolling);
     assert_eq!(snapshot.resource.deletion_id, None);
@@ -68,6 +72,7 @@ pub(super) async fn an_empty_commit_changes_nothing(world: &World) {
     let before = world.snapshot(declared.attempt).await;
     world
         .store
+        .broker
         .decide(ResourceKey::Attempt(declared.attempt), &mut |_| Ok(Commit::default()))
         .await
         .expect("nothing to do is no error");
@@ -108,6 +113,6 @@ pub(super) async fn blockers_keep_their_age_and_go_away(world: &World) {
         Ok(Commit { writes, ..Commit::default() })
     };
     let key = ResourceKey::Attempt(declared.attempt);
-    world.store.decide(key, &mut put_back).await.expect("a decision");
+    world.store.broker.decide(key, &mut put_back).await.expect("a decision");
     assert_eq!(world.snapshot(declared.attempt).await.blockers, second.blockers);
 }

@@ -4,7 +4,8 @@ use serde_json::json;
 use slipway_core::ids::{NodeId, ResourceId, Revision};
 use slipway_core::{ErrorKind, Phase};
 
-use crate::ports::store::{DeclareKey, Error, HistoryLine, Page, ResourceFilter};
+use crate::ports::broker::{DeclareKey, HistoryLine, ResourceFilter};
+use crate::ports::store::{Error, Page};
 use crate::testing::world::{BLUEPRINT, PROJECT, World, refused};
 
 pub(super) async fn a_declaration_is_there_as_it_was_declared(world: &World) {
@@ -32,9 +33,9 @@ pub(super) async fn a_declaration_is_there_as_it_was_declared(world: &World) {
     assert!(snapshot.due_at.is_some(), "it waits for the loop");
     assert!(snapshot.now >= snapshot.attempt.created_at(), "times are the database's");
 
-    let fetched = world.store.resource_fetch(declared.resource).await.expect("a fetch");
+    let fetched = world.store.broker.resource_fetch(declared.resource).await.expect("a fetch");
     assert_eq!(fetched.map(|fetched| fetched.attempt), Some(snapshot.attempt));
-    let history = world.store.history_list(declared.attempt).await.expect("a history");
+    let history = world.store.broker.history_list(declared.attempt).await.expect("a history");
     assert!(
         matches!(&history[..], [HistoryLine { from: None, to, .. }] if to == "Pending"),
         "{history:?}"
@@ -55,7 +56,7 @@ pub(super) async fn what_is_missing_is_refused_by_name(world: &World) {
         assert_eq!(refused(world.declare_by(&key).await), kind, "{key:?}");
     }
     let filter = ResourceFilter { handle: named("never"), ..ResourceFilter::default() };
-    let found = world.store.resource_list(&filter, Page { after: None, limit: 10 }).await;
+    let found = world.store.broker.resource_list(&filter, Page { after: None, limit: 10 }).await;
     assert!(found.expect("a list").is_empty(), "a refusal writes nothing");
 }
 
@@ -92,8 +93,8 @@ pub(super) async fn a_taken_handle_is_refused_and_nothing_is_written(world: &Wor
     assert_eq!(refusal.details, Some(json!({ "resource_id": declared.resource })));
     world.check(mark, declared, "a taken handle").await;
 
-    let nobody = world.store.resource_fetch(ResourceId::new(world.uuid())).await;
+    let nobody = world.store.broker.resource_fetch(ResourceId::new(world.uuid())).await;
     assert!(nobody.expect("a fetch").is_none());
-    let nobody = world.store.node_fetch(NodeId::new(world.uuid())).await;
+    let nobody = world.store.nodes.node_fetch(NodeId::new(world.uuid())).await;
     assert!(nobody.expect("a fetch").is_none());
 }

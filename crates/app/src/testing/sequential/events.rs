@@ -6,8 +6,8 @@ use slipway_core::audit::Actor;
 use slipway_core::ids::{AuditEntryId, ProjectId, SubscriptionId};
 use slipway_core::{ErrorKind, Phase};
 
+use crate::ports::events::{ClaimedSubscription, Delivered, Subscription};
 use crate::ports::store::Page;
-use crate::ports::subscriptions::{ClaimedSubscription, Delivered, Subscription};
 use crate::testing::world::{World, refused};
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -15,28 +15,33 @@ const MONTH: Duration = Duration::from_secs(30 * 86_400);
 
 async fn open(world: &World, name: &str) {
     let id = SubscriptionId::new(world.uuid());
-    world.store.subscription_open(id, name).await.expect("a subscription");
+    world.store.events.subscription_open(id, name).await.expect("a subscription");
 }
 
 async fn claim(world: &World, name: &str, worker: &str) -> Option<ClaimedSubscription> {
-    world.store.subscription_claim(name, worker, LEASE).await.expect("an answer")
+    world.store.events.subscription_claim(name, worker, LEASE).await.expect("an answer")
 }
 
 async fn find(world: &World, name: &str) -> Subscription {
-    let found = world.store.subscription_list().await.expect("a list");
+    let found = world.store.events.subscription_list().await.expect("a list");
     found.into_iter().find(|found| found.name == name).expect("the subscription")
 }
 
 async fn remove(world: &World, name: &str) -> bool {
     let audit = AuditEntryId::new(world.uuid());
-    world.store.subscription_remove(name, audit, &Actor::new("key:suite")).await.expect("an answer")
+    world
+        .store
+        .events
+        .subscription_remove(name, audit, &Actor::new("key:suite"))
+        .await
+        .expect("an answer")
 }
 
 /// Something to deliver.
 async fn announce(world: &World) -> i64 {
     world.declare(&world.handle()).await.expect("a declaration");
-    world.relay_all(world.store.event_span().await.expect("a span").last).await;
-    world.store.event_span().await.expect("a span").last
+    world.relay_all(world.store.events.event_span().await.expect("a span").last).await;
+    world.store.events.event_span().await.expect("a span").last
 }
 
 pub(super) async fn a_subscription_is_opened_once_and_claimed_by_one(world: &World) {
@@ -46,22 +51,22 @@ pub(super) async fn a_subscription_is_opened_once_and_claimed_by_one(world: &Wor
     open(world, "one").await;
     assert_eq!(find(world, "one").await.id, first.id, "a second start opens nothing");
     let last = announce(world).await;
-    assert_eq!(world.store.subscription_due().await.expect("names"), ["one"]);
+    assert_eq!(world.store.events.subscription_due().await.expect("names"), ["one"]);
 
     let claimed = claim(world, "one", "a").await.expect("it is due");
     assert_eq!((claimed.position, claimed.name.as_str()), (0, "one"));
     assert_eq!(claim(world, "one", "b").await, None, "one has it");
-    assert_eq!(world.store.subscription_due().await.expect("names"), [""; 0]);
+    assert_eq!(world.store.events.subscription_due().await.expect("names"), [""; 0]);
     assert_eq!(find(world, "one").await.claimed_by.as_deref(), Some("a"));
-    world.store.subscription_advance(&claimed, last).await.expect("the cursor moves");
-    world.store.subscription_release(&claimed, &Delivered::Well).await.expect("a release");
+    world.store.events.subscription_advance(&claimed, last).await.expect("the cursor moves");
+    world.store.events.subscription_release(&claimed, &Delivered::Well).await.expect("a release");
     let had = find(world, "one").await;
     assert_eq!((had.position, had.last_position, had.claimed_by), (last, last, None));
     assert!(had.delivered_at.is_some());
     assert_eq!(claim(world, "one", "b").await, None, "there is nothing to deliver");
     announce(world).await;
     assert!(claim(world, "one", "b").await.is_some(), "and now there is");
-    assert_eq!(world.store.subscription_reclaim("b").await.expect("a count"), 1);
+    assert_eq!(world.store.events.subscription_reclaim("b").await.expect("a count"), 1);
     assert!(claim(world, "one", "b").await.is_some(), "what a dead worker held is free");
     assert!(remove(world, "one").await);
     assert!(!remove(world, "one").await);
@@ -71,19 +76,20 @@ pub(super) async fn a_late_worker_does_not_move_the_cursor(world: &World) {
     open(world, "late").await;
     announce(world).await;
     let store = &world.store;
-    let late = store.subscription_claim("late", "a", Duration::ZERO).await.expect("an answer");
+    let late =
+        store.events.subscription_claim("late", "a", Duration::ZERO).await.expect("an answer");
     let late = late.expect("it is due");
     let next = claim(world, "late", "b").await.expect("the lease is over");
     assert!(next.claim_token > late.claim_token);
-    assert_eq!(refused(store.subscription_advance(&late, 1).await), ErrorKind::ClaimLost);
+    assert_eq!(refused(store.events.subscription_advance(&late, 1).await), ErrorKind::ClaimLost);
     let failed = Delivered::Failed { error: "late".to_owned(), retry_after: MONTH };
-    store.subscription_release(&late, &failed).await.expect("no error");
+    store.events.subscription_release(&late, &failed).await.expect("no error");
     let found = find(world, "late").await;
     assert_eq!((found.position, found.claimed_by.as_deref()), (0, Some("b")));
     assert_eq!((found.failures, found.last_error), (0, None));
-    store.subscription_advance(&next, 1).await.expect("the holder moves it");
+    store.events.subscription_advance(&next, 1).await.expect("the holder moves it");
     assert_eq!(
-        refused(store.subscription_advance(&next, 0).await),
+        refused(store.events.subscription_advance(&next, 0).await),
         ErrorKind::ClaimLost,
         "never back"
     );
@@ -98,7 +104,7 @@ pub(super) async fn a_failure_is_shown_and_waited_out(world: &World) {
         assert_eq!(claimed.failures, failures - 1);
         let retry_after = if failures == 1 { Duration::ZERO } else { LEASE };
         let failed = Delivered::Failed { error: format!("no {failures}"), retry_after };
-        world.store.subscription_release(&claimed, &failed).await.expect("a release");
+        world.store.events.subscription_release(&claimed, &failed).await.expect("a release");
         let found = find(world, "failing").await;
         assert_eq!((found.failures, found.last_error), (failures, Some(format!("no {failures}"))));
     }
@@ -109,32 +115,36 @@ pub(super) async fn a_failure_is_shown_and_waited_out(world: &World) {
 pub(super) async fn pruning_stops_at_subscribers_and_is_remembered(world: &World) {
     let store = &world.store;
     let last = announce(world).await;
-    let span = store.event_span().await.expect("a span");
+    let span = store.events.event_span().await.expect("a span");
     assert_eq!((span.pruned, span.last), (0, last));
-    assert_eq!(store.event_prune(MONTH, 1_000).await.expect("a count"), 0, "all is young");
+    assert_eq!(store.events.event_prune(MONTH, 1_000).await.expect("a count"), 0, "all is young");
 
     open(world, "slow").await;
     let claimed = claim(world, "slow", "a").await.expect("it is due");
-    assert_eq!(store.event_prune(Duration::ZERO, 1_000).await.expect("a count"), 0);
-    store.subscription_advance(&claimed, 3).await.expect("the cursor moves");
-    assert_eq!(store.event_prune(Duration::ZERO, 2).await.expect("a count"), 2, "in batches");
-    assert_eq!(store.event_prune(Duration::ZERO, 1_000).await.expect("a count"), 1);
-    assert_eq!(store.event_prune(Duration::ZERO, 1_000).await.expect("a count"), 0);
-    assert_eq!(store.event_span().await.expect("a span").pruned, 3);
+    assert_eq!(store.events.event_prune(Duration::ZERO, 1_000).await.expect("a count"), 0);
+    store.events.subscription_advance(&claimed, 3).await.expect("the cursor moves");
+    assert_eq!(
+        store.events.event_prune(Duration::ZERO, 2).await.expect("a count"),
+        2,
+        "in batches"
+    );
+    assert_eq!(store.events.event_prune(Duration::ZERO, 1_000).await.expect("a count"), 1);
+    assert_eq!(store.events.event_prune(Duration::ZERO, 1_000).await.expect("a count"), 0);
+    assert_eq!(store.events.event_span().await.expect("a span").pruned, 3);
     let page = Page { after: None, limit: 1 };
-    assert_eq!(store.event_list(page).await.expect("a list")[0].position, 4);
+    assert_eq!(store.events.event_list(page).await.expect("a list")[0].position, 4);
 
     // A reader of one project has missed what was its own and nothing else.
     let stranger = ProjectId::new(world.uuid());
-    let span = store.event_span_in(stranger).await.expect("a span");
+    let span = store.events.event_span_in(stranger).await.expect("a span");
     assert_eq!((span.pruned, span.last), (0, last), "nothing of its own was pruned");
-    let own = store.event_list(page).await.expect("a list")[0].project_id;
-    let pruned = store.event_span_in(own).await.expect("a span").pruned;
+    let own = store.events.event_list(page).await.expect("a list")[0].project_id;
+    let pruned = store.events.event_span_in(own).await.expect("a span").pruned;
     assert_eq!(pruned, 3, "all of these are of one project");
 
     assert!(remove(world, "slow").await);
-    assert!(store.event_prune(Duration::ZERO, 100_000).await.expect("a count") > 0);
-    let span = store.event_span().await.expect("a span");
+    assert!(store.events.event_prune(Duration::ZERO, 100_000).await.expect("a count") > 0);
+    let span = store.events.event_span().await.expect("a span");
     assert_eq!((span.pruned, span.last), (last, last), "known although nothing is left");
     open(world, "new").await;
     assert_eq!(find(world, "new").await.position, last, "it begins with what is left");
@@ -152,7 +162,7 @@ pub(super) async fn history_and_audit_of_what_is_there_are_kept(world: &World) {
     let audit = async |keep| {
         let (mut removed, mut after) = (0, None);
         loop {
-            let step = store.audit_prune(keep, after, 7).await.expect("a step");
+            let step = store.operations.audit_prune(keep, after, 7).await.expect("a step");
             removed += step.removed;
             if step.next.is_none() {
                 return removed;
@@ -161,16 +171,16 @@ pub(super) async fn history_and_audit_of_what_is_there_are_kept(world: &World) {
         }
     };
     assert_eq!(
-        (store.history_prune(MONTH, 1_000).await.expect("a count"), audit(MONTH).await),
+        (store.operations.history_prune(MONTH, 1_000).await.expect("a count"), audit(MONTH).await),
         (0, 0)
     );
-    while store.history_prune(Duration::ZERO, 2).await.expect("a count") > 0 {}
-    assert!(store.history_list(gone.attempt).await.expect("a history").is_empty());
-    assert!(!store.history_list(there.attempt).await.expect("a history").is_empty());
+    while store.operations.history_prune(Duration::ZERO, 2).await.expect("a count") > 0 {}
+    assert!(store.broker.history_list(gone.attempt).await.expect("a history").is_empty());
+    assert!(!store.broker.history_list(there.attempt).await.expect("a history").is_empty());
     assert!(audit(Duration::ZERO).await > 0);
     assert_eq!(audit(Duration::ZERO).await, 0, "the rest is about what is there");
     world.delete(there.resource).await.expect("a deletion");
     world.drive(there.attempt, Phase::Deleted).await;
     assert!(audit(Duration::ZERO).await >= 2, "its declaration is among them");
-    assert!(store.history_prune(Duration::ZERO, 1_000).await.expect("a count") > 0);
+    assert!(store.operations.history_prune(Duration::ZERO, 1_000).await.expect("a count") > 0);
 }

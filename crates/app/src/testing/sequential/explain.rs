@@ -6,11 +6,11 @@ use slipway_core::Phase;
 use slipway_core::explanation::AttemptLine;
 use slipway_core::ids::{Lane, ProjectId};
 
-use crate::ports::explain::Among;
+use crate::ports::broker::Among;
 use crate::testing::world::World;
 
 async fn lines(world: &World, among: Among) -> Vec<AttemptLine> {
-    world.store.attempt_lines(among, 100).await.expect("lines")
+    world.store.broker.attempt_lines(among, 100).await.expect("lines")
 }
 
 /// The line of an attempt follows its row: who holds it, what blocks it.
@@ -28,14 +28,14 @@ pub(super) async fn a_line_says_what_the_row_says(world: &World) {
     let claimed = world.claim_now(declared.attempt).await;
     let held = lines(world, of).await.remove(0).holder.expect("it is claimed");
     assert!(held.until > line.now, "{held:?}");
-    let holders = world.store.lane_holders(world.lane).await.expect("holders");
+    let holders = world.store.broker.lane_holders(world.lane).await.expect("holders");
     assert!(holders.iter().any(|(worker, count)| *worker == held.worker && *count > 0));
     let nowhere = Lane::new(world.uuid());
-    assert!(world.store.lane_holders(nowhere).await.expect("holders").is_empty());
+    assert!(world.store.broker.lane_holders(nowhere).await.expect("holders").is_empty());
 
     let blocked = Among { blocked: true, ..of };
     assert!(lines(world, blocked).await.is_empty());
-    let hold = world.store.attempt_hold(claimed, "it was spoiled", Duration::from_secs(60));
+    let hold = world.store.broker.attempt_hold(claimed, "it was spoiled", Duration::from_secs(60));
     hold.await.expect("a hold");
     let found = lines(world, blocked).await;
     assert_eq!(found[0].blockers[0].code.as_str(), "row_invalid");
@@ -53,7 +53,7 @@ pub(super) async fn attempts_are_counted_by_phase(world: &World) {
     let declared = world.declare(&world.handle()).await.expect("a declaration");
     let of = Among { resource: Some(declared.resource), ..Among::default() };
     let counts = async || {
-        let counts = world.store.phase_counts(of).await.expect("counts");
+        let counts = world.store.broker.phase_counts(of).await.expect("counts");
         let shown = counts.into_iter().map(|count| (count.phase, count.total, count.blocked));
         shown.collect::<Vec<_>>()
     };
@@ -61,10 +61,10 @@ pub(super) async fn attempts_are_counted_by_phase(world: &World) {
     world.drive(declared.attempt, Phase::Enrolling).await;
     assert_eq!(counts().await, [(Phase::Enrolling.to_string(), 1, 0)]);
     let claimed = world.claim_now(declared.attempt).await;
-    let hold = world.store.attempt_hold(claimed, "it was spoiled", Duration::from_secs(60));
+    let hold = world.store.broker.attempt_hold(claimed, "it was spoiled", Duration::from_secs(60));
     hold.await.expect("a hold");
     assert_eq!(counts().await, [(Phase::Enrolling.to_string(), 1, 1)]);
-    let everywhere = world.store.phase_counts(Among::default()).await.expect("counts");
+    let everywhere = world.store.broker.phase_counts(Among::default()).await.expect("counts");
     let enrolling = everywhere.iter().find(|count| count.phase == "Enrolling").expect("one");
     assert!(enrolling.total >= enrolling.blocked && enrolling.blocked >= 1, "{enrolling:?}");
 }

@@ -13,7 +13,8 @@ use slipway_core::time::Timestamp;
 use slipway_core::{ErrorKind, Phase};
 use uuid::Uuid;
 
-use crate::ports::leaks::{Cluster, LeakFilter, Sighted, Sightings};
+use crate::ports::deletion::{LeakFilter, Sighted, Sightings};
+use crate::ports::placement::Cluster;
 use crate::ports::store::{Error, Page};
 use crate::testing::world::{Declared, World, operator, refused};
 
@@ -21,7 +22,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 const ALL: Page<LeakRecordId> = Page { after: None, limit: 10_000 };
 
 async fn cluster(world: &World) -> Cluster {
-    let clusters = world.store.cluster_list().await.expect("the clusters");
+    let clusters = world.store.placement.cluster_list().await.expect("the clusters");
     clusters.into_iter().find(|cluster| cluster.name == "local").expect("the seeded one")
 }
 
@@ -47,7 +48,7 @@ fn mk_sighted(world: &World, kind: FindingKind, subject: Uuid) -> Sighted {
 
 async fn see(world: &World, cluster: &Cluster, one: &Sighted, apart: Duration) -> Sightings {
     let again = Sighted { fresh_id: LeakRecordId::new(world.uuid()), ..one.clone() };
-    world.store.leak_sighted(cluster, &[again], apart).await.expect("a sighting")
+    world.store.deletion.leak_sighted(cluster, &[again], apart).await.expect("a sighting")
 }
 
 /// A fresh open leak.
@@ -58,22 +59,22 @@ async fn leaked(world: &World, cluster: &Cluster, kind: FindingKind) -> (Sighted
 }
 
 async fn fetch(world: &World, id: LeakRecordId) -> Leak {
-    world.store.leak_fetch(id).await.expect("an answer").expect("the leak is there")
+    world.store.deletion.leak_fetch(id).await.expect("an answer").expect("the leak is there")
 }
 
 async fn list(world: &World, open: Option<bool>) -> Vec<LeakRecordId> {
     let filter = LeakFilter { open, kind: None };
-    let found = world.store.leak_list(&filter, ALL).await.expect("a list");
+    let found = world.store.deletion.leak_list(&filter, ALL).await.expect("a list");
     found.iter().map(|leak| leak.id).collect()
 }
 
 async fn end(world: &World, cluster: &Cluster, begun_at: Timestamp) -> u64 {
     let actor = Actor::new("loop:suite");
-    world.store.leak_look_end(cluster.id, begun_at, &actor).await.expect("an end")
+    world.store.deletion.leak_look_end(cluster.id, begun_at, &actor).await.expect("an end")
 }
 
 async fn now(world: &World) -> Timestamp {
-    world.store.leak_look_begin().await.expect("the time")
+    world.store.deletion.leak_look_begin().await.expect("the time")
 }
 
 /// After everything that was written so far, also where the clock is coarse.
@@ -96,7 +97,7 @@ pub(super) async fn rows_say_where_their_objects_belong(world: &World) {
     let fresh = world.declare(&world.handle()).await.expect("a declaration");
     let unknown = ProvisionedResourceId::new(world.uuid());
     let asked = [ready.attempt, unknown, fresh.attempt];
-    let mut rows = world.store.claimant_load(&asked).await.expect("the rows");
+    let mut rows = world.store.deletion.claimant_load(&asked).await.expect("the rows");
     rows.sort_by_key(|row| row.id);
     let phases: Vec<_> = rows.iter().map(|row| (row.id, row.phase)).collect();
     let expected = [(ready.attempt, Some(Phase::Ready)), (fresh.attempt, Some(Phase::Pending))];
@@ -107,13 +108,14 @@ pub(super) async fn rows_say_where_their_objects_belong(world: &World) {
     assert_eq!(home, placement.cluster_id);
     assert_eq!(place.namespace, placement.namespace);
     assert_eq!(place.name, snapshot.attempt.xr_name());
-    assert!(world.store.claimant_load(&[]).await.expect("an answer").is_empty());
+    assert!(world.store.deletion.claimant_load(&[]).await.expect("an answer").is_empty());
 
     let cluster = cluster(world).await;
     let mut expecting = Vec::new();
     loop {
         let page = Page { after: expecting.last().copied(), limit: 2 };
-        let found = world.store.claimant_expecting(cluster.id, page).await.expect("a page");
+        let found =
+            world.store.deletion.claimant_expecting(cluster.id, page).await.expect("a page");
         if found.is_empty() {
             break;
         }
@@ -123,7 +125,8 @@ pub(super) async fn rows_say_where_their_objects_belong(world: &World) {
     assert!(expecting.is_sorted() && expecting.contains(&ready.attempt));
     assert!(!expecting.contains(&fresh.attempt), "nothing was made for it yet");
     let elsewhere = quiet_cluster(world).await.id;
-    let nobody = world.store.claimant_expecting(elsewhere, Page { after: None, limit: 9 }).await;
+    let nobody =
+        world.store.deletion.claimant_expecting(elsewhere, Page { after: None, limit: 9 }).await;
     assert!(nobody.expect("an answer").is_empty());
 }
 
@@ -132,11 +135,11 @@ pub(super) async fn a_woken_attempt_is_due(world: &World) {
     let claimed = world.claim_now(attempt).await;
     let release =
         Release { attempt, claim_token: claimed.claim_token, recheck: Recheck::Never, failures: 0 };
-    world.store.attempt_release(&[release]).await.expect("a release");
+    world.store.broker.attempt_release(&[release]).await.expect("a release");
     assert!(world.claim(attempt).await.is_none(), "it is settled");
-    world.store.attempt_wake(&[attempt]).await.expect("a doubt");
+    world.store.broker.attempt_wake(&[attempt]).await.expect("a doubt");
     assert!(world.claim(attempt).await.is_some(), "it is looked at");
-    world.store.attempt_wake(&[]).await.expect("nobody is doubted");
+    world.store.broker.attempt_wake(&[]).await.expect("nobody is doubted");
 }
 
 pub(super) async fn a_finding_counts_when_it_lasts_and_is_one_leak(world: &World) {
@@ -168,7 +171,7 @@ pub(super) async fn a_finding_counts_when_it_lasts_and_is_one_leak(world: &World
     assert_eq!(seen.leaks.len(), 1);
     assert_eq!((seen.leaks[0].id, seen.leaks[0].found_at), (leak.id, first_seen));
     assert_eq!(seen.leaks[0].evidence, moved.finding.evidence, "as it was seen last");
-    let none = world.store.leak_sighted(&cluster, &[], HOUR).await.expect("an answer");
+    let none = world.store.deletion.leak_sighted(&cluster, &[], HOUR).await.expect("an answer");
     assert_eq!(none, Sightings::default());
 }
 
@@ -202,7 +205,7 @@ pub(super) async fn a_leak_that_ended_and_is_seen_again_is_another(world: &World
     let (one, leak) = leaked(world, &cluster, FindingKind::DuplicateObject).await;
     let resolve = async |sight: Sight| {
         let mut rule = |snapshot: &_| orphans::resolve(snapshot, &sight, &why(), &operator());
-        world.store.leak_decide(leak.id, &mut rule).await
+        world.store.deletion.leak_decide(leak.id, &mut rule).await
     };
     assert_eq!(refused(resolve(Sight::There).await), ErrorKind::LeakNotGone);
     assert!(fetch(world, leak.id).await.is_open(), "a refusal writes nothing");
@@ -223,10 +226,12 @@ pub(super) async fn a_leak_that_ended_and_is_seen_again_is_another(world: &World
 pub(super) async fn a_removal_is_kept_until_it_is_done(world: &World) {
     let cluster = quiet_cluster(world).await;
     let (one, leak) = leaked(world, &cluster, FindingKind::UnclaimedObject).await;
-    let removals = async || world.store.leak_removals(cluster.id, 10).await.expect("a list");
+    let removals =
+        async || world.store.deletion.leak_removals(cluster.id, 10).await.expect("a list");
     assert!(removals().await.is_empty());
     world
         .store
+        .deletion
         .leak_decide(leak.id, &mut |snapshot| {
             assert!(snapshot.claimant.is_none(), "nobody claims it");
             orphans::request_removal(snapshot, &why(), &operator())
@@ -249,26 +254,27 @@ pub(super) async fn a_removal_is_kept_until_it_is_done(world: &World) {
 pub(super) async fn a_claimed_object_is_not_removed(world: &World) {
     let (ready, _) = world.ready().await;
     let cluster = cluster(world).await;
-    let row = world.store.claimant_load(&[ready.attempt]).await.expect("a row").remove(0);
+    let row = world.store.deletion.claimant_load(&[ready.attempt]).await.expect("a row").remove(0);
     let mut one = mk_sighted(world, FindingKind::DuplicateObject, ready.attempt.as_uuid());
     one.finding.place = row.home.expect("a home").1;
     let leak = see(world, &cluster, &one, Duration::ZERO).await.leaks.remove(0);
     let mut rule = |snapshot: &_| orphans::request_removal(snapshot, &why(), &operator());
-    let answer = world.store.leak_decide(leak.id, &mut rule).await;
+    let answer = world.store.deletion.leak_decide(leak.id, &mut rule).await;
     assert_eq!(refused(answer), ErrorKind::LeakNotRemovable);
-    let unknown = world.store.leak_decide(LeakRecordId::new(world.uuid()), &mut rule).await;
+    let unknown =
+        world.store.deletion.leak_decide(LeakRecordId::new(world.uuid()), &mut rule).await;
     assert!(matches!(unknown, Err(Error::NotFound { kind: LeakRecordId::KIND })), "{unknown:?}");
     end(world, &cluster, later(world).await).await;
 }
 
 pub(super) async fn leaks_are_listed_and_counted(world: &World) {
     let cluster = quiet_cluster(world).await;
-    let before = world.store.leak_open_counts().await.expect("counts");
+    let before = world.store.deletion.leak_open_counts().await.expect("counts");
     let (_, open) = leaked(world, &cluster, FindingKind::MissingObject).await;
     let (_, over) = leaked(world, &cluster, FindingKind::UnclaimedObject).await;
     let mut rule = |snapshot: &_| orphans::resolve(snapshot, &Sight::Gone, &why(), &operator());
-    world.store.leak_decide(over.id, &mut rule).await.expect("it is gone");
-    let after = world.store.leak_open_counts().await.expect("counts");
+    world.store.deletion.leak_decide(over.id, &mut rule).await.expect("it is gone");
+    let after = world.store.deletion.leak_open_counts().await.expect("counts");
     let count = |counts: &std::collections::BTreeMap<String, u64>, kind: FindingKind| {
         counts.get(kind.as_str()).copied().unwrap_or(0)
     };
@@ -283,21 +289,21 @@ pub(super) async fn leaks_are_listed_and_counted(world: &World) {
     assert_eq!(all.len(), opened.len() + resolved.len());
     let kind = Some(FindingKind::MissingObject.as_str().to_owned());
     let filter = LeakFilter { open: None, kind };
-    let missing = world.store.leak_list(&filter, ALL).await.expect("a list");
+    let missing = world.store.deletion.leak_list(&filter, ALL).await.expect("a list");
     assert!(missing.iter().all(|leak| leak.kind == "missing_object"));
     assert!(missing.iter().any(|leak| leak.id == open.id));
     let mut paged: Vec<LeakRecordId> = Vec::new();
     loop {
         let page = Page { after: paged.last().copied(), limit: 3 };
         let filter = LeakFilter::default();
-        let next = world.store.leak_list(&filter, page).await.expect("a page");
+        let next = world.store.deletion.leak_list(&filter, page).await.expect("a page");
         if next.is_empty() {
             break;
         }
         paged.extend(next.iter().map(|leak| leak.id));
     }
     assert_eq!(paged, all);
-    let nobody = world.store.leak_fetch(LeakRecordId::new(world.uuid())).await;
+    let nobody = world.store.deletion.leak_fetch(LeakRecordId::new(world.uuid())).await;
     assert_eq!(nobody.expect("an answer"), None);
 }
 
@@ -316,9 +322,9 @@ pub(super) async fn looks_at_once_agree(world: &World) {
         let begun_at = now(world).await;
         let actor = Actor::new("loop:suite");
         let (first, second, ended) = tokio::join!(
-            world.store.leak_sighted(&cluster, &sighted, Duration::ZERO),
-            world.store.leak_sighted(&cluster, &backwards, Duration::ZERO),
-            world.store.leak_look_end(cluster.id, begun_at, &actor),
+            world.store.deletion.leak_sighted(&cluster, &sighted, Duration::ZERO),
+            world.store.deletion.leak_sighted(&cluster, &backwards, Duration::ZERO),
+            world.store.deletion.leak_look_end(cluster.id, begun_at, &actor),
         );
         first.expect("a look");
         second.expect("a look");

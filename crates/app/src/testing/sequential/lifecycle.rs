@@ -23,22 +23,22 @@ pub(super) async fn a_resource_walks_to_ready_and_out_again(world: &World) {
     assert_eq!((node.id, node.public_key, node.hostname.as_str()), (node_id, key, "node.example"));
     assert!(node.is_registered() && node.can_drain() && node.key_hash.is_some());
     assert_eq!(node.last_heartbeat_at, None);
-    assert_eq!(world.store.node_fetch(node_id).await.expect("a fetch"), Some(node));
+    assert_eq!(world.store.nodes.node_fetch(node_id).await.expect("a fetch"), Some(node));
 
     world.drive(declared.attempt, Phase::Ready).await;
     let heartbeat =
-        world.store.node_heartbeat(node_id, &Reported::default()).await.expect("a heartbeat");
+        world.store.nodes.node_heartbeat(node_id, &Reported::default()).await.expect("a heartbeat");
     assert!(heartbeat.expect("it is registered").drain.is_none());
-    let beaten = world.store.node_fetch(node_id).await.expect("a fetch").expect("the node");
+    let beaten = world.store.nodes.node_fetch(node_id).await.expect("a fetch").expect("the node");
     assert!(beaten.last_heartbeat_at.is_some());
 
     let deletion_id = world.delete(declared.resource).await.expect("a deletion");
     let claimed = world.claim_now(declared.attempt).await;
     world.tick(claimed).await.expect("a tick");
-    let deletion = world.store.deletion_fetch(deletion_id).await.expect("a fetch");
+    let deletion = world.store.deletion.deletion_fetch(deletion_id).await.expect("a fetch");
     assert_eq!(deletion.expect("the deletion").state, DeletionState::Running);
     let heartbeat =
-        world.store.node_heartbeat(node_id, &Reported::default()).await.expect("a heartbeat");
+        world.store.nodes.node_heartbeat(node_id, &Reported::default()).await.expect("a heartbeat");
     let drain = heartbeat.and_then(|heartbeat| heartbeat.drain).expect("it is asked to drain");
     let wrong = slipway_core::ids::DrainId::new(world.uuid());
     assert_eq!(refused(world.acknowledge(node_id, wrong).await), ErrorKind::DrainNotRequested);
@@ -46,6 +46,7 @@ pub(super) async fn a_resource_walks_to_ready_and_out_again(world: &World) {
     assert!(
         world
             .store
+            .nodes
             .node_heartbeat(node_id, &Reported::default())
             .await
             .expect("an answer")
@@ -87,6 +88,7 @@ pub(super) async fn a_lost_answer_to_register_is_given_again(world: &World) {
 
     world
         .store
+        .nodes
         .node_heartbeat(node, &Reported::default())
         .await
         .expect("a heartbeat")
@@ -101,7 +103,7 @@ pub(super) async fn a_lost_substrate_gets_a_new_token_and_a_new_node(world: &Wor
     world.substrate.remove(declared.attempt);
     let claimed = world.claim_now(declared.attempt).await;
     world.tick(claimed).await.expect("a tick");
-    let old = world.store.node_fetch(old_node).await.expect("a fetch").expect("the old node");
+    let old = world.store.nodes.node_fetch(old_node).await.expect("a fetch").expect("the old node");
     let how = old.deregistration.map(|deregistration| deregistration.how);
     assert_eq!(how, Some(DeregisteredHow::SubstrateAbsent));
 
@@ -121,7 +123,7 @@ pub(super) async fn force_revokes_the_key(world: &World) {
 
     let (declared, node, _) = world.draining().await;
     world.force(declared.resource).await.expect("a force");
-    let forced = world.store.node_fetch(node).await.expect("a fetch").expect("the node");
+    let forced = world.store.nodes.node_fetch(node).await.expect("a fetch").expect("the node");
     assert_eq!(forced.key_hash, None);
     let deregistration = forced.deregistration.expect("it is deregistered");
     assert_eq!(deregistration.how, DeregisteredHow::Forced);

@@ -2,22 +2,27 @@
 
 use slipway_core::Phase;
 use slipway_core::Timestamp;
+use slipway_core::api_key::ApiKey;
 use slipway_core::ids::ApiKeyId;
 
-use crate::ports::store::{ApiKey, Page, ResourceFilter};
+use crate::ports::access::{Install, Installed};
+use crate::ports::broker::ResourceFilter;
+use crate::ports::store::Page;
 use crate::testing::world::{PROJECT, World};
 
+use super::control::actor;
+
 pub(super) async fn the_database_answers_and_knows_its_installation(world: &World) {
-    world.store.ping().await.expect("the database answers");
-    let first = world.store.installation().await.expect("an installation");
+    world.store.operations.ping().await.expect("the database answers");
+    let first = world.store.operations.installation().await.expect("an installation");
     assert!(!first.is_nil());
-    assert_eq!(world.store.installation().await.expect("an installation"), first);
+    assert_eq!(world.store.operations.installation().await.expect("an installation"), first);
 }
 
 /// A second seed brings other ids for the same names; what is there stays.
 pub(super) async fn a_seed_is_written_once(world: &World) {
     let before = world.declare(&world.handle()).await.expect("a declaration");
-    world.store.seed(&world.mk_seed()).await.expect("a second seed");
+    world.store.operations.seed(&world.mk_seed()).await.expect("a second seed");
     let after = world.declare(&world.handle()).await.expect("a declaration");
     let (before, after) =
         (world.snapshot(before.attempt).await, world.snapshot(after.attempt).await);
@@ -28,29 +33,27 @@ pub(super) async fn a_seed_is_written_once(world: &World) {
 }
 
 pub(super) async fn keys_are_found_replaced_and_counted(world: &World) {
-    let key = |short: &str| ApiKey {
-        id: ApiKeyId::new(world.uuid()),
-        name: "admin".to_owned(),
-        short: short.to_owned(),
-        hash: world.hash(),
-        role: "admin".to_owned(),
-        expires_at: None,
-        revoked_at: None,
+    let key = |short: &str| {
+        ApiKey::of_installation(ApiKeyId::new(world.uuid()), "admin", short, world.hash())
+    };
+    let put = async |key: &ApiKey| {
+        let installed = world.store.access.api_key_install(key, Install::Replace, &actor()).await;
+        installed.expect("an answer")
     };
     let first = key("aaaaaaaa");
-    let count = world.store.api_key_count().await.expect("a count");
-    world.store.api_key_put(&first).await.expect("a key");
-    assert_eq!(world.store.api_key_find("aaaaaaaa").await.expect("a key"), Some(first));
-    assert_eq!(world.store.api_key_count().await.expect("a count"), count + 1);
+    let count = world.usable_admins().await;
+    assert_eq!(put(&first).await, Installed::Inserted);
+    assert_eq!(world.installed_key("aaaaaaaa").await, Some(first));
+    assert_eq!(world.usable_admins().await, count + 1);
 
     let second = ApiKey { expires_at: Some(Timestamp::from_micros(1)), ..key("bbbbbbbb") };
-    world.store.api_key_put(&second).await.expect("a key of the same name");
-    assert_eq!(world.store.api_key_find("aaaaaaaa").await.expect("an answer"), None);
-    assert_eq!(world.store.api_key_find("bbbbbbbb").await.expect("a key"), Some(second));
-    assert_eq!(world.store.api_key_count().await.expect("a count"), count, "an expired key");
+    assert_eq!(put(&second).await, Installed::Replaced, "a key of the same name");
+    assert_eq!(world.installed_key("aaaaaaaa").await, None);
+    assert_eq!(world.installed_key("bbbbbbbb").await, Some(second));
+    assert_eq!(world.usable_admins().await, count, "an expired key");
     let revoked = ApiKey { revoked_at: Some(Timestamp::from_micros(2)), ..key("cccccccc") };
-    world.store.api_key_put(&revoked).await.expect("a revoked key");
-    assert_eq!(world.store.api_key_count().await.expect("a count"), count, "a revoked key");
+    assert_eq!(put(&revoked).await, Installed::Replaced, "a revoked key");
+    assert_eq!(world.usable_admins().await, count, "a revoked key");
 }
 
 /// Reads a whole list page by page and checks that it is the same as at once.
@@ -80,15 +83,15 @@ macro_rules! pages_agree {
 pub(super) async fn pages_give_each_row_once_and_in_order(world: &World) {
     let store = &world.store;
     let filter = ResourceFilter { show_deleted: true, ..ResourceFilter::default() };
-    pages_agree!(|page| store.resource_list(&filter, page), |row| row
+    pages_agree!(|page| store.broker.resource_list(&filter, page), |row| row
         .as_ref()
         .expect("the row is valid")
         .resource
         .id);
-    pages_agree!(|page| store.node_list(page), |node| node.id);
-    pages_agree!(|page| store.deletion_list(page), |deletion| deletion.id);
+    pages_agree!(|page| store.nodes.node_list(page), |node| node.id);
+    pages_agree!(|page| store.deletion.deletion_list(page), |deletion| deletion.id);
     world.relay_all(0).await;
-    pages_agree!(|page| store.event_list(page), |event| event.position);
+    pages_agree!(|page| store.events.event_list(page), |event| event.position);
 }
 
 pub(super) async fn resources_are_filtered(world: &World) {
@@ -115,7 +118,7 @@ pub(super) async fn resources_are_filtered(world: &World) {
     ];
     for (filter, expected) in table {
         let page = Page { after: None, limit: 10 };
-        let found = world.store.resource_list(&filter, page).await.expect("a list");
+        let found = world.store.broker.resource_list(&filter, page).await.expect("a list");
         let found: Vec<_> =
             found.iter().map(|row| row.as_ref().expect("a valid row").resource.id).collect();
         assert_eq!(found, expected, "{filter:?}");

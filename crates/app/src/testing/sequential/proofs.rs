@@ -12,8 +12,8 @@ use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::text::Reason;
 use slipway_core::token::Carried;
 
-use crate::ports::explain::Among;
-use crate::ports::store::ResourceKey;
+use crate::ports::broker::Among;
+use crate::ports::broker::ResourceKey;
 use crate::testing::worker::{LEASE, released};
 use crate::testing::world::{World, operator};
 
@@ -47,13 +47,18 @@ pub(super) async fn absence_is_proven_again_one_lease_after_deleted(world: &Worl
     assert_eq!(gone.attempt.absence_proven_at(), None);
     let due = gone.due_at;
     assert!(waits(&gone).is_some_and(|wait| wait > LEASE / 2 && wait <= LEASE), "{due:?}");
-    world.store.attempt_wake_all(world.lane).await.expect("a wake");
+    world.store.broker.attempt_wake_all(world.lane).await.expect("a wake");
     assert_eq!(world.snapshot(attempt).await.due_at, due, "it keeps its own time");
 
     // As an older version leaves it: Deleted for good, and never proven again.
     let claimed = world.claim_now(attempt).await;
-    world.store.attempt_release(&[released(claimed, Recheck::Never)]).await.expect("a release");
-    world.store.attempt_wake_all(world.lane).await.expect("a wake");
+    world
+        .store
+        .broker
+        .attempt_release(&[released(claimed, Recheck::Never)])
+        .await
+        .expect("a release");
+    world.store.broker.attempt_wake_all(world.lane).await.expect("a wake");
     let claimed = world.claim(attempt).await.expect("it gets a time if it has none");
 
     world.tick_proving(claimed, &CompositeReport::Absent).await.expect("a tick");
@@ -61,7 +66,7 @@ pub(super) async fn absence_is_proven_again_one_lease_after_deleted(world: &Worl
     assert!(proven.attempt.absence_proven_at().is_some_and(|at| at <= proven.now));
     assert_eq!(proven.attempt.revision(), gone.attempt.revision().next());
     assert_eq!(proven.due_at, None, "there is nothing left to look for");
-    world.store.attempt_wake_all(world.lane).await.expect("a wake");
+    world.store.broker.attempt_wake_all(world.lane).await.expect("a wake");
     assert!(world.claim(attempt).await.is_none());
 
     let claimed = world.claim_now(attempt).await;
@@ -103,16 +108,21 @@ pub(super) async fn an_old_attempt_is_proven_gone_while_its_successor_lives(worl
     let reason = Reason::parse("the quota was raised").expect("a valid reason");
     let id = DeletionId::new(world.uuid());
     let mut rule = |snapshot: &ResourceSnapshot| retry::request(snapshot, id, &reason, &operator());
-    world.store.decide(ResourceKey::Resource(declared.resource), &mut rule).await.expect("a retry");
+    world
+        .store
+        .broker
+        .decide(ResourceKey::Resource(declared.resource), &mut rule)
+        .await
+        .expect("a retry");
     world.drive(declared.attempt, Phase::Deleted).await;
     let fetch = || async {
-        let fetched = world.store.resource_fetch(declared.resource).await;
+        let fetched = world.store.broker.resource_fetch(declared.resource).await;
         fetched.expect("a fetch").expect("the resource")
     };
     let successor = fetch().await.attempt;
     assert_eq!((successor.attempt(), successor.phase()), (2, Phase::Pending));
     let of = Among { resource: Some(declared.resource), ..Among::default() };
-    let lines = world.store.attempt_lines(of, 10).await.expect("lines");
+    let lines = world.store.broker.attempt_lines(of, 10).await.expect("lines");
     let shown: Vec<_> = lines.iter().map(|line| (line.number, line.phase.as_str())).collect();
     assert_eq!(shown, [(2, "Pending"), (1, "Deleted")], "the older one is not forgotten");
     assert_eq!(lines[1].absence_proven_at, None);

@@ -5,7 +5,8 @@ use slipway_core::Phase;
 use slipway_core::commit::{Commit, Recheck, Recorded};
 use slipway_core::ids::Revision;
 
-use crate::ports::store::{Claimed, Page, ResourceKey};
+use crate::ports::broker::{Claimed, ResourceKey};
+use crate::ports::store::Page;
 use crate::testing::worker::released;
 use crate::testing::world::{Declared, World};
 
@@ -20,29 +21,29 @@ async fn about_to_be_ready(world: &World) -> (Declared, Claimed, Recorded) {
 }
 
 async fn is_written(world: &World, record: &Recorded) -> bool {
-    let written = world.store.attempt_record(std::slice::from_ref(record)).await;
+    let written = world.store.broker.attempt_record(std::slice::from_ref(record)).await;
     written.expect("an answer").contains(&record.attempt())
 }
 
 /// Asserts that the record misses, and that nothing of it was written.
 async fn misses(world: &World, record: &Recorded, why: &str) {
-    let lines = world.store.history_list(record.attempt()).await.expect("a history");
+    let lines = world.store.broker.history_list(record.attempt()).await.expect("a history");
     let phase = world.snapshot(record.attempt()).await.attempt.phase();
     assert!(!is_written(world, record).await, "written although {why}");
-    let after = world.store.history_list(record.attempt()).await.expect("a history");
+    let after = world.store.broker.history_list(record.attempt()).await.expect("a history");
     assert_eq!(after, lines, "{why}");
     assert_eq!(world.snapshot(record.attempt()).await.attempt.phase(), phase, "{why}");
 }
 
 pub(super) async fn a_record_is_written_whole_and_gives_the_claim_back(world: &World) {
-    let nothing = world.store.attempt_record(&[]).await.expect("an answer");
+    let nothing = world.store.broker.attempt_record(&[]).await.expect("an answer");
     assert!(nothing.is_empty());
     let (declared, claimed, record) = about_to_be_ready(world).await;
     let before = world.snapshot(declared.attempt).await;
-    let lines = world.store.history_list(declared.attempt).await.expect("a history").len();
-    while world.store.outbox_relay(1_000).await.expect("a relay") > 0 {}
+    let lines = world.store.broker.history_list(declared.attempt).await.expect("a history").len();
+    while world.store.events.outbox_relay(1_000).await.expect("a relay") > 0 {}
     let page = Page { after: None, limit: 100_000 };
-    let events = world.store.event_list(page).await.expect("events").len();
+    let events = world.store.events.event_list(page).await.expect("events").len();
 
     assert!(is_written(world, &record).await);
     let ready = world.snapshot(declared.attempt).await;
@@ -50,11 +51,11 @@ pub(super) async fn a_record_is_written_whole_and_gives_the_claim_back(world: &W
     assert_eq!(ready.attempt.revision(), before.attempt.revision().next());
     assert!(ready.observed.is_some());
     assert!(ready.due_at.is_some_and(|due| due > ready.now), "settled until the next sweep");
-    let history = world.store.history_list(declared.attempt).await.expect("a history");
+    let history = world.store.broker.history_list(declared.attempt).await.expect("a history");
     assert_eq!(history.len(), lines + 1);
     assert_eq!(history.last().map(|line| line.to.as_str()), Some("Ready"));
-    world.store.outbox_relay(1_000).await.expect("a relay");
-    let said = world.store.event_list(page).await.expect("events");
+    world.store.events.outbox_relay(1_000).await.expect("a relay");
+    let said = world.store.events.event_list(page).await.expect("events");
     assert_eq!(said.len(), events + 1);
     assert_eq!(said.last().map(|event| event.aggregate_id), Some(declared.attempt.as_uuid()));
 
@@ -62,9 +63,9 @@ pub(super) async fn a_record_is_written_whole_and_gives_the_claim_back(world: &W
     let again = world.claim_now(declared.attempt).await;
     assert_eq!(again.claim_token.0, claimed.claim_token.0 + 1, "the claim was given back");
     // A line that a locked decision adds is numbered after those of records.
-    world.store.attempt_release(&[released(again, Recheck::Now)]).await.expect("a release");
+    world.store.broker.attempt_release(&[released(again, Recheck::Now)]).await.expect("a release");
     world.delete(declared.resource).await.expect("a deletion");
-    let history = world.store.history_list(declared.attempt).await.expect("a history");
+    let history = world.store.broker.history_list(declared.attempt).await.expect("a history");
     assert_eq!(history.last().map(|line| line.to.as_str()), Some("Deregistering"));
 }
 
@@ -99,7 +100,12 @@ pub(super) async fn a_record_misses_whatever_it_did_not_see(world: &World) {
     misses(world, &record, "the drain was forced").await;
 
     let (declared, claimed, record) = about_to_be_ready(world).await;
-    world.store.attempt_release(&[released(claimed, Recheck::Now)]).await.expect("a release");
+    world
+        .store
+        .broker
+        .attempt_release(&[released(claimed, Recheck::Now)])
+        .await
+        .expect("a release");
     world.claim_now(declared.attempt).await;
     misses(world, &record, "another worker has the claim").await;
 }
@@ -110,7 +116,7 @@ pub(super) async fn a_record_that_misses_takes_no_other_with_it(world: &World) {
     let commit: Commit = second.commit().clone();
     let older = Revision(second.revision().0 - 1);
     let second = Recorded::new(stale.attempt, older, commit).expect("a record");
-    let written = world.store.attempt_record(&[second, first]).await.expect("an answer");
+    let written = world.store.broker.attempt_record(&[second, first]).await.expect("an answer");
     assert_eq!(written.into_iter().collect::<Vec<_>>(), [good.attempt]);
     assert_eq!(world.snapshot(good.attempt).await.attempt.phase(), Phase::Ready);
     assert_eq!(world.snapshot(stale.attempt).await.attempt.phase(), Phase::Enrolling);
@@ -128,18 +134,24 @@ pub(super) async fn nobody_claims_what_is_being_decided(world: &World) {
         let claim = async move {
             let lease = crate::testing::worker::LEASE;
             let limit = std::time::Duration::from_millis(300);
-            tokio::time::timeout(limit, store.attempt_claim("other", lane, 1_000, lease)).await
+            tokio::time::timeout(limit, store.broker.attempt_claim("other", lane, 1_000, lease))
+                .await
         };
         let handle = tokio::runtime::Handle::current();
         claimed = Some(tokio::task::block_in_place(|| handle.block_on(claim)));
         Ok(Commit::default())
     };
-    world.store.decide(ResourceKey::Attempt(declared.attempt), &mut rule).await.expect("decided");
+    world
+        .store
+        .broker
+        .decide(ResourceKey::Attempt(declared.attempt), &mut rule)
+        .await
+        .expect("decided");
     // On SQLite the claim waits for the only writer and is given up; on
     // PostgreSQL it passes over the row.
     if let Some(Ok(Ok(claimed))) = claimed {
         assert!(claimed.iter().all(|claimed| claimed.id != declared.attempt), "{claimed:?}");
         let back: Vec<_> = claimed.into_iter().map(|c| released(c, Recheck::Never)).collect();
-        world.store.attempt_release(&back).await.expect("a release");
+        world.store.broker.attempt_release(&back).await.expect("a release");
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use slipway_core::commit::Recheck;
 
-use crate::ports::store::Claimed;
+use crate::ports::broker::Claimed;
 use crate::testing::worker::{LEASE, released};
 use crate::testing::world::{Declared, World};
 
@@ -14,7 +14,7 @@ async fn declared(world: &World) -> Declared {
 
 /// Ids, in order, of what was renewed in the name of `worker`.
 async fn renew(world: &World, worker: &str, claims: &[Claimed]) -> Vec<Claimed> {
-    let renewed = world.store.attempt_renew(worker, claims, LEASE).await.expect("a renewal");
+    let renewed = world.store.broker.attempt_renew(worker, claims, LEASE).await.expect("a renewal");
     claims.iter().copied().filter(|claimed| renewed.contains(&claimed.id)).collect()
 }
 
@@ -23,8 +23,12 @@ pub(super) async fn a_renewed_claim_lasts_longer(world: &World) {
     let (first, second) = (declared(world).await, declared(world).await);
     assert_eq!(renew(world, "suite", &[]).await, []);
     // Over as soon as it is had, and not yet taken by anybody.
-    let short =
-        world.store.attempt_claim("suite", world.lane, 10, Duration::ZERO).await.expect("a claim");
+    let short = world
+        .store
+        .broker
+        .attempt_claim("suite", world.lane, 10, Duration::ZERO)
+        .await
+        .expect("a claim");
     assert_eq!(short.len(), 2);
     let before = world.snapshot(first.attempt).await;
     assert_eq!(renew(world, "suite", &short).await, short);
@@ -38,7 +42,7 @@ pub(super) async fn a_renewed_claim_lasts_longer(world: &World) {
     assert_eq!(after.claim_token, before.claim_token, "it is the same claim");
     assert_eq!(after.attempt.revision(), before.attempt.revision(), "and no write of the row");
     let given_back: Vec<_> = short.iter().map(|held| released(*held, Recheck::Never)).collect();
-    world.store.attempt_release(&given_back).await.expect("a release");
+    world.store.broker.attempt_release(&given_back).await.expect("a release");
 }
 
 pub(super) async fn a_stale_claim_is_not_renewed(world: &World) {
@@ -52,19 +56,29 @@ pub(super) async fn a_stale_claim_is_not_renewed(world: &World) {
     assert_eq!(next.claim_token.0, current.claim_token.0 + 1, "nothing was prolonged");
     // One that is lost takes no other with it.
     assert_eq!(renew(world, "suite", &[late, next]).await.last(), Some(&next));
-    world.store.attempt_release(&[released(next, Recheck::Never)]).await.expect("a release");
+    world.store.broker.attempt_release(&[released(next, Recheck::Never)]).await.expect("a release");
 }
 
 /// A release leaves the token as it is.
 pub(super) async fn a_claim_given_back_is_not_renewed(world: &World) {
     let declared = declared(world).await;
     let claimed = world.claim(declared.attempt).await.expect("a fresh attempt is due");
-    world.store.attempt_release(&[released(claimed, Recheck::Never)]).await.expect("a release");
+    world
+        .store
+        .broker
+        .attempt_release(&[released(claimed, Recheck::Never)])
+        .await
+        .expect("a release");
     assert_eq!(renew(world, "suite", &[claimed]).await, []);
     assert_eq!(world.snapshot(declared.attempt).await.due_at, None, "it stays settled");
     world.wake(declared.attempt).await.expect("a wake");
     let again = world.claim(declared.attempt).await.expect("nobody holds it");
-    world.store.attempt_release(&[released(again, Recheck::Never)]).await.expect("a release");
+    world
+        .store
+        .broker
+        .attempt_release(&[released(again, Recheck::Never)])
+        .await
+        .expect("a release");
 }
 
 pub(super) async fn a_wake_outlives_a_renewal(world: &World) {
@@ -73,15 +87,35 @@ pub(super) async fn a_wake_outlives_a_renewal(world: &World) {
     world.wake(declared.attempt).await.expect("a wake");
     assert_eq!(renew(world, "suite", &[claimed]).await, [claimed]);
     assert!(world.claim(declared.attempt).await.is_none(), "a wake does not break a lease");
-    world.store.attempt_release(&[released(claimed, Recheck::Never)]).await.expect("a release");
+    world
+        .store
+        .broker
+        .attempt_release(&[released(claimed, Recheck::Never)])
+        .await
+        .expect("a release");
     let again = world.claim(declared.attempt).await.expect("the wake was kept");
 
     // Woken when its lease was over and nobody had come yet.
-    world.store.attempt_release(&[released(again, Recheck::Never)]).await.expect("a release");
+    world
+        .store
+        .broker
+        .attempt_release(&[released(again, Recheck::Never)])
+        .await
+        .expect("a release");
     let short = world.claim_with_lease(declared.attempt, Duration::ZERO).await;
     world.wake(declared.attempt).await.expect("a wake");
     assert_eq!(renew(world, "suite", &[short]).await, [short]);
-    world.store.attempt_release(&[released(short, Recheck::Never)]).await.expect("a release");
+    world
+        .store
+        .broker
+        .attempt_release(&[released(short, Recheck::Never)])
+        .await
+        .expect("a release");
     let again = world.claim(declared.attempt).await.expect("the wake was kept");
-    world.store.attempt_release(&[released(again, Recheck::Never)]).await.expect("a release");
+    world
+        .store
+        .broker
+        .attempt_release(&[released(again, Recheck::Never)])
+        .await
+        .expect("a release");
 }

@@ -7,11 +7,11 @@ use slipway_core::blocker::BlockerCode;
 use slipway_core::node::{Reachability, Reported};
 use slipway_core::observation::CompositeReport;
 
-use crate::ports::standing::Standing;
+use crate::ports::operations::Standing;
 use crate::testing::world::World;
 
 async fn count(world: &World) -> Standing {
-    world.store.standing().await.expect("numbers")
+    world.store.operations.standing().await.expect("numbers")
 }
 
 fn grown<K: Ord + Copy>(before: &BTreeMap<K, u64>, after: &BTreeMap<K, u64>, key: K) -> u64 {
@@ -28,7 +28,7 @@ pub(super) async fn what_is_made_is_counted_once_where_it_stands(world: &World) 
     assert_eq!(grown(&before.phases, &after.phases, Phase::Ready), 1);
     assert_eq!(grown(&before.nodes, &after.nodes, Reachability::Unknown), 1, "never heard of");
 
-    world.store.node_heartbeat(node, &Reported::default()).await.expect("a heartbeat");
+    world.store.nodes.node_heartbeat(node, &Reported::default()).await.expect("a heartbeat");
     let heard = count(world).await;
     assert_eq!(grown(&before.nodes, &heard.nodes, Reachability::Healthy), 1);
     assert_eq!(grown(&before.nodes, &heard.nodes, Reachability::Unknown), 0);

@@ -1,17 +1,15 @@
 //! The order of the sequential half.
 
-use std::sync::Arc;
-
 use super::{
     aborts, batches, claims, control, decisions, declarations, events, explain, leaks, lifecycle,
     lists, proofs, records, renewals, standing, tasks,
 };
-use crate::ports::Store;
+use crate::ports::Stores;
 use crate::testing::world::World;
 use crate::testing::{access, catalog, mesh};
 
 /// Runs the sequential half.
-pub async fn conformance(store: Arc<dyn Store>) {
+pub async fn conformance(store: Stores) {
     let world = World::new(store).await;
     lists::the_database_answers_and_knows_its_installation(&world).await;
     lists::a_seed_is_written_once(&world).await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use slipway_core::ids::ClaimToken;
 
-use crate::ports::tasks::Task;
+use crate::ports::operations::Task;
 use crate::testing::world::World;
 
 const LEASE: Duration = Duration::from_secs(60);
@@ -15,41 +15,50 @@ fn name(world: &World) -> String {
 }
 
 async fn claim(world: &World, name: &str, lease: Duration) -> Option<ClaimToken> {
-    world.store.task_claim(name, "suite", lease).await.expect("an answer")
+    world.store.operations.task_claim(name, "suite", lease).await.expect("an answer")
 }
 
 async fn find(world: &World, name: &str) -> Task {
-    let tasks = world.store.task_list().await.expect("a list");
+    let tasks = world.store.operations.task_list().await.expect("a list");
     tasks.into_iter().find(|task| task.name == name).expect("the task is there")
 }
 
 pub(super) async fn a_task_is_due_when_it_was_said_and_sooner_if_asked(world: &World) {
     let name = name(world);
     assert_eq!(claim(world, &name, LEASE).await, None, "there is no such task");
-    world.store.task_ensure(&name, HOUR).await.expect("a task");
+    world.store.operations.task_ensure(&name, HOUR).await.expect("a task");
     assert_eq!(claim(world, &name, LEASE).await, None, "not yet");
     let due = find(world, &name).await.due_at;
-    world.store.task_ensure(&name, HOUR * 2).await.expect("the same task");
+    world.store.operations.task_ensure(&name, HOUR * 2).await.expect("the same task");
     assert_eq!(find(world, &name).await.due_at, due, "never later than it was");
-    world.store.task_ensure(&name, Duration::ZERO).await.expect("the same task");
+    world.store.operations.task_ensure(&name, Duration::ZERO).await.expect("the same task");
     assert!(claim(world, &name, LEASE).await.is_some());
 }
 
 pub(super) async fn a_task_has_one_holder_and_late_ones_are_fenced(world: &World) {
     let name = name(world);
     let store = &world.store;
-    store.task_ensure(&name, Duration::ZERO).await.expect("a task");
+    store.operations.task_ensure(&name, Duration::ZERO).await.expect("a task");
     let late = claim(world, &name, Duration::ZERO).await.expect("it is due");
     let holder = claim(world, &name, LEASE).await.expect("that lease is over");
     assert!(holder > late);
     assert_eq!(claim(world, &name, LEASE).await, None, "somebody holds it");
     assert_eq!(find(world, &name).await.claimed_by.as_deref(), Some("suite"));
-    store.task_ensure(&name, Duration::ZERO).await.expect("the same task");
+    store.operations.task_ensure(&name, Duration::ZERO).await.expect("the same task");
     assert_eq!(claim(world, &name, LEASE).await, None, "its holder says when it is due");
 
-    assert!(!store.task_release(&name, late, HOUR, None).await.expect("an answer"));
-    assert!(store.task_release(&name, holder, HOUR, Some("no luck")).await.expect("an answer"));
-    assert!(!store.task_release(&name, holder, HOUR, None).await.expect("an answer"), "given back");
+    assert!(!store.operations.task_release(&name, late, HOUR, None).await.expect("an answer"));
+    assert!(
+        store
+            .operations
+            .task_release(&name, holder, HOUR, Some("no luck"))
+            .await
+            .expect("an answer")
+    );
+    assert!(
+        !store.operations.task_release(&name, holder, HOUR, None).await.expect("an answer"),
+        "given back"
+    );
     let task = find(world, &name).await;
     assert_eq!((task.claimed_by, task.last_error.as_deref()), (None, Some("no luck")));
     assert!(task.last_ended_at.is_some_and(|ended| task.due_at > ended));
@@ -59,14 +68,14 @@ pub(super) async fn a_task_has_one_holder_and_late_ones_are_fenced(world: &World
 pub(super) async fn a_task_loses_no_wake(world: &World) {
     let name = name(world);
     let store = &world.store;
-    store.task_ensure(&name, HOUR).await.expect("a task");
-    store.task_wake(&name).await.expect("a wake");
+    store.operations.task_ensure(&name, HOUR).await.expect("a task");
+    store.operations.task_wake(&name).await.expect("a wake");
     let holder = claim(world, &name, LEASE).await.expect("it was woken");
-    store.task_wake(&name).await.expect("a wake");
+    store.operations.task_wake(&name).await.expect("a wake");
     assert_eq!(claim(world, &name, LEASE).await, None, "somebody holds it");
-    assert!(store.task_release(&name, holder, HOUR, None).await.expect("an answer"));
+    assert!(store.operations.task_release(&name, holder, HOUR, None).await.expect("an answer"));
     let again = claim(world, &name, LEASE).await.expect("it was woken meanwhile");
-    assert!(store.task_release(&name, again, HOUR, None).await.expect("an answer"));
+    assert!(store.operations.task_release(&name, again, HOUR, None).await.expect("an answer"));
     assert_eq!(claim(world, &name, LEASE).await, None, "nothing woke it since");
     assert_eq!(find(world, &name).await.last_error, None);
 }
@@ -75,13 +84,17 @@ pub(super) async fn a_worker_that_starts_again_gives_its_tasks_back(world: &Worl
     let (name, other) = (name(world), name(world));
     let store = &world.store;
     for task in [&name, &other] {
-        store.task_ensure(task, Duration::ZERO).await.expect("a task");
+        store.operations.task_ensure(task, Duration::ZERO).await.expect("a task");
     }
     let worker = world.uuid().to_string();
-    let dead = store.task_claim(&name, &worker, LEASE).await.expect("an answer").expect("due");
+    let dead =
+        store.operations.task_claim(&name, &worker, LEASE).await.expect("an answer").expect("due");
     claim(world, &other, LEASE).await.expect("it is due");
-    store.task_reclaim(&worker).await.expect("the claims of a life that is over");
+    store.operations.task_reclaim(&worker).await.expect("the claims of a life that is over");
     assert!(claim(world, &name, LEASE).await.is_some(), "due now");
-    assert!(!store.task_release(&name, dead, HOUR, None).await.expect("an answer"), "fenced off");
+    assert!(
+        !store.operations.task_release(&name, dead, HOUR, None).await.expect("an answer"),
+        "fenced off"
+    );
     assert_eq!(claim(world, &other, LEASE).await, None, "another worker's is left alone");
 }

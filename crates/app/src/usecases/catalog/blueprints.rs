@@ -49,7 +49,8 @@ pub async fn create(
     };
     let record = record(context, request, new.id.as_uuid());
     context
-        .store
+        .stores
+        .catalog
         .decide_blueprint(new.slug.as_str(), None, &mut |snapshot| {
             Ok(bind(blueprint::create(snapshot, &new, &actor)?, record.as_ref()))
         })
@@ -72,7 +73,7 @@ pub async fn update(
     let mut rule = |snapshot: &_| {
         blueprint::update(snapshot, new_display_name, new_description, expected, &actor)
     };
-    Ok(context.store.decide_blueprint(reference, None, &mut rule).await?)
+    Ok(context.stores.catalog.decide_blueprint(reference, None, &mut rule).await?)
 }
 
 fn display_name(text: &str) -> Result<String, Refusal> {
@@ -90,7 +91,7 @@ pub async fn fetch(
 ) -> Result<Blueprint, Error> {
     authorise(caller, Operation::BlueprintRead)?;
     check("blueprint", reference)?;
-    let found = context.store.blueprint_fetch(reference).await?;
+    let found = context.stores.catalog.blueprint_fetch(reference).await?;
     missing(found, ErrorKind::BlueprintNotFound, "blueprint", reference)
 }
 
@@ -100,7 +101,7 @@ pub async fn list(
     page: Page<BlueprintId>,
 ) -> Result<Listed<Blueprint>, Error> {
     authorise(caller, Operation::BlueprintRead)?;
-    Ok(context.store.blueprint_list(page).await?)
+    Ok(context.stores.catalog.blueprint_list(page).await?)
 }
 
 /// Publishes a version, or finds that the same one is.
@@ -121,7 +122,8 @@ pub async fn publish(
     let record = record(context, request, fresh.as_uuid());
     let mut id = fresh;
     context
-        .store
+        .stores
+        .catalog
         .decide_blueprint(reference, Some(&content.version), &mut |snapshot| {
             let published = blueprint::publish(snapshot, fresh, &content, &documents, &actor)?;
             id = published.id;
@@ -145,7 +147,7 @@ pub async fn version(
 ) -> Result<(Blueprint, PublishedVersion), Error> {
     let blueprint = fetch(context, caller, reference).await?;
     check("version", wanted)?;
-    let found = context.store.version_fetch(blueprint.id, wanted).await?;
+    let found = context.stores.catalog.version_fetch(blueprint.id, wanted).await?;
     let found = missing(found, ErrorKind::BlueprintVersionNotFound, "version", wanted)?;
     Ok((blueprint, found))
 }
@@ -157,7 +159,7 @@ pub async fn versions(
     page: Page<BlueprintVersionId>,
 ) -> Result<(Blueprint, Listed<PublishedVersion>), Error> {
     let blueprint = fetch(context, caller, reference).await?;
-    let found = context.store.version_list(blueprint.id, page).await?;
+    let found = context.stores.catalog.version_list(blueprint.id, page).await?;
     Ok((blueprint, found))
 }
 
@@ -169,7 +171,7 @@ pub async fn deliveries(
     page: Page<ClusterId>,
 ) -> Result<(Blueprint, Listed<DeliveryShown>), Error> {
     let blueprint = fetch(context, caller, reference).await?;
-    let found = context.store.delivery_list(blueprint.id, page).await?;
+    let found = context.stores.placement.delivery_list(blueprint.id, page).await?;
     Ok((blueprint, found))
 }
 
@@ -185,7 +187,7 @@ pub async fn retire(
     check("blueprint", reference)?;
     check("version", wanted)?;
     let mut rule = |snapshot: &_| blueprint::retire(snapshot, expected, &actor);
-    context.store.decide_blueprint(reference, Some(wanted), &mut rule).await?;
+    context.stores.catalog.decide_blueprint(reference, Some(wanted), &mut rule).await?;
     // Another version may be the one to be delivered now.
     context.wakes.wake_fleet();
     Ok(())

@@ -33,7 +33,8 @@ pub async fn create(
     };
     let record = record(context, request, new.id.as_uuid());
     context
-        .store
+        .stores
+        .catalog
         .decide_cloud(new.name.as_str(), &mut |snapshot| {
             Ok(bind(cloud::create(snapshot, &new, &actor)?, record.as_ref()))
         })
@@ -49,7 +50,7 @@ pub async fn fetch(
 ) -> Result<Cloud, Error> {
     authorise(caller, Operation::CloudRead)?;
     check("cloud", reference)?;
-    let found = context.store.cloud_fetch(reference, show_deleted).await?;
+    let found = context.stores.catalog.cloud_fetch(reference, show_deleted).await?;
     let cloud = missing(found, ErrorKind::CloudNotFound, "cloud", reference)?;
     Ok(as_seen_by(caller, cloud))
 }
@@ -70,7 +71,7 @@ pub async fn list(
     show_deleted: bool,
 ) -> Result<Listed<Cloud>, Error> {
     authorise(caller, Operation::CloudRead)?;
-    let found = context.store.cloud_list(page, show_deleted).await?;
+    let found = context.stores.catalog.cloud_list(page, show_deleted).await?;
     Ok(found.map(|cloud| as_seen_by(caller, cloud.clone())))
 }
 
@@ -85,7 +86,7 @@ pub async fn update(
     check("cloud", reference)?;
     let endpoint = Endpoint::parse(endpoint).map_err(Refusal::from)?;
     let mut rule = |snapshot: &_| cloud::update(snapshot, &endpoint, expected, &actor);
-    Ok(context.store.decide_cloud(reference, &mut rule).await?)
+    Ok(context.stores.catalog.decide_cloud(reference, &mut rule).await?)
 }
 
 pub async fn delete(
@@ -99,6 +100,6 @@ pub async fn delete(
     check("cloud", reference)?;
     let removal = removal(context, reason, expected)?;
     let mut rule = |snapshot: &_| cloud::delete(snapshot, &removal, &actor);
-    context.store.decide_cloud(reference, &mut rule).await?;
+    context.stores.catalog.decide_cloud(reference, &mut rule).await?;
     Ok(removal.deletion_id)
 }

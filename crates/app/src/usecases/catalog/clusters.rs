@@ -52,7 +52,8 @@ pub async fn create(
     };
     let record = record(context, request, new.id.as_uuid());
     context
-        .store
+        .stores
+        .placement
         .decide_cluster(new.name.as_str(), &mut |snapshot| {
             Ok(bind(cluster::create(snapshot, &new, &actor)?, record.as_ref()))
         })
@@ -64,7 +65,7 @@ pub async fn create(
 pub async fn fetch(context: &Context, caller: &Caller, reference: &str) -> Result<Cluster, Error> {
     authorise(caller, Operation::ClusterRead)?;
     check("cluster", reference)?;
-    let found = context.store.cluster_fetch(reference).await?;
+    let found = context.stores.placement.cluster_fetch(reference).await?;
     missing(found, ErrorKind::ClusterNotFound, "cluster", reference)
 }
 
@@ -74,7 +75,7 @@ pub async fn list(
     page: Page<ClusterId>,
 ) -> Result<Listed<Cluster>, Error> {
     authorise(caller, Operation::ClusterRead)?;
-    Ok(context.store.cluster_page(page).await?)
+    Ok(context.stores.placement.cluster_page(page).await?)
 }
 
 /// Places a project, on the cluster that is named or on one of the region.
@@ -98,7 +99,7 @@ pub async fn assign(
     };
     check("cluster", &cluster)?;
     let mut rule = |snapshot: &_| cluster_assignment::assign(snapshot, expected, &actor);
-    context.store.decide_cluster_assignment(project, Some(&cluster), &mut rule).await?;
+    context.stores.placement.decide_cluster_assignment(project, Some(&cluster), &mut rule).await?;
     context.wakes.wake_fleet();
     Ok(())
 }
@@ -107,7 +108,7 @@ pub async fn assign(
 /// project is on if that is of the region: to ask twice is to ask once.
 async fn of_region(context: &Context, project: &str, region: &str) -> Result<String, Error> {
     let region = Name::parse("region", region).map_err(Refusal::from)?;
-    let candidates = context.store.cluster_candidates(region.as_str(), project).await?;
+    let candidates = context.stores.placement.cluster_candidates(region.as_str(), project).await?;
     placement::choose(&candidates).map(|id| id.to_string()).ok_or_else(|| {
         let known = candidates.len();
         Refusal::new(
@@ -132,11 +133,11 @@ pub async fn withdraw(
     let actor = authorise(caller, Operation::ClusterWithdraw)?;
     check("project", project)?;
     let mut rule = |snapshot: &_| cluster_assignment::withdraw(snapshot, expected, &actor);
-    context.store.decide_cluster_assignment(project, None, &mut rule).await?;
+    context.stores.placement.decide_cluster_assignment(project, None, &mut rule).await?;
     context.wakes.wake_fleet();
     // Somebody may have deleted the project, or placed it again, meanwhile.
     let found = projects::fetch(context, caller, project, true).await?;
-    let place = context.store.cluster_assignment_fetch(found.id).await?;
+    let place = context.stores.placement.cluster_assignment_fetch(found.id).await?;
     Ok(place.filter(|place| {
         place.withdrawn_at.is_some() && place.namespace_phase != NamespacePhase::Deleted
     }))
@@ -150,7 +151,7 @@ pub async fn assignment(
 ) -> Result<ClusterAssignment, Error> {
     authorise(caller, Operation::ClusterReadAssigned)?;
     let found = projects::fetch(context, caller, project, false).await?;
-    let place = context.store.cluster_assignment_fetch(found.id).await?;
+    let place = context.stores.placement.cluster_assignment_fetch(found.id).await?;
     missing(place, ErrorKind::AssignmentNotFound, "cluster assignment of project", project)
 }
 
@@ -160,5 +161,5 @@ pub async fn assignments(
     page: Page<ProjectId>,
 ) -> Result<Listed<ClusterAssignment>, Error> {
     authorise(caller, Operation::ClusterListAssignments)?;
-    Ok(context.store.cluster_assignment_list(page).await?)
+    Ok(context.stores.placement.cluster_assignment_list(page).await?)
 }

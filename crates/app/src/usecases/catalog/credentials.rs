@@ -45,7 +45,8 @@ pub async fn create(
     let key = CredentialKey::New { cloud: input.cloud, name: new.name.to_string() };
     let record = record(context, request, new.id.as_uuid());
     context
-        .store
+        .stores
+        .catalog
         .decide_credential(&key, &mut |snapshot| {
             Ok(bind(credential::create(snapshot, &new, &actor)?, record.as_ref()))
         })
@@ -60,7 +61,7 @@ pub async fn fetch(
     show_deleted: bool,
 ) -> Result<Credential, Error> {
     authorise(caller, Operation::CredentialRead)?;
-    let found = context.store.credential_fetch(id, show_deleted).await?;
+    let found = context.stores.catalog.credential_fetch(id, show_deleted).await?;
     missing(found, ErrorKind::CredentialNotFound, "credential", id)
 }
 
@@ -74,7 +75,7 @@ pub async fn list(
     for (field, text) in [("cloud", &filter.cloud), ("name", &filter.name)] {
         text.as_ref().map_or(Ok(()), |text| check(field, text))?;
     }
-    Ok(context.store.credential_list(filter, page).await?)
+    Ok(context.stores.catalog.credential_list(filter, page).await?)
 }
 
 pub async fn update(
@@ -87,7 +88,7 @@ pub async fn update(
 ) -> Result<(), Error> {
     let actor = authorise(caller, Operation::CredentialUpdate)?;
     let mut rule = |snapshot: &_| credential::update(snapshot, kv_mount, kv_path, expected, &actor);
-    Ok(context.store.decide_credential(&CredentialKey::Existing(id), &mut rule).await?)
+    Ok(context.stores.catalog.decide_credential(&CredentialKey::Existing(id), &mut rule).await?)
 }
 
 pub async fn delete(
@@ -100,7 +101,7 @@ pub async fn delete(
     let actor = authorise(caller, Operation::CredentialDelete)?;
     let removal = removal(context, reason, expected)?;
     let mut rule = |snapshot: &_| credential::delete(snapshot, &removal, &actor);
-    context.store.decide_credential(&CredentialKey::Existing(id), &mut rule).await?;
+    context.stores.catalog.decide_credential(&CredentialKey::Existing(id), &mut rule).await?;
     Ok(removal.deletion_id)
 }
 
@@ -114,7 +115,7 @@ pub async fn assign(
     let actor = authorise(caller, Operation::CredentialAssign)?;
     check("project", project)?;
     let mut rule = |snapshot: &_| credential_assignment::assign(snapshot, &actor);
-    Ok(context.store.decide_credential_assignment(project, credential, &mut rule).await?)
+    Ok(context.stores.catalog.decide_credential_assignment(project, credential, &mut rule).await?)
 }
 
 pub async fn withdraw(
@@ -126,7 +127,7 @@ pub async fn withdraw(
     let actor = authorise(caller, Operation::CredentialWithdraw)?;
     check("project", project)?;
     let mut rule = |snapshot: &_| credential_assignment::withdraw(snapshot, &actor);
-    Ok(context.store.decide_credential_assignment(project, credential, &mut rule).await?)
+    Ok(context.stores.catalog.decide_credential_assignment(project, credential, &mut rule).await?)
 }
 
 /// The credentials that a project may use.
@@ -138,5 +139,5 @@ pub async fn assigned(
 ) -> Result<Listed<(CredentialAssignment, Credential)>, Error> {
     authorise(caller, Operation::CredentialReadAssigned)?;
     let project = projects::fetch(context, caller, project, false).await?;
-    Ok(context.store.credential_assignment_list(project.id, page).await?)
+    Ok(context.stores.catalog.credential_assignment_list(project.id, page).await?)
 }

@@ -34,7 +34,8 @@ pub async fn define(
     };
     let record = record(context, request, new.id.as_uuid());
     context
-        .store
+        .stores
+        .catalog
         .decide_label(new.key.as_str(), &mut |snapshot| {
             Ok(bind(label::define(snapshot, &new, &actor)?, record.as_ref()))
         })
@@ -54,7 +55,7 @@ pub async fn fetch(
 ) -> Result<LabelDefinition, Error> {
     authorise(caller, Operation::LabelRead)?;
     check("label", reference)?;
-    let found = context.store.label_fetch(reference).await?;
+    let found = context.stores.catalog.label_fetch(reference).await?;
     missing(found, ErrorKind::LabelNotFound, "label definition", reference)
 }
 
@@ -64,7 +65,7 @@ pub async fn list(
     page: Page<LabelDefinitionId>,
 ) -> Result<Listed<LabelDefinition>, Error> {
     authorise(caller, Operation::LabelRead)?;
-    Ok(context.store.label_list(page).await?)
+    Ok(context.stores.catalog.label_list(page).await?)
 }
 
 pub async fn update(
@@ -79,7 +80,7 @@ pub async fn update(
     check("label", reference)?;
     description.map(checked).transpose()?;
     let mut rule = |snapshot: &_| label::update(snapshot, description, propagate, expected, &actor);
-    Ok(context.store.decide_label(reference, &mut rule).await?)
+    Ok(context.stores.catalog.decide_label(reference, &mut rule).await?)
 }
 
 pub async fn delete(
@@ -91,5 +92,5 @@ pub async fn delete(
     let actor = authorise(caller, Operation::LabelDelete)?;
     check("label", reference)?;
     let mut rule = |snapshot: &_| label::delete(snapshot, expected, &actor);
-    Ok(context.store.decide_label(reference, &mut rule).await?)
+    Ok(context.stores.catalog.decide_label(reference, &mut rule).await?)
 }

@@ -51,7 +51,8 @@ pub async fn create(
     };
     let record = record(context, request, new.id.as_uuid());
     context
-        .store
+        .stores
+        .catalog
         .decide_project(new.name.as_str(), &mut |snapshot| {
             Ok(bind(project::create(snapshot, &new, &actor)?, record.as_ref()))
         })
@@ -67,7 +68,7 @@ pub async fn fetch(
 ) -> Result<Project, Error> {
     authorise(caller, Operation::ProjectRead)?;
     check("project", reference)?;
-    let found = context.store.project_fetch(reference, show_deleted).await?;
+    let found = context.stores.catalog.project_fetch(reference, show_deleted).await?;
     let found = found.filter(|project| caller.reaches(project.id));
     missing(found, ErrorKind::ProjectNotFound, "project", reference)
 }
@@ -80,9 +81,9 @@ pub async fn list(
 ) -> Result<Listed<Project>, Error> {
     authorise(caller, Operation::ProjectRead)?;
     let Some(own) = caller.project else {
-        return Ok(context.store.project_list(page, show_deleted).await?);
+        return Ok(context.stores.catalog.project_list(page, show_deleted).await?);
     };
-    let own = context.store.project_fetch(&own.to_string(), show_deleted).await?;
+    let own = context.stores.catalog.project_fetch(&own.to_string(), show_deleted).await?;
     let own = own.into_iter().filter(|own| page.after.is_none_or(|after| own.id > after));
     Ok(Listed::only(own.collect()))
 }
@@ -111,7 +112,7 @@ pub async fn update(
         let snapshot = if reached { snapshot } else { &unseen() };
         project::update(snapshot, &change, expected, &actor)
     };
-    Ok(context.store.decide_project(reference, &mut rule).await?)
+    Ok(context.stores.catalog.decide_project(reference, &mut rule).await?)
 }
 
 fn mesh(text: Option<&str>) -> Result<Option<MeshCidr>, Refusal> {
@@ -130,7 +131,7 @@ pub async fn delete(
     check("project", reference)?;
     let removal = removal(context, reason, expected)?;
     let mut rule = |snapshot: &_| project::delete(snapshot, &removal, &actor);
-    context.store.decide_project(reference, &mut rule).await?;
+    context.stores.catalog.decide_project(reference, &mut rule).await?;
     Ok(removal.deletion_id)
 }
 
@@ -141,5 +142,5 @@ pub async fn labels(
     projects: &[ProjectId],
 ) -> Result<BTreeMap<ProjectId, Labels>, Error> {
     authorise(caller, Operation::ProjectRead)?;
-    Ok(context.store.project_labels(projects).await?)
+    Ok(context.stores.catalog.project_labels(projects).await?)
 }

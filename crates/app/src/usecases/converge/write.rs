@@ -14,7 +14,7 @@ use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::token::TokenDecision;
 
 use super::{Acted, Batch, Ended, Item, Ticked, isolated, tick_span};
-use crate::ports::store::Claimed;
+use crate::ports::broker::Claimed;
 
 /// A tick that only has to be recorded.
 struct Done {
@@ -111,7 +111,7 @@ impl Batch<'_> {
                 },
             }
         }
-        match self.context.store.attempt_record(&records).await {
+        match self.context.stores.broker.attempt_record(&records).await {
             Ok(recorded) => {
                 let recorded = recorded.iter().filter_map(|id| open.remove(id));
                 ended.extend(recorded.map(|done| self.recorded(done)));
@@ -228,7 +228,13 @@ impl Batch<'_> {
         if releases.is_empty() {
             return None;
         }
-        self.context.store.attempt_release(releases).await.err().map(|error| error.to_string())
+        self.context
+            .stores
+            .broker
+            .attempt_release(releases)
+            .await
+            .err()
+            .map(|error| error.to_string())
     }
 
     /// Decides about each under lock, all in one transaction, by a rule that is
@@ -245,7 +251,8 @@ impl Batch<'_> {
         let ids: Vec<_> = open.keys().copied().collect();
         let decided = self
             .context
-            .store
+            .stores
+            .broker
             .decide_many(&ids, &mut |current| {
                 let id = current.attempt.id();
                 let unexpected =

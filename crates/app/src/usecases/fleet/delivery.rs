@@ -49,7 +49,7 @@ impl Fleet {
             return Ok(turned);
         }
         let mut opened = false;
-        for demand in self.context.store.demand_list(cluster).await? {
+        for demand in self.context.stores.placement.demand_list(cluster).await? {
             let slug = demand.slug.clone();
             match self.bring(demand, management).await {
                 Ok(brought) => {
@@ -63,7 +63,7 @@ impl Fleet {
         if opened {
             // Whoever was declared before its kind was there waits for it.
             for tenancy in tenancies.iter().filter(|tenancy| !tenancy.is_leaving()) {
-                self.context.store.tenancy_wake(tenancy.assignment.project_id).await?;
+                self.context.stores.placement.tenancy_wake(tenancy.assignment.project_id).await?;
             }
             self.context.wakes.wake();
         }
@@ -131,7 +131,7 @@ impl Fleet {
         };
         let mut rule = |demand: &Demand| Ok(rules::record(demand, &plan, &self.actor));
         let (cluster, blueprint) = (demand.cluster_id, demand.blueprint_id);
-        self.context.store.decide_delivery(cluster, blueprint, &mut rule).await
+        self.context.stores.placement.decide_delivery(cluster, blueprint, &mut rule).await
     }
 
     async fn carry_out(
@@ -143,7 +143,7 @@ impl Fleet {
         sight: &mut DeliverySight,
     ) -> Result<Acted, store::Error> {
         for step in &plan.steps {
-            let _pass = match self.gate.enter(self.context.store.as_ref()).await? {
+            let _pass = match self.gate.enter(&self.context.stores).await? {
                 Ok(pass) => pass,
                 Err(mode) => {
                     let why =
@@ -205,7 +205,7 @@ impl Fleet {
             Ok(commit)
         };
         let (cluster, blueprint) = (demand.cluster_id, demand.blueprint_id);
-        match self.context.store.decide_delivery(cluster, blueprint, &mut rule).await {
+        match self.context.stores.placement.decide_delivery(cluster, blueprint, &mut rule).await {
             Ok(()) => Ok(decided),
             Err(store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),

@@ -16,7 +16,8 @@ use slipway_core::rules::orphans::{self, Judged};
 use slipway_core::time::Timestamp;
 use tokio::sync::Mutex;
 
-use crate::ports::leaks::{Cluster, Sighted};
+use crate::ports::deletion::Sighted;
+use crate::ports::placement::Cluster;
 use crate::ports::store::Page;
 use crate::ports::substrate::{InventoryPage, InventoryRequest, Substrate};
 use crate::usecases::converge::{Engines, action_deadline};
@@ -91,7 +92,7 @@ impl Finder {
     /// The clusters that this process serves. Whether what stands there is what
     /// was registered is asked by each look.
     pub async fn served(&self) -> Result<Vec<Cluster>, Error> {
-        let mut clusters = self.context.store.cluster_list().await?;
+        let mut clusters = self.context.stores.placement.cluster_list().await?;
         clusters.retain(|cluster| self.substrate(cluster).is_some());
         Ok(clusters)
     }
@@ -123,7 +124,7 @@ impl Finder {
 
     async fn look_now(&self, cluster: &Cluster) -> Result<LookReport, Error> {
         let mut report = LookReport { cluster: cluster.name.clone(), ..LookReport::default() };
-        let begun_at = self.context.store.leak_look_begin().await?;
+        let begun_at = self.context.stores.deletion.leak_look_begin().await?;
         let mut at_home = HashSet::new();
         let mut after = None;
         loop {
@@ -148,7 +149,7 @@ impl Finder {
             self.look_at_rows(cluster, &at_home, &mut report).await?;
             let actor = Actor::new(Self::ACTOR);
             report.resolved =
-                self.context.store.leak_look_end(cluster.id, begun_at, &actor).await?;
+                self.context.stores.deletion.leak_look_end(cluster.id, begun_at, &actor).await?;
         }
         Ok(report)
     }
@@ -174,7 +175,7 @@ impl Finder {
         let owners: HashSet<_> =
             page.found.iter().filter_map(|found| found.provisioned_resource_id).collect();
         let owners: Vec<_> = owners.into_iter().collect();
-        let rows = self.context.store.claimant_load(&owners).await?;
+        let rows = self.context.stores.deletion.claimant_load(&owners).await?;
         let rows: HashMap<_, _> = rows.into_iter().map(|row| (row.id, row)).collect();
         Ok(orphans::judge_objects(cluster.id, &page.found, &rows))
     }
@@ -188,7 +189,7 @@ impl Finder {
         let mut after = None;
         loop {
             let page = Page { after, limit: ROWS };
-            let rows = self.context.store.claimant_expecting(cluster.id, page).await?;
+            let rows = self.context.stores.deletion.claimant_expecting(cluster.id, page).await?;
             let findings = orphans::judge_rows(cluster.id, &rows, at_home);
             self.note(cluster, findings, report).await?;
             after = rows.last().map(|row| row.id);
@@ -212,7 +213,7 @@ impl Finder {
             .map(|finding| ProvisionedResourceId::new(finding.subject_id))
             .collect();
         if !concerned.is_empty() {
-            self.context.store.attempt_wake(&concerned).await?;
+            self.context.stores.broker.attempt_wake(&concerned).await?;
             self.context.wakes.wake();
             report.woken += u64::try_from(concerned.len()).unwrap_or(u64::MAX);
         }
@@ -223,7 +224,7 @@ impl Finder {
                 fresh_id: LeakRecordId::new(self.context.entropy.uuid()),
             })
             .collect();
-        let seen = self.context.store.leak_sighted(cluster, &sighted, self.lease).await?;
+        let seen = self.context.stores.deletion.leak_sighted(cluster, &sighted, self.lease).await?;
         report.leaks.extend(seen.leaks);
         let first_seen: HashMap<_, _> = seen.suspected.into_iter().collect();
         let suspected = sighted.iter().filter_map(|one| {

@@ -16,7 +16,7 @@ use slipway_core::text::Reason;
 
 use super::finder::Finder;
 use crate::Error;
-use crate::ports::leaks::Cluster;
+use crate::ports::placement::Cluster;
 use crate::ports::substrate::{self, Address};
 use crate::usecases::{control, converge};
 
@@ -30,9 +30,10 @@ impl Finder {
         reason: &Reason,
         actor: &Actor,
     ) -> Result<(), Error> {
-        let store = &self.context().store;
+        let store = &self.context().stores;
         let mut asked = None;
         store
+            .deletion
             .leak_decide(id, &mut |snapshot| {
                 let commit = orphans::request_removal(snapshot, reason, actor)?;
                 asked = Some(commit.leak.clone());
@@ -52,9 +53,9 @@ impl Finder {
         match removed {
             Removed::Gone => {}
             // The loop goes on with it, soon.
-            Removed::Waiting => store.task_wake(&Self::task(cluster_id)).await?,
+            Removed::Waiting => store.operations.task_wake(&Self::task(cluster_id)).await?,
             Removed::Failed(error) => {
-                store.task_wake(&Self::task(cluster_id)).await?;
+                store.operations.task_wake(&Self::task(cluster_id)).await?;
                 let text = format!("the object of leak {id} could not be removed yet: {error}");
                 return Err(Refusal::new(ErrorKind::LeakNotRemovable, text).into());
             }
@@ -66,7 +67,7 @@ impl Finder {
     /// what went wrong.
     pub async fn continue_removals(&self, cluster: &Cluster) -> Result<(u64, Vec<String>), Error> {
         let (mut left, mut errors) = (0, Vec::new());
-        for leak in self.context().store.leak_removals(cluster.id, REMOVALS).await? {
+        for leak in self.context().stores.deletion.leak_removals(cluster.id, REMOVALS).await? {
             match self.remove_object(cluster, &leak).await? {
                 Removed::Gone => {}
                 Removed::Waiting => left += 1,
@@ -87,10 +88,13 @@ impl Finder {
     /// Deletes and looks. Rows are asked once more before: one may claim the
     /// object since the removal was asked for.
     async fn remove_object(&self, cluster: &Cluster, leak: &Leak) -> Result<Removed, Error> {
-        let store = &self.context().store;
-        let claimant =
-            store.claimant_load(&[ProvisionedResourceId::new(leak.subject_id)]).await?.pop();
-        let now = store.leak_look_begin().await?;
+        let store = &self.context().stores;
+        let claimant = store
+            .deletion
+            .claimant_load(&[ProvisionedResourceId::new(leak.subject_id)])
+            .await?
+            .pop();
+        let now = store.deletion.leak_look_begin().await?;
         if !orphans::may_remove(&LeakSnapshot { now, leak: leak.clone(), claimant }) {
             return Ok(Removed::Failed("a row claims it; look at that resource".to_owned()));
         }
@@ -101,7 +105,7 @@ impl Finder {
             return Ok(Removed::Failed(format!("this process has no engine {}", cluster.engine)));
         };
         // Nothing outside is changed meanwhile; the loop goes on when it is over.
-        let mode = store.control_fetch().await?.mode();
+        let mode = store.operations.control_fetch().await?.mode();
         if mode != Mode::Acting {
             return Ok(Removed::Failed(format!(
                 "the installation is {}; `slipway status` says until when",
@@ -125,6 +129,7 @@ impl Finder {
         }
         let actor = Actor::new(Self::ACTOR);
         let ended = store
+            .deletion
             .leak_decide(leak.id, &mut |snapshot| {
                 if snapshot.leak.is_open() {
                     Ok(orphans::vanished(&snapshot.leak, snapshot.now, &actor))
@@ -146,13 +151,14 @@ impl Finder {
         reason: &Reason,
         actor: &Actor,
     ) -> Result<(), Error> {
-        let store = &self.context().store;
+        let store = &self.context().stores;
         // One that does not exist is refused by the decision below.
-        let sight = match store.leak_fetch(id).await? {
+        let sight = match store.deletion.leak_fetch(id).await? {
             Some(leak) if leak.is_open() => self.sight_of(&leak).await?,
             _ => Sight::Gone,
         };
         store
+            .deletion
             .leak_decide(id, &mut |snapshot| orphans::resolve(snapshot, &sight, reason, actor))
             .await?;
         Ok(())
@@ -173,7 +179,7 @@ impl Finder {
         }
         // The resource loop's: its attempt has the place.
         let attempt = ProvisionedResourceId::new(leak.subject_id);
-        let snapshot = match self.context().store.attempt_load(&[attempt]).await?.pop() {
+        let snapshot = match self.context().stores.broker.attempt_load(&[attempt]).await?.pop() {
             Some(Ok(snapshot)) => snapshot,
             Some(Err(row)) => return Ok(Sight::Unknown(row.reason)),
             // Nobody knows any more where it was; the person's word stands.

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::json;
-use slipway_app::ports::store::{Page, PositionedEvent};
+use slipway_app::ports::events::PositionedEvent;
+use slipway_app::ports::store::Page;
 use slipway_app::usecases::enrol;
 use slipway_core::blocker::BlockerCode;
 use slipway_core::ids::EventId;
@@ -43,7 +44,7 @@ impl Reader {
         wrong: &mut Vec<String>,
     ) -> Vec<PositionedEvent> {
         let page = Page { after: Some(self.position), limit: EVERYTHING };
-        let events = world.context.store.event_list(page).await.unwrap();
+        let events = world.context.stores.events.event_list(page).await.unwrap();
         for event in &events {
             self.position += 1;
             if event.position != self.position {
@@ -72,10 +73,10 @@ pub(super) async fn check(
     let world = plane.world;
     let mut wrong = plane.journal.violations();
     let page = Page { after: None, limit: EVERYTHING };
-    let nodes = world.context.store.node_list(page).await.unwrap();
+    let nodes = world.context.stores.nodes.node_list(page).await.unwrap();
     let mut created = false;
     for filling in fillings {
-        let loaded = world.context.store.attempt_load(&[filling.attempt]).await.unwrap();
+        let loaded = world.context.stores.broker.attempt_load(&[filling.attempt]).await.unwrap();
         let [Ok(seen)] = &loaded[..] else { panic!("{loaded:?}") };
         created |= world.substrate.deeds(seen.attempt.xr_name()).contains(&Deed::Created);
         let of_attempt = |node: &&Node| node.provisioned_resource_id == filling.attempt;
@@ -199,7 +200,7 @@ async fn check_audit(
     nodes: &[&Node],
     wrong: &mut Vec<String>,
 ) {
-    let history = world.context.store.history_list(seen.attempt.id()).await.unwrap();
+    let history = world.context.stores.broker.history_list(seen.attempt.id()).await.unwrap();
     let mut before = None;
     let (mut declared, mut deleted) = (0, 0);
     let mut crossings = Vec::new();

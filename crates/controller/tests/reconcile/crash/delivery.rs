@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use slipway_app::Context;
 use slipway_app::context::Wakes;
 use slipway_app::ports::EventSink;
+use slipway_app::ports::Stores;
 use slipway_app::ports::events::PositionedEvent;
 use slipway_app::ports::sink::Error;
 use slipway_app::ports::store::Page;
@@ -94,12 +95,12 @@ fn mk_life(
 ) -> Life {
     let journal: Arc<Journal> = Arc::default();
     let fate = Arc::new(Fate::new(number, planned, true, Arc::clone(&journal)));
-    let store = Arc::new(FatedStore {
-        inner: Arc::clone(&world.context.store),
+    let store = Stores::of(Arc::new(FatedStore {
+        inner: world.context.stores.clone(),
         fate: Arc::clone(&fate),
         journal,
         lease,
-    });
+    }));
     let sink = FatedSink {
         fate: Arc::clone(&fate),
         received: Arc::clone(received),
@@ -107,7 +108,7 @@ fn mk_life(
         name: SINK,
     };
     let context =
-        Context { store: store.clone(), wakes: Wakes::default(), ..world.context.clone() };
+        Context { stores: store.clone(), wakes: Wakes::default(), ..world.context.clone() };
     let worker = format!("worker-{number}");
     Life {
         relay: Relay::new(store),
@@ -141,7 +142,7 @@ impl Life {
 
 async fn expected(world: &World) -> Vec<PositionedEvent> {
     let page = Page { after: None, limit: 10_000 };
-    world.context.store.event_list(page).await.unwrap()
+    world.context.stores.events.event_list(page).await.unwrap()
 }
 
 /// Every event is there; each delivery of one is the same message; within a
@@ -161,7 +162,7 @@ async fn check(world: &World, received: &Received, title: &str) {
     let mut unique: Vec<_> = by_id.into_values().cloned().collect();
     unique.sort_by_key(|event| event.position);
     assert_eq!(unique, expected, "{title}: exactly once by message id");
-    let found = &world.context.store.subscription_list().await.unwrap()[0];
+    let found = &world.context.stores.events.subscription_list().await.unwrap()[0];
     assert_eq!((found.position, found.claimed_by.as_deref()), (last, None), "{title}");
 }
 
@@ -202,7 +203,7 @@ async fn a_crash_at_every_point(world: World) {
             let total = i64::try_from(2 * (round + 1)).unwrap();
             loop {
                 next(None).live().await;
-                let found = &world.context.store.subscription_list().await.unwrap()[0];
+                let found = &world.context.stores.events.subscription_list().await.unwrap()[0];
                 if found.position == total && found.claimed_by.is_none() {
                     break;
                 }
@@ -276,7 +277,7 @@ async fn a_sink_that_fails_holds_up_nobody() {
     let context = world.context.clone();
     let subscribers = Subscribers::new(context.clone(), sinks, "worker".to_owned(), LEASE);
     declare(&world, 0).await;
-    while context.store.outbox_relay(100).await.unwrap() > 0 {}
+    while context.stores.events.outbox_relay(100).await.unwrap() > 0 {}
     let round = async || {
         let asked_at = Moment::now();
         let claimed = subscribers.claim(1).await.unwrap();
@@ -285,7 +286,7 @@ async fn a_sink_that_fails_holds_up_nobody() {
     assert_eq!(round().await, ["a-bad: not today"]);
     assert_eq!(round().await, [""; 0]);
     assert_eq!((good.all().len(), bad.all().len()), (2, 0));
-    let shown = context.store.subscription_list().await.unwrap();
+    let shown = context.stores.events.subscription_list().await.unwrap();
     assert_eq!((shown[0].failures, shown[0].last_error.as_deref()), (1, Some("not today")));
     assert_eq!((shown[0].position, shown[1].position, shown[1].failures), (0, 2, 0));
 
@@ -295,6 +296,6 @@ async fn a_sink_that_fails_holds_up_nobody() {
         assert_eq!(round().await, [""; 0]);
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let shown = context.store.subscription_list().await.unwrap();
+    let shown = context.stores.events.subscription_list().await.unwrap();
     assert_eq!((shown[0].failures, shown[0].last_error.as_deref()), (0, None), "and forgiven");
 }

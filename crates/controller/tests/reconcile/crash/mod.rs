@@ -1,8 +1,8 @@
 //! The crash matrix: a fault at every point at which one can strike, generated
 //! and not listed.
 //!
-//! There are two choke points, the commit and the outside action. Decorators
-//! around [`store`] and [`substrate`] see every passage through them, name it
+//! There are two choke points, the commit and the outside action. Interceptors
+//! of the [`store`] and of the [`substrate`] see every passage through them, name it
 //! by what is done there ([`names`]) and ask the [`fate`] of this life of the
 //! control plane whether it ends here. A [`plane`] lives through a scenario
 //! ([`scenarios`]) in as many lives as it takes, on one database and one
@@ -11,20 +11,12 @@
 //! each run what must be true, partly by the [`journal`] that was kept.
 //!
 //! [`delivery`] does the same for the way of an event from its commit to a
-//! subscriber, through the [`event_store`].
+//! subscriber.
 
-mod access_store;
-mod catalog;
 mod checks;
 mod delivery;
-mod delivery_store;
-mod enrol_store;
-mod event_store;
-mod explain_store;
 mod fate;
-mod fleet_store;
 mod journal;
-mod leak_store;
 mod matrix;
 mod names;
 mod plane;

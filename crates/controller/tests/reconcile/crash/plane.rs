@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use data_encoding::BASE64;
 use slipway_app::Context;
 use slipway_app::context::Wakes;
-use slipway_app::ports::Store;
-use slipway_app::ports::store::{Page, ResourceFilter};
+use slipway_app::ports::Stores;
+use slipway_app::ports::broker::ResourceFilter;
+use slipway_app::ports::store::Page;
 use slipway_app::usecases::converge::Engines;
 use slipway_app::usecases::declare::{self, Declare};
 use slipway_app::usecases::enrol::{self, Register};
@@ -128,7 +129,7 @@ impl Life {
             }
             self.journal.ended(self.fate.life);
         }
-        if let Err(error) = self.context.store.outbox_relay(100).await {
+        if let Err(error) = self.context.stores.events.outbox_relay(100).await {
             self.trouble(&error.to_string());
         }
         busy
@@ -198,7 +199,7 @@ impl<'a> Plane<'a> {
         let fate = Arc::new(Fate::new(number, planned, self.armed, Arc::clone(&self.journal)));
         self.fates.push(Arc::clone(&fate));
         let world = self.world;
-        let truth = Arc::clone(&world.context.store);
+        let truth = world.context.stores.clone();
         let forgiving = self.is_forgiving();
         let (worker, lease) = match self.succession {
             // A claim whose answer was lost is waited for even by its own worker.
@@ -206,12 +207,12 @@ impl<'a> Plane<'a> {
             Succession::Restart => ("worker".to_owned(), LEASE),
             Succession::Takeover => (format!("worker-{number}"), SHORT_LEASE),
         };
-        let store: Arc<dyn Store> = Arc::new(FatedStore {
-            inner: Arc::clone(&truth),
+        let stores = Stores::of(Arc::new(FatedStore {
+            inner: truth.clone(),
             lease,
             fate: Arc::clone(&fate),
             journal: Arc::clone(&self.journal),
-        });
+        }));
         let substrate = Arc::new(FatedSubstrate {
             inner: Arc::clone(&world.substrate),
             fate: Arc::clone(&fate),
@@ -223,7 +224,8 @@ impl<'a> Plane<'a> {
         // Blockers for missed deadlines would be commits that depend on the
         // speed of the machine.
         settings.deadlines = Deadlines::default();
-        let context = Context { store, wakes: Wakes::default(), settings, ..world.context.clone() };
+        let context =
+            Context { stores, wakes: Wakes::default(), settings, ..world.context.clone() };
         let engines =
             Engines::new(world.node_settings.clone()).serving(world.lane, "local", substrate);
         let resources =
@@ -319,7 +321,7 @@ impl<'a> Plane<'a> {
                     tokio::time::sleep(due.clamp(IDLE_LEAST, IDLE_MOST)).await;
                 } else {
                     // Preparation need not prove that it would be due by itself.
-                    world.context.store.attempt_wake_all(world.lane).await.unwrap();
+                    world.context.stores.broker.attempt_wake_all(world.lane).await.unwrap();
                 }
             }
         })
@@ -372,7 +374,7 @@ impl<'a> Plane<'a> {
                 let filter =
                     ResourceFilter { handle: Some(handle.to_owned()), ..ResourceFilter::default() };
                 let page = Page { after: None, limit: 2 };
-                let found = world.context.store.resource_list(&filter, page).await.unwrap();
+                let found = world.context.stores.broker.resource_list(&filter, page).await.unwrap();
                 let [Ok(snapshot)] = &found[..] else { panic!("{handle}: {found:?}") };
                 snapshot.resource.id
             }
@@ -450,7 +452,7 @@ impl<'a> Plane<'a> {
     pub(super) async fn relay_all(&mut self) {
         self.attend(
             async |life| {
-                while !matches!(life.context.store.outbox_relay(100).await, Ok(0)) {}
+                while !matches!(life.context.stores.events.outbox_relay(100).await, Ok(0)) {}
             },
         )
         .await;

@@ -7,33 +7,33 @@
 //! The other commits (claim, relay, the boot sweep) have a point after only:
 //! before them nothing is held, and a fault there is the one after the commit
 //! before. Reads are no passages, nor are heartbeats, which decide nothing.
+//! What is not named here the interceptors of the ports hand on.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use slipway_app::ports::Listed;
-use slipway_app::ports::control::{
-    ControlRule, ControlStore, Install, Installed, PlanLine, Replica,
+use slipway_app::ports::access::AccessIntercept;
+use slipway_app::ports::broker::{
+    BrokerIntercept, Claimed, Decided, DeclareKey, DeclareRule, ResourceKey, ResourceRule,
 };
-use slipway_app::ports::lanes::OverdueLane;
-use slipway_app::ports::store::{
-    ApiKey, Claimed, CorruptRow, Decided, DeclareKey, DeclareRule, Error, Heartbeat, HistoryLine,
-    Page, ResourceFilter, ResourceKey, ResourceRule,
+use slipway_app::ports::catalog::CatalogIntercept;
+use slipway_app::ports::deletion::DeletionIntercept;
+use slipway_app::ports::events::{ClaimedSubscription, Delivered, EventIntercept};
+use slipway_app::ports::nodes::NodeIntercept;
+use slipway_app::ports::operations::OperationsIntercept;
+use slipway_app::ports::placement::PlacementIntercept;
+use slipway_app::ports::store::{Error, Rule};
+use slipway_app::ports::{
+    AccessStore, BrokerStore, CatalogStore, DeletionStore, EventStore, NodeStore, OperationsStore,
+    PlacementStore, Stores,
 };
-use slipway_app::ports::{DatabaseClock, LaneStore, RecordStore, RenewalStore, Store};
-use slipway_app::seed::Seed;
-use slipway_core::audit::Actor;
 use slipway_core::commit::{Commit, Recorded, Release, Write};
-use slipway_core::deletion::Deletion;
-use slipway_core::ids::{
-    ClusterId, DeletionId, InstallationId, Lane, NodeId, ProvisionedResourceId, ResourceId,
-};
-use slipway_core::node::{Node, Reported};
-use slipway_core::rules::control::Control;
-use slipway_core::snapshot::ResourceSnapshot;
-use slipway_core::{ErrorKind, Refusal, Timestamp};
+use slipway_core::ids::{Lane, ProvisionedResourceId, SubscriptionId};
+use slipway_core::snapshot::{EnrolSnapshot, ResourceSnapshot};
+use slipway_core::token::SecretHash;
+use slipway_core::{ErrorKind, Refusal};
 
 use super::fate::{Fate, Fault};
 use super::journal::Journal;
@@ -41,7 +41,7 @@ use super::names;
 
 #[derive(Debug)]
 pub(super) struct FatedStore {
-    pub(super) inner: Arc<dyn Store>,
+    pub(super) inner: Stores,
     pub(super) fate: Arc<Fate>,
     pub(super) journal: Arc<Journal>,
     /// What a claim is really given, whatever the loop asks for.
@@ -125,75 +125,22 @@ impl FatedStore {
         attempts: &[ProvisionedResourceId],
         rule: &mut ResourceRule<'_>,
     ) -> Result<BTreeSet<String>, Error> {
-        let loaded = self.inner.attempt_load(attempts).await?;
+        let loaded = self.inner.broker.attempt_load(attempts).await?;
         let commits = loaded.iter().flatten().filter_map(|snapshot| rule(snapshot).ok());
         Ok(commits.filter(|commit| !commit.is_empty()).map(|c| names::of_commit(&c)).collect())
     }
 }
 
 #[async_trait]
-impl DatabaseClock for FatedStore {
-    async fn database_now(&self) -> Result<Timestamp, Error> {
-        self.inner.database_now().await
+impl BrokerIntercept for FatedStore {
+    fn inner(&self) -> &dyn BrokerStore {
+        &*self.inner.broker
     }
 
-    async fn schedule_pull_in(&self, jump: Duration, lease: Duration) -> Result<u64, Error> {
-        self.inner.schedule_pull_in(jump, lease).await
-    }
-}
-
-#[async_trait]
-impl LaneStore for FatedStore {
-    async fn lane_list_overdue(&self) -> Result<Vec<OverdueLane>, Error> {
+    async fn enter(&self) {
         self.fate.alive().await;
-        self.inner.lane_list_overdue().await
     }
-}
 
-#[async_trait]
-impl RenewalStore for FatedStore {
-    async fn attempt_renew(
-        &self,
-        worker: &str,
-        claims: &[Claimed],
-        _lease: Duration,
-    ) -> Result<Vec<ProvisionedResourceId>, Error> {
-        self.fate.alive().await;
-        self.inner.attempt_renew(worker, claims, self.lease).await
-    }
-}
-
-#[async_trait]
-impl RecordStore for FatedStore {
-    async fn attempt_record(
-        &self,
-        records: &[Recorded],
-    ) -> Result<HashSet<ProvisionedResourceId>, Error> {
-        self.fate.alive().await;
-        // What misses its condition is decided under lock, and met there.
-        let names: BTreeSet<_> = records.iter().map(|r| names::of_commit(r.commit())).collect();
-        for name in &names {
-            match self.fate.meet(format!("{name}/before")) {
-                Some(Fault::Crash) => self.fate.die().await,
-                Some(Fault::Fail | Fault::Twice) => return Err(lost()),
-                None => {}
-            }
-        }
-        let recorded = self.inner.attempt_record(records).await?;
-        let done = || records.iter().filter(|record| recorded.contains(&record.attempt()));
-        for record in done() {
-            self.note(record.commit());
-        }
-        let names: BTreeSet<_> = done().map(|record| names::of_commit(record.commit())).collect();
-        for name in names {
-            self.after(&name).await?;
-        }
-        Ok(recorded)
-    }
-}
-
-#[async_trait]
-impl Store for FatedStore {
     async fn decide_declaration(
         &self,
         key: &DeclareKey,
@@ -202,7 +149,7 @@ impl Store for FatedStore {
         self.fate.alive().await;
         let mut passage = Passage::default();
         let mut weighed = |snapshot: &_| passage.weigh(&self.fate, rule(snapshot)?);
-        let outcome = self.inner.decide_declaration(key, &mut weighed).await;
+        let outcome = self.inner.broker.decide_declaration(key, &mut weighed).await;
         self.conclude(passage, outcome).await
     }
 
@@ -210,7 +157,7 @@ impl Store for FatedStore {
         self.fate.alive().await;
         let mut passage = Passage::default();
         let mut weighed = |snapshot: &ResourceSnapshot| passage.weigh(&self.fate, rule(snapshot)?);
-        let outcome = self.inner.decide(key, &mut weighed).await;
+        let outcome = self.inner.broker.decide(key, &mut weighed).await;
         self.conclude(passage, outcome).await
     }
 
@@ -227,7 +174,7 @@ impl Store for FatedStore {
             let mut passage = Passage::default();
             let mut weighed =
                 |snapshot: &ResourceSnapshot| passage.weigh(&self.fate, rule(snapshot)?);
-            let decided = self.inner.decide_many(attempts, &mut weighed).await?;
+            let decided = self.inner.broker.decide_many(attempts, &mut weighed).await?;
             let outcome = decided.into_iter().try_for_each(|(_, outcome)| outcome);
             return match self.conclude(passage, outcome).await {
                 Err(Error::Unavailable(reason)) => Err(Error::Unavailable(reason)),
@@ -249,7 +196,7 @@ impl Store for FatedStore {
             commits.push((id, commit.clone()));
             Ok(commit)
         };
-        let decided = self.inner.decide_many(attempts, &mut kept).await?;
+        let decided = self.inner.broker.decide_many(attempts, &mut kept).await?;
         let done = |id| decided.iter().any(|(of, outcome)| *of == id && outcome.is_ok());
         commits.retain(|(id, commit)| done(*id) && !commit.is_empty());
         for (_, commit) in &commits {
@@ -270,7 +217,7 @@ impl Store for FatedStore {
         _lease: Duration,
     ) -> Result<Vec<Claimed>, Error> {
         self.fate.alive().await;
-        let claimed = self.inner.attempt_claim(worker, lane, limit, self.lease).await?;
+        let claimed = self.inner.broker.attempt_claim(worker, lane, limit, self.lease).await?;
         if !claimed.is_empty() {
             for one in &claimed {
                 self.journal.claimed(self.fate.life, *one);
@@ -292,7 +239,7 @@ impl Store for FatedStore {
             Some(Fault::Fail | Fault::Twice) => return Err(lost()),
             None => {}
         }
-        self.inner.attempt_release(releases).await?;
+        self.inner.broker.attempt_release(releases).await?;
         for release in releases {
             self.journal.released(release.attempt, release.claim_token);
         }
@@ -306,152 +253,176 @@ impl Store for FatedStore {
         recheck: Duration,
     ) -> Result<(), Error> {
         self.fate.alive().await;
-        self.inner.attempt_hold(claimed, reason, recheck).await?;
+        self.inner.broker.attempt_hold(claimed, reason, recheck).await?;
         self.journal.released(claimed.id, claimed.claim_token);
         self.after("commit:hold").await
     }
 
     async fn attempt_reclaim(&self, worker: &str) -> Result<u64, Error> {
         self.fate.alive().await;
-        let count = self.inner.attempt_reclaim(worker).await?;
+        let count = self.inner.broker.attempt_reclaim(worker).await?;
         self.after(if count == 0 { "commit:reclaim none" } else { "commit:reclaim some" }).await?;
         Ok(count)
     }
 
     async fn attempt_wake_all(&self, lane: Lane) -> Result<u64, Error> {
         self.fate.alive().await;
-        let count = self.inner.attempt_wake_all(lane).await?;
+        let count = self.inner.broker.attempt_wake_all(lane).await?;
         self.after("commit:wake all").await?;
         Ok(count)
     }
 
-    async fn ping(&self) -> Result<(), Error> {
-        self.fate.alive().await;
-        self.inner.ping().await
-    }
-
-    async fn installation(&self) -> Result<InstallationId, Error> {
-        self.fate.alive().await;
-        self.inner.installation().await
-    }
-
-    async fn seed(&self, seed: &Seed) -> Result<ClusterId, Error> {
-        self.fate.alive().await;
-        self.inner.seed(seed).await
-    }
-
-    async fn attempt_load(
+    async fn attempt_record(
         &self,
-        ids: &[ProvisionedResourceId],
-    ) -> Result<Vec<Result<ResourceSnapshot, CorruptRow>>, Error> {
+        records: &[Recorded],
+    ) -> Result<HashSet<ProvisionedResourceId>, Error> {
         self.fate.alive().await;
-        self.inner.attempt_load(ids).await
+        // What misses its condition is decided under lock, and met there.
+        let names: BTreeSet<_> = records.iter().map(|r| names::of_commit(r.commit())).collect();
+        for name in &names {
+            match self.fate.meet(format!("{name}/before")) {
+                Some(Fault::Crash) => self.fate.die().await,
+                Some(Fault::Fail | Fault::Twice) => return Err(lost()),
+                None => {}
+            }
+        }
+        let recorded = self.inner.broker.attempt_record(records).await?;
+        let done = || records.iter().filter(|record| recorded.contains(&record.attempt()));
+        for record in done() {
+            self.note(record.commit());
+        }
+        let names: BTreeSet<_> = done().map(|record| names::of_commit(record.commit())).collect();
+        for name in names {
+            self.after(&name).await?;
+        }
+        Ok(recorded)
     }
 
-    async fn attempt_overdue(&self, lane: Lane) -> Result<Option<Duration>, Error> {
-        self.fate.alive().await;
-        self.inner.attempt_overdue(lane).await
-    }
-
-    async fn node_heartbeat(
+    async fn attempt_renew(
         &self,
-        id: NodeId,
-        reported: &Reported,
-    ) -> Result<Option<Heartbeat>, Error> {
+        worker: &str,
+        claims: &[Claimed],
+        _lease: Duration,
+    ) -> Result<Vec<ProvisionedResourceId>, Error> {
         self.fate.alive().await;
-        self.inner.node_heartbeat(id, reported).await
-    }
-
-    async fn node_fetch(&self, id: NodeId) -> Result<Option<Node>, Error> {
-        self.fate.alive().await;
-        self.inner.node_fetch(id).await
-    }
-
-    async fn node_list(&self, page: Page<NodeId>) -> Result<Listed<Node>, Error> {
-        self.fate.alive().await;
-        self.inner.node_list(page).await
-    }
-
-    async fn resource_fetch(&self, id: ResourceId) -> Result<Option<ResourceSnapshot>, Error> {
-        self.fate.alive().await;
-        self.inner.resource_fetch(id).await
-    }
-
-    async fn resource_list(
-        &self,
-        filter: &ResourceFilter,
-        page: Page<ResourceId>,
-    ) -> Result<Vec<Result<ResourceSnapshot, CorruptRow>>, Error> {
-        self.fate.alive().await;
-        self.inner.resource_list(filter, page).await
-    }
-
-    async fn history_list(&self, id: ProvisionedResourceId) -> Result<Vec<HistoryLine>, Error> {
-        self.fate.alive().await;
-        self.inner.history_list(id).await
-    }
-
-    async fn deletion_fetch(&self, id: DeletionId) -> Result<Option<Deletion>, Error> {
-        self.fate.alive().await;
-        self.inner.deletion_fetch(id).await
-    }
-
-    async fn deletion_list(&self, page: Page<DeletionId>) -> Result<Listed<Deletion>, Error> {
-        self.fate.alive().await;
-        self.inner.deletion_list(page).await
-    }
-
-    async fn api_key_find(&self, short: &str) -> Result<Option<ApiKey>, Error> {
-        self.fate.alive().await;
-        self.inner.api_key_find(short).await
-    }
-
-    async fn api_key_put(&self, key: &ApiKey) -> Result<(), Error> {
-        self.fate.alive().await;
-        self.inner.api_key_put(key).await
-    }
-
-    async fn api_key_count(&self) -> Result<u64, Error> {
-        self.fate.alive().await;
-        self.inner.api_key_count().await
+        self.inner.broker.attempt_renew(worker, claims, self.lease).await
     }
 }
 
-/// The mode does not change in these tests, so its commits are no passages.
 #[async_trait]
-impl ControlStore for FatedStore {
-    async fn control_fetch(&self) -> Result<Control, Error> {
-        self.fate.alive().await;
-        self.inner.control_fetch().await
+impl NodeIntercept for FatedStore {
+    fn inner(&self) -> &dyn NodeStore {
+        &*self.inner.nodes
     }
 
-    async fn control_decide(&self, rule: &mut ControlRule<'_>) -> Result<(), Error> {
+    async fn enter(&self) {
         self.fate.alive().await;
-        self.inner.control_decide(rule).await
     }
 
-    async fn replica_list(&self) -> Result<Vec<Replica>, Error> {
-        self.fate.alive().await;
-        self.inner.replica_list().await
-    }
-
-    async fn plan_list(&self, page: Page<ProvisionedResourceId>) -> Result<Vec<PlanLine>, Error> {
-        self.fate.alive().await;
-        self.inner.plan_list(page).await
-    }
-
-    async fn plan_open(&self) -> Result<u64, Error> {
-        self.fate.alive().await;
-        self.inner.plan_open().await
-    }
-
-    async fn api_key_install(
+    async fn decide_enrolment(
         &self,
-        key: &ApiKey,
-        when: Install,
-        actor: &Actor,
-    ) -> Result<Installed, Error> {
+        token: SecretHash,
+        nonce: Option<&str>,
+        public_key: &[u8; 32],
+        rule: &mut Rule<'_, EnrolSnapshot>,
+    ) -> Result<(), Error> {
         self.fate.alive().await;
-        self.inner.api_key_install(key, when, actor).await
+        let mut passage = Passage::default();
+        let mut weighed = |snapshot: &EnrolSnapshot| passage.weigh(&self.fate, rule(snapshot)?);
+        let outcome =
+            self.inner.nodes.decide_enrolment(token, nonce, public_key, &mut weighed).await;
+        self.conclude(passage, outcome).await
     }
+}
+
+#[async_trait]
+impl EventIntercept for FatedStore {
+    fn inner(&self) -> &dyn EventStore {
+        &*self.inner.events
+    }
+
+    async fn enter(&self) {
+        self.fate.alive().await;
+    }
+
+    async fn outbox_relay(&self, limit: u32) -> Result<u64, Error> {
+        self.fate.alive().await;
+        let count = self.inner.events.outbox_relay(limit).await?;
+        if count > 0 {
+            self.after("commit:relay").await?;
+        }
+        Ok(count)
+    }
+
+    async fn subscription_open(&self, id: SubscriptionId, name: &str) -> Result<(), Error> {
+        self.fate.alive().await;
+        self.inner.events.subscription_open(id, name).await?;
+        self.after("commit:subscription open").await
+    }
+
+    async fn subscription_claim(
+        &self,
+        name: &str,
+        worker: &str,
+        lease: Duration,
+    ) -> Result<Option<ClaimedSubscription>, Error> {
+        self.fate.alive().await;
+        let claimed = self.inner.events.subscription_claim(name, worker, lease).await?;
+        if claimed.is_some() {
+            self.after("commit:subscription claim").await?;
+        }
+        Ok(claimed)
+    }
+
+    async fn subscription_advance(
+        &self,
+        claimed: &ClaimedSubscription,
+        position: i64,
+    ) -> Result<(), Error> {
+        self.before("commit:cursor").await?;
+        self.inner.events.subscription_advance(claimed, position).await?;
+        self.after("commit:cursor").await
+    }
+
+    async fn subscription_release(
+        &self,
+        claimed: &ClaimedSubscription,
+        delivered: &Delivered,
+    ) -> Result<(), Error> {
+        self.before("commit:subscription release").await?;
+        self.inner.events.subscription_release(claimed, delivered).await?;
+        self.after("commit:subscription release").await
+    }
+
+    async fn subscription_reclaim(&self, worker: &str) -> Result<u64, Error> {
+        self.fate.alive().await;
+        let count = self.inner.events.subscription_reclaim(worker).await?;
+        self.after("commit:subscription reclaim").await?;
+        Ok(count)
+    }
+}
+
+/// No scenario has a passage in these rooms: nothing of a dead life runs there
+/// either.
+macro_rules! hand_on {
+    ($($interceptor:ident, $port:ident, $room:ident;)*) => {$(
+        #[async_trait]
+        impl $interceptor for FatedStore {
+            fn inner(&self) -> &dyn $port {
+                &*self.inner.$room
+            }
+
+            async fn enter(&self) {
+                self.fate.alive().await;
+            }
+        }
+    )*};
+}
+
+hand_on! {
+    AccessIntercept, AccessStore, access;
+    CatalogIntercept, CatalogStore, catalog;
+    DeletionIntercept, DeletionStore, deletion;
+    OperationsIntercept, OperationsStore, operations;
+    PlacementIntercept, PlacementStore, placement;
 }

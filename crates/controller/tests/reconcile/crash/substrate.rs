@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
-use slipway_app::ports::Store;
+use slipway_app::ports::Stores;
 use slipway_app::ports::substrate::{Address, Error, Substrate};
 use slipway_core::blueprint::Engine;
 use slipway_core::ids::ProvisionedResourceId;
@@ -46,14 +46,14 @@ pub(super) struct FatedSubstrate {
     pub(super) journal: Arc<Journal>,
     pub(super) interference: Arc<Interference>,
     /// Not fated: what is true, not what this life believes.
-    pub(super) truth: Arc<dyn Store>,
+    pub(super) truth: Stores,
 }
 
 impl FatedSubstrate {
     /// The node goes before its substrate: where an object is made or deleted,
     /// the registry knows no node of the attempt.
     async fn check_node(&self, attempt: ProvisionedResourceId, what: &str) {
-        match self.truth.attempt_load(&[attempt]).await.as_deref() {
+        match self.truth.broker.attempt_load(&[attempt]).await.as_deref() {
             Ok([Ok(snapshot)]) => {
                 if snapshot.node.as_ref().is_some_and(|node| node.is_registered()) {
                     self.journal.violation(format!("{what} while the node is registered"));

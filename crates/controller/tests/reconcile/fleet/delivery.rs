@@ -18,10 +18,10 @@ use crate::world::World;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 async fn phase(world: &World, cluster: ClusterId) -> Option<DeliveryPhase> {
-    let store = &world.context.store;
-    let blueprint = store.blueprint_fetch(furnish::BLUEPRINT).await.unwrap().unwrap();
+    let store = &world.context.stores;
+    let blueprint = store.catalog.blueprint_fetch(furnish::BLUEPRINT).await.unwrap().unwrap();
     let page = Page { after: None, limit: 1_000 };
-    let listed = store.delivery_list(blueprint.id, page).await.unwrap().items;
+    let listed = store.placement.delivery_list(blueprint.id, page).await.unwrap().items;
     let shown = listed.into_iter().find(|shown| shown.cluster_id == cluster);
     shown.and_then(|shown| shown.delivery).map(|delivery| delivery.phase)
 }
@@ -44,7 +44,8 @@ async fn live(
     let started = Instant::now();
     while phase(world, id).await != Some(DeliveryPhase::Established) {
         assert!(started.elapsed() < PATIENCE, "{name}, {fault:?}");
-        let row = world.context.store.cluster_fetch(&id.to_string()).await.unwrap().unwrap();
+        let row =
+            world.context.stores.placement.cluster_fetch(&id.to_string()).await.unwrap().unwrap();
         tokio::select! {
             biased;
             turned = fleet.turn(&row, cluster.as_ref()) => drop(turned.unwrap()),

@@ -77,8 +77,8 @@ impl<'a> Run<'a> {
 
     /// One look of the fleet, and one round of the resource loop.
     async fn step(&mut self) {
-        let store = &self.world.context.store;
-        let row = store.cluster_fetch(&self.id.to_string()).await.unwrap().unwrap();
+        let store = &self.world.context.stores;
+        let row = store.placement.cluster_fetch(&self.id.to_string()).await.unwrap().unwrap();
         tokio::select! {
             biased;
             // Errors are for people: what was refused is tried again.

@@ -1,0 +1,113 @@
+//! The store of the room deletion: the records of removals, and leaks: what rows
+//! say about objects, sightings, and leak records.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use slipway_core::audit::Actor;
+use slipway_core::deletion::Deletion;
+use slipway_core::ids::{ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId};
+use slipway_core::leak::{Claimant, Finding, Leak, LeakSnapshot};
+use slipway_core::rules::orphans::LeakCommit;
+use slipway_core::time::Timestamp;
+use uuid::Uuid;
+
+use super::listed::Listed;
+use super::placement::Cluster;
+use super::store::{Error, Page, Rule};
+
+/// A finding, and the id of its leak record if it becomes one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sighted {
+    pub finding: Finding,
+    pub fresh_id: LeakRecordId,
+}
+
+/// What became of the findings of a page.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sightings {
+    /// Open leaks, new ones and ones that were known.
+    pub leaks: Vec<Leak>,
+    /// Findings that do not count yet, by key, and since when they are seen.
+    pub suspected: Vec<(Uuid, Timestamp)>,
+}
+
+/// Which leaks to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeakFilter {
+    /// Only open ones, only resolved ones, or both.
+    pub open: Option<bool>,
+    pub kind: Option<String>,
+}
+
+/// Called inside the transaction, maybe twice.
+pub type LeakRule<'a> = Rule<'a, LeakSnapshot, LeakCommit>;
+
+port! {
+/// What the application asks of deletions and leaks.
+pub trait DeletionStore, intercepted by DeletionIntercept {
+    async fn deletion_fetch(&self, id: DeletionId) -> Result<Option<Deletion>, Error>;
+
+    async fn deletion_list(&self, page: Page<DeletionId>) -> Result<Listed<Deletion>, Error>;
+
+    /// Of the project itself, its resources and their attempts.
+    async fn deletion_list_in(
+        &self,
+        project: ProjectId,
+        page: Page<DeletionId>,
+    ) -> Result<Listed<Deletion>, Error>;
+
+    /// What the rows of these attempts say about their objects; an attempt
+    /// without a row is left out.
+    async fn claimant_load(
+        &self,
+        attempts: &[ProvisionedResourceId],
+    ) -> Result<Vec<Claimant>, Error>;
+
+    /// Attempts of this cluster in a phase that wants an object there.
+    async fn claimant_expecting(
+        &self,
+        cluster: ClusterId,
+        page: Page<ProvisionedResourceId>,
+    ) -> Result<Vec<Claimant>, Error>;
+
+    /// The database's clock, for what a look began with.
+    async fn leak_look_begin(&self) -> Result<Timestamp, Error>;
+
+    /// Notes these findings as seen now, and records those that count: first
+    /// seen no less than `apart` ago. The same finding is one open leak,
+    /// whoever reports it and how often.
+    async fn leak_sighted(
+        &self,
+        cluster: &Cluster,
+        sighted: &[Sighted],
+        apart: Duration,
+    ) -> Result<Sightings, Error>;
+
+    /// Ends a look at the whole cluster that began then: what it did not see is
+    /// resolved or forgotten. Says how many leaks were resolved.
+    async fn leak_look_end(
+        &self,
+        cluster: ClusterId,
+        begun_at: Timestamp,
+        actor: &Actor,
+    ) -> Result<u64, Error>;
+
+    /// Open leaks of this cluster whose object somebody wants removed.
+    async fn leak_removals(&self, cluster: ClusterId, limit: u32) -> Result<Vec<Leak>, Error>;
+
+    async fn leak_list(
+        &self,
+        filter: &LeakFilter,
+        page: Page<LeakRecordId>,
+    ) -> Result<Vec<Leak>, Error>;
+
+    async fn leak_fetch(&self, id: LeakRecordId) -> Result<Option<Leak>, Error>;
+
+    /// Decides about one leak, its row locked.
+    async fn leak_decide(&self, id: LeakRecordId, rule: &mut LeakRule<'_>) -> Result<(), Error>;
+
+    /// How many leaks are open, by kind.
+    async fn leak_open_counts(&self) -> Result<BTreeMap<String, u64>, Error>;
+}
+}

@@ -1,0 +1,54 @@
+//! Declares the port of a room, and for tests its interceptor: a decorator that
+//! hands every call on to another store, unless it says otherwise. Nobody
+//! forwards methods by hand.
+
+/// Declares a port and the trait that intercepts it. Whatever implements the
+/// interceptor is a store: its methods forward by default.
+macro_rules! port {
+    (
+        $(#[$doc:meta])*
+        pub trait $port:ident, intercepted by $interceptor:ident {
+            $(
+                $(#[$about:meta])*
+                async fn $method:ident(&self $(, $name:ident: $kind:ty)* $(,)?) -> $answer:ty;
+            )*
+        }
+    ) => {
+        $(#[$doc])*
+        #[async_trait::async_trait]
+        pub trait $port: std::fmt::Debug + Send + Sync {
+            $(
+                $(#[$about])*
+                async fn $method(&self $(, $name: $kind)*) -> $answer;
+            )*
+        }
+
+        /// Stands before another store of this room, for tests.
+        #[cfg(feature = "testing")]
+        #[async_trait::async_trait]
+        pub trait $interceptor: std::fmt::Debug + Send + Sync {
+            /// The store that does it.
+            fn inner(&self) -> &dyn $port;
+
+            /// Called before every method that is handed on.
+            async fn enter(&self) {}
+
+            $(
+                async fn $method(&self $(, $name: $kind)*) -> $answer {
+                    self.enter().await;
+                    self.inner().$method($($name),*).await
+                }
+            )*
+        }
+
+        #[cfg(feature = "testing")]
+        #[async_trait::async_trait]
+        impl<T: $interceptor> $port for T {
+            $(
+                async fn $method(&self $(, $name: $kind)*) -> $answer {
+                    $interceptor::$method(self $(, $name)*).await
+                }
+            )*
+        }
+    };
+}

@@ -1,0 +1,44 @@
+//! The claims of attempts, for the lease renewer.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use slipway_app::ports::broker::Claimed;
+use slipway_app::ports::{Meter, Stores};
+use slipway_core::ids::ProvisionedResourceId;
+use slipway_durable::renewer::{LeaseRenewer, Renewal};
+
+/// Renews the claims of a batch of attempts.
+pub(crate) type AttemptRenewer<'a> = LeaseRenewer<AttemptClaims<'a>>;
+
+/// Where the claims of a worker are renewed and counted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AttemptClaims<'a> {
+    pub(crate) store: &'a Stores,
+    pub(crate) worker: &'a str,
+    pub(crate) meter: &'a dyn Meter,
+    pub(crate) lane: &'a str,
+}
+
+#[async_trait]
+impl Renewal for AttemptClaims<'_> {
+    type Id = ProvisionedResourceId;
+    type Claim = Claimed;
+
+    fn id(claimed: &Claimed) -> ProvisionedResourceId {
+        claimed.id
+    }
+
+    async fn renew(
+        &self,
+        claims: &[Claimed],
+        lease: Duration,
+    ) -> Result<Vec<ProvisionedResourceId>, String> {
+        let renewed = self.store.broker.attempt_renew(self.worker, claims, lease).await;
+        renewed.map_err(|error| error.to_string())
+    }
+
+    fn count(&self, change: i64) {
+        self.meter.held(self.lane, change);
+    }
+}

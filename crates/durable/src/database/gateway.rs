@@ -1,0 +1,259 @@
+//! The doors to a database. An operation is a function that gets a connection;
+//! nobody else ever has one.
+//!
+//! *Expected flow:* a door takes a connection or begins a transaction, runs the
+//! operation within the limit, and ends the transaction. If the database rolled
+//! it back by chance, the door runs it again.
+//!
+//! *Guarantees:* an operation ends within the limit, also if the server went
+//! silent; the pools are then replaced. An error writes nothing.
+//!
+//! *Caveats:* a door takes a plain function and its arguments, and where it has
+//! to lend something to each run a [`Work`]. Closures were rejected: the
+//! compiler cannot prove that the future of a closure is `Send` for every
+//! lifetime of the connection that it gets.
+
+use std::io::{Error as IoError, ErrorKind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::{Database, Pool, Transaction};
+
+use super::errors::{Condition, OperationError, condition};
+use super::health::Health;
+use super::pools::{Pools, Source};
+use super::retry::Retries;
+
+/// How a dialect begins its transactions.
+#[derive(Debug, Clone, Copy)]
+pub struct Begin {
+    pub write: &'static str,
+    /// One that sees one state of the database and writes nothing.
+    pub read: &'static str,
+}
+
+/// How a transaction ends whose operation did not fail.
+#[derive(Debug)]
+pub enum End<T> {
+    Commit(T),
+    /// Nothing was written. Rolling back spares the flush of a commit.
+    Rollback(T),
+}
+
+/// An operation that lends something to each of its runs: a rule that is asked.
+pub trait Work<Db: Database>: Send {
+    type Answer: Send;
+    type Error: OperationError + Send;
+
+    fn run(
+        &mut self,
+        connection: &mut Db::Connection,
+    ) -> impl Future<Output = Result<End<Self::Answer>, Self::Error>> + Send;
+}
+
+/// The one way to a database. It owns the pools, the limit, and what is known
+/// of the connections' health.
+#[derive(Debug)]
+pub struct Gateway<Db: Database> {
+    pools: Pools<Db>,
+    begin: Begin,
+    health: Arc<Health>,
+}
+
+/// Runs an expression that gives a future, within the limit, and again while
+/// the database asks for it. A macro and not a function for the reason that
+/// stands at the top; it is used in this file only.
+macro_rules! limited_and_retried {
+    ($gateway:expr, $run:expr) => {{
+        let mut retries = Retries::new();
+        loop {
+            match $gateway.limited($run).await {
+                Err(error) if retries.again(&error).await => {}
+                outcome => break outcome,
+            }
+        }
+    }};
+}
+
+impl<Db: Database> Gateway<Db> {
+    pub fn new(source: Source<Db>, begin: Begin, statement_limit: Duration) -> Self {
+        Self { pools: Pools::new(source), begin, health: Arc::new(Health::new(statement_limit)) }
+    }
+
+    /// Reads by statements that need not see the same state.
+    pub async fn read<A: Copy, T, E: OperationError>(
+        &self,
+        arguments: A,
+        run: impl AsyncFn(&mut Db::Connection, A) -> Result<T, E>,
+    ) -> Result<T, E> {
+        limited_and_retried!(self, async {
+            let mut connection = self.pools.current(&self.health).readers.acquire().await?;
+            run(&mut connection, arguments).await
+        })
+    }
+
+    /// Reads by statements that see one state of the database.
+    pub async fn read_snapshot<A: Copy, T, E: OperationError>(
+        &self,
+        arguments: A,
+        run: impl AsyncFn(&mut Db::Connection, A) -> Result<T, E>,
+    ) -> Result<T, E> {
+        limited_and_retried!(self, async {
+            let pool = self.pools.current(&self.health).readers;
+            let mut transaction = self.begin(pool, self.begin.read).await?;
+            let answer = run(&mut transaction, arguments).await?;
+            transaction.rollback().await?;
+            Ok(answer)
+        })
+    }
+
+    /// Writes by one statement, which is its own transaction.
+    pub async fn statement<A: Copy, T, E: OperationError>(
+        &self,
+        arguments: A,
+        run: impl AsyncFn(&mut Db::Connection, A) -> Result<T, E>,
+    ) -> Result<T, E> {
+        limited_and_retried!(self, async {
+            let mut connection = self.pools.current(&self.health).writer.acquire().await?;
+            run(&mut connection, arguments).await
+        })
+    }
+
+    /// The same for a hot statement: its connection stays at hand for the next
+    /// one if it succeeded.
+    pub async fn hot_statement<A: Copy, T, E: OperationError>(
+        &self,
+        arguments: A,
+        run: impl AsyncFn(&mut Db::Connection, A) -> Result<T, E>,
+    ) -> Result<T, E> {
+        limited_and_retried!(self, async {
+            let current = self.pools.current(&self.health);
+            let mut connection = current.idle.take(&current.writer).await?;
+            let answer = run(&mut connection, arguments).await?;
+            current.idle.give_back(connection);
+            Ok(answer)
+        })
+    }
+
+    /// Writes in a transaction: commits what succeeded, unless it says that
+    /// nothing was written.
+    pub async fn write<A: Copy, T, E: OperationError>(
+        &self,
+        arguments: A,
+        run: impl AsyncFn(&mut Db::Connection, A) -> Result<End<T>, E>,
+    ) -> Result<T, E> {
+        limited_and_retried!(self, async {
+            let mut transaction = self.begin_write().await?;
+            let end = run(&mut transaction, arguments).await?;
+            Ok(end_transaction(transaction, end).await?)
+        })
+    }
+
+    /// The same for an operation that lends something to each run.
+    pub async fn transact<W: Work<Db>>(&self, mut work: W) -> Result<W::Answer, W::Error> {
+        limited_and_retried!(self, async {
+            let mut transaction = self.begin_write().await?;
+            let end = work.run(&mut transaction).await?;
+            Ok(end_transaction(transaction, end).await?)
+        })
+    }
+
+    /// Whether the database was read-only since the last call. From then on new
+    /// connections are used: one that is left of that time would refuse writes.
+    pub fn leave_read_only(&self) -> bool {
+        self.health.leave_read_only()
+    }
+
+    /// Waits no longer than `limit` for what goes through the doors, where that
+    /// is shorter than theirs.
+    pub async fn within<T, E: From<sqlx::Error>>(
+        &self,
+        limit: Duration,
+        operation: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        limited(&self.health, limit, operation).await
+    }
+
+    /// Makes `wanted` connections; fails with how many could be had and why it
+    /// was not more.
+    pub async fn fill(&self, wanted: u32) -> Result<(), (usize, sqlx::Error)> {
+        let pool = self.pools.current(&self.health).writer;
+        let mut connections = Vec::new();
+        for _ in 0..wanted {
+            match pool.acquire().await {
+                Ok(connection) => connections.push(connection),
+                Err(error) => return Err((connections.len(), error)),
+            }
+        }
+        Ok(())
+    }
+
+    async fn begin_write(&self) -> Result<Transaction<'static, Db>, sqlx::Error> {
+        self.begin(self.pools.current(&self.health).writer, self.begin.write).await
+    }
+
+    /// Begins in a task of its own, which runs to its end (or that of the
+    /// limit) whoever still waits for it.
+    ///
+    /// A caller's future can be dropped wherever it waits: a client hangs up, a
+    /// timeout ends. Once a transaction is begun, the driver rolls it back when
+    /// it is dropped. While BEGIN itself is under way the driver does not know
+    /// of it yet; a connection dropped there would go back to the pool inside a
+    /// transaction, and whoever gets it next would write into one that nobody
+    /// commits.
+    async fn begin(
+        &self,
+        pool: Pool<Db>,
+        statement: &'static str,
+    ) -> Result<Transaction<'static, Db>, sqlx::Error> {
+        let health = Arc::clone(&self.health);
+        let begun = tokio::spawn(async move {
+            limited(&health, health.limit, pool.begin_with(statement)).await
+        });
+        begun.await.map_err(|error| sqlx::Error::Io(IoError::other(error)))?
+    }
+
+    /// Waits no longer than the limit, and notes what an error says of the
+    /// whole database.
+    async fn limited<T, E: OperationError>(
+        &self,
+        operation: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        let outcome = limited(&self.health, self.health.limit, operation).await;
+        let error = outcome.as_ref().err().and_then(OperationError::database_error);
+        if error.and_then(condition) == Some(Condition::ReadOnly) {
+            self.health.note_read_only();
+        }
+        outcome
+    }
+}
+
+async fn limited<T, E: From<sqlx::Error>>(
+    health: &Health,
+    limit: Duration,
+    operation: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    // Dropped at the end of this function and not before, so that the pool is
+    // replaced by the time at which the connection goes back to it.
+    let mut operation = pin!(operation);
+    tokio::select! {
+        outcome = &mut operation => outcome,
+        () = tokio::time::sleep(limit) => {
+            health.replace_pools();
+            tracing::warn!(?limit, "the database is silent; its connections are given up");
+            let text = format!("the database did not answer within {limit:?}");
+            Err(sqlx::Error::Io(IoError::new(ErrorKind::TimedOut, text)).into())
+        }
+    }
+}
+
+async fn end_transaction<Db: Database, T>(
+    transaction: Transaction<'static, Db>,
+    end: End<T>,
+) -> Result<T, sqlx::Error> {
+    match end {
+        End::Commit(answer) => transaction.commit().await.map(|()| answer),
+        End::Rollback(answer) => transaction.rollback().await.map(|()| answer),
+    }
+}

@@ -1,0 +1,79 @@
+//! Whether the connections of a gateway can still be used.
+//!
+//! What one connection shows of its server is true of its neighbours: the host
+//! is gone, or it became a read-only standby while another took over. The
+//! connections made before are then not used again, and they are not asked
+//! either: asking is what would hang. So a whole generation of them ends.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The server's limit for a statement, if nobody says another.
+pub const STATEMENT_LIMIT: Duration = Duration::from_secs(30);
+
+/// What an operation gets beyond the limit of a statement: time for the server
+/// to end it and say so, and three seconds to get a connection.
+const BEYOND_A_STATEMENT: Duration = Duration::from_secs(5);
+
+/// Longer than it takes all callers to notice the same loss, and short beside
+/// the time that a server takes to come back.
+const SHORTEST_GENERATION: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(super) struct Health {
+    /// How long an operation may take on this side: the server's own limits
+    /// cannot end the wait for a server that is not there any more.
+    pub(super) limit: Duration,
+    generation: AtomicU64,
+    saw_read_only: AtomicBool,
+    last_replacement: Mutex<Option<Instant>>,
+}
+
+impl Health {
+    pub(super) fn new(statement_limit: Duration) -> Self {
+        Self {
+            limit: statement_limit + BEYOND_A_STATEMENT,
+            generation: AtomicU64::new(0),
+            saw_read_only: AtomicBool::new(false),
+            last_replacement: Mutex::new(None),
+        }
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Ends the generation, once for all that notice the same thing: a server
+    /// that stays read-only refuses every write, which is no reason to connect
+    /// anew for each of them, and what went silent together times out together.
+    pub(super) fn replace_pools(&self) {
+        let mut last = self.last_replacement.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_none_or(|last| last.elapsed() >= SHORTEST_GENERATION) {
+            *last = Some(Instant::now());
+            self.end_generation();
+        }
+    }
+
+    fn end_generation(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A session keeps the default that it began with, and a server that became
+    /// a standby stays one for its old connections.
+    pub(super) fn note_read_only(&self) {
+        self.saw_read_only.store(true, Ordering::Release);
+        self.replace_pools();
+    }
+
+    /// Whether the database was read-only since the last call. Then a connection
+    /// that can be written to says nothing of its neighbours, and none is used
+    /// again.
+    pub(super) fn leave_read_only(&self) -> bool {
+        let left = self.saw_read_only.swap(false, Ordering::AcqRel);
+        if left {
+            self.end_generation();
+        }
+        left
+    }
+}

@@ -1,0 +1,114 @@
+//! The pools of a gateway, and the next ones when their connections cannot be
+//! used any more.
+//!
+//! A pool is replaced as a whole. To throw out single connections would need
+//! their cooperation: the driver asks a connection that comes back whether it
+//! is still alive, and waits for the answer without a limit, so that each one
+//! that went silent in the middle of a statement would occupy its slot for good.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use sqlx::{Database, Pool};
+
+use super::health::Health;
+use super::idle::IdleCache;
+
+/// Where connections come from.
+pub enum Source<Db: Database> {
+    /// One writer and many readers of a file, for good: a file does not go
+    /// silent, and its only writer must not exist twice.
+    Fixed { writer: Pool<Db>, readers: Pool<Db> },
+    /// One pool for all, made anew when its connections cannot be used.
+    Replaceable {
+        make: Box<dyn Fn() -> Pool<Db> + Send + Sync>,
+        /// Connections that stay at hand for records, and for how long they
+        /// are used without asking.
+        idle: usize,
+        fresh_for: Duration,
+    },
+}
+
+impl<Db: Database> fmt::Debug for Source<Db> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fixed { .. } => "Fixed",
+            Self::Replaceable { .. } => "Replaceable",
+        })
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Pools<Db: Database> {
+    source: Source<Db>,
+    current: Mutex<Current<Db>>,
+}
+
+/// The pools of one generation.
+#[derive(Debug)]
+pub(super) struct Current<Db: Database> {
+    pub(super) writer: Pool<Db>,
+    pub(super) readers: Pool<Db>,
+    /// Of this generation, so that they end with it.
+    pub(super) idle: Arc<IdleCache<Db>>,
+    generation: u64,
+}
+
+impl<Db: Database> Clone for Current<Db> {
+    fn clone(&self) -> Self {
+        Self {
+            writer: self.writer.clone(),
+            readers: self.readers.clone(),
+            idle: Arc::clone(&self.idle),
+            generation: self.generation,
+        }
+    }
+}
+
+impl<Db: Database> Pools<Db> {
+    pub(super) fn new(source: Source<Db>) -> Self {
+        let current = Mutex::new(Current::new(&source, 0));
+        Self { source, current }
+    }
+
+    /// The pools to use now. What is under way on the ones before ends there;
+    /// their connections are closed as they come back.
+    pub(super) fn current(&self, health: &Health) -> Current<Db> {
+        self.renewed(health).clone()
+    }
+
+    fn renewed(&self, health: &Health) -> MutexGuard<'_, Current<Db>> {
+        // Nothing in here panics, and half a replacement cannot be seen.
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let generation = health.generation();
+        if current.generation != generation && matches!(self.source, Source::Replaceable { .. }) {
+            let old = std::mem::replace(&mut *current, Current::new(&self.source, generation));
+            // From here on nobody gets anything from it. Nobody waits for its
+            // last connection: that one may never come back. The idle ones go
+            // now, or closing would wait for them.
+            let Current { writer, readers, idle, .. } = old;
+            drop((readers, idle));
+            tokio::spawn(async move { writer.close().await });
+        }
+        current
+    }
+}
+
+impl<Db: Database> Current<Db> {
+    fn new(source: &Source<Db>, generation: u64) -> Self {
+        match source {
+            Source::Fixed { writer, readers } => Self {
+                writer: writer.clone(),
+                readers: readers.clone(),
+                idle: Arc::new(IdleCache::new(0, Duration::ZERO)),
+                generation,
+            },
+            Source::Replaceable { make, idle, fresh_for } => {
+                let pool = make();
+                let idle = Arc::new(IdleCache::new(*idle, *fresh_for));
+                Self { writer: pool.clone(), readers: pool, idle, generation }
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Renews the claims of a batch for as long as the batch needs them.
+//!
+//! *Expected flow:* a batch begins with the lease of its claim statement. A
+//! third of a lease later the renewer renews what was not given back, and so on
+//! until the last of it was.
+//!
+//! *Guarantees:* a lease is believed from the moment before the statement was
+//! sent that gave it; what a renewal did not answer keeps the lease it had and
+//! is asked for again; what was given back is not asked for.
+//!
+//! *Assumptions:* the store renews nothing that was given back or taken over,
+//! also if the statement arrives late. The model of this crate has it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::Hash;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+
+use crate::{Lease, Moment};
+
+/// A table whose claims can be renewed.
+#[async_trait]
+pub trait Renewal: fmt::Debug + Sync {
+    type Id: fmt::Debug + Copy + Eq + Hash + Send + Sync;
+    /// A claimed row: its id and its claim token.
+    type Claim: fmt::Debug + Copy + Send + Sync;
+
+    fn id(claim: &Self::Claim) -> Self::Id;
+
+    /// Renews those of these claims that are still the worker's own, and
+    /// answers which they are.
+    async fn renew(&self, claims: &[Self::Claim], lease: Duration)
+    -> Result<Vec<Self::Id>, String>;
+
+    /// The worker has this many claims more (or less) than before.
+    fn count(&self, change: i64);
+}
+
+/// The claims of one batch.
+#[derive(Debug)]
+pub struct LeaseRenewer<R: Renewal> {
+    renewal: R,
+    length: Duration,
+    begun: Instant,
+    leased: Mutex<Leased<R>>,
+}
+
+type Leased<R> = HashMap<<R as Renewal>::Id, (<R as Renewal>::Claim, Lease)>;
+
+impl<R: Renewal> LeaseRenewer<R> {
+    pub fn new(renewal: R, claims: &[R::Claim], lease: Lease, length: Duration) -> Self {
+        let leased: Leased<R> =
+            claims.iter().map(|claim| (R::id(claim), (*claim, lease))).collect();
+        renewal.count(signed(leased.len()));
+        Self { renewal, length, begun: Instant::now(), leased: Mutex::new(leased) }
+    }
+
+    /// How long the batch has been worked on.
+    pub fn age(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Whether an action with this deadline may start on this row. Never on
+    /// one that was given back.
+    pub fn allows(&self, id: R::Id, deadline: Duration) -> bool {
+        self.with(|leased| leased.get(&id).is_some_and(|(_, lease)| lease.allows(deadline)))
+    }
+
+    /// These were given back, or are somebody else's.
+    pub fn forget(&self, ids: impl Iterator<Item = R::Id>) {
+        let gone = self.with(|leased| ids.filter(|id| leased.remove(id).is_some()).count());
+        self.renewal.count(-signed(gone));
+    }
+
+    /// Renews beside the work, which is all that is waited for.
+    pub async fn during<T>(&self, work: impl Future<Output = T>) -> T {
+        tokio::select! {
+            biased;
+            done = work => done,
+            never = self.renew_for_ever() => never,
+        }
+    }
+
+    async fn renew_for_ever<T>(&self) -> T {
+        // One that failed is tried again soon: four times before the next is due.
+        let usual = Lease::renewal_after(self.length);
+        let (usual, soon) = (usual.max(SMALLEST), (usual / 4).max(SMALLEST));
+        let mut pause = usual;
+        loop {
+            tokio::time::sleep(pause).await;
+            pause = match self.renew().await {
+                Ok(()) => usual,
+                Err(error) => {
+                    tracing::warn!(error, "claims could not be renewed; trying again");
+                    soon
+                }
+            };
+        }
+    }
+
+    async fn renew(&self) -> Result<(), String> {
+        let claims: Vec<_> = self.with(|leased| leased.values().map(|(claim, _)| *claim).collect());
+        if claims.is_empty() {
+            return Ok(());
+        }
+        let asked_before = Moment::now();
+        let renewed = self.renewal.renew(&claims, self.length).await?;
+        tracing::debug!(asked = claims.len(), renewed = renewed.len(), "renewed claims");
+        let lease = Lease::new(asked_before, self.length);
+        self.with(|leased| {
+            for id in renewed {
+                // What was given back meanwhile stays given back.
+                leased.entry(id).and_modify(|(_, of)| *of = lease);
+            }
+        });
+        Ok(())
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut Leased<R>) -> T) -> T {
+        change(&mut self.leased.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The leases of a batch that was given up run out; this process has them no
+/// more.
+impl<R: Renewal> Drop for LeaseRenewer<R> {
+    fn drop(&mut self) {
+        self.renewal.count(-signed(self.with(|leased| leased.len())));
+    }
+}
+
+fn signed(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// A lease of nothing must not become a loop without a pause.
+const SMALLEST: Duration = Duration::from_millis(1);

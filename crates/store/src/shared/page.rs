@@ -1,0 +1,124 @@
+//! Reading rows, for every table: one by its key, a page of a list, a count.
+//! A row that cannot be read is named if it is the one that was asked for, and
+//! left out of a list, since one bad row must not hide the others.
+
+use slipway_app::ports::Listed;
+use slipway_app::ports::store::Page;
+use slipway_core::Timestamp;
+use slipway_core::error::{ErrorKind, Refusal};
+use sqlx::{Database, Row as _};
+use uuid::Uuid;
+
+use super::{Connection, Db, Row};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::micros::Micros;
+
+/// A statement with its parameters.
+pub(super) type Query<'q> = sqlx::query::Query<'q, Db, <Db as Database>::Arguments>;
+
+/// A text that may be a name or an id. The id is null where it is no UUID.
+pub(super) fn as_id(text: &str) -> Option<Uuid> {
+    Uuid::try_parse(text).ok()
+}
+
+/// A statement whose `$1` is a name and `$2` an id, either of them `reference`.
+pub(super) fn by_reference<'q>(statement: &'static str, reference: &'q str) -> Query<'q> {
+    sqlx::query(statement).bind(reference).bind(as_id(reference))
+}
+
+/// The row of this statement as its aggregate; one that cannot be read is named
+/// by its id.
+pub(super) async fn fetch_one<T>(
+    connection: &mut Connection,
+    query: Query<'_>,
+    id_column: &str,
+    read: impl FnOnce(&Row) -> Result<T, Fault>,
+) -> Result<Option<T>, Failure> {
+    let row = query.fetch_optional(connection).await?;
+    row.map(|row| whole(&row, id_column, read)).transpose()
+}
+
+/// A page of rows in the order of `id_column`, which is what it is paged by.
+/// What cannot be read is logged and left out, and counts all the same.
+pub(super) async fn fetch_page<T, C>(
+    connection: &mut Connection,
+    query: Query<'_>,
+    (kind, id_column): (&'static str, &'static str),
+    page: Page<C>,
+    read: impl Fn(&Row) -> Result<T, Fault>,
+) -> Result<Listed<T>, Failure> {
+    let found = query.fetch_all(connection).await?;
+    Ok(listed(kind, id_column, &page, &found, read))
+}
+
+/// A row as its aggregate; one that cannot be read is named by its id.
+pub(super) fn whole<T>(
+    row: &Row,
+    id_column: &str,
+    read: impl FnOnce(&Row) -> Result<T, Fault>,
+) -> Result<T, Failure> {
+    let id: Uuid = row.try_get(id_column)?;
+    read(row).map_err(|fault| Failure::Corrupt { id, fault })
+}
+
+/// Many rows that are no page.
+pub(super) fn readable<T>(
+    kind: &'static str,
+    rows: &[Row],
+    read: impl Fn(&Row) -> Result<T, Fault>,
+) -> Vec<T> {
+    rows.iter().filter_map(|row| shown(kind, "id", row, &read).1).collect()
+}
+
+/// The rows of a page that were fetched.
+pub(super) fn listed<T, C>(
+    kind: &'static str,
+    id_column: &'static str,
+    page: &Page<C>,
+    rows: &[Row],
+    read: impl Fn(&Row) -> Result<T, Fault>,
+) -> Listed<T> {
+    Listed::read(rows.iter().map(|row| shown(kind, id_column, row, &read)), page.limit)
+}
+
+/// After which id a page begins; every id is greater than nil. Not a test for
+/// null beside the comparison: in a plan for every value that would walk the
+/// index from its front.
+pub(super) fn after<C: Into<Uuid>>(page: Page<C>) -> Uuid {
+    page.after.map(Into::into).unwrap_or_default()
+}
+
+fn shown<T>(
+    kind: &'static str,
+    id_column: &'static str,
+    row: &Row,
+    read: impl Fn(&Row) -> Result<T, Fault>,
+) -> (Uuid, Option<T>) {
+    let id = row.try_get::<Uuid, _>(id_column).unwrap_or_default();
+    let read = read(row).inspect_err(|fault| {
+        tracing::error!(kind, %id, %fault, "a row cannot be read and is left out of a list");
+    });
+    (id, read.ok())
+}
+
+/// The database's clock, read after the locks were had.
+pub(super) async fn now(connection: &mut Connection) -> Result<Timestamp, sqlx::Error> {
+    let row = sqlx::query(sql!("SELECT ", now, " AS now")).fetch_one(connection).await?;
+    Ok(row.try_get::<Micros, _>("now")?.into())
+}
+
+/// How many rows refer to `$1`.
+pub(super) async fn count(
+    connection: &mut Connection,
+    statement: &'static str,
+    id: Uuid,
+) -> Result<i64, sqlx::Error> {
+    sqlx::query(statement).bind(id).fetch_one(connection).await?.try_get("found")
+}
+
+/// The index said no: somebody took the name after it was seen free.
+pub(super) fn taken(field: &str, name: &str) -> Refusal {
+    Refusal::new(ErrorKind::NameTaken, format!("`{name}` was taken a moment ago; choose another"))
+        .at(field)
+}

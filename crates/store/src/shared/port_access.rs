@@ -1,0 +1,72 @@
+//! The port of the room access: keys, idempotency and the audit.
+
+use async_trait::async_trait;
+use slipway_app::ports::access::{
+    AuditFilter, AuditLine, AuditOrder, Bound, Install, Installed, KeyRule, KeyTarget, Owned,
+};
+use slipway_app::ports::store::{Error, Page};
+use slipway_app::ports::{AccessStore, Listed};
+use slipway_core::api_key::ApiKey;
+use slipway_core::audit::Actor;
+use slipway_core::idempotency::Answer;
+use slipway_core::ids::{ApiKeyId, AuditEntryId, ProjectId};
+use uuid::Uuid;
+
+use super::{Backend, api_keys, audit, idempotency, keys, scope};
+
+#[async_trait]
+impl AccessStore for Backend {
+    async fn audit_list(
+        &self,
+        filter: &AuditFilter,
+        order: AuditOrder,
+        page: Page<AuditEntryId>,
+    ) -> Result<Listed<AuditLine>, Error> {
+        self.read((filter, order, page), audit::list).await
+    }
+
+    async fn api_key_candidates(&self, short: &str) -> Result<Vec<ApiKey>, Error> {
+        self.read(short, api_keys::candidates).await
+    }
+
+    async fn api_key_fetch(&self, id: ApiKeyId) -> Result<Option<ApiKey>, Error> {
+        self.read(id, api_keys::fetch).await
+    }
+
+    async fn api_key_list(
+        &self,
+        project: Option<ProjectId>,
+        page: Page<ApiKeyId>,
+    ) -> Result<Listed<ApiKey>, Error> {
+        self.read((project, page), api_keys::list).await
+    }
+
+    async fn decide_api_key(
+        &self,
+        target: &KeyTarget,
+        rule: &mut KeyRule<'_>,
+    ) -> Result<(), Error> {
+        self.decided(target, rule).await
+    }
+
+    async fn api_key_install(
+        &self,
+        key: &ApiKey,
+        when: Install,
+        actor: &Actor,
+    ) -> Result<Installed, Error> {
+        self.write((key, when, actor), keys::install).await
+    }
+
+    async fn idempotency_find(&self, caller: &str, key: &str) -> Result<Option<Bound>, Error> {
+        self.read((caller, key), idempotency::find).await
+    }
+
+    async fn idempotency_answer(&self, record: Uuid, answer: &Answer) -> Result<(), Error> {
+        self.statement((record, answer), idempotency::answer).await
+    }
+
+    async fn project_of(&self, owned: Owned) -> Result<Option<ProjectId>, Error> {
+        self.read(owned, scope::project_of).await
+    }
+}

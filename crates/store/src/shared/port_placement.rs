@@ -1,0 +1,121 @@
+//! The port of the room placement: clusters, placements and definitions.
+
+use async_trait::async_trait;
+use slipway_app::ports::placement::{Cluster, DemandRule, Found, TenancyRule};
+use slipway_app::ports::store::{Error, Page, Rule};
+use slipway_app::ports::{Listed, PlacementStore};
+use slipway_core::blueprint::CompositeType;
+use slipway_core::catalog;
+use slipway_core::catalog::cluster::ClusterAssignment;
+use slipway_core::catalog::snapshot::{ClusterAssignmentSnapshot, ClusterSnapshot};
+use slipway_core::delivery::{DeliveryShown, Demand};
+use slipway_core::fleet::Tenancy;
+use slipway_core::ids::{BlueprintId, ClusterId, ProjectId};
+use slipway_core::rules::catalog::placement::Candidate;
+
+use super::{Backend, catalog_cluster, delivery, fleet, leak_rows};
+
+#[async_trait]
+impl PlacementStore for Backend {
+    async fn decide_cluster(
+        &self,
+        reference: &str,
+        rule: &mut Rule<'_, ClusterSnapshot>,
+    ) -> Result<(), Error> {
+        self.decided(catalog_cluster::ByReference(reference), rule).await
+    }
+
+    async fn cluster_fetch(
+        &self,
+        reference: &str,
+    ) -> Result<Option<catalog::cluster::Cluster>, Error> {
+        self.read(reference, catalog_cluster::fetch).await
+    }
+
+    async fn cluster_page(
+        &self,
+        page: Page<ClusterId>,
+    ) -> Result<Listed<catalog::cluster::Cluster>, Error> {
+        self.read(page, catalog_cluster::list).await
+    }
+
+    async fn cluster_list(&self) -> Result<Vec<Cluster>, Error> {
+        self.read((), leak_rows::clusters).await
+    }
+
+    async fn cluster_candidates(
+        &self,
+        region: &str,
+        project: &str,
+    ) -> Result<Vec<Candidate>, Error> {
+        self.read((region, project), fleet::candidates).await
+    }
+
+    async fn cluster_kinds(&self, cluster: ClusterId) -> Result<Vec<CompositeType>, Error> {
+        self.read(cluster, fleet::kinds).await
+    }
+
+    async fn cluster_verified(&self, cluster: ClusterId, found: &Found) -> Result<bool, Error> {
+        self.write((cluster, found), fleet::verified).await
+    }
+
+    async fn decide_cluster_assignment(
+        &self,
+        project: &str,
+        cluster: Option<&str>,
+        rule: &mut Rule<'_, ClusterAssignmentSnapshot>,
+    ) -> Result<(), Error> {
+        self.decided(catalog_cluster::PlacementOf { project, cluster }, rule).await
+    }
+
+    async fn cluster_assignment_fetch(
+        &self,
+        project: ProjectId,
+    ) -> Result<Option<ClusterAssignment>, Error> {
+        self.read(project, catalog_cluster::assignment_fetch).await
+    }
+
+    async fn cluster_assignment_list(
+        &self,
+        page: Page<ProjectId>,
+    ) -> Result<Listed<ClusterAssignment>, Error> {
+        self.read(page, catalog_cluster::assignment_list).await
+    }
+
+    async fn tenancy_list(&self, cluster: ClusterId) -> Result<Vec<Tenancy>, Error> {
+        self.read(cluster, fleet::list).await
+    }
+
+    async fn decide_tenancy(
+        &self,
+        project: ProjectId,
+        rule: &mut TenancyRule<'_>,
+    ) -> Result<(), Error> {
+        self.decided(fleet::PlacementOf(project), rule).await
+    }
+
+    async fn tenancy_wake(&self, project: ProjectId) -> Result<(), Error> {
+        self.statement(project, fleet::wake).await
+    }
+
+    async fn demand_list(&self, cluster: ClusterId) -> Result<Vec<Demand>, Error> {
+        self.read(cluster, delivery::demands).await
+    }
+
+    async fn decide_delivery(
+        &self,
+        cluster: ClusterId,
+        blueprint: BlueprintId,
+        rule: &mut DemandRule<'_>,
+    ) -> Result<(), Error> {
+        self.decided(delivery::DemandOf { cluster, blueprint }, rule).await
+    }
+
+    async fn delivery_list(
+        &self,
+        blueprint: BlueprintId,
+        page: Page<ClusterId>,
+    ) -> Result<Listed<DeliveryShown>, Error> {
+        self.read((blueprint, page), delivery::list).await
+    }
+}
