@@ -1,11 +1,17 @@
 //! The store on both databases: the conformance suite, and what only an adapter
 //! can be asked: bad rows, reopening, one process per directory.
 
+use std::time::{Duration, Instant};
+
 use slipway_app::ports::Stores;
+use slipway_app::ports::store::Error;
 use slipway_app::testing;
+use slipway_core::ids::ProvisionedResourceId;
+use slipway_core::rules::control::Control;
 use slipway_store::{DirectoryError, OpenError, StoreConfig, migrate_down_to, open};
+use slipway_testkit::network::Relay;
 use slipway_testkit::postgres::TestDatabase;
-use sqlx::Connection as _;
+use sqlx::{Connection as _, Row as _};
 
 /// Of each named race; the pairs add 135 rounds to 13 times this.
 const ROUNDS: u32 = 12;
@@ -21,6 +27,12 @@ impl Sqlite {
 
     fn config(&self) -> StoreConfig {
         StoreConfig::new(format!("sqlite:{}", self.directory.path().join("slipway.db").display()))
+    }
+
+    async fn connection(&self) -> sqlx::SqliteConnection {
+        let file = self.directory.path().join("slipway.db");
+        let url = format!("sqlite:{}", file.display());
+        sqlx::SqliteConnection::connect(&url).await.expect("a connection")
     }
 
     async fn open(&self) -> Stores {
@@ -42,6 +54,19 @@ async fn open_postgres(database: &TestDatabase) -> Stores {
 async fn sqlite_conforms() {
     let sqlite = Sqlite::new();
     testing::conformance(sqlite.open().await).await;
+    let mut connection = sqlite.connection().await;
+    let row = sqlx::query(BOUND_KEYS).fetch_one(&mut connection).await.expect("a count");
+    assert_bound_keys(row.get("found"), row.get("named"));
+}
+
+/// The keys of one project, and how many of them have a role that a version
+/// without such keys does not know.
+const BOUND_KEYS: &str = "SELECT count(*) AS found, \
+     count(CASE WHEN role LIKE 'project-%' THEN 1 END) AS named \
+     FROM api_keys WHERE project_id IS NOT NULL";
+
+fn assert_bound_keys(found: i64, named: i64) {
+    assert!(found > 0 && found == named, "{named} of {found} bound keys are told apart");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -50,6 +75,9 @@ async fn postgres_conforms() {
         return;
     };
     testing::conformance(open_postgres(&database).await).await;
+    let mut connection = sqlx::PgConnection::connect(database.url()).await.expect("a connection");
+    let row = sqlx::query(BOUND_KEYS).fetch_one(&mut connection).await.expect("a count");
+    assert_bound_keys(row.get("found"), row.get("named"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -75,9 +103,7 @@ async fn sqlite_isolates_a_bad_row() {
     let sqlite = Sqlite::new();
     let store = sqlite.open().await;
     testing::bad_row(store, async |attempt| {
-        let file = sqlite.directory.path().join("slipway.db");
-        let url = format!("sqlite:{}", file.display());
-        let mut connection = sqlx::SqliteConnection::connect(&url).await.expect("a connection");
+        let mut connection = sqlite.connection().await;
         let query = sqlx::query(SPOIL).bind(attempt.as_uuid());
         query.execute(&mut connection).await.expect("the row is spoiled");
     })
@@ -106,9 +132,7 @@ const EXPIRE: &str =
 async fn sqlite_forgets_an_expired_key() {
     let sqlite = Sqlite::new();
     testing::expired_key(sqlite.open().await, async |key| {
-        let file = sqlite.directory.path().join("slipway.db");
-        let url = format!("sqlite:{}", file.display());
-        let mut connection = sqlx::SqliteConnection::connect(&url).await.expect("a connection");
+        let mut connection = sqlite.connection().await;
         sqlx::query(EXPIRE).bind(key).execute(&mut connection).await.expect("the key expires");
     })
     .await;
@@ -135,9 +159,7 @@ async fn sqlite_takes_in_a_row_without_a_lane() {
     let sqlite = Sqlite::new();
     let store = sqlite.open().await;
     testing::stray_row(store, async |attempt| {
-        let file = sqlite.directory.path().join("slipway.db");
-        let url = format!("sqlite:{}", file.display());
-        let mut connection = sqlx::SqliteConnection::connect(&url).await.expect("a connection");
+        let mut connection = sqlite.connection().await;
         let query = sqlx::query(STRIP).bind(attempt.as_uuid());
         query.execute(&mut connection).await.expect("the lane is taken away");
     })
@@ -200,4 +222,48 @@ async fn a_database_that_does_not_exist_is_refused_at_once() {
     let error = open(StoreConfig::new(url)).await.expect_err("there is none");
     assert!(matches!(error, OpenError::DatabaseRefused { .. }), "{error}");
     assert!(error.to_string().contains("no_such_database"), "{error}");
+}
+
+/// The server is gone and nobody said so. Whatever the store is asked, it
+/// answers within its limit, whichever door of the choke point it goes through.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_postgres_stalls_no_operation() {
+    let Some(database) = postgres("silent").await else {
+        return;
+    };
+    // postgres://postgres@127.0.0.1:PORT/NAME
+    let place = database.url().rsplit('@').next().and_then(|place| place.split_once('/'));
+    let (address, name) = place.expect("an address and a name");
+    let relay = Relay::to(address.parse().expect("an address")).await.expect("a relay");
+    let mut config = StoreConfig::new(format!("postgres://postgres@{}/{name}", relay.address()));
+    config.statement_limit = Duration::from_secs(1);
+    let stores = open(config).await.expect("the store opens");
+    let attempts = [ProvisionedResourceId::new(uuid::Uuid::from_u128(1))];
+    relay.swallow();
+    let begun = Instant::now();
+    let mut nothing = |_: &Control| Ok(None);
+    let answers = tokio::join!(
+        stores.operations.control_fetch(),
+        stores.catalog.project_fetch("default", false),
+        stores.broker.attempt_load(&attempts),
+        stores.operations.task_wake("leaks"),
+        stores.broker.attempt_wake(&attempts),
+        stores.operations.control_decide(&mut nothing),
+    );
+    let unavailable = [
+        matches!(answers.0, Err(Error::Unavailable(_))),
+        matches!(answers.1, Err(Error::Unavailable(_))),
+        matches!(answers.2, Err(Error::Unavailable(_))),
+        matches!(answers.3, Err(Error::Unavailable(_))),
+        matches!(answers.4, Err(Error::Unavailable(_))),
+        matches!(answers.5, Err(Error::Unavailable(_))),
+    ];
+    assert_eq!(unavailable, [true; 6]);
+    // The limit of a statement and five seconds.
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    relay.restore();
+    // The first ping may still meet a connection of before, and replaces it.
+    let first = stores.operations.ping().await;
+    let again = stores.operations.ping().await;
+    assert!(again.is_ok(), "new connections are made: {first:?}, {again:?}");
 }

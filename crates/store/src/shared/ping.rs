@@ -7,13 +7,13 @@ impl Backend {
     /// After a time of read-only the answer is that of new connections: nobody
     /// who was told that all is well meets one that is left of it.
     pub(super) async fn read_and_write(&self) -> Result<(), Failure> {
-        self.database.read((), read).await?;
-        self.database.statement((), write).await?;
-        if self.database.leave_read_only() {
+        loop {
             self.database.read((), read).await?;
             self.database.statement((), write).await?;
+            if !self.database.leave_read_only() {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 }
 

@@ -22,7 +22,7 @@ const PING_LIMIT: Duration = Duration::from_millis(1_800);
 #[async_trait]
 impl OperationsStore for Backend {
     async fn ping(&self) -> Result<(), Error> {
-        Ok(self.database.within(PING_LIMIT, self.read_and_write()).await?)
+        Ok(self.database.within(PING_LIMIT, Box::pin(self.read_and_write())).await?)
     }
 
     async fn installation(&self) -> Result<InstallationId, Error> {

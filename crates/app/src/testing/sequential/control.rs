@@ -260,7 +260,9 @@ pub(super) async fn of_many_first_keys_one_is_installed(world: &World) {
         let winner = winner.expect("one is installed");
         let found = world.installed_key(&winner.short).await;
         assert_eq!(found.as_ref(), Some(&winner), "the shown key is the one that works");
-        let revoked = ApiKey { revoked_at: Some(second_moment()), ..winner };
+        let id = ApiKeyId::new(world.uuid());
+        let other = ApiKey::of_installation(id, "raced", &winner.short[..7], world.hash());
+        let revoked = ApiKey { revoked_at: Some(second_moment()), ..other };
         let by = actor();
         let replaced = world.store.access.api_key_install(&revoked, Install::Replace, &by).await;
         replaced.expect("room for the next round");
