@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use axum::http::StatusCode;
-use slipway_app::ports::events;
+use slipway_app::ports::events::Subscription as Stored;
 use slipway_app::usecases::events;
 use slipway_core::error::Refusal;
 use slipway_wire::api::Subscription;
@@ -27,7 +27,7 @@ pub(super) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn document(found: &events::Subscription) -> Subscription {
+fn document(found: &Stored) -> Subscription {
     Subscription {
         id: found.id.to_string(),
         name: found.name.clone(),
