@@ -45,8 +45,8 @@ pub struct Wakes {
     pub subscribers: Arc<Notify>,
     pub streams: Arc<Notify>,
     /// A project's place may have to be made, changed or cleared.
-    pub fleet: Arc<Notify>,
-    fleet_waits: Arc<AtomicBool>,
+    pub placement: Arc<Notify>,
+    placement_waits: Arc<AtomicBool>,
     /// A cluster was registered that this process may be able to serve.
     pub clusters: Arc<Notify>,
 }
@@ -59,7 +59,7 @@ impl Wakes {
         self.outbox.notify_one();
     }
 
-    /// A listener of its own for a loop over resources. Each lane has one: a
+    /// A listener of its own for a loop over resources. Each partition has one: a
     /// wake that went to whichever loop waits first would leave the right one
     /// to its poll, and one that is sent to all and kept by nobody would be
     /// lost on a loop that is busy.
@@ -72,14 +72,14 @@ impl Wakes {
 
     /// A project's place may have to be made, changed or cleared: its cluster is
     /// looked at now and not at the next interval.
-    pub fn wake_fleet(&self) {
-        self.fleet_waits.store(true, Ordering::Relaxed);
-        self.fleet.notify_one();
+    pub fn wake_placement(&self) {
+        self.placement_waits.store(true, Ordering::Relaxed);
+        self.placement.notify_one();
     }
 
     /// Whether somebody asked since the last time that this was asked.
-    pub fn fleet_waits(&self) -> bool {
-        self.fleet_waits.swap(false, Ordering::Relaxed)
+    pub fn placement_waits(&self) -> bool {
+        self.placement_waits.swap(false, Ordering::Relaxed)
     }
 
     /// Events were given positions and can be read.

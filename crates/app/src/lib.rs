@@ -5,8 +5,8 @@
 pub mod authorise;
 pub mod context;
 pub mod error;
-pub mod gate;
 mod operation;
+pub mod permits;
 pub mod ports;
 pub mod seed;
 pub mod usecases;

@@ -112,5 +112,5 @@ operations! {
     ControlFreeze           Admin    Installation "control.freeze";
     ControlUnfreeze         Admin    Installation "control.unfreeze";
     ControlResume           Admin    Installation "control.resume";
-    PlanRead                Viewer   Installation -;
+    WithheldRead                Viewer   Installation -;
 }

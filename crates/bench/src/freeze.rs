@@ -31,7 +31,7 @@ pub(crate) async fn run(resources: u32) -> anyhow::Result<()> {
 
     let mut report = Report::default();
     let running = plane.start(Batching::default(), SWEEP);
-    while control::plan(&plane.context, &operator(), whole(resources)).await?.0.len()
+    while control::withheld(&plane.context, &operator(), whole(resources)).await?.0.len()
         < usize::try_from(resources)?
     {
         tokio::time::sleep(Duration::from_millis(200)).await;

@@ -65,7 +65,7 @@ pub(crate) async fn measure(objects: u32) -> anyhow::Result<()> {
 
     // Making all of them due at once is the bench's doing and not the sweep's.
     running.stop().await?;
-    plane.context.stores.broker.attempt_wake_all(plane.lane).await?;
+    plane.context.stores.broker.attempt_wake_all(plane.partition).await?;
     let running = plane.start(Batching::default(), NEVER);
     let before = machine::cpu_seconds()?;
     swept(&running, u64::from(objects)).await?;

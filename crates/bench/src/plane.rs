@@ -12,12 +12,12 @@ use slipway_app::ports::{Clock, Entropy};
 use slipway_app::seed::{LocalNames, Seed};
 use slipway_app::usecases::converge::Engines;
 use slipway_app::usecases::enrol::{self, Register};
-use slipway_controller::driver::Surroundings;
+use slipway_controller::driver::Dependencies;
 use slipway_controller::relay::Relay;
 use slipway_controller::resources::{Batching, ResourceLoop};
 use slipway_controller::{Pacing, Shutdown, Status, drive};
 use slipway_core::blocker::Deadlines;
-use slipway_core::ids::Lane;
+use slipway_core::ids::Partition;
 use slipway_core::node::Reported;
 use slipway_core::secret::Secret;
 use slipway_core::time::Timestamp;
@@ -62,7 +62,7 @@ impl Entropy for Machine {
 pub(crate) struct Plane {
     pub(crate) context: Context,
     pub(crate) substrate: Arc<Instant>,
-    pub(crate) lane: Lane,
+    pub(crate) partition: Partition,
     engines: Engines,
     name: String,
 }
@@ -82,7 +82,7 @@ impl Plane {
             substrate_uid: "instant".to_owned(),
             namespace_prefix: "slipway-project-".to_owned(),
         };
-        let lane = store.operations.seed(&Seed::local(&Machine, names)?).await?.into();
+        let partition = store.operations.seed(&Seed::local(&Machine, names)?).await?.into();
         let settings = NodeSettings {
             installation: store.operations.installation().await?,
             public_url: "http://127.0.0.1:1".to_owned(),
@@ -90,8 +90,15 @@ impl Plane {
             orphan_after_ms: 600_000,
             node_image: None,
         };
-        let engines = Engines::new(settings).serving(lane, "local", Arc::clone(substrate) as _);
-        Ok(Self { context, substrate: Arc::clone(substrate), lane, engines, name: name.to_owned() })
+        let engines =
+            Engines::new(settings).serving(partition, "local", Arc::clone(substrate) as _);
+        Ok(Self {
+            context,
+            substrate: Arc::clone(substrate),
+            partition,
+            engines,
+            name: name.to_owned(),
+        })
     }
 
     /// Starts the resource loop and the relay, paced as they ship.
@@ -102,12 +109,12 @@ impl Plane {
             self.context.clone(),
             self.engines.clone(),
             self.name.clone(),
-            self.lane,
+            self.partition,
             ResourceLoop::LEASE,
             sweep,
         )
         .with_batching(batching);
-        let surroundings = |wake| Surroundings {
+        let dependencies = |wake| Dependencies {
             clock: Arc::clone(&self.context.clock),
             entropy: Arc::clone(&self.context.entropy),
             wake,
@@ -118,14 +125,14 @@ impl Plane {
         tasks.spawn(drive(
             Arc::new(resources),
             pacing,
-            surroundings(wake),
+            dependencies(wake),
             Arc::clone(&status),
             shutdown.clone(),
         ));
         tasks.spawn(drive(
             Arc::new(Relay::new(self.context.stores.clone())),
             Pacing { slots: 1, batch: 1, ..pacing },
-            surroundings(Arc::clone(&self.context.wakes.outbox)),
+            dependencies(Arc::clone(&self.context.wakes.outbox)),
             Arc::new(Status::new(Relay::NAME)),
             shutdown,
         ));

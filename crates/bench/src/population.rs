@@ -34,7 +34,7 @@ pub(crate) async fn make(pool: &Pool, count: u32, state: State) -> anyhow::Resul
         format!(
             "INSERT INTO provisioned_resources (id, resource_id, project_id, \
              blueprint_version_id, cloud_credential_id, attempt, status, xr_name, \
-             bootstrap_token_id, parameter_values, due_at, lane) {numbers} \
+             bootstrap_token_id, parameter_values, due_at, partition) {numbers} \
              SELECT ID(b2), ID(a1), projects.id, blueprint_versions.id, cloud_credentials.id, \
              1, '{phase}', 'bench-' || n, {token}, '{{}}', {due}, clusters.id \
              FROM numbers, projects, blueprint_versions, cloud_credentials, clusters"

@@ -8,7 +8,7 @@ use reqwest::{ClientBuilder, Method, RequestBuilder, Response, StatusCode, Url, 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use slipway_core::secret::Secret;
-use slipway_wire::api::{HELD_ROWS, PLAN_OPEN, Readiness};
+use slipway_wire::api::{QUARANTINED_ROWS, Readiness, WITHHELD_UNCHECKED};
 use slipway_wire::problem::Problem;
 
 use crate::error::Error;
@@ -49,7 +49,7 @@ impl Listing {
 #[derive(Debug)]
 pub(crate) struct Listed<T> {
     pub(crate) items: Vec<T>,
-    pub(crate) held: Vec<String>,
+    pub(crate) quarantined: Vec<String>,
     /// Of a plan: how many rows the server has yet to decide about.
     pub(crate) open: u64,
 }
@@ -146,16 +146,21 @@ impl Client {
         let most = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         filters.push(("limit", limit.unwrap_or(PAGE).min(PAGE).to_string()));
         let mut request = self.request(Method::GET, path).query(&filters);
-        let mut listed = Listed { items: Vec::new(), held: Vec::new(), open: 0 };
+        let mut listed = Listed { items: Vec::new(), quarantined: Vec::new(), open: 0 };
         let mut last = None;
         loop {
             let response = self.send(request).await?;
             let next = next_link(&self.server, response.headers());
-            let held = response.headers().get(HELD_ROWS).and_then(|value| value.to_str().ok());
-            listed
-                .held
-                .extend(held.into_iter().flat_map(|held| held.split(',')).map(str::to_owned));
-            let open = response.headers().get(PLAN_OPEN).and_then(|value| value.to_str().ok());
+            let quarantined =
+                response.headers().get(QUARANTINED_ROWS).and_then(|value| value.to_str().ok());
+            listed.quarantined.extend(
+                quarantined
+                    .into_iter()
+                    .flat_map(|quarantined| quarantined.split(','))
+                    .map(str::to_owned),
+            );
+            let open =
+                response.headers().get(WITHHELD_UNCHECKED).and_then(|value| value.to_str().ok());
             listed.open = open.and_then(|open| open.parse().ok()).unwrap_or(0);
             let page: Vec<T> = self.read(response).await?;
             listed.items.extend(page);
@@ -170,8 +175,8 @@ impl Client {
             }
         }
         listed.items.truncate(most);
-        listed.held.sort_unstable();
-        listed.held.dedup();
+        listed.quarantined.sort_unstable();
+        listed.quarantined.dedup();
         Ok(listed)
     }
 

@@ -79,7 +79,7 @@ pub enum Command {
     Status,
     /// What would be done if it were not frozen or only observing
     #[command(after_help = EXIT_CODES)]
-    Plan(PageArguments),
+    Withheld(PageArguments),
     /// Run the whole story on this machine, check it, and leave no process and no file behind
     #[command(after_help = EXIT_CODES)]
     Demo(demo::DemoArguments),
@@ -128,7 +128,7 @@ impl Command {
             Self::Unfreeze(arguments) => control::unfreeze(session, arguments).await,
             Self::Resume(arguments) => control::resume(session, arguments).await,
             Self::Status => control::status(session).await,
-            Self::Plan(page) => control::plan(session, page).await,
+            Self::Withheld(page) => control::withheld(session, page).await,
             // It needs no session; `run` starts it.
             Self::Demo(_) => Ok(()),
         }

@@ -69,7 +69,7 @@ impl Error {
     }
 
     /// Whether the same request may be answered in a moment.
-    pub(crate) fn may_pass(&self) -> bool {
+    pub(crate) fn is_temporary(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
             Self::Problem(problem) => problem.status == 503,

@@ -97,11 +97,11 @@ impl Session<'_> {
     /// Shows a list, and names the rows that the server left out of it.
     pub(crate) fn show_list<R: Row>(&mut self, listed: &Listed<R>) {
         self.show(&listed.items, |items, width| table(items, width));
-        if !listed.held.is_empty() {
+        if !listed.quarantined.is_empty() {
             self.terminal.say(&format!(
                 "warning: {} left out because their rows are invalid and held: {}",
-                listed.held.len(),
-                listed.held.join(", ")
+                listed.quarantined.len(),
+                listed.quarantined.join(", ")
             ));
         }
     }

@@ -53,7 +53,7 @@ pub(crate) async fn wait_for(
             {
                 return Ok(None);
             }
-            Observation::Failed(error) if error.may_pass() => failure = Some(error),
+            Observation::Failed(error) if error.is_temporary() => failure = Some(error),
             Observation::Failed(error) => return Err(error),
         }
         let state = describe(&last, failure.as_ref());

@@ -17,7 +17,7 @@ pub(crate) struct AttemptClaims<'a> {
     pub(crate) store: &'a Stores,
     pub(crate) worker: &'a str,
     pub(crate) meter: &'a dyn Meter,
-    pub(crate) lane: &'a str,
+    pub(crate) partition: &'a str,
 }
 
 #[async_trait]
@@ -39,6 +39,6 @@ impl Renewal for AttemptClaims<'_> {
     }
 
     fn count(&self, change: i64) {
-        self.meter.held(self.lane, change);
+        self.meter.held(self.partition, change);
     }
 }

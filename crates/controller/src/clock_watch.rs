@@ -14,7 +14,7 @@ use slipway_core::Timestamp;
 use crate::driver::Shutdown;
 
 /// How often it is looked at: how long a jump stalls the loops at most.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL: Duration = Duration::from_secs(1);
 
 /// Less than this is the way there and back, or a clock that is being slewed,
 /// and not worth touching every row for.
@@ -25,7 +25,7 @@ pub async fn watch_clock(store: Stores, lease: Duration, mut shutdown: Shutdown)
     let mut before: Option<Reading> = None;
     loop {
         tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(POLL) => {}
             () = shutdown.requested() => return,
         }
         // Before the question: an answer that took long makes the clock look

@@ -12,7 +12,7 @@ use crate::status::Status;
 
 /// What the driver itself needs from outside.
 #[derive(Debug, Clone)]
-pub struct Surroundings {
+pub struct Dependencies {
     pub clock: Arc<dyn Clock>,
     pub entropy: Arc<dyn Entropy>,
     pub wake: Arc<Notify>,
@@ -22,7 +22,7 @@ pub struct Surroundings {
 pub async fn drive<L: Loop>(
     work: Arc<L>,
     pacing: Pacing,
-    Surroundings { clock, entropy, wake }: Surroundings,
+    Dependencies { clock, entropy, wake }: Dependencies,
     status: Arc<Status>,
     shutdown: Shutdown,
 ) {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use slipway_app::ports::placement::Cluster;
-use slipway_app::usecases::leaks::{Finder, LookReport};
+use slipway_app::usecases::leaks::{Finder, ScanReport};
 use slipway_core::ids::ClaimToken;
 use slipway_durable::Lease;
 
@@ -29,7 +29,7 @@ pub struct OrphanLoop {
 
 /// A cluster whose turn it is.
 #[derive(Debug)]
-pub struct Turn {
+pub struct ClusterPass {
     cluster: Cluster,
     task: String,
     claim: ClaimToken,
@@ -70,7 +70,7 @@ impl OrphanLoop {
     }
 
     /// Goes on with removals, looks, and says when the next turn is.
-    async fn turn(&self, cluster: &Cluster, errors: &mut Vec<String>) -> Duration {
+    async fn pass(&self, cluster: &Cluster, errors: &mut Vec<String>) -> Duration {
         let left = match self.finder.continue_removals(cluster).await {
             Ok((left, problems)) => {
                 errors.extend(problems);
@@ -81,7 +81,7 @@ impl OrphanLoop {
                 return self.finder.lease().min(self.interval);
             }
         };
-        let report = match self.finder.look(cluster).await {
+        let report = match self.finder.scan(cluster).await {
             Ok(report) => report,
             Err(error) => {
                 errors.push(error.to_string());
@@ -99,7 +99,7 @@ impl OrphanLoop {
         }
     }
 
-    fn tell(&self, report: &LookReport, errors: &mut Vec<String>) {
+    fn tell(&self, report: &ScanReport, errors: &mut Vec<String>) {
         let cluster = &report.cluster;
         errors.extend(
             report.error.as_ref().map(|error| {
@@ -128,36 +128,36 @@ impl OrphanLoop {
 
 #[async_trait]
 impl Loop for OrphanLoop {
-    type Item = Turn;
+    type Item = ClusterPass;
 
     fn lease(&self) -> Duration {
         Self::LEASE
     }
 
-    async fn claim(&self, limit: u32) -> Result<Vec<Turn>, String> {
+    async fn claim(&self, limit: u32) -> Result<Vec<ClusterPass>, String> {
         let served = self.finder.served().await.map_err(|error| error.to_string())?;
         let store = &self.finder.context().stores;
-        let mut turns = Vec::new();
+        let mut passes = Vec::new();
         for cluster in served {
-            if u32::try_from(turns.len()).is_ok_and(|count| count >= limit) {
+            if u32::try_from(passes.len()).is_ok_and(|count| count >= limit) {
                 break;
             }
             let task = Finder::task(cluster.id);
             self.ensure(&task).await?;
             let claimed = store.operations.task_claim(&task, &self.worker, Self::LEASE).await;
             if let Some(claim) = claimed.map_err(|error| error.to_string())? {
-                turns.push(Turn { cluster, task, claim });
+                passes.push(ClusterPass { cluster, task, claim });
             }
         }
-        Ok(turns)
+        Ok(passes)
     }
 
-    async fn work(&self, items: Vec<Turn>, _lease: Lease) -> Vec<String> {
+    async fn work(&self, items: Vec<ClusterPass>, _lease: Lease) -> Vec<String> {
         let store = &self.finder.context().stores;
         let mut all = Vec::new();
-        for Turn { cluster, task, claim } in items {
+        for ClusterPass { cluster, task, claim } in items {
             let mut errors = Vec::new();
-            let next = self.turn(&cluster, &mut errors).await;
+            let next = self.pass(&cluster, &mut errors).await;
             let error = (!errors.is_empty()).then(|| errors.join("; "));
             if let Err(error) =
                 store.operations.task_release(&task, claim, next, error.as_deref()).await

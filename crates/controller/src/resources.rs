@@ -1,7 +1,7 @@
 //! The resource loop: takes provisioned resources one step towards Ready, or
 //! out. A row is work once its `due_at` has passed: somebody woke it, it waits
 //! for something, or the sweep has come round (a settled row is due again one
-//! sweep interval after its last observation). A loop serves one lane, with
+//! sweep interval after its last observation). A loop serves one partition, with
 //! slots, actions and a status of its own, so that a slow cluster takes nothing
 //! from another.
 //!
@@ -14,12 +14,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use slipway_app::Context;
-use slipway_app::gate::Gate;
+use slipway_app::permits::Permits;
 use slipway_app::ports::broker::Claimed;
 pub use slipway_app::usecases::converge::Batching;
 use slipway_app::usecases::converge::{Batch, Claims, Engines, action_deadline};
 use slipway_core::audit::Actor;
-use slipway_core::ids::{Lane, ProvisionedResourceId};
+use slipway_core::ids::{Partition, ProvisionedResourceId};
 use slipway_core::rules::record::Pace;
 use slipway_durable::Lease;
 use tokio::sync::{Notify, Semaphore};
@@ -35,8 +35,8 @@ pub struct ResourceLoop {
     context: Context,
     engines: Engines,
     worker: String,
-    lane: Lane,
-    /// The name of the lane, for people.
+    partition: Partition,
+    /// The name of the partition, for people.
     cluster: String,
     lease: Duration,
     pace: Pace,
@@ -46,7 +46,7 @@ pub struct ResourceLoop {
     actions: Semaphore,
     wake: Arc<Notify>,
     stopping: AtomicBool,
-    gate: Arc<Gate>,
+    permits: Arc<Permits>,
 }
 
 #[async_trait]
@@ -65,7 +65,7 @@ impl Loop for ResourceLoop {
 
     async fn claim(&self, limit: u32) -> Result<Vec<Claimed>, String> {
         let store = &self.context.stores.broker;
-        let claimed = store.attempt_claim(&self.worker, self.lane, limit, self.lease).await;
+        let claimed = store.attempt_claim(&self.worker, self.partition, limit, self.lease).await;
         let claimed = claimed.map_err(|error| error.to_string())?;
         self.context.meter.claimed(&self.cluster, claimed.len());
         Ok(claimed)
@@ -75,8 +75,8 @@ impl Loop for ResourceLoop {
         let store = &self.context.stores;
         // After the claim: whoever changes the mode after this read finds no
         // claim of this batch that does not know it, see `docs/control.md`.
-        let mode = match self.gate.read(store).await {
-            Ok(stance) => stance.mode,
+        let mode = match self.permits.read(store).await {
+            Ok(known_mode) => known_mode.mode,
             // The claims run out by themselves.
             Err(error) => return vec![error.to_string()],
         };
@@ -84,7 +84,7 @@ impl Loop for ResourceLoop {
             store,
             worker: &self.worker,
             meter: self.context.meter.as_ref(),
-            lane: &self.cluster,
+            partition: &self.cluster,
         };
         let renewer = AttemptRenewer::new(claims, &items, lease, self.lease);
         let batch = Batch {
@@ -96,14 +96,14 @@ impl Loop for ResourceLoop {
             actor: &self.actor,
             action_deadline: action_deadline(self.lease),
             actions: &self.actions,
-            gate: &self.gate,
+            permits: &self.permits,
             mode: &mode,
             claims: &RenewedClaims { renewer: &renewer, stopping: &self.stopping },
             wake: &self.wake,
         };
         // Of the level of errors, so that no filter takes the names from a line
         // that it lets through.
-        let span = tracing::error_span!("batch", lane = self.cluster, worker = self.worker);
+        let span = tracing::error_span!("batch", partition = self.cluster, worker = self.worker);
         renewer.during(batch.tick(&items)).instrument(span).await
     }
 }
@@ -141,7 +141,7 @@ impl ResourceLoop {
     /// How long a claim lasts if nothing else is configured. What takes longer
     /// is renewed, so this is how long the work of a dead process lies.
     pub const LEASE: Duration = Duration::from_secs(30);
-    /// Outside actions of one lane under way at once, however its work came in
+    /// Outside actions of one partition under way at once, however its work came in
     /// batches: a thousand batches of one would otherwise be a thousand actions.
     pub const ACTIONS: usize = 128;
 
@@ -149,7 +149,7 @@ impl ResourceLoop {
         context: Context,
         engines: Engines,
         worker: String,
-        lane: Lane,
+        partition: Partition,
         lease: Duration,
         sweep: Duration,
     ) -> Self {
@@ -158,13 +158,13 @@ impl ResourceLoop {
         let batching = Batching::default();
         let (actions, wake) = (Semaphore::new(Self::ACTIONS), context.wakes.listen());
         let stopping = AtomicBool::new(false);
-        let cluster = engines.cluster(lane).unwrap_or_else(|| lane.to_string());
+        let cluster = engines.cluster(partition).unwrap_or_else(|| partition.to_string());
         context.meter.serving(&cluster);
         Self {
             context,
             engines,
             worker,
-            lane,
+            partition,
             cluster,
             lease,
             pace,
@@ -173,7 +173,7 @@ impl ResourceLoop {
             actions,
             wake,
             stopping,
-            gate: Arc::default(),
+            permits: Arc::default(),
         }
     }
 
@@ -183,8 +183,8 @@ impl ResourceLoop {
         Self { actions: Semaphore::new(actions), ..self }
     }
 
-    pub const fn lane(&self) -> Lane {
-        self.lane
+    pub const fn partition(&self) -> Partition {
+        self.partition
     }
 
     /// What tells this loop that something may have become due.
@@ -208,27 +208,27 @@ impl ResourceLoop {
     /// The same loop behind a gate that it shares with other loops of this
     /// process, so that they acknowledge a mode together.
     #[must_use]
-    pub fn with_gate(self, gate: Arc<Gate>) -> Self {
-        Self { gate, ..self }
+    pub fn with_permits(self, permits: Arc<Permits>) -> Self {
+        Self { permits, ..self }
     }
 
     /// What this loop asks before it acts.
-    pub fn gate(&self) -> Arc<Gate> {
-        Arc::clone(&self.gate)
+    pub fn permits(&self) -> Arc<Permits> {
+        Arc::clone(&self.permits)
     }
 
-    /// Takes back what an earlier life of this worker held, in whatever lane,
+    /// Takes back what an earlier life of this worker held, in whatever partition,
     /// and makes everything that is not settled for good due now. Before any
-    /// lane of this process is driven: it would take back from that one too.
+    /// partition of this process is driven: it would take back from that one too.
     pub async fn boot_sweep(&self) -> Result<u64, slipway_app::ports::store::Error> {
         let reclaimed = self.context.stores.broker.attempt_reclaim(&self.worker).await?;
         self.context.meter.reclaimed(&self.cluster, reclaimed);
         self.late_sweep().await
     }
 
-    /// The boot sweep of a lane that comes when others are driven already.
+    /// The boot sweep of a partition that comes when others are driven already.
     pub async fn late_sweep(&self) -> Result<u64, slipway_app::ports::store::Error> {
-        self.context.stores.broker.attempt_wake_all(self.lane).await
+        self.context.stores.broker.attempt_wake_all(self.partition).await
     }
 
     /// Fails when due work could not be looked for, or was left lying, for
@@ -251,7 +251,7 @@ impl ResourceLoop {
             }
             Some(_) => {}
         }
-        match self.context.stores.broker.attempt_overdue(self.lane).await {
+        match self.context.stores.broker.attempt_overdue(self.partition).await {
             Ok(Some(overdue)) if overdue > limit => {
                 fail("due work is left lying", format!("for {} s", overdue.as_secs()))
             }

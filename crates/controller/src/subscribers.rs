@@ -16,7 +16,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use slipway_app::Context;
 use slipway_app::ports::EventSink;
-use slipway_app::ports::events::{ClaimedSubscription, Delivered};
+use slipway_app::ports::events::{ClaimedSubscription, Published};
 use slipway_app::ports::store::{Error, Page};
 use slipway_core::error::ErrorKind;
 use slipway_core::ids::SubscriptionId;
@@ -74,23 +74,23 @@ impl Subscribers {
     ///
     /// An error of the database ends this without a release: what is known of
     /// the cursor is then whatever the database knows, and the lease runs out.
-    async fn deliver(
+    async fn publish(
         &self,
         claimed: &ClaimedSubscription,
         sink: &dyn EventSink,
         lease: Lease,
-    ) -> Result<Delivered, Error> {
+    ) -> Result<Published, Error> {
         let deadline = self.lease / 3;
         let mut failures = u32::try_from(claimed.failures).unwrap_or_default();
         let mut position = claimed.position;
         loop {
             let page = Page { after: Some(position), limit: Self::BATCH };
             let events = self.context.stores.events.event_list(page).await?;
-            let Some(last) = events.last() else { return Ok(Delivered::Well) };
+            let Some(last) = events.last() else { return Ok(Published::Well) };
             if !lease.allows(deadline) {
-                return Ok(Delivered::Well);
+                return Ok(Published::Well);
             }
-            let error = match timeout(deadline, sink.deliver(&events)).await {
+            let error = match timeout(deadline, sink.publish(&events)).await {
                 Ok(Ok(())) => None,
                 Ok(Err(error)) => Some(error.to_string()),
                 Err(_) => Some(format!("it did not take the events within {deadline:?}")),
@@ -99,7 +99,7 @@ impl Subscribers {
                 let error: String = error.chars().take(Self::ERROR_LENGTH).collect();
                 let jitter = self.context.entropy.jitter();
                 let retry_after = Self::BACKOFF.delay(failures.saturating_add(1), jitter);
-                return Ok(Delivered::Failed { error, retry_after });
+                return Ok(Published::Failed { error, retry_after });
             }
             self.context.stores.events.subscription_advance(claimed, last.position).await?;
             (position, failures) = (last.position, 0);
@@ -110,8 +110,8 @@ impl Subscribers {
         let name = &claimed.name;
         let sink = self.sinks.get(name)?;
         let failed = |error: String| Some(format!("{name}: {error}"));
-        let delivered = match self.deliver(&claimed, sink.as_ref(), lease).await {
-            Ok(delivered) => delivered,
+        let published = match self.publish(&claimed, sink.as_ref(), lease).await {
+            Ok(published) => published,
             Err(Error::Refused(refusal)) if refusal.kind == ErrorKind::ClaimLost => {
                 tracing::info!(name, "another replica has the subscription now");
                 return None;
@@ -119,13 +119,13 @@ impl Subscribers {
             Err(error) => return failed(error.to_string()),
         };
         if let Err(error) =
-            self.context.stores.events.subscription_release(&claimed, &delivered).await
+            self.context.stores.events.subscription_release(&claimed, &published).await
         {
             return failed(error.to_string());
         }
-        match delivered {
-            Delivered::Well => None,
-            Delivered::Failed { error, retry_after } => {
+        match published {
+            Published::Well => None,
+            Published::Failed { error, retry_after } => {
                 tracing::warn!(name, error, ?retry_after, "a sink did not take events");
                 failed(error)
             }

@@ -115,7 +115,7 @@ impl ApiKey {
     }
 
     /// Whether it can administer the whole installation.
-    pub fn is_keeper(&self, now: Timestamp) -> bool {
+    pub fn keeps_administration(&self, now: Timestamp) -> bool {
         self.role == Role::Admin && self.project_id.is_none() && self.is_usable(now)
     }
 }

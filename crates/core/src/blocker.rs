@@ -56,7 +56,7 @@ const RETRY: Remedy = Remedy {
     command: Some("slipway resource retry {id} --reason <why>"),
     role: "operator",
 };
-const LOOK: Remedy = Remedy {
+const INSPECT: Remedy = Remedy {
     action: "look at the evidence and repair the substrate; the loop goes on by itself",
     command: Some("slipway explain resource {id}"),
     role: "operator",
@@ -99,7 +99,7 @@ impl BlockerCode {
             Self::ObserveOnly => &[
                 Remedy {
                     action: "look at everything that would be done",
-                    command: Some("slipway plan"),
+                    command: Some("slipway withheld"),
                     role: "operator",
                 },
                 Remedy {
@@ -128,8 +128,10 @@ impl BlockerCode {
                 command: None,
                 role: "operator",
             }],
-            Self::ApplyFailed | Self::ProvisioningOverdue | Self::PendingOverdue => &[LOOK, DELETE],
-            Self::DeleteFailed | Self::DeprovisioningOverdue => &[LOOK],
+            Self::ApplyFailed | Self::ProvisioningOverdue | Self::PendingOverdue => {
+                &[INSPECT, DELETE]
+            }
+            Self::DeleteFailed | Self::DeprovisioningOverdue => &[INSPECT],
             Self::ParameterValuesInvalid => &[Remedy {
                 action: "give it up and declare it with values that fit; the message names the parameter",
                 ..DELETE

@@ -39,9 +39,9 @@ impl EventType {
         }
     }
 
-    /// The event that crossing into a phase by observation announces. The
-    /// other crossings are history, not events.
-    pub const fn of_crossing(into: Phase) -> Option<Self> {
+    /// The event that transition into a phase by observation announces. The
+    /// other transitions are history, not events.
+    pub const fn of_transition(into: Phase) -> Option<Self> {
         match into {
             Phase::Ready => Some(Self::Ready),
             Phase::Failed => Some(Self::Failed),

@@ -62,7 +62,7 @@ pub fn mk_stored_attempt(phase: Phase) -> StoredAttempt {
         xr_name: derive_xr_name(id),
         bootstrap_token_id: None,
         parameter_values: ParameterValues::default(),
-        lane: Some(mk_placement().cluster_id.into()),
+        partition: Some(mk_placement().cluster_id.into()),
         deletion_requested_at: phase.is_deletion().then_some(at(900)),
         unsettled_since: None,
         absence_proven_at: None,
@@ -279,7 +279,7 @@ pub fn mk_declare_snapshot() -> DeclareSnapshot {
         assigned_credentials: vec!["local".to_owned()],
         placement: Some(mk_placement()),
         holder: None,
-        rival: None,
+        conflict: None,
     }
 }
 

@@ -49,7 +49,7 @@ impl Key {
 
 /// A key that is bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct Entry {
     pub id: Uuid,
     pub request: Request,
     /// What was created.
@@ -65,7 +65,7 @@ pub struct Answer {
     pub body: String,
 }
 
-impl Record {
+impl Entry {
     /// Whether the same is asked again. Another request under the same key is a
     /// mistake of the caller, and answering it with the first would hide that.
     pub fn check(&self, again: &Request) -> Result<(), Refusal> {
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_key_belongs_to_one_request() {
         let first = request("POST /a", b"1");
-        let record = Record { id: Uuid::nil(), request: first.clone(), subject_id: Uuid::nil() };
+        let record = Entry { id: Uuid::nil(), request: first.clone(), subject_id: Uuid::nil() };
         assert!(record.check(&first).is_ok());
         for other in [request("POST /b", b"1"), request("POST /a", b"2")] {
             let refusal = record.check(&other).unwrap_err();

@@ -88,11 +88,11 @@ typed_id!(CloudId, "cloud");
 typed_id!(CloudCredentialId, "credential");
 typed_id!(ClusterId, "cluster");
 typed_id!(/// What a provisioned resource is worked on through: the cluster it lives on.
-    /// Each lane is claimed by itself, so that a slow one takes nobody's slots
+    /// Each partition is claimed by itself, so that a slow one takes nobody's slots
     /// and a process never claims what it cannot serve.
-    Lane, "lane");
+    Partition, "partition");
 
-impl From<ClusterId> for Lane {
+impl From<ClusterId> for Partition {
     fn from(cluster: ClusterId) -> Self {
         Self::new(cluster.as_uuid())
     }

@@ -50,7 +50,7 @@ impl FindingKind {
 
 /// Where an object stands on its cluster or root.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct ObjectRef {
     pub namespace: String,
     pub name: String,
 }
@@ -58,7 +58,7 @@ pub struct Place {
 /// An object of this installation, as a look at everything outside found it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    pub place: Place,
+    pub object_ref: ObjectRef,
     pub uid: String,
     /// `None` if it names no attempt that could exist.
     pub provisioned_resource_id: Option<ProvisionedResourceId>,
@@ -76,7 +76,7 @@ pub struct Claimant {
     /// its object like any other.
     pub phase: Option<Phase>,
     /// `None` while its project is placed nowhere.
-    pub home: Option<(ClusterId, Place)>,
+    pub home: Option<(ClusterId, ObjectRef)>,
 }
 
 /// Something that does not agree with the rows, seen once.
@@ -87,7 +87,7 @@ pub struct Finding {
     pub kind: FindingKind,
     /// The attempt that it is about; the key where it names none.
     pub subject_id: Uuid,
-    pub place: Place,
+    pub object_ref: ObjectRef,
     pub uid: Option<String>,
     pub evidence: Value,
 }
@@ -106,7 +106,7 @@ pub struct Leak {
     pub cluster_id: Option<ClusterId>,
     /// Its name when it was found.
     pub cluster: Option<String>,
-    pub place: Option<Place>,
+    pub object_ref: Option<ObjectRef>,
     pub uid: Option<String>,
     pub evidence: Value,
     pub removal: Option<Removal>,

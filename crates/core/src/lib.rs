@@ -25,9 +25,8 @@ pub mod phase;
 pub mod api_key;
 pub mod blueprint;
 pub mod catalog;
+pub mod definitions;
 pub mod deletion;
-pub mod delivery;
-pub mod fleet;
 pub mod keys;
 pub mod leak;
 pub mod mesh;
@@ -36,6 +35,7 @@ pub mod parameters;
 pub mod placement;
 pub mod provisioned_resource;
 pub mod resource;
+pub mod shared_objects;
 pub mod token;
 
 pub mod access;

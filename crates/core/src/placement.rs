@@ -34,7 +34,7 @@ closed_set!(
 
 /// What stands in a project's namespace for one provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProviderStanding {
+pub struct ProviderStatus {
     pub provider: String,
     pub credential_id: CloudCredentialId,
     pub phase: ProviderPhase,
@@ -43,22 +43,22 @@ pub struct ProviderStanding {
     pub problem: Option<String>,
 }
 
-/// What the fleet last saw of a project's namespace.
+/// What the placement loop last saw of a project's namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct NamespaceStatus {
     /// Of the namespace, once it is there; it is deleted under this one only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace_uid: Option<String>,
     #[serde(default)]
-    pub providers: Vec<ProviderStanding>,
+    pub providers: Vec<ProviderStatus>,
     /// What keeps it from its goal, for people.
     #[serde(default)]
     pub problems: Vec<String>,
 }
 
-impl Standing {
-    pub fn provider(&self, provider: &str) -> Option<&ProviderStanding> {
-        self.providers.iter().find(|standing| standing.provider == provider)
+impl NamespaceStatus {
+    pub fn provider(&self, provider: &str) -> Option<&ProviderStatus> {
+        self.providers.iter().find(|status| status.provider == provider)
     }
 }
 
@@ -73,7 +73,7 @@ pub struct Placement {
     /// Absence is only proven on the same one.
     pub substrate_uid: Option<String>,
     /// What stands there for each provider; empty where an engine needs none.
-    pub providers: Vec<ProviderStanding>,
+    pub providers: Vec<ProviderStatus>,
     /// What keeps the namespace from being Ready, for people.
     pub problems: Vec<String>,
 }
@@ -108,14 +108,14 @@ impl Placement {
             );
             Err((BlockerCode::ProviderNotReady, message))
         };
-        let standing = self.providers.iter().find(|standing| standing.provider == provider);
-        match standing {
+        let status = self.providers.iter().find(|status| status.provider == provider);
+        match status {
             None => not_ready("it was not looked at since this was declared"),
-            Some(standing) if standing.credential_id != credential => {
+            Some(status) if status.credential_id != credential => {
                 not_ready("it is set up with another credential, which is being replaced")
             }
-            Some(standing) if standing.phase != ProviderPhase::Ready => {
-                not_ready(standing.problem.as_deref().unwrap_or("it is not Ready"))
+            Some(status) if status.phase != ProviderPhase::Ready => {
+                not_ready(status.problem.as_deref().unwrap_or("it is not Ready"))
             }
             Some(_) => Ok(()),
         }
@@ -131,8 +131,8 @@ mod tests {
 
     const CREDENTIAL: CloudCredentialId = CloudCredentialId::new(Uuid::from_u128(1));
 
-    fn standing(phase: ProviderPhase) -> ProviderStanding {
-        ProviderStanding {
+    fn status(phase: ProviderPhase) -> ProviderStatus {
+        ProviderStatus {
             provider: "hetzner".to_owned(),
             credential_id: CREDENTIAL,
             phase,
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn nothing_is_applied_before_its_namespace_and_its_provider_are_ready() {
-        let admits = |place: &Placement, provider| place.admits(provider);
+        let admits = |assignment: &Placement, provider| assignment.admits(provider);
         let plain = mk_placement();
         assert_eq!(admits(&plain, None), Ok(()));
         let problems = vec!["it is being deleted".to_owned()];
@@ -154,13 +154,17 @@ mod tests {
         let hetzner = Some(("hetzner", CREDENTIAL));
         assert_eq!(admits(&plain, hetzner).unwrap_err().0, BlockerCode::ProviderNotReady);
         for phase in ProviderPhase::ALL {
-            let place = Placement { providers: vec![standing(*phase)], ..mk_placement() };
-            assert_eq!(admits(&place, hetzner).is_ok(), *phase == ProviderPhase::Ready, "{phase}");
+            let assignment = Placement { providers: vec![status(*phase)], ..mk_placement() };
+            assert_eq!(
+                admits(&assignment, hetzner).is_ok(),
+                *phase == ProviderPhase::Ready,
+                "{phase}"
+            );
             let other = Some(("hetzner", CloudCredentialId::new(Uuid::from_u128(2))));
-            assert!(admits(&place, other).is_err(), "another credential");
+            assert!(admits(&assignment, other).is_err(), "another credential");
         }
         let waiting =
-            Placement { providers: vec![standing(ProviderPhase::Waiting)], ..mk_placement() };
+            Placement { providers: vec![status(ProviderPhase::Waiting)], ..mk_placement() };
         assert!(admits(&waiting, hetzner).unwrap_err().1.contains("the secret is missing"));
     }
 }

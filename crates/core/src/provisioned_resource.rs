@@ -4,7 +4,7 @@
 //! validating builder, so a fresh one and a stored one obey the same rules.
 
 use crate::ids::{
-    BlueprintVersionId, BootstrapTokenId, CloudCredentialId, Lane, ProjectId,
+    BlueprintVersionId, BootstrapTokenId, CloudCredentialId, Partition, ProjectId,
     ProvisionedResourceId, ResourceId, Revision,
 };
 use crate::parameters::ParameterValues;
@@ -37,7 +37,7 @@ pub struct NewAttempt {
     pub attempt: i32,
     pub parameter_values: ParameterValues,
     /// Where it is placed. `None` is worked on by nobody, and shown so.
-    pub lane: Option<Lane>,
+    pub partition: Option<Partition>,
 }
 
 /// Every field, as a row holds it. The phase is text here: an unknown one is a
@@ -56,7 +56,7 @@ pub struct StoredAttempt {
     pub xr_name: String,
     pub bootstrap_token_id: Option<BootstrapTokenId>,
     pub parameter_values: ParameterValues,
-    pub lane: Option<Lane>,
+    pub partition: Option<Partition>,
     pub deletion_requested_at: Option<Timestamp>,
     pub unsettled_since: Option<Timestamp>,
     pub absence_proven_at: Option<Timestamp>,
@@ -80,7 +80,7 @@ pub struct ProvisionedResource {
     xr_name: String,
     bootstrap_token_id: Option<BootstrapTokenId>,
     parameter_values: ParameterValues,
-    lane: Option<Lane>,
+    partition: Option<Partition>,
     deletion_requested_at: Option<Timestamp>,
     unsettled_since: Option<Timestamp>,
     absence_proven_at: Option<Timestamp>,
@@ -115,7 +115,7 @@ impl ProvisionedResource {
             xr_name,
             bootstrap_token_id: None,
             parameter_values: new.parameter_values,
-            lane: new.lane,
+            partition: new.partition,
             deletion_requested_at: None,
             unsettled_since: Some(now),
             absence_proven_at: None,
@@ -138,7 +138,7 @@ impl ProvisionedResource {
             ("blueprint_version_id", stored.blueprint_version_id.is_nil()),
             ("cloud_credential_id", stored.cloud_credential_id.is_nil()),
             ("bootstrap_token_id", stored.bootstrap_token_id.is_some_and(BootstrapTokenId::is_nil)),
-            ("lane", stored.lane.is_some_and(Lane::is_nil)),
+            ("partition", stored.partition.is_some_and(Partition::is_nil)),
         ];
         if let Some((field, _)) = nil.into_iter().find(|(_, is_nil)| *is_nil) {
             return Err(InvalidAggregate::new(field, "must not be the nil id"));
@@ -193,7 +193,7 @@ impl ProvisionedResource {
             xr_name: stored.xr_name,
             bootstrap_token_id: stored.bootstrap_token_id,
             parameter_values: stored.parameter_values,
-            lane: stored.lane,
+            partition: stored.partition,
             deletion_requested_at: stored.deletion_requested_at,
             unsettled_since: stored.unsettled_since,
             absence_proven_at: stored.absence_proven_at,
@@ -229,13 +229,13 @@ impl ProvisionedResource {
         self
     }
 
-    /// See [`crate::rules::settle`].
+    /// See [`crate::rules::flapping`].
     pub(crate) fn unsettled(mut self, since: Option<Timestamp>) -> Self {
         self.unsettled_since = since;
         self
     }
 
-    /// See [`crate::rules::absence`].
+    /// See [`crate::rules::deletion_verification`].
     pub(crate) fn with_absence_proven(&self, at: Option<Timestamp>) -> Self {
         Self { absence_proven_at: at, ..self.clone() }
     }
@@ -267,9 +267,9 @@ impl ProvisionedResource {
     pub const fn attempt(&self) -> i32 {
         self.attempt
     }
-    /// Where it is worked on; an attempt stays in the lane it was made in.
-    pub const fn lane(&self) -> Option<Lane> {
-        self.lane
+    /// Where it is worked on; an attempt stays in the partition it was made in.
+    pub const fn partition(&self) -> Option<Partition> {
+        self.partition
     }
     pub const fn phase(&self) -> Phase {
         self.phase
@@ -295,7 +295,7 @@ impl ProvisionedResource {
     pub const fn deletion_requested_at(&self) -> Option<Timestamp> {
         self.deletion_requested_at
     }
-    /// Since when it has not been Ready for long enough; see [`crate::rules::settle`].
+    /// Since when it has not been Ready for long enough; see [`crate::rules::flapping`].
     pub const fn unsettled_since(&self) -> Option<Timestamp> {
         self.unsettled_since
     }
@@ -364,7 +364,7 @@ mod tests {
                 "bootstrap_token_id",
                 StoredAttempt { bootstrap_token_id: Some(BootstrapTokenId::new(nil)), ..good() },
             ),
-            ("lane", StoredAttempt { lane: Some(Lane::new(nil)), ..good() }),
+            ("partition", StoredAttempt { partition: Some(Partition::new(nil)), ..good() }),
             ("status", StoredAttempt { phase: "Archived".to_owned(), ..good() }),
             ("attempt", StoredAttempt { attempt: 0, ..good() }),
             ("xr_name", StoredAttempt { xr_name: "  ".to_owned(), ..good() }),

@@ -146,7 +146,7 @@ pub struct DeclareSnapshot {
     pub holder: Option<Uuid>,
     /// A not deleted resource of the project that is made with another
     /// credential of the same provider, where they would share a ProviderConfig.
-    pub rival: Option<Rival>,
+    pub conflict: Option<CredentialConflict>,
 }
 
 impl DeclareSnapshot {
@@ -163,7 +163,7 @@ impl DeclareSnapshot {
 
 /// A resource that uses another credential of the same provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rival {
+pub struct CredentialConflict {
     pub resource_id: ResourceId,
     pub credential: String,
 }

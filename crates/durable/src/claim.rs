@@ -5,7 +5,7 @@
 //! | column | meaning |
 //! |---|---|
 //! | `id` | what is claimed |
-//! | `lane` | through whom it is worked on; each lane is claimed by itself |
+//! | `partition` | through whom it is worked on; each partition is claimed by itself |
 //! | `due_at` | when it next needs a look; null while it needs none |
 //! | `wake` | counter, +1 by whatever may change a decision |
 //! | `claim_token` | counter, +1 by each claim; every write of a loop names it |
@@ -24,8 +24,8 @@
 /// The statement that claims a batch of due rows.
 ///
 /// Parameters: `$1` the holder's name, `$2` the length of the lease in
-/// microseconds, `$3` how many at most, `$4` the lane. `$columns` is what it
-/// returns. Its index is on `(lane, due_at, id)` where `due_at` is not null.
+/// microseconds, `$3` how many at most, `$4` the partition. `$columns` is what it
+/// returns. Its index is on `(partition, due_at, id)` where `due_at` is not null.
 ///
 /// Rows that another claim has locked are skipped, not waited for. The order is
 /// by due time, so that nobody starves.
@@ -50,7 +50,7 @@ macro_rules! claim_sql {
             $crate::fragment!($dialect, picked_from),
             "SELECT id FROM ",
             $table,
-            " WHERE lane = $4 AND due_at IS NOT NULL AND due_at <= (SELECT ",
+            " WHERE partition = $4 AND due_at IS NOT NULL AND due_at <= (SELECT ",
             $crate::fragment!($dialect, now),
             ") AND (lease_until IS NULL OR lease_until <= ",
             $crate::fragment!($dialect, now),

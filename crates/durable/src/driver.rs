@@ -26,7 +26,7 @@ pub trait Loop: fmt::Debug + Send + Sync + 'static {
         Duration::ZERO
     }
 
-    /// Told once when the process is to stop: what is under way should end soon.
+    /// LogOnce once when the process is to stop: what is under way should end soon.
     fn wind_down(&self) {}
 
     /// Takes up to `limit` pieces of work. None is no error.

@@ -12,7 +12,7 @@ use crate::cloud_init::{CONFIG_PATH, NodeConfig, RenderFailed, TOKEN_PATH, confi
 
 closed_set!(
     /// How the token gets to the agent.
-    TokenDelivery {
+    TokenOutput {
         /// A Secret, mounted as a file that only its owner reads.
         Secret => "secret",
         /// A variable in the pod's template. Whoever may read DaemonSets reads it.
@@ -27,7 +27,7 @@ pub struct Bundle<'a> {
     pub token: &'a Secret,
     pub image: &'a str,
     pub namespace: &'a str,
-    pub delivery: TokenDelivery,
+    pub definitions: TokenOutput,
 }
 
 /// The variable from which an agent takes its token where it finds no file.
@@ -40,7 +40,7 @@ impl Bundle<'_> {
     /// The documents as one YAML stream. It carries the token in the clear.
     pub fn render(&self) -> Result<Secret, RenderFailed> {
         let mut documents = vec![self.service_account(), self.config_map()?];
-        if self.delivery == TokenDelivery::Secret {
+        if self.definitions == TokenOutput::Secret {
             documents.push(self.secret());
         }
         documents.push(self.daemon_set());
@@ -108,8 +108,8 @@ impl Bundle<'_> {
             }),
         ];
         let mut environment = Vec::new();
-        match self.delivery {
-            TokenDelivery::Secret => {
+        match self.definitions {
+            TokenOutput::Secret => {
                 mounts.push(json!({
                     "name": TOKEN_VOLUME,
                     "mountPath": TOKEN_PATH,
@@ -122,7 +122,7 @@ impl Bundle<'_> {
                     "secret": { "secretName": self.name(), "defaultMode": 256 },
                 }));
             }
-            TokenDelivery::Environment => {
+            TokenOutput::Environment => {
                 environment.push(json!({ "name": TOKEN_VARIABLE, "value": self.token.expose() }));
             }
         }
@@ -167,14 +167,14 @@ mod tests {
 
     const TOKEN: &str = "psb_live_x_node_y";
 
-    fn bundle(delivery: TokenDelivery) -> String {
+    fn bundle(definitions: TokenOutput) -> String {
         let (config, token) = (mk_config(), Secret::new(TOKEN));
         let bundle = Bundle {
             config: &config,
             token: &token,
             image: "registry.example/plexd:1",
             namespace: "plexd",
-            delivery,
+            definitions,
         };
         assert!(!format!("{bundle:?}").contains(TOKEN));
         bundle.render().unwrap().expose().to_owned()
@@ -182,18 +182,18 @@ mod tests {
 
     #[test]
     fn a_bundle_with_a_secret() {
-        insta::assert_snapshot!(bundle(TokenDelivery::Secret));
+        insta::assert_snapshot!(bundle(TokenOutput::Secret));
     }
 
     #[test]
     fn a_bundle_with_a_variable() {
-        insta::assert_snapshot!(bundle(TokenDelivery::Environment));
+        insta::assert_snapshot!(bundle(TokenOutput::Environment));
     }
 
     #[test]
     fn the_token_is_in_one_place() {
-        for delivery in TokenDelivery::ALL {
-            assert_eq!(bundle(*delivery).matches(TOKEN).count(), 1, "{delivery}");
+        for definitions in TokenOutput::ALL {
+            assert_eq!(bundle(*definitions).matches(TOKEN).count(), 1, "{definitions}");
         }
     }
 }

@@ -17,7 +17,7 @@ pub mod composite;
 pub mod composition;
 pub mod crossplane;
 pub mod daemon_set;
-pub mod delivery;
+pub mod definitions;
 pub mod dispatch;
 mod documents;
 mod error;

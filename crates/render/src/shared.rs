@@ -1,11 +1,11 @@
 //! What a project's resources share in its namespace, as the objects that the
-//! fleet applies.
+//! placement applies.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use slipway_core::fleet::{ProviderUse, SharedKey, SharedKind, Tenancy, Wanted};
 use slipway_core::ids::InstallationId;
+use slipway_core::shared_objects::{Desired, ProjectNamespace, ProviderUse, SharedKey, SharedKind};
 use slipway_core::snapshot::ProviderFacts;
 
 use crate::provider_config::{self, Home};
@@ -13,7 +13,7 @@ use crate::{canonical, external_secret};
 
 /// What is the same for the namespaces of all projects.
 #[derive(Debug, Clone)]
-pub struct FleetSettings {
+pub struct PlacementSettings {
     pub installation: InstallationId,
     /// Who is given the role in each namespace: `group:…`, `user:…` or
     /// `serviceaccount:<namespace>/<name>`.
@@ -26,7 +26,7 @@ pub struct FleetSettings {
     pub secret_store: String,
 }
 
-impl FleetSettings {
+impl PlacementSettings {
     pub const DEFAULT_ROLE: &'static str = "slipway-project-viewer";
     pub const DEFAULT_SECRET_STORE: &'static str = "slipway";
 }
@@ -79,7 +79,7 @@ impl Subject {
 /// An object to be applied.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SharedObject {
-    pub wanted: Wanted,
+    pub wanted: Desired,
     pub value: Value,
 }
 
@@ -88,18 +88,21 @@ const NAME: &str = "slipway-project";
 
 /// Everything that a project should have there, in the order of making. Nothing
 /// for one that leaves.
-pub fn objects(tenancy: &Tenancy, settings: &FleetSettings) -> Vec<SharedObject> {
-    if tenancy.is_leaving() {
+pub fn objects(
+    project_namespace: &ProjectNamespace,
+    settings: &PlacementSettings,
+) -> Vec<SharedObject> {
+    if project_namespace.is_leaving() {
         return Vec::new();
     }
-    let namespace = &*tenancy.assignment.namespace;
+    let namespace = &*project_namespace.assignment.namespace;
     let home = Home {
         installation: settings.installation,
-        project: tenancy.assignment.project_id,
+        project: project_namespace.assignment.project_id,
         namespace,
     };
     let object = |kind, name: &str, provider: Option<&str>, value: Value| SharedObject {
-        wanted: Wanted {
+        wanted: Desired {
             key: SharedKey {
                 namespace: namespace.to_owned(),
                 kind,
@@ -121,7 +124,7 @@ pub fn objects(tenancy: &Tenancy, settings: &FleetSettings) -> Vec<SharedObject>
     if !settings.quota.is_empty() {
         objects.push(object(SharedKind::ResourceQuota, NAME, None, quota(&home, settings)));
     }
-    for used in &tenancy.uses {
+    for used in &project_namespace.uses {
         let facts = facts(used);
         let provider = Some(&*used.provider);
         let secret = external_secret::render(&home, &facts, &settings.secret_store);
@@ -155,7 +158,7 @@ fn namespace_of(home: &Home<'_>) -> Value {
     })
 }
 
-fn role_binding(home: &Home<'_>, settings: &FleetSettings) -> Value {
+fn role_binding(home: &Home<'_>, settings: &PlacementSettings) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "RoleBinding",
@@ -169,7 +172,7 @@ fn role_binding(home: &Home<'_>, settings: &FleetSettings) -> Value {
     })
 }
 
-fn quota(home: &Home<'_>, settings: &FleetSettings) -> Value {
+fn quota(home: &Home<'_>, settings: &PlacementSettings) -> Value {
     let hard: Map<_, _> = settings
         .quota
         .iter()

@@ -1,9 +1,9 @@
 //! Counting requests, and `/metrics`. Labels are bounded: the route is the
 //! pattern that matched, never the path, and unknown methods are one.
 
+mod counts;
 mod events;
 mod loops;
-mod standing;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -28,9 +28,9 @@ use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::leak::FindingKind;
 use slipway_core::rules::control::Mode;
 
+use self::counts::CountMetrics;
 use self::events::EventMetrics;
 pub use self::loops::LoopMetrics;
-use self::standing::StandingMetrics;
 use crate::error::Rejection;
 use crate::state::ServerState;
 
@@ -60,7 +60,7 @@ pub struct Metrics {
     open_leaks: By<1, Gauge>,
     modes: By<1, Gauge>,
     events: EventMetrics,
-    standing: StandingMetrics,
+    counts: CountMetrics,
 }
 
 impl Metrics {
@@ -83,7 +83,7 @@ impl Metrics {
             modes:        add(to, "slipway_control_mode", "1 for the mode of the installation, 0 for the others; absent while the database is"),
             rate_limited: add(to, "slipway_http_rate_limited", "Requests refused because their key asked too often"),
             events: EventMetrics::register(to),
-            standing: StandingMetrics::register(to, loops),
+            counts: CountMetrics::register(to, loops),
             registry,
         }
     }
@@ -191,7 +191,7 @@ pub(crate) async fn show(State(state): State<ServerState>) -> Result<Response, R
         metrics.count_leaks(&state.context),
         metrics.show_mode(&state.context),
         metrics.events.refresh(&state),
-        metrics.standing.refresh(&state),
+        metrics.counts.refresh(&state),
     );
     let mut text = String::new();
     encode(&mut text, &state.metrics.registry)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use slipway_agent::node::NodeOptions;
 
-use crate::config::{Layer, Place};
+use crate::config::{InstallationArguments, Layer};
 
 /// Declare infrastructure and watch it come up; delete it and watch it leave
 /// in order.
@@ -135,7 +135,7 @@ pub(crate) struct BackupArguments {
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: InstallationArguments,
 }
 
 #[derive(Debug, Args)]
@@ -147,7 +147,7 @@ pub(crate) struct RestoreArguments {
     #[arg(long)]
     pub(crate) yes: bool,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: InstallationArguments,
 }
 
 #[derive(Debug, Args)]

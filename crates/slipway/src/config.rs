@@ -3,10 +3,10 @@
 //! flags and the file, so that the two cannot drift apart.
 
 mod file;
-mod fleet;
 pub(crate) mod keys;
 mod layering;
 mod parse;
+mod placement;
 mod show;
 #[cfg(test)]
 mod tests;
@@ -24,12 +24,12 @@ use slipway_core::secret::Secret;
 use slipway_core::token::TokenLifetimes;
 
 use self::file::{read, secret, secret_in_file};
-pub(crate) use self::fleet::Fleet;
-use self::fleet::Quota;
 use self::layering::{ALIASES, aliases};
 use self::parse::{
     absolute, at_least_one, checked_image, checked_url, days, default_data_dir, duration, name,
 };
+pub(crate) use self::placement::PlacementConfig;
+use self::placement::Quota;
 pub(crate) use self::show::{Setting, settings};
 
 /// One source of settings; what it does not say is `None`.
@@ -125,7 +125,7 @@ pub(crate) struct Layer {
     /// What a project's namespace may hold at most, several with commas
     /// [default: count/configmaps=100,count/secrets=100].
     #[arg(long, value_name = "WHAT=N", env = "SLIPWAY_NAMESPACE_QUOTA")]
-    #[arg(value_parser = fleet::quota_in_text)]
+    #[arg(value_parser = placement::quota_in_text)]
     namespace_quota: Option<Quota>,
 
     /// The ClusterSecretStore that credentials are read from [default: slipway].
@@ -252,7 +252,7 @@ impl InvalidConfig {
 
 /// Where an installation is: for commands that work on it and start nothing.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Place {
+pub(crate) struct InstallationArguments {
     /// The TOML file that the control plane is started with.
     #[arg(long, value_name = "FILE", env = "SLIPWAY_CONFIG")]
     config: Option<PathBuf>,
@@ -265,9 +265,9 @@ pub(crate) struct Place {
     database_url: Option<Secret>,
 }
 
-impl From<Place> for Layer {
-    fn from(place: Place) -> Self {
-        let Place { config, data_dir, database_url } = place;
+impl From<InstallationArguments> for Layer {
+    fn from(place: InstallationArguments) -> Self {
+        let InstallationArguments { config, data_dir, database_url } = place;
         Self { config, data_dir, database_url, ..Self::default() }
     }
 }
@@ -291,7 +291,7 @@ pub(crate) struct Config {
     pub(crate) namespace_prefix: String,
     pub(crate) kubeconfig_dir: Option<PathBuf>,
     pub(crate) system_namespace: String,
-    pub(crate) fleet: Fleet,
+    pub(crate) placement: PlacementConfig,
     pub(crate) heartbeat_interval: Duration,
     pub(crate) orphan_after: Duration,
     pub(crate) orphan_interval: Duration,
@@ -404,7 +404,7 @@ impl Layer {
                 .map(|path| absolute("kubeconfig_dir", &path))
                 .transpose()?,
             system_namespace: name("system_namespace", layer.system_namespace, "slipway-system")?,
-            fleet: Fleet::of(
+            placement: PlacementConfig::of(
                 layer.namespace_subjects,
                 layer.namespace_role,
                 layer.namespace_quota,

@@ -46,7 +46,7 @@ impl EventSink for EventLog {
         &self.name
     }
 
-    async fn deliver(&self, events: &[PositionedEvent]) -> Result<(), Error> {
+    async fn publish(&self, events: &[PositionedEvent]) -> Result<(), Error> {
         let path = self.path.clone();
         let events: Vec<_> = events.iter().map(event_document).collect();
         let written = tokio::task::spawn_blocking(move || append(&path, &events)).await;

@@ -17,12 +17,12 @@ pub(crate) struct MeteredSubstrate {
     inner: Arc<dyn Substrate>,
     meter: Arc<dyn Meter>,
     /// The cluster that it stands for.
-    lane: String,
+    partition: String,
 }
 
 impl MeteredSubstrate {
-    pub(crate) fn new(inner: Arc<dyn Substrate>, meter: Arc<dyn Meter>, lane: &str) -> Self {
-        Self { inner, meter, lane: lane.to_owned() }
+    pub(crate) fn new(inner: Arc<dyn Substrate>, meter: Arc<dyn Meter>, partition: &str) -> Self {
+        Self { inner, meter, partition: partition.to_owned() }
     }
 
     fn call(&self, kind: &'static str) -> Call<'_> {
@@ -52,7 +52,7 @@ impl Call<'_> {
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        self.of.meter.acted(&self.of.lane, self.kind, self.outcome, self.begun.elapsed());
+        self.of.meter.acted(&self.of.partition, self.kind, self.outcome, self.begun.elapsed());
     }
 }
 
@@ -79,14 +79,14 @@ impl Substrate for MeteredSubstrate {
         call.ended(self.inner.apply(composite).await)
     }
 
-    async fn witness_read(&self) -> Result<Option<i64>, Error> {
-        let call = self.call("witness_read");
-        call.ended(self.inner.witness_read().await)
+    async fn high_water_mark_read(&self) -> Result<Option<i64>, Error> {
+        let call = self.call("high_water_mark_read");
+        call.ended(self.inner.high_water_mark_read().await)
     }
 
-    async fn witness_write(&self, beat: i64) -> Result<(), Error> {
-        let call = self.call("witness_write");
-        call.ended(self.inner.witness_write(beat).await)
+    async fn high_water_mark_write(&self, heartbeat: i64) -> Result<(), Error> {
+        let call = self.call("high_water_mark_write");
+        call.ended(self.inner.high_water_mark_write(heartbeat).await)
     }
 
     async fn delete(&self, address: &Address, uid: &str) -> Result<(), Error> {
@@ -112,14 +112,14 @@ mod tests {
 
     use super::*;
 
-    type Told = (String, &'static str, &'static str);
+    type Metered = (String, &'static str, &'static str);
 
     #[derive(Debug, Default)]
-    struct Notes(Mutex<Vec<Told>>);
+    struct Notes(Mutex<Vec<Metered>>);
 
     impl Meter for Notes {
-        fn acted(&self, lane: &str, kind: &'static str, outcome: &'static str, _: Duration) {
-            self.0.lock().unwrap().push((lane.to_owned(), kind, outcome));
+        fn acted(&self, partition: &str, kind: &'static str, outcome: &'static str, _: Duration) {
+            self.0.lock().unwrap().push((partition.to_owned(), kind, outcome));
         }
     }
 
@@ -176,8 +176,10 @@ mod tests {
         let deleting = metered.delete(&address, "uid");
         assert!(tokio::time::timeout(Duration::ZERO, deleting).await.is_err());
         let told = notes.0.lock().unwrap();
-        let told: Vec<_> =
-            told.iter().map(|(lane, kind, outcome)| (lane.as_str(), *kind, *outcome)).collect();
+        let told: Vec<_> = told
+            .iter()
+            .map(|(partition, kind, outcome)| (partition.as_str(), *kind, *outcome))
+            .collect();
         assert_eq!(
             told,
             [

@@ -4,12 +4,12 @@
 use slipway_cli::{DaemonSet, Renderers};
 use slipway_core::blueprint::{CompositeScope, CompositeType};
 use slipway_core::catalog::Name;
-use slipway_core::catalog::blueprint::{GivenContent, VersionContent};
+use slipway_core::catalog::blueprint::{SubmittedContent, VersionContent};
 use slipway_core::parameters::{Parameter, ParameterType};
 use slipway_core::secret::Secret;
 use slipway_render::cloud_init::NodeConfig;
-use slipway_render::daemon_set::{Bundle, TokenDelivery};
-use slipway_render::{delivery, pair};
+use slipway_render::daemon_set::{Bundle, TokenOutput};
+use slipway_render::{definitions, pair};
 use slipway_wire::catalog::{self, PublishVersion};
 
 pub(crate) const RENDERERS: Renderers = Renderers { faults, daemon_set, role };
@@ -33,7 +33,7 @@ fn faults(slug: &str, version: &PublishVersion) -> Vec<String> {
     }
 }
 
-fn given(version: &PublishVersion) -> GivenContent {
+fn given(version: &PublishVersion) -> SubmittedContent {
     let parameter = |given: &catalog::Parameter| Parameter {
         name: given.name.clone(),
         kind: match given.kind {
@@ -44,7 +44,7 @@ fn given(version: &PublishVersion) -> GivenContent {
         required: given.required,
         default: given.default.clone(),
     };
-    GivenContent {
+    SubmittedContent {
         version: version.version.clone(),
         xrd: version.xrd.clone(),
         composition: version.composition.clone(),
@@ -52,7 +52,7 @@ fn given(version: &PublishVersion) -> GivenContent {
         injection_strategy: version.injection_strategy.clone(),
         mesh_role: version.mesh_role.clone(),
         provider_kinds: version.provider_kinds.clone(),
-        deliver: version.deliver,
+        install_definitions: version.install_definitions,
     }
 }
 
@@ -67,7 +67,7 @@ fn role(slug: &str, composite: &catalog::CompositeType) -> Result<String, String
         plural: composite.plural.clone(),
         scope,
     };
-    delivery::role_yaml(slug, &kind).map_err(|error| error.to_string())
+    definitions::role_yaml(slug, &kind).map_err(|error| error.to_string())
 }
 
 fn daemon_set(wanted: &DaemonSet<'_>) -> Result<String, String> {
@@ -85,9 +85,9 @@ fn daemon_set(wanted: &DaemonSet<'_>) -> Result<String, String> {
         token: &Secret::new(wanted.token),
         image: wanted.image,
         namespace: wanted.namespace,
-        delivery: match wanted.by_environment {
-            true => TokenDelivery::Environment,
-            false => TokenDelivery::Secret,
+        definitions: match wanted.by_environment {
+            true => TokenOutput::Environment,
+            false => TokenOutput::Secret,
         },
     };
     let rendered = bundle.render().map_err(|error| error.to_string())?;

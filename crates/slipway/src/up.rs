@@ -6,9 +6,9 @@
 
 mod clusters;
 mod keys;
-mod lanes;
 mod loops;
 mod mode;
+mod partitions;
 mod preflight;
 mod seeding;
 mod stop;
@@ -147,7 +147,7 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
         &config.local_cluster,
         local,
     );
-    mode::settle(&context, &engines, &config, worker.name()).await?;
+    mode::converge(&context, &engines, &config, worker.name()).await?;
     let signing_key = keys::load_or_create(&config.data_dir.join("signing.pk8")).await?;
 
     let (stop, shutdown) = Shutdown::channel();

@@ -28,11 +28,11 @@ mod plane;
 mod program;
 mod world;
 
+mod converge;
 mod events;
 mod model;
 mod perform;
 mod run;
-mod settle;
 mod verify;
 
 mod report;

@@ -9,7 +9,7 @@ use serde_json::Value;
 const REMEMBERED: usize = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum Desired {
     Ready,
     Deleted,
 }
@@ -20,7 +20,7 @@ pub(super) struct Filling {
     pub(super) resource: String,
     pub(super) attempt: String,
     pub(super) xr_name: String,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: Desired,
     /// Its agent was killed or frozen or lost its directory. Only then may its
     /// drain need somebody to force it.
     pub(super) agent_hurt: bool,
@@ -37,7 +37,11 @@ impl Filling {
             resource: text(&resource["id"])?,
             attempt: text(&resource["attempt"]["id"])?,
             xr_name: text(&resource["attempt"]["xr_name"])?,
-            wanted: if resource["deletion_id"].is_null() { Wanted::Ready } else { Wanted::Deleted },
+            wanted: if resource["deletion_id"].is_null() {
+                Desired::Ready
+            } else {
+                Desired::Deleted
+            },
             agent_hurt: false,
             failed: false,
         })
@@ -91,7 +95,7 @@ impl Slot {
     }
 
     pub(super) fn is_wanted(&self) -> bool {
-        self.current.as_ref().is_some_and(|filling| filling.wanted == Wanted::Ready)
+        self.current.as_ref().is_some_and(|filling| filling.wanted == Desired::Ready)
     }
 
     pub(super) fn note(&mut self, line: String) {

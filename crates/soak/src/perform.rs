@@ -9,7 +9,7 @@ use slipway_testkit::control_plane::signal_agent;
 use slipway_testkit::process::{Process, Signal};
 
 use super::agents;
-use super::model::{Filling, Unsure, Wanted};
+use super::model::{Desired, Filling, Unsure};
 use super::options::Options;
 use super::plane::State;
 use super::run::Soak;
@@ -79,7 +79,7 @@ impl Soak {
             }
             O::TakeOver { slot, plane, hurt } => self.take_over(slot, plane, hurt),
             O::Wait => Ok(Done::Yes),
-            O::Settle => self.settle().map(|()| Done::Yes),
+            O::Converge => self.converge().map(|()| Done::Yes),
         }
     }
 
@@ -141,7 +141,7 @@ impl Soak {
             return Ok((Done::Refused, Value::Null));
         }
         if let Some(filling) = &mut self.slots[slot].current {
-            filling.wanted = Wanted::Deleted;
+            filling.wanted = Desired::Deleted;
         }
         Ok((Done::Yes, answer.body["id"].clone()))
     }
@@ -332,7 +332,7 @@ impl Soak {
                 let accepted = !resource["deletion_id"].is_null();
                 self.note(slot, &format!("the deletion was accepted: {accepted}"));
                 if let Some(filling) = self.slots[slot].current.as_mut().filter(|_| accepted) {
-                    filling.wanted = Wanted::Deleted;
+                    filling.wanted = Desired::Deleted;
                 }
             }
             (Unsure::Deleted, None) => {}

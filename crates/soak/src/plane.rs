@@ -83,7 +83,7 @@ impl Plane {
     /// Notices that it came up. False if it gave up its start because its
     /// database went away meanwhile, as it may: whoever supervises it starts it
     /// again. An error if it ended by itself otherwise.
-    pub(super) fn look(&mut self) -> anyhow::Result<bool> {
+    pub(super) fn observe(&mut self) -> anyhow::Result<bool> {
         if self.state != State::Down
             && let Some(status) = self.process.exited()?
         {

@@ -16,7 +16,7 @@ pub(super) struct Tally {
     pub(super) resources: usize,
     pub(super) events: usize,
     pub(super) longest_takeover: Duration,
-    pub(super) longest_settling: Duration,
+    pub(super) longest_converging: Duration,
     counts: BTreeMap<&'static str, usize>,
 }
 
@@ -61,7 +61,7 @@ impl Tally {
             "forced_at_rest": count("forced_at_rest"),
             "retried": count("retried"),
             "longest_takeover_ms": millis(self.longest_takeover),
-            "longest_settling_ms": millis(self.longest_settling),
+            "longest_settling_ms": millis(self.longest_converging),
             "duration_s": duration.as_secs(),
             "violations": violations,
         })
@@ -117,6 +117,6 @@ const fn fault(operation: Operation) -> Option<&'static str> {
         | Operation::DeleteTwice { .. }
         | Operation::Retry { .. }
         | Operation::Wait
-        | Operation::Settle => None,
+        | Operation::Converge => None,
     }
 }

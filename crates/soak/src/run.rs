@@ -15,7 +15,7 @@ use super::options::Options;
 use super::perform::Done;
 use super::program;
 use super::report::Tally;
-use super::schedule::{Operation, Plan, Step, draw, fingerprint};
+use super::schedule::{Operation, Schedule, Scheduled, draw, fingerprint};
 use super::world::World;
 
 /// Everything that a soak knows while it runs.
@@ -47,8 +47,8 @@ pub(super) fn run(options: &Options) -> anyhow::Result<bool> {
     go(options, &steps, &binary, server.as_deref())
 }
 
-fn schedule(options: &Options) -> Vec<Step> {
-    draw(&Plan {
+fn schedule(options: &Options) -> Vec<Scheduled> {
+    draw(&Schedule {
         scenario: options.scenario,
         seed: options.seed,
         seconds: options.seconds,
@@ -60,7 +60,7 @@ fn schedule(options: &Options) -> Vec<Step> {
 /// True if nothing was violated. `server` is a PostgreSQL that is there already.
 fn go(
     options: &Options,
-    steps: &[Step],
+    steps: &[Scheduled],
     binary: &Path,
     server: Option<&str>,
 ) -> anyhow::Result<bool> {
@@ -95,7 +95,7 @@ fn go(
 
 impl Soak {
     /// Stops at the first violation: what comes after it proves nothing.
-    fn go_through(&mut self, steps: &[Step]) -> anyhow::Result<()> {
+    fn go_through(&mut self, steps: &[Scheduled]) -> anyhow::Result<()> {
         for step in steps {
             self.world.pass(Duration::from_millis(step.delay))?;
             let done = self
@@ -109,7 +109,7 @@ impl Soak {
             if !self.violations.is_empty() {
                 return Ok(());
             }
-            if step.operation == Operation::Settle {
+            if step.operation == Operation::Converge {
                 self.say();
             }
         }
@@ -126,7 +126,7 @@ impl Soak {
             for slot in 0..self.slots.len() {
                 self.perform(Operation::Delete { slot })?;
             }
-            self.settle()?;
+            self.converge()?;
             if again && self.violations.is_empty() {
                 self.use_every_handle_again()?;
             }
@@ -142,7 +142,7 @@ impl Soak {
         for slot in 0..self.slots.len().min(3) {
             self.perform(Operation::Declare { slot, busy_seconds: 0 })?;
         }
-        self.settle()
+        self.converge()
     }
 
     fn say(&self) {

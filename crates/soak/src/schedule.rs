@@ -1,5 +1,5 @@
 //! The schedule: what is done, to what, after which delay. A pure function of
-//! its [`Plan`], drawn as a whole before anything is started.
+//! its [`Schedule`], drawn as a whole before anything is started.
 //!
 //! Handles are numbered *slots*. The schedule believes that every declaration
 //! and deletion is accepted; where the product is slower than that, an
@@ -12,7 +12,7 @@ use super::random::Random;
 
 /// What the schedule depends on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
+pub(super) struct Schedule {
     pub(super) scenario: Scenario,
     pub(super) seed: u64,
     pub(super) seconds: u64,
@@ -122,45 +122,45 @@ pub(super) enum Operation {
     Wait,
     /// Everything done to processes is undone; the world comes to rest and is
     /// checked.
-    Settle,
+    Converge,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct Scheduled {
     /// Since the step before it.
     pub(super) delay: u64,
     pub(super) operation: Operation,
 }
 
-/// One round: so long at random, and about as long as the rest to settle.
+/// One round: so long at random, and about as long as the rest to converge.
 const ROUND: u64 = 15_000;
 const ROUND_AT_RANDOM: u64 = 12_000;
 
 const LEASE: u64 = Options::LEASE.as_millis() as u64;
 
 /// The whole schedule.
-pub(super) fn draw(plan: &Plan) -> Vec<Step> {
+pub(super) fn draw(schedule: &Schedule) -> Vec<Scheduled> {
     let mut drawing = Drawing {
-        random: Random::new(plan.seed),
-        declared: vec![false; plan.slots],
-        planes: plan.planes,
+        random: Random::new(schedule.seed),
+        declared: vec![false; schedule.slots],
+        planes: schedule.planes,
         steps: Vec::new(),
         now: 0,
     };
-    match plan.scenario {
+    match schedule.scenario {
         Scenario::Mixed => {
-            for _ in 0..(plan.seconds * 1_000).div_ceil(ROUND) {
+            for _ in 0..(schedule.seconds * 1_000).div_ceil(ROUND) {
                 drawing.mixed_round();
             }
         }
-        Scenario::Replicas => drawing.replicas(plan.seconds * 1_000),
+        Scenario::Replicas => drawing.replicas(schedule.seconds * 1_000),
     }
     drawing.steps
 }
 
 /// A short text by which two runs can be seen to have the same schedule:
 /// FNV-1a over its steps.
-pub(super) fn fingerprint(steps: &[Step]) -> String {
+pub(super) fn fingerprint(steps: &[Scheduled]) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut text = String::new();
     for step in steps {
@@ -178,7 +178,7 @@ struct Drawing {
     /// As the schedule believes.
     declared: Vec<bool>,
     planes: usize,
-    steps: Vec<Step>,
+    steps: Vec<Scheduled>,
     now: u64,
 }
 
@@ -187,14 +187,14 @@ impl Drawing {
         let until = self.now + ROUND_AT_RANDOM;
         while self.now < until {
             let delay = self.random.between(10, 300);
-            self.mixed_step(delay);
+            self.mixed_operation(delay);
         }
-        self.push(0, Operation::Settle);
+        self.push(0, Operation::Converge);
     }
 
     /// Weights out of 115. Declarations come to about twice the deletions, so
     /// that most handles are in use and there is something to hurt.
-    fn mixed_step(&mut self, delay: u64) {
+    fn mixed_operation(&mut self, delay: u64) {
         let (free, used) = (self.slots(false), self.slots(true));
         let dice = self.random.between(0, 115);
         let (a_free, a_used) = (self.random.pick(&free), self.random.pick(&used));
@@ -293,7 +293,7 @@ impl Drawing {
         for slot in self.slots(false) {
             self.declare(0, slot);
         }
-        self.push(0, Operation::Settle);
+        self.push(0, Operation::Converge);
         for slot in self.slots(true) {
             let delay = self.random.between(0, 40);
             self.delete(delay, Operation::Delete { slot }, slot);
@@ -302,7 +302,7 @@ impl Drawing {
                 self.push(0, Operation::HurtPlane { plane, hurt });
             }
         }
-        self.push(0, Operation::Settle);
+        self.push(0, Operation::Converge);
     }
 
     /// One of two is hurt at a time: with both away there is nobody to prove
@@ -361,7 +361,7 @@ impl Drawing {
 
     fn push(&mut self, delay: u64, operation: Operation) {
         self.now += delay + self.nominal(operation);
-        self.steps.push(Step { delay, operation });
+        self.steps.push(Scheduled { delay, operation });
     }
 
     /// About how long an operation keeps the schedule waiting, so that a round
@@ -396,25 +396,25 @@ impl Drawing {
 
 #[cfg(test)]
 mod tests {
-    use super::{Operation, Plan, Scenario, Step, draw, fingerprint};
+    use super::{Operation, Scenario, Schedule, Scheduled, draw, fingerprint};
 
-    const PLAN: Plan =
-        Plan { scenario: Scenario::Mixed, seed: 1, seconds: 600, slots: 16, planes: 2 };
+    const SCHEDULE: Schedule =
+        Schedule { scenario: Scenario::Mixed, seed: 1, seconds: 600, slots: 16, planes: 2 };
 
     #[test]
     fn the_same_seed_is_the_same_schedule_and_another_is_another() {
-        assert_eq!(draw(&PLAN), draw(&PLAN));
-        let other = draw(&Plan { seed: 2, ..PLAN });
-        assert_ne!(fingerprint(&draw(&PLAN)), fingerprint(&other));
-        let longer = draw(&Plan { seconds: 1_200, ..PLAN });
-        assert!(longer.starts_with(&draw(&PLAN)), "a longer soak begins like a shorter one");
+        assert_eq!(draw(&SCHEDULE), draw(&SCHEDULE));
+        let other = draw(&Schedule { seed: 2, ..SCHEDULE });
+        assert_ne!(fingerprint(&draw(&SCHEDULE)), fingerprint(&other));
+        let longer = draw(&Schedule { seconds: 1_200, ..SCHEDULE });
+        assert!(longer.starts_with(&draw(&SCHEDULE)), "a longer soak begins like a shorter one");
     }
 
     /// Ten minutes do everything that the soak can do.
     #[test]
     fn every_operation_is_drawn_and_every_round_settles() {
-        let steps = draw(&PLAN);
-        let name = |step: &Step| {
+        let steps = draw(&SCHEDULE);
+        let name = |step: &Scheduled| {
             let text = format!("{:?}", step.operation);
             text.split([' ', '{']).next().unwrap_or_default().to_owned()
         };
@@ -434,21 +434,22 @@ mod tests {
             "KillAgent",
             "RemoveDirectory",
             "Retry",
-            "Settle",
+            "Converge",
             "SpoilLine",
             "TakeOver",
         ] {
             assert!(drawn.contains(expected), "{expected} is not in {drawn:?}");
         }
-        let settled = steps.iter().filter(|step| step.operation == Operation::Settle).count();
+        let settled = steps.iter().filter(|step| step.operation == Operation::Converge).count();
         assert_eq!(settled, 600 / 15);
-        assert_eq!(steps.last().map(|step| step.operation), Some(Operation::Settle));
+        assert_eq!(steps.last().map(|step| step.operation), Some(Operation::Converge));
     }
 
     #[test]
     fn replicas_are_hurt_one_at_a_time_and_everything_is_deleted() {
-        let plan = Plan { scenario: Scenario::Replicas, seconds: 60, slots: 200, ..PLAN };
-        let steps = draw(&plan);
+        let schedule =
+            Schedule { scenario: Scenario::Replicas, seconds: 60, slots: 200, ..SCHEDULE };
+        let steps = draw(&schedule);
         let count = |wanted: fn(&Operation) -> bool| {
             steps.iter().filter(|step| wanted(&step.operation)).count()
         };

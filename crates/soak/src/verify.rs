@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::converge::within;
 use super::events::expected;
-use super::model::{Filling, Wanted};
+use super::model::{Desired, Filling};
 use super::run::Soak;
-use super::settle::within;
 
 /// The relay gives positions a quarter of a second after the commit at most.
 const RELAY_LIMIT: Duration = Duration::from_secs(10);
@@ -24,7 +24,7 @@ impl Soak {
             slot_fillings.extend(self.slots[slot].current.clone());
             for (index, filling) in slot_fillings.iter().enumerate() {
                 let is_current = index + 1 == slot_fillings.len();
-                let wrong = if filling.wanted == Wanted::Ready && is_current {
+                let wrong = if filling.wanted == Desired::Ready && is_current {
                     self.verify_live(filling)?
                 } else {
                     self.verify_gone(filling)?
@@ -39,7 +39,7 @@ impl Soak {
         self.verify_nodes()?;
         if self.violations.is_empty() {
             for slot in &mut self.slots {
-                let leaving = |filling: &Filling| filling.wanted == Wanted::Deleted;
+                let leaving = |filling: &Filling| filling.wanted == Desired::Deleted;
                 let gone = slot.current.take_if(|filling| leaving(filling));
                 for filling in slot.before.drain(..).chain(gone) {
                     self.events.close(&filling.attempt);

@@ -22,7 +22,7 @@ pub(super) const KEY: &str = "slipway_soaksoak_abcdefghijkmnopqrstuvwxyz";
 
 /// A start takes a second; with the machine full of others a few.
 const START_LIMIT: Duration = Duration::from_secs(40);
-const STEP: Duration = Duration::from_millis(20);
+const POLL: Duration = Duration::from_millis(20);
 
 /// What ends a fault.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +115,7 @@ impl World {
         loop {
             self.undo_due(Instant::now())?;
             for plane in &mut self.planes {
-                if !plane.look()? {
+                if !plane.observe()? {
                     plane.start()?;
                 }
             }
@@ -123,7 +123,7 @@ impl World {
             if left.is_zero() {
                 return Ok(());
             }
-            nap(left.min(STEP));
+            nap(left.min(POLL));
         }
     }
 
@@ -173,7 +173,7 @@ impl World {
         let limit = Instant::now() + START_LIMIT;
         let is_starting = |plane: &Plane| matches!(plane.state, State::Starting | State::CutOff);
         while self.planes.iter().any(is_starting) {
-            self.pass(STEP)?;
+            self.pass(POLL)?;
             if Instant::now() > limit {
                 let logs: Vec<_> = self.planes.iter().map(|plane| plane.log_tail(&[])).collect();
                 bail!("a control plane did not come up in {START_LIMIT:?}:\n{}", logs.join("\n\n"));
@@ -189,7 +189,7 @@ impl World {
             if Instant::now() > end {
                 return Ok(false);
             }
-            self.pass(STEP)?;
+            self.pass(POLL)?;
         }
         Ok(true)
     }
@@ -264,7 +264,7 @@ impl World {
             if Instant::now() > limit {
                 bail!("no control plane came up in {START_LIMIT:?}");
             }
-            self.pass(STEP)?;
+            self.pass(POLL)?;
         }
     }
 
@@ -339,7 +339,7 @@ impl World {
                 if Instant::now() > limit {
                     bail!("plane {number} does not end on SIGTERM:\n{}", plane.log_tail(&[]));
                 }
-                nap(STEP);
+                nap(POLL);
             };
             if !status.success() {
                 bail!("plane {number} ended with {status}:\n{}", plane.log_tail(&[]));

@@ -20,7 +20,7 @@ use crate::clock;
 use crate::context::Context;
 use crate::journal::Name;
 use crate::kinds::{self, FINALIZER, MANAGER};
-use crate::script::{Condition, Script, Standing};
+use crate::script::{Condition, Script, State};
 use crate::watching::Updates;
 
 /// Where the composed resource of a composite without a namespace is.
@@ -39,7 +39,7 @@ pub(crate) async fn live(context: Context, resource: ApiResource, mut updates: U
     let mut retry = SHORTEST_RETRY;
     loop {
         let object = updates.borrow_and_update().clone();
-        let wait = match composite.step(&object).await {
+        let wait = match composite.advance(&object).await {
             Ok(wait) => {
                 retry = SHORTEST_RETRY;
                 wait
@@ -113,7 +113,7 @@ impl Composite {
     }
 
     /// Does what is due. Answers when to look again if nothing changes.
-    async fn step(&mut self, object: &DynamicObject) -> kube::Result<Option<Duration>> {
+    async fn advance(&mut self, object: &DynamicObject) -> kube::Result<Option<Duration>> {
         let value = serde_json::to_value(object).map_err(kube::Error::SerdeError)?;
         let script = Script::of(&value, &self.context.options);
         // Also while it leaves: what holds it may be its node's work.
@@ -131,14 +131,14 @@ impl Composite {
             self.compose().await?;
             self.composed = true;
         }
-        let standing = match &script {
-            Ok(script) => script.standing(self.seen.elapsed().saturating_add(self.head_start)),
-            Err(reason) => Standing::not_understood(reason),
+        let state = match &script {
+            Ok(script) => script.state(self.seen.elapsed().saturating_add(self.head_start)),
+            Err(reason) => State::not_understood(reason),
         };
-        self.write(&standing).await?;
+        self.write(&state).await?;
         let busy = script.as_ref().is_ok_and(|script| script.busy);
         self.leaves = script.is_ok_and(|script| script.leave);
-        if standing.boots {
+        if state.boots {
             let injected = Injected::of(&value, &self.context.options);
             match (&mut self.agent, injected) {
                 (Some(agent), Some(injected)) => agent.update(injected).await,
@@ -151,7 +151,7 @@ impl Composite {
                 (_, None) => {}
             }
         }
-        Ok(standing.next)
+        Ok(state.next)
     }
 
     async fn leave(
@@ -170,17 +170,17 @@ impl Composite {
         let since = *self.leaving_since.get_or_insert_with(Instant::now);
         let left = script.deletion_delay.saturating_sub(since.elapsed());
         if !left.is_zero() {
-            self.write(&Standing::leaving()).await?;
+            self.write(&State::leaving()).await?;
             return Ok(Some(left));
         }
         self.end_agent().await;
         let servers = self.context.api(&kinds::servers(), Some(self.composed_namespace()));
-        let turn = self.context.turn().await;
+        let permit = self.context.permit().await;
         let deleted = servers.delete(&self.name.composite, &DeleteParams::default()).await;
-        drop(turn);
+        drop(permit);
         absent_is_fine(deleted.map(|_| ()))?;
         if script.keep_finalizer {
-            self.write(&Standing::leaving()).await?;
+            self.write(&State::leaving()).await?;
             return Ok(None);
         }
         absent_is_fine(self.apply(false).await)?;
@@ -217,7 +217,7 @@ impl Composite {
         }
         object["spec"]["crossplane"]["resourceRefs"] = json!([reference]);
         let api = self.context.api(&self.resource, self.namespace.as_deref());
-        let _turn = self.context.turn().await;
+        let _permit = self.context.permit().await;
         let parameters = PatchParams::apply(MANAGER).force();
         api.patch(&self.name.composite, &parameters, &Patch::Apply(&object)).await.map(|_| ())
     }
@@ -244,7 +244,7 @@ impl Composite {
         let object: DynamicObject =
             serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
         let servers = self.context.api(&server, Some(self.composed_namespace()));
-        let _turn = self.context.turn().await;
+        let _permit = self.context.permit().await;
         let parameters =
             PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
         match servers.create(&parameters, &object).await {
@@ -254,12 +254,12 @@ impl Composite {
         }
     }
 
-    async fn write(&mut self, standing: &Standing) -> kube::Result<()> {
-        if self.written.as_ref() == Some(&standing.conditions) {
+    async fn write(&mut self, state: &State) -> kube::Result<()> {
+        if self.written.as_ref() == Some(&state.conditions) {
             return Ok(());
         }
         let now = clock::now_in_seconds();
-        let conditions: Vec<Value> = standing
+        let conditions: Vec<Value> = state
             .conditions
             .iter()
             .map(|condition| {
@@ -274,12 +274,12 @@ impl Composite {
             .collect();
         let patch = json!({ "status": { "conditions": conditions } });
         let api = self.context.api(&self.resource, self.namespace.as_deref());
-        let turn = self.context.turn().await;
+        let permit = self.context.permit().await;
         let parameters =
             PatchParams { field_manager: Some(MANAGER.to_owned()), ..Default::default() };
         api.patch_status(&self.name.composite, &parameters, &Patch::Merge(&patch)).await?;
-        drop(turn);
-        self.written = Some(standing.conditions.clone());
+        drop(permit);
+        self.written = Some(state.conditions.clone());
         Ok(())
     }
 

@@ -57,7 +57,7 @@ impl Context {
     }
 
     /// The right to make requests, for as long as it is held.
-    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+    pub(crate) async fn permit(&self) -> Option<SemaphorePermit<'_>> {
         // `None` only for a semaphore that was closed, which nobody does.
         self.requests.acquire().await.ok()
     }

@@ -16,8 +16,8 @@ use crate::watching::Updates;
 use crate::{clock, kinds, run};
 
 const RETRY: Duration = Duration::from_millis(500);
-const STEP: Duration = Duration::from_millis(50);
-const PATIENCE: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(50);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// *Expected flow:* the kind is made and can be listed → the definition is
 /// Established → its composites are watched → the definition goes → the kind
@@ -98,14 +98,14 @@ async fn establish_once(context: &Context, object: &DynamicObject) -> anyhow::Re
 /// A kind is established a moment before its path answers.
 async fn until_served(context: &Context, resource: &ApiResource) -> anyhow::Result<()> {
     let api = context.api(resource, None);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         match api.list(&ListParams::default().limit(1)).await {
             Ok(_) => return Ok(()),
             Err(error) if Instant::now() > deadline => {
                 return Err(error).with_context(|| format!("{} is not served", resource.plural));
             }
-            Err(_) => tokio::time::sleep(STEP).await,
+            Err(_) => tokio::time::sleep(POLL).await,
         }
     }
 }

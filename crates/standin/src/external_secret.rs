@@ -27,7 +27,7 @@ pub(crate) async fn live(context: Context, mut updates: Updates) {
         let wait = if written == Some(is_missing) {
             None
         } else {
-            match settle(&context, &object, is_missing).await {
+            match converge(&context, &object, is_missing).await {
                 Ok(()) => {
                     written = Some(is_missing);
                     None
@@ -69,11 +69,11 @@ fn target(object: &DynamicObject) -> (String, String) {
     (object.metadata.namespace.clone().unwrap_or_default(), target)
 }
 
-async fn settle(context: &Context, object: &DynamicObject, is_missing: bool) -> kube::Result<()> {
+async fn converge(context: &Context, object: &DynamicObject, is_missing: bool) -> kube::Result<()> {
     let (namespace, target) = target(object);
     let name = object.metadata.name.as_deref().unwrap_or_default();
     let secrets = Api::<Secret>::namespaced(context.client.clone(), &namespace);
-    let _turn = context.turn().await;
+    let _permit = context.permit().await;
     if !is_missing {
         let keys = object.data["spec"]["data"].as_array();
         let mut values: serde_json::Map<String, Value> = keys

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use crate::kinds::{self, MANAGER};
 
-const PATIENCE: Duration = Duration::from_secs(60);
-const STEP: Duration = Duration::from_millis(20);
+const TIMEOUT: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(20);
 
 /// Installs them all and waits until each can be used.
 pub async fn install(client: &Client, providers: &[String]) -> anyhow::Result<()> {
@@ -46,12 +46,12 @@ pub(crate) async fn apply_kind(client: &Client, kind: &Value) -> anyhow::Result<
             if is_established(&applied) && applied.metadata.deletion_timestamp.is_none() {
                 return anyhow::Ok(());
             }
-            tokio::time::sleep(STEP).await;
+            tokio::time::sleep(POLL).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting)
+    tokio::time::timeout(TIMEOUT, waiting)
         .await
-        .with_context(|| format!("the kind {name} is not established after {PATIENCE:?}"))?
+        .with_context(|| format!("the kind {name} is not established after {TIMEOUT:?}"))?
         .with_context(|| format!("cannot install the kind {name}"))
 }
 

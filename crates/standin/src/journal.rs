@@ -20,7 +20,7 @@ pub(crate) struct Journal {
 /// What an agent did.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Deed {
+pub(crate) enum JournalEntry {
     /// The machine runs.
     Booted,
     /// The control plane knows the node.
@@ -42,14 +42,14 @@ struct Line<'a> {
     at: String,
     namespace: &'a str,
     composite: &'a str,
-    deed: Deed,
+    entry: JournalEntry,
     #[serde(skip_serializing_if = "Option::is_none")]
     node_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<&'a str>,
 }
 
-/// Whose deeds are written.
+/// Whose performed are written.
 #[derive(Clone, Debug)]
 pub(crate) struct Name {
     pub(crate) namespace: String,
@@ -71,11 +71,11 @@ impl Journal {
     pub(crate) fn write(
         &self,
         name: &Name,
-        deed: Deed,
+        entry: JournalEntry,
         node_id: Option<&str>,
         detail: Option<&str>,
     ) {
-        self.write_at(clock::now(), name, deed, node_id, detail);
+        self.write_at(clock::now(), name, entry, node_id, detail);
     }
 
     /// The same of a time that the agent itself noted.
@@ -83,14 +83,14 @@ impl Journal {
         &self,
         at: Timestamp,
         name: &Name,
-        deed: Deed,
+        entry: JournalEntry,
         node_id: Option<&str>,
         detail: Option<&str>,
     ) {
         let Name { namespace, composite } = name;
-        tracing::debug!(namespace, composite, ?deed, node_id, detail, "an agent");
+        tracing::debug!(namespace, composite, ?entry, node_id, detail, "an agent");
         let Some(file) = &self.file else { return };
-        let line = Line { at: at.to_string(), namespace, composite, deed, node_id, detail };
+        let line = Line { at: at.to_string(), namespace, composite, entry, node_id, detail };
         // A line is written whole: others may read the file meanwhile.
         let written =
             serde_json::to_string(&line).map_err(std::io::Error::other).and_then(|line| {

@@ -88,34 +88,34 @@ impl Script {
     }
 
     /// How a composite stands this long after it was first seen.
-    pub(crate) fn standing(&self, age: Duration) -> Standing {
+    pub(crate) fn state(&self, age: Duration) -> State {
         let Some(since_ready) = age.checked_sub(self.ready_after) else {
-            return Standing::making(Some(self.ready_after.saturating_sub(age)));
+            return State::making(Some(self.ready_after.saturating_sub(age)));
         };
         if let Some(message) = &self.fail {
-            let mut standing = Standing::making(None);
-            standing.conditions.push(Condition::new(
+            let mut state = State::making(None);
+            state.conditions.push(Condition::new(
                 "ProvisioningFailed",
                 true,
                 "ProviderGaveUp",
                 message,
             ));
-            return standing;
+            return state;
         }
         if self.never_ready {
-            return Standing::making(None);
+            return State::making(None);
         }
         let (ready, next) = match self.flap {
             None => (true, None),
             Some(each) => {
                 let turns = since_ready.as_nanos() / each.as_nanos();
-                let into_turn = since_ready.as_nanos() % each.as_nanos();
-                let left = each.as_nanos() - into_turn;
+                let into_period = since_ready.as_nanos() % each.as_nanos();
+                let left = each.as_nanos() - into_period;
                 (turns % 2 == 0, Some(Duration::from_nanos(left.try_into().unwrap_or(u64::MAX))))
             }
         };
         let reason = if ready { "Available" } else { "Unavailable" };
-        Standing {
+        State {
             conditions: vec![Condition::synced(), Condition::new("Ready", ready, reason, "")],
             boots: !self.no_node,
             next,
@@ -125,7 +125,7 @@ impl Script {
 
 /// What is true of a composite at a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct State {
     pub(crate) conditions: Vec<Condition>,
     /// Whether its machine runs.
     pub(crate) boots: bool,
@@ -133,7 +133,7 @@ pub(crate) struct Standing {
     pub(crate) next: Option<Duration>,
 }
 
-impl Standing {
+impl State {
     fn making(next: Option<Duration>) -> Self {
         let ready = Condition::new("Ready", false, "Creating", "");
         Self { conditions: vec![Condition::synced(), ready], boots: false, next }
@@ -214,9 +214,9 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn ready(script: &Script, age: Duration) -> (bool, Option<Duration>) {
-        let standing = script.standing(age);
-        let ready = standing.conditions.iter().find(|condition| condition.kind == "Ready").unwrap();
-        (ready.status, standing.next)
+        let state = script.state(age);
+        let ready = state.conditions.iter().find(|condition| condition.kind == "Ready").unwrap();
+        (ready.status, state.next)
     }
 
     #[test]
@@ -251,7 +251,7 @@ mod tests {
         let script = Script { ready_after: SECOND, ..Script::default() };
         assert_eq!(ready(&script, SECOND / 4), (false, Some(SECOND * 3 / 4)));
         assert_eq!(ready(&script, SECOND), (true, None));
-        assert!(script.standing(SECOND).boots && !script.standing(Duration::ZERO).boots);
+        assert!(script.state(SECOND).boots && !script.state(Duration::ZERO).boots);
         let never = Script { never_ready: true, ..script };
         assert_eq!(ready(&never, 100 * SECOND), (false, None));
     }
@@ -259,11 +259,11 @@ mod tests {
     #[test]
     fn a_failure_is_final_and_says_why() {
         let script = Script { fail: Some("no room".to_owned()), ..Script::default() };
-        let standing = script.standing(SECOND);
-        let failed = standing.conditions.last().unwrap();
+        let state = script.state(SECOND);
+        let failed = state.conditions.last().unwrap();
         assert_eq!((failed.kind, failed.status), ("ProvisioningFailed", true));
         assert_eq!(failed.message, "no room");
-        assert!(!standing.boots && standing.next.is_none());
+        assert!(!state.boots && state.next.is_none());
     }
 
     #[test]
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(ready(&script, SECOND * 5 / 4), (false, Some(SECOND * 3 / 4)));
         assert_eq!(ready(&script, 2 * SECOND), (true, Some(SECOND)));
         // Its machine runs all the time.
-        assert!(script.standing(SECOND * 5 / 4).boots);
+        assert!(script.state(SECOND * 5 / 4).boots);
     }
 
     #[test]

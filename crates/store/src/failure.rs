@@ -4,7 +4,7 @@
 use slipway_app::ports::store::Error;
 use slipway_core::Refusal;
 use slipway_durable::database::{
-    Condition, OperationError, concerns_the_database, condition, may_pass,
+    Condition, OperationError, concerns_the_database, condition, is_temporary,
 };
 use uuid::Uuid;
 
@@ -72,7 +72,7 @@ fn of_database(error: &sqlx::Error) -> Error {
     match condition(error) {
         Some(Condition::ReadOnly) => Error::ReadOnly(text),
         Some(Condition::Full) => Error::Full(text),
-        None if may_pass(error) => Error::Unavailable(text),
+        None if is_temporary(error) => Error::Unavailable(text),
         None => Error::Internal(text),
     }
 }

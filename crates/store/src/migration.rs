@@ -58,10 +58,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         version: 3,
-        name: "lanes",
+        name: "partitions",
         min_reader: 1,
-        sqlite: scripts!("sqlite", "0003_lanes"),
-        postgres: scripts!("postgres", "0003_lanes"),
+        sqlite: scripts!("sqlite", "0003_partitions"),
+        postgres: scripts!("postgres", "0003_partitions"),
     },
     Migration {
         version: 4,
@@ -121,10 +121,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         version: 12,
-        name: "fleet",
+        name: "placement",
         min_reader: 1,
-        sqlite: scripts!("sqlite", "0012_fleet"),
-        postgres: scripts!("postgres", "0012_fleet"),
+        sqlite: scripts!("sqlite", "0012_placement"),
+        postgres: scripts!("postgres", "0012_placement"),
     },
     Migration {
         version: 13,
@@ -142,10 +142,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         version: 15,
-        name: "deliveries",
+        name: "definitions",
         min_reader: 1,
-        sqlite: scripts!("sqlite", "0015_deliveries"),
-        postgres: scripts!("postgres", "0015_deliveries"),
+        sqlite: scripts!("sqlite", "0015_definitions"),
+        postgres: scripts!("postgres", "0015_definitions"),
     },
 ];
 

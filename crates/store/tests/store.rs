@@ -151,23 +151,23 @@ async fn postgres_forgets_an_expired_key() {
     .await;
 }
 
-/// What a version that knows no lanes leaves in the column.
-const STRIP: &str = "UPDATE provisioned_resources SET lane = NULL WHERE id = $1";
+/// What a version that knows no partitions leaves in the column.
+const STRIP: &str = "UPDATE provisioned_resources SET partition = NULL WHERE id = $1";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sqlite_takes_in_a_row_without_a_lane() {
+async fn sqlite_takes_in_a_row_without_a_partition() {
     let sqlite = Sqlite::new();
     let store = sqlite.open().await;
     testing::stray_row(store, async |attempt| {
         let mut connection = sqlite.connection().await;
         let query = sqlx::query(STRIP).bind(attempt.as_uuid());
-        query.execute(&mut connection).await.expect("the lane is taken away");
+        query.execute(&mut connection).await.expect("the partition is taken away");
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_takes_in_a_row_without_a_lane() {
+async fn postgres_takes_in_a_row_without_a_partition() {
     let Some(database) = postgres("stray_row").await else {
         return;
     };
@@ -175,7 +175,7 @@ async fn postgres_takes_in_a_row_without_a_lane() {
         let mut connection =
             sqlx::PgConnection::connect(database.url()).await.expect("a connection");
         let query = sqlx::query(STRIP).bind(attempt.as_uuid());
-        query.execute(&mut connection).await.expect("the lane is taken away");
+        query.execute(&mut connection).await.expect("the partition is taken away");
     })
     .await;
 }

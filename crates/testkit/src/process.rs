@@ -184,7 +184,7 @@ mod tests {
     };
     use crate::wait::until;
 
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const TIMEOUT: Duration = Duration::from_secs(20);
 
     /// A shell that waits for its input to end, recognisable by `mark`.
     fn mk_waiting(mark: &str) -> Spawned {
@@ -219,7 +219,7 @@ mod tests {
         let pid = spawned.pid();
         spawned.signal(Signal::Kill).unwrap();
         // Nobody has reaped it: `/proc` still has an entry, as a zombie.
-        until(PATIENCE, "the killed process to be dead", async || !is_alive(pid)).await;
+        until(TIMEOUT, "the killed process to be dead", async || !is_alive(pid)).await;
         assert!(std::path::Path::new(&format!("/proc/{pid}")).exists());
         assert_eq!(processes_with_argument(&mark).unwrap(), []);
     }
@@ -229,9 +229,9 @@ mod tests {
         let spawned = mk_waiting(&mk_mark("frozen"));
         let state = || process(spawned.pid()).map(|process| process.state);
         spawned.signal(Signal::Stop).unwrap();
-        until(PATIENCE, "the process to freeze", async || state() == Some('T')).await;
+        until(TIMEOUT, "the process to freeze", async || state() == Some('T')).await;
         spawned.signal(Signal::Continue).unwrap();
-        until(PATIENCE, "the process to resume", async || state() != Some('T')).await;
+        until(TIMEOUT, "the process to resume", async || state() != Some('T')).await;
         assert!(is_alive(spawned.pid()));
     }
 
@@ -248,11 +248,11 @@ mod tests {
     async fn exit_tells_how_a_process_ended() {
         let mut by_itself = mk_waiting(&mk_mark("exit"));
         drop(by_itself.child().stdin.take());
-        assert_eq!(by_itself.exit(PATIENCE).await.unwrap().code(), Some(7));
+        assert_eq!(by_itself.exit(TIMEOUT).await.unwrap().code(), Some(7));
 
         let mut terminated = mk_waiting(&mk_mark("terminated"));
         terminated.signal(Signal::Terminate).unwrap();
-        assert_eq!(terminated.exit(PATIENCE).await.unwrap().signal(), Some(15));
+        assert_eq!(terminated.exit(TIMEOUT).await.unwrap().signal(), Some(15));
     }
 
     #[test]

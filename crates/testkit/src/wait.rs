@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Short enough not to be noticed in a test, long enough that a thousand
 /// waiting tests do not keep two cores busy with looking.
-const STEP: Duration = Duration::from_millis(10);
+const POLL: Duration = Duration::from_millis(10);
 
 /// What a condition may answer: `bool`, `Option`, or `Result`, whose error is
 /// then the "last seen" of the message and therefore the most telling.
@@ -73,7 +73,7 @@ where
                     Ok(value) => break value,
                     Err(seen) => last_seen = Some(seen),
                 }
-                tokio::time::sleep(STEP).await;
+                tokio::time::sleep(POLL).await;
             }
         };
         if let Ok(value) = tokio::time::timeout(timeout, asking).await {

@@ -17,7 +17,7 @@ use slipway_testkit::process::{Signal, Spawned, processes_with_argument, send_si
 use slipway_testkit::wait::until;
 
 const ROLE: &str = "SLIPWAY_TESTKIT_ROLE";
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// This binary again, running only `test` in its other role.
 fn mk_other_role(test: &str) -> Command {
@@ -42,7 +42,7 @@ fn ask(url: &str, query: &str) -> Result<String, String> {
 
 /// Everything of a server in `folder` is gone: its processes and its files.
 async fn until_gone(folder: &str) {
-    until(PATIENCE, "the end of the server and its folder", async || {
+    until(TIMEOUT, "the end of the server and its folder", async || {
         let processes = processes_with_argument(folder).map_err(|error| error.to_string())?;
         let folder_exists = PathBuf::from(folder).exists();
         if processes.is_empty() && !folder_exists {
@@ -106,7 +106,7 @@ async fn a_connected_database_is_dropped_all_the_same() {
     assert_eq!(line.trim(), "connected");
 
     drop(database);
-    let status = connected.exit(PATIENCE).await.unwrap();
+    let status = connected.exit(TIMEOUT).await.unwrap();
     assert!(!status.success(), "its session was not ended by the drop: {status}");
 }
 
@@ -161,23 +161,23 @@ async fn a_server_ends_when_its_starter_is_killed() {
     assert_ne!(processes_with_argument(&folder).unwrap(), []);
 
     starter.signal(Signal::Kill).unwrap();
-    starter.exit(PATIENCE).await.unwrap();
+    starter.exit(TIMEOUT).await.unwrap();
     until_gone(&folder).await;
 }
 
 #[tokio::test]
-async fn a_server_ends_when_its_keeper_is_terminated() {
-    if shared("a_server_ends_when_its_keeper_is_terminated").await.is_none() {
+async fn a_server_ends_when_its_watchdog_is_terminated() {
+    if shared("a_server_ends_when_its_watchdog_is_terminated").await.is_none() {
         return;
     }
     let postgres = Postgres::start(Options::default()).unwrap().unwrap();
     let folder = postgres.folder().unwrap().to_str().unwrap().to_owned();
     let processes = processes_with_argument(&folder).unwrap();
-    let keeper = processes
+    let watchdog = processes
         .iter()
         .find(|process| process.command_line.contains("slipway-postgres-keeper"))
         .expect("a keeper among the processes of the server");
-    send_signal(keeper.pid, Signal::Terminate).unwrap();
+    send_signal(watchdog.pid, Signal::Terminate).unwrap();
     until_gone(&folder).await;
     // Its own end then finds nothing left to do.
     drop(postgres);

@@ -11,7 +11,7 @@ use crate::catalog::EffectiveLabel;
 
 /// Header of a list: ids of rows that were left out because they break an
 /// invariant and are held, separated by commas.
-pub const HELD_ROWS: &str = "slipway-held-rows";
+pub const QUARANTINED_ROWS: &str = "slipway-quarantined-rows";
 
 /// `POST /api/v1/resources`. What is not named takes the installation's
 /// default (`default` project, the project's only credential, the newest
@@ -298,7 +298,7 @@ pub struct Subscription {
     pub failures: i32,
     pub last_error: Option<String>,
     /// When the cursor last moved.
-    pub delivered_at: Option<String>,
+    pub published_at: Option<String>,
     /// Not delivered to before this.
     pub due_at: String,
     /// The replica that delivers just now.
@@ -408,11 +408,11 @@ pub const VERSION: &str = "slipway-version";
 
 /// Header of the plan: how many resources were not looked at yet, so that the
 /// plan may still grow.
-pub const PLAN_OPEN: &str = "slipway-plan-open";
+pub const WITHHELD_UNCHECKED: &str = "slipway-withheld-unchecked";
 
-/// One line of `GET /api/v1/control/plan`: what would be done to one resource.
+/// One line of `GET /api/v1/control/withheld`: what would be done to one resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct PlanLine {
+pub struct WithheldAction {
     pub resource_id: String,
     pub provisioned_resource_id: String,
     pub project: String,

@@ -219,7 +219,7 @@ pub struct PublishVersion {
     /// Bring XRD and Composition to every cluster that a project lives on; for
     /// engine crossplane only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub deliver: bool,
+    pub install_definitions: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -236,7 +236,7 @@ pub struct BlueprintVersion {
     pub provider_kinds: Vec<String>,
     /// XRD and Composition are brought to every cluster that a project lives on.
     #[serde(default)]
-    pub deliver: bool,
+    pub install_definitions: bool,
     /// What its composites are on a cluster; only engine crossplane has it.
     #[serde(default)]
     pub composite: Option<CompositeType>,
@@ -261,7 +261,7 @@ pub struct CompositeType {
 /// A blueprint on a cluster. Wanted and found differ while it is brought there,
 /// or while something is in the way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct BlueprintDelivery {
+pub struct BlueprintDefinitions {
     pub cluster: String,
     pub cluster_id: String,
     /// The version that is to be there; none if nothing is any more. What was
@@ -390,7 +390,7 @@ pub struct ClusterAssignment {
     pub withdrawn_at: Option<String>,
     /// What stands there for each provider that the project uses.
     #[serde(default)]
-    pub providers: Vec<ProviderStanding>,
+    pub providers: Vec<ProviderStatus>,
     /// What keeps the namespace from its goal.
     #[serde(default)]
     pub problems: Vec<String>,
@@ -401,7 +401,7 @@ pub struct ClusterAssignment {
 
 /// A provider in a project's namespace: its ProviderConfig and its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ProviderStanding {
+pub struct ProviderStatus {
     pub provider: String,
     pub credential_id: String,
     /// `Waiting`, `Ready` or `Releasing`.

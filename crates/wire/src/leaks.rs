@@ -46,7 +46,7 @@ pub struct LeakReason {
 /// The answer to `POST /api/v1/leaks/find`: one for each cluster that was
 /// looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct LeakLook {
+pub struct LeakScan {
     pub cluster: String,
     /// Why nothing can be said about it.
     pub error: Option<String>,

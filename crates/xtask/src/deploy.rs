@@ -71,7 +71,7 @@ const TAKEN: [(&[&str], &[&str]); 4] = [
         &["type: Recreate", "claimName: state"],
     ),
     (
-        &["serviceMonitor.enabled=true", "rbac.delivery=true"],
+        &["serviceMonitor.enabled=true", "rbac.definitions=true"],
         &["kind: ServiceMonitor", "name: slipway-control-plane-delivery"],
     ),
 ];

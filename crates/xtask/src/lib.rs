@@ -20,7 +20,7 @@ pub mod fuzz;
 pub mod generate;
 pub mod kube;
 pub mod soak;
-pub mod steps;
+pub mod stages;
 pub mod test;
 mod test_binaries;
 pub mod tidy;

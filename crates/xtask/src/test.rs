@@ -17,28 +17,28 @@ use crate::debian::{self, Provision};
 use crate::deploy;
 use crate::kube;
 use crate::soak;
-use crate::steps::Steps;
+use crate::stages::Stages;
 use crate::test_binaries::{self, Jobs};
 use crate::tidy;
 
 /// Runs the whole of it on the workspace at `root`; `filters` go to the test
 /// binaries.
 pub fn run(root: &Path, filters: &[String]) -> anyhow::Result<Verdict> {
-    run_with(|steps, provided_server| check_and_test(steps, root, provided_server, filters))
+    run_with(|stages, provided_server| check_and_test(stages, root, provided_server, filters))
 }
 
 /// Runs the tests on a real Kubernetes API and nothing else: the test binaries
 /// named `kube`, of whichever package.
 pub fn run_kube(root: &Path, filters: &[String]) -> anyhow::Result<Verdict> {
-    run_with(|steps, provided_server| {
+    run_with(|stages, provided_server| {
         let cargo = Cargo::new(root);
-        test(steps, &cargo, provided_server, &["--workspace", "--test", "kube"], filters)
+        test(stages, &cargo, provided_server, &["--workspace", "--test", "kube"], filters)
     })
 }
 
 /// Installs what is missing, then goes on with `work`.
-fn run_with(work: impl FnOnce(&mut Steps, Option<String>) -> bool) -> anyhow::Result<Verdict> {
-    let mut steps = Steps::default();
+fn run_with(work: impl FnOnce(&mut Stages, Option<String>) -> bool) -> anyhow::Result<Verdict> {
+    let mut stages = Stages::default();
     let provided_server =
         env::var(postgres::DATABASE_URL_VARIABLE).ok().filter(|url| !url.is_empty());
     let mut parts = Vec::from(debian::KUBERNETES);
@@ -46,60 +46,60 @@ fn run_with(work: impl FnOnce(&mut Steps, Option<String>) -> bool) -> anyhow::Re
     if provided_server.is_none() {
         parts.push(debian::POSTGRES);
     }
-    match steps.take("install what is missing", || debian::provide(&parts)) {
+    match stages.take("install what is missing", || debian::provide(&parts)) {
         Some(Provision::Missing(request)) => {
             eprint!("{request}");
             return Ok(Verdict::NotCarriedOut);
         }
         Some(Provision::Complete) | None => {}
     }
-    let went_through = steps.all_succeeded()
-        && steps.take("provide Kubernetes", kube::provide).is_some()
-        && work(&mut steps, provided_server);
-    println!("{}", steps.table());
+    let went_through = stages.all_succeeded()
+        && stages.take("provide Kubernetes", kube::provide).is_some()
+        && work(&mut stages, provided_server);
+    println!("{}", stages.table());
     Ok(if went_through { Verdict::Fine } else { Verdict::Failed })
 }
 
 fn check_and_test(
-    steps: &mut Steps,
+    stages: &mut Stages,
     root: &Path,
     provided_server: Option<String>,
     filters: &[String],
 ) -> bool {
     let cargo = Cargo::new(root);
-    let mut step = |arguments: &[&str]| {
+    let mut stage = |arguments: &[&str]| {
         let name = format!("cargo {}", arguments.join(" "));
-        steps.take(&name, || cargo.run(arguments)).is_some()
+        stages.take(&name, || cargo.run(arguments)).is_some()
     };
-    let checked = step(&["fmt", "--all", "--check"])
-        && step(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
-    if !checked || steps.take("tidy", || tidy::check_and_report(root)).is_none() {
+    let checked = stage(&["fmt", "--all", "--check"])
+        && stage(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
+    if !checked || stages.take("tidy", || tidy::check_and_report(root)).is_none() {
         return false;
     }
-    if steps.take("deploy", || deploy::check(root)).is_none() {
+    if stages.take("deploy", || deploy::check(root)).is_none() {
         return false;
     }
-    let tested = test(steps, &cargo, provided_server, &["--workspace"], filters);
+    let tested = test(stages, &cargo, provided_server, &["--workspace"], filters);
     // With filters somebody wants those tests and their answer.
     let soaked = !(tested && filters.is_empty())
-        || steps.take("soak for 60 s", || soak::run_in_test(root)).is_some();
+        || stages.take("soak for 60 s", || soak::run_in_test(root)).is_some();
     tested && soaked
 }
 
 /// Builds and runs the tests that `selected` names, with every outside part in
 /// place.
 fn test(
-    steps: &mut Steps,
+    stages: &mut Stages,
     cargo: &Cargo<'_>,
     provided_server: Option<String>,
     selected: &[&str],
     filters: &[String],
 ) -> bool {
     let name = format!("cargo test {} --no-run", selected.join(" "));
-    let Some(binaries) = steps.take(&name, || test_binaries::build(cargo, selected)) else {
+    let Some(binaries) = stages.take(&name, || test_binaries::build(cargo, selected)) else {
         return false;
     };
-    let Some(server) = steps.take("start PostgreSQL", || start_server(provided_server)) else {
+    let Some(server) = stages.take("start PostgreSQL", || start_server(provided_server)) else {
         return false;
     };
     let environment = [
@@ -109,11 +109,11 @@ fn test(
     ];
     let jobs = Jobs { binaries, environment: &environment, filters };
     let mut ended = Vec::new();
-    let tested = steps.take("tests", || jobs.run(cargo, &mut ended)).is_some();
+    let tested = stages.take("tests", || jobs.run(cargo, &mut ended)).is_some();
     for job in &ended {
-        steps.note(&job.name, job.time, job.succeeded);
+        stages.note(&job.name, job.time, job.succeeded);
     }
-    let stopped = steps.take("stop PostgreSQL", || stop_server(server)).is_some();
+    let stopped = stages.take("stop PostgreSQL", || stop_server(server)).is_some();
     tested && stopped
 }
 

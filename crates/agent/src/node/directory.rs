@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::error::Error;
 
 /// How often the agent looks whether its directory is still there.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub(crate) struct Directory {
@@ -76,7 +76,7 @@ impl Directory {
 
     pub(crate) async fn gone(&self) {
         while self.is_there() {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL).await;
         }
     }
 

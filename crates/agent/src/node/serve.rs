@@ -43,7 +43,7 @@ pub(crate) async fn serve(
     };
     node.show(None);
     loop {
-        let wait = node.step().await?;
+        let wait = node.cycle().await?;
         tokio::time::sleep(wait).await;
     }
 }
@@ -98,7 +98,7 @@ struct Node<'a, 'b> {
 impl Node<'_, '_> {
     /// One heartbeat, and the acknowledgement if it is due. Answers how long to
     /// wait for the next.
-    async fn step(&mut self) -> Result<Duration, Error> {
+    async fn cycle(&mut self) -> Result<Duration, Error> {
         let request = HeartbeatRequest {
             status: Some(self.progress.state().as_str().to_owned()),
             binary_version: Some(env!("CARGO_PKG_VERSION").to_owned()),

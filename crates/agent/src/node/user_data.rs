@@ -24,7 +24,7 @@ const DEFAULT_MODE: u32 = 0o644;
 
 /// How often the document is compared with the one that was refused. A person
 /// waits for it, and reading one small file costs nothing.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL: Duration = Duration::from_millis(250);
 
 #[derive(Deserialize)]
 struct Document {
@@ -62,7 +62,7 @@ impl UserData {
     /// Ends once there is a document.
     pub(crate) async fn appeared(directory: &Directory) {
         while !directory.user_data().exists() {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL).await;
         }
     }
 
@@ -85,7 +85,7 @@ impl UserData {
     /// cannot be read at the moment is no change.
     pub(crate) async fn changed(&self, directory: &Directory) {
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL).await;
             if let Ok(content) = fs::read(directory.user_data())
                 && fingerprint(&content) != self.fingerprint
             {

@@ -26,7 +26,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 /// No condition of these tests needs more than a second; a loaded machine may.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) const TOKEN: &str = "psb_test_projectid_node_aaaaaaaaaaaaaaaaaaaaaaaa";
 pub(crate) const NODE_ID: &str = "01890000-0000-7000-8000-000000000001";
@@ -100,10 +100,10 @@ impl StandIn {
 
     pub(crate) async fn until(&self, what: &str, condition: impl FnMut(&Calls) -> bool) -> Calls {
         let mut receiver = self.calls.subscribe();
-        let waited = tokio::time::timeout(PATIENCE, receiver.wait_for(condition)).await;
+        let waited = tokio::time::timeout(TIMEOUT, receiver.wait_for(condition)).await;
         match waited {
             Ok(calls) => calls.unwrap().clone(),
-            Err(_) => panic!("not within {PATIENCE:?}: {what}; calls so far: {:?}", self.calls()),
+            Err(_) => panic!("not within {TIMEOUT:?}: {what}; calls so far: {:?}", self.calls()),
         }
     }
 }
@@ -302,7 +302,7 @@ impl Agent {
 
     /// Waits for the agent to end by itself.
     pub(crate) async fn ending(mut self) -> Result<Ending, Error> {
-        let ended = tokio::time::timeout(PATIENCE, &mut self.task).await;
+        let ended = tokio::time::timeout(TIMEOUT, &mut self.task).await;
         ended.expect("the agent did not end").unwrap()
     }
 
@@ -319,7 +319,7 @@ pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) 
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    assert!(tokio::time::timeout(PATIENCE, look).await.is_ok(), "not within {PATIENCE:?}: {what}");
+    assert!(tokio::time::timeout(TIMEOUT, look).await.is_ok(), "not within {TIMEOUT:?}: {what}");
 }
 
 pub(crate) fn mode(path: &Path) -> u32 {

@@ -98,8 +98,8 @@ pub enum Installed {
 
 /// A key that was bound, and what was answered, if that was kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bound {
-    pub record: idempotency::Record,
+pub struct AnsweredEntry {
+    pub record: idempotency::Entry,
     pub answer: Option<idempotency::Answer>,
 }
 
@@ -150,7 +150,7 @@ pub trait AccessStore, intercepted by AccessIntercept {
     ) -> Result<Installed, Error>;
 
     /// What this key of this caller is bound to, if it is not expired.
-    async fn idempotency_find(&self, caller: &str, key: &str) -> Result<Option<Bound>, Error>;
+    async fn idempotency_find(&self, caller: &str, key: &str) -> Result<Option<AnsweredEntry>, Error>;
 
     /// Keeps the answer of a bound key; the first one that is kept stays.
     async fn idempotency_answer(

@@ -14,7 +14,9 @@ use slipway_core::blocker::BlockerCode;
 use slipway_core::catalog::label::LabelSelector;
 use slipway_core::commit::{Recorded, Release};
 use slipway_core::explanation::{AttemptLine, PhaseCount};
-use slipway_core::ids::{ClaimToken, Lane, NodeId, ProjectId, ProvisionedResourceId, ResourceId};
+use slipway_core::ids::{
+    ClaimToken, NodeId, Partition, ProjectId, ProvisionedResourceId, ResourceId,
+};
 use slipway_core::snapshot::{DeclareSnapshot, ResourceSnapshot};
 use slipway_core::token::SecretHash;
 
@@ -80,20 +82,20 @@ pub enum Blocked {
 
 /// Which attempts: those for which everything holds that is said here.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Among {
+pub struct AttemptFilter {
     pub attempt: Option<ProvisionedResourceId>,
     pub resource: Option<ResourceId>,
     pub project: Option<ProjectId>,
-    pub lane: Option<Lane>,
+    pub partition: Option<Partition>,
     /// Only those with a blocker.
     pub blocked: bool,
 }
 
-/// A lane in which something is due.
+/// A partition in which something is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OverdueLane {
-    /// `None` for rows that belong to no lane.
-    pub lane: Option<Lane>,
+pub struct OverduePartition {
+    /// `None` for rows that belong to no partition.
+    pub partition: Option<Partition>,
     pub cluster: Option<String>,
     /// How long what is due longest has been waiting for a claim.
     pub overdue: Duration,
@@ -129,12 +131,12 @@ pub trait BrokerStore, intercepted by BrokerIntercept {
         rule: &mut ResourceRule<'_>,
     ) -> Result<Vec<Decided>, Error>;
 
-    /// Claims up to `limit` rows of this lane that are due and not claimed: a
+    /// Claims up to `limit` rows of this partition that are due and not claimed: a
     /// new claim token each, a lease, and the wake that was seen.
     async fn attempt_claim(
         &self,
         worker: &str,
-        lane: Lane,
+        partition: Partition,
         limit: u32,
         lease: Duration,
     ) -> Result<Vec<Claimed>, Error>;
@@ -159,7 +161,7 @@ pub trait BrokerStore, intercepted by BrokerIntercept {
 
     /// Holds a row that cannot be hydrated: a blocker on it alone, and the
     /// claim given back until the next sweep.
-    async fn attempt_hold(
+    async fn attempt_quarantine(
         &self,
         claimed: Claimed,
         reason: &str,
@@ -182,7 +184,7 @@ pub trait BrokerStore, intercepted by BrokerIntercept {
 
     /// Ends the claims of an earlier life of this worker, which is known to be
     /// over: the rows are due now, under a new claim token, so that nothing of
-    /// that life can write any more. Of every lane: whatever it served then, it
+    /// that life can write any more. Of every partition: whatever it served then, it
     /// is not at work on it now. Says how many.
     async fn attempt_reclaim(&self, worker: &str) -> Result<u64, Error>;
 
@@ -191,21 +193,21 @@ pub trait BrokerStore, intercepted by BrokerIntercept {
     /// the object too, under its claim.
     async fn attempt_wake(&self, attempts: &[ProvisionedResourceId]) -> Result<(), Error>;
 
-    /// Makes every row of this lane that is not settled for good due now. Takes
-    /// in what has no lane and belongs there by its project's placement: a
+    /// Makes every row of this partition that is not settled for good due now. Takes
+    /// in what has no partition and belongs there by its project's placement: a
     /// replica of an older version writes such rows, and every one of those is
     /// followed by a boot of this version. For the boot sweep.
-    async fn attempt_wake_all(&self, lane: Lane) -> Result<u64, Error>;
+    async fn attempt_wake_all(&self, partition: Partition) -> Result<u64, Error>;
 
-    /// How long the row of this lane that is due longest has been waiting for a
+    /// How long the row of this partition that is due longest has been waiting for a
     /// claim.
-    async fn attempt_overdue(&self, lane: Lane) -> Result<Option<Duration>, Error>;
+    async fn attempt_overdue(&self, partition: Partition) -> Result<Option<Duration>, Error>;
 
-    /// Every lane in which something is due, in the order of their names.
-    async fn lane_list_overdue(&self) -> Result<Vec<OverdueLane>, Error>;
+    /// Every partition in which something is due, in the order of their names.
+    async fn partition_list_overdue(&self) -> Result<Vec<OverduePartition>, Error>;
 
-    /// Who holds claims in this lane just now, and how many, by name.
-    async fn lane_holders(&self, lane: Lane) -> Result<Vec<(String, u64)>, Error>;
+    /// Who holds claims in this partition just now, and how many, by name.
+    async fn partition_holders(&self, partition: Partition) -> Result<Vec<(String, u64)>, Error>;
 
     async fn resource_fetch(&self, id: ResourceId) -> Result<Option<ResourceSnapshot>, Error>;
 
@@ -219,9 +221,9 @@ pub trait BrokerStore, intercepted by BrokerIntercept {
     async fn history_list(&self, id: ProvisionedResourceId) -> Result<Vec<HistoryLine>, Error>;
 
     /// The newest resources first, and of each its newest attempt first.
-    async fn attempt_lines(&self, among: Among, limit: u32) -> Result<Vec<AttemptLine>, Error>;
+    async fn attempt_lines(&self, filter: AttemptFilter, limit: u32) -> Result<Vec<AttemptLine>, Error>;
 
     /// Those that are not yet proven gone, by phase, in the order of their names.
-    async fn phase_counts(&self, among: Among) -> Result<Vec<PhaseCount>, Error>;
+    async fn phase_counts(&self, filter: AttemptFilter) -> Result<Vec<PhaseCount>, Error>;
 }
 }

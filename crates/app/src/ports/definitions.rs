@@ -3,8 +3,8 @@
 
 use async_trait::async_trait;
 use slipway_core::blueprint::CompositeType;
-use slipway_core::delivery::Look;
-use slipway_render::delivery::DeliveredObject;
+use slipway_core::definitions::DefinitionState;
+use slipway_render::definitions::DefinitionObject;
 
 use super::substrate::Error;
 
@@ -13,11 +13,11 @@ use super::substrate::Error;
 #[async_trait]
 pub trait Definitions {
     /// What stands under the object's name, beside what was rendered.
-    async fn look(&self, object: &DeliveredObject) -> Look;
+    async fn observe(&self, object: &DefinitionObject) -> DefinitionState;
 
     /// Creates the object or brings it to what is rendered, and answers what is
     /// there then. Looks up first; refuses one that is not ours.
-    async fn define(&self, object: &DeliveredObject) -> Result<Look, Error>;
+    async fn define(&self, object: &DefinitionObject) -> Result<DefinitionState, Error>;
 
     /// The verbs that our account needs for composites of this kind and lacks.
     async fn lacking(&self, kind: &CompositeType) -> Result<Vec<String>, Error>;

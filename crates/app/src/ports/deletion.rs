@@ -18,14 +18,14 @@ use super::store::{Error, Page, Rule};
 
 /// A finding, and the id of its leak record if it becomes one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sighted {
+pub struct ReportedFinding {
     pub finding: Finding,
     pub fresh_id: LeakRecordId,
 }
 
 /// What became of the findings of a page.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Sightings {
+pub struct RecordedFindings {
     /// Open leaks, new ones and ones that were known.
     pub leaks: Vec<Leak>,
     /// Findings that do not count yet, by key, and since when they are seen.
@@ -72,21 +72,21 @@ pub trait DeletionStore, intercepted by DeletionIntercept {
     ) -> Result<Vec<Claimant>, Error>;
 
     /// The database's clock, for what a look began with.
-    async fn leak_look_begin(&self) -> Result<Timestamp, Error>;
+    async fn leak_scan_begin(&self) -> Result<Timestamp, Error>;
 
     /// Notes these findings as seen now, and records those that count: first
     /// seen no less than `apart` ago. The same finding is one open leak,
     /// whoever reports it and how often.
-    async fn leak_sighted(
+    async fn leak_findings_record(
         &self,
         cluster: &Cluster,
-        sighted: &[Sighted],
+        reported: &[ReportedFinding],
         apart: Duration,
-    ) -> Result<Sightings, Error>;
+    ) -> Result<RecordedFindings, Error>;
 
     /// Ends a look at the whole cluster that began then: what it did not see is
     /// resolved or forgotten. Says how many leaks were resolved.
-    async fn leak_look_end(
+    async fn leak_scan_end(
         &self,
         cluster: ClusterId,
         begun_at: Timestamp,

@@ -49,7 +49,7 @@ pub struct Subscription {
     pub failures: i32,
     pub last_error: Option<String>,
     /// When the cursor last moved.
-    pub delivered_at: Option<Timestamp>,
+    pub published_at: Option<Timestamp>,
     /// Not delivered to before this.
     pub due_at: Timestamp,
     pub claimed_by: Option<String>,
@@ -67,7 +67,7 @@ pub struct ClaimedSubscription {
 
 /// How a claim ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Delivered {
+pub enum Published {
     /// As far as there was time or events.
     Well,
     /// The sink refused; it is tried again after the pause.
@@ -136,7 +136,7 @@ pub trait EventStore, intercepted by EventIntercept {
     async fn subscription_release(
         &self,
         claimed: &ClaimedSubscription,
-        delivered: &Delivered,
+        published: &Published,
     ) -> Result<(), Error>;
 
     /// Ends the claims of an earlier life of this worker, which is over.

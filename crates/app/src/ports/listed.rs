@@ -16,7 +16,7 @@ use super::store::CorruptRow;
 pub struct Listed<T, C = Uuid> {
     pub items: Vec<T>,
     /// The rows that are left out, since they cannot be read.
-    pub held: Vec<Uuid>,
+    pub quarantined: Vec<Uuid>,
     /// After which row the next page begins; `None` if this is the last.
     pub next: Option<C>,
 }
@@ -24,36 +24,40 @@ pub struct Listed<T, C = Uuid> {
 impl<T, C> Listed<T, C> {
     /// The only page of a list.
     pub fn only(items: Vec<T>) -> Self {
-        Self { items, held: Vec::new(), next: None }
+        Self { items, quarantined: Vec::new(), next: None }
     }
 
     /// Of rows of which each is shown.
-    pub fn whole(items: Vec<T>, limit: u32, cursor: impl Fn(&T) -> C) -> Self {
+    pub fn complete(items: Vec<T>, limit: u32, cursor: impl Fn(&T) -> C) -> Self {
         let next = items.last().filter(|_| is_full(items.len(), limit)).map(cursor);
-        Self { items, held: Vec::new(), next }
+        Self { items, quarantined: Vec::new(), next }
     }
 
     /// As other documents.
     pub fn map<D>(self, show: impl FnMut(&T) -> D) -> Listed<D, C> {
-        Listed { items: self.items.iter().map(show).collect(), held: self.held, next: self.next }
+        Listed {
+            items: self.items.iter().map(show).collect(),
+            quarantined: self.quarantined,
+            next: self.next,
+        }
     }
 }
 
 impl<T> Listed<T> {
     /// Of rows in the order of their ids, each with what it was read as.
     pub fn read(rows: impl IntoIterator<Item = (Uuid, Option<T>)>, limit: u32) -> Self {
-        let (mut items, mut held, mut last) = (Vec::new(), Vec::new(), None);
+        let (mut items, mut quarantined, mut last) = (Vec::new(), Vec::new(), None);
         for (id, read) in rows {
             // A row without an id to name it by is no place to go on from: from
             // nil on, a list begins anew.
             last = Some(id).filter(|id| !id.is_nil()).or(last);
             match read {
                 Some(item) => items.push(item),
-                None => held.push(id),
+                None => quarantined.push(id),
             }
         }
-        let next = last.filter(|_| is_full(items.len() + held.len(), limit));
-        Self { items, held, next }
+        let next = last.filter(|_| is_full(items.len() + quarantined.len(), limit));
+        Self { items, quarantined, next }
     }
 }
 
@@ -66,18 +70,18 @@ impl Listed<ResourceSnapshot> {
             Err(row) => row.resource_id,
         };
         let next = rows.iter().filter_map(slot).max().filter(|_| full).map(ResourceId::as_uuid);
-        let (mut items, mut held) = (Vec::with_capacity(rows.len()), Vec::new());
+        let (mut items, mut quarantined) = (Vec::with_capacity(rows.len()), Vec::new());
         for row in rows {
             match row {
                 Ok(snapshot) => items.push(snapshot),
                 Err(row) => {
                     tracing::warn!(id = %row.id, reason = row.reason, "left a held row out of a list");
-                    held.push(row.id);
+                    quarantined.push(row.id);
                 }
             }
         }
         items.sort_by_key(|snapshot: &ResourceSnapshot| snapshot.resource.id);
-        Self { items, held, next }
+        Self { items, quarantined, next }
     }
 }
 
@@ -108,8 +112,8 @@ mod tests {
 
     #[test]
     fn a_page_that_is_not_full_is_the_last() {
-        assert_eq!(Listed::whole(vec![1, 2], 2, |item| *item).next, Some(2));
-        assert_eq!(Listed::whole(vec![1], 2, |item| *item).next, None);
+        assert_eq!(Listed::complete(vec![1, 2], 2, |item| *item).next, Some(2));
+        assert_eq!(Listed::complete(vec![1], 2, |item| *item).next, None);
         assert_eq!(Listed::<i32, i32>::only(vec![1, 2]).next, None);
     }
 
@@ -117,10 +121,13 @@ mod tests {
     fn a_row_that_cannot_be_read_counts() {
         let ids = [Uuid::from_u128(1), Uuid::from_u128(2)];
         let listed = Listed::<i32>::read([(ids[0], Some(7)), (ids[1], None)], 2);
-        assert_eq!(listed, Listed { items: vec![7], held: vec![ids[1]], next: Some(ids[1]) });
+        assert_eq!(
+            listed,
+            Listed { items: vec![7], quarantined: vec![ids[1]], next: Some(ids[1]) }
+        );
         let listed = Listed::<i32>::read([(ids[0], None), (ids[1], None)], 2);
         assert_eq!((listed.len(), listed.next), (0, Some(ids[1])), "also if nothing can be shown");
         let listed = Listed::<i32>::read([(ids[0], None)], 2);
-        assert_eq!((listed.held, listed.next), (vec![ids[0]], None));
+        assert_eq!((listed.quarantined, listed.next), (vec![ids[0]], None));
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 use async_trait::async_trait;
 use serde_json::Value;
 use slipway_core::blueprint::CompositeType;
-use slipway_core::fleet::{Seen, SharedKey, Sight};
+use slipway_core::shared_objects::{Seen, SharedKey, SharedObjects};
 use slipway_render::shared::SharedObject;
 
 use super::definitions::Definitions;
@@ -40,7 +40,7 @@ pub trait Management: Definitions + fmt::Debug + Send + Sync {
         &self,
         identity: Option<&str>,
         providers: &BTreeSet<String>,
-    ) -> Result<Sight, Error>;
+    ) -> Result<SharedObjects, Error>;
 
     /// What is under this name, whosoever it is, by the server's own word.
     async fn find(&self, key: &SharedKey) -> Result<Option<Seen>, Error>;

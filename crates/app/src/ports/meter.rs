@@ -5,7 +5,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use slipway_core::rules::crossing::Crossing;
+use slipway_core::rules::transition::Transition;
 
 /// How a tick ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,25 +38,32 @@ impl TickOutcome {
 /// and benchmarks want.
 pub trait Meter: fmt::Debug + Send + Sync {
     /// Phases were left and entered, and that is committed.
-    fn crossed(&self, _crossings: &[Crossing]) {}
+    fn transitioned(&self, _transitions: &[Transition]) {}
 
-    /// This process serves the lane, whether there is work in it or not.
-    fn serving(&self, _lane: &str) {}
+    /// This process serves the partition, whether there is work in it or not.
+    fn serving(&self, _partition: &str) {}
 
     /// So many claims were taken.
-    fn claimed(&self, _lane: &str, _count: usize) {}
+    fn claimed(&self, _partition: &str, _count: usize) {}
 
     /// So many claims of an earlier life of this process were taken back.
-    fn reclaimed(&self, _lane: &str, _count: u64) {}
+    fn reclaimed(&self, _partition: &str, _count: u64) {}
 
     /// So many claims are held more than before; fewer if it is negative.
-    fn held(&self, _lane: &str, _change: i64) {}
+    fn held(&self, _partition: &str, _change: i64) {}
 
     /// A tick ended, so long after its batch was begun.
-    fn ticked(&self, _lane: &str, _outcome: TickOutcome, _took: Duration) {}
+    fn ticked(&self, _partition: &str, _outcome: TickOutcome, _took: Duration) {}
 
     /// Something outside was asked for and it ended like this.
-    fn acted(&self, _lane: &str, _kind: &'static str, _outcome: &'static str, _took: Duration) {}
+    fn acted(
+        &self,
+        _partition: &str,
+        _kind: &'static str,
+        _outcome: &'static str,
+        _took: Duration,
+    ) {
+    }
 }
 
 /// Nobody wants to know.

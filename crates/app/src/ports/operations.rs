@@ -39,7 +39,7 @@ pub struct Replica {
 
 /// What the loop would do to one resource, or cannot say.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlanLine {
+pub struct WithheldAction {
     pub provisioned_resource_id: ProvisionedResourceId,
     pub resource_id: ResourceId,
     pub project: String,
@@ -64,7 +64,7 @@ pub struct Task {
 
 /// The numbers of one moment. What is not in a map is zero.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct Counts {
     /// Attempts by phase. Each resource has one that is not Deleted, or is
     /// deleted itself; the Deleted ones are those that are still kept.
     pub phases: BTreeMap<Phase, u64>,
@@ -105,10 +105,10 @@ pub trait OperationsStore, intercepted by OperationsIntercept {
     async fn replica_list(&self) -> Result<Vec<Replica>, Error>;
 
     /// What is withheld, or unreadable, in the order of the attempts' ids.
-    async fn plan_list(&self, page: Page<ProvisionedResourceId>) -> Result<Vec<PlanLine>, Error>;
+    async fn withheld_list(&self, page: Page<ProvisionedResourceId>) -> Result<Vec<WithheldAction>, Error>;
 
     /// How many resources the loop has yet to look at: due now, or claimed.
-    async fn plan_open(&self) -> Result<u64, Error>;
+    async fn withheld_unchecked(&self) -> Result<u64, Error>;
 
     /// Makes sure that there is such a task and that it is due in no more than
     /// `within`.
@@ -145,7 +145,7 @@ pub trait OperationsStore, intercepted by OperationsIntercept {
 
     /// Counts everything. This reads every attempt and every registered node,
     /// so whoever wants it often keeps the answer for a while.
-    async fn standing(&self) -> Result<Standing, Error>;
+    async fn counts(&self) -> Result<Counts, Error>;
 
     /// What it shows.
     async fn database_now(&self) -> Result<Timestamp, Error>;

@@ -7,10 +7,10 @@ use slipway_core::blueprint::{CompositeType, Engine};
 use slipway_core::catalog;
 use slipway_core::catalog::cluster::ClusterAssignment;
 use slipway_core::catalog::snapshot::{ClusterAssignmentSnapshot, ClusterSnapshot};
-use slipway_core::delivery::{DeliveryShown, Demand};
-use slipway_core::fleet::Tenancy;
+use slipway_core::definitions::{DefinitionsView, Demand};
 use slipway_core::ids::{BlueprintId, ClusterId, ProjectId};
-use slipway_core::rules::catalog::placement::Candidate;
+use slipway_core::rules::catalog::cluster_choice::Candidate;
+use slipway_core::shared_objects::ProjectNamespace;
 
 use super::listed::Listed;
 use super::store::{Error, Page, Rule};
@@ -35,7 +35,7 @@ pub struct Found {
 }
 
 /// A pure function that is called inside the transaction, maybe twice.
-pub type TenancyRule<'a> = Rule<'a, Tenancy>;
+pub type ProjectNamespaceRule<'a> = Rule<'a, ProjectNamespace>;
 
 /// A pure function that is called inside the transaction, maybe twice.
 pub type DemandRule<'a> = Rule<'a, Demand>;
@@ -95,18 +95,18 @@ pub trait PlacementStore, intercepted by PlacementIntercept {
 
     /// Every project that is placed on this cluster, deleted ones too until
     /// their place is cleared, by a few statements for all of them.
-    async fn tenancy_list(&self, cluster: ClusterId) -> Result<Vec<Tenancy>, Error>;
+    async fn project_namespace_list(&self, cluster: ClusterId) -> Result<Vec<ProjectNamespace>, Error>;
 
     /// Decides about a project's place, with the project and its assignment
     /// locked as declarations lock them. `NotFound` if it has none.
-    async fn decide_tenancy(
+    async fn decide_project_namespace(
         &self,
         project: ProjectId,
-        rule: &mut TenancyRule<'_>,
+        rule: &mut ProjectNamespaceRule<'_>,
     ) -> Result<(), Error>;
 
     /// Makes everything of this project due that waits for its place.
-    async fn tenancy_wake(&self, project: ProjectId) -> Result<(), Error>;
+    async fn project_namespace_wake(&self, project: ProjectId) -> Result<(), Error>;
 
     /// The blueprints that are to be delivered, each in its newest version that
     /// is to be and is not retired, with how far it is on this cluster. Two
@@ -115,7 +115,7 @@ pub trait PlacementStore, intercepted by PlacementIntercept {
 
     /// Decides about one of them, with the blueprint locked as publications and
     /// retirements lock it. `NotFound` if nothing of it is to be delivered.
-    async fn decide_delivery(
+    async fn decide_definitions(
         &self,
         cluster: ClusterId,
         blueprint: BlueprintId,
@@ -123,10 +123,10 @@ pub trait PlacementStore, intercepted by PlacementIntercept {
     ) -> Result<(), Error>;
 
     /// The clusters that a blueprint is to be on, or was brought to.
-    async fn delivery_list(
+    async fn definitions_list(
         &self,
         blueprint: BlueprintId,
         page: Page<ClusterId>,
-    ) -> Result<Listed<DeliveryShown>, Error>;
+    ) -> Result<Listed<DefinitionsView>, Error>;
 }
 }

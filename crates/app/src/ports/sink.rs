@@ -25,5 +25,5 @@ pub trait EventSink: fmt::Debug + Send + Sync {
 
     /// Returns once all of them are as safe as the sink can make them. An error
     /// means that the same events are given again.
-    async fn deliver(&self, events: &[PositionedEvent]) -> Result<(), Error>;
+    async fn publish(&self, events: &[PositionedEvent]) -> Result<(), Error>;
 }

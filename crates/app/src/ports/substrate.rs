@@ -6,7 +6,7 @@ use std::fmt;
 use async_trait::async_trait;
 use slipway_core::blueprint::{CompositeType, Engine};
 use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
-use slipway_core::leak::{Found, Place};
+use slipway_core::leak::{Found, ObjectRef};
 use slipway_core::observation::CompositeReport;
 use slipway_render::RenderedComposite;
 
@@ -56,7 +56,7 @@ pub struct InventoryPage {
     /// How many belong to others. They are counted and never touched.
     pub foreign: u64,
     /// Objects that could not be read, and why. Whose they are is not known.
-    pub unreadable: Vec<(Place, String)>,
+    pub unreadable: Vec<(ObjectRef, String)>,
     /// Where the next page begins; none after the last.
     pub next: Option<String>,
 }
@@ -80,19 +80,19 @@ pub trait Substrate: fmt::Debug + Send + Sync {
     /// known up. Looks up first; refuses an object of another installation.
     async fn apply(&self, composite: &RenderedComposite) -> Result<CompositeReport, Error>;
 
-    /// The high-water mark: the highest beat that was written beside what this
+    /// The high-water mark: the highest heartbeat that was written beside what this
     /// installation manages here, and that survives its database; none if there
     /// is none yet, or if this engine keeps none. Without a mark a restored
-    /// database is not recognised, see `slipway_core::rules::control::beat`.
-    async fn witness_read(&self) -> Result<Option<i64>, Error> {
+    /// database is not recognised, see `slipway_core::rules::control::heartbeat`.
+    async fn high_water_mark_read(&self) -> Result<Option<i64>, Error> {
         Ok(None)
     }
 
-    /// Raises the mark to a beat that is committed in the database. Called with
+    /// Raises the mark to a heartbeat that is committed in the database. Called with
     /// every heartbeat, after the mark was compared, so a mark that is known to
-    /// be high enough costs no request. It only grows: a lower beat than is
+    /// be high enough costs no request. It only grows: a lower heartbeat than is
     /// there changes nothing.
-    async fn witness_write(&self, _beat: i64) -> Result<(), Error> {
+    async fn high_water_mark_write(&self, _beat: i64) -> Result<(), Error> {
         Ok(())
     }
 

@@ -187,9 +187,9 @@ async fn what_belongs_to_a_project_is_told_apart(world: &World) {
     let nodes = store.nodes.node_list(page).await.expect("a list");
     if let Some(node) = nodes.first() {
         assert_eq!(of(Owned::Node(node.id)).await, Some(node.project_id));
-        let among = store.nodes.node_list_in(node.project_id, page).await.expect("a list");
-        assert!(among.iter().all(|found| found.project_id == node.project_id));
-        assert!(among.contains(node));
+        let filter = store.nodes.node_list_in(node.project_id, page).await.expect("a list");
+        assert!(filter.iter().all(|found| found.project_id == node.project_id));
+        assert!(filter.contains(node));
     }
 }
 
@@ -295,10 +295,10 @@ async fn the_audit_is_filtered_and_paged_from_both_ends(world: &World) {
 
 /// Of two admin keys that are revoked at the same moment one stays.
 pub(super) async fn races(world: &Arc<World>) {
-    while keepers(world).await.len() < 2 {
+    while usable_admins(world).await.len() < 2 {
         world.make_key(&world.new_key(Role::Admin, None)).await.expect("a key");
     }
-    let both = keepers(world).await;
+    let both = usable_admins(world).await;
     let revoke = |id: &ApiKeyId| {
         let (world, id) = (Arc::clone(world), *id);
         tokio::spawn(async move { world.revoke_key(id).await })
@@ -312,12 +312,12 @@ pub(super) async fn races(world: &Arc<World>) {
             kept += 1;
         }
     }
-    assert_eq!((kept, keepers(world).await.len()), (1, 1), "somebody has to be left");
+    assert_eq!((kept, usable_admins(world).await.len()), (1, 1), "somebody has to be left");
 }
 
-async fn keepers(world: &World) -> Vec<ApiKeyId> {
+async fn usable_admins(world: &World) -> Vec<ApiKeyId> {
     let page = Page { after: None, limit: ALL };
     let all = world.store.access.api_key_list(None, page).await.expect("a list");
     let now = world.store.operations.database_now().await.expect("a clock");
-    all.into_iter().filter(|key| key.is_keeper(now)).map(|key| key.id).collect()
+    all.into_iter().filter(|key| key.keeps_administration(now)).map(|key| key.id).collect()
 }

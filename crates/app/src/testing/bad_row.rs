@@ -8,7 +8,7 @@ use slipway_core::snapshot::ResourceSnapshot;
 use super::worker::{LEASE, released};
 use super::world::World;
 use crate::ports::Stores;
-use crate::ports::broker::Among;
+use crate::ports::broker::AttemptFilter;
 use crate::ports::broker::{ResourceFilter, ResourceKey};
 use crate::ports::store::{Error, Page};
 
@@ -57,19 +57,23 @@ pub async fn bad_row(store: Stores, spoil: impl AsyncFnOnce(ProvisionedResourceI
     let fetched = world.store.broker.resource_fetch(bad.resource).await;
     assert!(matches!(fetched, Err(Error::Corrupt { .. })), "{fetched:?}");
 
-    let of = Among { resource: Some(bad.resource), ..Among::default() };
+    let of = AttemptFilter { resource: Some(bad.resource), ..AttemptFilter::default() };
     let lines = world.store.broker.attempt_lines(of, 10).await.expect("a bad row can be shown");
     assert_eq!((lines.len(), lines[0].id), (1, bad.attempt));
 
-    let claimed =
-        world.store.broker.attempt_claim("suite", world.lane, 100, LEASE).await.expect("a claim");
+    let claimed = world
+        .store
+        .broker
+        .attempt_claim("suite", world.partition, 100, LEASE)
+        .await
+        .expect("a claim");
     assert_eq!(claimed.len(), 3, "a bad row is claimed like any other");
     for claimed in claimed {
         if claimed.id == bad.attempt {
             world
                 .store
                 .broker
-                .attempt_hold(claimed, "it was spoiled", LEASE)
+                .attempt_quarantine(claimed, "it was spoiled", LEASE)
                 .await
                 .expect("a hold");
         } else {

@@ -8,7 +8,7 @@
 //!
 //! [`bad_row`] asks how the store treats a row that breaks an invariant; only
 //! the adapter's own tests can make one, so they hand in how. [`stray_row`]
-//! asks the same of a row that an older version wrote without a lane.
+//! asks the same of a row that an older version wrote without a partition.
 //!
 //! [`expired_key`] does so with a key that has become old.
 //!

@@ -252,8 +252,8 @@ async fn claim_with_claim(world: &Arc<World>) {
     }
     let (a, b) = (Arc::clone(world), Arc::clone(world));
     let (first, second) = at_once(
-        async move { a.store.broker.attempt_claim("a", a.lane, 100, LEASE).await },
-        async move { b.store.broker.attempt_claim("b", b.lane, 100, LEASE).await },
+        async move { a.store.broker.attempt_claim("a", a.partition, 100, LEASE).await },
+        async move { b.store.broker.attempt_claim("b", b.partition, 100, LEASE).await },
     )
     .await;
     let mut claimed = first.expect("a claim");
@@ -261,7 +261,7 @@ async fn claim_with_claim(world: &Arc<World>) {
     // One of the two may have skipped a row that the other had locked and then
     // did not take; whoever comes next gets it.
     claimed.extend(
-        world.store.broker.attempt_claim("c", world.lane, 100, LEASE).await.expect("a claim"),
+        world.store.broker.attempt_claim("c", world.partition, 100, LEASE).await.expect("a claim"),
     );
     for attempt in expected {
         let times = claimed.iter().filter(|claimed| claimed.id == attempt).count();

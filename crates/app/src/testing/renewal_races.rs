@@ -44,7 +44,7 @@ pub(super) async fn renew_with_takeover(world: &Arc<World>) {
     let (a, b) = (Arc::clone(world), Arc::clone(world));
     let (renewed, taken) = at_once(
         async move { a.store.broker.attempt_renew("suite", &[late], LEASE).await },
-        async move { b.store.broker.attempt_claim("another", b.lane, 10_000, LEASE).await },
+        async move { b.store.broker.attempt_claim("another", b.partition, 10_000, LEASE).await },
     )
     .await;
     let (renewed, taken) = (renewed.expect("a renewal"), taken.expect("a claim"));

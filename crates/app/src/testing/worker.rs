@@ -42,7 +42,7 @@ impl World {
             let claimed = self
                 .store
                 .broker
-                .attempt_claim("suite", self.lane, 200, LEASE)
+                .attempt_claim("suite", self.partition, 200, LEASE)
                 .await
                 .expect("a claim");
             let (own, others): (Vec<_>, Vec<_>) =
@@ -60,11 +60,11 @@ impl World {
     /// Leaves nothing that is due or will become so by itself: what earlier
     /// tests left behind is claimed and given back for good.
     pub(super) async fn park_all(&self) {
-        self.store.broker.attempt_wake_all(self.lane).await.expect("a wake");
+        self.store.broker.attempt_wake_all(self.partition).await.expect("a wake");
         let claimed = self
             .store
             .broker
-            .attempt_claim("suite", self.lane, 10_000, LEASE)
+            .attempt_claim("suite", self.partition, 10_000, LEASE)
             .await
             .expect("a claim");
         let parked: Vec<_> =
@@ -79,8 +79,12 @@ impl World {
         lease: Duration,
     ) -> Claimed {
         self.wake(attempt).await.expect("a wake");
-        let claimed =
-            self.store.broker.attempt_claim("suite", self.lane, 200, lease).await.expect("a claim");
+        let claimed = self
+            .store
+            .broker
+            .attempt_claim("suite", self.partition, 200, lease)
+            .await
+            .expect("a claim");
         let (own, others): (Vec<_>, Vec<_>) =
             claimed.into_iter().partition(|claimed| claimed.id == attempt);
         let parked: Vec<_> = others.iter().map(|other| released(*other, Recheck::Never)).collect();

@@ -1,4 +1,4 @@
-//! The suite's hands: declaring, enrolling and deleting through the port, with ids and secrets that it makes up itself.
+//! The suite's catalog_client: declaring, enrolling and deleting through the port, with ids and secrets that it makes up itself.
 //!
 //! Ids rise with every one made, so that "everything since then" is a cursor.
 
@@ -10,7 +10,7 @@ use slipway_core::audit::Actor;
 use slipway_core::blueprint::{BlueprintVersion, Engine, InjectionStrategy, MeshRole};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, DeletionId, DrainId,
-    Lane, NodeId, ProjectId, ProvisionedResourceId, ResourceId,
+    NodeId, Partition, ProjectId, ProvisionedResourceId, ResourceId,
 };
 use slipway_core::node::{CAPABILITY_DRAIN, Reported};
 use slipway_core::parameters::{Parameter, ParameterSchema, ParameterType};
@@ -43,7 +43,7 @@ pub(super) struct Declared {
 pub(super) struct World {
     pub(super) store: Stores,
     /// Of the seeded cluster, where everything declared here lives.
-    pub(super) lane: Lane,
+    pub(super) partition: Partition,
     pub(super) substrate: Substrate,
     counter: AtomicU64,
     /// The last position that a check has seen.
@@ -55,14 +55,14 @@ impl World {
     pub(super) async fn new(store: Stores) -> Self {
         let mut world = Self {
             store,
-            lane: Lane::new(Uuid::nil()),
+            partition: Partition::new(Uuid::nil()),
             substrate: Substrate::default(),
             counter: AtomicU64::new(1),
             seen_position: AtomicI64::new(0),
         };
         let cluster =
             world.store.operations.seed(&world.mk_seed()).await.expect("the seed is written");
-        world.lane = cluster.into();
+        world.partition = cluster.into();
         world
     }
 
@@ -84,7 +84,7 @@ impl World {
         let now = self.store.operations.database_now().await.expect("a clock");
         let page = Page { after: None, limit: 1_000 };
         let keys = self.store.access.api_key_list(None, page).await.expect("a list");
-        keys.iter().filter(|key| key.is_keeper(now)).count()
+        keys.iter().filter(|key| key.keeps_administration(now)).count()
     }
 
     /// A secret that no other call gives.

@@ -1,5 +1,5 @@
 //! The mode of the installation: freezing and lifting, observing and resuming,
-//! the plan of what is withheld, and the beat by which replicas say that they
+//! the plan of what is withheld, and the heartbeat by which replicas say that they
 //! live and a restored database is recognised.
 
 use std::time::Duration;
@@ -7,20 +7,20 @@ use std::time::Duration;
 use futures::future::join_all;
 use slipway_core::Refusal;
 use slipway_core::audit::Actor;
-use slipway_core::ids::{Lane, ProvisionedResourceId, Revision};
-use slipway_core::rules::control::{self, Control, Marks, Mode, Sighting};
+use slipway_core::ids::{Partition, ProvisionedResourceId, Revision};
+use slipway_core::rules::control::{self, Control, Marks, Mode, ReplicaReport};
 use slipway_core::text::Reason;
 
 use crate::authorise::{Caller, Operation, authorise};
-use crate::gate::{Gate, Stance};
-use crate::ports::operations::{PlanLine, Replica};
+use crate::permits::{KnownMode, Permits};
+use crate::ports::operations::{Replica, WithheldAction};
 use crate::ports::store::Page;
 use crate::ports::substrate::Error as SubstrateError;
 use crate::usecases::converge::Engines;
 use crate::{Context, Error};
 
-/// How often a replica beats; see [`beat`].
-pub const BEAT_INTERVAL: Duration = Duration::from_secs(2);
+/// How often a replica heartbeats; see [`heartbeat`].
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The mode, and who obeys it.
 #[derive(Debug, Clone)]
@@ -50,7 +50,7 @@ pub async fn status(context: &Context, caller: &Caller) -> Result<Status, Error>
         .into_iter()
         .map(|replica| ReplicaStatus {
             obeys: replica.acknowledged >= control.revision,
-            lapsed: control.now.since(replica.seen_at) > replica.lease.max(BEAT_INTERVAL * 3),
+            lapsed: control.now.since(replica.seen_at) > replica.lease.max(HEARTBEAT_INTERVAL * 3),
             replica,
         })
         .collect();
@@ -100,14 +100,14 @@ pub async fn resume(context: &Context, caller: &Caller, reason: &str) -> Result<
 }
 
 /// One page of what is withheld, and how much was not looked at yet.
-pub async fn plan(
+pub async fn withheld(
     context: &Context,
     caller: &Caller,
     page: Page<ProvisionedResourceId>,
-) -> Result<(Vec<PlanLine>, u64), Error> {
-    authorise(caller, Operation::PlanRead)?;
-    let lines = context.stores.operations.plan_list(page).await?;
-    Ok((lines, context.stores.operations.plan_open().await?))
+) -> Result<(Vec<WithheldAction>, u64), Error> {
+    authorise(caller, Operation::WithheldRead)?;
+    let lines = context.stores.operations.withheld_list(page).await?;
+    Ok((lines, context.stores.operations.withheld_unchecked().await?))
 }
 
 /// Starts in observe-only mode, on the word of whoever started this process.
@@ -136,10 +136,10 @@ pub async fn locate(
     Ok(before)
 }
 
-/// One beat of this replica.
+/// One heartbeat of this replica.
 ///
 /// *Expected flow:* read the high-water mark of every engine → commit one more
-/// beat and this replica's acknowledgement → raise every mark, if an action
+/// heartbeat and this replica's acknowledgement → raise every mark, if an action
 /// began or ended since the last raise.
 ///
 /// *Guarantees:*
@@ -147,7 +147,7 @@ pub async fn locate(
 ///   committed before a mark is raised to it, and a mark is read before the
 ///   counter. The same commit then ends all acting.
 /// * A restore to a backup from before an action is noticed. The backup has the
-///   counter of its time, the counter has grown since, and the first beat after
+///   counter of its time, the counter has grown since, and the first heartbeat after
 ///   the action began or ended raises the marks above it. The marks of all
 ///   clusters rise after an action on one of them, so that one that can be read
 ///   is enough.
@@ -157,88 +157,89 @@ pub async fn locate(
 /// * The counter never passes a mark that was not read in this life, and an
 ///   engine acts on no cluster before this function compared its mark.
 /// * A crash anywhere leaves marks that are behind. They prove nothing, and the
-///   first beat of the next life raises them, since its earlier life may have
+///   first heartbeat of the next life raises them, since its earlier life may have
 ///   acted.
 ///
-/// *Caveats:* a replica that dies between its last action and its next beat, two
+/// *Caveats:* a replica that dies between its last action and its next heartbeat, two
 /// seconds later, leaves the marks below that action until a replica starts or
-/// acts. A mark that cannot be read or raised is an error of this beat, and
-/// while that lasts a restore may go unnoticed; the mode is beaten all the same,
+/// acts. A mark that cannot be read or raised is an error of this heartbeat, and
+/// while that lasts a restore may go unnoticed; the mode is counted all the same,
 /// so that replicas keep acknowledging it.
-pub async fn beat(
+pub async fn heartbeat(
     context: &Context,
     engines: &Engines,
-    gate: &Gate,
+    permits: &Permits,
     worker: &str,
     lease: Duration,
-) -> Result<Stance, BeatError> {
+) -> Result<KnownMode, HeartbeatError> {
     let actor = Actor::new(format!("replica:{worker}"));
-    // One that comes meanwhile is read by the next beat before it is raised.
+    // One that comes meanwhile is read by the next heartbeat before it is raised.
     let engines_now = engines.iter();
     let mut problem = None;
     let mut marks = Marks { highest: None, all_read: true };
-    let read = join_all(engines_now.iter().map(|(_, engine)| engine.witness_read())).await;
-    for ((lane, engine), found) in engines_now.iter().zip(read) {
+    let read = join_all(engines_now.iter().map(|(_, engine)| engine.high_water_mark_read())).await;
+    for ((partition, engine), found) in engines_now.iter().zip(read) {
         match found {
             Ok(found) => {
                 marks.highest = marks.highest.max(found);
-                gate.mark_read(*lane, engine.engine());
+                permits.mark_read(*partition, engine.engine());
             }
-            Err(error) => problem = Some(named(engines, *lane, error)),
+            Err(error) => problem = Some(named(engines, *partition, error)),
         }
-        marks.all_read &= gate.was_mark_read(*lane, engine.engine());
+        marks.all_read &= permits.was_mark_read(*partition, engine.engine());
     }
-    gate.read(&context.stores).await?;
-    let activity = gate.activity();
-    let sighting = Sighting {
+    permits.read(&context.stores).await?;
+    let activity = permits.activity();
+    let replica_report = ReplicaReport {
         worker: worker.to_owned(),
         lease,
-        acknowledged: gate.acknowledged().unwrap_or(Revision(0)),
+        acknowledged: permits.acknowledged().unwrap_or(Revision(0)),
     };
     let mut after = None;
     context
         .stores
         .operations
         .control_decide(&mut |control| {
-            let commit = control::beat(control, marks, sighting.clone(), &actor);
+            let commit = control::heartbeat(control, marks, replica_report.clone(), &actor);
             after = Some(commit.clone());
             Ok(Some(commit))
         })
         .await?;
     // A rule is asked at least once in a decision that was written.
-    let Some(commit) = after else { return Ok(gate.read(&context.stores).await?) };
-    let beat = commit.control.beat;
-    let mut target = gate.mark_target(activity, beat);
+    let Some(commit) = after else { return Ok(permits.read(&context.stores).await?) };
+    let heartbeat = commit.control.heartbeat;
+    let mut target = permits.mark_target(activity, heartbeat);
     if commit.claim_floor.is_some() {
         tracing::error!(
-            beat,
+            heartbeat,
             "the database was restored to an earlier state: only observing until `slipway resume`"
         );
         // Before an engine may act on the word of this comparison.
-        gate.read(&context.stores).await?;
+        permits.read(&context.stores).await?;
         // The same backup may be restored again: the next floor lies above this.
-        target = beat;
+        target = heartbeat;
     }
     if commit.wake_all {
         context.wakes.wake();
     }
     // Side by side, and every one of them: a cluster that is away leaves the
     // marks of the others as they should be.
-    let raised = join_all(engines_now.iter().map(|(_, engine)| engine.witness_write(target))).await;
-    for ((lane, _), raised) in engines_now.iter().zip(raised) {
+    let raised =
+        join_all(engines_now.iter().map(|(_, engine)| engine.high_water_mark_write(target))).await;
+    for ((partition, _), raised) in engines_now.iter().zip(raised) {
         if let Err(error) = raised {
-            problem.get_or_insert_with(|| named(engines, *lane, error));
+            problem.get_or_insert_with(|| named(engines, *partition, error));
         }
     }
     match problem {
         Some(error) => Err(error.into()),
-        None => Ok(Stance::from(&commit.control)),
+        None => Ok(KnownMode::from(&commit.control)),
     }
 }
 
 /// The error with the cluster that it is about.
-fn named(engines: &Engines, lane: Lane, error: SubstrateError) -> SubstrateError {
-    match (engines.cluster(lane), error) {
+fn named(engines: &Engines, partition: Partition, error: SubstrateError) -> SubstrateError {
+    match (engines.cluster(partition), error) {
         (Some(cluster), SubstrateError::Failed(problem)) => {
             SubstrateError::Failed(format!("cluster {cluster}: {problem}"))
         }
@@ -246,13 +247,13 @@ fn named(engines: &Engines, lane: Lane, error: SubstrateError) -> SubstrateError
     }
 }
 
-/// Why a beat was not whole.
+/// Why a heartbeat was not whole.
 #[derive(Debug, thiserror::Error)]
-pub enum BeatError {
+pub enum HeartbeatError {
     #[error(transparent)]
     Store(#[from] crate::ports::store::Error),
-    #[error("the witness: {0}")]
-    Witness(#[from] crate::ports::substrate::Error),
+    #[error("the high-water mark: {0}")]
+    HighWaterMark(#[from] crate::ports::substrate::Error),
 }
 
 /// What a caller without a key may know of the mode: not who and why.

@@ -34,7 +34,7 @@ use self::act::Minted;
 use self::engines::address;
 pub use self::engines::{Engines, observe};
 use crate::Context;
-use crate::gate::Gate;
+use crate::permits::Permits;
 use crate::ports::broker::Claimed;
 use crate::ports::meter::TickOutcome;
 use crate::ports::store::{self, CorruptRow};
@@ -93,7 +93,7 @@ pub struct Batch<'a> {
     /// Outside actions on the cluster that may still be begun now.
     pub actions: &'a Semaphore,
     /// Asked right before each outside action whether the mode lets it through.
-    pub gate: &'a Gate,
+    pub permits: &'a Permits,
     /// The mode as it was when the batch was claimed.
     pub mode: &'a Mode,
     pub claims: &'a dyn Claims,
@@ -204,7 +204,8 @@ impl Batch<'_> {
                     tracing::error!(%attempt_id, reason, "a row breaks an invariant and is held");
                     errors.push(format!("{id}: {reason}"));
                     if let Some(claimed) = open.get(&id) {
-                        let written = store.attempt_hold(*claimed, &reason, self.pace.sweep).await;
+                        let written =
+                            store.attempt_quarantine(*claimed, &reason, self.pace.sweep).await;
                         errors.extend(written.err().map(|error| error.to_string()));
                     }
                 }
@@ -232,7 +233,7 @@ impl Batch<'_> {
             match decision {
                 Ok((facts, decision, minted)) => {
                     if decision.wakes_placement {
-                        self.context.wakes.wake_fleet();
+                        self.context.wakes.wake_placement();
                     }
                     let read_at = Instant::now();
                     decided.push(Item { snapshot, report, facts, decision, minted, read_at });

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use slipway_core::idempotency::Request;
 use slipway_core::ids::{ProvisionedResourceId, ResourceId};
-use slipway_core::rules::crossing::crossings;
 use slipway_core::rules::declare::{self, Declaration};
+use slipway_core::rules::transition::transitions;
 use slipway_core::text::{Handle, Labels, check_reference};
 
 use crate::authorise::{Caller, Operation, authorise};
@@ -69,7 +69,7 @@ pub async fn declare(
         version: declaration.version.clone(),
         credential: declaration.credential.clone(),
     };
-    let mut crossed = Vec::new();
+    let mut transitioned = Vec::new();
     context
         .stores
         .broker
@@ -77,14 +77,14 @@ pub async fn declare(
             let seen = caller.project.map(|own| snapshot.within(own));
             let snapshot = seen.as_ref().unwrap_or(snapshot);
             let commit = declare::declare(snapshot, &declaration, &actor)?;
-            crossed = crossings(&commit, None);
+            transitioned = transitions(&commit, None);
             Ok(bind(commit, record.as_ref()))
         })
         .await?;
     // The one line that leads from a request to what the loops do about it.
     let (resource_id, attempt_id) = (declaration.resource_id, declaration.provisioned_resource_id);
     tracing::info!(%resource_id, %attempt_id, "declared");
-    context.meter.crossed(&crossed);
+    context.meter.transitioned(&transitioned);
     context.wakes.wake();
     Ok(declaration.resource_id)
 }

@@ -2,8 +2,8 @@
 
 use slipway_core::ids::{DeletionId, ResourceId};
 use slipway_core::precondition::Expected;
-use slipway_core::rules::crossing::crossings;
 use slipway_core::rules::delete;
+use slipway_core::rules::transition::transitions;
 use slipway_core::text::Reason;
 
 use crate::authorise::{Caller, Operation, authorise};
@@ -37,7 +37,7 @@ pub async fn delete_expecting(
     read::reach_resource(context, caller, id).await?;
     let reason = Reason::parse(reason.unwrap_or(NO_REASON)).map_err(slipway_core::Refusal::from)?;
     let fresh = DeletionId::new(context.entropy.uuid());
-    let (mut deletion_id, mut crossed) = (fresh, Vec::new());
+    let (mut deletion_id, mut transitioned) = (fresh, Vec::new());
     context
         .stores
         .broker
@@ -45,12 +45,12 @@ pub async fn delete_expecting(
             expected.check("resource", snapshot.resource.revision)?;
             let requested = delete::request(snapshot, fresh, &reason, &actor)?;
             deletion_id = requested.deletion_id;
-            crossed = crossings(&requested.commit, Some(snapshot));
+            transitioned = transitions(&requested.commit, Some(snapshot));
             Ok(requested.commit)
         })
         .await?;
     tracing::info!(resource_id = %id, %deletion_id, "deletion accepted");
-    context.meter.crossed(&crossed);
+    context.meter.transitioned(&transitioned);
     context.wakes.wake();
     Ok(deletion_id)
 }

@@ -5,11 +5,11 @@
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::explanation::{AttemptLine, ExplainedKind, Explanation};
 use slipway_core::ids::{ClusterId, InvalidId, ProvisionedResourceId, ResourceId};
-use slipway_core::rules::explanation::{self, ClusterFacts, Patience};
+use slipway_core::rules::explanation::{self, ClusterFacts, Timeouts};
 
 use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::access::Owned;
-use crate::ports::broker::Among;
+use crate::ports::broker::AttemptFilter;
 use crate::ports::store;
 use crate::usecases::catalog::{clusters, projects};
 use crate::usecases::leaks::Finder;
@@ -58,14 +58,15 @@ pub async fn resource(
 
 /// Its resource is in reach of the caller, or this is not asked.
 async fn of_resource(context: &Context, id: ResourceId) -> Result<Option<Explanation>, Error> {
-    let attempts = attempts(context, Among { resource: Some(id), ..Among::default() }).await?;
+    let attempts =
+        attempts(context, AttemptFilter { resource: Some(id), ..AttemptFilter::default() }).await?;
     let history = async |attempt| context.stores.broker.history_list(attempt).await;
     match context.stores.broker.resource_fetch(id).await {
         Ok(None) => Ok(None),
         Ok(Some(snapshot)) => {
             let history = history(snapshot.attempt.id()).await?;
-            let patience = patience(context);
-            Ok(Some(explanation::resource(&snapshot, &attempts, history, patience)))
+            let timeouts = timeouts(context);
+            Ok(Some(explanation::resource(&snapshot, &attempts, history, timeouts)))
         }
         // A row that is held is what somebody asks about most.
         Err(store::Error::Corrupt { id, reason }) => {
@@ -81,7 +82,7 @@ async fn of_resource(context: &Context, id: ResourceId) -> Result<Option<Explana
 
 async fn node(context: &Context, caller: &Caller, reference: &str) -> Result<Explanation, Error> {
     let node = read::node(context, caller, id(reference)?).await?;
-    let of = Among { resource: Some(node.resource_id), ..Among::default() };
+    let of = AttemptFilter { resource: Some(node.resource_id), ..AttemptFilter::default() };
     let attempts = attempts(context, of).await?;
     // Attempts are the newest first.
     let current = attempts.first().is_some_and(|line| line.id == node.provisioned_resource_id);
@@ -101,12 +102,14 @@ async fn deletion(
     let deletion = read::deletion(context, caller, id(reference)?).await?;
     let target = deletion.target_id;
     let of = match deletion.kind.as_str() {
-        ResourceId::KIND => {
-            Some(Among { resource: Some(ResourceId::new(target)), ..Among::default() })
-        }
-        ProvisionedResourceId::KIND => {
-            Some(Among { attempt: Some(ProvisionedResourceId::new(target)), ..Among::default() })
-        }
+        ResourceId::KIND => Some(AttemptFilter {
+            resource: Some(ResourceId::new(target)),
+            ..AttemptFilter::default()
+        }),
+        ProvisionedResourceId::KIND => Some(AttemptFilter {
+            attempt: Some(ProvisionedResourceId::new(target)),
+            ..AttemptFilter::default()
+        }),
         _ => None,
     };
     let attempts = match of {
@@ -133,7 +136,7 @@ async fn project(
         }
         None => None,
     };
-    let of = Among { project: Some(project.id), ..Among::default() };
+    let of = AttemptFilter { project: Some(project.id), ..AttemptFilter::default() };
     let facts = facts(context, of, cluster.as_ref().map(|cluster| cluster.id)).await?;
     Ok(explanation::project(&project, assignment.as_ref(), cluster.as_ref(), &facts))
 }
@@ -145,7 +148,11 @@ async fn cluster(
 ) -> Result<Explanation, Error> {
     let cluster = clusters::fetch(context, caller, reference).await?;
     // Whoever is bound to a project sees that cluster with their own on it.
-    let of = Among { lane: Some(cluster.id.into()), project: caller.project, ..Among::default() };
+    let of = AttemptFilter {
+        partition: Some(cluster.id.into()),
+        project: caller.project,
+        ..AttemptFilter::default()
+    };
     let facts = facts(context, of, Some(cluster.id)).await?;
     Ok(explanation::cluster(&cluster, &facts))
 }
@@ -164,48 +171,50 @@ async fn leak(context: &Context, caller: &Caller, reference: &str) -> Result<Exp
     };
     let tasks = context.stores.operations.task_list().await?;
     let task = leak.cluster_id.map(Finder::task);
-    let look = tasks.iter().find(|found| Some(&found.name) == task.as_ref());
-    Ok(explanation::leak(&leak, attempt.as_ref(), look.map(|task| task.due_at)))
+    let observe = tasks.iter().find(|found| Some(&found.name) == task.as_ref());
+    Ok(explanation::leak(&leak, attempt.as_ref(), observe.map(|task| task.due_at)))
 }
 
 async fn facts(
     context: &Context,
-    of: Among,
+    of: AttemptFilter,
     cluster: Option<ClusterId>,
 ) -> Result<ClusterFacts, Error> {
     let store = &context.stores;
-    let lanes = store.broker.lane_list_overdue().await?;
-    let lane = cluster.map(Into::into);
-    let holders = match lane {
-        Some(lane) => store.broker.lane_holders(lane).await?,
+    let partitions = store.broker.partition_list_overdue().await?;
+    let partition = cluster.map(Into::into);
+    let holders = match partition {
+        Some(partition) => store.broker.partition_holders(partition).await?,
         None => Vec::new(),
     };
-    let lag = lanes.iter().find(|overdue| lane.is_some() && overdue.lane == lane);
+    let lag =
+        partitions.iter().find(|overdue| partition.is_some() && overdue.partition == partition);
     Ok(ClusterFacts {
         now: context.clock.now(),
         lag: lag.map(|overdue| overdue.overdue),
         holders,
         counts: store.broker.phase_counts(of).await?,
-        blocked: attempts(context, Among { blocked: true, ..of }).await?,
+        blocked: attempts(context, AttemptFilter { blocked: true, ..of }).await?,
         claimed_within: context.settings.claimed_within,
     })
 }
 
-async fn attempts(context: &Context, among: Among) -> Result<Vec<AttemptLine>, Error> {
-    Ok(context.stores.broker.attempt_lines(among, LINES).await?)
+async fn attempts(context: &Context, filter: AttemptFilter) -> Result<Vec<AttemptLine>, Error> {
+    Ok(context.stores.broker.attempt_lines(filter, LINES).await?)
 }
 
 async fn attempt(
     context: &Context,
     id: ProvisionedResourceId,
 ) -> Result<Option<AttemptLine>, Error> {
-    let found = attempts(context, Among { attempt: Some(id), ..Among::default() }).await?;
+    let found =
+        attempts(context, AttemptFilter { attempt: Some(id), ..AttemptFilter::default() }).await?;
     Ok(found.into_iter().next())
 }
 
-fn patience(context: &Context) -> Patience {
+fn timeouts(context: &Context) -> Timeouts {
     let settings = &context.settings;
-    Patience { deadlines: settings.deadlines, claimed_within: settings.claimed_within }
+    Timeouts { deadlines: settings.deadlines, claimed_within: settings.claimed_within }
 }
 
 fn id<T: std::str::FromStr<Err = InvalidId>>(reference: &str) -> Result<T, Refusal> {

@@ -12,7 +12,7 @@ use slipway_core::ids::LeakRecordId;
 use slipway_core::leak::Leak;
 use slipway_core::text::{Reason, check_reference};
 
-pub use self::finder::{Finder, LookReport, Suspected};
+pub use self::finder::{Finder, ScanReport, Suspected};
 use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::deletion::LeakFilter;
 use crate::ports::store::Page;
@@ -42,9 +42,9 @@ pub async fn open_counts(context: &Context) -> Result<BTreeMap<String, u64>, Err
 }
 
 /// Looks at everything now, and answers what was found.
-pub async fn find(finder: &Finder, caller: &Caller) -> Result<Vec<LookReport>, Error> {
+pub async fn find(finder: &Finder, caller: &Caller) -> Result<Vec<ScanReport>, Error> {
     authorise(caller, Operation::LeakFind)?;
-    finder.look_everywhere().await
+    finder.scan_all().await
 }
 
 /// Closes a leak whose object is gone, on a person's word and our own look.

@@ -11,7 +11,7 @@ use slipway_core::text::check_reference;
 use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::Listed;
 use crate::ports::access::Owned;
-use crate::ports::broker::Among;
+use crate::ports::broker::AttemptFilter;
 use crate::ports::broker::{HistoryLine, ResourceFilter};
 use crate::ports::store::{self, Page};
 use crate::{Context, Error};
@@ -40,8 +40,8 @@ pub async fn past(
     context: &Context,
     snapshot: &ResourceSnapshot,
 ) -> Result<(Vec<AttemptLine>, Vec<HistoryLine>), Error> {
-    let among = Among { resource: Some(snapshot.resource.id), ..Among::default() };
-    let attempts = context.stores.broker.attempt_lines(among, SHOWN).await?;
+    let filter = AttemptFilter { resource: Some(snapshot.resource.id), ..AttemptFilter::default() };
+    let attempts = context.stores.broker.attempt_lines(filter, SHOWN).await?;
     let mut history = context.stores.broker.history_list(snapshot.attempt.id()).await?;
     history.reverse();
     history.truncate(SHOWN as usize);

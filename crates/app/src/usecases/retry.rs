@@ -1,8 +1,8 @@
 //! Trying again what failed for good.
 
 use slipway_core::ids::{DeletionId, ResourceId};
-use slipway_core::rules::crossing::crossings;
 use slipway_core::rules::retry;
+use slipway_core::rules::transition::transitions;
 use slipway_core::text::Reason;
 
 use crate::authorise::{Caller, Operation, authorise};
@@ -21,18 +21,18 @@ pub async fn retry(
     read::reach_resource(context, caller, id).await?;
     let reason = Reason::parse(reason).map_err(slipway_core::Refusal::from)?;
     let deletion_id = DeletionId::new(context.entropy.uuid());
-    let mut crossed = Vec::new();
+    let mut transitioned = Vec::new();
     context
         .stores
         .broker
         .decide(ResourceKey::Resource(id), &mut |snapshot| {
             let commit = retry::request(snapshot, deletion_id, &reason, &actor)?;
-            crossed = crossings(&commit, Some(snapshot));
+            transitioned = transitions(&commit, Some(snapshot));
             Ok(commit)
         })
         .await?;
     tracing::info!(resource_id = %id, "retry accepted");
-    context.meter.crossed(&crossed);
+    context.meter.transitioned(&transitioned);
     context.wakes.wake();
     Ok(())
 }

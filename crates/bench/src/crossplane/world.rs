@@ -1,5 +1,5 @@
 //! A control plane without its HTTP on a real API server: the loops as they
-//! ship, the Crossplane engine, the fleet, and the stand-in beside them.
+//! ship, the Crossplane engine, the placement loop, and the stand-in beside them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,26 +14,26 @@ use kube::core::ApiResource;
 use kube::{Api, Client};
 use serde_json::{Map, Value, json};
 use slipway_app::Context;
-use slipway_app::gate::Gate;
+use slipway_app::permits::Permits;
 use slipway_app::ports::Substrate;
 use slipway_app::usecases::catalog::{blueprints, clouds, clusters, credentials, projects};
 use slipway_app::usecases::control;
 use slipway_app::usecases::converge::Engines;
 use slipway_app::usecases::declare::{self, Declare};
-use slipway_app::usecases::fleet::{Fleet, Reached};
+use slipway_app::usecases::placement::{ManagementRegistry, PlacementReconciler};
 use slipway_app::usecases::read;
-use slipway_controller::driver::Surroundings;
-use slipway_controller::fleet::FleetLoop;
+use slipway_controller::driver::Dependencies;
+use slipway_controller::placement::PlacementLoop;
 use slipway_controller::resources::ResourceLoop;
 use slipway_controller::watches::watch_engine;
 use slipway_controller::{Shutdown, Status, drive};
-use slipway_core::catalog::blueprint::GivenContent;
+use slipway_core::catalog::blueprint::SubmittedContent;
 use slipway_core::ids::{InstallationId, ResourceId};
 use slipway_core::parameters::{Parameter, ParameterType};
 use slipway_core::phase::Phase;
 use slipway_core::precondition::Expected;
 use slipway_render::NodeSettings;
-use slipway_render::shared::FleetSettings;
+use slipway_render::shared::PlacementSettings;
 use slipway_standin::Options as Standin;
 use slipway_substrate::crossplane::{Access, CrossplaneConfig, CrossplaneSubstrate};
 use slipway_testkit::kube::{ADMIN, KubeEnvironment, OTHER_ADMIN, Options};
@@ -106,7 +106,7 @@ impl World {
         };
         let cluster = world.furnish().await?;
         world.serve(cluster, &shutdown).await?;
-        world.place().await?;
+        world.assignment().await?;
         Ok(world)
     }
 
@@ -124,7 +124,7 @@ impl World {
         let draft = projects::Draft { name: PROJECT, labels: BTreeMap::new(), mesh_cidr: None };
         projects::create(context, caller, draft, None).await?;
         credentials::assign(context, caller, PROJECT, credential).await?;
-        let wanted = clusters::Wanted {
+        let wanted = clusters::AssignmentRequest {
             name: CLUSTER,
             engine: "crossplane",
             namespace_prefix: None,
@@ -140,7 +140,7 @@ impl World {
             engine: "crossplane".to_owned(),
         };
         blueprints::create(context, caller, input, None).await?;
-        let given = GivenContent {
+        let given = SubmittedContent {
             version: "v1".to_owned(),
             xrd: documents::definition().to_string(),
             composition: documents::composition().to_string(),
@@ -154,7 +154,7 @@ impl World {
             // Enrolment has a benchmark of its own.
             mesh_role: Some("standalone".to_owned()),
             provider_kinds: vec![PROVIDER.to_owned()],
-            deliver: false,
+            install_definitions: false,
         };
         blueprints::publish(context, caller, BLUEPRINT, given, None).await?;
         Ok(cluster)
@@ -181,11 +181,13 @@ impl World {
         let substrate: Arc<dyn Substrate> = Arc::clone(&engine) as _;
         let engines =
             Engines::new(settings).serving(cluster.into(), CLUSTER, Arc::clone(&substrate));
-        let gate = Arc::<Gate>::default();
+        let permits = Arc::<Permits>::default();
         // The first heartbeat, without which an engine does not act. This cluster
         // has no namespace for the high-water mark.
-        match control::beat(&self.context, &engines, &gate, "bench", ResourceLoop::LEASE).await {
-            Ok(_) | Err(control::BeatError::Witness(_)) => {}
+        match control::heartbeat(&self.context, &engines, &permits, "bench", ResourceLoop::LEASE)
+            .await
+        {
+            Ok(_) | Err(control::HeartbeatError::HighWaterMark(_)) => {}
             Err(error) => return Err(error.into()),
         }
         let resources = ResourceLoop::new(
@@ -196,8 +198,8 @@ impl World {
             ResourceLoop::LEASE,
             SWEEP,
         )
-        .with_gate(Arc::clone(&gate));
-        let surroundings = |wake| Surroundings {
+        .with_permits(Arc::clone(&permits));
+        let dependencies = |wake| Dependencies {
             clock: Arc::clone(&self.context.clock),
             entropy: Arc::clone(&self.context.entropy),
             wake,
@@ -208,25 +210,25 @@ impl World {
         self.tasks.spawn(drive(
             resources,
             ResourceLoop::PACING,
-            surroundings(wake),
+            dependencies(wake),
             Arc::new(Status::new(ResourceLoop::NAME)),
             shutdown.clone(),
         ));
-        let reached = Reached::default();
-        reached.add(cluster, engine);
-        let settings = FleetSettings {
+        let registry = ManagementRegistry::default();
+        registry.add(cluster, engine);
+        let settings = PlacementSettings {
             installation: self.installation,
             subjects: Vec::new(),
-            role: FleetSettings::DEFAULT_ROLE.to_owned(),
+            role: PlacementSettings::DEFAULT_ROLE.to_owned(),
             quota: BTreeMap::new(),
-            secret_store: FleetSettings::DEFAULT_SECRET_STORE.to_owned(),
+            secret_store: PlacementSettings::DEFAULT_SECRET_STORE.to_owned(),
         };
-        let fleet = Fleet::new(self.context.clone(), settings, gate, "bench");
+        let placement = PlacementReconciler::new(self.context.clone(), settings, permits, "bench");
         self.tasks.spawn(drive(
-            Arc::new(FleetLoop::new(fleet, reached, "bench".to_owned(), SWEEP)),
-            FleetLoop::PACING,
-            surroundings(Arc::clone(&self.context.wakes.fleet)),
-            Arc::new(Status::new(FleetLoop::NAME)),
+            Arc::new(PlacementLoop::new(placement, registry, "bench".to_owned(), SWEEP)),
+            PlacementLoop::PACING,
+            dependencies(Arc::clone(&self.context.wakes.placement)),
+            Arc::new(Status::new(PlacementLoop::NAME)),
             shutdown.clone(),
         ));
         self.tasks.spawn(watch_engine(self.context.clone(), substrate, shutdown.clone()));
@@ -234,9 +236,9 @@ impl World {
     }
 
     /// Waits for the namespace, and for the provider by a resource that is first.
-    async fn place(&mut self) -> anyhow::Result<()> {
-        let place = clusters::assignment(&self.context, &operator(), PROJECT).await?;
-        self.namespace = place.namespace;
+    async fn assignment(&mut self) -> anyhow::Result<()> {
+        let assignment = clusters::assignment(&self.context, &operator(), PROJECT).await?;
+        self.namespace = assignment.namespace;
         let first = self.declare("first", 1).await?;
         self.until(&first, Phase::Ready).await
     }

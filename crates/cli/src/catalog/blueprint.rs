@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use slipway_wire::catalog::{
-    Blueprint, BlueprintDelivery, BlueprintVersion, CreateBlueprint, Parameter, ParameterType,
+    Blueprint, BlueprintDefinitions, BlueprintVersion, CreateBlueprint, Parameter, ParameterType,
 };
 
 use super::bundle::{self, Bundle};
@@ -39,7 +39,7 @@ pub enum BlueprintCommand {
         folder: PathBuf,
         /// Bring XRD and Composition to every cluster that a project lives on
         #[arg(long)]
-        deliver: bool,
+        install_definitions: bool,
     },
     /// Publish every blueprint of a catalog that is not there yet, for engine crossplane
     Import {
@@ -48,7 +48,7 @@ pub enum BlueprintCommand {
         folder: PathBuf,
         /// Bring XRDs and Compositions to every cluster that a project lives on
         #[arg(long)]
-        deliver: bool,
+        install_definitions: bool,
     },
     /// List blueprints
     List(PageArguments),
@@ -68,7 +68,7 @@ pub enum BlueprintCommand {
         yes: bool,
     },
     /// List the clusters that a blueprint is delivered to, and the version found there
-    Deliveries(VersionsArguments),
+    Definitions(VersionsArguments),
     /// Print the role that the control plane needs for the composites, for kubectl apply
     Rbac(NamedArguments),
 }
@@ -84,14 +84,14 @@ pub struct VersionsArguments {
 pub(crate) const EXAMPLES: &[&str] = &[
     "slipway blueprint create server --display-name Server --engine crossplane",
     "slipway blueprint publish --folder blueprints/server",
-    "slipway blueprint publish --folder blueprints/server --deliver",
+    "slipway blueprint publish --folder blueprints/server --install-definitions",
     "slipway blueprint import catalog",
     "slipway blueprint import catalog/server -o json",
     "slipway blueprint list",
     "slipway blueprint get local-node",
     "slipway blueprint versions local-node",
     "slipway blueprint retire server v1 --yes",
-    "slipway blueprint deliveries server",
+    "slipway blueprint definitions server",
     "slipway blueprint rbac server | kubectl apply -f -",
 ];
 
@@ -150,7 +150,10 @@ impl Detail for BlueprintVersion {
             ("injection", Some(self.injection_strategy.clone())),
             ("parameters", Some(parameters.join(", "))),
             ("composite", composite.map(|kind| format!("{} {}", kind.api_version, kind.kind))),
-            ("delivered", self.deliver.then(|| "to every cluster of a project".to_owned())),
+            (
+                "delivered",
+                self.install_definitions.then(|| "to every cluster of a project".to_owned()),
+            ),
             ("published", Some(time(&self.published_at))),
             ("retired", optional_time(self.retired_at.as_ref())),
             ("revision", Some(self.revision.to_string())),
@@ -179,13 +182,13 @@ pub(crate) async fn run(session: &mut Session<'_>, command: BlueprintCommand) ->
             let body = CreateBlueprint { slug, display_name, description, engine };
             session.create::<Blueprint>(&body).await
         }
-        BlueprintCommand::Publish { folder, deliver } => {
+        BlueprintCommand::Publish { folder, install_definitions } => {
             let Bundle { slug, mut body, .. } = bundle::read(&folder)?;
-            body.deliver = deliver;
+            body.install_definitions = install_definitions;
             session.post::<BlueprintVersion>(&["blueprints", &slug, "versions"], &body).await
         }
-        BlueprintCommand::Import { folder, deliver } => {
-            import::run(session, &folder, deliver).await
+        BlueprintCommand::Import { folder, install_definitions } => {
+            import::run(session, &folder, install_definitions).await
         }
         BlueprintCommand::List(page) => session.list::<Blueprint>(page).await,
         BlueprintCommand::Get(arguments) => session.get::<Blueprint>(&arguments.reference).await,
@@ -193,9 +196,9 @@ pub(crate) async fn run(session: &mut Session<'_>, command: BlueprintCommand) ->
             let path = ["blueprints", &blueprint, "versions"];
             session.list_at::<BlueprintVersion>(&path, page).await
         }
-        BlueprintCommand::Deliveries(VersionsArguments { blueprint, page }) => {
-            let path = ["blueprints", &blueprint, "deliveries"];
-            session.list_at::<BlueprintDelivery>(&path, page).await
+        BlueprintCommand::Definitions(VersionsArguments { blueprint, page }) => {
+            let path = ["blueprints", &blueprint, "definitions"];
+            session.list_at::<BlueprintDefinitions>(&path, page).await
         }
         BlueprintCommand::Rbac(arguments) => {
             let path = ["blueprints", &arguments.reference, "versions"];

@@ -54,7 +54,7 @@ impl Bundle {
             injection_strategy: metadata.injection_strategy,
             mesh_role: metadata.mesh_role,
             provider_kinds: metadata.provider_kinds,
-            deliver: false,
+            install_definitions: false,
         };
         let display_name = metadata.display_name.unwrap_or_else(|| metadata.slug.clone());
         let description = metadata.description.unwrap_or_default();

@@ -80,10 +80,11 @@ impl Row for Entry {
 pub(super) async fn run(
     session: &mut Session<'_>,
     folder: &Path,
-    deliver: bool,
+    install_definitions: bool,
 ) -> Result<(), Error> {
     let folders = entries(folder)?;
-    let read: Vec<_> = folders.iter().map(|folder| checked(session, folder, deliver)).collect();
+    let read: Vec<_> =
+        folders.iter().map(|folder| checked(session, folder, install_definitions)).collect();
     let mut ended = Vec::with_capacity(read.len());
     if read.iter().any(Result::is_err) {
         ended.extend(read.into_iter().map(|read| match read {
@@ -127,7 +128,11 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
-fn checked(session: &Session<'_>, folder: &Path, deliver: bool) -> Result<Bundle, Entry> {
+fn checked(
+    session: &Session<'_>,
+    folder: &Path,
+    install_definitions: bool,
+) -> Result<Bundle, Entry> {
     let mut bundle = bundle::read(folder).map_err(|error| Entry {
         slug: folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into()),
         version: None,
@@ -136,7 +141,7 @@ fn checked(session: &Session<'_>, folder: &Path, deliver: bool) -> Result<Bundle
     })?;
     let messages = (session.renderers.faults)(&bundle.slug, &bundle.body);
     if messages.is_empty() {
-        bundle.body.deliver = deliver;
+        bundle.body.install_definitions = install_definitions;
         return Ok(bundle);
     }
     Err(Entry { messages, ..entry(&bundle, Outcome::Invalid, None) })
@@ -225,7 +230,7 @@ fn difference(published: &BlueprintVersion, body: &PublishVersion) -> Option<&'s
         ("mesh_role", published.mesh_role == mesh_role),
         ("provider_kinds", published.provider_kinds == body.provider_kinds),
         // Whoever does not ask for it takes it as it is.
-        ("deliver", published.deliver || !body.deliver),
+        ("install_definitions", published.install_definitions || !body.install_definitions),
     ]
     .into_iter()
     .find_map(|(field, same)| (!same).then_some(field))

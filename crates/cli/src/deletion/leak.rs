@@ -2,7 +2,7 @@
 //! object.
 
 use clap::{Args, Subcommand};
-use slipway_wire::leaks::{Leak, LeakLook, LeakReason, LeakSuspicion};
+use slipway_wire::leaks::{Leak, LeakReason, LeakScan, LeakSuspicion};
 
 use crate::arguments::{IdArguments, PageArguments};
 use crate::client::Listing;
@@ -143,7 +143,7 @@ pub(crate) async fn run(session: &mut Session<'_>, leaks: LeaksArguments) -> Res
         }
         LeaksCommand::Get(arguments) => session.get::<Leak>(&arguments.id).await,
         LeaksCommand::Find => {
-            let found: Vec<LeakLook> = session.client.invoke(&["leaks", "find"]).await?;
+            let found: Vec<LeakScan> = session.client.invoke(&["leaks", "find"]).await?;
             session.show(&found, |found, width| inventories(found, width));
             Ok(())
         }
@@ -185,7 +185,7 @@ async fn end(
 }
 
 /// What the inventory of each cluster brought.
-fn inventories(found: &[LeakLook], width: Option<u16>) -> String {
+fn inventories(found: &[LeakScan], width: Option<u16>) -> String {
     if found.is_empty() {
         return "this server serves no cluster; ask the one that does".to_owned();
     }

@@ -57,7 +57,7 @@ impl Agents {
         entries
             .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())
             .filter_map(Pid::from_raw)
-            .filter_map(|pid| self.look(pid))
+            .filter_map(|pid| self.observe(pid))
             .collect()
     }
 
@@ -68,7 +68,7 @@ impl Agents {
         all
     }
 
-    fn look(&self, pid: Pid) -> Option<AgentProcess> {
+    fn observe(&self, pid: Pid) -> Option<AgentProcess> {
         let arguments = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
         let directory = directory_argument(&arguments, &self.root)?;
         if FileIdentity::of(format!("/proc/{pid}/exe")).ok()? != self.program {
@@ -88,7 +88,7 @@ impl Agents {
             Err(Errno::SRCH) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        if self.look(agent.pid).is_none_or(|now| now.directory != agent.directory) {
+        if self.observe(agent.pid).is_none_or(|now| now.directory != agent.directory) {
             return Ok(());
         }
         match pidfd_send_signal(&process, signal) {

@@ -67,7 +67,7 @@ pub(super) async fn tell(
     screen.heading("A cluster, and what a declaration on it needs");
     register(client, &name, screen).await?;
     publish(client, &bundle, screen).await?;
-    place(client, &name, &bundle, screen).await?;
+    assignment(client, &name, &bundle, screen).await?;
 
     screen.heading("Three nodes are declared");
     let mut watch = Watch::new(client.clone(), agents.clone());
@@ -148,7 +148,7 @@ async fn publish(client: &Client, bundle: &Bundle, screen: &mut Screen<'_>) -> R
 
 /// A project with a credential for each provider of the blueprint, Ready on
 /// the cluster.
-async fn place(
+async fn assignment(
     client: &Client,
     name: &str,
     bundle: &Bundle,
@@ -208,15 +208,15 @@ async fn wait_for_namespace(
 ) -> Result<ClusterAssignment, Error> {
     let mut said = String::new();
     loop {
-        let place: ClusterAssignment = client.get(&["projects", project, "cluster"]).await?;
-        let problems = place.problems.join("; ");
+        let assignment: ClusterAssignment = client.get(&["projects", project, "cluster"]).await?;
+        let problems = assignment.problems.join("; ");
         let seen = match problems.as_str() {
-            "" => place.namespace_phase.clone(),
-            problems => format!("{}: {problems}", place.namespace_phase),
+            "" => assignment.namespace_phase.clone(),
+            problems => format!("{}: {problems}", assignment.namespace_phase),
         };
         say_once("namespace", &seen, &mut said, screen);
-        if place.namespace_phase == phase {
-            return Ok(place);
+        if assignment.namespace_phase == phase {
+            return Ok(assignment);
         }
         sleep(PACE).await;
     }

@@ -123,8 +123,8 @@ impl Plane {
                 .and_then(|()| fs::write(folder.join(KUBECONFIG), kubeconfig.expose()))
                 .map_err(|error| failed("cannot copy the kubeconfig", &error))?;
         }
-        let surroundings = std::env::vars_os().map(|(name, _)| name);
-        let mut child = command(&program, &path, run, surroundings)
+        let dependencies = std::env::vars_os().map(|(name, _)| name);
+        let mut child = command(&program, &path, run, dependencies)
             .stdin(Stdio::piped())
             .stdout(log)
             .stderr(errors)
@@ -210,12 +210,12 @@ fn command(
     program: &Path,
     path: &Path,
     run: Run<'_>,
-    surroundings: impl Iterator<Item = OsString>,
+    dependencies: impl Iterator<Item = OsString>,
 ) -> Command {
     let data = path.join("data");
     let own = Secret::new(format!("sqlite:{}", data.join("slipway.db").display()));
     let mut command = Command::new(program);
-    for variable in surroundings {
+    for variable in dependencies {
         let text = variable.to_string_lossy();
         if FOREIGN.iter().any(|prefix| text.starts_with(prefix)) {
             command.env_remove(&variable);

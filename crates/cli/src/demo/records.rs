@@ -16,7 +16,7 @@ use crate::error::Error;
 
 /// For what follows at once but not at the same moment: an event that gets its
 /// position.
-const SETTLE_LIMIT: Duration = Duration::from_secs(5);
+const CONVERGE_LIMIT: Duration = Duration::from_secs(5);
 const PACE: Duration = Duration::from_millis(50);
 
 /// What the story came to; measured, not assumed.
@@ -82,7 +82,7 @@ async fn announced(client: &Client, slots: &[Slot]) -> Result<Vec<Event>, Error>
     loop {
         let events = client.list::<Event>(&["events"], Listing::default()).await?.items;
         let ours = |event: &&Event| slots.iter().any(|slot| slot.attempt_id == event.aggregate_id);
-        if events.iter().filter(ours).count() >= expected || begun.elapsed() > SETTLE_LIMIT {
+        if events.iter().filter(ours).count() >= expected || begun.elapsed() > CONVERGE_LIMIT {
             return Ok(events);
         }
         sleep(PACE).await;

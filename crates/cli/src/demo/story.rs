@@ -29,7 +29,7 @@ const WORK: Duration = Duration::from_secs(4);
 const WORK_LEFT: Duration = Duration::from_secs(2);
 const FORCE_REASON: &str = "demo: the agent of this node was frozen on purpose";
 /// For what follows at once but not at the same moment: a process that ends.
-const SETTLE_LIMIT: Duration = Duration::from_secs(5);
+const CONVERGE_LIMIT: Duration = Duration::from_secs(5);
 const PACE: Duration = Duration::from_millis(50);
 
 pub(super) async fn tell(
@@ -114,7 +114,7 @@ async fn delete_while_busy_and_frozen(
 ) -> Result<(), Error> {
     for slot in &watch.slots {
         screen.check(Fact::equal(format!("{} is Ready", slot.name), "Ready", &slot.seen.state));
-        let running = settle(|| agents.of(&slot.xr_name), |running| running.len() == 1).await;
+        let running = converge(|| agents.of(&slot.xr_name), |running| running.len() == 1).await;
         screen.check(Fact::equal(
             format!("exactly one agent process runs for {}", slot.name),
             1,
@@ -177,7 +177,7 @@ async fn check_ends(
     screen.heading("What was done");
     let busy = watch.slot(BUSY)?;
     screen.check(facts::finished_its_work(BUSY, busy.seen.node.as_ref(), work));
-    let DrainWatch { looks, looks_without_process } = busy.drain;
+    let DrainWatch { looks, polls_without_process } = busy.drain;
     if looks == 0 {
         // Not a fact that fails: nothing was seen, neither this nor that, and
         // the records have told that it finished its work.
@@ -186,20 +186,20 @@ async fn check_ends(
         screen.check(Fact::equal(
             format!("the process of {BUSY} lived for as long as it was draining"),
             format!("missing at 0 of {looks} looks"),
-            format!("missing at {looks_without_process} of {looks} looks"),
+            format!("missing at {polls_without_process} of {looks} looks"),
         ));
     }
-    let left = settle(|| agents.all(), Vec::is_empty).await;
+    let left = converge(|| agents.all(), Vec::is_empty).await;
     screen.check(Fact::equal("no agent process is left", "none", describe(&left)));
     Ok(())
 }
 
 /// Looks until it is as wanted, or for as long as that may take.
-async fn settle<T>(look: impl Fn() -> T, wanted: impl Fn(&T) -> bool) -> T {
+async fn converge<T>(observe: impl Fn() -> T, wanted: impl Fn(&T) -> bool) -> T {
     let begun = Instant::now();
     loop {
-        let seen = look();
-        if wanted(&seen) || begun.elapsed() > SETTLE_LIMIT {
+        let seen = observe();
+        if wanted(&seen) || begun.elapsed() > CONVERGE_LIMIT {
             return seen;
         }
         sleep(PACE).await;

@@ -34,7 +34,7 @@ pub(super) struct Slot {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct DrainWatch {
     pub(super) looks: usize,
-    pub(super) looks_without_process: usize,
+    pub(super) polls_without_process: usize,
 }
 
 impl Slot {
@@ -121,7 +121,7 @@ impl Watch {
         done: impl Fn(&Self) -> bool,
     ) -> Result<(), Error> {
         loop {
-            self.look(screen).await?;
+            self.observe(screen).await?;
             if done(self) {
                 return Ok(());
             }
@@ -133,7 +133,7 @@ impl Watch {
         }
     }
 
-    async fn look(&mut self, screen: &mut Screen<'_>) -> Result<(), Error> {
+    async fn observe(&mut self, screen: &mut Screen<'_>) -> Result<(), Error> {
         // Processes before the registry: a node that is registered in the
         // later look was so in the earlier one, and its process must be there.
         let agents = self.agents.all();
@@ -144,7 +144,7 @@ impl Watch {
             if slot.is(Phase::Deregistering) && registered {
                 slot.drain.looks += 1;
                 if !agents.iter().any(|agent| agent.belongs_to(&slot.xr_name)) {
-                    slot.drain.looks_without_process += 1;
+                    slot.drain.polls_without_process += 1;
                 }
             }
             for entry in slot.seen.history.iter().skip(slot.shown) {

@@ -50,7 +50,7 @@ pub(super) async fn follow(
                 Ok(true) => return Ok(()),
                 // A server ends streams when it stops, and now and then.
                 Ok(false) => {}
-                Err(error) if error.may_pass() => {
+                Err(error) if error.is_temporary() => {
                     let shown = clean(&error.to_string());
                     session.terminal.say(&format!("{shown}; trying again"));
                 }

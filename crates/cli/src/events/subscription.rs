@@ -11,7 +11,7 @@ impl Row for Subscription {
             ("NAME", self.name.clone()),
             ("POSITION", self.position.to_string()),
             ("BEHIND", (self.last_position - self.position).to_string()),
-            ("LAST DELIVERY", time_or_dash(self.delivered_at.as_ref())),
+            ("LAST DELIVERY", time_or_dash(self.published_at.as_ref())),
             ("FAILURES", self.failures.to_string()),
             ("LAST ERROR", or_dash(self.last_error.as_deref())),
         ]

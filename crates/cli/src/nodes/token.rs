@@ -45,7 +45,7 @@ pub struct TokenIssueArguments {
     /// Write out the manifests of a DaemonSet that enrols with it, the token in a Secret or in a
     /// variable
     #[arg(long, value_enum, value_name = "HOW", requires = "image")]
-    pub daemon_set: Option<TokenDelivery>,
+    pub daemon_set: Option<TokenOutput>,
     /// The image of the node agent
     #[arg(long, requires = "daemon_set")]
     pub image: Option<String>,
@@ -62,7 +62,7 @@ pub struct TokenIssueArguments {
 
 /// How a DaemonSet passes the token to the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TokenDelivery {
+pub enum TokenOutput {
     Secret,
     Env,
 }
@@ -147,8 +147,8 @@ async fn issue(session: &mut Session<'_>, arguments: &TokenIssueArguments) -> Re
     let token: IssuedToken = session.client.post(&path, &body).await?;
     match arguments.daemon_set {
         None => session.show_details(&token),
-        Some(delivery) => {
-            let manifests = manifests(session, arguments, delivery, &resource, &token)?;
+        Some(definitions) => {
+            let manifests = manifests(session, arguments, definitions, &resource, &token)?;
             session.terminal.print(&manifests);
         }
     }
@@ -159,7 +159,7 @@ async fn issue(session: &mut Session<'_>, arguments: &TokenIssueArguments) -> Re
 fn manifests(
     session: &mut Session<'_>,
     arguments: &TokenIssueArguments,
-    delivery: TokenDelivery,
+    definitions: TokenOutput,
     resource: &Resource,
     issued: &IssuedToken,
 ) -> Result<String, Error> {
@@ -175,7 +175,7 @@ fn manifests(
         hostname: arguments.machine.as_deref().unwrap_or(&resource.handle),
         namespace: &arguments.namespace,
         image: arguments.image.as_deref().unwrap_or_default(),
-        by_environment: delivery == TokenDelivery::Env,
+        by_environment: definitions == TokenOutput::Env,
         token,
     });
     let rendered = rendered.map_err(|reason| failed(&reason))?;

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use slipway_wire::api::{Control, PlanLine, PutFreeze, Replica, Resume};
+use slipway_wire::api::{Control, PutFreeze, Replica, Resume, WithheldAction};
 
 use crate::arguments::{PageArguments, parse_duration, whole_seconds};
 use crate::error::Error;
@@ -44,7 +44,7 @@ pub(crate) const EXAMPLES: &[&str] = &[
     "slipway resume --reason looked-at-the-plan",
     "slipway status",
     "slipway status -o json",
-    "slipway plan",
+    "slipway withheld",
 ];
 
 impl Detail for Control {
@@ -76,7 +76,7 @@ fn replica(replica: &Replica) -> String {
     format!("{} {state}", replica.worker)
 }
 
-impl Row for PlanLine {
+impl Row for WithheldAction {
     fn cells(&self) -> Cells {
         vec![
             ("WOULD", self.action.clone()),
@@ -148,8 +148,8 @@ pub(crate) async fn status(session: &mut Session<'_>) -> Result<(), Error> {
     session.get_at::<Control>(&["control"]).await
 }
 
-pub(crate) async fn plan(session: &mut Session<'_>, page: PageArguments) -> Result<(), Error> {
-    let listed = session.client.list::<PlanLine>(&["control", "plan"], page).await?;
+pub(crate) async fn withheld(session: &mut Session<'_>, page: PageArguments) -> Result<(), Error> {
+    let listed = session.client.list::<WithheldAction>(&["control", "withheld"], page).await?;
     session.show_list(&listed);
     if listed.open > 0 {
         session.terminal.say(&format!(

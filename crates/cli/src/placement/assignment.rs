@@ -1,6 +1,6 @@
 //! The namespace of a project on its cluster, as tables show it.
 
-use slipway_wire::catalog::{ClusterAssignment, ProviderStanding};
+use slipway_wire::catalog::{ClusterAssignment, ProviderStatus};
 
 use crate::kind::{Cells, Detail, Facts, Row};
 use crate::output::{optional_time, time};
@@ -33,7 +33,7 @@ impl Detail for ClusterAssignment {
     }
 }
 
-fn provider(found: &ProviderStanding) -> String {
+fn provider(found: &ProviderStatus) -> String {
     let problem = found.problem.as_ref().map(|problem| format!(" ({problem})"));
     format!("{} {}{}", found.provider, found.phase, problem.unwrap_or_default())
 }

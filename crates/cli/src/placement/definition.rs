@@ -1,11 +1,11 @@
 //! The definitions of a blueprint on one cluster, for `slipway blueprint`.
 
-use slipway_wire::catalog::BlueprintDelivery;
+use slipway_wire::catalog::BlueprintDefinitions;
 
 use crate::kind::{Cells, Row};
 use crate::output::{or_dash, time_or_dash};
 
-impl Row for BlueprintDelivery {
+impl Row for BlueprintDefinitions {
     fn cells(&self) -> Cells {
         vec![
             ("CLUSTER", self.cluster.clone()),

@@ -48,7 +48,7 @@ fn mk_version() -> Value {
 
 fn mk_crossplane_version() -> Value {
     let mut version = mk_version();
-    version["deliver"] = json!(true);
+    version["install_definitions"] = json!(true);
     version["composite"] = json!({
         "apiVersion": "nodes.example.org/v1", "kind": "XServer", "plural": "xservers",
         "scope": "Namespaced",
@@ -56,7 +56,7 @@ fn mk_crossplane_version() -> Value {
     version
 }
 
-fn mk_delivery() -> Value {
+fn mk_definitions() -> Value {
     json!({
         "cluster": "east", "cluster_id": ID, "wanted_version": "v2", "found_version": "v1",
         "phase": "Degraded", "problem": "it is left alone", "since": TIME, "updated_at": TIME,
@@ -70,7 +70,7 @@ fn mk_cluster() -> Value {
     })
 }
 
-fn mk_place() -> Value {
+fn mk_assignment() -> Value {
     json!({
         "project_id": ID, "cluster_id": ID, "namespace": "ns-1", "namespace_phase": "Ready",
         "revision": 1, "created_at": TIME, "updated_at": TIME,
@@ -151,7 +151,7 @@ async fn what_is_made_is_sent_as_it_was_said() {
         ),
         (
             "cluster assign here --project team-a",
-            mk_place(),
+            mk_assignment(),
             "PUT /api/v1/projects/team-a/cluster",
             json!({ "cluster": "here" }),
         ),
@@ -171,9 +171,9 @@ async fn lists_are_tables_that_name_what_people_look_for() {
         ("credential list --project p", mk_assigned(), "projects/p/credentials", vec!["billing"]),
         ("blueprint versions small", json!([mk_version()]), "small/versions", vec!["RETIRED"]),
         (
-            "blueprint deliveries small",
-            json!([mk_delivery()]),
-            "small/deliveries",
+            "blueprint definitions small",
+            json!([mk_definitions()]),
+            "small/definitions",
             vec!["east", "v2", "v1", "Degraded", "is left alone"],
         ),
         (
@@ -184,7 +184,7 @@ async fn lists_are_tables_that_name_what_people_look_for() {
         ),
         ("label list", json!([mk_label()]), "labels?", vec!["cost/center", "yes"]),
         ("cluster list", json!([mk_cluster()]), "clusters?", vec!["not yet"]),
-        ("cluster assignments", json!([mk_place()]), "cluster-assignments?", vec!["Ready"]),
+        ("cluster assignments", json!([mk_assignment()]), "cluster-assignments?", vec!["Ready"]),
         ("label get cost/center", mk_label(), "labels/cost%2Fcenter", vec!["who pays"]),
         (
             "resource list -l team=a -l tier --blocked --show-deleted",
@@ -285,16 +285,16 @@ async fn a_folder_is_published_whole() {
     let body: Value = serde_json::from_str(&asked.body).unwrap();
     assert_eq!((&body["xrd"], &body["version"]), (&"kind: X\n".into(), &"v1".into()));
     assert_eq!(body["parameter_schema"], mk_version()["parameter_schema"]);
-    assert_eq!(body.get("deliver"), None, "an older server knows no such field");
+    assert_eq!(body.get("install_definitions"), None, "an older server knows no such field");
     let shown = "size: integer (required), zone: string = \"a\"";
     assert!(ended.output.contains(shown), "{}", ended.output);
 
     let server = StandIn::new(vec![Reply::of(201, mk_crossplane_version())]).await;
     let folder = folder.to_str().unwrap();
-    let ended = server.run(&["blueprint", "publish", "-f", folder, "--deliver"]).await;
+    let ended = server.run(&["blueprint", "publish", "-f", folder, "--install-definitions"]).await;
     assert_eq!(ended.exit, Exit::Success, "{ended:?}");
     let body: Value = serde_json::from_str(&server.asked()[0].body).unwrap();
-    assert_eq!(body["deliver"], true);
+    assert_eq!(body["install_definitions"], true);
     assert!(ended.output.contains("nodes.example.org/v1 XServer"), "{}", ended.output);
     let server = StandIn::new(vec![Reply::of(200, json!([mk_version()]))]).await;
     let ended = server.run(&["blueprint", "rbac", "small"]).await;

@@ -46,7 +46,7 @@ async fn a_freeze_that_does_not_settle_ends_the_wait() {
 }
 
 #[tokio::test]
-async fn lifting_resuming_status_and_plan_ask_what_they_say() {
+async fn lifting_resuming_status_and_withheld_ask_what_they_say() {
     let acting = || Reply::of(200, mk_control("acting", true));
     let line = json!([{
         "resource_id": "r", "provisioned_resource_id": "p", "project": "default",
@@ -66,7 +66,7 @@ async fn lifting_resuming_status_and_plan_ask_what_they_say() {
             "DELETE /api/v1/control/freeze?reason=over+it",
             "POST /api/v1/control/resume",
             "GET /api/v1/control",
-            "GET /api/v1/control/plan?limit=500",
+            "GET /api/v1/control/withheld?limit=500",
         ]
     );
 }

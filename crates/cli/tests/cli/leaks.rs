@@ -46,7 +46,7 @@ async fn without_a_verb_the_open_ones_are_listed() {
 }
 
 #[tokio::test]
-async fn a_look_shows_what_counts_and_what_is_suspected() {
+async fn a_scan_shows_what_counts_and_what_is_suspected() {
     let look = json!([{
         "cluster": "local", "error": null, "objects": 3, "foreign": 1,
         "unreadable": ["project/broken: its composite.json is not JSON"],

@@ -82,9 +82,9 @@ async fn what_a_freeze_withholds_waits_for_its_end_and_not_for_time() {
     const LEASE: Duration = Duration::from_secs(30);
     for world in World::each("what_a_freeze_withholds").await {
         let engines = Engines::new(world.node_settings.clone());
-        let engines = engines.serving(world.lane, "local", Arc::clone(&world.substrate) as _);
+        let engines = engines.serving(world.partition, "local", Arc::clone(&world.substrate) as _);
         let (context, worker) = (world.context.clone(), "test".to_owned());
-        let resources = ResourceLoop::new(context, engines, worker, world.lane, LEASE, SWEEP);
+        let resources = ResourceLoop::new(context, engines, worker, world.partition, LEASE, SWEEP);
         let round = async || {
             let claimed = world.claim_when_due(&resources).await;
             let errors = resources.work(claimed, Lease::new(Moment::now(), LEASE)).await;
@@ -99,7 +99,7 @@ async fn what_a_freeze_withholds_waits_for_its_end_and_not_for_time() {
         assert!(wait(&first) > SWEEP / 2, "{:?}", wait(&first));
 
         // As the sweep would.
-        world.context.stores.broker.attempt_wake_all(world.lane).await.unwrap();
+        world.context.stores.broker.attempt_wake_all(world.partition).await.unwrap();
         round().await;
         let second = world.get(id).await;
         assert!(wait(&second) > SWEEP * 2, "{:?}", wait(&second));
@@ -118,23 +118,23 @@ async fn what_a_freeze_withholds_waits_for_its_end_and_not_for_time() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_acknowledges_a_mode_when_nothing_older_is_under_way() {
     for world in World::each("a_replica_acknowledges").await {
-        let (store, gate) = (&world.context.stores, world.resources.gate());
-        assert_eq!(gate.acknowledged(), None, "it has not read the mode yet");
-        let acting = gate.read(store).await.unwrap();
-        assert_eq!(gate.acknowledged(), Some(acting.revision));
-        let pass = gate.enter(store).await.unwrap().expect("acting");
+        let (store, permits) = (&world.context.stores, world.resources.permits());
+        assert_eq!(permits.acknowledged(), None, "it has not read the mode yet");
+        let acting = permits.read(store).await.unwrap();
+        assert_eq!(permits.acknowledged(), Some(acting.revision));
+        let pass = permits.enter(store).await.unwrap().expect("acting");
 
         freeze(&world).await;
-        let frozen = gate.read(store).await.unwrap();
+        let frozen = permits.read(store).await.unwrap();
         assert!(frozen.revision > acting.revision);
-        assert_eq!(gate.acknowledged(), Some(acting.revision), "an action is under way");
-        let closed = gate.enter(store).await.unwrap().expect_err("frozen");
+        assert_eq!(permits.acknowledged(), Some(acting.revision), "an action is under way");
+        let closed = permits.enter(store).await.unwrap().expect_err("frozen");
         assert!(matches!(closed, Mode::Frozen(_)), "{closed:?}");
         drop(pass);
-        assert_eq!(gate.acknowledged(), Some(frozen.revision));
+        assert_eq!(permits.acknowledged(), Some(frozen.revision));
 
         unfreeze(&world).await;
-        gate.read(store).await.unwrap();
-        assert!(gate.enter(store).await.unwrap().is_ok());
+        permits.read(store).await.unwrap();
+        assert!(permits.enter(store).await.unwrap().is_ok());
     }
 }

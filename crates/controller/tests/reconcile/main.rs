@@ -6,9 +6,9 @@
 
 mod control;
 mod crash;
-mod fleet;
-mod lanes;
 mod orphans;
+mod partitions;
+mod placement;
 mod simulated;
 mod slow;
 mod ticks;

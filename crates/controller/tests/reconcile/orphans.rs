@@ -8,7 +8,7 @@ use slipway_app::ports::deletion::LeakFilter;
 use slipway_app::ports::placement::Cluster;
 use slipway_app::ports::store::Page;
 use slipway_app::usecases::converge::Engines;
-use slipway_app::usecases::leaks::{self, Finder, LookReport};
+use slipway_app::usecases::leaks::{self, Finder, ScanReport};
 use slipway_controller::driver::Loop;
 use slipway_controller::orphans::OrphanLoop;
 use slipway_core::ErrorKind;
@@ -24,12 +24,13 @@ use crate::world::World;
 
 /// What must lie between two sightings.
 const APART: Duration = Duration::from_millis(60);
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const STRAY: &str = "stray";
 
 fn mk_finder(world: &World) -> Finder {
     let substrate = Arc::clone(&world.substrate) as _;
-    let engines = Engines::new(world.node_settings.clone()).serving(world.lane, "local", substrate);
+    let engines =
+        Engines::new(world.node_settings.clone()).serving(world.partition, "local", substrate);
     Finder::new(world.context.clone(), engines, APART)
 }
 
@@ -39,22 +40,22 @@ async fn cluster(finder: &Finder) -> Cluster {
     served.into_iter().next().unwrap()
 }
 
-async fn look(finder: &Finder) -> LookReport {
-    finder.look(&cluster(finder).await).await.unwrap()
+async fn scan(finder: &Finder) -> ScanReport {
+    finder.scan(&cluster(finder).await).await.unwrap()
 }
 
 /// Looks until something counts.
-async fn look_twice(finder: &Finder) -> LookReport {
+async fn scan_twice(finder: &Finder) -> ScanReport {
     let looking = async {
         loop {
-            let report = look(finder).await;
+            let report = scan(finder).await;
             if report.suspected.is_empty() {
                 return report;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, looking).await.expect("what is suspected counts in time")
+    tokio::time::timeout(TIMEOUT, looking).await.expect("what is suspected counts in time")
 }
 
 /// An object that names an attempt which no row knows.
@@ -71,7 +72,7 @@ async fn fetch(world: &World, leak: &Leak) -> Leak {
     leaks::leak(&world.context, &world.caller, leak.id).await.unwrap()
 }
 
-fn kinds(report: &LookReport) -> Vec<FindingKind> {
+fn kinds(report: &ScanReport) -> Vec<FindingKind> {
     report.suspected.iter().map(|suspected| suspected.kind).collect()
 }
 
@@ -92,18 +93,18 @@ async fn what_no_row_claims_is_found_twice_and_removed_on_request() {
     for world in World::each("what_no_row_claims_is_found").await {
         stray(&world).await;
         let finder = mk_finder(&world);
-        let first = look(&finder).await;
+        let first = scan(&finder).await;
         assert_eq!((first.objects, first.leaks.len()), (2, 0), "{first:?}");
         assert_eq!(kinds(&first), [FindingKind::UnclaimedObject], "seen once is no leak");
-        assert_eq!(first.suspected[0].place.name, STRAY);
+        assert_eq!(first.suspected[0].object_ref.name, STRAY);
 
-        let found = look_twice(&finder).await;
+        let found = scan_twice(&finder).await;
         let [leak] = &found.leaks[..] else { panic!("{found:?}") };
         assert_eq!(
             (leak.kind.as_str(), leak.uid.as_deref()),
             ("unclaimed_object", Some("uid-stray"))
         );
-        assert_eq!(look(&finder).await.leaks[0].id, leak.id, "one leak, however often it is seen");
+        assert_eq!(scan(&finder).await.leaks[0].id, leak.id, "one leak, however often it is seen");
 
         let by_hand = leaks::resolve(&finder, &world.caller, leak.id, "gone").await;
         assert_eq!(refused(by_hand), ErrorKind::LeakNotGone);
@@ -113,7 +114,7 @@ async fn what_no_row_claims_is_found_twice_and_removed_on_request() {
         assert_eq!(resolution, "removed for key:test: left behind");
         let again = leaks::remove(&finder, &world.caller, leak.id, "again").await;
         assert_eq!(refused(again), ErrorKind::LeakResolved);
-        assert_eq!(look(&finder).await.leaks, []);
+        assert_eq!(scan(&finder).await.leaks, []);
         let deleted = world.substrate.journal();
         assert_eq!(deleted.iter().filter(|line| line.starts_with("delete")).count(), 1);
     }
@@ -121,14 +122,14 @@ async fn what_no_row_claims_is_found_twice_and_removed_on_request() {
 
 /// Invariant 3, for a look at everything.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_look_that_cannot_read_ends_no_leak_and_misses_nothing() {
+async fn a_scan_that_cannot_read_ends_no_leak_and_misses_nothing() {
     for world in World::each("a_look_that_cannot_read").await {
         stray(&world).await;
         let finder = mk_finder(&world);
-        look(&finder).await;
-        let leak = look_twice(&finder).await.leaks.remove(0);
+        scan(&finder).await;
+        let leak = scan_twice(&finder).await.leaks.remove(0);
         world.substrate.behave(Behaviour { unreadable: true, ..CALM });
-        let blind = look(&finder).await;
+        let blind = scan(&finder).await;
         assert_eq!(blind.error.as_deref(), Some("connection refused"));
         assert_eq!((blind.resolved, blind.woken, blind.suspected.len()), (0, 0, 0), "{blind:?}");
         assert!(fetch(&world, &leak).await.is_open());
@@ -137,7 +138,7 @@ async fn a_look_that_cannot_read_ends_no_leak_and_misses_nothing() {
 
         world.substrate.behave(CALM);
         world.substrate.remove(STRAY);
-        assert_eq!(look(&finder).await.resolved, 1, "gone by itself");
+        assert_eq!(scan(&finder).await.resolved, 1, "gone by itself");
         assert!(!fetch(&world, &leak).await.is_open());
     }
 }
@@ -151,11 +152,11 @@ async fn a_missing_object_wakes_its_resource_which_heals() {
         while world.round().await > 0 {}
         world.substrate.remove(&name);
         let finder = mk_finder(&world);
-        let seen = look(&finder).await;
+        let seen = scan(&finder).await;
         assert_eq!((kinds(&seen), seen.woken), (vec![FindingKind::MissingObject], 1));
         world.run_until_phase(id, Phase::Enrolling).await;
         assert!(world.substrate.object(&name).is_some());
-        let healed = look_twice(&finder).await;
+        let healed = scan_twice(&finder).await;
         assert_eq!((healed.leaks.len(), healed.suspected.len()), (0, 0), "{healed:?}");
     }
 }
@@ -168,8 +169,8 @@ async fn a_copy_is_a_leak_and_the_object_of_a_deleted_attempt_is_the_loops() {
         let object = world.substrate.object(&name).unwrap();
         world.substrate.put("copy", object.clone());
         let finder = mk_finder(&world);
-        assert_eq!(kinds(&look(&finder).await), [FindingKind::DuplicateObject]);
-        let leak = look_twice(&finder).await.leaks.remove(0);
+        assert_eq!(kinds(&scan(&finder).await), [FindingKind::DuplicateObject]);
+        let leak = scan_twice(&finder).await.leaks.remove(0);
         leaks::remove(&finder, &world.caller, leak.id, "a copy").await.unwrap();
         assert!(world.substrate.object(&name).is_some(), "the right one is left alone");
 
@@ -177,7 +178,7 @@ async fn a_copy_is_a_leak_and_the_object_of_a_deleted_attempt_is_the_loops() {
         world.acknowledge(id).await;
         world.run_until_phase(id, Phase::Deleted).await;
         world.substrate.put(&name, object);
-        let seen = look(&finder).await;
+        let seen = scan(&finder).await;
         assert_eq!(seen.woken, 1, "{seen:?}");
         assert_eq!((seen.leaks.len(), seen.suspected.len()), (0, 0), "recorded in one place");
         let removed = |_: &ResourceSnapshot| world.substrate.object(&name).is_none();
@@ -197,20 +198,20 @@ async fn a_removal_that_did_not_happen_is_done_by_the_loop() {
     for world in World::each("a_removal_that_did_not_happen").await {
         stray(&world).await;
         let finder = mk_finder(&world);
-        look(&finder).await;
-        let leak = look_twice(&finder).await.leaks.remove(0);
-        let orphans = OrphanLoop::new(finder.clone(), "one".to_owned(), PATIENCE);
+        scan(&finder).await;
+        let leak = scan_twice(&finder).await.leaks.remove(0);
+        let orphans = OrphanLoop::new(finder.clone(), "one".to_owned(), TIMEOUT);
         let first = async {
-            while !turn(&orphans).await.0 {
+            while !pass(&orphans).await.0 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, first).await.expect("a first look soon after a start");
+        tokio::time::timeout(TIMEOUT, first).await.expect("a first look soon after a start");
 
         world.substrate.behave(Behaviour { delete_fails: true, ..CALM });
         let refusal = leaks::remove(&finder, &world.caller, leak.id, "left behind").await;
         assert_eq!(refused(refusal), ErrorKind::LeakNotRemovable);
-        let (woken, errors) = turn(&orphans).await;
+        let (woken, errors) = pass(&orphans).await;
         assert!(woken, "the request woke the loop");
         assert!(errors.iter().any(|error| error.contains("forbidden")), "{errors:?}");
         assert!(fetch(&world, &leak).await.is_open());
@@ -223,7 +224,7 @@ async fn a_removal_that_did_not_happen_is_done_by_the_loop() {
             .task_wake(&Finder::task(cluster(&finder).await.id))
             .await
             .unwrap();
-        assert_eq!(turn(&orphans).await, (true, Vec::new()));
+        assert_eq!(pass(&orphans).await, (true, Vec::new()));
         assert!(world.substrate.object(STRAY).is_none());
         let resolution = fetch(&world, &leak).await.resolved.unwrap().resolution.unwrap();
         assert_eq!(resolution, "removed for key:test: left behind");
@@ -231,30 +232,30 @@ async fn a_removal_that_did_not_happen_is_done_by_the_loop() {
 }
 
 /// Claims once and works on it: whether there was a turn, and its errors.
-async fn turn(orphans: &OrphanLoop) -> (bool, Vec<String>) {
+async fn pass(orphans: &OrphanLoop) -> (bool, Vec<String>) {
     let asked_at = Moment::now();
-    let turns = orphans.claim(4).await.unwrap();
-    let had = !turns.is_empty();
+    let passes = orphans.claim(4).await.unwrap();
+    let had = !passes.is_empty();
     let lease = Lease::new(asked_at, orphans.lease());
-    (had, orphans.work(turns, lease).await)
+    (had, orphans.work(passes, lease).await)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_replica_at_a_time_looks_at_a_cluster() {
+async fn one_replica_at_a_time_scans_a_cluster() {
     for world in World::each("one_replica_at_a_time_looks").await {
         let finder = mk_finder(&world);
-        let mk_loop = |worker: &str| OrphanLoop::new(finder.clone(), worker.to_owned(), PATIENCE);
+        let mk_loop = |worker: &str| OrphanLoop::new(finder.clone(), worker.to_owned(), TIMEOUT);
         let (one, other) = (mk_loop("one"), mk_loop("other"));
         let held = async {
             loop {
-                let turns = one.claim(4).await.unwrap();
-                if !turns.is_empty() {
-                    return turns;
+                let passes = one.claim(4).await.unwrap();
+                if !passes.is_empty() {
+                    return passes;
                 }
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let held = tokio::time::timeout(PATIENCE, held).await.expect("soon after a start");
+        let held = tokio::time::timeout(TIMEOUT, held).await.expect("soon after a start");
         assert!(other.claim(4).await.unwrap().is_empty(), "somebody is looking");
         // That replica dies and comes back under its name.
         drop(held);
@@ -262,7 +263,7 @@ async fn one_replica_at_a_time_looks_at_a_cluster() {
         assert_eq!(again.claim(4).await.unwrap().len(), 1, "it knows that it was dead");
         drop(mk_loop("one").claim(4).await.unwrap());
         let last = mk_loop("one");
-        assert_eq!(turn(&last).await, (true, Vec::new()));
-        assert!(!turn(&other).await.0, "not before the interval has passed");
+        assert_eq!(pass(&last).await, (true, Vec::new()));
+        assert!(!pass(&other).await.0, "not before the interval has passed");
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use slipway_app::ports::substrate::{Address, Error, InventoryPage, InventoryRequest, Substrate};
 use slipway_core::blueprint::Engine;
 use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
-use slipway_core::leak::{Found, Place};
+use slipway_core::leak::{Found, ObjectRef};
 use slipway_core::observation::{CompositeReport, LiveComposite};
 use slipway_render::{RenderedComposite, composite};
 use tokio::sync::Notify;
@@ -41,7 +41,7 @@ pub(crate) struct Behaviour {
 
 /// What became of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum Performed {
     Created,
     Updated,
     Deleted,
@@ -53,7 +53,7 @@ pub(crate) enum Deed {
 pub(crate) struct Simulated {
     objects: Mutex<BTreeMap<String, Object>>,
     behaviour: Mutex<Behaviour>,
-    journal: Mutex<Vec<(String, Deed)>>,
+    journal: Mutex<Vec<(String, Performed)>>,
     /// Uids are drawn from it: an object made anew is another object.
     made: AtomicU64,
     /// What a watch would have seen and not said yet.
@@ -102,7 +102,7 @@ impl Simulated {
     /// Somebody deletes it behind our back.
     pub(crate) fn remove(&self, name: &str) {
         self.objects.lock().unwrap().remove(name).expect("the object existed");
-        self.note(name, Deed::Removed);
+        self.note(name, Performed::Removed);
     }
 
     /// A worker that was late makes it anew, as it was when that worker decided.
@@ -111,27 +111,27 @@ impl Simulated {
         let late = Object { uid, ..object.clone() };
         let before = self.objects.lock().unwrap().insert(name.to_owned(), late);
         assert!(before.is_none(), "{name} was gone");
-        self.note(name, Deed::Created);
+        self.note(name, Performed::Created);
     }
 
     /// What we did, in order: `apply <name>` and `delete <name>`.
     pub(crate) fn journal(&self) -> Vec<String> {
-        let line = |(name, deed): &(String, Deed)| match deed {
-            Deed::Created | Deed::Updated => Some(format!("apply {name}")),
-            Deed::Deleted => Some(format!("delete {name}")),
-            Deed::Removed => None,
+        let line = |(name, performed): &(String, Performed)| match performed {
+            Performed::Created | Performed::Updated => Some(format!("apply {name}")),
+            Performed::Deleted => Some(format!("delete {name}")),
+            Performed::Removed => None,
         };
         self.journal.lock().unwrap().iter().filter_map(line).collect()
     }
 
     /// What became of the objects of this name, in order.
-    pub(crate) fn deeds(&self, name: &str) -> Vec<Deed> {
+    pub(crate) fn performed(&self, name: &str) -> Vec<Performed> {
         let journal = self.journal.lock().unwrap();
-        journal.iter().filter(|(of, _)| of == name).map(|(_, deed)| *deed).collect()
+        journal.iter().filter(|(of, _)| of == name).map(|(_, performed)| *performed).collect()
     }
 
-    fn note(&self, name: &str, deed: Deed) {
-        self.journal.lock().unwrap().push((name.to_owned(), deed));
+    fn note(&self, name: &str, performed: Performed) {
+        self.journal.lock().unwrap().push((name.to_owned(), performed));
     }
 
     fn apply_once(&self, rendered: &RenderedComposite) -> Result<(), Error> {
@@ -144,7 +144,7 @@ impl Simulated {
         if let Some(found) = written.filter(|found: &ClaimToken| found.0 > ours.0) {
             return Err(Error::Superseded { ours, found });
         }
-        let deed = if found.is_some() { Deed::Updated } else { Deed::Created };
+        let performed = if found.is_some() { Performed::Updated } else { Performed::Created };
         let object = objects.entry(rendered.name().to_owned()).or_insert_with(|| Object {
             uid: format!("uid-{}", self.made.fetch_add(1, Ordering::Relaxed)),
             object: Value::Null,
@@ -153,7 +153,7 @@ impl Simulated {
             terminating: false,
         });
         object.object = rendered.expose_object().clone();
-        self.note(rendered.name(), deed);
+        self.note(rendered.name(), performed);
         Ok(())
     }
 
@@ -164,7 +164,7 @@ impl Simulated {
             Some(object) if object.uid != uid => Err(Error::Conflict("another object".to_owned())),
             Some(_) => {
                 objects.remove(&address.name);
-                self.note(&address.name, Deed::Deleted);
+                self.note(&address.name, Performed::Deleted);
                 Ok(())
             }
         }
@@ -252,7 +252,7 @@ impl Substrate for Simulated {
         };
         let text = |pointer: &str| found.object.pointer(pointer).and_then(Value::as_str);
         let found = Found {
-            place: Place {
+            object_ref: ObjectRef {
                 namespace: text("/metadata/namespace").unwrap_or_default().to_owned(),
                 name: name.clone(),
             },

@@ -28,9 +28,9 @@ fn mk_slow(action: Duration) -> Arc<Slow> {
 
 fn mk_loop(world: &World, substrate: &Arc<Slow>, lease: Duration) -> ResourceLoop {
     let engines = Engines::new(world.node_settings.clone());
-    let engines = engines.serving(world.lane, "local", Arc::clone(substrate) as _);
+    let engines = engines.serving(world.partition, "local", Arc::clone(substrate) as _);
     let worker = "test".to_owned();
-    ResourceLoop::new(world.context.clone(), engines, worker, world.lane, lease, SWEEP)
+    ResourceLoop::new(world.context.clone(), engines, worker, world.partition, lease, SWEEP)
 }
 
 /// Twelve actions of 400 ms one after the other outlast a lease of 3 s: without
@@ -139,7 +139,7 @@ async fn an_engine_that_panics_while_it_looks_concludes_nothing() {
 async fn what_nobody_serves_is_explained() {
     for mut world in World::each("what_nobody_serves").await {
         world.context.settings.claimed_within = Duration::from_millis(50);
-        world.place("elsewhere").await;
+        world.assign("elsewhere").await;
         let id = world.declare_in("elsewhere", "web").await;
         let explained =
             async || explain::resource(&world.context, &world.caller, id).await.unwrap().blockers;

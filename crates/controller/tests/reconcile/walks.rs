@@ -97,7 +97,7 @@ async fn a_deliberate_failure_is_final_until_deleted() {
         assert_eq!(failed.attempt.failure_reason(), Some("quota"));
         // Getting well does not bring it back.
         world.substrate.change(&name, |object| object.failure = None);
-        world.context.stores.broker.attempt_wake_all(world.lane).await.unwrap();
+        world.context.stores.broker.attempt_wake_all(world.partition).await.unwrap();
         world.round().await;
         assert_eq!(world.get(id).await.attempt.phase(), Phase::Failed);
         assert_eq!(
@@ -118,7 +118,7 @@ async fn what_cannot_be_read_is_not_gone() {
         let id = world.ready("web").await;
         let name = world.name(id).await;
         world.substrate.behave(Behaviour { unreadable: true, ..CALM });
-        world.context.stores.broker.attempt_wake_all(world.lane).await.unwrap();
+        world.context.stores.broker.attempt_wake_all(world.partition).await.unwrap();
         let held = world.run_until_blocked(id, BlockerCode::SubstrateUnknown).await;
         assert_eq!(held.attempt.phase(), Phase::Ready);
         // A drain goes on all the same; the substrate is not called gone.
@@ -184,7 +184,7 @@ async fn drift_is_repaired_and_the_injected_document_kept() {
         world.substrate.change(&name, |object| {
             object.object["spec"]["parameters"]["busy_seconds"] = serde_json::json!(99);
         });
-        world.context.stores.broker.attempt_wake_all(world.lane).await.unwrap();
+        world.context.stores.broker.attempt_wake_all(world.partition).await.unwrap();
         let repaired = || {
             let object = world.substrate.object(&name).unwrap().object;
             object["spec"]["parameters"] == before.object["spec"]["parameters"]
@@ -240,7 +240,7 @@ async fn a_terminating_composite_is_waited_for_and_made_anew() {
         let id = world.ready("web").await;
         let name = world.name(id).await;
         world.substrate.change(&name, |object| object.terminating = true);
-        world.context.stores.broker.attempt_wake_all(world.lane).await.unwrap();
+        world.context.stores.broker.attempt_wake_all(world.partition).await.unwrap();
         let held = world.run_until_blocked(id, BlockerCode::SubstrateTerminating).await;
         assert_eq!(held.attempt.phase(), Phase::Ready);
         assert!(held.node.unwrap().drain.is_some(), "its node is asked to drain first");
@@ -258,7 +258,7 @@ async fn a_failed_one_that_is_deleted_by_hand_is_let_go_after_its_node() {
         let id = world.ready("web").await;
         let name = world.name(id).await;
         world.substrate.change(&name, |object| object.failure = Some("quota".to_owned()));
-        world.context.stores.broker.attempt_wake_all(world.lane).await.unwrap();
+        world.context.stores.broker.attempt_wake_all(world.partition).await.unwrap();
         let failed = world.run_until_phase(id, Phase::Failed).await;
         world.substrate.change(&name, |object| object.terminating = true);
         world.substrate.behave(Behaviour { unreadable: true, ..CALM });

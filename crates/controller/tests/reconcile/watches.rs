@@ -23,9 +23,9 @@ async fn what_an_engine_sees_change_is_due_at_once() {
         let engines = Engines::new(world.node_settings.clone());
         let resources = ResourceLoop::new(
             world.context.clone(),
-            engines.serving(world.lane, "local", Arc::clone(&substrate) as _),
+            engines.serving(world.partition, "local", Arc::clone(&substrate) as _),
             "watching".to_owned(),
-            world.lane,
+            world.partition,
             Duration::from_secs(30),
             NO_SWEEP,
         );

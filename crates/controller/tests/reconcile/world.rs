@@ -23,7 +23,7 @@ use slipway_app::{Context, Error};
 use slipway_controller::driver::Loop;
 use slipway_controller::resources::ResourceLoop;
 use slipway_core::blocker::{BlockerCode, Deadlines};
-use slipway_core::ids::{Lane, ProvisionedResourceId, ResourceId};
+use slipway_core::ids::{Partition, ProvisionedResourceId, ResourceId};
 use slipway_core::node::Reported;
 use slipway_core::phase::Phase;
 use slipway_core::secret::Secret;
@@ -41,7 +41,7 @@ use uuid::Uuid;
 use crate::simulated::{Behaviour, Simulated};
 
 const LEASE: Duration = Duration::from_secs(30);
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Debug)]
 pub(crate) struct Machine;
@@ -66,14 +66,14 @@ impl Entropy for Machine {
 }
 
 /// What keeps the database alive for as long as the test runs.
-enum Keeper {
+enum Owner {
     Folder { _folder: tempfile::TempDir },
     Database { _database: TestDatabase },
 }
 
 pub(crate) struct World {
     pub(crate) context: Context,
-    pub(crate) lane: Lane,
+    pub(crate) partition: Partition,
     pub(crate) substrate: Arc<Simulated>,
     pub(crate) resources: ResourceLoop,
     pub(crate) caller: Caller,
@@ -82,7 +82,7 @@ pub(crate) struct World {
     pub(crate) url: String,
     /// Nodes that [`World::ready`] brought up: no two have one key.
     nodes: AtomicU8,
-    _keeper: Keeper,
+    _keeper: Owner,
 }
 
 impl World {
@@ -96,17 +96,17 @@ impl World {
     pub(crate) async fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("slipway.db").display());
-        Self::on(&url, Keeper::Folder { _folder: folder }).await
+        Self::on(&url, Owner::Folder { _folder: folder }).await
     }
 
     /// `None` where there is no PostgreSQL.
     pub(crate) async fn postgres(test: &str) -> Option<Self> {
         let database = postgres::shared(test).await?.database("reconcile").await;
         let url = database.url().to_owned();
-        Some(Self::on(&url, Keeper::Database { _database: database }).await)
+        Some(Self::on(&url, Owner::Database { _database: database }).await)
     }
 
-    async fn on(url: &str, keeper: Keeper) -> Self {
+    async fn on(url: &str, keeper: Owner) -> Self {
         // Each connection plans every statement for itself; one test needs two at most.
         let config = StoreConfig { max_connections: 2, ..StoreConfig::new(url) };
         let store: Stores = slipway_store::open(config).await.unwrap();
@@ -135,7 +135,7 @@ impl World {
                 namespace_prefix: "slipway-project-".to_owned(),
             },
         );
-        let lane = store.operations.seed(&seed.unwrap()).await.unwrap().into();
+        let partition = store.operations.seed(&seed.unwrap()).await.unwrap().into();
         let substrate = Arc::new(Simulated::default());
         substrate.behave(Behaviour { comes_up: true, ..Behaviour::default() });
         let settings = NodeSettings {
@@ -146,19 +146,19 @@ impl World {
             node_image: None,
         };
         let engines =
-            Engines::new(settings.clone()).serving(lane, "local", Arc::clone(&substrate) as _);
+            Engines::new(settings.clone()).serving(partition, "local", Arc::clone(&substrate) as _);
         let resources = ResourceLoop::new(
             context.clone(),
             engines,
             "test".to_owned(),
-            lane,
+            partition,
             LEASE,
             Duration::from_millis(300),
         );
         let caller = Caller::trusted("test");
         Self {
             context,
-            lane,
+            partition,
             substrate,
             resources,
             caller,
@@ -170,7 +170,7 @@ impl World {
     }
 
     /// A second project, placed on a cluster of the same name.
-    pub(crate) async fn place(&self, name: &str) -> Lane {
+    pub(crate) async fn assign(&self, name: &str) -> Partition {
         let seed = Seed::local(
             &Machine,
             LocalNames {
@@ -234,7 +234,7 @@ impl World {
                 return seen;
             }
             assert!(
-                started.elapsed() < PATIENCE,
+                started.elapsed() < TIMEOUT,
                 "waited for {what}, but it is {} with {:?}",
                 seen.attempt.phase(),
                 seen.blockers
@@ -277,7 +277,7 @@ impl World {
             if !claimed.is_empty() {
                 return claimed;
             }
-            assert!(started.elapsed() < PATIENCE, "nothing became due");
+            assert!(started.elapsed() < TIMEOUT, "nothing became due");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }

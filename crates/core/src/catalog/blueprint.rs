@@ -37,12 +37,12 @@ pub struct VersionContent {
     pub mesh_role: MeshRole,
     pub provider_kinds: Vec<String>,
     /// XRD and Composition are brought to the clusters of projects.
-    pub deliver: bool,
+    pub install_definitions: bool,
 }
 
 /// The same as it was given.
 #[derive(Debug, Clone)]
-pub struct GivenContent {
+pub struct SubmittedContent {
     pub version: String,
     pub xrd: String,
     pub composition: String,
@@ -50,11 +50,11 @@ pub struct GivenContent {
     pub injection_strategy: String,
     pub mesh_role: Option<String>,
     pub provider_kinds: Vec<String>,
-    pub deliver: bool,
+    pub install_definitions: bool,
 }
 
 impl VersionContent {
-    pub fn check(given: GivenContent) -> Result<Self, Refusal> {
+    pub fn check(given: SubmittedContent) -> Result<Self, Refusal> {
         let version = line("version", &given.version, 1, 63)?;
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
         if !version.chars().all(|c| plain(c) || matches!(c, '.' | '-'))
@@ -80,7 +80,7 @@ impl VersionContent {
                 Some(text) => member("mesh_role", text, MeshRole::ALL, MeshRole::as_str)?,
             },
             provider_kinds: provider_kinds(given.provider_kinds)?,
-            deliver: given.deliver,
+            install_definitions: given.install_definitions,
         })
     }
 }
@@ -151,8 +151,8 @@ mod tests {
     use super::*;
     use crate::parameters::ParameterType;
 
-    fn given() -> GivenContent {
-        GivenContent {
+    fn given() -> SubmittedContent {
+        SubmittedContent {
             version: "v1".to_owned(),
             xrd: "kind: X".to_owned(),
             composition: "kind: C".to_owned(),
@@ -160,7 +160,7 @@ mod tests {
             injection_strategy: "helm-values".to_owned(),
             mesh_role: None,
             provider_kinds: vec!["hetzner".to_owned()],
-            deliver: false,
+            install_definitions: false,
         }
     }
 
@@ -180,25 +180,31 @@ mod tests {
             ..required_with_default.clone()
         };
         let table = [
-            (GivenContent { version: "V 1".to_owned(), ..given() }, "version"),
-            (GivenContent { version: ".1".to_owned(), ..given() }, "version"),
-            (GivenContent { xrd: "a\0".to_owned(), ..given() }, "xrd"),
-            (GivenContent { composition: "x".repeat(MAX_DOCUMENT + 1), ..given() }, "composition"),
+            (SubmittedContent { version: "V 1".to_owned(), ..given() }, "version"),
+            (SubmittedContent { version: ".1".to_owned(), ..given() }, "version"),
+            (SubmittedContent { xrd: "a\0".to_owned(), ..given() }, "xrd"),
             (
-                GivenContent { parameters: vec![required_with_default], ..given() },
+                SubmittedContent { composition: "x".repeat(MAX_DOCUMENT + 1), ..given() },
+                "composition",
+            ),
+            (
+                SubmittedContent { parameters: vec![required_with_default], ..given() },
                 "parameter_schema.size",
             ),
             (
-                GivenContent { parameters: vec![long_default], ..given() },
+                SubmittedContent { parameters: vec![long_default], ..given() },
                 "parameter_schema.size.default",
             ),
             (
-                GivenContent { injection_strategy: "magic".to_owned(), ..given() },
+                SubmittedContent { injection_strategy: "magic".to_owned(), ..given() },
                 "injection_strategy",
             ),
-            (GivenContent { mesh_role: Some("hub".to_owned()), ..given() }, "mesh_role"),
-            (GivenContent { provider_kinds: vec![], ..given() }, "provider_kinds"),
-            (GivenContent { provider_kinds: vec!["a".to_owned(); 2], ..given() }, "provider_kinds"),
+            (SubmittedContent { mesh_role: Some("hub".to_owned()), ..given() }, "mesh_role"),
+            (SubmittedContent { provider_kinds: vec![], ..given() }, "provider_kinds"),
+            (
+                SubmittedContent { provider_kinds: vec!["a".to_owned(); 2], ..given() },
+                "provider_kinds",
+            ),
         ];
         for (given, field) in table {
             let refusal = VersionContent::check(given).unwrap_err();

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::blueprint::Engine;
 use crate::catalog::name::Name;
 use crate::ids::{ClusterId, ProjectId, Revision};
-use crate::placement::{NamespacePhase, Standing};
+use crate::placement::{NamespacePhase, NamespaceStatus};
 use crate::text::{Handle, InvalidText};
 use crate::time::Timestamp;
 
@@ -119,20 +119,20 @@ pub struct ClusterAssignment {
     pub namespace_phase: NamespacePhase,
     /// Somebody asked to have the project taken from its cluster.
     pub withdrawn_at: Option<Timestamp>,
-    pub standing: Standing,
+    pub status: NamespaceStatus,
     pub revision: Revision,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
 
 impl ClusterAssignment {
-    /// Whether there is something on the cluster that the fleet made, or may
+    /// Whether there is something on the cluster that the placement loop made, or may
     /// have made. The local engine makes its folders itself.
-    pub fn is_made_by_fleet(&self) -> bool {
+    pub fn is_made_by_placement(&self) -> bool {
         // The first step is recorded before it is taken, so that nothing was
         // made of one that is Pending.
         use NamespacePhase::{Degraded, Provisioning, Terminating};
-        self.standing.namespace_uid.is_some()
+        self.status.namespace_uid.is_some()
             || matches!(self.namespace_phase, Provisioning | Degraded | Terminating)
     }
 }

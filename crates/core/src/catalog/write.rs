@@ -7,7 +7,7 @@ use crate::catalog::cluster::{Cluster, ClusterAssignment};
 use crate::catalog::credential::{Credential, CredentialAssignment};
 use crate::catalog::label::LabelDefinition;
 use crate::catalog::project::Project;
-use crate::delivery::Delivery;
+use crate::definitions::InstalledDefinitions;
 use crate::idempotency;
 
 /// One row. Updates and deletes name the revision in the aggregate.
@@ -32,11 +32,11 @@ pub enum CatalogWrite {
     ClusterAssignmentInsert(ClusterAssignment),
     ClusterAssignmentUpdate(ClusterAssignment),
     ClusterAssignmentDelete(ClusterAssignment),
-    DeliveryInsert(Delivery),
-    DeliveryUpdate(Delivery),
+    DefinitionsInsert(InstalledDefinitions),
+    DefinitionsUpdate(InstalledDefinitions),
     ApiKeyInsert(ApiKey),
     ApiKeyUpdate(ApiKey),
     /// Binds the caller's key to what this commit makes. Refuses the commit if
     /// the key is bound already.
-    IdempotencyInsert(idempotency::Record),
+    IdempotencyInsert(idempotency::Entry),
 }

@@ -78,7 +78,7 @@ impl Holders {
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+enum Operation {
     Enrol,
     /// The one at this place among the live leaves.
     Leave(usize),
@@ -86,24 +86,24 @@ enum Step {
     Move(&'static str),
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let step = prop_oneof![
-        6 => Just(Step::Enrol),
-        3 => (0..40_usize).prop_map(Step::Leave),
+fn operations() -> impl Strategy<Value = Vec<Operation>> {
+    let operation = prop_oneof![
+        6 => Just(Operation::Enrol),
+        3 => (0..40_usize).prop_map(Operation::Leave),
         1 => prop::sample::select(vec!["10.0.0.0/28", "10.0.0.0/30", "fd00::/124", "fd00::/126"])
-            .prop_map(Step::Move),
+            .prop_map(Operation::Move),
     ];
-    prop::collection::vec(step, 0..120)
+    prop::collection::vec(operation, 0..120)
 }
 
 proptest! {
     #[test]
-    fn addresses_are_unique_dense_and_exhausted_only_when_all_are_in_use(steps in steps()) {
+    fn addresses_are_unique_dense_and_exhausted_only_when_all_are_in_use(operations in operations()) {
         let mut mesh = cidr("10.0.0.0/28");
         let mut holders = Holders::default();
-        for step in steps {
-            match step {
-                Step::Enrol => {
+        for operation in operations {
+            match operation {
+                Operation::Enrol => {
                     let live: BTreeSet<i64> = holders.live().collect();
                     let free = (FIRST_HOST..).find(|host| !live.contains(host)).unwrap();
                     match holders.pool(mesh).next() {
@@ -118,13 +118,13 @@ proptest! {
                         }
                     }
                 }
-                Step::Leave(place) => {
+                Operation::Leave(place) => {
                     let host = holders.live().nth(place);
                     if let Some(host) = host {
                         holders.0.insert(host, false);
                     }
                 }
-                Step::Move(network) => {
+                Operation::Move(network) => {
                     holders.0.values_mut().for_each(|live| *live = false);
                     mesh = cidr(network);
                 }

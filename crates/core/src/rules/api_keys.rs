@@ -26,7 +26,7 @@ pub struct KeySnapshot {
     /// The live project that is named, kept from leaving.
     pub project: Option<ProjectId>,
     /// All keys that can administer the whole installation now.
-    pub keepers: Vec<ApiKey>,
+    pub usable_admins: Vec<ApiKey>,
 }
 
 /// A key about to be made.
@@ -170,9 +170,9 @@ pub fn revoke(
     if key.revoked_at.is_some() {
         return Ok(Commit::default());
     }
-    let others = || snapshot.keepers.iter().filter(|keeper| keeper.id != key.id);
-    let lasting = others().any(|keeper| keeper.expires_at.is_none());
-    if key.is_keeper(snapshot.now)
+    let others = || snapshot.usable_admins.iter().filter(|usable_admin| usable_admin.id != key.id);
+    let lasting = others().any(|usable_admin| usable_admin.expires_at.is_none());
+    if key.keeps_administration(snapshot.now)
         && !lasting
         && (key.expires_at.is_none() || others().count() == 0)
     {

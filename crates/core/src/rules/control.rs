@@ -24,26 +24,26 @@ pub const FREEZE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 pub const FREEZE_DEFAULT: Duration = Duration::from_secs(3_600);
 const FREEZE_MIN: Duration = Duration::from_secs(1);
 
-/// How many claims of one row are left room for between two beats when the
+/// How many claims of one row are left room for between two heartbeats when the
 /// claim tokens are lifted after a restore. A row is claimed at most about 20
 /// times a second, so 2^24 covers more than nine days in which no mark could be
 /// raised. Objects outside carry only the claim tokens of actions, and every
-/// action raises the marks. A beat every 2 s for a thousand years is less than
+/// action raises the marks. A heartbeat every 2 s for a thousand years is less than
 /// 2^34, and 2^34 · 2^24 is far below 2^63.
-const CLAIMS_PER_BEAT: i64 = 1 << 24;
+const CLAIMS_PER_HEARTBEAT: i64 = 1 << 24;
 
 /// The row, as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Control {
     pub now: Timestamp,
     pub installation: InstallationId,
-    /// +1 with every change of the mode; beats do not move it.
+    /// +1 with every change of the mode; heartbeats do not move it.
     pub revision: Revision,
     /// Kept until it is lifted or its end was noticed, so ask [`Control::mode`].
     pub freeze: Option<Freeze>,
     pub observing: Option<Observing>,
-    /// Grows with every beat of every replica, see [`beat`].
-    pub beat: i64,
+    /// Grows with every heartbeat of every replica, see [`heartbeat`].
+    pub heartbeat: i64,
     /// How nodes reach this installation, if it was ever configured.
     pub public_url: Option<String>,
 }
@@ -158,12 +158,12 @@ pub struct ControlCommit {
     /// Every claim is ended, and no claim token stays below this one.
     pub claim_floor: Option<ClaimToken>,
     /// What a replica says about itself.
-    pub replica: Option<Sighting>,
+    pub replica: Option<ReplicaReport>,
 }
 
-/// A replica that beats, and the newest mode that everything it does obeys.
+/// A replica that heartbeats, and the newest mode that everything it does obeys.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sighting {
+pub struct ReplicaReport {
     pub worker: String,
     pub lease: Duration,
     /// No action that it began under an older mode is still under way.
@@ -243,16 +243,17 @@ pub fn observe(control: &Control, reason: &str, actor: &Actor) -> Option<Control
 
 /// What a database that was made from a backup begins with: it observes, and
 /// nobody holds a claim, because whoever did is not on this database. The
-/// floor is that of the beat of the backup; a witness that is ahead of it
-/// lifts it further at the first beat.
+/// floor is that of the heartbeat of the backup; a high-water mark that is ahead of it
+/// lifts it further at the first heartbeat.
 pub fn restored(control: &Control, reason: &str, actor: &Actor) -> ControlCommit {
     let observing =
         Observing { since: control.now, by: actor.name.clone(), reason: reason.to_owned() };
-    let floor = ClaimToken(control.beat.saturating_add(1).saturating_mul(CLAIMS_PER_BEAT));
+    let floor =
+        ClaimToken(control.heartbeat.saturating_add(1).saturating_mul(CLAIMS_PER_HEARTBEAT));
     let audit = control
         .audit("control.restore", actor)
         .because(reason)
-        .with(json!({ "beat": control.beat, "claim_floor": floor }));
+        .with(json!({ "heartbeat": control.heartbeat, "claim_floor": floor }));
     let observing = Control { observing: Some(observing), ..control.clone() };
     ControlCommit { claim_floor: Some(floor), ..ControlCommit::change(observing, audit) }
 }
@@ -278,7 +279,7 @@ pub struct Marks {
     pub all_read: bool,
 }
 
-/// One beat of a replica.
+/// One heartbeat of a replica.
 ///
 /// The counter is committed to the database first and written to the marks
 /// outside after that, and both only grow. So whatever a mark says was once in
@@ -291,14 +292,19 @@ pub struct Marks {
 ///
 /// Claim tokens went back too. Objects outside carry newer ones and would turn
 /// every later claim away as outdated, so all are lifted above any that can
-/// have been given since, in the same commit. Deriving the floor from the beat
+/// have been given since, in the same commit. Deriving the floor from the heartbeat
 /// keeps a second restore of the same backup above the first.
 ///
 /// Also ends a freeze whose time has come, so that what waited for it is woken
 /// and does not have to wait for its turn in the sweep.
-pub fn beat(control: &Control, marks: Marks, replica: Sighting, actor: &Actor) -> ControlCommit {
+pub fn heartbeat(
+    control: &Control,
+    marks: Marks,
+    replica: ReplicaReport,
+    actor: &Actor,
+) -> ControlCommit {
     let step = i64::from(marks.all_read);
-    let counted = Control { beat: control.beat.saturating_add(step), ..control.clone() };
+    let counted = Control { heartbeat: control.heartbeat.saturating_add(step), ..control.clone() };
     let mut commit = ControlCommit {
         control: counted.clone(),
         audit: Vec::new(),
@@ -306,21 +312,21 @@ pub fn beat(control: &Control, marks: Marks, replica: Sighting, actor: &Actor) -
         claim_floor: None,
         replica: None,
     };
-    if let Some(witness) = marks.highest.filter(|mark| *mark > control.beat) {
-        let beat = witness.saturating_add(1);
+    if let Some(high_water_mark) = marks.highest.filter(|mark| *mark > control.heartbeat) {
+        let heartbeat = high_water_mark.saturating_add(1);
         let reason = format!(
-            "the database was restored to an earlier state: its beat is {}, the witness outside has seen {witness}",
-            control.beat
+            "the database was restored to an earlier state: its counter is {}, the high-water mark outside is {high_water_mark}",
+            control.heartbeat
         );
         // In the place of an older reason: this is the one to act upon.
         let observing =
             Observing { since: control.now, by: actor.name.clone(), reason: reason.clone() };
-        let floor = ClaimToken(beat.saturating_mul(CLAIMS_PER_BEAT));
+        let floor = ClaimToken(heartbeat.saturating_mul(CLAIMS_PER_HEARTBEAT));
         let audit = control
             .audit("control.restore_detected", actor)
             .because(reason)
-            .with(json!({ "beat": control.beat, "witness": witness, "claim_floor": floor }));
-        let restored = Control { beat, observing: Some(observing), ..counted };
+            .with(json!({ "heartbeat": control.heartbeat, "high_water_mark": high_water_mark, "claim_floor": floor }));
+        let restored = Control { heartbeat, observing: Some(observing), ..counted };
         commit = ControlCommit::change(restored, audit);
         commit.claim_floor = Some(floor);
     } else if control.freeze.as_ref().is_some_and(|freeze| control.now >= freeze.until) {

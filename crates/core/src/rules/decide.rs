@@ -14,7 +14,7 @@ use crate::observation::CompositeReport;
 use crate::phase::{Action, Composite, NodeFact, Observed, Phase, next};
 use crate::placement::Placement;
 use crate::rules::control::Mode;
-use crate::rules::{absence, drain};
+use crate::rules::{deletion_verification, drain};
 use crate::snapshot::ResourceSnapshot;
 use crate::time::Timestamp;
 use crate::token::{self, TokenDecision, TokenLifetimes};
@@ -101,7 +101,7 @@ pub fn decide(
     let (observed, (action, phase)) = advance(snapshot, report, facts);
     let action = match snapshot.attempt.phase() {
         // `next` asks for nothing at the sinks; these two exceptions change no phase.
-        Phase::Deleted => absence::action(snapshot, report),
+        Phase::Deleted => deletion_verification::action(snapshot, report),
         Phase::Failed => release_terminating(observed),
         _ => action,
     };

@@ -99,17 +99,18 @@ pub fn declare(
     }
     // A ProviderConfig has the name of its provider and the Secret of one
     // credential, and all resources of the project share it.
-    if let Some(rival) = snapshot.rival.as_ref().filter(|_| blueprint.engine == Engine::Crossplane)
+    if let Some(conflict) =
+        snapshot.conflict.as_ref().filter(|_| blueprint.engine == Engine::Crossplane)
     {
         return Err(Refusal::new(
             ErrorKind::ProviderConfigConflict,
             format!(
                 "project `{}` reaches provider `{provider}` with credential `{}`, and has one ProviderConfig for it; name that credential, or declare this in another project",
-                declaration.project, rival.credential
+                declaration.project, conflict.credential
             ),
         )
         .at("credential")
-        .with(json!({ "credential": rival.credential, "resource_id": rival.resource_id })));
+        .with(json!({ "credential": conflict.credential, "resource_id": conflict.resource_id })));
     }
     let Some(placement) = &snapshot.placement else {
         return Err(Refusal::new(
@@ -154,7 +155,7 @@ pub fn declare(
             cloud_credential_id: credential.id,
             attempt: 1,
             parameter_values,
-            lane: Some(placement.cluster_id.into()),
+            partition: Some(placement.cluster_id.into()),
         },
         snapshot.now,
     )
@@ -214,7 +215,7 @@ mod tests {
 
     use super::*;
     use crate::fixtures::{mk_actor, mk_declaration, mk_declare_snapshot};
-    use crate::snapshot::{CredentialView, Rival};
+    use crate::snapshot::{CredentialConflict, CredentialView};
 
     #[test]
     fn an_accepted_declaration_writes_slot_attempt_event_and_audit() {
@@ -231,7 +232,7 @@ mod tests {
 
     /// Invariant 5: every gate is checked before anything is written.
     #[test]
-    fn each_gate_refuses_with_its_own_code_and_field() {
+    fn each_check_refuses_with_its_own_code_and_field() {
         let good = mk_declare_snapshot;
         let credential = good().credential.unwrap();
         let table = [
@@ -297,8 +298,11 @@ mod tests {
 
     #[test]
     fn a_second_credential_of_a_provider_is_refused_where_it_would_be_shared() {
-        let rival = Rival { resource_id: mk_declaration().resource_id, credential: "a".to_owned() };
-        let local = DeclareSnapshot { rival: Some(rival), ..mk_declare_snapshot() };
+        let conflict = CredentialConflict {
+            resource_id: mk_declaration().resource_id,
+            credential: "a".to_owned(),
+        };
+        let local = DeclareSnapshot { conflict: Some(conflict), ..mk_declare_snapshot() };
         assert!(declare(&local, &mk_declaration(), &mk_actor()).is_ok());
         let mut crossplane = local;
         crossplane.blueprint.as_mut().unwrap().engine = Engine::Crossplane;

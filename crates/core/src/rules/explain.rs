@@ -5,18 +5,18 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::blocker::{Blocker, BlockerCode, Deadlines};
-use crate::ids::Lane;
+use crate::ids::Partition;
 use crate::phase::Phase;
 use crate::provisioned_resource::ProvisionedResource;
-use crate::rules::settle;
+use crate::rules::flapping;
 use crate::snapshot::ResourceSnapshot;
 use crate::time::Timestamp;
 
 /// When the wait of a resource becomes a blocker, whichever it is.
 pub fn deadline(snapshot: &ResourceSnapshot, deadlines: &Deadlines) -> Option<Timestamp> {
     let attempt = &snapshot.attempt;
-    let unrest = settle::deadline_of(attempt, deadlines);
-    deadline_of(snapshot, attempt, deadlines).into_iter().chain(unrest).min()
+    let flapping_since = flapping::deadline_of(attempt, deadlines);
+    deadline_of(snapshot, attempt, deadlines).into_iter().chain(flapping_since).min()
 }
 
 /// When the phase of `attempt` becomes a blocker.
@@ -71,7 +71,7 @@ pub fn waiting_for(snapshot: &ResourceSnapshot) -> Option<String> {
         Phase::Deprovisioning => Some("the substrate to be gone, proven by its absence".to_owned()),
         Phase::Deleted if snapshot.attempt.absence_proven_at().is_none() => {
             Some(match snapshot.due_at {
-                Some(due) => format!("the second proof of its absence, due at {due}"),
+                Some(due) => format!("the second proof of its deletion_verification, due at {due}"),
                 None => "the second proof of its absence".to_owned(),
             })
         }
@@ -90,39 +90,39 @@ pub fn not_served(snapshot: &ResourceSnapshot, within: Duration) -> Option<Block
         return None;
     }
     let cluster = snapshot.placement.as_ref().map(|placement| placement.cluster.as_str());
-    Some(unserved(cluster, snapshot.attempt.lane(), due_at, waited, within))
+    Some(unserved(cluster, snapshot.attempt.partition(), due_at, waited, within))
 }
 
-/// The same for a whole lane: `lag` is how long what is due longest has waited.
-pub fn lane_not_served(
+/// The same for a whole partition: `lag` is how long what is due longest has waited.
+pub fn partition_not_served(
     cluster: &str,
-    lane: Lane,
+    partition: Partition,
     now: Timestamp,
     lag: Duration,
     within: Duration,
 ) -> Option<Blocker> {
     let micros = i64::try_from(lag.as_micros()).unwrap_or(i64::MAX);
     let due_at = Timestamp::from_micros(now.as_micros().saturating_sub(micros));
-    (lag > within).then(|| unserved(Some(cluster), Some(lane), due_at, lag, within))
+    (lag > within).then(|| unserved(Some(cluster), Some(partition), due_at, lag, within))
 }
 
 fn unserved(
     cluster: Option<&str>,
-    lane: Option<Lane>,
+    partition: Option<Partition>,
     due_at: Timestamp,
     waited: Duration,
     within: Duration,
 ) -> Blocker {
     let seconds = waited.as_secs();
-    let message = match (lane, cluster) {
+    let message = match (partition, cluster) {
         (None, _) => format!(
             "it belongs to no cluster that a control plane could serve, and has been due for {seconds} s"
         ),
         (Some(_), Some(cluster)) => format!(
             "no control plane serves cluster {cluster}: it has been due for {seconds} s and nobody has taken it up"
         ),
-        (Some(lane), None) => format!(
-            "no control plane serves cluster {lane}: it has been due for {seconds} s and nobody has taken it up"
+        (Some(partition), None) => format!(
+            "no control plane serves cluster {partition}: it has been due for {seconds} s and nobody has taken it up"
         ),
     };
     Blocker {
@@ -130,7 +130,7 @@ fn unserved(
         message,
         // From then on somebody should have been there.
         since: due_at.plus(within),
-        evidence: json!({ "cluster": cluster, "lane": lane, "due_at": due_at }),
+        evidence: json!({ "cluster": cluster, "partition": partition, "due_at": due_at }),
         next_retry_at: None,
     }
 }

@@ -3,26 +3,26 @@
 //! run inside the store's transaction and may run twice (a deadlock is
 //! retried), so they must not do anything but compute.
 
-pub mod absence;
 pub mod api_keys;
 pub mod catalog;
 pub mod control;
-pub mod crossing;
 pub mod decide;
 pub mod declare;
+pub mod definitions;
 pub mod delete;
-pub mod delivery;
+pub mod deletion_verification;
 pub mod drain;
 pub mod enrol;
 pub mod explain;
 pub mod explanation;
-pub mod fleet;
+pub mod flapping;
 pub mod orphans;
+pub mod placement;
 pub mod positions;
 pub mod prepare;
 pub mod record;
 pub mod relabel;
 pub mod retry;
-pub mod settle;
 mod teardown;
 pub mod tokens;
+pub mod transition;

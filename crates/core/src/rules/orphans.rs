@@ -20,7 +20,7 @@ use crate::audit::{Actor, AuditEntry};
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{ClusterId, LeakRecordId, ProvisionedResourceId};
 use crate::leak::{
-    Claimant, Finding, FindingKind, Found, Leak, LeakSnapshot, Place, Removal, Resolved,
+    Claimant, Finding, FindingKind, Found, Leak, LeakSnapshot, ObjectRef, Removal, Resolved,
 };
 use crate::phase::Phase;
 use crate::text::{Reason, storable, storable_value};
@@ -49,7 +49,7 @@ pub fn judge_objects(
             Some(row) => match &row.home {
                 // It cannot be said to stand in the wrong place.
                 None => continue,
-                Some(home) if (home.0, &home.1) != (cluster, &object.place) => {
+                Some(home) if (home.0, &home.1) != (cluster, &object.object_ref) => {
                     FindingKind::DuplicateObject
                 }
                 Some(_) => {
@@ -76,14 +76,14 @@ pub fn judge_rows(
     let missing = rows.iter().filter(|row| expects_object(row) && !at_home.contains(&row.id));
     missing
         .filter_map(|row| match &row.home {
-            Some((home, place)) if *home == cluster => Some((row, place)),
+            Some((home, object_ref)) if *home == cluster => Some((row, object_ref)),
             _ => None,
         })
-        .map(|(row, place)| Finding {
-            key: key(cluster, FindingKind::MissingObject, place, row.id.as_uuid().as_bytes()),
+        .map(|(row, object_ref)| Finding {
+            key: key(cluster, FindingKind::MissingObject, object_ref, row.id.as_uuid().as_bytes()),
             kind: FindingKind::MissingObject,
             subject_id: row.id.as_uuid(),
-            place: place.clone(),
+            object_ref: object_ref.clone(),
             uid: None,
             evidence: json!({ "phase": row.phase }),
         })
@@ -104,14 +104,14 @@ pub fn is_confirmed(first_seen: Timestamp, now: Timestamp, apart: Duration) -> b
 }
 
 fn of_object(cluster: ClusterId, kind: FindingKind, object: &Found) -> Finding {
-    let key = key(cluster, kind, &object.place, object.uid.as_bytes());
+    let key = key(cluster, kind, &object.object_ref, object.uid.as_bytes());
     Finding {
         key,
         kind,
         subject_id: object.provisioned_resource_id.map_or(key, ProvisionedResourceId::as_uuid),
-        place: Place {
-            namespace: storable(&object.place.namespace),
-            name: storable(&object.place.name),
+        object_ref: ObjectRef {
+            namespace: storable(&object.object_ref.namespace),
+            name: storable(&object.object_ref.name),
         },
         uid: Some(storable(&object.uid)),
         evidence: storable_value(&json!({
@@ -122,14 +122,14 @@ fn of_object(cluster: ClusterId, kind: FindingKind, object: &Found) -> Finding {
 }
 
 /// The same thing has the same key, whoever finds it and when.
-fn key(cluster: ClusterId, kind: FindingKind, place: &Place, which: &[u8]) -> Uuid {
+fn key(cluster: ClusterId, kind: FindingKind, object_ref: &ObjectRef, which: &[u8]) -> Uuid {
     let mut hasher = Sha256::new();
     let cluster = cluster.as_uuid();
     let parts = [
         cluster.as_bytes().as_slice(),
         kind.as_str().as_bytes(),
-        place.namespace.as_bytes(),
-        place.name.as_bytes(),
+        object_ref.namespace.as_bytes(),
+        object_ref.name.as_bytes(),
         which,
     ];
     for part in parts {
@@ -150,7 +150,7 @@ pub struct LeakCommit {
 
 /// What was seen of a leak's object, right before a decision about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sight {
+pub enum Presence {
     /// Proven absent, or there is no place where it could be.
     Gone,
     There,
@@ -161,7 +161,7 @@ pub enum Sight {
 /// be looked for: "could not read" is not "gone".
 pub fn resolve(
     snapshot: &LeakSnapshot,
-    sight: &Sight,
+    presence: &Presence,
     reason: &Reason,
     actor: &Actor,
 ) -> Result<LeakCommit, Refusal> {
@@ -169,20 +169,20 @@ pub fn resolve(
     let expected = leak.finding_kind() == Some(FindingKind::MissingObject)
         && snapshot.claimant.as_ref().is_some_and(expects_object);
     let not_gone = |problem: String| Err(Refusal::new(ErrorKind::LeakNotGone, problem));
-    match sight {
-        Sight::Unknown(why) => not_gone(format!(
+    match presence {
+        Presence::Unknown(why) => not_gone(format!(
             "leak {} cannot be resolved, because its object cannot be looked for: {why}",
             leak.id
         )),
-        Sight::There if !expected => not_gone(format!(
+        Presence::There if !expected => not_gone(format!(
             "the object of leak {} is still there; remove it first (`slipway leaks remove`, or by hand)",
             leak.id
         )),
-        Sight::Gone if expected => not_gone(format!(
+        Presence::Gone if expected => not_gone(format!(
             "the object of leak {} is still missing, and its resource wants it; `slipway resource explain` says what it waits for",
             leak.id
         )),
-        Sight::Gone | Sight::There => Ok(end(leak, snapshot.now, actor, reason.as_str())),
+        Presence::Gone | Presence::There => Ok(end(leak, snapshot.now, actor, reason.as_str())),
     }
 }
 
@@ -202,7 +202,7 @@ pub fn request_removal(
     if !kind.is_some_and(FindingKind::is_removable) {
         return refuse("its object belongs to a resource; delete or explain that one");
     }
-    if leak.uid.is_none() || leak.place.is_none() || leak.provisioned_resource_id().is_none() {
+    if leak.uid.is_none() || leak.object_ref.is_none() || leak.provisioned_resource_id().is_none() {
         return refuse(
             "its object names no attempt, so that nobody can be sure whose it is; remove it by hand, then `slipway leaks resolve`",
         );
@@ -225,12 +225,14 @@ pub fn may_remove(snapshot: &LeakSnapshot) -> bool {
 /// The row of the leak's attempt wants the object right where it stands.
 fn claims(snapshot: &LeakSnapshot) -> bool {
     let leak = &snapshot.leak;
-    snapshot.claimant.as_ref().is_some_and(|row| match (&row.home, leak.cluster_id, &leak.place) {
-        (Some((cluster, home)), Some(found_on), Some(place)) => {
-            (*cluster, home) == (found_on, place)
+    snapshot.claimant.as_ref().is_some_and(|row| {
+        match (&row.home, leak.cluster_id, &leak.object_ref) {
+            (Some((cluster, home)), Some(found_on), Some(object_ref)) => {
+                (*cluster, home) == (found_on, object_ref)
+            }
+            // Not knowing where the row wants it is no proof that it is not here.
+            _ => true,
         }
-        // Not knowing where the row wants it is no proof that it is not here.
-        _ => true,
     })
 }
 
@@ -270,8 +272,8 @@ fn audit(verb: &'static str, leak: &Leak, actor: &Actor, now: Timestamp) -> Audi
         "kind": leak.kind,
         "subject_id": leak.subject_id,
         "cluster": leak.cluster,
-        "namespace": leak.place.as_ref().map(|place| &place.namespace),
-        "name": leak.place.as_ref().map(|place| &place.name),
+        "namespace": leak.object_ref.as_ref().map(|object_ref| &object_ref.namespace),
+        "name": leak.object_ref.as_ref().map(|object_ref| &object_ref.name),
         "uid": leak.uid,
     });
     AuditEntry::of_installation(verb, actor, LeakRecordId::KIND, leak.id.as_uuid(), now)

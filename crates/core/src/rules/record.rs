@@ -21,7 +21,7 @@ use crate::rules::decide::{self, Decision, Outcome};
 use crate::rules::explain::deadline_of;
 use crate::rules::prepare::{Read, check_claim, fence};
 use crate::rules::teardown::Scope;
-use crate::rules::{absence, drain, retry, settle};
+use crate::rules::{deletion_verification, drain, flapping, retry};
 use crate::snapshot::ResourceSnapshot;
 use crate::text::{storable, storable_value};
 use crate::time::Timestamp;
@@ -93,7 +93,7 @@ pub fn record(
 
     let attempt = advance(snapshot, tick);
     if attempt.phase() != snapshot.attempt.phase() {
-        cross(&mut commit, snapshot, &attempt, tick, actor);
+        transition_to(&mut commit, snapshot, &attempt, tick, actor);
     }
 
     let failures = match tick.outcome {
@@ -101,7 +101,7 @@ pub fn record(
         Outcome::Done | Outcome::Blocked(_) | Outcome::Withheld { .. } => 0,
     };
     let gone = snapshot.attempt.phase() == Phase::Deleted;
-    let again = gone.then(|| absence::conclude(&mut commit, snapshot, tick, actor));
+    let again = gone.then(|| deletion_verification::conclude(&mut commit, snapshot, tick, actor));
     let recheck = match again {
         _ if deregistered => Recheck::Now,
         Some(again) if failures == 0 => again,
@@ -130,7 +130,7 @@ fn advance(snapshot: &ResourceSnapshot, tick: &Tick<'_>) -> ProvisionedResource 
     if attempt.phase() == before.phase() {
         return attempt;
     }
-    let unsettled = settle::crossing(before, tick.decision.phase, &tick.pace.deadlines, now);
+    let unsettled = flapping::transition(before, tick.decision.phase, &tick.pace.deadlines, now);
     let attempt = attempt.unsettled(unsettled);
     if tick.decision.phase == Phase::Failed {
         let reason = tick.report.live().and_then(|live| live.failure.as_deref()).map(storable);
@@ -142,7 +142,7 @@ fn advance(snapshot: &ResourceSnapshot, tick: &Tick<'_>) -> ProvisionedResource 
 
 /// A change of phase: the row, its history, its event, and the end of the
 /// deletion if this is it.
-fn cross(
+fn transition_to(
     commit: &mut Commit,
     snapshot: &ResourceSnapshot,
     attempt: &ProvisionedResource,
@@ -159,7 +159,7 @@ fn cross(
         to: attempt.phase(),
         why: why(tick),
     });
-    if let Some(event_type) = EventType::of_crossing(attempt.phase()) {
+    if let Some(event_type) = EventType::of_transition(attempt.phase()) {
         commit.events.push(Event::announce(event_type, attempt, revision, now));
     }
     commit.audit.push(
@@ -342,7 +342,7 @@ fn assess(
     ) {
         blockers.push(overdue(snapshot, attempt, tick, code, deadline, next_retry_at));
     }
-    blockers.extend(settle::blocker(snapshot, attempt, &tick.pace.deadlines, next_retry_at));
+    blockers.extend(flapping::blocker(snapshot, attempt, &tick.pace.deadlines, next_retry_at));
     blocker::merge(&snapshot.blockers, blockers)
 }
 

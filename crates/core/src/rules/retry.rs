@@ -61,7 +61,11 @@ pub(crate) fn successor(
             attempt: gone.attempt() + 1,
             parameter_values: gone.parameter_values().clone(),
             // Where the project is placed now, which may be another cluster.
-            lane: snapshot.placement.as_ref().map(|p| p.cluster_id.into()).or(gone.lane()),
+            partition: snapshot
+                .placement
+                .as_ref()
+                .map(|p| p.cluster_id.into())
+                .or(gone.partition()),
         },
         snapshot.now,
     )

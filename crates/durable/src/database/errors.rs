@@ -74,7 +74,7 @@ pub fn concerns_the_database(error: &sqlx::Error) -> bool {
 /// Whether the same call may work later. PostgreSQL: connection lost (08),
 /// resources short (53), canceled or shutting down (57), lock not had in time
 /// (55P03), and what the retries already tried.
-pub fn may_pass(error: &sqlx::Error) -> bool {
+pub fn is_temporary(error: &sqlx::Error) -> bool {
     let sqlx::Error::Database(refusal) = error else { return has_no_connection(error) };
     is_transient(error)
         || refusal.code().is_some_and(|code| {

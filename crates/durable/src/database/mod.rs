@@ -17,8 +17,8 @@ mod retry;
 mod tests;
 
 pub use errors::{
-    Condition, OperationError, concerns_the_database, condition, has_no_connection, is_transient,
-    may_pass,
+    Condition, OperationError, concerns_the_database, condition, has_no_connection, is_temporary,
+    is_transient,
 };
 pub use gateway::{Begin, End, Gateway, Work};
 pub use health::STATEMENT_LIMIT;

@@ -96,11 +96,11 @@ async fn receive(running: &mut Running, count: usize) -> Vec<u32> {
 }
 
 /// Polling would take an hour: only wakes and full batches make progress.
-const PATIENT: Pacing = Pacing { slots: 4, batch: 3, poll: Duration::from_secs(3_600) };
+const LONG_TIMEOUT: Pacing = Pacing { slots: 4, batch: 3, poll: Duration::from_secs(3_600) };
 
 #[tokio::test]
 async fn it_claims_no_more_than_fits_and_goes_on_while_batches_are_full() {
-    let mut running = start((1..=7).collect(), 0, PATIENT);
+    let mut running = start((1..=7).collect(), 0, LONG_TIMEOUT);
     assert_eq!(receive(&mut running, 7).await, (1..=7).collect::<Vec<_>>());
     assert!(running.queue.limits.lock().unwrap().iter().all(|limit| *limit <= 3));
     running.stop.send(true).unwrap();
@@ -112,7 +112,7 @@ async fn it_claims_no_more_than_fits_and_goes_on_while_batches_are_full() {
 
 #[tokio::test]
 async fn a_wake_is_enough() {
-    let mut running = start(Vec::new(), 0, PATIENT);
+    let mut running = start(Vec::new(), 0, LONG_TIMEOUT);
     running.queue.queued.lock().unwrap().push(5);
     running.wake.notify_one();
     assert_eq!(receive(&mut running, 1).await, [5]);
@@ -122,7 +122,7 @@ async fn a_wake_is_enough() {
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_fails_is_tried_again_and_shown() {
-    let mut running = start(vec![9], 3, PATIENT);
+    let mut running = start(vec![9], 3, LONG_TIMEOUT);
     assert_eq!(receive(&mut running, 1).await, [9]);
     assert_eq!(*running.counts.failed.lock().unwrap(), ["database is away"; 3]);
     running.stop.send(true).unwrap();
@@ -131,7 +131,7 @@ async fn a_claim_that_fails_is_tried_again_and_shown() {
 
 #[tokio::test]
 async fn a_panic_ends_one_batch_and_not_the_loop() {
-    let mut running = start(vec![13], 0, PATIENT);
+    let mut running = start(vec![13], 0, LONG_TIMEOUT);
     running.wake.notify_one();
     until_failed(&running.counts).await;
     running.queue.queued.lock().unwrap().push(6);

@@ -38,18 +38,18 @@ pub(super) fn check(config: &Config) -> Report {
     let mut index = 0;
     while let Some(state) = space.states.get(index).copied() {
         for (&transition, taken) in possible.iter().zip(&mut taken) {
-            let Some(step) = config.step(&state, transition) else { continue };
+            let Some(successor) = config.successor(&state, transition) else { continue };
             *taken += 1;
-            let next = step.state.canonical();
-            for property in step.broken.into_iter().chain(properties::broken_in(&next)) {
+            let next = successor.state.canonical();
+            for property in successor.broken.into_iter().chain(properties::broken_in(&next)) {
                 broken.entry(property).or_insert_with(|| {
-                    let mut steps = space.way_to(index);
-                    steps.push(transition);
-                    steps
+                    let mut successors = space.way_to(index);
+                    successors.push(transition);
+                    successors
                 });
             }
             // A state has room for one action: there is nothing behind an overlap.
-            if step.broken == Some(Property::NoActionsOverlap) {
+            if successor.broken == Some(Property::NoActionsOverlap) {
                 continue;
             }
             let found = space.enter(next, index, transition);
@@ -65,7 +65,8 @@ pub(super) fn check(config: &Config) -> Report {
     {
         broken.insert(Property::Converges, space.way_to(stuck));
     }
-    let broken = broken.into_iter().map(|(property, steps)| (property, tell(config, &steps)));
+    let broken =
+        broken.into_iter().map(|(property, successors)| (property, tell(config, &successors)));
     let never = possible.iter().zip(&taken).filter(|(_, taken)| **taken == 0);
     Report {
         states: space.states.len(),
@@ -105,14 +106,14 @@ impl Space {
     }
 
     fn way_to(&self, mut index: usize) -> Vec<Transition> {
-        let mut steps = Vec::new();
+        let mut successors = Vec::new();
         while index != 0 {
             let (from, by) = self.found_by[index];
-            steps.push(by);
+            successors.push(by);
             index = from as usize;
         }
-        steps.reverse();
-        steps
+        successors.reverse();
+        successors
     }
 
     fn depth_of_last(&self) -> usize {
@@ -158,12 +159,12 @@ fn first_stuck(states: &[State], edges: &[(u32, u32)]) -> Option<usize> {
 
 /// The steps, walked again without renaming the counters. After each, what is
 /// different.
-fn tell(config: &Config, steps: &[Transition]) -> String {
+fn tell(config: &Config, successors: &[Transition]) -> String {
     let mut state = State::initial();
     let mut text = describe(&state).join("\n");
-    for (number, transition) in steps.iter().enumerate() {
+    for (number, transition) in successors.iter().enumerate() {
         let before = describe(&state);
-        state = config.step(&state, *transition).expect("a step that was taken before").state;
+        state = config.successor(&state, *transition).expect("a step that was taken before").state;
         text.push_str(&format!("\n{:>3}. {transition:?}", number + 1));
         for (line, _) in describe(&state).iter().zip(&before).filter(|(now, then)| now != then) {
             text.push('\n');

@@ -41,7 +41,7 @@ pub(super) enum LeaseCheck {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RenewalNames {
     /// The claim token, and that the claim was not given back.
-    HeldClaim,
+    LeasedClaim,
     /// The claim token alone, which a release leaves as it is.
     ClaimToken,
     /// The row, whoever has it.
@@ -109,7 +109,7 @@ impl Config {
                 release_compares_wake: true,
                 lease_check: LeaseCheck::MoreThanDeadline,
                 lease_counts_from: LeaseStart::BeforeTheStatement,
-                renewal_names: RenewalNames::HeldClaim,
+                renewal_names: RenewalNames::LeasedClaim,
                 renewal_counts_from: LeaseStart::BeforeTheStatement,
                 intent_keeps_claims_out: true,
             },

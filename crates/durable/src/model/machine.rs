@@ -3,12 +3,12 @@
 
 use super::config::{Config, Crash, LeaseCheck, LeaseStart};
 use super::properties::Property;
-use super::state::{Action, Counter, Due, Held, Level, Name, Stage, State, Then, Worker};
+use super::state::{Action, Counter, Due, Leased, Level, Name, Stage, State, Then, Worker};
 use super::transition::{Move, Transition};
 
 /// What a transition led to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Step {
+pub(super) struct Successor {
     pub(super) state: State,
     /// The property that this very transition broke.
     pub(super) broken: Option<Property>,
@@ -25,7 +25,7 @@ enum Written {
 
 impl Config {
     /// The step, or none if the transition cannot happen in this state.
-    pub(super) fn step(&self, state: &State, transition: Transition) -> Option<Step> {
+    pub(super) fn successor(&self, state: &State, transition: Transition) -> Option<Successor> {
         let mut next = *state;
         let broken = match transition {
             Transition::Tick => self.tick(&mut next),
@@ -42,10 +42,10 @@ impl Config {
             }
             Transition::Finish => self.end_action(&mut next, true),
             Transition::Fail => self.end_action(&mut next, false),
-            Transition::By(name, step) => self.by(&mut next, name, step),
+            Transition::By(name, successor) => self.by(&mut next, name, successor),
         }?;
         self.forget_idle_renewals(&mut next);
-        Some(Step { state: next, broken })
+        Some(Successor { state: next, broken })
     }
 
     /// Time stands still for an action that has to end by now.
@@ -82,8 +82,8 @@ impl Config {
         Some(None)
     }
 
-    fn by(&self, state: &mut State, name: Name, step: Move) -> Option<Option<Property>> {
-        match (step, *state.worker(name)) {
+    fn by(&self, state: &mut State, name: Name, successor: Move) -> Option<Option<Property>> {
+        match (successor, *state.worker(name)) {
             (Move::Ask, Worker::Idle) => {
                 *state.worker_mut(name) = Worker::Asked { lease: self.times.lease };
                 Some(None)
@@ -125,7 +125,7 @@ impl Config {
                 Some(None)
             }
             (Move::Record | Move::RecordUnanswered, Worker::Recording { held, seen, due }) => {
-                let answered = step == Move::Record;
+                let answered = successor == Move::Record;
                 self.record(state, name, held, seen, due, answered)
             }
             (Move::Release, Worker::Releasing { claim, due }) => {
@@ -137,7 +137,7 @@ impl Config {
                 Some(broken)
             }
             (Move::AskRenewal | Move::Renew | Move::HearRenewal, _) => {
-                self.renewal(state, name, step)
+                self.renewal(state, name, successor)
             }
             (Move::Crash, Worker::Down) => None,
             (Move::Crash, _) => {
@@ -169,11 +169,11 @@ impl Config {
         row.claimed_by = Some(name);
         row.lease = Some(self.times.lease);
         row.due = Due::In(self.times.lease);
-        let held = Held { claim: row.claim_token, lease, revision: 0 };
+        let held = Leased { claim: row.claim_token, lease, revision: 0 };
         *state.worker_mut(name) = Worker::Claimed { held };
     }
 
-    fn load(&self, state: &mut State, name: Name, mut held: Held) {
+    fn load(&self, state: &mut State, name: Name, mut held: Leased) {
         let row = state.row;
         if self.protocol.lease_counts_from == LeaseStart::AfterTheAnswer {
             held.lease = self.times.lease;
@@ -191,7 +191,7 @@ impl Config {
         &self,
         state: &mut State,
         name: Name,
-        mut held: Held,
+        mut held: Leased,
         claim_holds: bool,
     ) -> Option<Property> {
         if !claim_holds || state.row.revision != held.revision {
@@ -210,7 +210,7 @@ impl Config {
         &self,
         state: &mut State,
         name: Name,
-        mut held: Held,
+        mut held: Leased,
         seen: Level,
         then: Then,
     ) -> Option<Property> {
@@ -238,7 +238,7 @@ impl Config {
 
     /// What was seen before the action is recorded; what it led to is seen by
     /// the next tick.
-    fn after_action(&self, held: Held, seen: Level, then: Then) -> Worker {
+    fn after_action(&self, held: Leased, seen: Level, then: Then) -> Worker {
         let due = Due::In(self.times.recheck);
         match then {
             Then::Record => Worker::Recording { held, seen, due },
@@ -252,7 +252,7 @@ impl Config {
         &self,
         state: &mut State,
         name: Name,
-        held: Held,
+        held: Leased,
         seen: Level,
         due: Due,
         answered: bool,
@@ -326,8 +326,8 @@ fn wake(state: &mut State) {
 }
 
 /// The pure decision, on the outside as it is and the row as it was read.
-fn decide(actual: Level, held: Held, wanted: Level, recorded: Level) -> Worker {
-    let forgotten = Held { lease: 0, ..held };
+fn decide(actual: Level, held: Leased, wanted: Level, recorded: Level) -> Worker {
+    let forgotten = Leased { lease: 0, ..held };
     match (wanted, actual) {
         (Level::There, Level::Gone) => Worker::Intending { held },
         (Level::Gone, Level::There) => {
@@ -341,7 +341,7 @@ fn decide(actual: Level, held: Held, wanted: Level, recorded: Level) -> Worker {
 }
 
 /// Somebody else was faster: what is left is to give back, for another look.
-fn overtaken(held: Held) -> Worker {
+fn overtaken(held: Leased) -> Worker {
     Worker::Releasing { claim: held.claim, due: Due::NOW }
 }
 

@@ -13,12 +13,12 @@ impl Config {
         &self,
         state: &mut State,
         name: Name,
-        step: Move,
+        successor: Move,
     ) -> Option<Option<Property>> {
         let index = name.index();
-        match (step, state.renewals[index]) {
+        match (successor, state.renewals[index]) {
             (Move::AskRenewal, None) if self.renews(name) => {
-                let claim = state.worker_mut(name).held_mut()?.claim;
+                let claim = state.worker_mut(name).leased_mut()?.claim;
                 state.renewals[index] =
                     Some(Renewal { claim, lease: self.times.lease, stage: Stage::Sent });
             }
@@ -64,7 +64,7 @@ impl Config {
         let row = &mut state.row;
         let current = row.claim_token == renewal.claim;
         let renewed = match self.protocol.renewal_names {
-            RenewalNames::HeldClaim => current && row.claimed_by == Some(name),
+            RenewalNames::LeasedClaim => current && row.claimed_by == Some(name),
             RenewalNames::ClaimToken => current,
             RenewalNames::RowOnly => true,
         };
@@ -84,7 +84,7 @@ impl Config {
         {
             return;
         }
-        if let Some(held) = worker.held_mut() {
+        if let Some(held) = worker.leased_mut() {
             held.lease = match self.protocol.renewal_counts_from {
                 LeaseStart::BeforeTheStatement => renewal.lease,
                 LeaseStart::AfterTheAnswer => self.times.lease,

@@ -76,35 +76,35 @@ pub(super) enum Worker {
         lease: u8,
     },
     Claimed {
-        held: Held,
+        held: Leased,
     },
     Loaded {
-        held: Held,
+        held: Leased,
         wanted: Level,
         recorded: Level,
     },
     /// Will make it there, and records the intent first.
     Intending {
-        held: Held,
+        held: Leased,
     },
     /// In the transaction of the intent: the fence was passed, nothing written.
     Fenced {
-        held: Held,
+        held: Leased,
     },
     /// About to act on what it saw.
     Ready {
-        held: Held,
+        held: Leased,
         seen: Level,
         then: Then,
     },
     Acting {
-        held: Held,
+        held: Leased,
         seen: Level,
         then: Then,
     },
     /// About to record what it saw, and to give the claim back with that.
     Recording {
-        held: Held,
+        held: Leased,
         seen: Level,
         due: Due,
     },
@@ -117,7 +117,7 @@ pub(super) enum Worker {
 
 /// What a worker knows of its claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Held {
+pub(super) struct Leased {
     pub(super) claim: Counter,
     /// The lease by the worker's own clock. Forgotten (0) once nothing will
     /// ask for it, so that states that behave alike are alike.
@@ -187,7 +187,7 @@ impl Worker {
         }
     }
 
-    pub(super) const fn held_mut(&mut self) -> Option<&mut Held> {
+    pub(super) const fn leased_mut(&mut self) -> Option<&mut Leased> {
         match self {
             Self::Down | Self::Idle | Self::Asked { .. } | Self::Releasing { .. } => None,
             Self::Claimed { held }
@@ -204,7 +204,7 @@ impl Worker {
     pub(super) const fn pass_time(&mut self) {
         if let Self::Asked { lease } = self {
             *lease = lease.saturating_sub(1);
-        } else if let Some(held) = self.held_mut() {
+        } else if let Some(held) = self.leased_mut() {
             held.lease = held.lease.saturating_sub(1);
         }
     }
@@ -256,7 +256,7 @@ impl State {
         for worker in &mut self.workers {
             if let Worker::Releasing { claim, .. } = worker {
                 *claim = rank(*claim);
-            } else if let Some(held) = worker.held_mut() {
+            } else if let Some(held) = worker.leased_mut() {
                 held.claim = rank(held.claim);
             }
         }
@@ -270,7 +270,7 @@ impl State {
 
         // Of a revision only "still the row's" is ever asked.
         let current = self.row.revision;
-        for held in self.workers.iter_mut().filter_map(Worker::held_mut) {
+        for held in self.workers.iter_mut().filter_map(Worker::leased_mut) {
             held.revision = if held.revision == current { NEWEST } else { 0 };
         }
         self.row.revision = NEWEST;

@@ -6,7 +6,7 @@ use super::checker::{Report, check};
 use super::config::{
     Assumptions, Config, Crash, LeaseCheck, LeaseStart, Protocol, RenewalNames, Renewing, Times,
 };
-use super::machine::Step;
+use super::machine::Successor;
 use super::properties::Property::{
     self, ALeaseHasAHolder, Converges, EnoughLeaseToAct, NoActionsOverlap, NoWakeIsLost,
     NoWriteUnderALostClaim,
@@ -55,24 +55,24 @@ fn holds(config: &Config, unused: &[Move]) {
     let broken: Vec<_> = report.broken.keys().collect();
     assert!(broken.is_empty(), "{broken:?} do not hold; the ways there are printed above");
     // A transition that never happens is a part of the protocol not checked.
-    let renewing = |name, step| match config.renewing {
+    let renewing = |name, successor| match config.renewing {
         Renewing::Nobody => false,
-        Renewing::One => name == Name::A && is_renewal(step),
-        Renewing::Both => is_renewal(step),
+        Renewing::One => name == Name::A && is_renewal(successor),
+        Renewing::Both => is_renewal(successor),
     };
     let unused: Vec<_> = Name::BOTH
         .into_iter()
         .flat_map(|name| {
-            let unused = unused.iter().filter(move |step| !renewing(name, **step));
-            unused.map(move |step| Transition::By(name, *step))
+            let unused = unused.iter().filter(move |successor| !renewing(name, **successor));
+            unused.map(move |successor| Transition::By(name, *successor))
         })
         .collect();
     assert_eq!(report.never_taken, unused);
     assert!(report.states > 10_000, "a space of {} states is no check", report.states);
 }
 
-fn is_renewal(step: Move) -> bool {
-    matches!(step, Move::AskRenewal | Move::Renew | Move::HearRenewal)
+fn is_renewal(successor: Move) -> bool {
+    matches!(successor, Move::AskRenewal | Move::Renew | Move::HearRenewal)
 }
 
 /// All that is broken, so that a test says what exactly a rule is there for.
@@ -208,10 +208,11 @@ fn renaming_the_counters_changes_no_behaviour() {
         for _ in 0..200 {
             let mut open = Vec::new();
             for transition in Transition::all() {
-                let itself = renewing.step(&state, transition);
-                let renamed = renewing.step(&state.canonical(), transition);
-                let ends =
-                    |step: Option<Step>| step.map(|step| (step.state.canonical(), step.broken));
+                let itself = renewing.successor(&state, transition);
+                let renamed = renewing.successor(&state.canonical(), transition);
+                let ends = |successor: Option<Successor>| {
+                    successor.map(|successor| (successor.state.canonical(), successor.broken))
+                };
                 assert_eq!(ends(itself), ends(renamed), "seed {seed}: {transition:?} of {state:?}");
                 open.extend(itself);
             }

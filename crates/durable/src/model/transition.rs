@@ -62,7 +62,7 @@ impl Transition {
     pub(super) fn all() -> impl Iterator<Item = Self> {
         let moves = Name::BOTH
             .into_iter()
-            .flat_map(|name| Move::ALL.into_iter().map(move |step| Self::By(name, step)));
+            .flat_map(|name| Move::ALL.into_iter().map(move |successor| Self::By(name, successor)));
         [Self::Tick, Self::Request, Self::Fact, Self::Finish, Self::Fail].into_iter().chain(moves)
     }
 

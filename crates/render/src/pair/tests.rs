@@ -56,7 +56,7 @@ fn parameter(name: &str, kind: ParameterType) -> Parameter {
 
 fn content() -> VersionContent {
     VersionContent {
-        deliver: false,
+        install_definitions: false,
         version: "v1alpha1".to_owned(),
         xrd: XRD.to_owned(),
         composition: COMPOSITION.to_owned(),

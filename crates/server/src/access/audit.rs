@@ -112,7 +112,7 @@ fn follow(
 
 /// A page of a list names what it cannot show; an export has no place for that.
 fn complete(found: Listed<AuditLine>) -> Result<Listed<AuditLine>, slipway_app::Error> {
-    match found.held.first() {
+    match found.quarantined.first() {
         None => Ok(found),
         Some(id) => {
             let reason = "this entry of the audit cannot be read".to_owned();

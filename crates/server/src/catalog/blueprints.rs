@@ -2,7 +2,7 @@
 
 use slipway_app::usecases::catalog::blueprints;
 use slipway_core::blueprint as composites;
-use slipway_core::catalog::blueprint::{self, GivenContent};
+use slipway_core::catalog::blueprint::{self, SubmittedContent};
 use slipway_core::parameters;
 use slipway_wire::catalog::{
     Blueprint, BlueprintVersion, CompositeType, CreateBlueprint, Parameter, ParameterSchema,
@@ -55,15 +55,15 @@ pub(super) async fn publish(
     let (call, blueprint) = (&call, &blueprint);
     let make = |body: PublishVersion, request| async move {
         let parameters = body.parameter_schema.parameters.into_iter();
-        let given = GivenContent {
+        let given = SubmittedContent {
             version: body.version,
             xrd: body.xrd,
             composition: body.composition,
-            parameters: parameters.map(given_parameter).collect(),
+            parameters: parameters.map(parameter_from_wire).collect(),
             injection_strategy: body.injection_strategy,
             mesh_role: body.mesh_role,
             provider_kinds: body.provider_kinds,
-            deliver: body.deliver,
+            install_definitions: body.install_definitions,
         };
         blueprints::publish(&call.context, &call.caller, blueprint, given, request).await
     };
@@ -144,7 +144,7 @@ fn version_document(
         injection_strategy: content.injection_strategy.to_string(),
         mesh_role: content.mesh_role.to_string(),
         provider_kinds: content.provider_kinds.clone(),
-        deliver: content.deliver,
+        install_definitions: content.install_definitions,
         composite: composite.map(|composite| composite_type(&composite.composite_type)),
         revision: version.revision.0,
         published_at: version.published_at.to_string(),
@@ -175,7 +175,7 @@ fn parameter(parameter: &parameters::Parameter) -> Parameter {
 }
 
 /// The other way, for what is published.
-fn given_parameter(given: Parameter) -> parameters::Parameter {
+fn parameter_from_wire(given: Parameter) -> parameters::Parameter {
     parameters::Parameter {
         name: given.name,
         kind: match given.kind {

@@ -7,11 +7,11 @@ use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
 use slipway_app::ports::Listed;
 use slipway_app::ports::deletion::LeakFilter;
-use slipway_app::usecases::leaks::{self, LookReport};
+use slipway_app::usecases::leaks::{self, ScanReport};
 use slipway_core::error::Refusal;
 use slipway_core::ids::LeakRecordId;
 use slipway_core::leak;
-use slipway_wire::leaks::{Leak, LeakLook, LeakReason, LeakSuspicion};
+use slipway_wire::leaks::{Leak, LeakReason, LeakScan, LeakSuspicion};
 
 use crate::error::Rejection;
 use crate::request::{Answered, Body, Call, Id, text};
@@ -33,7 +33,7 @@ pub(super) async fn list(call: Call) -> Answered {
         kind: call.query.text("kind"),
     };
     let found = leaks::leaks(&call.context, &call.caller, &filter, page).await?;
-    let items = Listed::whole(found, page.limit, |leak| leak.id).map(document);
+    let items = Listed::complete(found, page.limit, |leak| leak.id).map(document);
     Ok(call.page(items, page.limit))
 }
 
@@ -45,7 +45,7 @@ pub(super) async fn get(call: Call, Id(id): Id<LeakRecordId>) -> Result<Json<Lea
 pub(super) async fn find(
     call: Call,
     State(state): State<ServerState>,
-) -> Result<Json<Vec<LeakLook>>, Rejection> {
+) -> Result<Json<Vec<LeakScan>>, Rejection> {
     let reports = leaks::find(&state.finder, &call.caller).await?;
     Ok(Json(reports.iter().map(report).collect()))
 }
@@ -81,8 +81,8 @@ fn document(leak: &leak::Leak) -> Leak {
         state: if leak.is_open() { "open" } else { "resolved" }.to_owned(),
         provisioned_resource_id: text(leak.provisioned_resource_id()),
         cluster: leak.cluster.clone(),
-        namespace: leak.place.as_ref().map(|place| place.namespace.clone()),
-        name: leak.place.as_ref().map(|place| place.name.clone()),
+        namespace: leak.object_ref.as_ref().map(|object| object.namespace.clone()),
+        name: leak.object_ref.as_ref().map(|object| object.name.clone()),
         uid: leak.uid.clone(),
         found_at: leak.found_at.to_string(),
         last_seen_at: text(leak.last_seen_at),
@@ -97,15 +97,15 @@ fn document(leak: &leak::Leak) -> Leak {
     }
 }
 
-fn report(report: &LookReport) -> LeakLook {
+fn report(report: &ScanReport) -> LeakScan {
     let suspected = report.suspected.iter().map(|suspected| LeakSuspicion {
         kind: suspected.kind.to_string(),
-        namespace: suspected.place.namespace.clone(),
-        name: suspected.place.name.clone(),
+        namespace: suspected.object_ref.namespace.clone(),
+        name: suspected.object_ref.name.clone(),
         first_seen_at: suspected.first_seen_at.to_string(),
         counts_from: suspected.counts_from.to_string(),
     });
-    LeakLook {
+    LeakScan {
         cluster: report.cluster.clone(),
         error: report.error.clone(),
         objects: report.objects,

@@ -2,7 +2,7 @@
 
 use slipway_app::authorise::Operation::*;
 use slipway_wire::api::Deletion;
-use slipway_wire::leaks::{Leak, LeakLook, LeakReason};
+use slipway_wire::leaks::{Leak, LeakReason, LeakScan};
 
 use super::{deletions, leaks};
 use crate::routes::{Route, get, post};
@@ -14,7 +14,7 @@ pub(crate) fn rows() -> Vec<Route> {
         get   ("/deletions/{id}",     DeletionRead, deletions::get,  "Show a deletion").one::<Deletion>(),
         get   ("/leaks",              LeakRead,     leaks::list,     "List what stands outside and no row claims, and the reverse")
             .page::<Leak>().query(&["state", "kind"]),
-        post  ("/leaks/find",         LeakFind,     leaks::find,     "Look for leaks now").all::<LeakLook>(),
+        post  ("/leaks/find",         LeakFind,     leaks::find,     "Look for leaks now").all::<LeakScan>(),
         get   ("/leaks/{id}",         LeakRead,     leaks::get,      "Show a leak").one::<Leak>(),
         post  ("/leaks/{id}/resolve", LeakResolve,  leaks::resolve,  "Say that a leak is settled")
             .body::<LeakReason>().one::<Leak>(),

@@ -35,7 +35,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(super) async fn list(call: Call) -> Answered {
     let page = call.query.page()?;
     let events = events::list(&call.context, &call.caller, page).await?;
-    let listed = Listed::whole(events, page.limit, |event| event.position);
+    let listed = Listed::complete(events, page.limit, |event| event.position);
     Ok(call.page(listed.map(document), page.limit))
 }
 

@@ -59,7 +59,7 @@ pub struct EventStreams(Arc<Hub>);
 struct Hub {
     context: Context,
     limits: StreamLimits,
-    places: Arc<Semaphore>,
+    assignments: Arc<Semaphore>,
     recent: Mutex<Recent>,
     /// The last position that is known here.
     head: watch::Sender<i64>,
@@ -117,7 +117,7 @@ impl EventStreams {
     pub fn new(context: Context, limits: StreamLimits, stopping: watch::Receiver<bool>) -> Self {
         Self(Arc::new(Hub {
             context,
-            places: Arc::new(Semaphore::new(limits.streams)),
+            assignments: Arc::new(Semaphore::new(limits.streams)),
             limits,
             recent: Mutex::default(),
             head: watch::Sender::new(0),
@@ -127,12 +127,12 @@ impl EventStreams {
 
     /// How many there are.
     pub(crate) fn open(&self) -> usize {
-        self.0.limits.streams - self.0.places.available_permits()
+        self.0.limits.streams - self.0.assignments.available_permits()
     }
 
     /// A place for one more, if there is one.
     pub(crate) fn place(&self) -> Result<OwnedSemaphorePermit, Refusal> {
-        Arc::clone(&self.0.places).try_acquire_owned().map_err(|_| {
+        Arc::clone(&self.0.assignments).try_acquire_owned().map_err(|_| {
             Refusal::new(
                 ErrorKind::Unavailable,
                 format!(

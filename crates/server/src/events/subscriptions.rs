@@ -35,7 +35,7 @@ fn document(found: &Stored) -> Subscription {
         last_position: found.last_position,
         failures: found.failures,
         last_error: found.last_error.clone(),
-        delivered_at: text(found.delivered_at),
+        published_at: text(found.published_at),
         due_at: found.due_at.to_string(),
         claimed_by: found.claimed_by.clone(),
     }

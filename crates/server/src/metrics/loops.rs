@@ -12,7 +12,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use slipway_app::ports::Meter;
 use slipway_app::ports::meter::TickOutcome;
-use slipway_core::rules::crossing::Crossing;
+use slipway_core::rules::transition::Transition;
 
 use super::{By, Histograms, Labels, add, add_histograms, exponential};
 
@@ -27,7 +27,7 @@ const PHASE_BUCKETS: [f64; 15] = [
 
 /// From a millisecond, a write to a database nearby, to half a minute, the usual
 /// lease: 1 ms · 2^0 … 2^15.
-const STEP_BUCKETS: (f64, f64, u16) = (0.001, 2.0, 16);
+const SHORT_BUCKETS: (f64, f64, u16) = (0.001, 2.0, 16);
 
 /// The meter that `/metrics` shows.
 #[derive(Debug)]
@@ -40,11 +40,11 @@ pub struct LoopMetrics {
     held: By<1, Gauge>,
     lost: By<1, Counter>,
     reclaimed: By<1, Counter>,
-    /// By lane and outcome.
+    /// By partition and outcome.
     ticks: Histograms<2>,
-    /// By lane, kind and outcome.
+    /// By partition, kind and outcome.
     actions: Histograms<3>,
-    lanes: Mutex<BTreeSet<String>>,
+    partitions: Mutex<BTreeSet<String>>,
 }
 
 impl LoopMetrics {
@@ -54,21 +54,21 @@ impl LoopMetrics {
         Self {
             transitions: add(to, "slipway_transitions", "Changes of phase that this process committed; from none is an attempt that begins"),
             phases:      add_histograms(to, "slipway_phase_seconds", "How long a phase had lasted when it was left, on the database's clock", phase_histogram),
-            reactions:   add_histograms(to, "slipway_reaction_seconds", "Time from what we were told (declared, enrolled, drained) to the change of phase that it led to", step_histogram),
+            reactions:   add_histograms(to, "slipway_reaction_seconds", "Time from what we were told (declared, enrolled, drained) to the change of phase that it led to", short_histogram),
             taken:       add(to, "slipway_claims_taken", "Claims on due resources that this process took"),
             held:        add(to, "slipway_claims_held", "Claims that this process holds now"),
             lost:        add(to, "slipway_claims_lost", "Ticks that wrote nothing because another worker or writer was faster"),
             reclaimed:   add(to, "slipway_claims_reclaimed", "Claims of an earlier life of this process that it took back when it started"),
-            ticks:       add_histograms(to, "slipway_tick_seconds", "Time from the beginning of a batch to the end of each of its ticks, by how that ended", step_histogram),
-            actions:     add_histograms(to, "slipway_action_seconds", "Time of each call to a substrate, by kind and outcome", step_histogram),
-            lanes: Mutex::default(),
+            ticks:       add_histograms(to, "slipway_tick_seconds", "Time from the beginning of a batch to the end of each of its ticks, by how that ended", short_histogram),
+            actions:     add_histograms(to, "slipway_action_seconds", "Time of each call to a substrate, by kind and outcome", short_histogram),
+            partitions: Mutex::default(),
         }
     }
 
-    /// The lanes that this process serves.
-    pub(super) fn lanes(&self) -> Vec<String> {
-        let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        lanes.iter().cloned().collect()
+    /// The partitions that this process serves.
+    pub(super) fn partitions(&self) -> Vec<String> {
+        let partitions = self.partitions.lock().unwrap_or_else(PoisonError::into_inner);
+        partitions.iter().cloned().collect()
     }
 }
 
@@ -76,24 +76,24 @@ fn phase_histogram() -> Histogram {
     Histogram::new(PHASE_BUCKETS)
 }
 
-fn step_histogram() -> Histogram {
-    exponential(STEP_BUCKETS)
+fn short_histogram() -> Histogram {
+    exponential(SHORT_BUCKETS)
 }
 
-fn of(lane: &str) -> Labels<1> {
-    [("lane", lane.to_owned().into())]
+fn of(partition: &str) -> Labels<1> {
+    [("partition", partition.to_owned().into())]
 }
 
 impl Meter for LoopMetrics {
-    fn crossed(&self, crossings: &[Crossing]) {
-        for crossing in crossings {
-            let from = crossing.from.map_or(NOWHERE, |phase| phase.as_str());
-            let labels = [("from", from.into()), ("to", crossing.to.as_str().into())];
+    fn transitioned(&self, transitions: &[Transition]) {
+        for transition in transitions {
+            let from = transition.from.map_or(NOWHERE, |phase| phase.as_str());
+            let labels = [("from", from.into()), ("to", transition.to.as_str().into())];
             self.transitions.get_or_create(&labels).inc();
-            if let Some(reaction) = crossing.reaction {
+            if let Some(reaction) = transition.reaction {
                 self.reactions.get_or_create(&labels).observe(reaction.as_secs_f64());
             }
-            if let Some(lasted) = crossing.lasted {
+            if let Some(lasted) = transition.lasted {
                 let labels = [("phase", from.into())];
                 self.phases.get_or_create(&labels).observe(lasted.as_secs_f64());
             }
@@ -101,40 +101,40 @@ impl Meter for LoopMetrics {
     }
 
     /// A counter that is there from the start can be seen to grow from nothing.
-    fn serving(&self, lane: &str) {
+    fn serving(&self, partition: &str) {
         for counters in [&self.taken, &self.lost, &self.reclaimed] {
-            counters.get_or_create(&of(lane)).inc_by(0);
+            counters.get_or_create(&of(partition)).inc_by(0);
         }
-        self.held.get_or_create(&of(lane)).inc_by(0);
-        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        lanes.insert(lane.to_owned());
+        self.held.get_or_create(&of(partition)).inc_by(0);
+        let mut partitions = self.partitions.lock().unwrap_or_else(PoisonError::into_inner);
+        partitions.insert(partition.to_owned());
     }
 
-    fn claimed(&self, lane: &str, count: usize) {
+    fn claimed(&self, partition: &str, count: usize) {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
-        self.taken.get_or_create(&of(lane)).inc_by(count);
+        self.taken.get_or_create(&of(partition)).inc_by(count);
     }
 
-    fn reclaimed(&self, lane: &str, count: u64) {
-        self.reclaimed.get_or_create(&of(lane)).inc_by(count);
+    fn reclaimed(&self, partition: &str, count: u64) {
+        self.reclaimed.get_or_create(&of(partition)).inc_by(count);
     }
 
-    fn held(&self, lane: &str, change: i64) {
-        self.held.get_or_create(&of(lane)).inc_by(change);
+    fn held(&self, partition: &str, change: i64) {
+        self.held.get_or_create(&of(partition)).inc_by(change);
     }
 
-    fn ticked(&self, lane: &str, outcome: TickOutcome, took: Duration) {
+    fn ticked(&self, partition: &str, outcome: TickOutcome, took: Duration) {
         if outcome == TickOutcome::Overtaken {
-            self.lost.get_or_create(&of(lane)).inc();
+            self.lost.get_or_create(&of(partition)).inc();
         }
-        let [lane] = of(lane);
-        let labels = [lane, ("outcome", outcome.as_str().into())];
+        let [partition] = of(partition);
+        let labels = [partition, ("outcome", outcome.as_str().into())];
         self.ticks.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
-    fn acted(&self, lane: &str, kind: &'static str, outcome: &'static str, took: Duration) {
-        let [lane] = of(lane);
-        let labels = [lane, ("kind", kind.into()), ("outcome", outcome.into())];
+    fn acted(&self, partition: &str, kind: &'static str, outcome: &'static str, took: Duration) {
+        let [partition] = of(partition);
+        let labels = [partition, ("kind", kind.into()), ("outcome", outcome.into())];
         self.actions.get_or_create(&labels).observe(took.as_secs_f64());
     }
 }

@@ -7,12 +7,13 @@ use axum::Json;
 use axum::http::HeaderName;
 use axum::response::IntoResponse;
 use slipway_app::ports::Listed;
-use slipway_app::ports::operations::PlanLine as Withheld;
+use slipway_app::ports::operations::WithheldAction as Withheld;
 use slipway_app::usecases::control;
 use slipway_core::Refusal;
 use slipway_core::rules::control::FREEZE_DEFAULT;
 use slipway_wire::api::{
-    Control, Freeze, Observing, PLAN_OPEN, PlanLine, PutFreeze, Replica, Resume, VERSION,
+    Control, Freeze, Observing, PutFreeze, Replica, Resume, VERSION, WITHHELD_UNCHECKED,
+    WithheldAction,
 };
 
 use crate::error::Rejection;
@@ -50,9 +51,9 @@ pub(super) async fn resume(
 
 pub(super) async fn plan(call: Call) -> Answered {
     let page = call.query.page()?;
-    let (lines, open) = control::plan(&call.context, &call.caller, page).await?;
-    let lines = Listed::whole(lines, page.limit, |line| line.provisioned_resource_id);
-    let open = [(HeaderName::from_static(PLAN_OPEN), open.to_string())];
+    let (lines, open) = control::withheld(&call.context, &call.caller, page).await?;
+    let lines = Listed::complete(lines, page.limit, |line| line.provisioned_resource_id);
+    let open = [(HeaderName::from_static(WITHHELD_UNCHECKED), open.to_string())];
     Ok((open, call.page(lines.map(withheld), page.limit)).into_response())
 }
 
@@ -94,8 +95,8 @@ fn document(status: control::Status) -> Control {
     }
 }
 
-fn withheld(line: &Withheld) -> PlanLine {
-    PlanLine {
+fn withheld(line: &Withheld) -> WithheldAction {
+    WithheldAction {
         resource_id: line.resource_id.to_string(),
         provisioned_resource_id: line.provisioned_resource_id.to_string(),
         project: line.project.clone(),

@@ -1,7 +1,7 @@
 //! The rows of running the installation.
 
 use slipway_app::authorise::Operation::*;
-use slipway_wire::api::{Control, LoopStatus, PlanLine, PutFreeze, Resume};
+use slipway_wire::api::{Control, LoopStatus, PutFreeze, Resume, WithheldAction};
 
 use super::{control, loops};
 use crate::routes::{Route, delete, get, post, put};
@@ -16,6 +16,6 @@ pub(crate) fn rows() -> Vec<Route> {
         delete("/control/freeze", ControlUnfreeze, control::unfreeze, "Act again").one::<Control>().query(&["reason"]),
         post  ("/control/resume", ControlResume,   control::resume,   "Act on a restored database")
             .body::<Resume>().one::<Control>(),
-        get   ("/control/plan",   PlanRead,        control::plan,     "Show what would be done").page::<PlanLine>(),
+        get   ("/control/withheld",   WithheldRead,        control::plan,     "Show what would be done").page::<WithheldAction>(),
     ]
 }

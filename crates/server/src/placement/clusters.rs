@@ -7,7 +7,7 @@ use slipway_app::usecases::catalog::clusters;
 use slipway_core::catalog::cluster;
 use slipway_core::placement;
 use slipway_wire::catalog::{
-    AssignCluster, Cluster, ClusterAssignment, ClusterVerification, CreateCluster, ProviderStanding,
+    AssignCluster, Cluster, ClusterAssignment, ClusterVerification, CreateCluster, ProviderStatus,
 };
 
 use crate::request::{
@@ -17,7 +17,7 @@ use crate::request::{
 pub(super) async fn create(call: Call, new: Creation<CreateCluster>) -> Made {
     let call = &call;
     let make = |body: CreateCluster, request| async move {
-        let wanted = clusters::Wanted {
+        let wanted = clusters::AssignmentRequest {
             name: &body.name,
             engine: &body.engine,
             namespace_prefix: body.namespace_prefix.as_deref(),
@@ -118,19 +118,19 @@ fn assignment_document(found: &cluster::ClusterAssignment) -> ClusterAssignment 
         namespace: found.namespace.clone(),
         namespace_phase: found.namespace_phase.to_string(),
         withdrawn_at: text(found.withdrawn_at),
-        providers: found.standing.providers.iter().map(provider).collect(),
-        problems: found.standing.problems.clone(),
+        providers: found.status.providers.iter().map(provider).collect(),
+        problems: found.status.problems.clone(),
         revision: found.revision.0,
         created_at: found.created_at.to_string(),
         updated_at: found.updated_at.to_string(),
     }
 }
 
-fn provider(standing: &placement::ProviderStanding) -> ProviderStanding {
-    ProviderStanding {
-        provider: standing.provider.clone(),
-        credential_id: standing.credential_id.to_string(),
-        phase: standing.phase.to_string(),
-        problem: standing.problem.clone(),
+fn provider(status: &placement::ProviderStatus) -> ProviderStatus {
+    ProviderStatus {
+        provider: status.provider.clone(),
+        credential_id: status.credential_id.to_string(),
+        phase: status.phase.to_string(),
+        problem: status.problem.clone(),
     }
 }

@@ -1,24 +1,24 @@
 //! Where the definitions of a blueprint are to be and where they are, skew shown.
 
 use slipway_app::usecases::catalog::blueprints;
-use slipway_core::delivery::{DeliveryPhase, DeliveryShown};
-use slipway_wire::catalog::BlueprintDelivery;
+use slipway_core::definitions::{DefinitionPhase, DefinitionsView};
+use slipway_wire::catalog::BlueprintDefinitions;
 
 use crate::request::{Answered, Call, Segments, text};
 
 pub(super) async fn list(call: Call, Segments([blueprint]): Segments<1>) -> Answered {
     let page = call.query.page()?;
-    let (_, found) = blueprints::deliveries(&call.context, &call.caller, &blueprint, page).await?;
+    let (_, found) = blueprints::definitions(&call.context, &call.caller, &blueprint, page).await?;
     Ok(call.page(found.map(document), page.limit))
 }
 
 /// What no loop has observed yet is Pending; so is what is wanted in another
 /// version than it was observed for.
-fn document(shown: &DeliveryShown) -> BlueprintDelivery {
-    let known = shown.delivery.as_ref();
+fn document(shown: &DefinitionsView) -> BlueprintDefinitions {
+    let known = shown.definitions.as_ref();
     let current = known.filter(|known| shown.wanted.as_ref().is_none_or(|w| *w == known.wanted));
-    let phase = current.map_or(DeliveryPhase::Pending, |known| known.phase);
-    BlueprintDelivery {
+    let phase = current.map_or(DefinitionPhase::Pending, |known| known.phase);
+    BlueprintDefinitions {
         cluster: shown.cluster.clone(),
         cluster_id: shown.cluster_id.to_string(),
         wanted_version: shown.wanted.clone(),

@@ -2,7 +2,7 @@
 
 use slipway_app::authorise::Operation::*;
 use slipway_wire::catalog::{
-    AssignCluster, BlueprintDelivery, Cluster, ClusterAssignment, CreateCluster,
+    AssignCluster, BlueprintDefinitions, Cluster, ClusterAssignment, CreateCluster,
 };
 
 use super::{clusters, definitions};
@@ -25,7 +25,7 @@ pub(crate) fn rows() -> Vec<Route> {
             .body::<AssignCluster>().one::<ClusterAssignment>().conditional(),
         delete("/projects/{project}/cluster",        ClusterWithdraw,        clusters::withdraw,    "Take a project that owns nothing off its cluster")
             .one::<ClusterAssignment>().conditional().statuses(&[202, 204]),
-        get   ("/blueprints/{blueprint}/deliveries", BlueprintRead,          definitions::list,     "List where a blueprint is delivered, and the version found there")
-            .page::<BlueprintDelivery>(),
+        get   ("/blueprints/{blueprint}/definitions", BlueprintRead,          definitions::list,     "List where a blueprint is delivered, and the version found there")
+            .page::<BlueprintDefinitions>(),
     ]
 }

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use slipway_app::ports::access::Bound;
+use slipway_app::ports::access::AnsweredEntry;
 use slipway_app::usecases::idempotency;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::idempotency::{Answer, Key, Request as Identity};
@@ -99,7 +99,7 @@ where
             },
         },
     };
-    let Bound { record, answer } = bound;
+    let AnsweredEntry { record, answer } = bound;
     if let Some(answer) = answer {
         return Ok(Created(answer));
     }

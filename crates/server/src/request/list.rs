@@ -9,7 +9,7 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use slipway_app::ports::Listed;
-use slipway_wire::api::HELD_ROWS;
+use slipway_wire::api::QUARANTINED_ROWS;
 
 /// Answers what was listed at `path` with these filters.
 pub(crate) fn page<'a, T: Serialize, C: Display>(
@@ -30,10 +30,10 @@ pub(crate) fn page<'a, T: Serialize, C: Display>(
     if let Some(link) = link {
         response.headers_mut().insert(LINK, link);
     }
-    let held: Vec<_> = listed.held.iter().map(ToString::to_string).collect();
+    let held: Vec<_> = listed.quarantined.iter().map(ToString::to_string).collect();
     let held = HeaderValue::from_str(&held.join(",")).ok();
     if let Some(held) = held.filter(|held| !held.is_empty()) {
-        response.headers_mut().insert(HeaderName::from_static(HELD_ROWS), held);
+        response.headers_mut().insert(HeaderName::from_static(QUARANTINED_ROWS), held);
     }
     response
 }
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_full_page_links_to_the_next_with_its_filters() {
-        let items = Listed::whole(vec![1, 2], 2, |item| *item);
+        let items = Listed::complete(vec![1, 2], 2, |item| *item);
         let response = page(items, "/api/v1/x", 2, [("a", "b c&d")].into_iter());
         let expected = "</api/v1/x?limit=2&cursor=2&a=b%20c%26d>; rel=\"next\"";
         assert_eq!(response.headers()[LINK], expected);
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_page_that_is_not_full_is_the_last() {
-        let items = Listed::whole(vec![1], 2, |item| *item);
+        let items = Listed::complete(vec![1], 2, |item| *item);
         assert!(!page(items, "/x", 2, iter::empty()).headers().contains_key(LINK));
     }
 
@@ -77,7 +77,7 @@ mod tests {
         let bad = Uuid::from_u128(1);
         let items = Listed::<i32>::read([(bad, None)], 1);
         let response = page(items, "/x", 1, iter::empty());
-        assert_eq!(response.headers()[HELD_ROWS], bad.to_string());
+        assert_eq!(response.headers()[QUARANTINED_ROWS], bad.to_string());
         let expected = format!("</x?limit=1&cursor={bad}>; rel=\"next\"");
         assert_eq!(response.headers()[LINK], expected, "the list goes on behind it");
     }

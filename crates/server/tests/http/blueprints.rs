@@ -213,47 +213,47 @@ async fn documents_for_a_cluster_have_to_fit() {
     assert_eq!(again, made);
 }
 
-/// Delivery is asked for once, with the version, and only where it can be.
+/// InstalledDefinitions is asked for once, with the version, and only where it can be.
 #[tokio::test]
-async fn a_version_is_delivered_if_it_was_published_so() {
+async fn a_version_is_installed_if_it_was_published_so() {
     let world = with_blueprint().await;
     let mut local = version("v1");
-    local["deliver"] = json!(true);
+    local["install_definitions"] = json!(true);
     let refused = world.post(VERSIONS, &local.to_string()).await;
-    assert_eq!(refused.refused(400, "invalid_input").as_deref(), Some("deliver"));
+    assert_eq!(refused.refused(400, "invalid_input").as_deref(), Some("install_definitions"));
     let plain = world.create(VERSIONS, &version("v1")).await;
-    assert_eq!((&plain["deliver"], &plain["composite"]), (&json!(false), &Value::Null));
+    assert_eq!((&plain["install_definitions"], &plain["composite"]), (&json!(false), &Value::Null));
 
     let body = json!({ "slug": "server", "display_name": "Server", "engine": "crossplane" });
     world.create("/api/v1/blueprints", &body).await;
     let path = "/api/v1/blueprints/server";
-    let deliveries = async || world.get(&format!("{path}/deliveries")).await.json();
+    let definitions = async || world.get(&format!("{path}/definitions")).await.json();
     let mut body = version("v1");
     body["xrd"] = json!(XRD);
     body["composition"] = json!(COMPOSITION);
-    body["deliver"] = json!(true);
+    body["install_definitions"] = json!(true);
     let cluster = json!({ "name": "east", "engine": "crossplane", "access": "in-cluster" });
     world.create("/api/v1/clusters", &cluster).await;
     world.create("/api/v1/projects", &json!({ "name": "shop" })).await;
     let place = r#"{"cluster":"east"}"#;
     let placed = world.ask("PUT", "/api/v1/projects/shop/cluster", KEY, place).await;
     assert!(placed.status.is_success(), "{placed:?}");
-    assert_eq!(deliveries().await, json!([]), "nothing is to be delivered yet");
+    assert_eq!(definitions().await, json!([]), "nothing is to be delivered yet");
     let made = world.create(&format!("{path}/versions"), &body).await;
     let composite = json!({
         "apiVersion": "nodes.example.org/v1", "kind": "XServer", "plural": "xservers",
         "scope": "Namespaced",
     });
-    assert_eq!((&made["deliver"], &made["composite"]), (&json!(true), &composite));
-    body["deliver"] = json!(false);
+    assert_eq!((&made["install_definitions"], &made["composite"]), (&json!(true), &composite));
+    body["install_definitions"] = json!(false);
     let other = world.post(&format!("{path}/versions"), &body.to_string()).await;
     other.refused(409, "blueprint_version_exists");
 
-    let listed = deliveries().await;
+    let listed = definitions().await;
     let [shown] = &listed.as_array().unwrap()[..] else { panic!("one cluster: {listed}") };
     assert_eq!((&shown["cluster"], &shown["wanted_version"]), (&json!("east"), &json!("v1")));
     assert_eq!((&shown["phase"], &shown["found_version"]), (&json!("Pending"), &Value::Null));
     world.post(&format!("{path}/versions/v1/retire"), "").await;
-    assert_eq!(deliveries().await, json!([]), "it was never there");
-    world.get("/api/v1/blueprints/none/deliveries").await.refused(404, "blueprint_not_found");
+    assert_eq!(definitions().await, json!([]), "it was never there");
+    world.get("/api/v1/blueprints/none/definitions").await.refused(404, "blueprint_not_found");
 }

@@ -35,6 +35,6 @@ async fn the_mode_is_shown_changed_and_refused_by_field() {
     assert_eq!(lifted["mode"], "acting");
     world.ask("DELETE", &lift("?reason=over"), KEY, "").await.refused(409, "nothing_to_lift");
 
-    let plan = world.get("/api/v1/control/plan").await;
-    assert_eq!((plan.json(), plan.header("slipway-plan-open")), (json!([]), "0"));
+    let plan = world.get("/api/v1/control/withheld").await;
+    assert_eq!((plan.json(), plan.header("slipway-withheld-unchecked")), (json!([]), "0"));
 }

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use serde_json::json;
-use slipway_app::ports::deletion::Sighted;
+use slipway_app::ports::deletion::ReportedFinding;
 use slipway_core::ids::LeakRecordId;
-use slipway_core::leak::{Finding, FindingKind, Place};
+use slipway_core::leak::{Finding, FindingKind, ObjectRef};
 
 use crate::world::World;
 
@@ -22,13 +22,14 @@ pub(crate) async fn leaked(world: &World, kind: FindingKind) -> String {
         key,
         kind,
         subject_id: world.context.entropy.uuid(),
-        place: Place { namespace: "project".to_owned(), name: format!("pr-{key}") },
+        object_ref: ObjectRef { namespace: "project".to_owned(), name: format!("pr-{key}") },
         uid: Some("uid-1".to_owned()),
         evidence: json!({ "pid": 7 }),
     };
     let fresh_id = LeakRecordId::new(world.context.entropy.uuid());
-    let sighted = [Sighted { finding, fresh_id }];
-    let seen = store.deletion.leak_sighted(&cluster, &sighted, Duration::ZERO).await.unwrap();
+    let reported = [ReportedFinding { finding, fresh_id }];
+    let seen =
+        store.deletion.leak_findings_record(&cluster, &reported, Duration::ZERO).await.unwrap();
     seen.leaks[0].id.to_string()
 }
 

@@ -111,7 +111,7 @@ async fn a_cursor_that_is_too_old_is_410_and_names_what_is_left() {
 
 /// A page on which nothing can be shown says what is held, and leads on.
 #[tokio::test]
-async fn a_page_of_held_rows_does_not_end_the_list() {
+async fn a_page_of_quarantined_rows_does_not_end_the_list() {
     let world = World::new().await;
     for handle in ["a", "b", "c"] {
         world.declare(handle).await;
@@ -123,12 +123,12 @@ async fn a_page_of_held_rows_does_not_end_the_list() {
     sqlx::query(spoil).execute(&mut connection).await.unwrap();
     let first = world.get("/api/v1/resources?limit=2").await;
     assert_eq!(first.json(), serde_json::json!([]));
-    assert_eq!(first.header("slipway-held-rows").split(',').count(), 2);
+    assert_eq!(first.header("slipway-quarantined-rows").split(',').count(), 2);
     let link = first.header("link");
     let target = link.strip_prefix('<').unwrap().strip_suffix(">; rel=\"next\"").unwrap();
     let second = world.get(target).await;
     assert_eq!(handles(&second.json()), ["c"]);
-    assert!(!second.headers.contains_key("slipway-held-rows"), "{second:?}");
+    assert!(!second.headers.contains_key("slipway-quarantined-rows"), "{second:?}");
 }
 
 /// Every list is paged by the rows that were read and not by what of them could
@@ -180,7 +180,7 @@ async fn no_list_ends_behind_rows_that_cannot_be_read() {
             let answer = world.get(&asked).await;
             let items = answer.json();
             shown.extend(items.as_array().unwrap().iter().map(id));
-            let named = answer.headers.get("slipway-held-rows");
+            let named = answer.headers.get("slipway-quarantined-rows");
             held.extend(named.map(|ids| ids.to_str().unwrap().to_owned()));
             next = answer.headers.get("link").map(|link| {
                 let link = link.to_str().unwrap();

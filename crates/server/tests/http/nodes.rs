@@ -101,9 +101,12 @@ async fn a_node_lives_drains_and_is_gone() {
     let world = World::new().await;
     let (resource, node, key) = enrolled(&world, "web-1").await;
     let path = |verb: &str| format!("/v1/nodes/{node}/{verb}");
-    let beat = world.ask("POST", &path("heartbeat"), &key, r#"{"uptime":"odd"}"#).await;
-    assert_eq!(beat.status.as_u16(), 200, "{beat:?}");
-    assert_eq!((&beat.json()["reconcile"], &beat.json()["drain"]), (&false.into(), &json!(null)));
+    let heartbeat = world.ask("POST", &path("heartbeat"), &key, r#"{"uptime":"odd"}"#).await;
+    assert_eq!(heartbeat.status.as_u16(), 200, "{heartbeat:?}");
+    assert_eq!(
+        (&heartbeat.json()["reconcile"], &heartbeat.json()["drain"]),
+        (&false.into(), &json!(null))
+    );
 
     let early = json!({ "drain_id": "0192f0c1-0000-7000-8000-123456789abc" }).to_string();
     let refused = world.ask("POST", &path("drain"), &key, &early).await;
@@ -114,8 +117,8 @@ async fn a_node_lives_drains_and_is_gone() {
 
     world.ask("DELETE", &format!("/api/v1/resources/{resource}"), KEY, "").await;
     let drain_id = world.request_drain(&resource).await;
-    let beat = world.ask("POST", &path("heartbeat"), &key, "").await;
-    assert_eq!(beat.json()["drain"]["drain_id"], drain_id.as_str());
+    let heartbeat = world.ask("POST", &path("heartbeat"), &key, "").await;
+    assert_eq!(heartbeat.json()["drain"]["drain_id"], drain_id.as_str());
     let done = json!({ "drain_id": drain_id }).to_string();
     let answer = world.ask("POST", &path("drain"), &key, &done).await;
     assert_eq!((answer.status.as_u16(), answer.text.as_str()), (204, ""), "{answer:?}");
@@ -149,8 +152,8 @@ async fn a_drain_can_be_forced_with_a_reason() {
     let shown = answer.json();
     assert_eq!(shown["node"]["deregistered_how"], "forced");
     assert_eq!(shown["node"]["deregistered_reason"], "the host burned");
-    let beat = world.ask("POST", &format!("/v1/nodes/{node}/heartbeat"), &key, "").await;
-    assert_eq!(beat.status.as_u16(), 401);
+    let heartbeat = world.ask("POST", &format!("/v1/nodes/{node}/heartbeat"), &key, "").await;
+    assert_eq!(heartbeat.status.as_u16(), 401);
     world.post(&path, r#"{"reason":"again"}"#).await.refused(409, "nothing_to_force");
 }
 

@@ -70,12 +70,12 @@ async fn the_older_generation_lives_from_register_to_deregister() {
 
     let fresh = world.ask("GET", &path("state"), bearer, "").await.json();
     assert_eq!(fresh["reachability"]["state"], "never_reported");
-    let beat = json!({
+    let heartbeat = json!({
         "node_id": node, "timestamp": "2026-01-31T12:00:00Z", "status": "healthy",
         "uptime": "1h2m3s", "binary_checksum": "sha256:a2",
         "mesh": { "interface": "plexd0", "peer_count": 0, "listen_port": 51820 },
     });
-    let answer = world.ask("POST", &path("heartbeat"), bearer, &beat.to_string()).await;
+    let answer = world.ask("POST", &path("heartbeat"), bearer, &heartbeat.to_string()).await;
     assert_eq!((answer.status.as_u16(), &answer.json()["reconcile"]), (200, &false.into()));
 
     let state = world.ask("GET", &path("state"), bearer, "").await.json();
@@ -139,18 +139,18 @@ async fn the_newer_generation_builds_its_bearer_and_sees_its_peers() {
     bytes.extend(nsk);
     let bearer = format!("nsk_live_{}", BASE64URL_NOPAD.encode(&bytes));
     let path = |verb: &str| format!("/v1/nodes/{node}/{verb}");
-    let beat = json!({
+    let heartbeat = json!({
         "client_now": "2026-01-31T12:00:00Z", "binary_checksum": "sha256:b2",
         "binary_version": "2.0.0", "nat_summary": { "type": "unknown" },
     })
     .to_string();
-    let bare = world.ask("POST", &path("heartbeat"), text(&reply, "nsk"), &beat).await;
+    let bare = world.ask("POST", &path("heartbeat"), text(&reply, "nsk"), &heartbeat).await;
     assert_eq!((bare.status.as_u16(), &bare.json()["code"]), (401, &"unauthenticated".into()));
-    let answer = world.ask("POST", &path("heartbeat"), &bearer, &beat).await;
+    let answer = world.ask("POST", &path("heartbeat"), &bearer, &heartbeat).await;
     assert_eq!(answer.status.as_u16(), 200, "{answer:?}");
-    let beaten = answer.json();
-    assert_eq!((&beaten["reconcile"], &beaten["rotate_keys"]), (&false.into(), &false.into()));
-    assert!(text(&beaten, "accepted_at").ends_with('Z'));
+    let counted = answer.json();
+    assert_eq!((&counted["reconcile"], &counted["rotate_keys"]), (&false.into(), &false.into()));
+    assert!(text(&counted, "accepted_at").ends_with('Z'));
 
     let state = world.ask("GET", &path("state"), &bearer, "").await.json();
     assert_eq!(state["peers"], json!([peer]));

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::world::{KEY, World};
 
 const STREAM: &str = "/api/v1/events/stream";
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A stream that is read frame by frame.
 struct Reader {
@@ -35,7 +35,7 @@ impl Reader {
                 self.text = rest;
                 return Some(frame);
             }
-            let bytes = timeout(PATIENCE, self.body.next()).await.expect("a frame or the end")?;
+            let bytes = timeout(TIMEOUT, self.body.next()).await.expect("a frame or the end")?;
             self.text += std::str::from_utf8(&bytes.unwrap()).unwrap();
         }
     }
@@ -57,13 +57,13 @@ impl Reader {
 }
 
 /// So long that only a wake of this process makes progress.
-fn patient() -> StreamLimits {
+fn long_timeouts() -> StreamLimits {
     StreamLimits { poll: Duration::from_secs(3_600), ..StreamLimits::default() }
 }
 
 #[tokio::test]
 async fn a_stream_goes_on_where_it_was_told_and_follows_what_happens() {
-    let world = World::with(patient()).await;
+    let world = World::with(long_timeouts()).await;
     for handle in ["a", "b", "c"] {
         world.declare(handle).await;
     }
@@ -95,7 +95,7 @@ async fn what_another_replica_relayed_is_found_by_polling() {
 
 #[tokio::test]
 async fn a_reader_far_behind_what_is_kept_in_memory_misses_nothing() {
-    let world = World::with(StreamLimits { recent: 2, ..patient() }).await;
+    let world = World::with(StreamLimits { recent: 2, ..long_timeouts() }).await;
     let mut keeps_up = Reader::of(world.open(STREAM, &[]).await);
     keeps_up.frame().await;
     for round in 0..4 {
@@ -154,7 +154,7 @@ async fn one_stream_too_many_is_503_until_a_place_is_free() {
 
 #[tokio::test]
 async fn streams_end_at_the_stop_and_after_their_time() {
-    let world = World::with(patient()).await;
+    let world = World::with(long_timeouts()).await;
     let mut reader = Reader::of(world.open(STREAM, &[]).await);
     reader.frame().await.expect("the beginning");
     world.stop.send_replace(true);
@@ -164,7 +164,7 @@ async fn streams_end_at_the_stop_and_after_their_time() {
     assert_eq!(late.frame().await, None, "and none begins after it");
 
     let lasting = Duration::from_millis(50);
-    let world = World::with(StreamLimits { lasting, ..patient() }).await;
+    let world = World::with(StreamLimits { lasting, ..long_timeouts() }).await;
     let mut reader = Reader::of(world.open(STREAM, &[]).await);
     reader.frame().await.expect("the beginning");
     assert_eq!(reader.frame().await, None, "the key is looked at again when it resumes");
@@ -194,7 +194,7 @@ async fn subscriptions_are_shown_counted_and_forgotten() {
 /// move only the position at which it resumes.
 #[tokio::test]
 async fn a_bound_reader_gets_its_own_events_and_everybodys_positions() {
-    let world = World::with(patient()).await;
+    let world = World::with(long_timeouts()).await;
     world.project("own").await;
     world.declare("a").await;
     world.declare_in("own", "b").await;

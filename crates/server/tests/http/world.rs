@@ -95,7 +95,7 @@ impl World {
         let store = slipway_store::open(StoreConfig::new(format!("sqlite:{}", file.display())));
         let context = Context {
             stores: store.await.unwrap(),
-            clock: Arc::new(StandingClock),
+            clock: Arc::new(FixedClock),
             entropy: Arc::new(Counting::default()),
             wakes: Wakes::default(),
             meter: Arc::new(Unmetered),
@@ -302,9 +302,9 @@ impl World {
 
 /// It is always the same moment: only what is shown depends on this clock.
 #[derive(Debug)]
-struct StandingClock;
+struct FixedClock;
 
-impl Clock for StandingClock {
+impl Clock for FixedClock {
     fn now(&self) -> Timestamp {
         "2026-01-31T12:00:00Z".parse().unwrap()
     }

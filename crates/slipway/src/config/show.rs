@@ -66,7 +66,7 @@ pub(super) fn values(config: &Config, file: Option<String>) -> Vec<(&'static str
     };
     let list = |of: &[String]| (!of.is_empty()).then(|| of.join(","));
     let quota: Vec<_> =
-        config.fleet.quota.iter().map(|(what, amount)| format!("{what}={amount}")).collect();
+        config.placement.quota.iter().map(|(what, amount)| format!("{what}={amount}")).collect();
     let mut values = vec![
         ("config", file),
         ("listen", Some(config.listen.to_string())),
@@ -83,10 +83,10 @@ pub(super) fn values(config: &Config, file: Option<String>) -> Vec<(&'static str
         ("namespace_prefix", Some(config.namespace_prefix.clone())),
         ("kubeconfig_dir", config.kubeconfig_dir.as_deref().map(path)),
         ("system_namespace", Some(config.system_namespace.clone())),
-        ("namespace_subjects", list(&config.fleet.subjects)),
-        ("namespace_role", Some(config.fleet.role.clone())),
+        ("namespace_subjects", list(&config.placement.subjects)),
+        ("namespace_role", Some(config.placement.role.clone())),
         ("namespace_quota", list(&quota)),
-        ("secret_store", Some(config.fleet.secret_store.clone())),
+        ("secret_store", Some(config.placement.secret_store.clone())),
         ("local_project", Some(config.local_project.clone())),
         ("local_cluster", Some(config.local_cluster.clone())),
         ("admin_key_name", Some(config.admin_key_name.clone())),

@@ -22,10 +22,10 @@ fn the_defaults_are_the_documented_ones() {
     let kept = Retention { events: days(30), history: days(365), audit: days(365) };
     assert_eq!((config.retention, config.event_log), (kept, None));
     assert_eq!((config.kubeconfig_dir, &*config.system_namespace), (None, "slipway-system"));
-    let fleet = config.fleet;
-    assert_eq!((&*fleet.role, &*fleet.secret_store), ("slipway-project-viewer", "slipway"));
-    assert!(fleet.subjects.is_empty(), "{fleet:?}");
-    assert_eq!((fleet.quota["count/secrets"], fleet.quota["count/configmaps"]), (100, 100));
+    let placement = config.placement;
+    assert_eq!((&*placement.role, &*placement.secret_store), ("slipway-project-viewer", "slipway"));
+    assert!(placement.subjects.is_empty(), "{placement:?}");
+    assert_eq!((placement.quota["count/secrets"], placement.quota["count/configmaps"]), (100, 100));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn subjects_and_quotas_are_checked_one_by_one() {
         ..Layer::default()
     };
     for good in ["user:jane@example.org", "serviceaccount:ns/name", "group:oidc:team"] {
-        assert_eq!(resolve(subjects(good)).unwrap().fleet.subjects[1], good);
+        assert_eq!(resolve(subjects(good)).unwrap().placement.subjects[1], good);
     }
     for wrong in ["", "jane", "group:", "serviceaccount:name", "robot:a"] {
         let error = resolve(subjects(wrong)).unwrap_err();
@@ -129,22 +129,22 @@ fn subjects_and_quotas_are_checked_one_by_one() {
         assert!(error.problem.contains(&format!("`{wrong}`")), "{error}");
     }
     let quota = |text: &str| {
-        let given = fleet::quota_in_text(text).unwrap();
+        let given = placement::quota_in_text(text).unwrap();
         resolve(Layer { namespace_quota: Some(given), ..Layer::default() })
     };
-    assert_eq!(quota("").unwrap().fleet.quota.len(), 0, "no limit at all");
-    let some = quota("count/secrets=5, count/deployments.apps=7").unwrap().fleet.quota;
+    assert_eq!(quota("").unwrap().placement.quota.len(), 0, "no limit at all");
+    let some = quota("count/secrets=5, count/deployments.apps=7").unwrap().placement.quota;
     assert_eq!((some["count/secrets"], some["count/deployments.apps"]), (5, 7));
     for wrong in ["=1", "a b=1"] {
         assert_eq!(quota(wrong).unwrap_err().key, "namespace_quota", "{wrong}");
     }
     for wrong in ["a", "a=", "a=-1", "a=many"] {
-        assert!(fleet::quota_in_text(wrong).is_err(), "{wrong}");
+        assert!(placement::quota_in_text(wrong).is_err(), "{wrong}");
     }
 }
 
 #[test]
-fn the_fleet_is_read_from_a_file() {
+fn placement_settings_are_read_from_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("slipway.toml");
     let text = "kubeconfig_dir = \"/etc/slipway/kube\"\nnamespace_subjects = [\"group:a\"]\n\
@@ -152,8 +152,8 @@ fn the_fleet_is_read_from_a_file() {
     std::fs::write(&file, text).unwrap();
     let config = resolve(Layer { config: Some(file), ..Layer::default() }).unwrap();
     assert_eq!(config.kubeconfig_dir.as_deref(), Some(Path::new("/etc/slipway/kube")));
-    assert_eq!(config.fleet.subjects, ["group:a"]);
-    let quota: Vec<_> = config.fleet.quota.into_values().collect();
+    assert_eq!(config.placement.subjects, ["group:a"]);
+    let quota: Vec<_> = config.placement.quota.into_values().collect();
     assert_eq!(quota, [5]);
 }
 

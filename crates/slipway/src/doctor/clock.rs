@@ -20,7 +20,7 @@ pub(super) struct Times {
     pub(super) server: Option<(Timestamp, Timestamp)>,
 }
 
-pub(super) fn look(times: &Times) -> Vec<Finding> {
+pub(super) fn inspect(times: &Times) -> Vec<Finding> {
     let mut area = Area::new("clock");
     for (check, pair) in [("database", times.database), ("server", times.server)] {
         let Some((theirs, ours)) = pair else { continue };
@@ -55,9 +55,9 @@ mod tests {
             (900, Status::Problem),
         ] {
             let times = Times { database: Some((at(theirs), at(1_000))), server: None };
-            let found = look(&times);
+            let found = inspect(&times);
             assert_eq!((found.len(), found[0].status), (1, status), "{theirs}");
         }
-        assert!(look(&Times::default()).is_empty());
+        assert!(inspect(&Times::default()).is_empty());
     }
 }

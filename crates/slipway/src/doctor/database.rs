@@ -10,13 +10,13 @@ use super::finding::{Area, Finding};
 use crate::config::Config;
 
 /// A person waits for the answer, so less than at a start.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Also answers what time it is there.
-pub(super) async fn look(config: &Config) -> (Vec<Finding>, Option<Timestamp>) {
+pub(super) async fn inspect(config: &Config) -> (Vec<Finding>, Option<Timestamp>) {
     let mut area = Area::new("database");
     let store = StoreConfig {
-        connect_limit: config.database_timeout.min(PATIENCE),
+        connect_limit: config.database_timeout.min(TIMEOUT),
         max_connections: config.database_connections,
         ..StoreConfig::new(config.database_url.expose())
     };

@@ -25,7 +25,7 @@ const IN_MEMORY: u64 = 0x0102_1994;
 /// What only its owner may read, in the data directory.
 const SECRET_FILES: [&str; 4] = ["signing.pk8", "slipway.db", "slipway.db-wal", "worker"];
 
-pub(super) fn look(config: &Config) -> Vec<Finding> {
+pub(super) fn inspect(config: &Config) -> Vec<Finding> {
     let mut area = Area::new("disk");
     data_directory(&mut area, &config.data_dir);
     space(&mut area, &config.data_dir);

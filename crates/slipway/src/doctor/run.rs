@@ -14,20 +14,20 @@ use crate::local::Error;
 pub(crate) async fn run(layer: Layer, client: &ClientOptions) -> Result<Exit, Error> {
     let mut findings = Vec::new();
     let resolved = layer.resolve(&|name| std::env::var(name).ok());
-    findings.extend(settings::look(resolved.as_ref().err()));
+    findings.extend(settings::inspect(resolved.as_ref().err()));
     let mut times = clock::Times::default();
     let mut held = false;
     if let Ok(config) = &resolved {
-        let (found, now) = database::look(config).await;
+        let (found, now) = database::inspect(config).await;
         findings.extend(found);
         times.database = now.map(|now| (now, SystemClock.now()));
-        findings.extend(disk::look(config));
+        findings.extend(disk::inspect(config));
         held = disk::is_held(config);
     }
-    let (found, date) = server::look(client, resolved.as_ref().ok(), held).await;
+    let (found, date) = server::inspect(client, resolved.as_ref().ok(), held).await;
     findings.extend(found);
     times.server = date.map(|date| (date, SystemClock.now()));
-    findings.extend(clock::look(&times));
+    findings.extend(clock::inspect(&times));
 
     let unwell = findings.iter().any(|finding| finding.status == Status::Problem);
     present(&findings, client.output, |findings, traits| lines(findings, traits))?;

@@ -12,7 +12,7 @@ const USUAL_SERVER: &str = "http://127.0.0.1:7700";
 
 /// Also answers what time it is there. `held`: a control plane runs on the data
 /// directory of this machine.
-pub(super) async fn look(
+pub(super) async fn inspect(
     client: &ClientOptions,
     config: Option<&Config>,
     held: bool,

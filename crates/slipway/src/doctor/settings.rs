@@ -4,7 +4,7 @@ use super::finding::{Area, Finding};
 use crate::config::InvalidConfig;
 use crate::local::settings::warnings;
 
-pub(super) fn look(invalid: Option<&InvalidConfig>) -> Vec<Finding> {
+pub(super) fn inspect(invalid: Option<&InvalidConfig>) -> Vec<Finding> {
     let mut area = Area::new("config");
     match invalid {
         None => area.ok("settings", "they can be used"),

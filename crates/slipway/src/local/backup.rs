@@ -2,7 +2,7 @@
 //!
 //! In it: the database (API keys and tokens are there as hashes only) and the
 //! signing key, without which nodes would not recognise the installation. Not
-//! in it: the substrate root with the witness, which must *not* go back in time
+//! in it: the substrate root with the high-water mark, which must *not* go back in time
 //! (`docs/restore.md`), logs, the event log, and the configuration, which is
 //! the operator's.
 

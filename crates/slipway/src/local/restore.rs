@@ -40,7 +40,7 @@ struct Restored {
 /// *Guarantees:* until the rename the old database is in place; after it the
 /// new one, whole and observing. A crash in between may leave the old one
 /// without its last commits, if they could not be folded into it; they are kept
-/// aside, and the witness tells the next start. Nothing is deleted.
+/// aside, and the high-water mark tells the next start. Nothing is deleted.
 pub(crate) async fn run(arguments: RestoreArguments, output: Output) -> Result<Exit, Error> {
     let config = Layer::from(arguments.place).resolve(&|name| std::env::var(name).ok())?;
     let database = database_file(&StoreConfig::new(config.database_url.expose()))?;
@@ -85,7 +85,7 @@ async fn replace(
     let staged = stage(backup, staging)?;
     let beside = prepare(&staged, backup, manifest).await?;
     let aside = put_aside(config, database).await?;
-    put_in_place(config, &staged, database, &beside)?;
+    install(config, &staged, database, &beside)?;
     Ok((aside, !beside.is_empty()))
 }
 
@@ -102,7 +102,7 @@ fn table(restored: &Restored, width: Option<u16>) -> String {
     );
     format!(
         "{facts}\n\nStart it; nothing outside is changed until you have looked and resume:\n\n    \
-         slipway up\n    slipway plan\n    slipway resume --reason <why>\n\n\
+         slipway up\n    slipway withheld\n    slipway resume --reason <why>\n\n\
          docs/restore.md has the steps."
     )
 }
@@ -191,7 +191,7 @@ fn link_or_copy(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 /// The key first: a start after a crash in between would draw another one.
-fn put_in_place(
+fn install(
     config: &Config,
     staged: &Path,
     database: &Path,

@@ -3,7 +3,7 @@
 //! folder, is served without a restart.
 //!
 //! *Guarantees:* a cluster that is away keeps neither the process from starting
-//! nor another cluster from being served; the engine acts only after a beat
+//! nor another cluster from being served; the engine acts only after a heartbeat
 //! compared the high-water mark of its cluster with the database, so a restored
 //! database is recognised before anything is done there.
 
@@ -14,7 +14,7 @@ use std::time::Duration;
 use slipway_app::ports::Substrate;
 use slipway_app::ports::store::{Error as StoreError, Page};
 use slipway_app::usecases::control;
-use slipway_app::usecases::fleet::Reached;
+use slipway_app::usecases::placement::ManagementRegistry;
 use slipway_controller::Shutdown;
 use slipway_core::blueprint::Engine;
 use slipway_core::catalog::cluster::{Cluster, ClusterAccess};
@@ -22,13 +22,13 @@ use slipway_core::ids::{ClusterId, InstallationId};
 use slipway_substrate::crossplane::{Access, CrossplaneConfig, CrossplaneSubstrate};
 use tokio::task::JoinSet;
 
-use super::lanes::Lanes;
+use super::partitions::Partitions;
 use crate::config::Config;
 use crate::metered_substrate::MeteredSubstrate;
 
 /// How often rows and files are looked at without a wake: how long a cluster
 /// that was registered at another replica waits.
-const LOOK: Duration = Duration::from_secs(2);
+const POLL: Duration = Duration::from_secs(2);
 
 /// Rows in a page.
 const PAGE: u32 = 200;
@@ -36,11 +36,11 @@ const PAGE: u32 = 200;
 /// What a cluster is served with.
 #[derive(Debug)]
 pub(super) struct Clusters {
-    lanes: Lanes,
+    partitions: Partitions,
     installation: InstallationId,
     reach: Reach,
-    /// What the fleet loop finds there.
-    reached: Reached,
+    /// What the placement loop loop finds there.
+    registry: ManagementRegistry,
     sweep: Duration,
     system_namespace: String,
 }
@@ -68,11 +68,15 @@ impl Reach {
 }
 
 impl Clusters {
-    pub(super) fn new(lanes: Lanes, reached: Reached, config: &Config) -> Self {
+    pub(super) fn new(
+        partitions: Partitions,
+        registry: ManagementRegistry,
+        config: &Config,
+    ) -> Self {
         Self {
-            installation: lanes.engines().node_settings.installation,
-            lanes,
-            reached,
+            installation: partitions.engines().node_settings.installation,
+            partitions,
+            registry,
             reach: Reach {
                 in_pod: std::env::var_os("KUBERNETES_SERVICE_HOST").is_some(),
                 kubeconfig_dir: config.kubeconfig_dir.clone(),
@@ -82,16 +86,16 @@ impl Clusters {
         }
     }
 
-    /// Looks for clusters until shutdown, then waits for their lanes.
+    /// Looks for clusters until shutdown, then waits for their partitions.
     pub(super) async fn keep(self, shutdown: Shutdown) {
         let mut tasks = JoinSet::new();
-        let wake = Arc::clone(&self.lanes.context().wakes.clusters);
+        let wake = Arc::clone(&self.partitions.context().wakes.clusters);
         let looking = async {
             loop {
-                self.look(&mut tasks, &shutdown).await;
+                self.observe(&mut tasks, &shutdown).await;
                 tokio::select! {
                     () = wake.notified() => {}
-                    () = tokio::time::sleep(LOOK) => {}
+                    () = tokio::time::sleep(POLL) => {}
                 }
             }
         };
@@ -108,7 +112,7 @@ impl Clusters {
     }
 
     /// Serves every cluster that can be served and is not yet.
-    async fn look(&self, tasks: &mut JoinSet<()>, shutdown: &Shutdown) {
+    async fn observe(&self, tasks: &mut JoinSet<()>, shutdown: &Shutdown) {
         let clusters = match self.registered().await {
             Ok(clusters) => clusters,
             Err(error) => {
@@ -117,7 +121,7 @@ impl Clusters {
             }
         };
         for cluster in clusters {
-            if self.lanes.serve(cluster.id.into()) {
+            if self.partitions.serve(cluster.id.into()) {
                 continue;
             }
             let Some(access) = &cluster.access else { continue };
@@ -128,7 +132,7 @@ impl Clusters {
     }
 
     async fn registered(&self) -> Result<Vec<Cluster>, StoreError> {
-        let store = &self.lanes.context().stores;
+        let store = &self.partitions.context().stores;
         let (mut found, mut after) = (Vec::new(), None);
         loop {
             let page = store.placement.cluster_page(Page { after, limit: PAGE }).await?;
@@ -147,8 +151,8 @@ impl Clusters {
         tasks: &mut JoinSet<()>,
         shutdown: &Shutdown,
     ) {
-        let (lane, name) = (cluster.id.into(), cluster.name.as_str());
-        let context = self.lanes.context();
+        let (partition, name) = (cluster.id.into(), cluster.name.as_str());
+        let context = self.partitions.context();
         let crossplane = CrossplaneSubstrate::new(CrossplaneConfig {
             access,
             installation: self.installation,
@@ -158,9 +162,9 @@ impl Clusters {
         let crossplane = Arc::new(crossplane);
         let engine: Arc<dyn Substrate> = Arc::clone(&crossplane) as _;
         let metered = MeteredSubstrate::new(engine, Arc::clone(&context.meter), name);
-        self.lanes.engines().serve(lane, name, Arc::new(metered));
-        self.beat(name).await;
-        let view = self.lanes.open(lane, name);
+        self.partitions.engines().serve(partition, name, Arc::new(metered));
+        self.heartbeat(name).await;
+        let view = self.partitions.open(partition, name);
         match view.resources.late_sweep().await {
             Ok(due) => tracing::info!(cluster = name, due, "a cluster is served from now on"),
             // As at the start: the sweep by due time finds all of it.
@@ -170,18 +174,24 @@ impl Clusters {
                 "a cluster is served from now on, its resources as they fall due"
             ),
         }
-        self.lanes.drive(&view, tasks, shutdown);
+        self.partitions.drive(&view, tasks, shutdown);
         // What its projects need there can be made now.
-        self.reached.add(cluster.id, crossplane);
-        context.wakes.wake_fleet();
+        self.registry.add(cluster.id, crossplane);
+        context.wakes.wake_placement();
     }
 
     /// Compares the high-water mark of a cluster that was just added.
-    async fn beat(&self, cluster: &str) {
-        let lanes = &self.lanes;
-        let (worker, lease) = (lanes.worker(), lanes.lease());
-        let beaten = control::beat(lanes.context(), lanes.engines(), lanes.gate(), worker, lease);
-        if let Err(error) = beaten.await {
+    async fn heartbeat(&self, cluster: &str) {
+        let partitions = &self.partitions;
+        let (worker, lease) = (partitions.worker(), partitions.lease());
+        let counted = control::heartbeat(
+            partitions.context(),
+            partitions.engines(),
+            partitions.permits(),
+            worker,
+            lease,
+        );
+        if let Err(error) = counted.await {
             tracing::warn!(
                 cluster,
                 %error,

@@ -7,25 +7,25 @@ use async_trait::async_trait;
 use slipway_app::Context;
 use slipway_app::ports::EventSink;
 use slipway_app::usecases::converge::Engines;
-use slipway_app::usecases::fleet::{Fleet, Reached};
 use slipway_app::usecases::leaks::Finder;
-use slipway_controller::beat::Beat;
-use slipway_controller::driver::{Loop, Surroundings};
-use slipway_controller::fleet::FleetLoop;
+use slipway_app::usecases::placement::{ManagementRegistry, PlacementReconciler};
+use slipway_controller::driver::{Dependencies, Loop};
+use slipway_controller::heartbeat::ReplicaHeartbeat;
 use slipway_controller::orphans::OrphanLoop;
+use slipway_controller::placement::PlacementLoop;
 use slipway_controller::relay::Relay;
 use slipway_controller::resources::ResourceLoop;
 use slipway_controller::retention::RetentionLoop;
 use slipway_controller::subscribers::Subscribers;
 use slipway_controller::{Pacing, Shutdown, Status, drive, watch_clock};
-use slipway_core::ids::Lane;
+use slipway_core::ids::Partition;
 use slipway_server::LoopsView;
 use slipway_wire::api::{LoopStatus, Probe};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
 use super::clusters::Clusters;
-use super::lanes::{LaneView, Lanes};
+use super::partitions::{PartitionView, Partitions};
 use crate::config::Config;
 use crate::event_log::EventLog;
 
@@ -38,7 +38,7 @@ pub(super) struct Loops {
 
 #[derive(Debug)]
 struct View {
-    lanes: Lanes,
+    partitions: Partitions,
     /// Of the others.
     statuses: Vec<Arc<Status>>,
 }
@@ -53,12 +53,15 @@ pub(super) async fn start(
     worker: &str,
     shutdown: Shutdown,
 ) -> Loops {
-    let lanes = Lanes::new(context, engines, config, worker);
-    let first: Vec<_> =
-        engines.lanes().iter().map(|(lane, cluster)| lanes.open(*lane, cluster)).collect();
+    let partitions = Partitions::new(context, engines, config, worker);
+    let first: Vec<_> = engines
+        .partitions()
+        .iter()
+        .map(|(partition, cluster)| partitions.open(*partition, cluster))
+        .collect();
     // All of them before the first is driven: a sweep takes back what an earlier
-    // life of this worker held, in whatever lane.
-    for LaneView { cluster, resources, .. } in &first {
+    // life of this worker held, in whatever partition.
+    for PartitionView { cluster, resources, .. } in &first {
         match resources.boot_sweep().await {
             Ok(due) => {
                 tracing::info!(cluster, due, "boot sweep: everything not settled for good is due");
@@ -74,21 +77,21 @@ pub(super) async fn start(
     let relay_status = Arc::new(Status::new(Relay::NAME));
     let subscribers_status = Arc::new(Status::new(Subscribers::NAME));
     let orphans_status = Arc::new(Status::new(OrphanLoop::NAME));
-    let beat_status = Arc::new(Status::new(Beat::NAME));
-    let fleet_status = Arc::new(Status::new(FleetLoop::NAME));
+    let heartbeat_status = Arc::new(Status::new(ReplicaHeartbeat::NAME));
+    let placement_status = Arc::new(Status::new(PlacementLoop::NAME));
     let retention_status = Arc::new(Status::new(RetentionLoop::NAME));
     let view = Arc::new(View {
-        lanes: lanes.clone(),
+        partitions: partitions.clone(),
         statuses: vec![
             Arc::clone(&relay_status),
             Arc::clone(&subscribers_status),
             Arc::clone(&retention_status),
             Arc::clone(&orphans_status),
-            Arc::clone(&beat_status),
-            Arc::clone(&fleet_status),
+            Arc::clone(&heartbeat_status),
+            Arc::clone(&placement_status),
         ],
     });
-    let surroundings = |wake| Surroundings {
+    let dependencies = |wake| Dependencies {
         clock: Arc::clone(&context.clock),
         entropy: Arc::clone(&context.entropy),
         wake,
@@ -96,24 +99,34 @@ pub(super) async fn start(
     let mut tasks = JoinSet::new();
     let watching = shutdown.clone();
     for view in &first {
-        lanes.drive(view, &mut tasks, &shutdown);
+        partitions.drive(view, &mut tasks, &shutdown);
     }
-    let reached = Reached::default();
-    let clusters = Clusters::new(lanes.clone(), reached.clone(), config);
+    let registry = ManagementRegistry::default();
+    let clusters = Clusters::new(partitions.clone(), registry.clone(), config);
     tasks.spawn(clusters.keep(shutdown.clone()));
-    let fleet_settings = config.fleet.settings(engines.node_settings.installation);
-    let fleet = Fleet::new(context.clone(), fleet_settings, Arc::clone(lanes.gate()), worker);
+    let placement_settings = config.placement.settings(engines.node_settings.installation);
+    let placement = PlacementReconciler::new(
+        context.clone(),
+        placement_settings,
+        Arc::clone(partitions.permits()),
+        worker,
+    );
     tasks.spawn(driven(
-        Arc::new(FleetLoop::new(fleet, reached, worker.to_owned(), config.reconcile_interval)),
-        FleetLoop::PACING,
-        surroundings(Arc::clone(&context.wakes.fleet)),
-        fleet_status,
+        Arc::new(PlacementLoop::new(
+            placement,
+            registry,
+            worker.to_owned(),
+            config.reconcile_interval,
+        )),
+        PlacementLoop::PACING,
+        dependencies(Arc::clone(&context.wakes.placement)),
+        placement_status,
         shutdown.clone(),
     ));
     tasks.spawn(driven(
         Arc::new(Relay::new(context.stores.clone()).waking(context.wakes.clone())),
         Pacing { slots: 1, batch: 1, poll: Duration::from_millis(250) },
-        surroundings(Arc::clone(&context.wakes.outbox)),
+        dependencies(Arc::clone(&context.wakes.outbox)),
         relay_status,
         shutdown.clone(),
     ));
@@ -122,7 +135,7 @@ pub(super) async fn start(
     tasks.spawn(driven(
         Arc::new(subscribers),
         Subscribers::PACING,
-        surroundings(Arc::clone(&context.wakes.subscribers)),
+        dependencies(Arc::clone(&context.wakes.subscribers)),
         subscribers_status,
         shutdown.clone(),
     ));
@@ -130,7 +143,7 @@ pub(super) async fn start(
         Arc::new(RetentionLoop::new(context.clone(), config.retention, worker.to_owned())),
         RetentionLoop::PACING,
         // Nothing wakes it: it is not in a hurry.
-        surroundings(Arc::default()),
+        dependencies(Arc::default()),
         retention_status,
         shutdown.clone(),
     ));
@@ -139,18 +152,24 @@ pub(super) async fn start(
         Arc::new(orphans),
         OrphanLoop::PACING,
         // Nothing wakes it either.
-        surroundings(Arc::default()),
+        dependencies(Arc::default()),
         orphans_status,
         shutdown.clone(),
     ));
-    let gate = Arc::clone(lanes.gate());
-    let beat = Beat::new(context.clone(), engines.clone(), gate, worker.to_owned(), config.lease);
+    let permits = Arc::clone(partitions.permits());
+    let heartbeat = ReplicaHeartbeat::new(
+        context.clone(),
+        engines.clone(),
+        permits,
+        worker.to_owned(),
+        config.lease,
+    );
     tasks.spawn(driven(
-        Arc::new(beat),
-        Pacing { slots: 1, batch: 1, poll: Beat::INTERVAL },
+        Arc::new(heartbeat),
+        Pacing { slots: 1, batch: 1, poll: ReplicaHeartbeat::INTERVAL },
         // Nobody wakes it: it is its own clock.
-        surroundings(Arc::default()),
-        beat_status,
+        dependencies(Arc::default()),
+        heartbeat_status,
         shutdown,
     ));
     let store = context.stores.clone();
@@ -162,12 +181,12 @@ pub(super) async fn start(
 pub(super) fn driven<L: Loop>(
     work: Arc<L>,
     pacing: Pacing,
-    surroundings: Surroundings,
+    dependencies: Dependencies,
     status: Arc<Status>,
     shutdown: Shutdown,
 ) -> impl Future<Output = ()> {
     let span = tracing::error_span!("loop", name = status.name());
-    drive(work, pacing, surroundings, status, shutdown).instrument(span)
+    drive(work, pacing, dependencies, status, shutdown).instrument(span)
 }
 
 /// Where this process brings events.
@@ -195,8 +214,8 @@ impl View {
     /// Clusters that wait for a control plane which this one is not. Shown and
     /// no failure: this process could do nothing about it by starting anew.
     async fn not_served(&self) -> Vec<String> {
-        let context = self.lanes.context();
-        let overdue = match context.stores.broker.lane_list_overdue().await {
+        let context = self.partitions.context();
+        let overdue = match context.stores.broker.partition_list_overdue().await {
             Ok(overdue) => overdue,
             // Shown to callers without a key: the text of the error is not.
             Err(error) => {
@@ -204,11 +223,13 @@ impl View {
                 return vec!["other clusters cannot be looked at".to_owned()];
             }
         };
-        let ours = |lane: Option<Lane>| lane.is_some_and(|lane| self.lanes.serve(lane));
+        let ours = |partition: Option<Partition>| {
+            partition.is_some_and(|partition| self.partitions.serve(partition))
+        };
         let limit = context.settings.claimed_within;
         overdue
             .into_iter()
-            .filter(|found| found.overdue > limit && !ours(found.lane))
+            .filter(|found| found.overdue > limit && !ours(found.partition))
             .map(|found| match found.cluster {
                 Some(cluster) => format!("no control plane serves cluster {cluster}"),
                 None => "resources belong to no cluster".to_owned(),
@@ -220,8 +241,8 @@ impl View {
 #[async_trait]
 impl LoopsView for View {
     fn statuses(&self) -> Vec<LoopStatus> {
-        let lanes = self.lanes.all().into_iter().map(|lane| lane.status);
-        lanes
+        let partitions = self.partitions.all().into_iter().map(|partition| partition.status);
+        partitions
             .chain(self.statuses.iter().cloned())
             .map(|status| {
                 let snapshot = status.snapshot();
@@ -238,12 +259,12 @@ impl LoopsView for View {
     }
 
     async fn probes(&self) -> Vec<Probe> {
-        let lanes = self.lanes.all();
+        let partitions = self.partitions.all();
         // One cluster that is behind is shown, and is no reason to send nobody
         // here: every replica would say the same, and the nodes of all others
         // would find no control plane.
-        let (mut ok, mut details) = (lanes.is_empty(), Vec::with_capacity(lanes.len()));
-        for LaneView { cluster, resources, status } in &lanes {
+        let (mut ok, mut details) = (partitions.is_empty(), Vec::with_capacity(partitions.len()));
+        for PartitionView { cluster, resources, status } in &partitions {
             let probe = resources.probe(status).await;
             ok |= probe.ok;
             details.push(format!("{cluster}: {}", probe.detail));

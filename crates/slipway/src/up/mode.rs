@@ -2,8 +2,8 @@
 //! an operator may ask for observing only, and a new public address is noticed.
 
 use slipway_app::Context;
-use slipway_app::gate::Gate;
-use slipway_app::usecases::control::{self, BeatError};
+use slipway_app::permits::Permits;
+use slipway_app::usecases::control::{self, HeartbeatError};
 use slipway_app::usecases::converge::Engines;
 use slipway_core::audit::Actor;
 
@@ -11,19 +11,19 @@ use super::Error;
 use crate::config::Config;
 
 /// Before any loop runs, so that not even one batch acts on a database that
-/// was restored. A witness that is there and cannot be read refuses the start:
+/// was restored. A high-water mark that is there and cannot be read refuses the start:
 /// going on would be to guess.
-pub(super) async fn settle(
+pub(super) async fn converge(
     context: &Context,
     engines: &Engines,
     config: &Config,
     worker: &str,
 ) -> Result<(), Error> {
     let actor = Actor::new(format!("replica:{worker}"));
-    control::beat(context, engines, &Gate::default(), worker, config.lease).await.map_err(
+    control::heartbeat(context, engines, &Permits::default(), worker, config.lease).await.map_err(
         |error| match error {
-            BeatError::Store(error) => Error::App(error.into()),
-            BeatError::Witness(error) => Error::Substrate(error),
+            HeartbeatError::Store(error) => Error::App(error.into()),
+            HeartbeatError::HighWaterMark(error) => Error::Substrate(error),
         },
     )?;
     if config.observe_only {

@@ -14,7 +14,7 @@ use slipway_testkit::kube::KubeEnvironment;
 use slipway_testkit::wait;
 
 use crate::blueprint::GROUP;
-use crate::control_plane::PATIENCE;
+use crate::control_plane::TIMEOUT;
 use crate::stage::PROVIDER;
 
 const NAMESPACE: &str = "slipway-system";
@@ -86,7 +86,7 @@ async fn until_allowed(admin: &Client, group: &str, resource: &str, verb: &str) 
     } }))
     .unwrap();
     let reviews = Api::<SubjectAccessReview>::all(admin.clone());
-    wait::until(PATIENCE, &format!("{verb} {resource}.{group}"), async || {
+    wait::until(TIMEOUT, &format!("{verb} {resource}.{group}"), async || {
         let answer = reviews.create(&PostParams::default(), &review).await.unwrap();
         answer.status.unwrap().allowed
     })

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use slipway_testkit::kube::{ADMIN, AuditRecord, OTHER_ADMIN};
 use slipway_testkit::wait;
 
-use crate::control_plane::PATIENCE;
+use crate::control_plane::TIMEOUT;
 use crate::world::World;
 
 /// The ids, by the phase that each waits in.
@@ -41,7 +41,7 @@ impl Cast {
             world.plane.wait_for_phase(id, "Ready").await;
             world.plane.delete(id).await;
         }
-        cast.wait_in_place(world).await;
+        cast.wait_until_placed(world).await;
         cast
     }
 
@@ -56,7 +56,7 @@ impl Cast {
         ]
     }
 
-    pub(crate) async fn wait_in_place(&self, world: &World) {
+    pub(crate) async fn wait_until_placed(&self, world: &World) {
         for (id, phase) in self.all() {
             world.plane.wait_for_phase(id, phase).await;
         }
@@ -97,7 +97,7 @@ impl World {
         let (composites, name) = (self.composites().await, self.xr_name(id).await);
         let word = format!("standin.slipway.dev/{word}");
         let patch = json!({ "metadata": { "annotations": { word: value } } });
-        wait::until(PATIENCE, &format!("{name} to be told"), async || {
+        wait::until(TIMEOUT, &format!("{name} to be told"), async || {
             composites.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await
         })
         .await;
@@ -140,11 +140,11 @@ impl World {
             "Deleted",
         ];
         let walk = self.walk(id).await;
-        let places: Vec<_> = walk
+        let assignments: Vec<_> = walk
             .iter()
             .map(|phase| ORDER.iter().position(|known| known == phase).unwrap())
             .collect();
-        assert!(places.is_sorted_by(|one, next| one < next), "{id} went {walk:?}");
+        assert!(assignments.is_sorted_by(|one, next| one < next), "{id} went {walk:?}");
     }
 
     /// What the API server was asked about one composite, oldest first.
@@ -211,8 +211,10 @@ impl World {
     /// The machine ran until its node had finished its work.
     pub(crate) fn assert_drained_before_it_stopped(&self, name: &str) {
         let journal = self.journal();
-        let of = |deed: &str| {
-            journal.iter().rposition(|line| line["composite"] == *name && line["deed"] == deed)
+        let of = |action_name: &str| {
+            journal
+                .iter()
+                .rposition(|line| line["composite"] == *name && line["deed"] == action_name)
         };
         let (left, stopped) = (of("leaving"), of("stopped"));
         assert!(left.is_some() && left < stopped, "{name}: {left:?}, {stopped:?}");

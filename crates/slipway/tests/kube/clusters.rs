@@ -13,12 +13,12 @@ use crate::control_plane::ControlPlane;
 use crate::stage::Stage;
 
 /// Seconds on an idle machine; the rest is for a busy one.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Waits until a loop over the resources of this cluster has looked.
 async fn wait_served(plane: &ControlPlane, cluster: &str) {
     let name = format!("resources/{cluster}");
-    wait::until(PATIENCE, &format!("cluster {cluster} to be served"), async || {
+    wait::until(TIMEOUT, &format!("cluster {cluster} to be served"), async || {
         let served = activations(plane, &name).await > Some(0);
         if served { Ok(()) } else { Err(plane.log_text()) }
     })
@@ -36,7 +36,7 @@ async fn activations(plane: &ControlPlane, name: &str) -> Option<u64> {
 fn mark_of(plane: &ControlPlane) -> Option<String> {
     let files = std::fs::read_dir(plane.substrate_root()).ok()?;
     let mut names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
-    names.find(|name| name.starts_with("slipway-witness-"))
+    names.find(|name| name.starts_with("slipway-high-water-mark-"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -67,23 +67,23 @@ async fn a_cluster_is_served_as_soon_as_it_can_be_reached() {
     // Its high-water mark is written there, and stays while nothing is done; that
     // it rises is in `the_high_water_mark_rises_after_an_action_and_rests_while_idle`.
     let marks = Api::<ConfigMap>::namespaced(client, "slipway-system");
-    let beat = async || {
+    let heartbeat = async || {
         let name = mark_of(&plane).ok_or("no high-water mark on the local engine")?;
         let ours = marks.get(&name).await.map_err(|error| error.to_string())?;
-        let beat = ours.data.and_then(|data| data.get("beat")?.parse::<i64>().ok());
-        beat.ok_or_else(|| format!("no mark\n{}", plane.log_text()))
+        let heartbeat = ours.data.and_then(|data| data.get("heartbeat")?.parse::<i64>().ok());
+        heartbeat.ok_or_else(|| format!("no mark\n{}", plane.log_text()))
     };
-    let first = wait::until(PATIENCE, "a mark", beat).await;
-    let heartbeats = async || activations(&plane, "beat").await.unwrap_or_default();
+    let first = wait::until(TIMEOUT, "a mark", heartbeat).await;
+    let heartbeats = async || activations(&plane, "heartbeat").await.unwrap_or_default();
     let before = heartbeats().await;
-    wait::until(PATIENCE, "two heartbeats", async || match heartbeats().await {
+    wait::until(TIMEOUT, "two heartbeats", async || match heartbeats().await {
         now if now >= before + 2 => Ok(()),
         now => Err(format!("{now} after {before}")),
     })
     .await;
-    assert_eq!(beat().await, Ok(first), "two heartbeats without an action");
+    assert_eq!(heartbeat().await, Ok(first), "two heartbeats without an action");
 
-    let shown = wait::until(PATIENCE, "readiness", async || match plane.readiness().await {
+    let shown = wait::until(TIMEOUT, "readiness", async || match plane.readiness().await {
         (200, text) => Ok(text),
         (_, text) => Err(text),
     })

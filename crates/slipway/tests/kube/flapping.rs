@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use slipway_testkit::kube::{ADMIN, AuditRecord};
 use slipway_testkit::wait;
 
-use crate::control_plane::PATIENCE;
+use crate::control_plane::TIMEOUT;
 use crate::world::{Setup, World};
 
 /// Turns that it is seen to make.
-const TURNS: usize = 150;
+const FLAPS: usize = 150;
 
 /// Of the stand-in's turns each is written; of ours far fewer are: the first ten
 /// changes are followed at once, and then one a second, and a sweep every two.
@@ -33,18 +33,18 @@ async fn a_flapping_composite_makes_no_storm_and_ends_ready() {
         };
         world.kubernetes.audit().unwrap().iter().filter(|record| of_status(record)).count()
     };
-    wait::until(PATIENCE, "it to have turned often", async || {
+    wait::until(TIMEOUT, "it to have turned often", async || {
         let turns = turns();
         // Reading the log is a load of its own.
         tokio::time::sleep(Duration::from_millis(200)).await;
-        if turns >= TURNS { Ok(()) } else { Err(format!("{turns} turns")) }
+        if turns >= FLAPS { Ok(()) } else { Err(format!("{turns} turns")) }
     })
     .await;
     let uid = world.composites().await.get(&name).await.unwrap().metadata.uid;
     let calm = json!({ "metadata": { "annotations": { "standin.slipway.dev/flap": "0ms" } } });
     let patch = kube::api::Patch::Merge(&calm);
     world.composites().await.patch(&name, &Default::default(), &patch).await.unwrap();
-    wait::until(PATIENCE, "it to be calm", async || {
+    wait::until(TIMEOUT, "it to be calm", async || {
         let before = turns();
         tokio::time::sleep(Duration::from_millis(500)).await;
         turns() == before

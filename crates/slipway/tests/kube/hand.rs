@@ -6,7 +6,7 @@ use serde_json::json;
 use slipway_testkit::wait;
 
 use crate::cast::Cast;
-use crate::control_plane::PATIENCE;
+use crate::control_plane::TIMEOUT;
 use crate::world::{Setup, World, resource};
 
 /// `kubectl delete` of a composite, a ProviderConfig and a namespace, with a
@@ -50,16 +50,12 @@ async fn composites_go(world: &World) {
     }
     for ((id, phase), uid) in cast.all().into_iter().zip(&uids).take(3) {
         let name = world.xr_name(id).await;
-        wait::until(
-            PATIENCE,
-            &format!("another composite of {id}, which is {phase}"),
-            async || {
-                let found = composites.get(&name).await.map_err(|error| error.to_string())?;
-                if found.metadata.uid != *uid { Ok(()) } else { Err(format!("{found:?}")) }
-            },
-        )
+        wait::until(TIMEOUT, &format!("another composite of {id}, which is {phase}"), async || {
+            let found = composites.get(&name).await.map_err(|error| error.to_string())?;
+            if found.metadata.uid != *uid { Ok(()) } else { Err(format!("{found:?}")) }
+        })
         .await;
-        wait::until(PATIENCE, "that it was made again", async || match world.made(&name) {
+        wait::until(TIMEOUT, "that it was made again", async || match world.made(&name) {
             2 => Ok(()),
             made => Err(format!("made {made} times")),
         })
@@ -75,7 +71,7 @@ async fn composites_go(world: &World) {
     assert_eq!(old["deregistered_how"], "acknowledged", "{old}");
     // Failed is final; what somebody removes of it goes all the same.
     let name = world.xr_name(&cast.failed).await;
-    wait::until(PATIENCE, "the failed composite to go", async || {
+    wait::until(TIMEOUT, "the failed composite to go", async || {
         let found = composites.get_opt(&name).await.unwrap();
         found.map_or(Ok(()), |found| Err(format!("{:?}", found.metadata)))
     })
@@ -87,7 +83,7 @@ async fn composites_go(world: &World) {
         let held = found.finalizers.unwrap().contains(&"slipway.dev/drain".to_owned());
         assert_eq!(held, *id == cast.deregistering);
     }
-    cast.wait_in_place(world).await;
+    cast.wait_until_placed(world).await;
     cast.release(world).await;
     cast.wait_released(world).await;
     for id in [&cast.ready, &cast.deregistering, &cast.deprovisioning] {
@@ -108,7 +104,7 @@ async fn provider_configs_go(world: &World, cast: &Cast) -> String {
     let deleted = async || {
         let before = configs.get("hetzner").await.unwrap().metadata.uid;
         configs.delete("hetzner", &DeleteParams::default()).await.unwrap();
-        wait::until(PATIENCE, "the ProviderConfig to be back", async || {
+        wait::until(TIMEOUT, "the ProviderConfig to be back", async || {
             let found = configs.get("hetzner").await.map_err(|error| error.to_string())?;
             if found.metadata.uid != before { Ok(()) } else { Err("the old one".to_owned()) }
         })
@@ -121,7 +117,9 @@ async fn provider_configs_go(world: &World, cast: &Cast) -> String {
     let name = secret.metadata.name.unwrap();
     secrets.patch(&name, &PatchParams::default(), &Patch::Merge(&missing)).await.unwrap();
     world
-        .wait_for_place("the provider to wait", |place| place["providers"][0]["phase"] == "Waiting")
+        .wait_for_namespace("the provider to wait", |assignment| {
+            assignment["providers"][0]["phase"] == "Waiting"
+        })
         .await;
     let pending = world.declare("pending", "").await;
     world.wait_blocked(&pending, "provider_not_ready", &name).await;
@@ -155,7 +153,7 @@ async fn namespace_goes(world: &World, cast: &Cast, pending: &str) {
     let mut holding =
         vec![world.xr_name(&cast.deregistering).await, world.xr_name(&cast.deprovisioning).await];
     holding.sort();
-    wait::until(PATIENCE, "only those two to be left", async || {
+    wait::until(TIMEOUT, "only those two to be left", async || {
         let mut left = left().await;
         left.sort();
         if left == holding { Ok(()) } else { Err(format!("{left:?}")) }

@@ -10,7 +10,7 @@ use slipway_testkit::wait;
 
 use crate::blueprint;
 use crate::cast::Cast;
-use crate::control_plane::PATIENCE;
+use crate::control_plane::TIMEOUT;
 use crate::stage;
 use crate::world::{Setup, World, resource};
 
@@ -49,7 +49,7 @@ async fn a_kind_that_is_removed_deletes_nothing_and_makes_nothing_on_the_sly() {
     for (id, word) in [(&cast.deregistering, "busy"), (&cast.deprovisioning, "keep-finalizer")] {
         world.tell(id, word, "false").await;
     }
-    wait::until(PATIENCE, "the kind to be gone", async || {
+    wait::until(TIMEOUT, "the kind to be gone", async || {
         kinds.get_opt(NAME).await.unwrap().is_none()
     })
     .await;

@@ -80,11 +80,11 @@ async fn what_is_shared_goes_after_the_last_who_needed_it() {
     assert_eq!((configs().await, secrets().await), (vec![PROVIDER.to_owned()], 1), "one needs it");
     world.plane.assert_goes(&second).await;
     world
-        .wait_for_place("the provider to be released", |place| {
-            place["providers"] == serde_json::json!([])
+        .wait_for_namespace("the provider to be released", |assignment| {
+            assignment["providers"] == serde_json::json!([])
         })
         .await;
-    slipway_testkit::wait::until(crate::control_plane::PATIENCE, "all to be gone", async || {
+    slipway_testkit::wait::until(crate::control_plane::TIMEOUT, "all to be gone", async || {
         configs().await.is_empty() && secrets().await == 0
     })
     .await;
@@ -92,8 +92,8 @@ async fn what_is_shared_goes_after_the_last_who_needed_it() {
     let (status, answer) = world.plane.call(reqwest::Method::DELETE, &path, None).await;
     assert_eq!((status, &answer["namespace_phase"]), (202, &"Ready".into()), "{answer}");
     world
-        .wait_for_place("the namespace to be Deleted", |place| {
-            place["namespace_phase"] == "Deleted"
+        .wait_for_namespace("the namespace to be Deleted", |assignment| {
+            assignment["namespace_phase"] == "Deleted"
         })
         .await;
     let (status, answer) = world.plane.call(reqwest::Method::DELETE, &path, None).await;

@@ -1,5 +1,5 @@
 //! The whole system on a real Kubernetes API: the control plane as a process,
-//! its fleet and its Crossplane engine, with the stand-in playing Crossplane.
+//! its placement and its Crossplane engine, with the stand-in playing Crossplane.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,18 +13,18 @@ mod account;
 mod blueprint;
 mod cast;
 mod clusters;
-mod delivery;
+mod definitions;
 mod demo;
 mod flapping;
 mod hand;
 mod kinds;
 mod life;
 mod many;
+mod namespace_status;
 mod order;
 mod outage;
 mod replicas;
 mod shipped;
 mod situations;
 mod stage;
-mod standing;
 mod world;

@@ -18,7 +18,7 @@ const FAILING: usize = MANY / 10;
 const AT_ONCE: usize = 16;
 
 /// Under a minute on an idle machine, and CI is not one.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_come_up_or_fail_and_all_of_them_go() {
@@ -74,8 +74,10 @@ async fn a_thousand_come_up_or_fail_and_all_of_them_go() {
         let odd: Vec<_> = counts.iter().filter(|(_, count)| !once(count)).collect();
         assert!(odd.is_empty(), "{verb}: {odd:?}");
     }
-    world.wait_for_place("the provider to be released", |at| at["providers"] == json!([])).await;
-    wait::until(PATIENCE, "the secret to be gone", async || {
+    world
+        .wait_for_namespace("the provider to be released", |at| at["providers"] == json!([]))
+        .await;
+    wait::until(TIMEOUT, "the secret to be gone", async || {
         let left = world.names_of("external-secrets.io/v1", "ExternalSecret", "externalsecrets");
         left.await.is_empty()
     })
@@ -116,7 +118,7 @@ struct Log {
 
 impl Log {
     async fn until(&mut self, world: &World, wanted: &[(&str, usize)]) {
-        wait::until(PATIENCE, &format!("{wanted:?}"), async || {
+        wait::until(TIMEOUT, &format!("{wanted:?}"), async || {
             self.read(world).await;
             let has = |(kind, count): &(&str, usize)| self.counts.get(*kind) == Some(count);
             if wanted.iter().all(has) {

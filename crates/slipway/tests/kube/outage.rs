@@ -4,18 +4,18 @@ use slipway_testkit::kube::Part;
 use slipway_testkit::wait;
 
 use crate::cast::Cast;
-use crate::control_plane::PATIENCE;
+use crate::control_plane::TIMEOUT;
 use crate::stage::{Environment, HEARTBEAT};
 use crate::world::{Account, Setup, World};
 
 /// So that only the outage is shown, not the drain that it is no fault of.
-const PATIENT: Setup<'_> = Setup {
+const LONG_TIMEOUT: Setup<'_> = Setup {
     agent: slipway_standin::AgentMode::InProcess,
     strategy: "cloud-init-user-data",
     settings: &["--deregistering-deadline", "10m"],
     account: Account::Admin,
     heartbeat: HEARTBEAT,
-    deliver: false,
+    install_definitions: false,
     environment: Environment::Own,
 };
 
@@ -24,7 +24,7 @@ const PATIENT: Setup<'_> = Setup {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outage_in_every_phase_loses_nothing_and_doubles_nothing() {
     let test = "an_outage_in_every_phase_loses_nothing_and_doubles_nothing";
-    let Some(mut world) = World::start(test, PATIENT).await else { return };
+    let Some(mut world) = World::start(test, LONG_TIMEOUT).await else { return };
     for (part, prefix) in [(Part::ApiServer, "api"), (Part::Etcd, "etcd")] {
         let cast = Cast::gather(&world, prefix).await;
         let leaving = world.declare(&format!("{prefix}-leaving"), "").await;
@@ -95,7 +95,7 @@ async fn an_outage_in_every_phase_loses_nothing_and_doubles_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_amid_requests_each_is_made_once_and_goes_in_order() {
     let test = "killed_amid_requests_each_is_made_once_and_goes_in_order";
-    let Some(world) = World::start(test, PATIENT).await else { return };
+    let Some(world) = World::start(test, LONG_TIMEOUT).await else { return };
     for (part, prefix) in [(Part::ApiServer, "api"), (Part::Etcd, "etcd")] {
         let mut ids = Vec::new();
         for number in 0..8 {
@@ -105,7 +105,7 @@ async fn killed_amid_requests_each_is_made_once_and_goes_in_order() {
         for id in &ids {
             names.push(world.xr_name(id).await);
         }
-        wait::until(PATIENCE, "the first composite", async || {
+        wait::until(TIMEOUT, "the first composite", async || {
             names.iter().any(|name| world.made(name) > 0)
         })
         .await;
@@ -117,7 +117,7 @@ async fn killed_amid_requests_each_is_made_once_and_goes_in_order() {
         for id in &ids {
             world.plane.delete(id).await;
         }
-        wait::until(PATIENCE, "the first deletion", async || {
+        wait::until(TIMEOUT, "the first deletion", async || {
             names.iter().any(|name| !world.deletes(name).is_empty())
         })
         .await;

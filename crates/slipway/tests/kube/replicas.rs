@@ -5,7 +5,7 @@ use slipway_testkit::kube::{ADMIN, OTHER_ADMIN};
 use slipway_testkit::postgres;
 use slipway_testkit::wait;
 
-use crate::control_plane::{ControlPlane, PATIENCE};
+use crate::control_plane::{ControlPlane, TIMEOUT};
 use crate::world::{BLUEPRINT, PROJECT, Setup, World};
 
 /// Which come up and go with a node.
@@ -42,7 +42,7 @@ async fn two_replicas_make_each_composite_once_and_delete_it_after_its_node() {
         }
         makers
     };
-    wait::until(PATIENCE, "the second to make something", async || {
+    wait::until(TIMEOUT, "the second to make something", async || {
         makers(&world, &ids).await.iter().any(|user| user == OTHER_ADMIN)
     })
     .await;

@@ -9,7 +9,7 @@ use slipway_testkit::kube::AuditRecord;
 use slipway_testkit::wait;
 
 use crate::account::{self, COMPOSED, USER};
-use crate::control_plane::PATIENCE;
+use crate::control_plane::TIMEOUT;
 use crate::world::{Account, PROJECT, Setup, World};
 
 /// From an empty cluster to a project that is gone with its namespace: no
@@ -45,26 +45,30 @@ async fn the_shipped_account_carries_the_whole_control_plane() {
     assert!(composites.list(&ListParams::default()).await.unwrap().items.is_empty());
 
     // The project goes with what was made for it.
-    wait::until(PATIENCE, "the project to be removed", async || {
+    wait::until(TIMEOUT, "the project to be removed", async || {
         let path = format!("/api/v1/projects/{PROJECT}?reason=test");
         match world.plane.call(Method::DELETE, &path, None).await {
             (200..300, _) => Ok(()),
-            refused => Err(format!("{refused:?}\n{}", world.place().await)),
+            refused => Err(format!("{refused:?}\n{}", world.assignment().await)),
         }
     })
     .await;
     // A kind that it may not look for holds the namespace, and it says what
     // to do about it.
-    wait::until(PATIENCE, "the right that is missing to be named", async || {
-        let places = world.plane.get("/api/v1/cluster-assignments").await;
+    wait::until(TIMEOUT, "the right that is missing to be named", async || {
+        let assignments = world.plane.get("/api/v1/cluster-assignments").await;
         let remedy = format!("name {COMPOSED} in rbac.inspectedGroups");
-        if places.to_string().contains(&remedy) { Ok(()) } else { Err(places.to_string()) }
+        if assignments.to_string().contains(&remedy) {
+            Ok(())
+        } else {
+            Err(assignments.to_string())
+        }
     })
     .await;
     let namespaces = Api::<Namespace>::all(world.client.clone());
     assert!(namespaces.get_opt(&namespace).await.unwrap().is_some());
     account::inspect(&world.client).await;
-    wait::until(PATIENCE, "its namespace to be gone", async || {
+    wait::until(TIMEOUT, "its namespace to be gone", async || {
         match namespaces.get_opt(&namespace).await.unwrap() {
             None => Ok(()),
             Some(found) => Err(format!(

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use slipway_testkit::kube::ADMIN;
 use slipway_testkit::wait;
 
-use crate::control_plane::PATIENCE;
+use crate::control_plane::TIMEOUT;
 use crate::stage::Environment;
 use crate::world::{BLUEPRINT, Setup, World};
 
@@ -33,7 +33,7 @@ impl World {
     /// Waits until `slipway explain resource` shows exactly these blockers, and
     /// all of these words.
     async fn explains(&self, id: &str, codes: &[&str], words: &[&str]) -> String {
-        wait::until(PATIENCE, &format!("{codes:?} with {words:?}"), async || {
+        wait::until(TIMEOUT, &format!("{codes:?} with {words:?}"), async || {
             let text = self.plane.explained(id, codes).await;
             match words.iter().find(|word| !text.contains(*word)) {
                 None => Ok(text),
@@ -65,11 +65,11 @@ async fn what_does_not_come_up_says_why_and_goes_on_when_it_is_mended() {
     let failed = world.declare("failed", "fail=no room in fsn1").await;
     let alone = world.declare("alone", "no-node").await;
 
-    let look = "look at the evidence and repair the substrate; the loop goes on by itself";
+    let observe = "look at the evidence and repair the substrate; the loop goes on by itself";
     let codes = ["provisioning_overdue"];
-    let shown = ["is Provisioning", look, r#""reason":"Creating""#, r#""type":"Ready""#];
+    let shown = ["is Provisioning", observe, r#""reason":"Creating""#, r#""type":"Ready""#];
     world.explains(&unready, &codes, &shown).await;
-    let shown = ["is Provisioning", look, r#""reason":"ReconcileError""#, "is not a time"];
+    let shown = ["is Provisioning", observe, r#""reason":"ReconcileError""#, "is not a time"];
     world.explains(&unsynced, &codes, &shown).await;
     world.tell(&unready, "never-ready", "false").await;
     world.tell(&unsynced, "ready-after", "0ms").await;
@@ -120,8 +120,9 @@ async fn what_cannot_be_reached_says_why_and_goes_on_when_it_is_mended() {
     let main = credentials.as_array().unwrap().iter().find(|one| one["name"] == "main").unwrap();
     let main = main["id"].as_str().unwrap();
     world.put(&format!("/api/v1/projects/taken/credentials/{main}"), json!({})).await;
-    let place = world.put("/api/v1/projects/taken/cluster", json!({ "cluster": "east" })).await;
-    assert_eq!(place["namespace"], json!(name));
+    let assignment =
+        world.put("/api/v1/projects/taken/cluster", json!({ "cluster": "east" })).await;
+    assert_eq!(assignment["namespace"], json!(name));
     let body = json!({ "project": "taken", "handle": "waits", "blueprint": BLUEPRINT });
     let waits = world.make("/api/v1/resources", body).await;
     let waits = waits["id"].as_str().unwrap();
@@ -134,11 +135,12 @@ async fn what_cannot_be_reached_says_why_and_goes_on_when_it_is_mended() {
     // What is known is not written anew by every look.
     let turns = async || {
         let loops = world.plane.get("/api/v1/loops").await;
-        let fleet = loops.as_array().unwrap().iter().find(|one| one["name"] == "fleet").cloned();
-        fleet.unwrap()["claimed"].as_u64().unwrap()
+        let placement =
+            loops.as_array().unwrap().iter().find(|one| one["name"] == "placement").cloned();
+        placement.unwrap()["claimed"].as_u64().unwrap()
     };
     let (before, looked) = (world.plane.get("/api/v1/projects/taken/cluster").await, turns().await);
-    wait::until(PATIENCE, "more looks", async || turns().await >= looked + 3).await;
+    wait::until(TIMEOUT, "more looks", async || turns().await >= looked + 3).await;
     assert_eq!(world.plane.get("/api/v1/projects/taken/cluster").await, before);
     namespaces.delete(&name, &DeleteParams::default()).await.unwrap();
     world.plane.wait_for_phase(waits, "Ready").await;
@@ -151,7 +153,7 @@ async fn what_cannot_be_reached_says_why_and_goes_on_when_it_is_mended() {
     let accept = "the API server does not accept our credentials; renew the kubeconfig";
     let shown = ["is Ready", "make the substrate readable again", accept];
     world.explains(&served, &["substrate_unknown"], &shown).await;
-    wait::until(PATIENCE, "the cluster to say so", async || {
+    wait::until(TIMEOUT, "the cluster to say so", async || {
         let text = world.plane.says(&["cluster", "get", "east"]);
         if text.contains("does not accept our credentials") { Ok(()) } else { Err(text) }
     })
@@ -242,15 +244,17 @@ async fn what_does_not_go_says_what_holds_it() {
         world.plane.delete(id).await;
     }
 
-    let look = "look at the evidence and repair the substrate; the loop goes on by itself";
+    let observe = "look at the evidence and repair the substrate; the loop goes on by itself";
     let codes = ["deprovisioning_overdue"];
     let finalizer = r#""finalizers":["composite.apiextensions.crossplane.io"]"#;
     let composed = r#""composed":["Server/pr-<id>"]"#;
     let owned = r#""owners":["ConfigMap/owner"]"#;
-    world.explains(&held, &codes, &["is Deprovisioning", look, finalizer, owned, composed]).await;
-    world.explains(&slow, &codes, &["is Deprovisioning", look, finalizer, composed]).await;
+    world
+        .explains(&held, &codes, &["is Deprovisioning", observe, finalizer, owned, composed])
+        .await;
+    world.explains(&slow, &codes, &["is Deprovisioning", observe, finalizer, composed]).await;
     let codes = ["delete_failed", "deprovisioning_overdue"];
-    let shown = ["is Deprovisioning", look, "guard.example.org"];
+    let shown = ["is Deprovisioning", observe, "guard.example.org"];
     world.explains(&guarded, &codes, &shown).await;
     let there = world.composites().await.get(&guarded_name).await.unwrap();
     assert!(there.metadata.deletion_timestamp.is_none(), "{there:?}");
@@ -290,7 +294,7 @@ async fn guard(world: &World, composite: &str) {
     // The server takes notice of it a moment later.
     let dry = DeleteParams { dry_run: true, ..DeleteParams::default() };
     let composites = world.composites().await;
-    wait::until(PATIENCE, "the webhook to be in force", async || {
+    wait::until(TIMEOUT, "the webhook to be in force", async || {
         composites.delete(composite, &dry).await.is_err()
     })
     .await;

@@ -16,7 +16,7 @@ use slipway_testkit::wait;
 use tokio::sync::OnceCell;
 use tokio::task::JoinHandle;
 
-use crate::control_plane::PATIENCE;
+use crate::control_plane::TIMEOUT;
 
 pub(crate) const PROVIDER: &str = "hetzner";
 
@@ -115,7 +115,7 @@ impl Stage {
     }
 }
 
-/// For the witness.
+/// For the high-water mark.
 async fn make_system_namespace(client: &Client) {
     let system: Namespace =
         serde_json::from_value(json!({ "metadata": { "name": "slipway-system" } })).unwrap();
@@ -152,7 +152,7 @@ pub(crate) async fn define(client: &Client, definition: &Value) {
         "CompositeResourceDefinition",
         "compositeresourcedefinitions",
     );
-    wait::until(PATIENCE, "the kind of composites", async || {
+    wait::until(TIMEOUT, "the kind of composites", async || {
         let api = Api::<DynamicObject>::all_with(client.clone(), &definitions);
         let name = definition["metadata"]["name"].as_str().unwrap();
         let parameters = PatchParams::apply("tests").force();

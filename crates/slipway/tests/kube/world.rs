@@ -14,7 +14,7 @@ use slipway_testkit::wait;
 
 use crate::account;
 use crate::blueprint::{self, GROUP};
-use crate::control_plane::{ControlPlane, PATIENCE};
+use crate::control_plane::{ControlPlane, TIMEOUT};
 use crate::stage::{self, Environment, Playing, Servers, Stage};
 
 pub(crate) use crate::stage::{PROVIDER, resource};
@@ -42,7 +42,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) account: Account,
     pub(crate) heartbeat: Duration,
     /// The blueprint is delivered; otherwise its kind is there already.
-    pub(crate) deliver: bool,
+    pub(crate) install_definitions: bool,
     pub(crate) environment: Environment,
 }
 
@@ -64,7 +64,7 @@ impl Default for Setup<'_> {
             settings: &[],
             account: Account::Admin,
             heartbeat: stage::HEARTBEAT,
-            deliver: false,
+            install_definitions: false,
             environment: Environment::Own,
         }
     }
@@ -103,12 +103,12 @@ impl World {
         plane.set(setup.settings);
         plane.start().await;
         let world = Self { kubernetes, plane, client, journal, kubeconfigs, _standin: standin };
-        if !setup.deliver {
+        if !setup.install_definitions {
             stage::define(&world.client, &blueprint::definition(KIND)).await;
         }
         world.furnish(setup).await;
-        let ready = |place: &Value| place["namespace_phase"] == "Ready";
-        world.wait_for_place("the namespace to be Ready", ready).await;
+        let ready = |assignment: &Value| assignment["namespace_phase"] == "Ready";
+        world.wait_for_namespace("the namespace to be Ready", ready).await;
         Some(world)
     }
 
@@ -155,7 +155,7 @@ impl World {
             "parameter_schema": { "parameters": [size, standin_parameter()] },
             "injection_strategy": setup.strategy,
             "provider_kinds": [PROVIDER],
-            "deliver": setup.deliver,
+            "install_definitions": setup.install_definitions,
         });
         self.make(&format!("/api/v1/blueprints/{BLUEPRINT}/versions"), version).await;
     }
@@ -172,29 +172,29 @@ impl World {
         declared["id"].as_str().unwrap().to_owned()
     }
 
-    pub(crate) async fn place(&self) -> Value {
+    pub(crate) async fn assignment(&self) -> Value {
         self.plane.get(&format!("/api/v1/projects/{PROJECT}/cluster")).await
     }
 
-    pub(crate) async fn wait_for_place(
+    pub(crate) async fn wait_for_namespace(
         &self,
         what: &str,
         wanted: impl Fn(&Value) -> bool,
     ) -> Value {
-        wait::until(PATIENCE, what, async || {
-            let place = self.place().await;
-            if wanted(&place) {
-                return Ok(place);
+        wait::until(TIMEOUT, what, async || {
+            let assignment = self.assignment().await;
+            if wanted(&assignment) {
+                return Ok(assignment);
             }
             let cluster = self.plane.get(&format!("/api/v1/clusters/{CLUSTER}")).await;
             let status = self.plane.get("/api/v1/loops").await;
-            Err(format!("{place}\n{cluster}\n{status}\n{}", self.plane.log_tail()))
+            Err(format!("{assignment}\n{cluster}\n{status}\n{}", self.plane.log_tail()))
         })
         .await
     }
 
     pub(crate) async fn namespace(&self) -> String {
-        self.place().await["namespace"].as_str().unwrap().to_owned()
+        self.assignment().await["namespace"].as_str().unwrap().to_owned()
     }
 
     pub(crate) async fn composites(&self) -> Api<DynamicObject> {

@@ -117,7 +117,7 @@ async fn a_backup_of_a_busy_control_plane_is_restored_elsewhere() {
     other.stop().await;
 }
 
-/// No witness, no newer world: the mode alone keeps it from acting.
+/// No high-water mark, no newer world: the mode alone keeps it from acting.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restore_in_place_observes_only_and_keeps_the_old_one_aside() {
     let mut plane = ControlPlane::new(None);

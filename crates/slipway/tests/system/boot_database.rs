@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use slipway_testkit::postgres;
 use slipway_testkit::wait;
 
-use crate::control_plane::{ControlPlane, PATIENCE};
+use crate::control_plane::{ControlPlane, TIMEOUT};
 use crate::network::on_relay;
 
 /// Starts it and expects that it gives up, with this code and these words.
@@ -31,10 +31,10 @@ async fn a_database_that_comes_up_later_is_waited_for() {
     // Long enough to have tried and failed: it logs nothing, but its lock on
     // the data directory is taken right before the first try.
     let worker = plane.data_dir().join("worker");
-    wait::until(PATIENCE, "it to try", async || worker.exists()).await;
+    wait::until(TIMEOUT, "it to try", async || worker.exists()).await;
     assert!(!plane.data_dir().join("server.json").exists(), "it says that it is up");
     relay.restore();
-    wait::until(PATIENCE, "it to come up", async || plane.data_dir().join("server.json").exists())
+    wait::until(TIMEOUT, "it to come up", async || plane.data_dir().join("server.json").exists())
         .await;
     plane.wait_until_ready().await;
     plane.assert_works("web-1").await;

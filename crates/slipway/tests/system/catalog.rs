@@ -5,7 +5,7 @@ use std::process::{Output, Stdio};
 
 use slipway_testkit::wait;
 
-use crate::control_plane::{ControlPlane, KEY, PATIENCE, binary};
+use crate::control_plane::{ControlPlane, KEY, TIMEOUT, binary};
 
 fn run(plane: &ControlPlane, line: &str) -> Output {
     binary()
@@ -74,7 +74,7 @@ async fn a_second_project_is_furnished_lived_in_and_taken_down() {
         let early = run(&plane, UNASSIGN);
         let said = String::from_utf8_lossy(&early.stderr);
         assert!(said.contains("cluster_assignment_immutable"), "{said}");
-        wait::until(PATIENCE, "the second proof of absence", async || {
+        wait::until(TIMEOUT, "the second proof of absence", async || {
             run(&plane, UNASSIGN).status.success()
         })
         .await;

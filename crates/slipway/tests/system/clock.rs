@@ -6,7 +6,7 @@ use std::time::Duration;
 use slipway_testkit::process::{Signal, send_signal};
 use slipway_testkit::wait;
 
-use crate::control_plane::{ControlPlane, PATIENCE};
+use crate::control_plane::{ControlPlane, TIMEOUT};
 
 const JUMP: Duration = Duration::from_secs(2 * 3_600);
 
@@ -21,7 +21,7 @@ async fn a_clock_that_jumps_stalls_nothing_and_repeats_nothing() {
         let swept = plane.declare("swept", 0).await;
         plane.wait_for_phase(&swept, "Ready").await;
         let mut written = Written::default();
-        written.look(&plane, &first).await;
+        written.observe(&plane, &first).await;
 
         for (number, shift) in [Ok(JUMP), Ok(Duration::ZERO), Err(JUMP)].into_iter().enumerate() {
             orders.shift_clock(shift).unwrap();
@@ -32,7 +32,7 @@ async fn a_clock_that_jumps_stalls_nothing_and_repeats_nothing() {
             // sweep, which goes by the time at which it was to look again.
             let lost = plane.agent(&swept).await;
             send_signal(lost.pid, Signal::Kill).unwrap();
-            wait::until(PATIENCE, "the sweep to start the agent again", async || {
+            wait::until(TIMEOUT, "the sweep to start the agent again", async || {
                 let resource = plane.resource(&swept).await;
                 let name = resource["attempt"]["xr_name"].as_str().unwrap();
                 match plane.agents_of(name).as_slice() {
@@ -42,10 +42,10 @@ async fn a_clock_that_jumps_stalls_nothing_and_repeats_nothing() {
             })
             .await;
             plane.wait_until_ready().await;
-            written.look(&plane, &first).await;
+            written.observe(&plane, &first).await;
         }
         plane.assert_goes(&first).await;
-        written.look(&plane, &first).await;
+        written.observe(&plane, &first).await;
         plane.stop().await;
     }
 }
@@ -55,7 +55,7 @@ async fn a_clock_that_jumps_stalls_nothing_and_repeats_nothing() {
 struct Written(String);
 
 impl Written {
-    async fn look(&mut self, plane: &ControlPlane, id: &str) {
+    async fn observe(&mut self, plane: &ControlPlane, id: &str) {
         let resource = plane.resource(id).await;
         let now = resource["updated_at"].as_str().unwrap().to_owned();
         // RFC 3339 with a fixed number of digits: in order as text.

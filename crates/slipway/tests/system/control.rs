@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use slipway_testkit::wait;
 
-use crate::control_plane::{ControlPlane, PATIENCE, client};
+use crate::control_plane::{ControlPlane, TIMEOUT, client};
 
 const FREEZE: &str = "/api/v1/control/freeze";
 
@@ -17,7 +17,7 @@ async fn freeze(plane: &ControlPlane, seconds: u64) -> Value {
 }
 
 async fn until_settled(plane: &ControlPlane) -> Value {
-    wait::until(PATIENCE, "every replica to obey", async || {
+    wait::until(TIMEOUT, "every replica to obey", async || {
         let control = plane.get("/api/v1/control").await;
         if control["settled"] == true { Ok(control) } else { Err(control.to_string()) }
     })
@@ -57,14 +57,14 @@ async fn while_frozen_nothing_moves_and_afterwards_everything_does() {
             assert!(frozen["evidence"]["until"].is_string());
             assert_eq!(frozen["remedies"][0]["command"], "slipway unfreeze --reason <why>");
         }
-        let plan = plane.get("/api/v1/control/plan").await;
+        let withheld = plane.get("/api/v1/control/withheld").await;
         let planned = |handle: &str| {
-            let lines = plan.as_array().unwrap().iter();
+            let lines = withheld.as_array().unwrap().iter();
             lines.filter(|line| line["handle"] == handle).map(|line| line["action"].clone()).next()
         };
-        assert_eq!(planned("coming"), Some(json!("apply")), "{plan}");
-        assert_eq!(planned("leaving"), Some(json!("drain")), "{plan}");
-        assert_eq!(planned("lasting"), None, "{plan}");
+        assert_eq!(planned("coming"), Some(json!("apply")), "{withheld}");
+        assert_eq!(planned("leaving"), Some(json!("drain")), "{withheld}");
+        assert_eq!(planned("lasting"), None, "{withheld}");
         assert_eq!(plane.resource(&leaving).await["node"]["drain_requested_at"], Value::Null);
         assert_eq!(
             plane.agents().iter().map(|agent| agent.pid).collect::<Vec<_>>(),
@@ -120,7 +120,7 @@ async fn a_freeze_ends_by_itself_and_is_refused_without_an_end() {
     plane.wait_for_phase(&id, "Ready").await;
     let control = plane.get("/api/v1/control").await;
     assert_eq!((&control["mode"], &control["freeze"]), (&json!("acting"), &Value::Null));
-    wait::until(PATIENCE, "its end to be noted", async || {
+    wait::until(TIMEOUT, "its end to be noted", async || {
         let control = plane.get("/api/v1/control").await;
         control["revision"].as_i64() > frozen["revision"].as_i64()
     })

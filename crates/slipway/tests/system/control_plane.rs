@@ -13,7 +13,7 @@ use slipway_testkit::preload::Orders;
 use slipway_testkit::process::{Process, Signal};
 use slipway_testkit::wait;
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(40);
 pub(crate) const KEY: &str = "slipway_testtest_abcdefghijkmnopqrstuvwxyz";
 
 /// They make waits short.
@@ -145,7 +145,7 @@ impl ControlPlane {
     }
 
     pub(crate) async fn start(&mut self) {
-        self.launcher.start(PATIENCE).await.unwrap();
+        self.launcher.start(TIMEOUT).await.unwrap();
     }
 
     /// Starts the process and does not wait until it is up.
@@ -173,7 +173,7 @@ impl ControlPlane {
 
     /// Waits until it ended by itself; how.
     pub(crate) async fn ended(&mut self) -> std::process::ExitStatus {
-        self.launcher.exit(PATIENCE).await.unwrap()
+        self.launcher.exit(TIMEOUT).await.unwrap()
     }
 
     /// SIGTERM, and it must end by itself.
@@ -218,7 +218,7 @@ impl ControlPlane {
 
     /// Waits until it is ready to serve, as whoever sends it traffic would.
     pub(crate) async fn wait_until_ready(&self) {
-        wait::until(PATIENCE, "the control plane to be ready", async || {
+        wait::until(TIMEOUT, "the control plane to be ready", async || {
             match self.readiness().await {
                 (200, _) => Ok(()),
                 (_, text) => Err(format!("{text}\n{}", self.log_tail())),
@@ -299,7 +299,7 @@ impl ControlPlane {
         what: &str,
         wanted: impl Fn(&Value) -> bool,
     ) -> Value {
-        wait::until(PATIENCE, &format!("{id} to be {what}"), async || {
+        wait::until(TIMEOUT, &format!("{id} to be {what}"), async || {
             let resource = self.resource(id).await;
             if wanted(&resource) {
                 Ok(resource)
@@ -359,7 +359,7 @@ impl ControlPlane {
                 .map(|(_, kind)| kind.replace("broker.ProvisionedResource", ""))
                 .collect::<Vec<_>>()
         };
-        wait::until(PATIENCE, "the events to be relayed", async || {
+        wait::until(TIMEOUT, "the events to be relayed", async || {
             of_attempt().await.len() >= expected.len()
         })
         .await;

@@ -5,7 +5,7 @@
 use slipway_testkit::process::is_alive;
 use slipway_testkit::wait;
 
-use crate::control_plane::{ControlPlane, PATIENCE};
+use crate::control_plane::{ControlPlane, TIMEOUT};
 
 const ALL: [&str; 4] = ["Requested", "Ready", "Deleting", "Deleted"];
 
@@ -20,7 +20,7 @@ async fn killed_while_provisioning_it_converges_with_one_process_each() {
 
         // Killed as soon as an agent process shows up, before it is Ready.
         ids.push(plane.declare("at-first-process", 0).await);
-        wait::until(PATIENCE, "a second agent process", async || plane.agents().len() >= 2).await;
+        wait::until(TIMEOUT, "a second agent process", async || plane.agents().len() >= 2).await;
         plane.kill();
         plane.start().await;
 
@@ -28,7 +28,7 @@ async fn killed_while_provisioning_it_converges_with_one_process_each() {
         for number in 0..4 {
             ids.push(plane.declare(&format!("many-{number}"), 0).await);
         }
-        wait::until(PATIENCE, "some more processes", async || plane.agents().len() >= 4).await;
+        wait::until(TIMEOUT, "some more processes", async || plane.agents().len() >= 4).await;
         plane.kill();
         plane.start().await;
 
@@ -98,10 +98,10 @@ async fn started_again_it_finds_its_agents_and_doubles_none() {
         plane.stop().await;
         assert!(is_alive(before.pid), "stopping the control plane stops no node");
         plane.start().await;
-        let beats = plane.resource(&id).await["node"]["last_heartbeat_at"].clone();
+        let heartbeats = plane.resource(&id).await["node"]["last_heartbeat_at"].clone();
         plane
             .wait_for(&id, "heard of again", |resource| {
-                resource["phase"] == "Ready" && resource["node"]["last_heartbeat_at"] != beats
+                resource["phase"] == "Ready" && resource["node"]["last_heartbeat_at"] != heartbeats
             })
             .await;
         assert_eq!(plane.agent(&id).await.pid, before.pid);

@@ -8,7 +8,7 @@ use serde_json::json;
 use slipway_testkit::postgres;
 use slipway_testkit::wait;
 
-use crate::control_plane::{ControlPlane, PATIENCE};
+use crate::control_plane::{ControlPlane, TIMEOUT};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_only_database_is_named_and_left_again() {
@@ -29,7 +29,7 @@ async fn a_read_only_database_is_named_and_left_again() {
 
     read_only("on").await;
     database.end_connections().await;
-    wait::until(PATIENCE, "readiness to say so", async || {
+    wait::until(TIMEOUT, "readiness to say so", async || {
         let (status, text) = plane.readiness().await;
         if status == 503 && text.contains("it is read-only") { Ok(()) } else { Err(text) }
     })
@@ -66,7 +66,7 @@ async fn a_full_database_is_named_and_half_writes_nothing() {
     plane.start().await;
 
     let mut accepted = vec!["web-1".to_owned()];
-    let refused = wait::until(PATIENCE, "the file to be full", async || {
+    let refused = wait::until(TIMEOUT, "the file to be full", async || {
         let handle = format!("more-{}", accepted.len());
         let body = json!({ "handle": handle, "blueprint": "local-node" });
         let (status, problem) = plane.call(Method::POST, "/api/v1/resources", Some(body)).await;

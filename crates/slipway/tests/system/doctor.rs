@@ -9,7 +9,7 @@ use slipway_testkit::postgres;
 use crate::control_plane::{ControlPlane, KEY, binary};
 
 /// What the doctor says of the place of a control plane, and how it ended.
-fn look(plane: &ControlPlane, more: &[&str]) -> (i32, Value) {
+fn inspect(plane: &ControlPlane, more: &[&str]) -> (i32, Value) {
     let mut command = binary();
     command.args(["doctor", "-o", "json", "--server", &plane.url(), "--data-dir"]);
     command.arg(plane.data_dir()).args(more).env("SLIPWAY_KEY", KEY);
@@ -35,14 +35,14 @@ fn status<'a>(findings: &'a Value, area: &str, check: &str) -> &'a str {
 async fn the_doctor_looks_at_everything_with_and_without_a_server() {
     let mut plane = ControlPlane::new(None);
     // Nothing is there, and nothing is made.
-    let (code, findings) = look(&plane, &[]);
+    let (code, findings) = inspect(&plane, &[]);
     assert_eq!(status(&findings, "database", "reachable"), "ok");
     assert_eq!((code, status(&findings, "server", "reachable")), (8, "problem"), "{findings}");
     assert!(!plane.data_dir().exists(), "the doctor changes nothing");
 
     plane.start().await;
     plane.wait_until_ready().await;
-    let (code, findings) = look(&plane, &[]);
+    let (code, findings) = inspect(&plane, &[]);
     for (area, check) in [
         ("config", "settings"),
         ("database", "reachable"),
@@ -64,12 +64,13 @@ async fn the_doctor_looks_at_everything_with_and_without_a_server() {
     assert_eq!(code, 0, "{findings}");
     plane.assert_works("web-1").await;
 
-    let (code, findings) = look(&plane, &["--key", "slipway_testtest_nobody0000000000000000000"]);
+    let (code, findings) =
+        inspect(&plane, &["--key", "slipway_testtest_nobody0000000000000000000"]);
     assert_eq!((code, status(&findings, "server", "key")), (8, "problem"), "{findings}");
     plane.stop().await;
 
     // Down, with everything still to be looked at.
-    let (code, findings) = look(&plane, &[]);
+    let (code, findings) = inspect(&plane, &[]);
     assert_eq!((code, status(&findings, "server", "reachable")), (8, "problem"));
     assert_eq!(status(&findings, "database", "migrations"), "ok");
 }
@@ -86,21 +87,21 @@ async fn the_doctor_names_what_is_wrong() {
     };
     mode("", 0o755);
     mode("signing.pk8", 0o644);
-    let (_, findings) = look(&plane, &[]);
+    let (_, findings) = inspect(&plane, &[]);
     assert_eq!(status(&findings, "disk", "data_directory"), "warning");
     assert_eq!(status(&findings, "disk", "permissions"), "warning");
 
     std::fs::write(data.join("signing.pk8"), "no key").unwrap();
     std::fs::write(data.join("slipway.db"), "no database, but long enough to be read").unwrap();
-    let (code, findings) = look(&plane, &[]);
+    let (code, findings) = inspect(&plane, &[]);
     assert_eq!((code, status(&findings, "disk", "signing_key")), (8, "problem"));
     assert_eq!(status(&findings, "database", "reachable"), "problem");
 
-    let (code, findings) = look(&plane, &["--lease", "1s"]);
+    let (code, findings) = inspect(&plane, &["--lease", "1s"]);
     assert_eq!((code, status(&findings, "config", "settings")), (8, "problem"));
     let unreachable = ["--database-url", "postgres://me:hunter2@127.0.0.1:1/x"];
     let (code, findings) =
-        look(&plane, &[&unreachable[..], &["--database-timeout", "1s"]].concat());
+        inspect(&plane, &[&unreachable[..], &["--database-timeout", "1s"]].concat());
     assert_eq!((code, status(&findings, "database", "reachable")), (8, "problem"));
     assert!(!findings.to_string().contains("hunter2"), "{findings}");
 }
@@ -123,14 +124,14 @@ async fn the_doctor_leaves_a_database_as_it_is() {
     plane.kill();
     let before = files(&plane);
     assert!(before.len() > 1, "a log is left: {:?}", before.keys());
-    let (_, findings) = look(&plane, &[]);
+    let (_, findings) = inspect(&plane, &[]);
     assert_eq!(status(&findings, "database", "migrations"), "ok", "{findings}");
     assert!(files(&plane) == before, "after a crash");
 
     plane.start().await;
     plane.stop().await;
     let before = files(&plane);
-    let (_, findings) = look(&plane, &[]);
+    let (_, findings) = inspect(&plane, &[]);
     assert_eq!(status(&findings, "database", "migrations"), "ok", "{findings}");
     assert!(files(&plane) == before, "after a stop");
 
@@ -139,7 +140,7 @@ async fn the_doctor_leaves_a_database_as_it_is() {
     let mut bytes = std::fs::read(&file).unwrap();
     bytes[18..20].copy_from_slice(&[1, 1]);
     std::fs::write(&file, bytes).unwrap();
-    let (_, findings) = look(&plane, &[]);
+    let (_, findings) = inspect(&plane, &[]);
     assert_eq!(status(&findings, "database", "durability"), "ok", "{findings}");
 }
 
@@ -149,11 +150,11 @@ async fn the_doctor_looks_at_postgres() {
     let database = server.database("doctor").await;
     let mut plane = ControlPlane::new(None);
     plane.on_database(database.url());
-    let (_, findings) = look(&plane, &[]);
+    let (_, findings) = inspect(&plane, &[]);
     assert_eq!(status(&findings, "database", "writable"), "ok", "{findings}");
     plane.start().await;
     plane.wait_until_ready().await;
-    let (code, findings) = look(&plane, &[]);
+    let (code, findings) = inspect(&plane, &[]);
     for check in ["reachable", "migrations", "writable"] {
         assert_eq!(status(&findings, "database", check), "ok", "{findings}");
     }
@@ -162,7 +163,7 @@ async fn the_doctor_looks_at_postgres() {
     assert_eq!((code, status(&findings, "database", "durability")), (8, "problem"), "{findings}");
     plane.stop().await;
     database.execute(&["UPDATE schema_migrations SET min_reader = 9999 WHERE version = 1"]).await;
-    let (_, findings) = look(&plane, &[]);
+    let (_, findings) = inspect(&plane, &[]);
     assert_eq!(status(&findings, "database", "migrations"), "problem", "{findings}");
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use slipway_testkit::process::{Signal, Spawned};
 use slipway_testkit::wait;
 
-use crate::control_plane::{ControlPlane, KEY, PATIENCE, binary};
+use crate::control_plane::{ControlPlane, KEY, TIMEOUT, binary};
 
 /// Follows with the real client, into a file.
 fn follow(plane: &ControlPlane, arguments: &[&str], into: &std::path::Path) -> Spawned {
@@ -50,17 +50,17 @@ async fn the_event_log_has_every_event_once_whatever_is_killed() {
             plane.wait_for_phase(id, "Deleted").await;
         }
         // Requested, Ready, Deleting, Deleted, of each.
-        let logged = wait::until(PATIENCE, "eight events in the log", async || {
+        let logged = wait::until(TIMEOUT, "eight events in the log", async || {
             let logged = lines(&log);
             if logged.len() >= 8 { Ok(logged) } else { Err(format!("{logged:?}")) }
         })
         .await;
         let listed = plane.get("/api/v1/events").await;
         assert_eq!(&logged, listed.as_array().unwrap());
-        assert!(reader.exit(PATIENCE).await.unwrap().success());
+        assert!(reader.exit(TIMEOUT).await.unwrap().success());
         assert_eq!(&lines(&followed), listed.as_array().unwrap(), "and so has who followed");
         // The cursor follows the delivery.
-        wait::until(PATIENCE, "the cursor behind the last event", async || {
+        wait::until(TIMEOUT, "the cursor behind the last event", async || {
             let shown = plane.get("/api/v1/subscriptions").await;
             if shown[0]["position"] == 8 { Ok(()) } else { Err(shown.to_string()) }
         })
@@ -68,11 +68,11 @@ async fn the_event_log_has_every_event_once_whatever_is_killed() {
 
         // An open stream holds up no stop, and Ctrl-C is a clean end.
         let mut reader = follow(&plane, &["--after", "0"], &followed);
-        wait::until(PATIENCE, "the stream", async || lines(&followed).len() == 8).await;
+        wait::until(TIMEOUT, "the stream", async || lines(&followed).len() == 8).await;
         let begun = Instant::now();
         plane.stop().await;
         assert!(begun.elapsed().as_secs() < 9, "{:?}", begun.elapsed());
         reader.signal(Signal::Interrupt).unwrap();
-        assert!(reader.exit(PATIENCE).await.unwrap().success());
+        assert!(reader.exit(TIMEOUT).await.unwrap().success());
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use slipway_testkit::process::{Signal, send_signal};
 use slipway_testkit::wait;
 
-use crate::control_plane::{ControlPlane, PATIENCE, client};
+use crate::control_plane::{ControlPlane, TIMEOUT, client};
 
 impl ControlPlane {
     async fn execute(&self, statements: &str) {
@@ -210,14 +210,14 @@ async fn what_takes_too_long_says_so() {
     let waiting = plane.declare_in("shop", "waiting").await;
     let broken = plane.declare("broken", 0).await;
     let flapping = plane.declare("flapping", 0).await;
-    // Before it has settled, so that its unrest is the one of its beginning.
+    // Before it has settled, so that its flapping is the one of its beginning.
     plane.wait_for_phase(&broken, "Ready").await;
     plane.break_agent(&broken).await;
     plane.wait_for_phase(&flapping, "Ready").await;
 
     // Its agent dies again and again.
     let name = plane.resource(&flapping).await["attempt"]["xr_name"].as_str().unwrap().to_owned();
-    wait::until(PATIENCE, "the unrest to be noticed", async || {
+    wait::until(TIMEOUT, "the flapping to be noticed", async || {
         for agent in plane.agents_of(&name) {
             // It may have ended by itself.
             let _gone = send_signal(agent.pid, Signal::Kill);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use slipway_testkit::wait;
 
-use crate::control_plane::{ControlPlane, KEY, PATIENCE, binary};
+use crate::control_plane::{ControlPlane, KEY, TIMEOUT, binary};
 
 impl ControlPlane {
     /// `slipway …` against this control plane; what it prints, masked.
@@ -29,7 +29,7 @@ impl ControlPlane {
         let text = text.replace(&self.data_dir().display().to_string(), "<data>");
         let looks = ["Next: the loop looks again", "Next: it is due now", "Next: its row is read"];
         let lines = text.lines().filter(|line| !line.starts_with("Held by ")).map(|line| {
-            let looks = looks.iter().any(|look| line.starts_with(look))
+            let looks = looks.iter().any(|observe| line.starts_with(observe))
                 || (line.starts_with("Next: ") && line.contains(" is working on it "));
             if looks { "Next: <a look>" } else { line }
         });
@@ -40,7 +40,7 @@ impl ControlPlane {
     pub(crate) async fn explained(&self, id: &str, codes: &[&str]) -> String {
         let wanted: BTreeSet<_> = codes.iter().copied().collect();
         let path = format!("/api/v1/explain/resource/{id}");
-        wait::until(PATIENCE, &format!("{id} to have {codes:?}"), async || {
+        wait::until(TIMEOUT, &format!("{id} to have {codes:?}"), async || {
             let found = self.get(&path).await;
             let blockers = found["blockers"].as_array().unwrap();
             let shown: BTreeSet<_> = blockers.iter().map(|b| b["code"].as_str().unwrap()).collect();

@@ -10,7 +10,7 @@ use slipway_testkit::ports::lasting_loopback_port;
 use slipway_testkit::process::{Signal, Spawned, processes_with_argument};
 use slipway_testkit::wait;
 
-use crate::control_plane::{PATIENCE, binary};
+use crate::control_plane::{TIMEOUT, binary};
 
 /// A shell on that machine.
 fn shell(home: &Path, line: &str) -> Output {
@@ -34,7 +34,7 @@ async fn the_first_minute_of_a_bare_machine_is_five_commands() {
     up.stderr(std::fs::File::create(home.path().join("log")).unwrap());
     let mut up = Spawned::start(&mut up).unwrap();
 
-    let lines = wait::until(PATIENCE, "the next steps to be printed", async || {
+    let lines = wait::until(TIMEOUT, "the next steps to be printed", async || {
         let file = BufReader::new(std::fs::File::open(&printed).unwrap());
         let steps: Vec<_> = file
             .lines()
@@ -69,6 +69,6 @@ async fn the_first_minute_of_a_bare_machine_is_five_commands() {
     let agents = format!("agent node --dir {}", home.path().canonicalize().unwrap().display());
     assert!(processes_with_argument(&agents).unwrap().is_empty(), "nothing is left running");
     up.signal(Signal::Terminate).unwrap();
-    assert!(up.exit(PATIENCE).await.unwrap().success());
+    assert!(up.exit(TIMEOUT).await.unwrap().success());
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
 }

@@ -8,7 +8,7 @@ use slipway_testkit::postgres;
 use slipway_testkit::process::Signal;
 use slipway_testkit::wait;
 
-use crate::control_plane::{ControlPlane, PATIENCE};
+use crate::control_plane::{ControlPlane, TIMEOUT};
 
 /// The last step before a node directory is laid out. No check of ours comes
 /// after it: whoever stops here makes what nobody wants any more.
@@ -34,7 +34,7 @@ async fn what_a_late_replica_makes_is_found_and_removed() {
     orders.stop_before_folder(LAYING_OUT).unwrap();
     // Its loop may stop the process before the request is answered.
     let unanswered = late.declare_unanswered("web-1");
-    wait::until(PATIENCE, "the replica to stop itself", async || orders.has_stopped().unwrap())
+    wait::until(TIMEOUT, "the replica to stop itself", async || orders.has_stopped().unwrap())
         .await;
 
     let mut other = late.beside();
@@ -49,7 +49,7 @@ async fn what_a_late_replica_makes_is_found_and_removed() {
     drop(unanswered);
     // Nobody has to do anything: absence is proven a second time one lease after
     // Deleted, and what is found then is recorded and removed.
-    wait::until(PATIENCE, "the late action to be recorded and undone", async || {
+    wait::until(TIMEOUT, "the late action to be recorded and undone", async || {
         let leaks = other.get("/api/v1/leaks?state=all").await;
         let leaks = leaks.as_array().unwrap().clone();
         let left = (below(&other.substrate_root()), other.agents());

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use slipway_testkit::process::{Signal, Spawned, is_alive, send_signal};
 use slipway_testkit::wait;
 
-use crate::control_plane::{ControlPlane, KEY, PATIENCE, binary, client};
+use crate::control_plane::{ControlPlane, KEY, TIMEOUT, binary, client};
 
 const FIND: &str = "/api/v1/leaks/find";
 
@@ -50,7 +50,7 @@ async fn find(plane: &ControlPlane) -> Value {
 
 /// Looks until this many leaks are open.
 async fn find_leaks(plane: &ControlPlane, count: usize) -> Vec<Value> {
-    wait::until(PATIENCE, "findings to count", async || {
+    wait::until(TIMEOUT, "findings to count", async || {
         let found = find(plane).await;
         let leaks = found["leaks"].as_array().cloned().unwrap_or_default();
         if leaks.len() == count { Ok(leaks) } else { Err(found.to_string()) }
@@ -73,8 +73,8 @@ async fn what_no_row_claims_is_found_and_removed_by_command() {
         let orphan = run_agent(&stray);
         let orphan_pid = orphan.pid();
 
-        let seen = wait::until(PATIENCE, "a look", async || {
-            Some(find(&plane).await).filter(|look| !look.is_null())
+        let seen = wait::until(TIMEOUT, "a look", async || {
+            Some(find(&plane).await).filter(|observe| !observe.is_null())
         })
         .await;
         assert_eq!((&seen["objects"], &seen["foreign"]), (&json!(2), &json!(1)), "{seen}");
@@ -99,7 +99,7 @@ async fn what_no_row_claims_is_found_and_removed_by_command() {
             .unwrap();
         assert!(removed.status.success(), "{removed:?}");
         let path = format!("/api/v1/leaks/{leak_id}");
-        let over = wait::until(PATIENCE, "the object to be gone", async || {
+        let over = wait::until(TIMEOUT, "the object to be gone", async || {
             Some(plane.get(&path).await).filter(|leak| leak["state"] == "resolved")
         })
         .await;
@@ -107,7 +107,7 @@ async fn what_no_row_claims_is_found_and_removed_by_command() {
         assert!(resolution.contains("left by a restore"), "{over}");
         assert!(!stray.exists());
         let mut orphan = orphan;
-        orphan.exit(PATIENCE).await.unwrap();
+        orphan.exit(TIMEOUT).await.unwrap();
         assert!(!is_alive(orphan_pid));
 
         assert!(theirs.join("composite.json").exists(), "another installation's is left alone");
@@ -119,7 +119,7 @@ async fn what_no_row_claims_is_found_and_removed_by_command() {
 
 /// With a sweep that would take an hour, it is the look that heals.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_resource_whose_object_vanished_is_healed_by_a_look() {
+async fn a_resource_whose_object_vanished_is_healed_by_a_scan() {
     let mut plane = ControlPlane::new(None);
     plane.set(&["--reconcile-interval", "1h", "--orphan-interval", "1s", "--lease", "3s"]);
     plane.start().await;
@@ -128,7 +128,7 @@ async fn a_resource_whose_object_vanished_is_healed_by_a_look() {
     let directory = plane.node_directory(&id).await;
     let agent = plane.agent(&id).await;
     send_signal(agent.pid, Signal::Kill).unwrap();
-    wait::until(PATIENCE, "the agent to be gone", async || !is_alive(agent.pid)).await;
+    wait::until(TIMEOUT, "the agent to be gone", async || !is_alive(agent.pid)).await;
     fs::remove_dir_all(&directory).unwrap();
 
     let after = plane

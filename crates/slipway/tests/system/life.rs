@@ -6,7 +6,7 @@ use serde_json::json;
 use slipway_testkit::process::{Signal, is_alive, send_signal};
 use slipway_testkit::wait;
 
-use crate::control_plane::{ControlPlane, PATIENCE};
+use crate::control_plane::{ControlPlane, TIMEOUT};
 
 const ALL: [&str; 4] = ["Requested", "Ready", "Deleting", "Deleted"];
 
@@ -43,7 +43,7 @@ async fn a_killed_agent_comes_back_as_the_same_node() {
     let agent = plane.agent(&id).await;
     send_signal(agent.pid, Signal::Kill).unwrap();
     let xr_name = ready["attempt"]["xr_name"].as_str().unwrap().to_owned();
-    let back = wait::until(PATIENCE, "another agent process", async || {
+    let back = wait::until(TIMEOUT, "another agent process", async || {
         plane.agents_of(&xr_name).into_iter().find(|process| process.pid != agent.pid)
     })
     .await;
@@ -89,7 +89,7 @@ async fn a_substrate_removed_by_hand_is_made_anew() {
         })
         .await;
     assert_eq!(again["node"]["registered"], true);
-    wait::until(PATIENCE, "the first agent to end by itself", async || !is_alive(agent.pid)).await;
+    wait::until(TIMEOUT, "the first agent to end by itself", async || !is_alive(agent.pid)).await;
     assert_eq!(plane.agents().len(), 1);
     let old = plane.get(&format!("/api/v1/nodes/{}", ready["node"]["id"].as_str().unwrap())).await;
     assert_eq!(old["deregistered_how"], "substrate_absent");

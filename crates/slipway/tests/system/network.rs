@@ -9,7 +9,7 @@ use slipway_testkit::network::Relay;
 use slipway_testkit::postgres::{self, TestDatabase};
 use slipway_testkit::wait;
 
-use crate::control_plane::{ControlPlane, PATIENCE};
+use crate::control_plane::{ControlPlane, TIMEOUT};
 
 /// A control plane, not yet started, that reaches the database through a relay.
 pub(crate) async fn on_relay(database: &TestDatabase) -> (ControlPlane, Relay) {
@@ -154,7 +154,7 @@ async fn a_statement_that_takes_too_long_is_ended() {
         plane.call(Method::DELETE, &format!("/api/v1/resources/{id}?reason=test"), None).await;
     assert_eq!((status, problem["code"].as_str()), (503, Some("unavailable")), "{problem}");
     drop(held);
-    wait::until(PATIENCE, "the deletion to be taken", async || {
+    wait::until(TIMEOUT, "the deletion to be taken", async || {
         let path = format!("/api/v1/resources/{id}?reason=test");
         plane.call(Method::DELETE, &path, None).await.0 == 202
     })

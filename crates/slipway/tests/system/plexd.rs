@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use slipway_testkit::wait;
 use uuid::Uuid;
 
-use crate::control_plane::{ControlPlane, PATIENCE, client};
+use crate::control_plane::{ControlPlane, TIMEOUT, client};
 
 /// A node that speaks for itself: where, and with which key.
 struct Scripted<'a> {
@@ -56,7 +56,7 @@ async fn waiting(plane: &ControlPlane, handle: &str) -> (String, String) {
     plane.wait_for_phase(&resource, "Enrolling").await;
     let directory = plane.node_directory(&resource).await;
     let file = directory.join("rootfs/etc/plexd/bootstrap-token");
-    let token = wait::until(PATIENCE, "the token to be in place", async || {
+    let token = wait::until(TIMEOUT, "the token to be in place", async || {
         std::fs::read_to_string(&file).map_err(|error| error.to_string())
     })
     .await;
@@ -117,16 +117,16 @@ async fn a_plexd_of_each_generation_enrols_unchanged() {
         let ready = plane.wait_for_phase(&of_newer, "Ready").await;
         assert_eq!(ready["node"]["hostname"], "newer", "named after its resource");
 
-        let beat = json!({
+        let heartbeat = json!({
             "node_id": older.id, "timestamp": "2026-01-31T12:00:00Z", "status": "healthy",
             "uptime": "1h2m", "binary_checksum": "sha256:a2",
         });
-        assert_eq!(older.ask(Method::POST, "heartbeat", &beat).await.0, 200);
-        let beat = json!({
+        assert_eq!(older.ask(Method::POST, "heartbeat", &heartbeat).await.0, 200);
+        let heartbeat = json!({
             "client_now": "2026-01-31T12:00:00Z", "binary_checksum": "sha256:b2",
             "binary_version": "2.0.0", "nat_summary": {},
         });
-        let (status, answer) = newer.ask(Method::POST, "heartbeat", &beat).await;
+        let (status, answer) = newer.ask(Method::POST, "heartbeat", &heartbeat).await;
         assert_eq!((status, &answer["rotate_keys"]), (200, &false.into()), "{answer}");
         let (status, state) = newer.ask(Method::GET, "state", &Value::Null).await;
         assert_eq!((status, &state["reachability"]["state"]), (200, &"healthy".into()), "{state}");

@@ -11,7 +11,7 @@ use slipway_testkit::postgres;
 use slipway_testkit::process::Signal;
 use slipway_testkit::wait;
 
-use crate::control_plane::{ControlPlane, PATIENCE};
+use crate::control_plane::{ControlPlane, TIMEOUT};
 
 const ALL: [&str; 4] = ["Requested", "Ready", "Deleting", "Deleted"];
 
@@ -53,7 +53,7 @@ impl Hurt {
             Self::Kill => plane.start().await,
             Self::Freeze => {
                 let beyond = LEASE + Duration::from_millis(300);
-                wait::until(PATIENCE, "its lease to be over", async || since.elapsed() > beyond)
+                wait::until(TIMEOUT, "its lease to be over", async || since.elapsed() > beyond)
                     .await;
                 plane.signal(Signal::Continue);
             }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use slipway_testkit::process::{Signal, is_alive, send_signal};
 use slipway_testkit::wait;
 
-use crate::control_plane::{ControlPlane, PATIENCE};
+use crate::control_plane::{ControlPlane, TIMEOUT};
 
 /// SQLite's files, copied while nobody has them open.
 fn copy_database(from: &Path, to: &Path) {
@@ -50,21 +50,21 @@ fn pids(plane: &ControlPlane) -> Vec<u32> {
     pids
 }
 
-async fn plan(plane: &ControlPlane) -> BTreeMap<String, String> {
+async fn withheld(plane: &ControlPlane) -> BTreeMap<String, String> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let plan = plane.get("/api/v1/control/plan").await;
-    let lines = plan.as_array().unwrap().iter();
+    let withheld = plane.get("/api/v1/control/withheld").await;
+    let lines = withheld.as_array().unwrap().iter();
     lines.map(|line| (text(&line["handle"]), text(&line["action"]))).collect()
 }
 
-async fn until_plan(plane: &ControlPlane, wanted: &[(&str, &str)]) {
+async fn until_withheld(plane: &ControlPlane, wanted: &[(&str, &str)]) {
     let wanted: BTreeMap<_, _> = wanted
         .iter()
         .map(|(handle, action)| ((*handle).to_owned(), (*action).to_owned()))
         .collect();
-    wait::until(PATIENCE, "the plan to be complete", async || {
-        let plan = plan(plane).await;
-        if plan == wanted { Ok(()) } else { Err(format!("{plan:?}\n{}", plane.log_tail())) }
+    wait::until(TIMEOUT, "the plan to be complete", async || {
+        let withheld = withheld(plane).await;
+        if withheld == wanted { Ok(()) } else { Err(format!("{withheld:?}\n{}", plane.log_tail())) }
     })
     .await;
 }
@@ -85,7 +85,7 @@ async fn a_restored_database_observes_only_until_resumed() {
     assert_eq!(status, 200);
     // Declared and nothing more when the backup is taken.
     let late = plane.declare("late", 0).await;
-    until_plan(&plane, &[("late", "apply")]).await;
+    until_withheld(&plane, &[("late", "apply")]).await;
     plane.kill();
     let (data, backup) = (plane.data_dir(), plane.data_dir().with_extension("backup"));
     copy_database(&data, &backup);
@@ -105,7 +105,7 @@ async fn a_restored_database_observes_only_until_resumed() {
         plane.resource(&unknown).await["attempt"]["xr_name"].as_str().unwrap().to_owned();
     let first_agent = plane.agent(&kept).await;
     send_signal(first_agent.pid, Signal::Kill).unwrap();
-    wait::until(PATIENCE, "the killed agent to be started again", async || {
+    wait::until(TIMEOUT, "the killed agent to be started again", async || {
         let xr_name =
             plane.resource(&kept).await["attempt"]["xr_name"].as_str().unwrap().to_owned();
         plane.agents_of(&xr_name).iter().any(|agent| agent.pid != first_agent.pid)
@@ -123,14 +123,14 @@ async fn a_restored_database_observes_only_until_resumed() {
     assert!(reason.contains("restored to an earlier state"), "{reason}");
     // The deleted one would be made again, the late one given a new token; the
     // one that stands as the backup says needs nothing.
-    until_plan(&plane, &[("gone", "apply"), ("late", "apply")]).await;
+    until_withheld(&plane, &[("gone", "apply"), ("late", "apply")]).await;
     let shown = plane.resource(&gone).await;
     assert_eq!(shown["blockers"][0]["code"], "observe_only", "{shown}");
     assert_eq!(shown["blockers"][0]["evidence"]["action"], "apply");
     assert_eq!((pids(&plane), outside(&plane.substrate_root())), before, "nothing was touched");
 
     // What the restored rows do not know is listed, and left alone.
-    wait::until(PATIENCE, "the unknown node to be listed", async || {
+    wait::until(TIMEOUT, "the unknown node to be listed", async || {
         plane.call(Method::POST, "/api/v1/leaks/find", None).await;
         let leaks = plane.get("/api/v1/leaks").await.to_string();
         if leaks.contains(&unknown_name) { Ok(()) } else { Err(leaks) }
@@ -141,7 +141,7 @@ async fn a_restored_database_observes_only_until_resumed() {
     // Not even what would be harmless: a dead agent stays dead.
     let agent = plane.agent(&kept).await;
     send_signal(agent.pid, Signal::Kill).unwrap();
-    until_plan(&plane, &[("gone", "apply"), ("kept", "apply"), ("late", "apply")]).await;
+    until_withheld(&plane, &[("gone", "apply"), ("kept", "apply"), ("late", "apply")]).await;
     assert!(pids(&plane).iter().all(|pid| before.0.contains(pid)), "nothing was started");
     // Also not after another restart, which finds nothing new.
     plane.stop().await;
@@ -169,7 +169,7 @@ async fn a_restored_database_observes_only_until_resumed() {
     let object: Value = serde_json::from_str(&std::fs::read_to_string(object).unwrap()).unwrap();
     let claim = object["metadata"]["annotations"]["slipway.dev/claim-token"].as_str().unwrap();
     assert!(claim.parse::<i64>().unwrap() > 1 << 24, "{claim}");
-    assert!(plan(&plane).await.is_empty());
+    assert!(withheld(&plane).await.is_empty());
     assert!(is_alive(unknown_agent.pid), "what the backup does not know is left alone");
     assert_eq!(plane.agents().len(), 4, "one process each, none twice");
     let (status, problem) = plane.call(Method::POST, "/api/v1/control/resume", Some(body)).await;
@@ -188,7 +188,7 @@ async fn started_to_observe_only_it_acts_after_resume() {
     plane.set(&["--observe-only"]);
     plane.start().await;
     let id = plane.declare("web-1", 0).await;
-    until_plan(&plane, &[("web-1", "apply")]).await;
+    until_withheld(&plane, &[("web-1", "apply")]).await;
     assert!(plane.agents().is_empty());
     let body = json!({ "reason": "all is well" });
     let (status, control) = plane.call(Method::POST, "/api/v1/control/resume", Some(body)).await;

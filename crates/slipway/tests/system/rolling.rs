@@ -4,7 +4,7 @@
 use slipway_testkit::postgres;
 use slipway_testkit::wait;
 
-use crate::control_plane::{ControlPlane, PATIENCE};
+use crate::control_plane::{ControlPlane, TIMEOUT};
 
 /// What a newer binary's migration does and writes down: it widens the tables
 /// that every statement touches, and old readers still understand it. The number is far
@@ -49,7 +49,7 @@ async fn a_newer_schema_does_not_disturb_who_works_on_it() {
     let log = other.log_text();
     assert_eq!(status.code(), Some(1), "{log}");
     assert!(log.contains("error[database_needs_newer_reader]") && log.contains("9001"), "{log}");
-    wait::until(PATIENCE, "the one that runs to be ready", async || {
+    wait::until(TIMEOUT, "the one that runs to be ready", async || {
         plane.readiness().await.0 == 200
     })
     .await;

@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use slipway_testkit::wait;
 
-use crate::control_plane::{ControlPlane, KEY, PATIENCE, client};
+use crate::control_plane::{ControlPlane, KEY, TIMEOUT, client};
 
 /// A secret and the only files that may hold it, by their names.
 struct Known {
@@ -117,7 +117,7 @@ async fn no_secret_is_left_lying_about() {
     plane.wait_for_phase(&id, "Ready").await;
     let directory = plane.node_directory(&id).await;
     let token_file = directory.join("rootfs/etc/plexd/bootstrap-token");
-    wait::until(PATIENCE, "the token file to be removed", async || !token_file.exists()).await;
+    wait::until(TIMEOUT, "the token file to be removed", async || !token_file.exists()).await;
     let user_data = std::fs::read_to_string(directory.join("user-data")).unwrap();
     let identity = std::fs::read_to_string(directory.join("state/identity.json")).unwrap();
     let secrets = [
@@ -201,10 +201,10 @@ async fn what_is_shown_once_is_shown_nowhere_else() {
     assert_nowhere(&plane, &id, &secrets).await;
 
     plane.delete(&id).await;
-    let beat = format!("/v1/nodes/{node_id}/heartbeat");
-    let drain = wait::until(PATIENCE, "the node to be told to drain", async || {
-        let beat = node(beat.clone(), &node_key, json!({})).await.unwrap();
-        let answer: Value = beat.json().await.unwrap();
+    let heartbeat = format!("/v1/nodes/{node_id}/heartbeat");
+    let drain = wait::until(TIMEOUT, "the node to be told to drain", async || {
+        let heartbeat = node(heartbeat.clone(), &node_key, json!({})).await.unwrap();
+        let answer: Value = heartbeat.json().await.unwrap();
         answer["drain"]["drain_id"].as_str().map(str::to_owned)
     })
     .await;

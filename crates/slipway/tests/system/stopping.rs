@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use slipway_testkit::process::Signal;
 use slipway_testkit::wait;
 
-use crate::control_plane::{ControlPlane, PATIENCE};
+use crate::control_plane::{ControlPlane, TIMEOUT};
 
 /// How long loops and requests may take after the signal.
 const DRAIN_LIMIT: Duration = Duration::from_secs(15);
@@ -28,7 +28,7 @@ async fn amid_a_slow_action(plane: &mut ControlPlane, drain: &str) -> (String, F
     plane.delete(&id).await;
     plane.wait_for_phase(&id, "Deprovisioning").await;
     let inode = format!(":{} ", directory.metadata().unwrap().ino());
-    wait::until(PATIENCE, "the deletion to wait for the lock", async || {
+    wait::until(TIMEOUT, "the deletion to wait for the lock", async || {
         let locks = std::fs::read_to_string("/proc/locks").unwrap();
         locks.lines().any(|line| line.contains("-> FLOCK") && line.contains(&inode))
     })
@@ -50,7 +50,7 @@ async fn what_is_under_way_is_finished_before_the_end() {
     let mut plane = ControlPlane::new(None);
     let (id, lock) = amid_a_slow_action(&mut plane, "15s").await;
     plane.signal(Signal::Terminate);
-    wait::until(PATIENCE, "it to be stopping", async || {
+    wait::until(TIMEOUT, "it to be stopping", async || {
         plane.log_text().contains("no new work is taken")
     })
     .await;
@@ -60,7 +60,7 @@ async fn what_is_under_way_is_finished_before_the_end() {
     let log = plane.log_text();
     assert!(!log.contains("not everything was finished"), "{log}");
     // The agent gave its lock up, which ends the action, and is ending itself.
-    wait::until(PATIENCE, "the action to have been finished", async || plane.agents().is_empty())
+    wait::until(TIMEOUT, "the action to have been finished", async || plane.agents().is_empty())
         .await;
     assert_taken_up(&mut plane, &id).await;
 }
@@ -84,7 +84,7 @@ async fn a_second_signal_ends_at_once() {
     let mut plane = ControlPlane::new(None);
     let (id, lock) = amid_a_slow_action(&mut plane, "60s").await;
     plane.signal(Signal::Terminate);
-    wait::until(PATIENCE, "it to be stopping", async || {
+    wait::until(TIMEOUT, "it to be stopping", async || {
         plane.log_text().contains("no new work is taken")
     })
     .await;
@@ -106,7 +106,7 @@ async fn told_to_stop_while_provisioning_it_ends_in_time_and_goes_on_later() {
         for number in 0..COUNT {
             ids.push(plane.declare(&format!("web-{number}"), 0).await);
         }
-        wait::until(PATIENCE, "a first agent process", async || !plane.agents().is_empty()).await;
+        wait::until(TIMEOUT, "a first agent process", async || !plane.agents().is_empty()).await;
         let asked = Instant::now();
         plane.stop().await;
         let took = asked.elapsed();

@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use slipway_testkit::wait;
 
-use crate::control_plane::{ControlPlane, KEY, PATIENCE, client};
+use crate::control_plane::{ControlPlane, KEY, TIMEOUT, client};
 
 const PAGE: &str = "../../docs/metrics.md";
 const DASHBOARD: &str = "../../deploy/grafana/slipway.json";
@@ -125,7 +125,7 @@ async fn the_metrics_are_those_of_the_page_the_dashboard_and_the_alerts() {
     plane.wait_for_phase(&ready, "Ready").await;
 
     // A change is shown by the API when it is committed, and counted right after.
-    let text = wait::until(PATIENCE, "everything to be counted", async || {
+    let text = wait::until(TIMEOUT, "everything to be counted", async || {
         let text = metrics_text(&plane).await;
         let ready = sum(&text, "slipway_transitions_total", &["to=\"Ready\""]);
         let followed = text.contains("slipway_subscription_lag_events{");
@@ -165,7 +165,7 @@ async fn the_metrics_are_those_of_the_page_the_dashboard_and_the_alerts() {
     assert!(sum(&text, "slipway_reaction_seconds_count", &[]) >= 2.0, "{text}");
     assert!(sum(&text, "slipway_phase_seconds_count", &["phase=\"Deregistering\""]) >= 1.0);
     assert!(sum(&text, "slipway_action_seconds_count", &["kind=\"apply\"", "\"done\""]) >= 2.0);
-    assert!(sum(&text, "slipway_claims_taken_total", &["lane=\"local\""]) >= 4.0);
+    assert!(sum(&text, "slipway_claims_taken_total", &["partition=\"local\""]) >= 4.0);
     assert_eq!(sum(&text, "slipway_ready", &[]), 1.0);
     plane.stop().await;
 }
@@ -230,7 +230,7 @@ async fn every_log_line_names_what_it_is_about() {
     for line in ticks.iter().chain(&having("message", "started a node agent")) {
         assert_eq!(line["resource_id"], id.as_str(), "{line:?}");
         assert_eq!(line["attempt_id"], attempt, "{line:?}");
-        assert_eq!(line["lane"], "local", "{line:?}");
+        assert_eq!(line["partition"], "local", "{line:?}");
         assert_eq!(line["worker"], plane.read("worker"), "{line:?}");
     }
     // The agent, by the name that it gave its call.

@@ -3,7 +3,7 @@
 use super::injected::Injected;
 use super::{in_process, process};
 use crate::context::Context;
-use crate::journal::{Deed, Name};
+use crate::journal::{JournalEntry, Name};
 use crate::options::AgentMode;
 
 /// A running agent. Dropped, it ends without a word, as a machine that loses
@@ -30,7 +30,7 @@ impl Agent {
                 }
             },
         };
-        context.journal.write(name, Deed::Booted, None, None);
+        context.journal.write(name, JournalEntry::Booted, None, None);
         Some(agent)
     }
 

@@ -16,13 +16,13 @@ use tokio::time::Instant;
 
 use super::injected::Injected;
 use crate::context::Context;
-use crate::journal::{Deed, Name};
+use crate::journal::{JournalEntry, Name};
 
 const SHORTEST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(5);
 
 pub(crate) struct Agent {
-    told: watch::Sender<Told>,
+    told: watch::Sender<Drained>,
     /// Looked at with each heartbeat. Not part of what is told: that begins
     /// the node's life anew when it changes.
     busy: Arc<AtomicBool>,
@@ -30,7 +30,7 @@ pub(crate) struct Agent {
 }
 
 #[derive(Clone)]
-struct Told {
+struct Drained {
     injected: Injected,
     /// Set once, when the machine is to end: whether with a good-bye.
     end: Option<bool>,
@@ -38,7 +38,7 @@ struct Told {
 
 impl Agent {
     pub(super) fn boot(context: &Context, name: &Name, injected: Injected) -> Self {
-        let (told, receiver) = watch::channel(Told { injected, end: None });
+        let (told, receiver) = watch::channel(Drained { injected, end: None });
         let busy = Arc::<AtomicBool>::default();
         let node = Node {
             busy: Arc::clone(&busy),
@@ -80,7 +80,7 @@ struct Node {
     busy: Arc<AtomicBool>,
     context: Context,
     name: Name,
-    told: watch::Receiver<Told>,
+    told: watch::Receiver<Drained>,
     /// `None` if there is no randomness, without which nobody registers.
     public_key: Option<String>,
 }
@@ -114,21 +114,23 @@ impl Node {
         if let (true, Some(Identity { node_id, key, drained: false })) = (leaves, &identity) {
             let url = self.url(&format!("nodes/{node_id}/deregister"));
             match self.post(&url, key, &serde_json::json!({})).await {
-                Ok(_) => self.write(Deed::Left, Some(node_id), None),
-                Err(trouble) => self.write(Deed::Refused, Some(node_id), Some(&trouble.text())),
+                Ok(_) => self.write(JournalEntry::Left, Some(node_id), None),
+                Err(trouble) => {
+                    self.write(JournalEntry::Refused, Some(node_id), Some(&trouble.text()))
+                }
             }
         }
         let node_id = identity.as_ref().map(|identity| &*identity.node_id);
-        self.write(Deed::Stopped, node_id, None);
+        self.write(JournalEntry::Stopped, node_id, None);
     }
 
-    /// Registers, beats, drains; never ends by itself.
+    /// Registers, heartbeats, drains; never ends by itself.
     async fn work(&mut self, identity: &mut Option<Identity>) {
         loop {
             let enrolled = self.register().await;
-            self.write(Deed::Registered, Some(&enrolled.node_id), None);
+            self.write(JournalEntry::Registered, Some(&enrolled.node_id), None);
             let current = identity.insert(enrolled);
-            self.beat(current).await;
+            self.heartbeat(current).await;
             // Only a new token helps.
             self.injected_anew().await;
         }
@@ -167,7 +169,7 @@ impl Node {
                     };
                 }
                 Err(trouble @ Trouble::Refused(..)) => {
-                    self.write(Deed::Refused, None, Some(&trouble.text()));
+                    self.write(JournalEntry::Refused, None, Some(&trouble.text()));
                     self.injected_anew().await;
                     retry = SHORTEST_RETRY;
                 }
@@ -181,7 +183,7 @@ impl Node {
     }
 
     /// Until the key is refused: the node was taken out.
-    async fn beat(&mut self, identity: &mut Identity) {
+    async fn heartbeat(&mut self, identity: &mut Identity) {
         let injected = self.told.borrow().injected.clone();
         let work_ends = Instant::now() + injected.busy;
         let url = self.url(&format!("nodes/{}/heartbeat", identity.node_id));
@@ -209,7 +211,7 @@ impl Node {
                 Err(trouble @ Trouble::Refused(401 | 403 | 404, _)) => {
                     if !identity.drained {
                         let node_id = Some(&*identity.node_id);
-                        self.write(Deed::Refused, node_id, Some(&trouble.text()));
+                        self.write(JournalEntry::Refused, node_id, Some(&trouble.text()));
                     }
                     return;
                 }
@@ -220,10 +222,10 @@ impl Node {
             if let (Some(drain_id), true) = (&asked, due) {
                 let url = self.url(&format!("nodes/{}/drain", identity.node_id));
                 let body = DrainAcknowledgement { drain_id: drain_id.clone() };
-                self.write(Deed::Leaving, Some(&identity.node_id), None);
+                self.write(JournalEntry::Leaving, Some(&identity.node_id), None);
                 if self.post(&url, &identity.key, &body).await.is_ok() {
                     identity.drained = true;
-                    self.write(Deed::Drained, Some(&identity.node_id), None);
+                    self.write(JournalEntry::Drained, Some(&identity.node_id), None);
                 }
             }
             tokio::time::sleep(injected.heartbeat).await;
@@ -259,8 +261,8 @@ impl Node {
         }
     }
 
-    fn write(&self, deed: Deed, node_id: Option<&str>, detail: Option<&str>) {
-        self.context.journal.write(&self.name, deed, node_id, detail);
+    fn write(&self, entry: JournalEntry, node_id: Option<&str>, detail: Option<&str>) {
+        self.context.journal.write(&self.name, entry, node_id, detail);
     }
 }
 

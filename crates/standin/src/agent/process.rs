@@ -14,11 +14,11 @@ use tokio::task::JoinHandle;
 
 use super::injected::Injected;
 use crate::context::Context;
-use crate::journal::{Deed, Name};
+use crate::journal::{JournalEntry, Name};
 
 /// How often is looked at what an agent says of itself, and when one that died
 /// is started again.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 const RESTART: Duration = Duration::from_millis(500);
 
 const DOCUMENT: &str = "user-data";
@@ -78,7 +78,12 @@ impl Agent {
         if let Err(error) = fs::remove_dir_all(&self.directory).await {
             tracing::error!(%error, "the directory of an agent is still there");
         }
-        self.context.journal.write(&self.name, Deed::Stopped, status["node_id"].as_str(), None);
+        self.context.journal.write(
+            &self.name,
+            JournalEntry::Stopped,
+            status["node_id"].as_str(),
+            None,
+        );
     }
 }
 
@@ -89,7 +94,7 @@ impl Agent {
         let noted = fs::metadata(self.directory.join(LEAVING)).await;
         let noted = noted.and_then(|metadata| metadata.modified()).ok();
         if let Some(at) = noted.and_then(|at| Timestamp::try_from(at).ok()) {
-            self.context.journal.write_at(at, &self.name, Deed::Leaving, node_id, None);
+            self.context.journal.write_at(at, &self.name, JournalEntry::Leaving, node_id, None);
         }
     }
 }
@@ -126,7 +131,7 @@ async fn keep(context: Context, name: Name, program: PathBuf, directory: PathBuf
         let ended = loop {
             tokio::select! {
                 ended = child.wait() => break ended,
-                () = tokio::time::sleep(LOOK) => {
+                () = tokio::time::sleep(POLL) => {
                     report(&context, &name, &status(&directory).await, &mut said);
                 }
             }
@@ -173,16 +178,16 @@ fn report(context: &Context, name: &Name, status: &Value, said: &mut String) {
         return;
     }
     let node_id = status["node_id"].as_str();
-    let deed = match (state, said.as_str()) {
+    let entry = match (state, said.as_str()) {
         // After a drain that the control plane took back it is active again.
-        ("active", "" | "booting" | "enrolling" | "refused") => Some(Deed::Registered),
-        ("drained", _) => Some(Deed::Drained),
-        ("refused", _) => Some(Deed::Refused),
+        ("active", "" | "booting" | "enrolling" | "refused") => Some(JournalEntry::Registered),
+        ("drained", _) => Some(JournalEntry::Drained),
+        ("refused", _) => Some(JournalEntry::Refused),
         _ => None,
     };
-    if let Some(deed) = deed {
-        let detail = status["message"].as_str().filter(|_| matches!(deed, Deed::Refused));
-        context.journal.write(name, deed, node_id, detail);
+    if let Some(entry) = entry {
+        let detail = status["message"].as_str().filter(|_| matches!(entry, JournalEntry::Refused));
+        context.journal.write(name, entry, node_id, detail);
     }
     state.clone_into(said);
 }

@@ -11,8 +11,8 @@ use slipway_testkit::wait::until;
 
 use crate::control_plane::{ControlPlane, Node};
 use crate::world::{
-    PATIENCE, World, composite, composites, deeds, make_namespace, start_program, until_installed,
-    world,
+    TIMEOUT, World, composite, composites, make_namespace, performed, start_program,
+    until_installed, world,
 };
 
 /// The document that the control plane injects.
@@ -35,20 +35,20 @@ fn helm_values(url: &str, token: &str) -> Value {
 }
 
 async fn until_node(plane: &ControlPlane, token: &str, what: fn(&Node) -> bool) -> Node {
-    until(PATIENCE, &format!("the node of {token}"), async || {
+    until(TIMEOUT, &format!("the node of {token}"), async || {
         let node = plane.node(token);
         node.clone().filter(what).ok_or_else(|| format!("{node:?}"))
     })
     .await
 }
 
-async fn until_deeds(world: &World, composite: &str, expected: &[&str]) {
-    until(PATIENCE, &format!("the deeds of {composite}"), async || {
-        let deeds = world.deeds();
-        let done: Vec<&str> = deeds
+async fn until_performed(world: &World, composite: &str, expected: &[&str]) {
+    until(TIMEOUT, &format!("the performed of {composite}"), async || {
+        let performed = world.performed();
+        let done: Vec<&str> = performed
             .iter()
             .filter(|(name, _)| name == composite)
-            .map(|(_, deed)| deed.as_str())
+            .map(|(_, entry)| entry.as_str())
             .collect();
         if done == expected { Ok(()) } else { Err(format!("{done:?}")) }
     })
@@ -69,10 +69,11 @@ async fn a_node_registers_drains_and_stops_with_its_composite() {
 
     plane.ask_to_drain("token-one");
     until_node(&plane, "token-one", |node| node.drained).await;
-    until_deeds(&world, "one", &["booted", "registered", "leaving", "drained"]).await;
+    until_performed(&world, "one", &["booted", "registered", "leaving", "drained"]).await;
     world.api(&composites()).delete("one", &DeleteParams::default()).await.unwrap();
     world.until_gone(&composites(), "one").await;
-    until_deeds(&world, "one", &["booted", "registered", "leaving", "drained", "stopped"]).await;
+    until_performed(&world, "one", &["booted", "registered", "leaving", "drained", "stopped"])
+        .await;
 }
 
 #[tokio::test]
@@ -82,17 +83,17 @@ async fn a_refused_node_waits_for_another_token() {
     for (name, token) in [("first", "same"), ("second", "same")] {
         let told = helm_values(&plane.url, token);
         world.apply(&composite(name, &told)).await;
-        until(PATIENCE, "an answer", async || {
-            let deeds = world.deeds();
-            let answered = |deed: &str| deed == "registered" || deed == "refused";
-            deeds.iter().any(|(other, deed)| other == name && answered(deed))
+        until(TIMEOUT, "an answer", async || {
+            let performed = world.performed();
+            let answered = |entry: &str| entry == "registered" || entry == "refused";
+            performed.iter().any(|(other, entry)| other == name && answered(entry))
         })
         .await;
     }
-    until_deeds(&world, "second", &["booted", "refused"]).await;
+    until_performed(&world, "second", &["booted", "refused"]).await;
     world.apply(&composite("second", &helm_values(&plane.url, "another"))).await;
     until_node(&plane, "another", |node| node.heartbeats > 0).await;
-    until_deeds(&world, "second", &["booted", "refused", "registered"]).await;
+    until_performed(&world, "second", &["booted", "refused", "registered"]).await;
 }
 
 #[tokio::test]
@@ -115,8 +116,8 @@ async fn a_composite_without_a_node_boots_none_and_a_polite_one_leaves() {
     }
     assert!(plane.node("polite").unwrap().left);
     assert!(plane.node("unused").is_none());
-    until_deeds(&world, "polite", &["booted", "registered", "left", "stopped"]).await;
-    until_deeds(&world, "nodeless", &[]).await;
+    until_performed(&world, "polite", &["booted", "registered", "left", "stopped"]).await;
+    until_performed(&world, "nodeless", &[]).await;
 }
 
 #[tokio::test]
@@ -139,11 +140,12 @@ async fn a_real_agent_is_a_process_that_ends_with_its_composite() {
     assert_eq!(agents().len(), 1, "{:?}", agents());
 
     plane.ask_to_drain("token-one");
-    until_deeds(&world, "one", &["booted", "registered", "drained"]).await;
+    until_performed(&world, "one", &["booted", "registered", "drained"]).await;
     world.api(&composites()).delete("one", &DeleteParams::default()).await.unwrap();
     world.until_gone(&composites(), "one").await;
     // When it was done is read when it ends; the time is its own.
-    until_deeds(&world, "one", &["booted", "registered", "drained", "leaving", "stopped"]).await;
+    until_performed(&world, "one", &["booted", "registered", "drained", "leaving", "stopped"])
+        .await;
     assert_eq!(agents(), []);
     assert!(!Path::new(&folder).exists());
 }
@@ -180,6 +182,6 @@ async fn within_a_test_it_ends_when_it_is_dropped() {
     world.api(&composites()).delete("one", &DeleteParams::default()).await.unwrap();
     let left = world.api(&composites()).get("one").await.unwrap();
     assert!(left.metadata.deletion_timestamp.is_some(), "nobody took its finalizer off");
-    let done: Vec<_> = deeds(&journal, "agents").into_iter().map(|(_, deed)| deed).collect();
+    let done: Vec<_> = performed(&journal, "agents").into_iter().map(|(_, entry)| entry).collect();
     assert_eq!(done, ["booted", "registered"]);
 }

@@ -5,7 +5,7 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 use slipway_testkit::wait::until;
 
-use crate::world::{PATIENCE, composite, composites, condition_of, servers, world};
+use crate::world::{TIMEOUT, composite, composites, condition_of, servers, world};
 
 const FINALIZER: &str = "composite.apiextensions.crossplane.io";
 
@@ -105,7 +105,7 @@ async fn a_deletion_lingers_as_it_is_told() {
         api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
         world.until_gone(&composites(), name).await;
     }
-    until(PATIENCE, "the end of the composed resources", async || {
+    until(TIMEOUT, "the end of the composed resources", async || {
         world.api(&servers()).get_opt("slow").await.is_ok_and(|found| found.is_none())
     })
     .await;

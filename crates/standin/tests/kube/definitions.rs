@@ -7,7 +7,7 @@ use serde_json::json;
 use slipway_testkit::wait::until;
 
 use crate::world::{
-    PATIENCE, apply, condition_of, definition, definitions, provider_configs, servers,
+    TIMEOUT, apply, condition_of, definition, definitions, provider_configs, servers,
     until_established, world,
 };
 
@@ -26,7 +26,7 @@ async fn a_kind_goes_with_its_definition() {
 
     let api = Api::<DynamicObject>::all_with(client.clone(), &all);
     api.delete("xshortlived.example.org", &DeleteParams::default()).await.unwrap();
-    until(PATIENCE, "the end of the kind", async || {
+    until(TIMEOUT, "the end of the kind", async || {
         kinds.get_opt("xshortlived.example.org").await.is_ok_and(|found| found.is_none())
     })
     .await;
@@ -51,7 +51,7 @@ async fn a_composite_of_the_whole_cluster_is_composed_too() {
     });
     apply(&world.client, &resource, None, &object).await.unwrap();
     let api = Api::<DynamicObject>::all_with(world.client.clone(), &resource);
-    let ready = until(PATIENCE, "the composite to be Ready", async || {
+    let ready = until(TIMEOUT, "the composite to be Ready", async || {
         let found = api.get("one-and-all").await.map_err(|error| error.to_string())?;
         let condition = condition_of(&found, "Ready");
         let is_ready = condition.is_some_and(|condition| condition["status"] == "True");
@@ -64,12 +64,12 @@ async fn a_composite_of_the_whole_cluster_is_composed_too() {
     all.delete("xwide.example.org", &DeleteParams::default()).await.unwrap();
     let servers =
         Api::<DynamicObject>::namespaced_with(world.client.clone(), "default", &servers());
-    until(PATIENCE, "the end of the composed resource", async || {
+    until(TIMEOUT, "the end of the composed resource", async || {
         servers.get_opt("one-and-all").await.is_ok_and(|found| found.is_none())
     })
     .await;
     let kinds = Api::<CustomResourceDefinition>::all(world.client.clone());
-    until(PATIENCE, "the end of the kind", async || {
+    until(TIMEOUT, "the end of the kind", async || {
         kinds.get_opt("xwide.example.org").await.is_ok_and(|found| found.is_none())
     })
     .await;

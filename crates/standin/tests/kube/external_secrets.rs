@@ -5,7 +5,7 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use slipway_testkit::wait::until;
 
-use crate::world::{PATIENCE, World, apply, condition_of, external_secrets, world};
+use crate::world::{TIMEOUT, World, apply, condition_of, external_secrets, world};
 
 fn external_secret(name: &str, annotations: &Value) -> Value {
     json!({
@@ -22,7 +22,7 @@ fn external_secret(name: &str, annotations: &Value) -> Value {
 
 async fn until_ready(world: &World, name: &str, status: &str) {
     let api = world.api(&external_secrets());
-    until(PATIENCE, &format!("{name} with Ready={status}"), async || {
+    until(TIMEOUT, &format!("{name} with Ready={status}"), async || {
         let found = api.get(name).await.map_err(|error| error.to_string())?;
         condition_of(&found, "Ready")
             .filter(|condition| condition["status"] == status)
@@ -53,7 +53,7 @@ async fn a_secret_comes_unless_it_is_missing_and_goes_with_its_order() {
     until_ready(&world, "absent", "True").await;
 
     api.delete("there", &DeleteParams::default()).await.unwrap();
-    until(PATIENCE, "the end of the Secret", async || {
+    until(TIMEOUT, "the end of the Secret", async || {
         secrets.get_opt("cloud-there").await.is_ok_and(|found| found.is_none())
     })
     .await;

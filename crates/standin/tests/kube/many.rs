@@ -14,7 +14,7 @@ use crate::world::{apply, composite, composites, condition_of, make_namespace, u
 
 const MANY: usize = 1000;
 /// Some seconds on an idle machine, and CI is not one.
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_composites_take_three_requests_each_and_some_fail() {
@@ -39,7 +39,7 @@ async fn a_thousand_composites_take_three_requests_each_and_some_fail() {
             }
         })
         .await;
-    let (ready, failed) = until(PATIENCE, "all of them to be decided", async || {
+    let (ready, failed) = until(TIMEOUT, "all of them to be decided", async || {
         // A list of a thousand is a load of its own.
         tokio::time::sleep(Duration::from_millis(500)).await;
         let found = api.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
@@ -68,7 +68,7 @@ async fn a_thousand_composites_take_three_requests_each_and_some_fail() {
     assert!(requests <= 3 * MANY, "{requests} requests for {MANY} composites");
 
     api.delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
-    until(PATIENCE, "the end of all of them", async || {
+    until(TIMEOUT, "the end of all of them", async || {
         let found = api.list(&ListParams::default().limit(1)).await;
         let found = found.map_err(|error| error.to_string())?;
         if found.items.is_empty() { Ok(()) } else { Err(format!("{:?}", found.metadata)) }

@@ -13,7 +13,7 @@ use slipway_testkit::wait::until;
 use tokio::sync::OnceCell;
 
 /// Seconds on an idle machine; the rest is for a busy one.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 const PROGRAM: &str = env!("CARGO_BIN_EXE_crossplane-standin");
 
 /// A namespace of a test, with the shared stand-in at work.
@@ -60,7 +60,7 @@ pub(crate) async fn start_program(kubernetes: &KubeEnvironment, agent: &str, jou
 
 /// The definitions can be made, and one of them is there for all tests.
 pub(crate) async fn until_installed(client: &Client, kubernetes: &KubeEnvironment) {
-    until(PATIENCE, "the kind of the composites", async || {
+    until(TIMEOUT, "the kind of the composites", async || {
         apply(client, &definitions(), None, &definition("xservers", "XServer"))
             .await
             .map_err(|error| format!("{error}\n{}", kubernetes.end_of_log("standin")))
@@ -71,7 +71,7 @@ pub(crate) async fn until_installed(client: &Client, kubernetes: &KubeEnvironmen
 
 pub(crate) async fn until_established(client: &Client, name: &str) {
     let api = Api::<DynamicObject>::all_with(client.clone(), &definitions());
-    until(PATIENCE, "the definition to be Established", async || {
+    until(TIMEOUT, "the definition to be Established", async || {
         let found = api.get(name).await.map_err(|error| error.to_string())?;
         condition_of(&found, "Established")
             .filter(|condition| condition["status"] == "True")
@@ -180,7 +180,7 @@ impl World {
     /// Waits for a condition of a composite, and answers the composite.
     pub(crate) async fn until(&self, name: &str, kind: &str, status: &str) -> DynamicObject {
         let api = self.api(&composites());
-        until(PATIENCE, &format!("{name} with {kind}={status}"), async || {
+        until(TIMEOUT, &format!("{name} with {kind}={status}"), async || {
             let found = api.get(name).await.map_err(|error| error.to_string())?;
             match condition_of(&found, kind) {
                 Some(condition) if condition["status"] == status => Ok(found),
@@ -192,7 +192,7 @@ impl World {
 
     pub(crate) async fn until_gone(&self, resource: &ApiResource, name: &str) {
         let api = self.api(resource);
-        until(PATIENCE, &format!("the end of {name}"), async || match api.get_opt(name).await {
+        until(TIMEOUT, &format!("the end of {name}"), async || match api.get_opt(name).await {
             Ok(None) => Ok(()),
             Ok(Some(found)) => Err(format!("its finalizers are {:?}", found.finalizers())),
             Err(error) => Err(error.to_string()),
@@ -201,12 +201,12 @@ impl World {
     }
 
     /// What the agents of this namespace did, oldest first: composite and deed.
-    pub(crate) fn deeds(&self) -> Vec<(String, String)> {
-        deeds(&self.journal, &self.namespace)
+    pub(crate) fn performed(&self) -> Vec<(String, String)> {
+        performed(&self.journal, &self.namespace)
     }
 }
 
-pub(crate) fn deeds(journal: &Path, namespace: &str) -> Vec<(String, String)> {
+pub(crate) fn performed(journal: &Path, namespace: &str) -> Vec<(String, String)> {
     let text = std::fs::read_to_string(journal).unwrap_or_default();
     text.lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"))

@@ -21,13 +21,13 @@ CREATE INDEX leak_records_open_index
 
 -- What was seen, once or more often. A sighting that lasts becomes a leak; one
 -- that a whole look does not see again is forgotten.
-CREATE TABLE leak_sightings (
+CREATE TABLE leak_suspicions (
     finding uuid NOT NULL PRIMARY KEY,
     cluster_id uuid NOT NULL,
     first_seen_at timestamptz NOT NULL DEFAULT statement_timestamp(),
     last_seen_at timestamptz NOT NULL DEFAULT statement_timestamp()
 );
-CREATE INDEX leak_sightings_cluster_id_index ON leak_sightings (cluster_id, last_seen_at);
+CREATE INDEX leak_suspicions_cluster_id_index ON leak_suspicions (cluster_id, last_seen_at);
 
 -- What is done every so often by one replica, with the columns of a claim.
 CREATE TABLE periodic_tasks (

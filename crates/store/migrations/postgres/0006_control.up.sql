@@ -1,4 +1,4 @@
--- The mode of the whole installation, the replicas that obey it, and the beat
+-- The mode of the whole installation, the replicas that obey it, and the heartbeat
 -- by which a restored database is told from the one that went on.
 CREATE TABLE control (
     -- The only value of this key is 1: there is exactly one mode.
@@ -11,7 +11,7 @@ CREATE TABLE control (
     observing_since timestamptz,
     observing_by text COLLATE "C",
     observing_reason text COLLATE "C",
-    beat bigint NOT NULL DEFAULT 0,
+    heartbeat bigint NOT NULL DEFAULT 0,
     public_url text COLLATE "C"
 );
 INSERT INTO control (singleton) VALUES (1);

@@ -11,7 +11,7 @@ CREATE TABLE event_subscriptions (
     position bigint NOT NULL,
     failures integer NOT NULL DEFAULT 0,
     last_error text COLLATE "C",
-    delivered_at timestamptz,
+    published_at timestamptz,
     due_at timestamptz NOT NULL DEFAULT statement_timestamp(),
     claim_token bigint NOT NULL DEFAULT 0,
     claimed_by text COLLATE "C",

@@ -1,5 +1,5 @@
 DROP TABLE periodic_tasks;
-DROP TABLE leak_sightings;
+DROP TABLE leak_suspicions;
 DROP INDEX leak_records_open_index;
 DROP INDEX leak_records_finding_key;
 ALTER TABLE leak_records DROP COLUMN resolution;

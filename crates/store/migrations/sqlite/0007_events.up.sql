@@ -11,7 +11,7 @@ CREATE TABLE event_subscriptions (
     position INTEGER NOT NULL,
     failures INTEGER NOT NULL DEFAULT 0,
     last_error TEXT,
-    delivered_at INTEGER,
+    published_at INTEGER,
     due_at INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)),
     claim_token INTEGER NOT NULL DEFAULT 0,
     claimed_by TEXT,

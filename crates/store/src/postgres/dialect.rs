@@ -67,12 +67,12 @@ macro_rules! claim_sql {
 /// `given!(id: uuid, at: time)`. A field that is missing is null. One parameter
 /// whatever the length, so a statement is prepared once and a batch is one
 /// round trip.
-macro_rules! given {
+macro_rules! rows_from_json {
     (@list $column:ident $kind:ident) => {
-        concat!(stringify!($column), " ", given!(@type $kind))
+        concat!(stringify!($column), " ", rows_from_json!(@type $kind))
     };
     (@list $column:ident $kind:ident, $($rest:tt)+) => {
-        concat!(given!(@list $column $kind), ", ", given!(@list $($rest)+))
+        concat!(rows_from_json!(@list $column $kind), ", ", rows_from_json!(@list $($rest)+))
     };
     (@type uuid) => { "uuid" };
     (@type bigint) => { "bigint" };
@@ -82,12 +82,12 @@ macro_rules! given {
     (@type bytes) => { "bytea" };
     (@type time) => { "timestamptz" };
     ($($column:ident: $kind:ident),+ $(,)?) => {
-        concat!("jsonb_to_recordset($1) AS given (", given!(@list $($column $kind),+), ")")
+        concat!("jsonb_to_recordset($1) AS given (", rows_from_json!(@list $($column $kind),+), ")")
     };
 }
 
 /// What a row of `given` adds to a time.
-macro_rules! given_micros {
+macro_rules! json_micros {
     () => {
         "given.micros * interval '1 microsecond'"
     };

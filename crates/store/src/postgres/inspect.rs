@@ -14,20 +14,20 @@ const DURABILITY: [(&str, &str); 3] =
     [("fsync", "off"), ("full_page_writes", "off"), ("synchronous_commit", "off")];
 
 pub(crate) async fn inspect(mut connection: Connection) -> Result<Inspection, OpenError> {
-    let seen = look(&mut connection).await;
+    let seen = read_inspection(&mut connection).await;
     // Nothing is lost with a connection that wrote nothing.
     let _ = connection.close().await;
     seen.map_err(|error| MigrationError::from(error).into())
 }
 
-async fn look(connection: &mut Connection) -> Result<Inspection, sqlx::Error> {
+async fn read_inspection(connection: &mut Connection) -> Result<Inspection, sqlx::Error> {
     let version = setting(connection, "server_version").await?;
     let mut durability = Vec::new();
     for (name, lossy) in DURABILITY {
         let value = setting(connection, name).await?;
         durability.push(Setting { name, unsafe_value: value == lossy, value });
     }
-    let schema = schema::look(connection).await?;
+    let schema = schema::read_inspection(connection).await?;
     let unwritable = match schema {
         Some(_) => write_nothing(connection).await.err().map(|error| error.to_string()),
         None => may_create(connection).await?,

@@ -5,8 +5,8 @@
 #[macro_use]
 mod dialect;
 pub(crate) mod connect;
-mod given;
 mod inspect;
+mod json_values;
 #[cfg(test)]
 mod plan_tests;
 mod record;
@@ -39,26 +39,24 @@ mod clock;
 mod commit;
 #[path = "../shared/control.rs"]
 mod control;
+#[path = "../shared/counts.rs"]
+mod counts;
 #[path = "../shared/decide.rs"]
 mod decide;
 #[path = "../shared/declare.rs"]
 mod declare;
-#[path = "../shared/delivery.rs"]
-mod delivery;
+#[path = "../shared/definitions.rs"]
+mod definitions;
 #[path = "../shared/enrolment.rs"]
 mod enrolment;
 #[path = "../shared/explain.rs"]
 mod explain;
-#[path = "../shared/fleet.rs"]
-mod fleet;
 #[path = "../shared/idempotency.rs"]
 mod idempotency;
 #[path = "../shared/installation.rs"]
 mod installation;
 #[path = "../shared/keys.rs"]
 mod keys;
-#[path = "../shared/lanes.rs"]
-mod lanes;
 #[path = "../shared/leak_rows.rs"]
 mod leak_rows;
 #[path = "../shared/leak_writes.rs"]
@@ -71,8 +69,12 @@ pub(crate) mod migrate;
 mod outbox;
 #[path = "../shared/page.rs"]
 mod page;
+#[path = "../shared/partitions.rs"]
+mod partitions;
 #[path = "../shared/ping.rs"]
 mod ping;
+#[path = "../shared/placement.rs"]
+mod placement;
 #[path = "../shared/port_access.rs"]
 mod port_access;
 #[path = "../shared/port_broker.rs"]
@@ -113,8 +115,6 @@ mod seed;
 mod set_writes;
 #[path = "../shared/snapshot.rs"]
 mod snapshot;
-#[path = "../shared/standing.rs"]
-mod standing;
 #[path = "../shared/subscriptions.rs"]
 mod subscriptions;
 #[path = "../shared/tasks.rs"]

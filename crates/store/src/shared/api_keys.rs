@@ -106,9 +106,9 @@ impl Load for &KeyTarget {
         .fetch_all(&mut *connection)
         .await?;
         let now = now(connection).await?;
-        let mut keepers = readable(ApiKeyId::KIND, &admins, api_key);
-        keepers.retain(|key| key.is_keeper(now));
-        Ok(KeySnapshot { now, key, project: project.map(|project| project.id), keepers })
+        let mut usable_admins = readable(ApiKeyId::KIND, &admins, api_key);
+        usable_admins.retain(|key| key.keeps_administration(now));
+        Ok(KeySnapshot { now, key, project: project.map(|project| project.id), usable_admins })
     }
 }
 

@@ -4,7 +4,7 @@ use slipway_core::catalog::CatalogWrite;
 
 use super::{
     Connection, api_keys, catalog_blueprint, catalog_cloud, catalog_cluster, catalog_credential,
-    catalog_label, catalog_project, delivery, idempotency,
+    catalog_label, catalog_project, definitions, idempotency,
 };
 use crate::failure::Failure;
 
@@ -46,8 +46,8 @@ pub(super) async fn apply(
         CatalogWrite::ClusterAssignmentDelete(row) => {
             catalog_cluster::assignment_delete(connection, row).await
         }
-        CatalogWrite::DeliveryInsert(row) => delivery::insert(connection, row).await,
-        CatalogWrite::DeliveryUpdate(row) => delivery::update(connection, row).await,
+        CatalogWrite::DefinitionsInsert(row) => definitions::insert(connection, row).await,
+        CatalogWrite::DefinitionsUpdate(row) => definitions::update(connection, row).await,
         CatalogWrite::ApiKeyInsert(row) => api_keys::insert(connection, row).await,
         CatalogWrite::ApiKeyUpdate(row) => api_keys::update(connection, row).await,
         CatalogWrite::IdempotencyInsert(row) => idempotency::insert(connection, row).await,

@@ -27,7 +27,7 @@ macro_rules! select {
 macro_rules! select_version {
     () => {
         "SELECT id, revision, blueprint_id, version, xrd, composition, parameter_schema, \
-         injection_strategy, mesh_role, provider_kinds, deliver, published_at, retired_at, \
+         injection_strategy, mesh_role, provider_kinds, install_definitions, published_at, retired_at, \
          api_group AS v_api_group, api_version AS v_api_version, kind AS v_kind, \
          plural AS v_plural, scope AS v_scope, cloud_tags AS v_cloud_tags \
          FROM blueprint_versions "
@@ -142,7 +142,7 @@ fn version(row: &Row) -> Result<PublishedVersion, Fault> {
             injection_strategy: rows::member(row, "injection_strategy", InjectionStrategy::parse)?,
             mesh_role: rows::member(row, "mesh_role", MeshRole::parse)?,
             provider_kinds: rows::json(row, "provider_kinds")?,
-            deliver: rows::get::<i32>(row, "deliver")? != 0,
+            install_definitions: rows::get::<i32>(row, "install_definitions")? != 0,
         },
         composite: rows::composite_definition(row)?,
         revision: Revision(rows::get(row, "revision")?),
@@ -203,7 +203,7 @@ pub(super) async fn version_insert(
     let inserted = sqlx::query(
         "INSERT INTO blueprint_versions (id, blueprint_id, version, xrd, composition, \
          parameter_schema, injection_strategy, mesh_role, provider_kinds, published_at, \
-         api_group, api_version, kind, plural, scope, cloud_tags, deliver) \
+         api_group, api_version, kind, plural, scope, cloud_tags, install_definitions) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) \
          ON CONFLICT DO NOTHING",
     )
@@ -223,7 +223,7 @@ pub(super) async fn version_insert(
     .bind(kind.map(|kind| kind.plural.as_str()))
     .bind(kind.map(|kind| kind.scope.as_str()))
     .bind(version.composite.as_ref().map(|composite| i32::from(composite.cloud_tags)))
-    .bind(i32::from(content.deliver))
+    .bind(i32::from(content.install_definitions))
     .execute(connection)
     .await?
     .rows_affected();

@@ -32,7 +32,7 @@ macro_rules! select {
 macro_rules! select_assignment {
     () => {
         "SELECT s.project_id AS id, s.revision, s.cluster_id, s.namespace, s.namespace_phase, \
-         s.withdrawn_at, s.standing, s.created_at, s.updated_at FROM cluster_assignments s "
+         s.withdrawn_at, s.status, s.created_at, s.updated_at FROM cluster_assignments s "
     };
 }
 
@@ -82,16 +82,16 @@ impl Load for PlacementOf<'_> {
             Some(cluster) => find(connection, by_reference!(for_share), cluster).await?,
             None => None,
         };
-        let (mut place, mut resources) = (None, 0);
+        let (mut current, mut resources) = (None, 0);
         if let Some(project) = &project {
             let statement =
                 concat!(select_assignment!(), "WHERE s.project_id = $1", sql!(for_update));
             let query = sqlx::query(statement).bind(project.id.as_uuid());
-            place = fetch_one(connection, query, "id", assignment).await?;
+            current = fetch_one(connection, query, "id", assignment).await?;
             resources = catalog_project::placed_resources(connection, project.id).await?;
         }
         let now = now(connection).await?;
-        Ok(ClusterAssignmentSnapshot { now, project, cluster, assignment: place, resources })
+        Ok(ClusterAssignmentSnapshot { now, project, cluster, assignment: current, resources })
     }
 }
 
@@ -185,7 +185,7 @@ pub(super) fn assignment(row: &Row) -> Result<ClusterAssignment, Fault> {
         namespace: rows::get(row, "namespace")?,
         namespace_phase: rows::member(row, "namespace_phase", NamespacePhase::parse)?,
         withdrawn_at: rows::time_or_null(row, "withdrawn_at")?,
-        standing: rows::json_or_null(row, "standing")?.unwrap_or_default(),
+        status: rows::json_or_null(row, "status")?.unwrap_or_default(),
         revision: Revision(rows::get(row, "revision")?),
         created_at: rows::time(row, "created_at")?,
         updated_at: rows::time(row, "updated_at")?,
@@ -215,21 +215,21 @@ pub(super) async fn insert(connection: &mut Connection, cluster: &Cluster) -> Re
 
 pub(super) async fn assignment_insert(
     connection: &mut Connection,
-    place: &ClusterAssignment,
+    current: &ClusterAssignment,
 ) -> Result<(), Failure> {
     sqlx::query(
         "INSERT INTO cluster_assignments (project_id, cluster_id, namespace, namespace_phase, \
          created_at, updated_at, withdrawn_at, standing) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
     )
-    .bind(place.project_id.as_uuid())
-    .bind(place.cluster_id.as_uuid())
-    .bind(&place.namespace)
-    .bind(place.namespace_phase.as_str())
-    .bind(Micros::from(place.created_at))
-    .bind(Micros::from(place.updated_at))
-    .bind(place.withdrawn_at.map(Micros::from))
-    .bind(Json(&place.standing))
+    .bind(current.project_id.as_uuid())
+    .bind(current.cluster_id.as_uuid())
+    .bind(&current.namespace)
+    .bind(current.namespace_phase.as_str())
+    .bind(Micros::from(current.created_at))
+    .bind(Micros::from(current.updated_at))
+    .bind(current.withdrawn_at.map(Micros::from))
+    .bind(Json(&current.status))
     .execute(connection)
     .await?;
     Ok(())
@@ -237,7 +237,7 @@ pub(super) async fn assignment_insert(
 
 pub(super) async fn assignment_update(
     connection: &mut Connection,
-    place: &ClusterAssignment,
+    current: &ClusterAssignment,
 ) -> Result<(), Failure> {
     let updated = sqlx::query(sql!(
         "UPDATE cluster_assignments SET cluster_id = $3, namespace = $4, namespace_phase = $5, \
@@ -247,33 +247,33 @@ pub(super) async fn assignment_update(
         now,
         ", updated_at) WHERE project_id = $1 AND revision = $2"
     ))
-    .bind(place.project_id.as_uuid())
-    .bind(place.revision.0)
-    .bind(place.cluster_id.as_uuid())
-    .bind(&place.namespace)
-    .bind(place.namespace_phase.as_str())
-    .bind(place.withdrawn_at.map(Micros::from))
-    .bind(Json(&place.standing))
+    .bind(current.project_id.as_uuid())
+    .bind(current.revision.0)
+    .bind(current.cluster_id.as_uuid())
+    .bind(&current.namespace)
+    .bind(current.namespace_phase.as_str())
+    .bind(current.withdrawn_at.map(Micros::from))
+    .bind(Json(&current.status))
     .execute(connection)
     .await?
     .rows_affected();
     writes::one_row(updated, || {
-        writes::stale("cluster assignment of project", place.project_id, place.revision)
+        writes::stale("cluster assignment of project", current.project_id, current.revision)
     })
 }
 
 pub(super) async fn assignment_delete(
     connection: &mut Connection,
-    place: &ClusterAssignment,
+    current: &ClusterAssignment,
 ) -> Result<(), Failure> {
     let deleted =
         sqlx::query("DELETE FROM cluster_assignments WHERE project_id = $1 AND revision = $2")
-            .bind(place.project_id.as_uuid())
-            .bind(place.revision.0)
+            .bind(current.project_id.as_uuid())
+            .bind(current.revision.0)
             .execute(connection)
             .await?
             .rows_affected();
     writes::one_row(deleted, || {
-        writes::stale("cluster assignment of project", place.project_id, place.revision)
+        writes::stale("cluster assignment of project", current.project_id, current.revision)
     })
 }

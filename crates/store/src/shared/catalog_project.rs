@@ -13,7 +13,7 @@ use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::page::{after, as_id, count, fetch_one, fetch_page, now, taken, whole};
+use super::page::{after, as_id, count, fetch_one, fetch_page, hydrate, now, taken};
 use super::transaction::Load;
 use super::{Connection, Row, enrolment, rows, writes};
 use crate::failure::Failure;
@@ -125,7 +125,7 @@ pub(super) async fn labels(
         .await?;
     let pairs = found.iter().map(|row| {
         let id: Uuid = row.try_get("id")?;
-        let labels = whole(row, "id", |row| rows::json::<Labels>(row, "labels"))?;
+        let labels = hydrate(row, "id", |row| rows::json::<Labels>(row, "labels"))?;
         Ok((ProjectId::new(id), labels))
     });
     pairs.collect()

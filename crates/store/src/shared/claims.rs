@@ -9,7 +9,7 @@ use serde_json::json;
 use slipway_app::ports::broker::Claimed;
 use slipway_core::blocker::{Blocker, BlockerCode};
 use slipway_core::commit::{Recheck, Release};
-use slipway_core::ids::{ClaimToken, Lane, ProvisionedResourceId};
+use slipway_core::ids::{ClaimToken, Partition, ProvisionedResourceId};
 use slipway_core::{Phase, Timestamp};
 use slipway_durable::database::End;
 use sqlx::Row as _;
@@ -20,13 +20,13 @@ use crate::failure::Failure;
 
 pub(super) async fn claim(
     connection: &mut Connection,
-    (worker, lane, limit, lease): (&str, Lane, u32, Duration),
+    (worker, partition, limit, lease): (&str, Partition, u32, Duration),
 ) -> Result<Vec<Claimed>, Failure> {
     let claimed = sqlx::query(claim_sql!())
         .bind(worker)
         .bind(commit::recheck_micros(Recheck::After(lease)))
         .bind(i64::from(limit))
-        .bind(lane.as_uuid())
+        .bind(partition.as_uuid())
         .fetch_all(&mut *connection)
         .await?;
     claimed
@@ -67,9 +67,9 @@ pub(super) async fn release(
          failures = given.failures, due_at = CASE WHEN wake <> claimed_wake THEN ",
         sql!(now, " ELSE ", now),
         " + ",
-        given_micros!(),
+        json_micros!(),
         " END FROM ",
-        given!(id: uuid, claim_token: bigint, micros: bigint, failures: integer),
+        rows_from_json!(id: uuid, claim_token: bigint, micros: bigint, failures: integer),
         " WHERE provisioned_resources.id = given.id \
          AND provisioned_resources.claim_token = given.claim_token",
     ))
@@ -130,21 +130,24 @@ pub(super) async fn reclaim(connection: &mut Connection, worker: &str) -> Result
     Ok(ended.rows_affected())
 }
 
-/// Wakes everything of the lane but what is settled for good, and what has no
-/// lane and belongs to it. A Deleted one keeps the time of its second proof; it
+/// Wakes everything of the partition but what is settled for good, and what has no
+/// partition and belongs to it. A Deleted one keeps the time of its second proof; it
 /// gets one here if it has none, as those have that an older version deleted.
-pub(super) async fn wake_all(connection: &mut Connection, lane: Lane) -> Result<u64, Failure> {
+pub(super) async fn wake_all(
+    connection: &mut Connection,
+    partition: Partition,
+) -> Result<u64, Failure> {
     let woken = sqlx::query(concat!(
-        "UPDATE provisioned_resources SET lane = $3, ",
+        "UPDATE provisioned_resources SET partition = $3, ",
         wake_assignments!(),
         " WHERE (status NOT IN ($1, $2) \
             OR (status = $2 AND absence_proven_at IS NULL AND due_at IS NULL)) \
-         AND (lane = $3 OR (lane IS NULL AND project_id IN \
+         AND (partition = $3 OR (partition IS NULL AND project_id IN \
          (SELECT project_id FROM cluster_assignments WHERE cluster_id = $3)))"
     ))
     .bind(Phase::Failed.as_str())
     .bind(Phase::Deleted.as_str())
-    .bind(lane.as_uuid())
+    .bind(partition.as_uuid())
     .execute(&mut *connection)
     .await?;
     Ok(woken.rows_affected())
@@ -152,17 +155,17 @@ pub(super) async fn wake_all(connection: &mut Connection, lane: Lane) -> Result<
 
 pub(super) async fn overdue(
     connection: &mut Connection,
-    lane: Lane,
+    partition: Partition,
 ) -> Result<Option<Duration>, Failure> {
     let row = sqlx::query(sql!(
         "SELECT ",
         now,
         " AS now, min(due_at) AS oldest FROM provisioned_resources \
-         WHERE lane = $1 AND due_at IS NOT NULL AND due_at <= (SELECT ",
+         WHERE partition = $1 AND due_at IS NOT NULL AND due_at <= (SELECT ",
         now,
         ")"
     ))
-    .bind(lane.as_uuid())
+    .bind(partition.as_uuid())
     .fetch_one(&mut *connection)
     .await?;
     let now: Timestamp = row.try_get::<crate::micros::Micros, _>("now")?.into();

@@ -1,18 +1,18 @@
 //! The mode of the installation, the replicas that obey it, and the keys of
 //! the installation itself.
 //!
-//! The one row is locked by whoever changes the mode and by the beats, a few
+//! The one row is locked by whoever changes the mode and by the heartbeats, a few
 //! times a minute. Claims, decisions and records never lock it; the loop reads
 //! it like anybody else.
 
 use std::time::Duration;
 
-use slipway_app::ports::operations::{PlanLine, Replica};
+use slipway_app::ports::operations::{Replica, WithheldAction};
 use slipway_app::ports::store::Page;
 use slipway_core::Phase;
 use slipway_core::blocker::BlockerCode;
 use slipway_core::ids::{ClaimToken, InstallationId, ProvisionedResourceId, ResourceId, Revision};
-use slipway_core::rules::control::{Control, ControlCommit, Freeze, Observing, Sighting};
+use slipway_core::rules::control::{Control, ControlCommit, Freeze, Observing, ReplicaReport};
 use sqlx::Row as _;
 use uuid::Uuid;
 
@@ -30,7 +30,7 @@ const CONTROL: &str = sql!(
     "SELECT ",
     now,
     " AS now, i.id, c.revision, c.frozen_since, c.frozen_until, c.frozen_by, c.frozen_reason, \
-     c.observing_since, c.observing_by, c.observing_reason, c.beat, c.public_url \
+     c.observing_since, c.observing_by, c.observing_reason, c.heartbeat, c.public_url \
      FROM control c JOIN installation i ON i.singleton = c.singleton WHERE c.singleton = 1"
 );
 
@@ -72,7 +72,7 @@ fn control(row: &Row, installation: Uuid) -> Result<Control, Fault> {
         revision: Revision(rows::get(row, "revision")?),
         freeze,
         observing,
-        beat: rows::get(row, "beat")?,
+        heartbeat: rows::get(row, "heartbeat")?,
         public_url: rows::get(row, "public_url")?,
     })
 }
@@ -109,7 +109,7 @@ async fn write(connection: &mut Connection, decided: &ControlCommit) -> Result<(
     sqlx::query(
         "UPDATE control SET revision = $1, frozen_since = $2, frozen_until = $3, frozen_by = $4, \
          frozen_reason = $5, observing_since = $6, observing_by = $7, observing_reason = $8, \
-         beat = $9, public_url = $10 WHERE singleton = 1",
+         heartbeat = $9, public_url = $10 WHERE singleton = 1",
     )
     .bind(control.revision.0)
     .bind(freeze.map(|freeze| Micros::from(freeze.since)))
@@ -119,12 +119,12 @@ async fn write(connection: &mut Connection, decided: &ControlCommit) -> Result<(
     .bind(observing.map(|observing| Micros::from(observing.since)))
     .bind(observing.map(|observing| observing.by.as_str()))
     .bind(observing.map(|observing| observing.reason.as_str()))
-    .bind(control.beat)
+    .bind(control.heartbeat)
     .bind(control.public_url.as_deref())
     .execute(&mut *connection)
     .await?;
-    if let Some(sighting) = &decided.replica {
-        sight(connection, sighting).await?;
+    if let Some(replica_report) = &decided.replica {
+        sight(connection, replica_report).await?;
     }
     for entry in &decided.audit {
         commit::audit_insert(connection, entry).await?;
@@ -138,16 +138,19 @@ async fn write(connection: &mut Connection, decided: &ControlCommit) -> Result<(
     Ok(())
 }
 
-async fn sight(connection: &mut Connection, sighting: &Sighting) -> Result<(), sqlx::Error> {
+async fn sight(
+    connection: &mut Connection,
+    replica_report: &ReplicaReport,
+) -> Result<(), sqlx::Error> {
     sqlx::query(sql!(
         "INSERT INTO replicas (worker, seen_at, lease_micros, acknowledged) VALUES ($1, ",
         now,
         ", $2, $3) ON CONFLICT (worker) DO UPDATE SET seen_at = excluded.seen_at, \
          lease_micros = excluded.lease_micros, acknowledged = excluded.acknowledged"
     ))
-    .bind(&sighting.worker)
-    .bind(micros(sighting.lease))
-    .bind(sighting.acknowledged.0)
+    .bind(&replica_report.worker)
+    .bind(micros(replica_report.lease))
+    .bind(replica_report.acknowledged.0)
     .execute(&mut *connection)
     .await?;
     sqlx::query(sql!("DELETE FROM replicas WHERE seen_at", (plus_micros "$1"), " < ", now))
@@ -175,7 +178,7 @@ async fn lift_claims(connection: &mut Connection, floor: ClaimToken) -> Result<(
     Ok(())
 }
 
-/// Wakes everything of every lane but what is settled for good.
+/// Wakes everything of every partition but what is settled for good.
 async fn wake_all(connection: &mut Connection) -> Result<(), sqlx::Error> {
     sqlx::query(concat!(
         "UPDATE provisioned_resources SET ",
@@ -219,10 +222,10 @@ pub(super) async fn replicas(connection: &mut Connection, (): ()) -> Result<Vec<
         .collect()
 }
 
-pub(super) async fn plan(
+pub(super) async fn withheld(
     connection: &mut Connection,
     page: Page<ProvisionedResourceId>,
-) -> Result<Vec<PlanLine>, Failure> {
+) -> Result<Vec<WithheldAction>, Failure> {
     let after = page.after.map_or(Uuid::nil(), ProvisionedResourceId::as_uuid);
     // One line per attempt: what is withheld says more than "unreadable".
     let found = sqlx::query(sql!(
@@ -245,7 +248,7 @@ pub(super) async fn plan(
     found
         .iter()
         .map(|row| {
-            Ok(PlanLine {
+            Ok(WithheldAction {
                 provisioned_resource_id: ProvisionedResourceId::new(row.try_get("id")?),
                 resource_id: ResourceId::new(row.try_get("resource_id")?),
                 project: row.try_get("project")?,

@@ -7,7 +7,7 @@ use slipway_app::ports::broker::DeclareKey;
 use slipway_core::blueprint::{BlueprintVersion, Engine};
 use slipway_core::ids::{CloudCredentialId, CloudId, ProjectId, ResourceId};
 use slipway_core::placement::Placement;
-use slipway_core::snapshot::{CredentialView, DeclareSnapshot, Rival};
+use slipway_core::snapshot::{CredentialConflict, CredentialView, DeclareSnapshot};
 use sqlx::Row as _;
 use uuid::Uuid;
 
@@ -40,11 +40,11 @@ impl Load for &DeclareKey {
             ),
             None => (None, None),
         };
-        let rival = match (project, &blueprint, &credential) {
+        let conflict = match (project, &blueprint, &credential) {
             (Some(project), Some(blueprint), Some(credential))
                 if blueprint.engine == Engine::Crossplane =>
             {
-                rival(connection, project, credential).await?
+                conflict(connection, project, credential).await?
             }
             _ => None,
         };
@@ -57,7 +57,7 @@ impl Load for &DeclareKey {
             assigned_credentials: assigned_credentials.into_iter().map(|(_, name)| name).collect(),
             placement,
             holder,
-            rival,
+            conflict,
         })
     }
 }
@@ -214,11 +214,11 @@ async fn holder(
 /// A resource of the project whose composite would read the same ProviderConfig
 /// and needs another credential in it. All attempts of a resource are made with
 /// one credential, so any of them tells.
-async fn rival(
+async fn conflict(
     connection: &mut Connection,
     project: Uuid,
     wanted: &CredentialView,
-) -> Result<Option<Rival>, Failure> {
+) -> Result<Option<CredentialConflict>, Failure> {
     let row = sqlx::query(
         "SELECT r.id, k.name FROM resources r \
          JOIN provisioned_resources a ON a.resource_id = r.id \
@@ -236,5 +236,5 @@ async fn rival(
     .await?;
     let Some(row) = row else { return Ok(None) };
     let resource_id = ResourceId::new(row.try_get("id")?);
-    Ok(Some(Rival { resource_id, credential: row.try_get("name")? }))
+    Ok(Some(CredentialConflict { resource_id, credential: row.try_get("name")? }))
 }

@@ -21,7 +21,7 @@ use slipway_core::snapshot::EnrolSnapshot;
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::page::whole;
+use super::page::hydrate;
 use super::transaction::Load;
 use super::{Connection, Row, decide, rows};
 use crate::failure::Failure;
@@ -73,7 +73,7 @@ async fn lock_mesh(connection: &mut Connection, project: ProjectId) -> Result<Me
         .fetch_optional(connection)
         .await?
         .ok_or(Failure::NotFound { kind: ProjectId::KIND })?;
-    whole(&row, "id", cidr)
+    hydrate(&row, "id", cidr)
 }
 
 async fn lowest_left(
@@ -118,7 +118,7 @@ pub(super) async fn node_mesh(
         .fetch_optional(&mut *connection)
         .await?;
     let Some(row) = row else { return Ok(None) };
-    let node = whole(&row, "id", rows::node)?;
+    let node = hydrate(&row, "id", rows::node)?;
     let project = sqlx::query("SELECT id, mesh_cidr FROM projects WHERE id = $1")
         .bind(node.project_id.as_uuid())
         .fetch_one(&mut *connection)
@@ -135,7 +135,7 @@ pub(super) async fn node_mesh(
     .fetch_all(&mut *connection)
     .await?;
     let peers = super::page::readable(NodeId::KIND, &peers, rows::node);
-    Ok(Some(MeshView { cidr: whole(&project, "id", cidr)?, node, peers }))
+    Ok(Some(MeshView { cidr: hydrate(&project, "id", cidr)?, node, peers }))
 }
 
 /// The mesh of a project; rows of an older version name none.

@@ -1,10 +1,10 @@
 //! Attempts as their rows say, for explanations. No row is hydrated here: one
 //! that breaks an invariant is shown like any other.
 
-use slipway_app::ports::broker::Among;
+use slipway_app::ports::broker::AttemptFilter;
 use slipway_core::Phase;
 use slipway_core::explanation::{AttemptLine, Holder, PhaseCount};
-use slipway_core::ids::{Lane, ProvisionedResourceId, ResourceId};
+use slipway_core::ids::{Partition, ProvisionedResourceId, ResourceId};
 use sqlx::{QueryBuilder, Row as _};
 use uuid::Uuid;
 
@@ -13,8 +13,8 @@ use crate::failure::Failure;
 use crate::fault::Fault;
 
 /// Says of which attempts `a` the statement is.
-fn narrow(query: &mut QueryBuilder<Db>, among: Among) {
-    let Among { attempt, resource, project, lane, blocked } = among;
+fn narrow(query: &mut QueryBuilder<Db>, filter: AttemptFilter) {
+    let AttemptFilter { attempt, resource, project, partition, blocked } = filter;
     if let Some(id) = attempt {
         query.push(" AND a.id = ").push_bind(id.as_uuid());
     }
@@ -24,8 +24,8 @@ fn narrow(query: &mut QueryBuilder<Db>, among: Among) {
     if let Some(id) = project {
         query.push(" AND a.project_id = ").push_bind(id.as_uuid());
     }
-    if let Some(lane) = lane {
-        query.push(" AND a.lane = ").push_bind(lane.as_uuid());
+    if let Some(partition) = partition {
+        query.push(" AND a.partition = ").push_bind(partition.as_uuid());
     }
     if blocked {
         query.push(" AND ");
@@ -42,7 +42,7 @@ fn is_blocked(query: &mut QueryBuilder<Db>) {
 
 pub(super) async fn lines(
     connection: &mut Connection,
-    (among, limit): (Among, u32),
+    (filter, limit): (AttemptFilter, u32),
 ) -> Result<Vec<AttemptLine>, Failure> {
     let mut query: QueryBuilder<Db> = QueryBuilder::new(sql!(
         "SELECT ",
@@ -51,7 +51,7 @@ pub(super) async fn lines(
          a.absence_proven_at, a.due_at, a.claimed_by, a.lease_until \
          FROM provisioned_resources a JOIN resources r ON r.id = a.resource_id WHERE 1 = 1"
     ));
-    narrow(&mut query, among);
+    narrow(&mut query, filter);
     query.push(" ORDER BY a.resource_id DESC, a.attempt DESC LIMIT ").push_bind(i64::from(limit));
     let found = query.build().fetch_all(&mut *connection).await?;
     let ids = found.iter().map(|row| row.try_get::<Uuid, _>("id")).collect::<Result<_, _>>()?;
@@ -88,7 +88,7 @@ fn line(row: &Row, blockers: Vec<slipway_core::blocker::Blocker>) -> Result<Atte
 
 pub(super) async fn counts(
     connection: &mut Connection,
-    among: Among,
+    filter: AttemptFilter,
 ) -> Result<Vec<PhaseCount>, Failure> {
     let mut query: QueryBuilder<Db> =
         QueryBuilder::new("SELECT a.status, count(*) AS total, sum(CASE WHEN ");
@@ -100,7 +100,7 @@ pub(super) async fn counts(
         )
         .push_bind(Phase::Deleted.as_str())
         .push(")");
-    narrow(&mut query, among);
+    narrow(&mut query, filter);
     query.push(" GROUP BY a.status ORDER BY a.status");
     let found = query.build().fetch_all(&mut *connection).await?;
     let count = |row: &Row, column| {
@@ -120,15 +120,15 @@ pub(super) async fn counts(
 
 pub(super) async fn holders(
     connection: &mut Connection,
-    lane: Lane,
+    partition: Partition,
 ) -> Result<Vec<(String, u64)>, Failure> {
     let found = sqlx::query(sql!(
         "SELECT claimed_by, count(*) AS held FROM provisioned_resources \
-         WHERE lane = $1 AND claimed_by IS NOT NULL AND lease_until > ",
+         WHERE partition = $1 AND claimed_by IS NOT NULL AND lease_until > ",
         now,
         " GROUP BY claimed_by ORDER BY claimed_by"
     ))
-    .bind(lane.as_uuid())
+    .bind(partition.as_uuid())
     .fetch_all(&mut *connection)
     .await?;
     found

@@ -5,9 +5,9 @@
 //! first is committed, and is then refused, so that its caller looks again and
 //! finds the first one's answer.
 
-use slipway_app::ports::access::Bound;
+use slipway_app::ports::access::AnsweredEntry;
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::idempotency::{Answer, Key, RETENTION, Record, Request};
+use slipway_core::idempotency::{Answer, Entry, Key, RETENTION, Request};
 use slipway_core::token::SecretHash;
 use uuid::Uuid;
 
@@ -20,7 +20,7 @@ use crate::fault::Fault;
 const SWEPT: i64 = 8;
 
 /// Takes over an expired row of the same key.
-pub(super) async fn insert(connection: &mut Connection, record: &Record) -> Result<(), Failure> {
+pub(super) async fn insert(connection: &mut Connection, record: &Entry) -> Result<(), Failure> {
     let request = &record.request;
     let lifetime = i64::try_from(RETENTION.as_micros()).unwrap_or(i64::MAX);
     let inserted = sqlx::query(sql!(
@@ -72,7 +72,7 @@ pub(super) async fn insert(connection: &mut Connection, record: &Record) -> Resu
 pub(super) async fn find(
     connection: &mut Connection,
     (caller, key): (&str, &str),
-) -> Result<Option<Bound>, Failure> {
+) -> Result<Option<AnsweredEntry>, Failure> {
     let row = sqlx::query(sql!(
         "SELECT id, caller, idempotency_key, route, body_hash, subject_id, answer_status, \
          answer_location, answer_etag, answer_body FROM idempotency_keys \
@@ -83,10 +83,10 @@ pub(super) async fn find(
     .bind(key)
     .fetch_optional(&mut *connection)
     .await?;
-    row.map(|row| super::page::whole(&row, "id", bound)).transpose()
+    row.map(|row| super::page::hydrate(&row, "id", bound)).transpose()
 }
 
-fn bound(row: &Row) -> Result<Bound, Fault> {
+fn bound(row: &Row) -> Result<AnsweredEntry, Fault> {
     let hash: Vec<u8> = rows::get(row, "body_hash")?;
     let key: String = rows::get(row, "idempotency_key")?;
     let status: Option<i32> = rows::get(row, "answer_status")?;
@@ -100,7 +100,7 @@ fn bound(row: &Row) -> Result<Bound, Fault> {
             body: rows::get::<Option<String>>(row, "answer_body")?.unwrap_or_default(),
         }),
     };
-    let record = Record {
+    let record = Entry {
         id: rows::get(row, "id")?,
         request: Request {
             caller: rows::get(row, "caller")?,
@@ -112,7 +112,7 @@ fn bound(row: &Row) -> Result<Bound, Fault> {
         },
         subject_id: rows::get(row, "subject_id")?,
     };
-    Ok(Bound { record, answer })
+    Ok(AnsweredEntry { record, answer })
 }
 
 pub(super) async fn answer(

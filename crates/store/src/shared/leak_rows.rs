@@ -8,7 +8,7 @@ use slipway_app::ports::store::Page;
 use slipway_core::Phase;
 use slipway_core::blueprint::Engine;
 use slipway_core::ids::{ClusterId, LeakRecordId, ProvisionedResourceId};
-use slipway_core::leak::{Claimant, Leak, Place, Removal, Resolved};
+use slipway_core::leak::{Claimant, Leak, ObjectRef, Removal, Resolved};
 use slipway_core::rules::orphans::EXPECTING;
 use slipway_core::time::Timestamp;
 use sqlx::{QueryBuilder, Row as _};
@@ -25,7 +25,7 @@ use crate::micros::Micros;
 macro_rules! claimant_columns {
     () => {
         "SELECT a.id, a.status, a.xr_name, \
-         coalesce(a.lane, p.cluster_id) AS cluster_id, p.namespace \
+         coalesce(a.partition, p.cluster_id) AS cluster_id, p.namespace \
          FROM provisioned_resources a "
     };
 }
@@ -92,7 +92,7 @@ pub(super) async fn expecting(
     let found = sqlx::query(concat!(
         claimant_columns!(),
         "JOIN cluster_assignments p ON p.project_id = a.project_id \
-         WHERE coalesce(a.lane, p.cluster_id) = $1 AND a.status IN ($2, $3) AND ($4 IS NULL OR a.id > $4) \
+         WHERE coalesce(a.partition, p.cluster_id) = $1 AND a.status IN ($2, $3) AND ($4 IS NULL OR a.id > $4) \
          ORDER BY a.id LIMIT $5"
     ))
     .bind(cluster.as_uuid())
@@ -114,7 +114,7 @@ fn claimant(row: &Row) -> Result<Claimant, sqlx::Error> {
         phase: Phase::parse(row.try_get("status")?),
         home: cluster
             .zip(namespace)
-            .map(|(cluster, namespace)| (ClusterId::new(cluster), Place { namespace, name })),
+            .map(|(cluster, namespace)| (ClusterId::new(cluster), ObjectRef { namespace, name })),
     })
 }
 
@@ -209,7 +209,7 @@ fn leak(row: &Row, id: Uuid) -> Result<Leak, Fault> {
         last_seen_at: rows::time_or_null(row, "last_seen_at")?,
         cluster_id: rows::get::<Option<Uuid>>(row, "cluster_id")?.map(ClusterId::new),
         cluster: rows::get(row, "cluster")?,
-        place: namespace.zip(name).map(|(namespace, name)| Place { namespace, name }),
+        object_ref: namespace.zip(name).map(|(namespace, name)| ObjectRef { namespace, name }),
         uid: rows::get(row, "object_uid")?,
         evidence: rows::json(row, "evidence")?,
         removal: removal_at.map(|at| Removal {

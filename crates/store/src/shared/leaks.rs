@@ -1,4 +1,4 @@
-//! Sightings and leak records: noting what was seen, recording what lasts,
+//! RecordedFindings and leak records: noting what was seen, recording what lasts,
 //! ending what is gone.
 //!
 //! Several replicas may look at once (a person asks, a task is taken over), so
@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use slipway_app::ports::deletion::{Sighted, Sightings};
+use slipway_app::ports::deletion::{RecordedFindings, ReportedFinding};
 use slipway_app::ports::placement::Cluster;
 use slipway_core::audit::Actor;
 use slipway_core::ids::{ClusterId, LeakRecordId, ProvisionedResourceId};
@@ -21,7 +21,7 @@ use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::given::GivenTime;
+use super::json_values::JsonTime;
 use super::page::now;
 use super::transaction::{Load, Written};
 use super::{Connection, commit, leak_rows, set_writes};
@@ -37,19 +37,19 @@ pub(super) async fn wake(
     Ok(End::Commit(()))
 }
 
-pub(super) async fn sighted(
+pub(super) async fn reported(
     connection: &mut Connection,
-    (cluster, sighted, apart): (&Cluster, &[Sighted], Duration),
-) -> Result<End<Sightings>, Failure> {
-    if sighted.is_empty() {
-        return Ok(End::Rollback(Sightings::default()));
+    (cluster, reported, apart): (&Cluster, &[ReportedFinding], Duration),
+) -> Result<End<RecordedFindings>, Failure> {
+    if reported.is_empty() {
+        return Ok(End::Rollback(RecordedFindings::default()));
     }
-    note(connection, cluster.id, sighted).await?;
-    let keys = IdList(sighted.iter().map(|one| one.finding.key).collect());
+    note(connection, cluster.id, reported).await?;
+    let keys = IdList(reported.iter().map(|one| one.finding.key).collect());
     let seen = sqlx::query(sql!(
         "SELECT finding, first_seen_at, ",
         now,
-        " AS now FROM leak_sightings WHERE finding ",
+        " AS now FROM leak_suspicions WHERE finding ",
         (one_of "$1")
     ))
     .bind(keys.clone())
@@ -61,7 +61,7 @@ pub(super) async fn sighted(
         let key: Uuid = row.try_get("finding")?;
         let first: Timestamp = row.try_get::<Micros, _>("first_seen_at")?.into();
         let now: Timestamp = row.try_get::<Micros, _>("now")?.into();
-        let known = sighted.iter().find(|one| one.finding.key == key);
+        let known = reported.iter().find(|one| one.finding.key == key);
         match known {
             Some(one) if orphans::is_confirmed(first, now, apart) => {
                 given.push(document(cluster, one, first));
@@ -69,7 +69,7 @@ pub(super) async fn sighted(
             _ => suspected.push((key, first)),
         }
     }
-    refresh(connection, sighted).await?;
+    refresh(connection, reported).await?;
     record(connection, given).await?;
     let open = sqlx::query(sql!(
         "SELECT * FROM leak_records WHERE resolved_at IS NULL AND finding ",
@@ -82,25 +82,25 @@ pub(super) async fn sighted(
     let leaks: Vec<Leak> = open.iter().map(leak_rows::read).collect::<Result<_, _>>()?;
     // One that was recorded before a sighting was lost is no suspicion.
     suspected.retain(|(key, _)| leaks.iter().all(|leak| leak.finding != Some(*key)));
-    Ok(End::Commit(Sightings { leaks, suspected }))
+    Ok(End::Commit(RecordedFindings { leaks, suspected }))
 }
 
 /// In the order of their keys, so that two looks take the rows in one order.
 async fn note(
     connection: &mut Connection,
     cluster: ClusterId,
-    sighted: &[Sighted],
+    reported: &[ReportedFinding],
 ) -> Result<(), Failure> {
-    let given: Vec<_> = sighted
+    let given: Vec<_> = reported
         .iter()
         .map(|one| json!({ "finding": one.finding.key, "cluster_id": cluster }))
         .collect();
     sqlx::query(concat!(
-        "INSERT INTO leak_sightings (finding, cluster_id, first_seen_at, last_seen_at) \
+        "INSERT INTO leak_suspicions (finding, cluster_id, first_seen_at, last_seen_at) \
          SELECT given.finding, given.cluster_id, ",
         sql!(now, ", ", now),
         " FROM ",
-        given!(finding: uuid, cluster_id: uuid),
+        rows_from_json!(finding: uuid, cluster_id: uuid),
         " WHERE true ORDER BY given.finding ON CONFLICT (finding) DO UPDATE SET last_seen_at = ",
         sql!(now),
     ))
@@ -110,26 +110,26 @@ async fn note(
     Ok(())
 }
 
-fn document(cluster: &Cluster, one: &Sighted, first_seen: Timestamp) -> Value {
+fn document(cluster: &Cluster, one: &ReportedFinding, first_seen: Timestamp) -> Value {
     let finding = &one.finding;
     json!({
         "id": one.fresh_id,
         "finding": finding.key,
         "kind": finding.kind.as_str(),
         "subject_id": finding.subject_id,
-        "found_at": GivenTime::from(first_seen),
+        "found_at": JsonTime::from(first_seen),
         "evidence": finding.evidence,
         "cluster_id": cluster.id,
         "cluster": cluster.name,
-        "namespace": finding.place.namespace,
-        "object_name": finding.place.name,
+        "namespace": finding.object_ref.namespace,
+        "object_name": finding.object_ref.name,
         "object_uid": finding.uid,
     })
 }
 
 /// An open leak is as it was seen last, however young its sighting is.
-async fn refresh(connection: &mut Connection, sighted: &[Sighted]) -> Result<(), Failure> {
-    let given: Vec<_> = sighted
+async fn refresh(connection: &mut Connection, reported: &[ReportedFinding]) -> Result<(), Failure> {
+    let given: Vec<_> = reported
         .iter()
         .map(|one| json!({ "finding": one.finding.key, "evidence": one.finding.evidence }))
         .collect();
@@ -137,7 +137,7 @@ async fn refresh(connection: &mut Connection, sighted: &[Sighted]) -> Result<(),
         "UPDATE leak_records SET last_seen_at = ",
         sql!(now),
         ", evidence = given.evidence FROM ",
-        given!(finding: uuid, evidence: json),
+        rows_from_json!(finding: uuid, evidence: json),
         " WHERE leak_records.finding = given.finding AND leak_records.resolved_at IS NULL",
     ))
     .bind(Json(given))
@@ -157,7 +157,7 @@ async fn record(connection: &mut Connection, given: Vec<Value>) -> Result<(), Fa
         sql!(now),
         ", given.evidence, given.cluster_id, given.cluster, given.namespace, \
          given.object_name, given.object_uid FROM ",
-        given!(
+        rows_from_json!(
             id: uuid,
             finding: uuid,
             kind: text,
@@ -180,7 +180,7 @@ async fn record(connection: &mut Connection, given: Vec<Value>) -> Result<(), Fa
 }
 
 /// Leaks that somebody else resolves at this moment are left to them.
-pub(super) async fn look_end(
+pub(super) async fn scan_end(
     connection: &mut Connection,
     (cluster, begun_at, actor): (ClusterId, Timestamp, &Actor),
 ) -> Result<End<u64>, Failure> {
@@ -201,7 +201,7 @@ pub(super) async fn look_end(
         ended.push(orphans::vanished(&leak_rows::read(row)?, now, actor));
     }
     write(connection, &ended).await?;
-    sqlx::query("DELETE FROM leak_sightings WHERE cluster_id = $1 AND last_seen_at < $2")
+    sqlx::query("DELETE FROM leak_suspicions WHERE cluster_id = $1 AND last_seen_at < $2")
         .bind(cluster.as_uuid())
         .bind(Micros::from(begun_at))
         .execute(&mut *connection)
@@ -250,10 +250,10 @@ async fn write(connection: &mut Connection, commits: &[LeakCommit]) -> Result<()
             let (removal, resolved) = (leak.removal.as_ref(), leak.resolved.as_ref());
             json!({
                 "id": leak.id,
-                "removal_requested_at": removal.map(|removal| GivenTime::from(removal.at)),
+                "removal_requested_at": removal.map(|removal| JsonTime::from(removal.at)),
                 "removal_requested_by": removal.map(|removal| &removal.by),
                 "removal_reason": removal.map(|removal| &removal.reason),
-                "resolved_at": resolved.map(|resolved| GivenTime::from(resolved.at)),
+                "resolved_at": resolved.map(|resolved| JsonTime::from(resolved.at)),
                 "resolved_by": resolved.and_then(|resolved| resolved.by.as_ref()),
                 "resolution": resolved.and_then(|resolved| resolved.resolution.as_ref()),
             })
@@ -264,7 +264,7 @@ async fn write(connection: &mut Connection, commits: &[LeakCommit]) -> Result<()
          removal_requested_by = given.removal_requested_by, \
          removal_reason = given.removal_reason, resolved_at = given.resolved_at, \
          resolved_by = given.resolved_by, resolution = given.resolution FROM ",
-        given!(
+        rows_from_json!(
             id: uuid,
             removal_requested_at: time,
             removal_requested_by: text,
@@ -280,7 +280,7 @@ async fn write(connection: &mut Connection, commits: &[LeakCommit]) -> Result<()
     .await?;
     let ended = commits.iter().filter(|commit| !commit.leak.is_open());
     let keys = IdList(ended.filter_map(|commit| commit.leak.finding).collect());
-    sqlx::query(sql!("DELETE FROM leak_sightings WHERE finding ", (one_of "$1")))
+    sqlx::query(sql!("DELETE FROM leak_suspicions WHERE finding ", (one_of "$1")))
         .bind(keys)
         .execute(&mut *connection)
         .await?;

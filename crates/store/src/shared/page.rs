@@ -36,7 +36,7 @@ pub(super) async fn fetch_one<T>(
     read: impl FnOnce(&Row) -> Result<T, Fault>,
 ) -> Result<Option<T>, Failure> {
     let row = query.fetch_optional(connection).await?;
-    row.map(|row| whole(&row, id_column, read)).transpose()
+    row.map(|row| hydrate(&row, id_column, read)).transpose()
 }
 
 /// A page of rows in the order of `id_column`, which is what it is paged by.
@@ -53,7 +53,7 @@ pub(super) async fn fetch_page<T, C>(
 }
 
 /// A row as its aggregate; one that cannot be read is named by its id.
-pub(super) fn whole<T>(
+pub(super) fn hydrate<T>(
     row: &Row,
     id_column: &str,
     read: impl FnOnce(&Row) -> Result<T, Fault>,

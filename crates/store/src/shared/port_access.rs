@@ -2,7 +2,8 @@
 
 use async_trait::async_trait;
 use slipway_app::ports::access::{
-    AuditFilter, AuditLine, AuditOrder, Bound, Install, Installed, KeyRule, KeyTarget, Owned,
+    AnsweredEntry, AuditFilter, AuditLine, AuditOrder, Install, Installed, KeyRule, KeyTarget,
+    Owned,
 };
 use slipway_app::ports::store::{Error, Page};
 use slipway_app::ports::{AccessStore, Listed};
@@ -58,7 +59,11 @@ impl AccessStore for Backend {
         self.write((key, when, actor), keys::install).await
     }
 
-    async fn idempotency_find(&self, caller: &str, key: &str) -> Result<Option<Bound>, Error> {
+    async fn idempotency_find(
+        &self,
+        caller: &str,
+        key: &str,
+    ) -> Result<Option<AnsweredEntry>, Error> {
         self.read((caller, key), idempotency::find).await
     }
 

@@ -6,16 +6,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use slipway_app::ports::BrokerStore;
 use slipway_app::ports::broker::{
-    Among, Claimed, Decided, DeclareKey, DeclareRule, HistoryLine, OverdueLane, ResourceFilter,
-    ResourceKey, ResourceRule,
+    AttemptFilter, Claimed, Decided, DeclareKey, DeclareRule, HistoryLine, OverduePartition,
+    ResourceFilter, ResourceKey, ResourceRule,
 };
 use slipway_app::ports::store::{CorruptRow, Error, Page};
 use slipway_core::commit::{Recorded, Release};
 use slipway_core::explanation::{AttemptLine, PhaseCount};
-use slipway_core::ids::{Lane, ProvisionedResourceId, ResourceId};
+use slipway_core::ids::{Partition, ProvisionedResourceId, ResourceId};
 use slipway_core::snapshot::ResourceSnapshot;
 
-use super::{Backend, batch, claims, decide, explain, lanes, leaks, reads, record, renewal};
+use super::{Backend, batch, claims, decide, explain, leaks, partitions, reads, record, renewal};
 
 #[async_trait]
 impl BrokerStore for Backend {
@@ -42,11 +42,11 @@ impl BrokerStore for Backend {
     async fn attempt_claim(
         &self,
         worker: &str,
-        lane: Lane,
+        partition: Partition,
         limit: u32,
         lease: Duration,
     ) -> Result<Vec<Claimed>, Error> {
-        self.statement((worker, lane, limit, lease), claims::claim).await
+        self.statement((worker, partition, limit, lease), claims::claim).await
     }
 
     async fn attempt_load(
@@ -75,7 +75,7 @@ impl BrokerStore for Backend {
         self.statement(releases, claims::release).await
     }
 
-    async fn attempt_hold(
+    async fn attempt_quarantine(
         &self,
         claimed: Claimed,
         reason: &str,
@@ -101,20 +101,20 @@ impl BrokerStore for Backend {
         self.write(attempts, leaks::wake).await
     }
 
-    async fn attempt_wake_all(&self, lane: Lane) -> Result<u64, Error> {
-        self.statement(lane, claims::wake_all).await
+    async fn attempt_wake_all(&self, partition: Partition) -> Result<u64, Error> {
+        self.statement(partition, claims::wake_all).await
     }
 
-    async fn attempt_overdue(&self, lane: Lane) -> Result<Option<Duration>, Error> {
-        self.read(lane, claims::overdue).await
+    async fn attempt_overdue(&self, partition: Partition) -> Result<Option<Duration>, Error> {
+        self.read(partition, claims::overdue).await
     }
 
-    async fn lane_list_overdue(&self) -> Result<Vec<OverdueLane>, Error> {
-        self.read((), lanes::list_overdue).await
+    async fn partition_list_overdue(&self) -> Result<Vec<OverduePartition>, Error> {
+        self.read((), partitions::list_overdue).await
     }
 
-    async fn lane_holders(&self, lane: Lane) -> Result<Vec<(String, u64)>, Error> {
-        self.read(lane, explain::holders).await
+    async fn partition_holders(&self, partition: Partition) -> Result<Vec<(String, u64)>, Error> {
+        self.read(partition, explain::holders).await
     }
 
     async fn resource_fetch(&self, id: ResourceId) -> Result<Option<ResourceSnapshot>, Error> {
@@ -133,11 +133,15 @@ impl BrokerStore for Backend {
         self.read(id, reads::history_list).await
     }
 
-    async fn attempt_lines(&self, among: Among, limit: u32) -> Result<Vec<AttemptLine>, Error> {
-        self.read_snapshot((among, limit), explain::lines).await
+    async fn attempt_lines(
+        &self,
+        filter: AttemptFilter,
+        limit: u32,
+    ) -> Result<Vec<AttemptLine>, Error> {
+        self.read_snapshot((filter, limit), explain::lines).await
     }
 
-    async fn phase_counts(&self, among: Among) -> Result<Vec<PhaseCount>, Error> {
-        self.read(among, explain::counts).await
+    async fn phase_counts(&self, filter: AttemptFilter) -> Result<Vec<PhaseCount>, Error> {
+        self.read(filter, explain::counts).await
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use slipway_app::ports::deletion::{LeakFilter, LeakRule, Sighted, Sightings};
+use slipway_app::ports::deletion::{LeakFilter, LeakRule, RecordedFindings, ReportedFinding};
 use slipway_app::ports::placement::Cluster;
 use slipway_app::ports::store::{Error, Page};
 use slipway_app::ports::{DeletionStore, Listed};
@@ -49,26 +49,26 @@ impl DeletionStore for Backend {
         self.read((cluster, page), leak_rows::expecting).await
     }
 
-    async fn leak_look_begin(&self) -> Result<Timestamp, Error> {
+    async fn leak_scan_begin(&self) -> Result<Timestamp, Error> {
         self.read((), leak_rows::now).await
     }
 
-    async fn leak_sighted(
+    async fn leak_findings_record(
         &self,
         cluster: &Cluster,
-        sighted: &[Sighted],
+        reported: &[ReportedFinding],
         apart: Duration,
-    ) -> Result<Sightings, Error> {
-        self.write((cluster, sighted, apart), leaks::sighted).await
+    ) -> Result<RecordedFindings, Error> {
+        self.write((cluster, reported, apart), leaks::reported).await
     }
 
-    async fn leak_look_end(
+    async fn leak_scan_end(
         &self,
         cluster: ClusterId,
         begun_at: Timestamp,
         actor: &Actor,
     ) -> Result<u64, Error> {
-        self.write((cluster, begun_at, actor), leaks::look_end).await
+        self.write((cluster, begun_at, actor), leaks::scan_end).await
     }
 
     async fn leak_removals(&self, cluster: ClusterId, limit: u32) -> Result<Vec<Leak>, Error> {

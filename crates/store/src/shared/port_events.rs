@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use slipway_app::ports::EventStore;
 use slipway_app::ports::events::{
-    Backlog, ClaimedSubscription, Delivered, PositionedEvent, Subscription,
+    Backlog, ClaimedSubscription, PositionedEvent, Published, Subscription,
 };
 use slipway_app::ports::store::{Error, Page};
 use slipway_core::audit::Actor;
@@ -82,9 +82,9 @@ impl EventStore for Backend {
     async fn subscription_release(
         &self,
         claimed: &ClaimedSubscription,
-        delivered: &Delivered,
+        published: &Published,
     ) -> Result<(), Error> {
-        self.statement((claimed, delivered), subscriptions::release).await
+        self.statement((claimed, published), subscriptions::release).await
     }
 
     async fn subscription_reclaim(&self, worker: &str) -> Result<u64, Error> {

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use slipway_app::ports::OperationsStore;
-use slipway_app::ports::operations::{AuditPruned, ControlRule, PlanLine, Replica, Standing, Task};
+use slipway_app::ports::operations::{
+    AuditPruned, ControlRule, Counts, Replica, Task, WithheldAction,
+};
 use slipway_app::ports::store::{Error, Page};
 use slipway_app::seed::Seed;
 use slipway_core::Timestamp;
@@ -14,7 +16,7 @@ use slipway_core::ids::{
 use slipway_core::rules::control::Control;
 use uuid::Uuid;
 
-use super::{Backend, clock, control, installation, retention, seed, standing, tasks};
+use super::{Backend, clock, control, counts, installation, retention, seed, tasks};
 
 /// A probe waits two seconds for an answer; ours comes before it goes away.
 const PING_LIMIT: Duration = Duration::from_millis(1_800);
@@ -45,11 +47,14 @@ impl OperationsStore for Backend {
         self.read((), control::replicas).await
     }
 
-    async fn plan_list(&self, page: Page<ProvisionedResourceId>) -> Result<Vec<PlanLine>, Error> {
-        self.read(page, control::plan).await
+    async fn withheld_list(
+        &self,
+        page: Page<ProvisionedResourceId>,
+    ) -> Result<Vec<WithheldAction>, Error> {
+        self.read(page, control::withheld).await
     }
 
-    async fn plan_open(&self) -> Result<u64, Error> {
+    async fn withheld_unchecked(&self) -> Result<u64, Error> {
         self.read((), control::open).await
     }
 
@@ -93,8 +98,8 @@ impl OperationsStore for Backend {
         self.read((), tasks::list).await
     }
 
-    async fn standing(&self) -> Result<Standing, Error> {
-        self.read((), standing::count).await
+    async fn counts(&self) -> Result<Counts, Error> {
+        self.read((), counts::count).await
     }
 
     async fn database_now(&self) -> Result<Timestamp, Error> {

@@ -1,19 +1,19 @@
 //! The port of the room placement: clusters, placements and definitions.
 
 use async_trait::async_trait;
-use slipway_app::ports::placement::{Cluster, DemandRule, Found, TenancyRule};
+use slipway_app::ports::placement::{Cluster, DemandRule, Found, ProjectNamespaceRule};
 use slipway_app::ports::store::{Error, Page, Rule};
 use slipway_app::ports::{Listed, PlacementStore};
 use slipway_core::blueprint::CompositeType;
 use slipway_core::catalog;
 use slipway_core::catalog::cluster::ClusterAssignment;
 use slipway_core::catalog::snapshot::{ClusterAssignmentSnapshot, ClusterSnapshot};
-use slipway_core::delivery::{DeliveryShown, Demand};
-use slipway_core::fleet::Tenancy;
+use slipway_core::definitions::{DefinitionsView, Demand};
 use slipway_core::ids::{BlueprintId, ClusterId, ProjectId};
-use slipway_core::rules::catalog::placement::Candidate;
+use slipway_core::rules::catalog::cluster_choice::Candidate;
+use slipway_core::shared_objects::ProjectNamespace;
 
-use super::{Backend, catalog_cluster, delivery, fleet, leak_rows};
+use super::{Backend, catalog_cluster, definitions, leak_rows, placement};
 
 #[async_trait]
 impl PlacementStore for Backend {
@@ -48,15 +48,15 @@ impl PlacementStore for Backend {
         region: &str,
         project: &str,
     ) -> Result<Vec<Candidate>, Error> {
-        self.read((region, project), fleet::candidates).await
+        self.read((region, project), placement::candidates).await
     }
 
     async fn cluster_kinds(&self, cluster: ClusterId) -> Result<Vec<CompositeType>, Error> {
-        self.read(cluster, fleet::kinds).await
+        self.read(cluster, placement::kinds).await
     }
 
     async fn cluster_verified(&self, cluster: ClusterId, found: &Found) -> Result<bool, Error> {
-        self.write((cluster, found), fleet::verified).await
+        self.write((cluster, found), placement::verified).await
     }
 
     async fn decide_cluster_assignment(
@@ -82,40 +82,43 @@ impl PlacementStore for Backend {
         self.read(page, catalog_cluster::assignment_list).await
     }
 
-    async fn tenancy_list(&self, cluster: ClusterId) -> Result<Vec<Tenancy>, Error> {
-        self.read(cluster, fleet::list).await
+    async fn project_namespace_list(
+        &self,
+        cluster: ClusterId,
+    ) -> Result<Vec<ProjectNamespace>, Error> {
+        self.read(cluster, placement::list).await
     }
 
-    async fn decide_tenancy(
+    async fn decide_project_namespace(
         &self,
         project: ProjectId,
-        rule: &mut TenancyRule<'_>,
+        rule: &mut ProjectNamespaceRule<'_>,
     ) -> Result<(), Error> {
-        self.decided(fleet::PlacementOf(project), rule).await
+        self.decided(placement::PlacementOf(project), rule).await
     }
 
-    async fn tenancy_wake(&self, project: ProjectId) -> Result<(), Error> {
-        self.statement(project, fleet::wake).await
+    async fn project_namespace_wake(&self, project: ProjectId) -> Result<(), Error> {
+        self.statement(project, placement::wake).await
     }
 
     async fn demand_list(&self, cluster: ClusterId) -> Result<Vec<Demand>, Error> {
-        self.read(cluster, delivery::demands).await
+        self.read(cluster, definitions::demands).await
     }
 
-    async fn decide_delivery(
+    async fn decide_definitions(
         &self,
         cluster: ClusterId,
         blueprint: BlueprintId,
         rule: &mut DemandRule<'_>,
     ) -> Result<(), Error> {
-        self.decided(delivery::DemandOf { cluster, blueprint }, rule).await
+        self.decided(definitions::DemandOf { cluster, blueprint }, rule).await
     }
 
-    async fn delivery_list(
+    async fn definitions_list(
         &self,
         blueprint: BlueprintId,
         page: Page<ClusterId>,
-    ) -> Result<Listed<DeliveryShown>, Error> {
-        self.read((blueprint, page), delivery::list).await
+    ) -> Result<Listed<DefinitionsView>, Error> {
+        self.read((blueprint, page), definitions::list).await
     }
 }

@@ -36,7 +36,7 @@ pub(super) async fn renew(
         " WHERE id ",
         sql!(picked_from),
         "SELECT held.id FROM provisioned_resources AS held, ",
-        given!(id: uuid, claim_token: bigint),
+        rows_from_json!(id: uuid, claim_token: bigint),
         " WHERE held.id = given.id AND held.claim_token = given.claim_token \
          AND held.claimed_by = $3 ORDER BY held.id",
         sql!(skip_locked, picked_end, " RETURNING id"),

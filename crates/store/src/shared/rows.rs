@@ -17,11 +17,11 @@ use slipway_core::blueprint::{
 use slipway_core::deletion::{Deletion, DeletionState, Member};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, BootstrapTokenId, CloudCredentialId, ClusterId, DeletionId,
-    DrainId, Lane, NodeId, ProjectId, ProvisionedResourceId, ResourceId, Revision,
+    DrainId, NodeId, Partition, ProjectId, ProvisionedResourceId, ResourceId, Revision,
 };
 use slipway_core::node::{DeregisteredHow, Deregistration, Drain, Node, Reported};
 use slipway_core::parameters::{ParameterSchema, ParameterValues};
-use slipway_core::placement::{NamespacePhase, Placement, Standing};
+use slipway_core::placement::{NamespacePhase, NamespaceStatus, Placement};
 use slipway_core::provisioned_resource::{ProvisionedResource, StoredAttempt};
 use slipway_core::resource::Resource;
 use slipway_core::text::{Handle, Labels};
@@ -127,7 +127,7 @@ pub(super) fn attempt(row: &Row) -> Result<ProvisionedResource, Fault> {
         bootstrap_token_id: get::<Option<Uuid>>(row, "a_bootstrap_token_id")?
             .map(BootstrapTokenId::new),
         parameter_values: ParameterValues::from_stored(values),
-        lane: get::<Option<Uuid>>(row, "a_lane")?.map(Lane::new),
+        partition: get::<Option<Uuid>>(row, "a_partition")?.map(Partition::new),
         deletion_requested_at: time_or_null(row, "a_deletion_requested_at")?,
         unsettled_since: time_or_null(row, "a_unsettled_since")?,
         absence_proven_at: time_or_null(row, "a_absence_proven_at")?,
@@ -178,8 +178,8 @@ pub(super) fn placement(row: &Row) -> Result<Option<Placement>, Fault> {
     let Some(cluster_id) = get::<Option<Uuid>>(row, "p_cluster_id")? else {
         return Ok(None);
     };
-    let Standing { providers, problems, .. } =
-        json_or_null::<Standing>(row, "p_standing")?.unwrap_or_default();
+    let NamespaceStatus { providers, problems, .. } =
+        json_or_null::<NamespaceStatus>(row, "p_status")?.unwrap_or_default();
     Ok(Some(Placement {
         cluster_id: ClusterId::new(cluster_id),
         cluster: get(row, "p_cluster")?,

@@ -9,7 +9,9 @@ use crate::micros::Micros;
 use crate::migration::latest_version;
 
 /// None if nothing was ever migrated.
-pub(super) async fn look(connection: &mut Connection) -> Result<Option<Schema>, sqlx::Error> {
+pub(super) async fn read_inspection(
+    connection: &mut Connection,
+) -> Result<Option<Schema>, sqlx::Error> {
     let there: bool =
         sqlx::query(HAS_SCHEMA).fetch_one(&mut *connection).await?.try_get("there")?;
     if !there {

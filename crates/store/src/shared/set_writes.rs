@@ -17,7 +17,7 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::Connection;
-use super::given::{GivenBytes, GivenTime};
+use super::json_values::{JsonBytes, JsonTime};
 
 /// Everything that one decision writes to the row of its attempt. A decision
 /// moves the phase, notes what was seen and gives the claim back: one write of
@@ -28,12 +28,12 @@ pub(super) struct AttemptPatch<'a> {
     /// The revision that was read; with it go the seven columns below.
     pub(super) revision: Option<i64>,
     pub(super) status: Option<&'static str>,
-    pub(super) phase_since: Option<GivenTime>,
+    pub(super) phase_since: Option<JsonTime>,
     pub(super) failure_reason: Option<&'a str>,
     pub(super) bootstrap_token_id: Option<Uuid>,
-    pub(super) deletion_requested_at: Option<GivenTime>,
-    pub(super) unsettled_since: Option<GivenTime>,
-    pub(super) absence_proven_at: Option<GivenTime>,
+    pub(super) deletion_requested_at: Option<JsonTime>,
+    pub(super) unsettled_since: Option<JsonTime>,
+    pub(super) absence_proven_at: Option<JsonTime>,
     // Missing and not null: a null would be read as JSON's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) observed: Option<&'a Value>,
@@ -47,7 +47,7 @@ pub(super) struct AttemptPatch<'a> {
 #[derive(Debug, Serialize)]
 pub(super) struct HistoryRow<'a> {
     pub(super) id: Uuid,
-    pub(super) at: GivenTime,
+    pub(super) at: JsonTime,
     pub(super) from_phase: Option<&'static str>,
     pub(super) to_phase: &'static str,
     pub(super) why: &'a str,
@@ -121,9 +121,9 @@ pub(super) async fn attempts_patch(
                 WHEN a.wake <> a.claimed_wake THEN ",
             sql!(now, " ELSE ", now),
             " + ",
-            given_micros!(),
+            json_micros!(),
             " END FROM ",
-            given!(
+            rows_from_json!(
                 id: uuid,
                 revision: bigint,
                 status: text,
@@ -160,7 +160,7 @@ pub(super) async fn history_append(
              SELECT given.id, (SELECT coalesce(max(h.seq), 0) + 1 FROM phase_history AS h \
                 WHERE h.provisioned_resource_id = given.id), \
              given.at, given.from_phase, given.to_phase, given.why FROM ",
-            given!(id: uuid, at: time, from_phase: text, to_phase: text, why: text),
+            rows_from_json!(id: uuid, at: time, from_phase: text, to_phase: text, why: text),
         )
     )
 }
@@ -174,7 +174,7 @@ struct EventRow<'a> {
     event_type: &'static str,
     project_id: Uuid,
     payload: &'a Value,
-    occurred_at: GivenTime,
+    occurred_at: JsonTime,
 }
 
 /// An event that was announced already is not announced again, and is missing
@@ -204,7 +204,7 @@ pub(super) async fn events_insert(
              project_id, payload, occurred_at) SELECT given.id, given.aggregate_kind, \
              given.aggregate_id, given.revision, given.event_type, given.project_id, \
              coalesce(given.payload, 'null'), given.occurred_at FROM ",
-            given!(
+            rows_from_json!(
                 id: uuid,
                 aggregate_kind: text,
                 aggregate_id: uuid,
@@ -222,7 +222,7 @@ pub(super) async fn events_insert(
 #[derive(Serialize)]
 struct AuditRow<'a> {
     id: Uuid,
-    at: GivenTime,
+    at: JsonTime,
     actor: &'a str,
     verb: &'static str,
     subject_kind: &'static str,
@@ -260,7 +260,7 @@ pub(super) async fn audit_insert(
              project_id, reason, details, correlation_id) SELECT given.id, given.at, \
              given.actor, given.verb, given.subject_kind, given.subject_id, given.project_id, \
              given.reason, coalesce(given.details, 'null'), given.correlation_id FROM ",
-            given!(
+            rows_from_json!(
                 id: uuid,
                 at: time,
                 actor: text,
@@ -282,10 +282,10 @@ struct TokenRow<'a> {
     project_id: Uuid,
     provisioned_resource_id: Uuid,
     kind: &'static str,
-    hash: GivenBytes,
-    issued_at: GivenTime,
-    expires_at: GivenTime,
-    hard_expires_at: GivenTime,
+    hash: JsonBytes,
+    issued_at: JsonTime,
+    expires_at: JsonTime,
+    hard_expires_at: JsonTime,
     issued_by: Option<&'a str>,
 }
 
@@ -315,7 +315,7 @@ pub(super) async fn tokens_insert(
              issued_at, expires_at, hard_expires_at, issued_by) SELECT given.id, \
              given.project_id, given.provisioned_resource_id, given.kind, given.hash, \
              given.issued_at, given.expires_at, given.hard_expires_at, given.issued_by FROM ",
-            given!(
+            rows_from_json!(
                 id: uuid,
                 project_id: uuid,
                 provisioned_resource_id: uuid,
@@ -335,11 +335,11 @@ struct BlockerRow<'a> {
     subject_kind: &'static str,
     subject_id: Uuid,
     code: &'static str,
-    since: GivenTime,
+    since: JsonTime,
     owner: &'static str,
     message: &'a str,
     evidence: &'a Value,
-    next_retry_at: Option<GivenTime>,
+    next_retry_at: Option<JsonTime>,
 }
 
 /// The whole sets of these attempts, replacing what was there.
@@ -370,7 +370,7 @@ pub(super) async fn blockers_replace(
             owner: blocker.code.owner(),
             message: &blocker.message,
             evidence: &blocker.evidence,
-            next_retry_at: blocker.next_retry_at.map(GivenTime::from),
+            next_retry_at: blocker.next_retry_at.map(JsonTime::from),
         })
         .collect();
     touched_all!(
@@ -381,7 +381,7 @@ pub(super) async fn blockers_replace(
              evidence, next_retry_at) SELECT given.subject_kind, given.subject_id, given.code, \
              given.since, given.owner, given.message, coalesce(given.evidence, 'null'), \
              given.next_retry_at FROM ",
-            given!(
+            rows_from_json!(
                 subject_kind: text,
                 subject_id: uuid,
                 code: text,

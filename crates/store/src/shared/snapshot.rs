@@ -44,7 +44,7 @@ macro_rules! attempts_sql {
              a.status AS a_status, a.phase_since AS a_phase_since, \
              a.failure_reason AS a_failure_reason, a.xr_name AS a_xr_name, \
              a.bootstrap_token_id AS a_bootstrap_token_id, \
-             a.parameter_values AS a_parameter_values, a.lane AS a_lane, \
+             a.parameter_values AS a_parameter_values, a.partition AS a_partition, \
              a.deletion_requested_at AS a_deletion_requested_at, a.observed AS a_observed, \
              a.unsettled_since AS a_unsettled_since, a.absence_proven_at AS a_absence_proven_at, \
              a.failures AS a_failures, a.due_at AS a_due_at, a.claim_token AS a_claim_token, \
@@ -82,7 +82,7 @@ pub(super) async fn load(
     let attempts = sqlx::query(attempts_sql!()).bind(list).fetch_all(&mut *connection).await?;
     let versions = versions_of(blueprints, connection, &attempts).await?;
     let providers = Providers::of(connection, made_in_a_cloud(&attempts, &versions)?).await?;
-    load_around(connection, ids, &nodes, &attempts, versions, providers).await
+    load_related(connection, ids, &nodes, &attempts, versions, providers).await
 }
 
 /// Whether something is rendered from the facts of a cloud.
@@ -156,10 +156,10 @@ pub(super) async fn load_locked(
     let versions = versions_of(blueprints, connection, &attempts).await?;
     // No decision looks at the cloud.
     let providers = Providers::default();
-    load_around(connection, ids, &nodes, &attempts, versions, providers).await
+    load_related(connection, ids, &nodes, &attempts, versions, providers).await
 }
 
-async fn load_around(
+async fn load_related(
     connection: &mut Connection,
     ids: &[ProvisionedResourceId],
     nodes: &[Row],
@@ -173,7 +173,7 @@ async fn load_around(
     let deletions = deletions(connection, named("r_deletion_id")?).await?;
     let mut blockers = blockers(connection, named("a_id")?).await?;
     let mut nodes = last_nodes(nodes)?;
-    let around = Around { versions, providers, placements, tokens, deletions };
+    let around = RelatedRows { versions, providers, placements, tokens, deletions };
 
     let mut snapshots = HashMap::with_capacity(attempts.len());
     for row in attempts {
@@ -188,7 +188,7 @@ async fn load_around(
 }
 
 /// What several attempts may share.
-struct Around {
+struct RelatedRows {
     versions: Found<Arc<BlueprintVersion>>,
     providers: Providers,
     placements: Found<Option<Placement>>,
@@ -196,7 +196,7 @@ struct Around {
     deletions: Found<Deletion>,
 }
 
-impl Around {
+impl RelatedRows {
     fn snapshot(&self, row: &Row, node: Option<Node>, blockers: Vec<Blocker>) -> Loaded {
         let observed: Option<Json<serde_json::Value>> = rows::get(row, "a_observed")?;
         let attempt = rows::attempt(row)?;

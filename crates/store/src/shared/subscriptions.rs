@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use slipway_app::ports::events::{ClaimedSubscription, Delivered, Subscription};
+use slipway_app::ports::events::{ClaimedSubscription, Published, Subscription};
 use slipway_core::audit::Actor;
 use slipway_core::commit::Recheck;
 use slipway_core::ids::{AuditEntryId, ClaimToken, SubscriptionId};
@@ -106,7 +106,7 @@ pub(super) async fn advance(
 ) -> Result<(), Failure> {
     let moved = sqlx::query(sql!(
         "UPDATE event_subscriptions SET position = $3, failures = 0, last_error = NULL, \
-         delivered_at = ",
+         published_at = ",
         now,
         " WHERE id = $1 AND claim_token = $2 AND position <= $3"
     ))
@@ -129,11 +129,11 @@ pub(super) async fn advance(
 
 pub(super) async fn release(
     connection: &mut Connection,
-    (claimed, delivered): (&ClaimedSubscription, &Delivered),
+    (claimed, published): (&ClaimedSubscription, &Published),
 ) -> Result<(), Failure> {
-    let (pause, failed, error) = match delivered {
-        Delivered::Well => (Duration::ZERO, 0, None),
-        Delivered::Failed { error, retry_after } => (*retry_after, 1, Some(error)),
+    let (pause, failed, error) = match published {
+        Published::Well => (Duration::ZERO, 0, None),
+        Published::Failed { error, retry_after } => (*retry_after, 1, Some(error)),
     };
     sqlx::query(sql!(
         "UPDATE event_subscriptions SET claimed_by = NULL, lease_until = NULL, due_at = ",
@@ -167,9 +167,9 @@ pub(super) async fn list(
     connection: &mut Connection,
     (): (),
 ) -> Result<Vec<Subscription>, Failure> {
-    // Whoever died with a claim does not deliver, so it is not shown as doing so.
+    // Whoever died with a claim does not install_definitions, so it is not shown as doing so.
     let found = sqlx::query(sql!(
-        "SELECT id, name, position, failures, last_error, delivered_at, due_at, \
+        "SELECT id, name, position, failures, last_error, published_at, due_at, \
          CASE WHEN lease_until > ",
         now,
         " THEN claimed_by END AS claimed_by, \
@@ -189,7 +189,7 @@ fn subscription(row: &Row) -> Result<Subscription, sqlx::Error> {
         last_position: row.try_get("last_position")?,
         failures: row.try_get("failures")?,
         last_error: row.try_get("last_error")?,
-        delivered_at: row.try_get::<Option<Micros>, _>("delivered_at")?.map(Into::into),
+        published_at: row.try_get::<Option<Micros>, _>("published_at")?.map(Into::into),
         due_at: row.try_get::<Micros, _>("due_at")?.into(),
         claimed_by: row.try_get("claimed_by")?,
     })

@@ -94,7 +94,7 @@ pub(super) async fn attempt_insert(
         "INSERT INTO provisioned_resources (id, revision, resource_id, project_id, \
          blueprint_version_id, cloud_credential_id, attempt, status, phase_since, \
          failure_reason, xr_name, bootstrap_token_id, parameter_values, \
-         deletion_requested_at, unsettled_since, created_at, updated_at, lane) \
+         deletion_requested_at, unsettled_since, created_at, updated_at, partition) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
     )
     .bind(attempt.id().as_uuid())
@@ -114,7 +114,7 @@ pub(super) async fn attempt_insert(
     .bind(optional(attempt.unsettled_since()))
     .bind(Micros::from(attempt.created_at()))
     .bind(Micros::from(attempt.updated_at()))
-    .bind(attempt.lane().map(|lane| lane.as_uuid()))
+    .bind(attempt.partition().map(|partition| partition.as_uuid()))
     .execute(connection)
     .await?;
     Ok(())

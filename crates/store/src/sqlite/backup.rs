@@ -14,7 +14,7 @@ use crate::config::OpenError;
 use crate::migration::MigrationError;
 
 /// A backup reads; it waits only while the file is switched to another journal.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What is more in a backup than in a database.
 const BESIDE: &str = "CREATE TABLE slipway_backup (
@@ -33,7 +33,7 @@ pub(crate) async fn write(
     // Read-only, so that the last one to close the file does not fold the log
     // into it either: a backup leaves its source as it was.
     let options = SqliteConnectOptions::new().filename(database).read_only(true);
-    let mut source = options.busy_timeout(PATIENCE).connect().await?;
+    let mut source = options.busy_timeout(TIMEOUT).connect().await?;
     // One read transaction: writers go on beside it (WAL), and what they commit
     // meanwhile is not in it.
     let copied = sqlx::query("VACUUM INTO $1")
@@ -45,10 +45,11 @@ pub(crate) async fn write(
     copied?;
 
     let mut copy = alone(into).await?;
-    let schema = schema::look(&mut copy).await?.ok_or_else(|| BackupError::NotABackup {
-        path: database.to_path_buf(),
-        problem: "the database was never used by a control plane".to_owned(),
-    })?;
+    let schema =
+        schema::read_inspection(&mut copy).await?.ok_or_else(|| BackupError::NotABackup {
+            path: database.to_path_buf(),
+            problem: "the database was never used by a control plane".to_owned(),
+        })?;
     let manifest = Manifest {
         format: FORMAT,
         slipway: slipway.to_owned(),
@@ -63,7 +64,7 @@ pub(crate) async fn write(
         put(&mut transaction, &file.name, &file.content).await?;
     }
     transaction.commit().await?;
-    assert_whole(&mut copy, into).await?;
+    assert_intact(&mut copy, into).await?;
     copy.close().await?;
     Ok(manifest)
 }
@@ -87,7 +88,7 @@ pub(crate) async fn check(path: &Path) -> Result<Manifest, BackupError> {
             manifest.format
         )));
     }
-    assert_whole(&mut connection, path).await?;
+    assert_intact(&mut connection, path).await?;
     // It was only read.
     let _ = connection.close().await;
     Ok(manifest)
@@ -118,7 +119,7 @@ pub(crate) async fn prepare(
     let decided = decision.in_txn(&mut transaction).await;
     decided.map_err(slipway_app::ports::store::Error::from)?;
     transaction.commit().await?;
-    assert_whole(&mut connection, staged).await?;
+    assert_intact(&mut connection, staged).await?;
     connection.close().await?;
     Ok(beside)
 }
@@ -138,7 +139,7 @@ async fn alone(file: &Path) -> Result<Connection, sqlx::Error> {
         .journal_mode(SqliteJournalMode::Delete)
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
-        .busy_timeout(PATIENCE)
+        .busy_timeout(TIMEOUT)
         .connect()
         .await
 }
@@ -153,7 +154,7 @@ async fn put(connection: &mut Connection, name: &str, content: &[u8]) -> Result<
 }
 
 /// SQLite reads every page and every index for this.
-async fn assert_whole(connection: &mut Connection, path: &Path) -> Result<(), BackupError> {
+async fn assert_intact(connection: &mut Connection, path: &Path) -> Result<(), BackupError> {
     let damaged = |problem: String| BackupError::Damaged { path: path.to_path_buf(), problem };
     let rows = sqlx::query("PRAGMA integrity_check(3)")
         .fetch_all(&mut *connection)

@@ -67,24 +67,24 @@ macro_rules! claim_sql {
 /// `given!(id: uuid, at: time)`. A field that is missing is null. One parameter
 /// whatever the length, so a statement is prepared once and a batch is one
 /// round trip.
-macro_rules! given {
+macro_rules! rows_from_json {
     (@list $column:ident $kind:ident) => {
-        concat!(given!(@value $kind, stringify!($column)), " AS ", stringify!($column))
+        concat!(rows_from_json!(@value $kind, stringify!($column)), " AS ", stringify!($column))
     };
     (@list $column:ident $kind:ident, $($rest:tt)+) => {
-        concat!(given!(@list $column $kind), ", ", given!(@list $($rest)+))
+        concat!(rows_from_json!(@list $column $kind), ", ", rows_from_json!(@list $($rest)+))
     };
     (@value uuid, $column:expr) => { concat!("unhex(value ->> '", $column, "', '-')") };
     (@value bytes, $column:expr) => { concat!("unhex(value ->> '", $column, "')") };
     (@value json, $column:expr) => { concat!("value -> '", $column, "'") };
     (@value $plain:ident, $column:expr) => { concat!("value ->> '", $column, "'") };
     ($($column:ident: $kind:ident),+ $(,)?) => {
-        concat!("(SELECT ", given!(@list $($column $kind),+), " FROM json_each($1)) AS given")
+        concat!("(SELECT ", rows_from_json!(@list $($column $kind),+), " FROM json_each($1)) AS given")
     };
 }
 
 /// What a row of `given` adds to a time.
-macro_rules! given_micros {
+macro_rules! json_micros {
     () => {
         "given.micros"
     };

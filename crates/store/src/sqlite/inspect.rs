@@ -16,11 +16,11 @@ pub(crate) const HAS_SCHEMA: &str = "SELECT count(*) > 0 AS there FROM sqlite_sc
      WHERE type = 'table' AND name = 'schema_migrations'";
 
 /// A control plane writes for milliseconds at a time.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) async fn inspect(file: &Path) -> Result<Inspection, OpenError> {
     let mut connection = open(file).await.map_err(OpenError::Sqlite)?;
-    let seen = look(&mut connection, file).await.map_err(OpenError::Sqlite);
+    let seen = read_inspection(&mut connection, file).await.map_err(OpenError::Sqlite);
     // Nothing is lost with a connection that wrote nothing.
     let _ = connection.close().await;
     seen
@@ -33,7 +33,7 @@ pub(crate) async fn inspect(file: &Path) -> Result<Inspection, OpenError> {
 async fn open(file: &Path) -> Result<Connection, sqlx::Error> {
     let idle = !["-wal", "-journal"].iter().any(|end| beside(file, end).exists());
     let options = SqliteConnectOptions::new().filename(file).create_if_missing(false);
-    options.read_only(true).immutable(idle).busy_timeout(PATIENCE).connect().await
+    options.read_only(true).immutable(idle).busy_timeout(TIMEOUT).connect().await
 }
 
 fn beside(file: &Path, end: &str) -> PathBuf {
@@ -42,10 +42,13 @@ fn beside(file: &Path, end: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-async fn look(connection: &mut Connection, file: &Path) -> Result<Inspection, sqlx::Error> {
+async fn read_inspection(
+    connection: &mut Connection,
+    file: &Path,
+) -> Result<Inspection, sqlx::Error> {
     let row = sqlx::query("SELECT sqlite_version() AS version").fetch_one(&mut *connection).await?;
     let version: String = row.try_get("version")?;
-    let schema = schema::look(connection).await?;
+    let schema = schema::read_inspection(connection).await?;
     let durability = vec![
         // With either kind a commit is on the disk when it is answered, so
         // neither is unsafe; a start makes it `wal`, for its readers' sake.

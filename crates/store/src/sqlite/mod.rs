@@ -6,8 +6,8 @@
 mod dialect;
 pub(crate) mod backup;
 pub(crate) mod connect;
-mod given;
 mod inspect;
+mod json_values;
 mod record;
 
 #[path = "../shared/api_keys.rs"]
@@ -38,26 +38,24 @@ mod clock;
 mod commit;
 #[path = "../shared/control.rs"]
 mod control;
+#[path = "../shared/counts.rs"]
+mod counts;
 #[path = "../shared/decide.rs"]
 mod decide;
 #[path = "../shared/declare.rs"]
 mod declare;
-#[path = "../shared/delivery.rs"]
-mod delivery;
+#[path = "../shared/definitions.rs"]
+mod definitions;
 #[path = "../shared/enrolment.rs"]
 mod enrolment;
 #[path = "../shared/explain.rs"]
 mod explain;
-#[path = "../shared/fleet.rs"]
-mod fleet;
 #[path = "../shared/idempotency.rs"]
 mod idempotency;
 #[path = "../shared/installation.rs"]
 mod installation;
 #[path = "../shared/keys.rs"]
 mod keys;
-#[path = "../shared/lanes.rs"]
-mod lanes;
 #[path = "../shared/leak_rows.rs"]
 mod leak_rows;
 #[path = "../shared/leak_writes.rs"]
@@ -70,8 +68,12 @@ pub(crate) mod migrate;
 mod outbox;
 #[path = "../shared/page.rs"]
 mod page;
+#[path = "../shared/partitions.rs"]
+mod partitions;
 #[path = "../shared/ping.rs"]
 mod ping;
+#[path = "../shared/placement.rs"]
+mod placement;
 #[path = "../shared/port_access.rs"]
 mod port_access;
 #[path = "../shared/port_broker.rs"]
@@ -112,8 +114,6 @@ mod seed;
 mod set_writes;
 #[path = "../shared/snapshot.rs"]
 mod snapshot;
-#[path = "../shared/standing.rs"]
-mod standing;
 #[path = "../shared/subscriptions.rs"]
 mod subscriptions;
 #[path = "../shared/tasks.rs"]

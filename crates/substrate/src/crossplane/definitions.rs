@@ -7,23 +7,21 @@ use slipway_app::ports::Definitions;
 use slipway_app::ports::substrate::Error;
 use slipway_cluster::{DynamicObject, Listing, ObjectRef, api_resource};
 use slipway_core::blueprint::CompositeType;
-use slipway_core::delivery::{DeliveredKind, DeliveredSeen, Look, Owner};
+use slipway_core::definitions::{DefinitionKind, DefinitionState, ObservedDefinition, Owner};
 use slipway_render::composite::LABEL_INSTALLATION;
-use slipway_render::delivery::{self, DeliveredObject, LABEL_BLUEPRINT, LABEL_VERSION, VERBS};
+use slipway_render::definitions::{self, DefinitionObject, LABEL_BLUEPRINT, LABEL_VERSION, VERBS};
 
 use super::engine::{CrossplaneSubstrate, failed};
 use super::{FIELD_MANAGER, live_object};
 
 const CONDITION_ESTABLISHED: &str = "Established";
 
-fn object_of(object: &DeliveredObject) -> ObjectRef {
+fn object_of(object: &DefinitionObject) -> ObjectRef {
     let kind = object.key.kind;
     let (api_version, plural) = match kind {
-        DeliveredKind::Definition => {
-            ("apiextensions.crossplane.io/v2", "compositeresourcedefinitions")
-        }
-        DeliveredKind::Composition => ("apiextensions.crossplane.io/v1", "compositions"),
-        DeliveredKind::Role => ("rbac.authorization.k8s.io/v1", "clusterroles"),
+        DefinitionKind::Xrd => ("apiextensions.crossplane.io/v2", "compositeresourcedefinitions"),
+        DefinitionKind::Composition => ("apiextensions.crossplane.io/v1", "compositions"),
+        DefinitionKind::Role => ("rbac.authorization.k8s.io/v1", "clusterroles"),
     };
     ObjectRef {
         resource: api_resource(api_version, kind.as_str(), plural),
@@ -33,69 +31,75 @@ fn object_of(object: &DeliveredObject) -> ObjectRef {
 }
 
 impl CrossplaneSubstrate {
-    fn delivered(&self, live: &DynamicObject, object: &DeliveredObject) -> Look {
+    fn definition(&self, live: &DynamicObject, object: &DefinitionObject) -> DefinitionState {
         match serde_json::to_value(live) {
-            Ok(live) => Look::Seen(seen(&live, object, self.installation())),
-            Err(error) => Look::Unreadable(error.to_string()),
+            Ok(live) => DefinitionState::Seen(seen(&live, object, self.installation())),
+            Err(error) => DefinitionState::Unreadable(error.to_string()),
         }
     }
 }
 
 /// What an error says about a read.
-fn unread(error: &slipway_cluster::Error) -> Look {
+fn unread(error: &slipway_cluster::Error) -> DefinitionState {
     let problem = error.to_string();
-    if error.is_forbidden() { Look::Refused(problem) } else { Look::Unreadable(problem) }
+    if error.is_forbidden() {
+        DefinitionState::Refused(problem)
+    } else {
+        DefinitionState::Unreadable(problem)
+    }
 }
 
 #[async_trait]
 impl Definitions for CrossplaneSubstrate {
     /// By a list of one name, as everything that an idle installation reads. An
     /// object that is not in it is asked for by name before it counts as absent.
-    async fn look(&self, object: &DeliveredObject) -> Look {
+    async fn observe(&self, object: &DefinitionObject) -> DefinitionState {
         let reference = object_of(object);
         let listing = Listing { name: Some(&reference.name), ..Listing::all(&reference.resource) };
         match self.connection().list(listing).await {
             Ok(listed) => {
                 if let Some(live) = listed.first() {
-                    return self.delivered(live, object);
+                    return self.definition(live, object);
                 }
             }
             Err(error) => return unread(&error),
         }
         match self.connection().get(&reference).await {
-            Ok(Some(live)) => self.delivered(&live, object),
-            Ok(None) => Look::Absent,
+            Ok(Some(live)) => self.definition(&live, object),
+            Ok(None) => DefinitionState::Absent,
             Err(error) => unread(&error),
         }
     }
 
     /// One that was absent is applied without force: whoever made it meanwhile
     /// keeps it.
-    async fn define(&self, object: &DeliveredObject) -> Result<Look, Error> {
+    async fn define(&self, object: &DefinitionObject) -> Result<DefinitionState, Error> {
         self.require_same_cluster().await?;
         let reference = object_of(object);
         let slug = object.value["metadata"]["labels"][LABEL_BLUEPRINT].as_str();
-        let force = match self.look(object).await {
-            Look::Absent => false,
-            Look::Seen(DeliveredSeen { owner: Owner::Ours(owner), .. })
+        let force = match self.observe(object).await {
+            DefinitionState::Absent => false,
+            DefinitionState::Seen(ObservedDefinition { owner: Owner::Ours(owner), .. })
                 if owner.is_none() || owner.as_deref() == slug =>
             {
                 true
             }
-            Look::Seen(_) => {
+            DefinitionState::Seen(_) => {
                 let problem = format!("{reference} is there and not ours; it is left alone");
                 return Err(Error::Conflict(problem));
             }
-            refused @ Look::Refused(_) => return Ok(refused),
-            Look::Unreadable(problem) => return Err(Error::Failed(problem)),
+            refused @ DefinitionState::Refused(_) => return Ok(refused),
+            DefinitionState::Unreadable(problem) => return Err(Error::Failed(problem)),
         };
         match self.connection().apply(&reference, &object.value, FIELD_MANAGER, force).await {
-            Ok(live) => Ok(match self.delivered(&live, object) {
+            Ok(live) => Ok(match self.definition(&live, object) {
                 // A server that writes it otherwise has it all the same.
-                Look::Seen(seen) => Look::Seen(DeliveredSeen { fits: true, ..seen }),
+                DefinitionState::Seen(seen) => {
+                    DefinitionState::Seen(ObservedDefinition { fits: true, ..seen })
+                }
                 other => other,
             }),
-            Err(error) if error.is_forbidden() => Ok(Look::Refused(error.to_string())),
+            Err(error) if error.is_forbidden() => Ok(DefinitionState::Refused(error.to_string())),
             Err(error) if error.is_conflict() => Err(Error::Conflict(error.to_string())),
             Err(error) => Err(failed(error)),
         }
@@ -113,7 +117,7 @@ impl Definitions for CrossplaneSubstrate {
     }
 }
 
-fn seen(live: &Value, object: &DeliveredObject, installation: &str) -> DeliveredSeen {
+fn seen(live: &Value, object: &DefinitionObject, installation: &str) -> ObservedDefinition {
     let metadata = &live["metadata"];
     let label = |name: &str| metadata["labels"][name].as_str();
     let owner = match label(LABEL_INSTALLATION) {
@@ -123,13 +127,13 @@ fn seen(live: &Value, object: &DeliveredObject, installation: &str) -> Delivered
         Some(other) => Owner::Foreign(format!("installation {other}")),
         None => Owner::Foreign("somebody else".to_owned()),
     };
-    DeliveredSeen {
+    ObservedDefinition {
         owner,
         version: label(LABEL_VERSION).map(str::to_owned),
-        fits: delivery::fits(object.key.kind, live, &object.value),
+        fits: definitions::fits(object.key.kind, live, &object.value),
         terminating: !metadata["deletionTimestamp"].is_null(),
         established: established(live),
-        serves: delivery::served(live),
+        serves: definitions::served(live),
     }
 }
 

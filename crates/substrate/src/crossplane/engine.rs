@@ -258,12 +258,12 @@ impl Substrate for CrossplaneSubstrate {
         act::apply(self, rendered).await
     }
 
-    async fn witness_read(&self) -> Result<Option<i64>, Error> {
+    async fn high_water_mark_read(&self) -> Result<Option<i64>, Error> {
         self.mark.read(&self.connection).await.map_err(Error::Failed)
     }
 
-    async fn witness_write(&self, beat: i64) -> Result<(), Error> {
-        self.mark.raise(&self.connection, beat).await.map_err(Error::Failed)
+    async fn high_water_mark_write(&self, heartbeat: i64) -> Result<(), Error> {
+        self.mark.raise(&self.connection, heartbeat).await.map_err(Error::Failed)
     }
 
     async fn delete(&self, address: &Address, uid: &str) -> Result<(), Error> {

@@ -9,7 +9,7 @@
 //!   with the database in this life. So a restored database is recognised before
 //!   anything is done there, also if the cluster was away at the start.
 //! * An idle installation writes nothing: the heartbeat asks for a higher mark
-//!   only after an action (`slipway_app::usecases::control::beat`), and a mark
+//!   only after an action (`slipway_app::usecases::control::heartbeat`), and a mark
 //!   that is known to be high enough needs no request.
 //!
 //! *Caveat:* the mark is read once a sweep and not with every heartbeat. It is
@@ -29,7 +29,7 @@ use super::FIELD_MANAGER;
 pub(super) const SYSTEM_NAMESPACE: &str = "slipway-system";
 
 /// The key in the ConfigMap.
-const COUNTER: &str = "beat";
+const COUNTER: &str = "heartbeat";
 
 /// A cluster that does not answer must not delay the heartbeat, by which
 /// replicas say that they live. Shorter than the heartbeat's interval of two
@@ -70,7 +70,7 @@ impl HighWaterMark {
         let object = ObjectRef {
             resource: api_resource("v1", "ConfigMap", "configmaps"),
             namespace: Some(namespace.to_owned()),
-            name: format!("slipway-witness-{installation}"),
+            name: format!("slipway-high-water-mark-{installation}"),
         };
         Self { object, every, state: Mutex::default(), compared: AtomicBool::new(false) }
     }

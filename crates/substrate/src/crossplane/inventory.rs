@@ -5,7 +5,7 @@ use serde_json::json;
 use slipway_app::ports::substrate::{InventoryPage, InventoryRequest};
 use slipway_cluster::{Facts, Listing};
 use slipway_core::blueprint::CompositeType;
-use slipway_core::leak::{Found, Place};
+use slipway_core::leak::{Found, ObjectRef};
 
 use super::engine::{CrossplaneSubstrate, resource};
 use super::live_object::LiveObject;
@@ -41,7 +41,7 @@ pub(super) async fn page(
     let listed = listed.map_err(|error| error.to_string())?;
     for object in &listed.items {
         let metadata = &object.metadata;
-        let place = Place {
+        let object_ref = ObjectRef {
             namespace: metadata.namespace.clone().unwrap_or_default(),
             name: metadata.name.clone().unwrap_or_default(),
         };
@@ -50,14 +50,14 @@ pub(super) async fn page(
             Some(found) => {
                 let live = found.live();
                 answer.found.push(Found {
-                    place,
+                    object_ref,
                     uid: live.uid,
                     provisioned_resource_id: found.owner,
                     claim_token: found.claim_token,
                     evidence: json!({ "object": live.evidence, "installation": engine.installation() }),
                 });
             }
-            None => answer.unreadable.push((place, "it has no uid".to_owned())),
+            None => answer.unreadable.push((object_ref, "it has no uid".to_owned())),
         }
     }
     answer.next = match listed.next {

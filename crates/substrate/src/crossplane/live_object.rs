@@ -240,8 +240,8 @@ fn evidence(object: &Value) -> Value {
 /// The managed resources that it stands for, wherever its version of Crossplane
 /// lists them.
 fn composed(object: &Value) -> Vec<Value> {
-    let places = [&object["spec"]["crossplane"]["resourceRefs"], &object["spec"]["resourceRefs"]];
-    places.into_iter().filter_map(Value::as_array).flatten().map(reference).collect()
+    let objects = [&object["spec"]["crossplane"]["resourceRefs"], &object["spec"]["resourceRefs"]];
+    objects.into_iter().filter_map(Value::as_array).flatten().map(reference).collect()
 }
 
 fn reference(value: &Value) -> Value {

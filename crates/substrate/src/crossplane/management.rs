@@ -15,7 +15,7 @@ use slipway_cluster::{
     require_identity,
 };
 use slipway_core::blueprint::CompositeType;
-use slipway_core::fleet::{Seen, SharedKey, SharedKind, Sight, Source};
+use slipway_core::shared_objects::{Seen, SharedKey, SharedKind, SharedObjects, Source};
 use slipway_render::shared::SharedObject;
 use slipway_render::{composite, external_secret, provider_config, shared};
 
@@ -77,9 +77,11 @@ impl Verification {
     /// Whether a survey found everything that the last one found. If so, it
     /// shows no absence that was not proven before; objects that were made since
     /// then and are missed are put again, which proves the identity anew.
-    fn finds_again(&self, sight: &Sight) -> bool {
+    fn finds_again(&self, observed: &SharedObjects) -> bool {
         let before = &self.lock().found;
-        before.as_ref().is_some_and(|keys| keys.iter().all(|key| sight.objects.contains_key(key)))
+        before
+            .as_ref()
+            .is_some_and(|keys| keys.iter().all(|key| observed.objects.contains_key(key)))
     }
 
     /// Makes the next caller ask again.
@@ -240,7 +242,7 @@ impl Management for CrossplaneSubstrate {
         &self,
         identity: Option<&str>,
         providers: &BTreeSet<String>,
-    ) -> Result<Sight, Error> {
+    ) -> Result<SharedObjects, Error> {
         let cluster = self.connection().identity_within(VERIFIED_FOR).await.map_err(failed)?;
         require_identity(&cluster, identity).map_err(failed)?;
         self.verification.lock().surveyed = Some(cluster);
@@ -257,27 +259,27 @@ impl Management for CrossplaneSubstrate {
             kind: SharedKind::ProviderConfig,
             provider: Some(provider.clone()),
         }));
-        let mut sight = Sight::default();
+        let mut observed = SharedObjects::default();
         for source in sources {
             match self.shared_of(&source).await {
-                Ok(found) => sight.objects.extend(found),
+                Ok(found) => observed.objects.extend(found),
                 Err(error) => {
                     self.verification.forget();
                     self.connection().forget_identity();
                     if error.is_no_answer() {
                         return Err(failed(error));
                     }
-                    sight.unreadable.insert(source, error.to_string());
+                    observed.unreadable.insert(source, error.to_string());
                 }
             }
         }
-        if !self.verification.finds_again(&sight) {
+        if !self.verification.finds_again(&observed) {
             // Somebody concludes from this that an object is gone, so the older
             // answer to the question which cluster this is does not suffice.
             self.same_cluster(identity).await.map_err(failed)?;
         }
-        self.verification.lock().found = Some(sight.objects.keys().cloned().collect());
-        Ok(sight)
+        self.verification.lock().found = Some(observed.objects.keys().cloned().collect());
+        Ok(observed)
     }
 
     async fn find(&self, key: &SharedKey) -> Result<Option<Seen>, Error> {
@@ -318,7 +320,7 @@ impl Management for CrossplaneSubstrate {
     }
 
     /// Custom resources of every kind that the cluster knows, except for what the
-    /// fleet itself put there. What Kubernetes brings along goes with a
+    /// placement itself put there. What Kubernetes brings along goes with a
     /// namespace; what a controller made of a custom resource does not.
     async fn residents(&self, namespace: &str) -> Result<Vec<String>, Error> {
         let connection = self.connection();

@@ -1,6 +1,6 @@
 //! The engine on Crossplane: a resource is one composite in its project's
 //! namespace on a management cluster. What the project's resources share there
-//! (the namespace, ProviderConfigs, secrets) is the fleet's, not this engine's.
+//! (the namespace, ProviderConfigs, secrets) is the placement loop's, not this engine's.
 //!
 //! Requests, watches and the classification of errors are in `slipway_cluster`;
 //! this engine decides what the objects mean.
@@ -10,7 +10,7 @@
 //! * `high_water_mark`: what survives our database, by which a restored one is
 //!   recognised.
 //! * `engine`: the substrate port on all of it.
-//! * `management`: what a project's resources share, which is the fleet's.
+//! * `management`: what a project's resources share, which is the placement loop's.
 //! * `definitions`: the kinds of composites that blueprints bring.
 
 mod act;

@@ -17,19 +17,19 @@ use slipway_core::observation::{CompositeReport, LiveComposite};
 use slipway_render::RenderedComposite;
 use slipway_render::composite;
 
+use super::high_water_mark;
 use super::inventory;
 use super::node::{self, Locked, Object};
 use super::process::{self, Holder, Starter};
 use super::root::{Root, random_uid, unfinished};
-use super::witness;
 
 /// How long a delete waits for an agent that ends promptly, which most do: it
 /// saves the caller a second round. Longer would hold its slot.
 const PROMPT: Duration = Duration::from_millis(200);
-const PROMPT_LOOK: Duration = Duration::from_millis(10);
+const FIRST_POLL: Duration = Duration::from_millis(10);
 
 /// How often an apply looks again at a directory that came or went meanwhile.
-const LOOKS: usize = 5;
+const POLLS: usize = 5;
 
 #[derive(Debug, Clone)]
 pub struct LocalConfig {
@@ -116,7 +116,7 @@ impl Substrate for LocalSubstrate {
     }
 
     async fn identity(&self) -> Result<String, Error> {
-        self.blocking(|inner, _| match inner.root.look().doubt(None) {
+        self.blocking(|inner, _| match inner.root.observe().doubt(None) {
             None => Ok(inner.root.uid().to_owned()),
             Some(doubt) => Err(Error::Failed(doubt)),
         })
@@ -141,27 +141,27 @@ impl Substrate for LocalSubstrate {
         .await?
     }
 
-    async fn witness_read(&self) -> Result<Option<i64>, Error> {
+    async fn high_water_mark_read(&self) -> Result<Option<i64>, Error> {
         self.blocking(|inner, _| {
             inner.trusted()?;
-            witness::read(inner.root.path(), &inner.installation)
-                .map_err(|error| failed("read", "the witness", &error))
+            high_water_mark::read(inner.root.path(), &inner.installation)
+                .map_err(|error| failed("read", "the high-water mark", &error))
         })
         .await?
     }
 
-    async fn witness_write(&self, beat: i64) -> Result<(), Error> {
+    async fn high_water_mark_write(&self, heartbeat: i64) -> Result<(), Error> {
         self.blocking(move |inner, _| {
             inner.trusted()?;
-            witness::write(inner.root.path(), &inner.installation, beat)
-                .map_err(|error| failed("write", "the witness", &error))
+            high_water_mark::write(inner.root.path(), &inner.installation, heartbeat)
+                .map_err(|error| failed("write", "the high-water mark", &error))
         })
         .await?
     }
 
     async fn delete(&self, address: &Address, uid: &str) -> Result<(), Error> {
         let mut tell = Tell::Agent;
-        let looks = PROMPT.as_millis() / PROMPT_LOOK.as_millis();
+        let looks = PROMPT.as_millis() / FIRST_POLL.as_millis();
         for _ in 0..looks {
             let (address, uid) = (address.clone(), uid.to_owned());
             let step = move |inner: &Inner, attended: &Attended| {
@@ -169,7 +169,7 @@ impl Substrate for LocalSubstrate {
             };
             match self.blocking(step).await?? {
                 Deletion::Done => return Ok(()),
-                Deletion::Waiting => tokio::time::sleep(PROMPT_LOOK).await,
+                Deletion::Waiting => tokio::time::sleep(FIRST_POLL).await,
             }
             tell = Tell::Nobody;
         }
@@ -216,14 +216,14 @@ enum Deletion {
 impl Inner {
     /// The root that was opened is the one that is there.
     fn trusted(&self) -> Result<(), Error> {
-        self.root.look().doubt(None).map_or(Ok(()), |doubt| Err(Error::Failed(doubt)))
+        self.root.observe().doubt(None).map_or(Ok(()), |doubt| Err(Error::Failed(doubt)))
     }
 
     fn observe(&self, addresses: &[Address]) -> Vec<CompositeReport> {
         if let Err(error) = self.root.retired_remove() {
             tracing::warn!(%error, "a retired node directory cannot be removed yet");
         }
-        let before = self.root.look();
+        let before = self.root.observe();
         let reports: Vec<_> = addresses
             .iter()
             .map(|address| match before.doubt(address.substrate_uid.as_deref()) {
@@ -232,7 +232,7 @@ impl Inner {
             })
             .collect();
         // A root that went away in between made everything look absent.
-        let after = self.root.look();
+        let after = self.root.observe();
         let confirm = |(report, address): (CompositeReport, &Address)| match report {
             CompositeReport::Absent => match after.doubt(address.substrate_uid.as_deref()) {
                 Some(reason) => CompositeReport::Unknown { reason },
@@ -291,14 +291,14 @@ impl Inner {
     /// claim, is not touched; two applies never leave two agents.
     /// *Caveat:* returns before the agent holds its lock.
     fn apply(&self, composite: &RenderedComposite, attended: &Attended) -> Result<(), Error> {
-        if let Some(doubt) = self.root.look().doubt(None) {
+        if let Some(doubt) = self.root.observe().doubt(None) {
             return Err(Error::Failed(doubt));
         }
         let shown = format!("{}/{}", composite.namespace(), composite.name());
         let fail = |error: io::Error| failed("apply", &shown, &error);
         let directory = self.directory(composite.namespace(), composite.name())?;
         let rendered = composite.expose_object();
-        for _ in 0..LOOKS {
+        for _ in 0..POLLS {
             let Some(locked) = Locked::lock(&directory).map_err(fail)? else {
                 let uid = random_uid().map_err(fail)?;
                 let unfinished = unfinished(&directory, &uid);
@@ -345,7 +345,7 @@ impl Inner {
         tell: Tell,
         attended: &Attended,
     ) -> Result<Deletion, Error> {
-        if let Some(doubt) = self.root.look().doubt(address.substrate_uid.as_deref()) {
+        if let Some(doubt) = self.root.observe().doubt(address.substrate_uid.as_deref()) {
             return Err(Error::Failed(doubt));
         }
         let shown = format!("{}/{}", address.namespace, address.name);

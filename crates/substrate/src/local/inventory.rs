@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::json;
 use slipway_app::ports::substrate::{InventoryPage, InventoryRequest};
-use slipway_core::leak::{Found, Place};
+use slipway_core::leak::{Found, ObjectRef};
 use slipway_render::composite;
 
 use super::node::{self, Object};
@@ -26,24 +26,24 @@ pub(super) fn page(
     let recorded = request.substrate_uid.as_deref();
     sure(root, recorded)?;
     let after = request.after.as_deref().map(parse_cursor).transpose()?;
-    let mut places = root
-        .places(after.as_ref())
+    let mut objects = root
+        .objects(after.as_ref())
         .map_err(|error| format!("the substrate root cannot be listed: {error}"))?;
-    let more = places.len() > request.limit;
-    places.truncate(request.limit);
+    let more = objects.len() > request.limit;
+    objects.truncate(request.limit);
     let mut page = InventoryPage {
-        next: places.last().filter(|_| more).map(cursor),
+        next: objects.last().filter(|_| more).map(cursor),
         ..InventoryPage::default()
     };
-    for place in places {
-        let Some(directory) = root.node(&place.namespace, &place.name) else {
+    for object_ref in objects {
+        let Some(directory) = root.node(&object_ref.namespace, &object_ref.name) else {
             continue;
         };
-        match look(&directory, installation, &place) {
-            Ok(Look::Gone) => {}
-            Ok(Look::Foreign) => page.foreign += 1,
-            Ok(Look::Ours(found)) => page.found.push(*found),
-            Err(error) => page.unreadable.push((place, error.to_string())),
+        match observe(&directory, installation, &object_ref) {
+            Ok(Entry::Gone) => {}
+            Ok(Entry::Foreign) => page.foreign += 1,
+            Ok(Entry::Ours(found)) => page.found.push(*found),
+            Err(error) => page.unreadable.push((object_ref, error.to_string())),
         }
     }
     sure(root, recorded)?;
@@ -51,37 +51,37 @@ pub(super) fn page(
 }
 
 fn sure(root: &Root, recorded: Option<&str>) -> Result<(), String> {
-    root.look().doubt(recorded).map_or(Ok(()), Err)
+    root.observe().doubt(recorded).map_or(Ok(()), Err)
 }
 
 /// Names hold no slash, so that one separates them.
-fn cursor(place: &Place) -> String {
-    format!("{}/{}", place.namespace, place.name)
+fn cursor(object_ref: &ObjectRef) -> String {
+    format!("{}/{}", object_ref.namespace, object_ref.name)
 }
 
-fn parse_cursor(text: &str) -> Result<Place, String> {
+fn parse_cursor(text: &str) -> Result<ObjectRef, String> {
     let (namespace, name) =
         text.split_once('/').ok_or_else(|| format!("`{text}` is no cursor of this inventory"))?;
-    Ok(Place { namespace: namespace.to_owned(), name: name.to_owned() })
+    Ok(ObjectRef { namespace: namespace.to_owned(), name: name.to_owned() })
 }
 
-enum Look {
+enum Entry {
     /// It was taken down since it was listed.
     Gone,
     Foreign,
     Ours(Box<Found>),
 }
 
-fn look(directory: &Path, installation: &str, place: &Place) -> io::Result<Look> {
+fn observe(directory: &Path, installation: &str, object_ref: &ObjectRef) -> io::Result<Entry> {
     let Some(object) = Object::read(directory)? else {
-        return Ok(Look::Gone);
+        return Ok(Entry::Gone);
     };
     if composite::installation(object.value()) != Some(installation) {
-        return Ok(Look::Foreign);
+        return Ok(Entry::Foreign);
     }
     let holder = process::holder(directory)?;
-    Ok(Look::Ours(Box::new(Found {
-        place: place.clone(),
+    Ok(Entry::Ours(Box::new(Found {
+        object_ref: object_ref.clone(),
         uid: object.uid().to_owned(),
         provisioned_resource_id: object.provisioned_resource().and_then(|id| id.parse().ok()),
         claim_token: composite::claim_token(object.value()),

@@ -3,7 +3,7 @@
 //! ```text
 //! <root>/substrate.uid              which root this is
 //! <root>/substrate.installation     whose it is
-//! <root>/slipway-witness-…          the highest beat, see `witness`
+//! <root>/slipway-high-water-mark-…          the highest heartbeat, see `high-water mark`
 //! <root>/<namespace>/<name>/        one composite
 //!     composite.json                the applied object, with the uid we gave it
 //!     user-data                     its injected document, for the agent
@@ -22,10 +22,10 @@
 
 mod engine;
 mod files;
+mod high_water_mark;
 mod inventory;
 mod node;
 mod process;
 mod root;
-mod witness;
 
 pub use engine::{LocalConfig, LocalSubstrate};

@@ -10,9 +10,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use slipway_core::leak::Place;
+use slipway_core::leak::ObjectRef;
 
-use super::{files, witness};
+use super::{files, high_water_mark};
 
 const UID: &str = "substrate.uid";
 /// Whose root it is: the id of the installation that opened it first.
@@ -55,8 +55,8 @@ impl Root {
     }
 
     /// Reads which root is there now.
-    pub(super) fn look(&self) -> Look<'_> {
-        Look { root: self, found: files::read_if_there(&self.path.join(UID)) }
+    pub(super) fn observe(&self) -> RootView<'_> {
+        RootView { root: self, found: files::read_if_there(&self.path.join(UID)) }
     }
 
     /// Where the node of this name lives. `None` for names that could leave
@@ -64,14 +64,15 @@ impl Root {
     pub(super) fn node(&self, namespace: &str, name: &str) -> Option<PathBuf> {
         let plain =
             |text: &str| !text.is_empty() && !text.starts_with('.') && !text.contains(['/', '\0']);
-        let ours = [UID, OWNER].contains(&namespace) || namespace.starts_with(witness::PREFIX);
+        let ours =
+            [UID, OWNER].contains(&namespace) || namespace.starts_with(high_water_mark::PREFIX);
         (plain(namespace) && plain(name) && !ours).then(|| self.path.join(namespace).join(name))
     }
 
     /// Every place where a node may be, after `after`, in order. What is being
     /// laid out or was taken down is none.
-    pub(super) fn places(&self, after: Option<&Place>) -> io::Result<Vec<Place>> {
-        let mut places = Vec::new();
+    pub(super) fn objects(&self, after: Option<&ObjectRef>) -> io::Result<Vec<ObjectRef>> {
+        let mut objects = Vec::new();
         for namespace in folders(&self.path)? {
             if after.is_some_and(|after| namespace < after.namespace) {
                 continue;
@@ -81,11 +82,12 @@ impl Root {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 names => names?,
             };
-            let here = names.into_iter().map(|name| Place { namespace: namespace.clone(), name });
-            places.extend(here.filter(|place| after.is_none_or(|after| place > after)));
+            let here =
+                names.into_iter().map(|name| ObjectRef { namespace: namespace.clone(), name });
+            objects.extend(here.filter(|object_ref| after.is_none_or(|after| object_ref > after)));
         }
-        places.sort_unstable();
-        Ok(places)
+        objects.sort_unstable();
+        Ok(objects)
     }
 
     /// Removes what crashed processes left: unfinished and retired directories.
@@ -133,12 +135,12 @@ impl Root {
 
 /// One look at the identity of a root, good for a batch of questions.
 #[derive(Debug)]
-pub(super) struct Look<'a> {
+pub(super) struct RootView<'a> {
     root: &'a Root,
     found: io::Result<Option<Vec<u8>>>,
 }
 
-impl Look<'_> {
+impl RootView<'_> {
     /// The reason why nothing can be said about what is below the root.
     /// `recorded` is the uid that somebody remembers of it; without one it has
     /// to be the root that was opened.
@@ -219,16 +221,16 @@ mod tests {
         let path = folder.path().join("root");
         let root = Root::open(&path).unwrap();
         assert_eq!(Root::open(&path).unwrap().uid(), root.uid());
-        assert_eq!(root.look().doubt(None), None);
-        assert_eq!(root.look().doubt(Some(root.uid())), None);
+        assert_eq!(root.observe().doubt(None), None);
+        assert_eq!(root.observe().doubt(Some(root.uid())), None);
         assert!(
-            root.look().doubt(Some("recorded long ago")).unwrap().contains("recorded long ago")
+            root.observe().doubt(Some("recorded long ago")).unwrap().contains("recorded long ago")
         );
 
         fs::write(path.join(UID), "another").unwrap();
-        assert!(root.look().doubt(None).unwrap().contains("another one is in its place"));
+        assert!(root.observe().doubt(None).unwrap().contains("another one is in its place"));
         fs::remove_dir_all(&path).unwrap();
-        assert!(root.look().doubt(None).unwrap().contains("not there"));
+        assert!(root.observe().doubt(None).unwrap().contains("not there"));
     }
 
     #[test]
@@ -259,7 +261,7 @@ mod tests {
             (".gone", "a"),
             (UID, "a"),
             (OWNER, "a"),
-            ("slipway-witness-1", "a"),
+            ("slipway-high-water-mark-1", "a"),
         ] {
             assert_eq!(root.node(namespace, name), None, "{namespace} {name}");
         }

@@ -11,7 +11,7 @@ use slipway_core::observation::CompositeReport;
 use slipway_render::composite::FINALIZER_DRAIN;
 use slipway_testkit::wait::until;
 
-use crate::support::{Bench, PATIENCE, define, global, is_absent, loose, mk_kind};
+use crate::support::{Bench, TIMEOUT, define, global, is_absent, loose, mk_kind};
 
 fn is_terminating(report: &CompositeReport) -> bool {
     report.live().is_some_and(|live| live.terminating)
@@ -139,7 +139,7 @@ async fn a_webhook_that_refuses_is_named() {
     webhooks.patch("guard", &PatchParams::apply("test"), &Patch::Apply(&webhook)).await.unwrap();
     // The server takes notice of a webhook a moment after it is written; what
     // is deleted before is another object.
-    until(PATIENCE, "the webhook is in force", async || {
+    until(TIMEOUT, "the webhook is in force", async || {
         let probe = bench.composite(kind.clone());
         let uid = bench.apply(&probe).await.uid;
         bench.engine.delete(&probe.address(), &uid).await.is_err()
@@ -151,7 +151,7 @@ async fn a_webhook_that_refuses_is_named() {
     assert!(!bench.live(&composite).await.terminating);
 
     webhooks.delete("guard", &Default::default()).await.unwrap();
-    until(PATIENCE, "the deletion passes", async || {
+    until(TIMEOUT, "the deletion passes", async || {
         bench.engine.delete(&composite.address(), &uid).await
     })
     .await;
@@ -176,7 +176,7 @@ async fn a_namespace_deleted_by_hand_waits_for_ours_and_takes_nothing_more() {
     bench.until(&held, "it is gone", is_absent).await;
     // The kind is known and the cluster is the same, so this is an absence
     // also where there is no namespace any more.
-    until(PATIENCE, "the end of the namespace", async || {
+    until(TIMEOUT, "the end of the namespace", async || {
         namespaces.get_opt(&bench.namespace).await.unwrap().is_none()
     })
     .await;

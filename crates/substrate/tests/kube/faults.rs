@@ -15,7 +15,7 @@ use slipway_testkit::wait::until;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 use crate::support::{
-    Bench, Composite, PATIENCE, is_absent, is_ready, is_unknown, loose, reason, until_named,
+    Bench, Composite, TIMEOUT, is_absent, is_ready, is_unknown, loose, reason, until_named,
 };
 
 const ROTATED: &str = "rotated";
@@ -23,13 +23,13 @@ const UNWATCHING: &str = "unwatching";
 const UNDELETING: &str = "undeleting";
 const SWEEP: Duration = Duration::from_secs(600);
 
-static TURN: Mutex<()> = Mutex::const_new(());
+static SERIAL: Mutex<()> = Mutex::const_new(());
 static DEFINED: OnceCell<()> = OnceCell::const_new();
 
 /// The environment, and the turn to break it.
 async fn breakable(test: &str) -> Option<(&'static KubeEnvironment, MutexGuard<'static, ()>)> {
     static ENVIRONMENT: OnceCell<Option<KubeEnvironment>> = OnceCell::const_new();
-    let turn = TURN.lock().await;
+    let permit = SERIAL.lock().await;
     let users = vec![
         User::named(ROTATED).in_group("system:masters"),
         User::named(UNWATCHING),
@@ -37,7 +37,7 @@ async fn breakable(test: &str) -> Option<(&'static KubeEnvironment, MutexGuard<'
     ];
     let options = Options { users, ..Options::default() };
     let started = ENVIRONMENT.get_or_init(|| KubeEnvironment::for_test(test, options)).await;
-    Some((started.as_ref()?, turn))
+    Some((started.as_ref()?, permit))
 }
 
 async fn mk_bench(kubernetes: &'static KubeEnvironment, user: &str) -> Bench {
@@ -65,7 +65,7 @@ async fn assert_well(bench: &Bench, there: &Composite, never: &Composite) {
 #[tokio::test]
 async fn an_api_server_that_is_away_proves_nothing_and_comes_back() {
     const NAME: &str = "an_api_server_that_is_away_proves_nothing_and_comes_back";
-    let Some((kubernetes, _turn)) = breakable(NAME).await else { return };
+    let Some((kubernetes, _permit)) = breakable(NAME).await else { return };
     let bench = mk_bench(kubernetes, ADMIN).await;
     let (there, never) = mk_pair(&bench).await;
     kubernetes.kill(Part::ApiServer).await.unwrap();
@@ -86,7 +86,7 @@ async fn an_api_server_that_is_away_proves_nothing_and_comes_back() {
 #[tokio::test]
 async fn an_etcd_that_is_away_proves_nothing_and_comes_back() {
     const NAME: &str = "an_etcd_that_is_away_proves_nothing_and_comes_back";
-    let Some((kubernetes, _turn)) = breakable(NAME).await else { return };
+    let Some((kubernetes, _permit)) = breakable(NAME).await else { return };
     let bench = mk_bench(kubernetes, ADMIN).await;
     let (there, never) = mk_pair(&bench).await;
     kubernetes.kill(Part::Etcd).await.unwrap();
@@ -101,7 +101,7 @@ async fn an_etcd_that_is_away_proves_nothing_and_comes_back() {
 #[tokio::test]
 async fn a_token_is_rotated_without_a_restart() {
     const NAME: &str = "a_token_is_rotated_without_a_restart";
-    let Some((kubernetes, _turn)) = breakable(NAME).await else { return };
+    let Some((kubernetes, _permit)) = breakable(NAME).await else { return };
     let bench = mk_bench(kubernetes, ROTATED).await;
     let (there, never) = mk_pair(&bench).await;
     kubernetes.rotate_token(ROTATED).await.unwrap();
@@ -120,7 +120,7 @@ async fn a_token_is_rotated_without_a_restart() {
 async fn a_kubeconfig_of_another_cluster_proves_nothing() {
     const NAME: &str = "a_kubeconfig_of_another_cluster_proves_nothing";
     let Some(other) = shared(NAME).await else { return };
-    let Some((kubernetes, _turn)) = breakable(NAME).await else { return };
+    let Some((kubernetes, _permit)) = breakable(NAME).await else { return };
     let Some(elsewhere) = Bench::new(NAME).await else { return };
     let bench = mk_bench(kubernetes, ADMIN).await;
     let (there, never) = mk_pair(&bench).await;
@@ -138,7 +138,7 @@ async fn a_kubeconfig_of_another_cluster_proves_nothing() {
     assert_ne!(bench.engine.verify().await.unwrap().identity, identity);
     // Whoever asks next notices the file; from then on nothing is believed.
     assert_ne!(bench.engine.identity().await.unwrap(), identity);
-    until(PATIENCE, "nothing is known of either", async || {
+    until(TIMEOUT, "nothing is known of either", async || {
         let reports = bench.engine.observe(&addresses).await;
         assert!(!reports.iter().any(is_absent), "{reports:?}");
         let known = !reports.iter().all(is_unknown);
@@ -177,18 +177,18 @@ async fn grant(kubernetes: &KubeEnvironment, user: &str, verbs: &[&str]) {
     bindings.patch(user, &parameters, &named(&binding)).await.unwrap();
     // A binding is in force a moment after it was written.
     let theirs = Api::<ConfigMap>::all(kubernetes.client(user).await.unwrap());
-    until(PATIENCE, "the rights", async || theirs.list(&Default::default()).await).await;
+    until(TIMEOUT, "the rights", async || theirs.list(&Default::default()).await).await;
 }
 
 #[tokio::test]
 async fn who_may_not_watch_asks() {
     const NAME: &str = "who_may_not_watch_asks";
-    let Some((kubernetes, _turn)) = breakable(NAME).await else { return };
+    let Some((kubernetes, _permit)) = breakable(NAME).await else { return };
     grant(kubernetes, UNWATCHING, &["get", "list", "create", "patch", "delete"]).await;
     let bench = mk_bench(kubernetes, UNWATCHING).await;
     let (there, never) = (bench.composite(loose()), bench.composite(loose()));
     // A binding is in force a moment after it was written.
-    until(PATIENCE, "the rights", async || bench.engine.apply(&there.rendered()).await).await;
+    until(TIMEOUT, "the rights", async || bench.engine.apply(&there.rendered()).await).await;
     bench.make_ready(&there).await;
     until_named(&bench.engine, there.id).await;
     bench.until(&there, "it is ready", is_ready).await;
@@ -202,11 +202,11 @@ async fn who_may_not_watch_asks() {
 #[tokio::test]
 async fn who_may_not_delete_is_told_what_to_grant() {
     const NAME: &str = "who_may_not_delete_is_told_what_to_grant";
-    let Some((kubernetes, _turn)) = breakable(NAME).await else { return };
+    let Some((kubernetes, _permit)) = breakable(NAME).await else { return };
     grant(kubernetes, UNDELETING, &["get", "list", "watch", "create", "patch"]).await;
     let bench = mk_bench(kubernetes, UNDELETING).await;
     let there = bench.composite(loose());
-    until(PATIENCE, "the rights", async || bench.engine.apply(&there.rendered()).await).await;
+    until(TIMEOUT, "the rights", async || bench.engine.apply(&there.rendered()).await).await;
     let uid = bench.live(&there).await.uid;
     let refused = bench.engine.delete(&there.address(), &uid).await.unwrap_err().to_string();
     for part in ["cannot delete resource", "xservers", "grant it to our account"] {

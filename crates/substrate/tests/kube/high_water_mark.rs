@@ -16,13 +16,13 @@ async fn an_engine_acts_only_after_its_mark_was_compared() {
     let refused = engine.delete(&composite.address(), "uid").await.unwrap_err();
     assert!(refused.to_string().contains("high-water mark"), "{refused}");
     // To write it is not to have compared it.
-    engine.witness_write(1).await.unwrap_err();
+    engine.high_water_mark_write(1).await.unwrap_err();
     engine.apply(&composite.rendered()).await.unwrap_err();
     assert!(!bench.object_exists(&composite).await);
     // Read, and handed to a heartbeat, which raises it afterwards.
-    assert_eq!(engine.witness_read().await, Ok(None));
+    assert_eq!(engine.high_water_mark_read().await, Ok(None));
     engine.apply(&composite.rendered()).await.unwrap_err();
-    engine.witness_write(1).await.unwrap_err();
+    engine.high_water_mark_write(1).await.unwrap_err();
     engine.apply(&composite.rendered()).await.unwrap();
     assert!(bench.object_exists(&composite).await);
 }
@@ -36,22 +36,22 @@ async fn a_mark_only_grows_and_is_written_when_it_has_to_grow() {
         engine.with_system_namespace(&bench.namespace)
     };
     let (first, second) = (engine(), engine());
-    assert_eq!(first.witness_read().await, Ok(None));
-    first.witness_write(7).await.unwrap();
+    assert_eq!(first.high_water_mark_read().await, Ok(None));
+    first.high_water_mark_write(7).await.unwrap();
     let requests = async || {
         let records = bench.kubernetes.audit().unwrap();
         let mark = format!("/namespaces/{}/configmaps", bench.namespace);
         records.iter().filter(|record| record.uri.contains(&mark)).count()
     };
     let before = requests().await;
-    for beat in [7, 3, 7] {
-        first.witness_write(beat).await.unwrap();
-        assert_eq!(first.witness_read().await, Ok(Some(7)));
+    for heartbeat in [7, 3, 7] {
+        first.high_water_mark_write(heartbeat).await.unwrap();
+        assert_eq!(first.high_water_mark_read().await, Ok(Some(7)));
     }
     assert_eq!(requests().await, before, "the mark is high enough and known");
-    assert_eq!(second.witness_read().await, Ok(Some(7)));
-    second.witness_write(9).await.unwrap();
-    first.witness_write(8).await.unwrap();
-    assert_eq!(first.witness_read().await, Ok(Some(9)), "the higher one stays");
-    assert_eq!(engine().witness_read().await, Ok(Some(9)));
+    assert_eq!(second.high_water_mark_read().await, Ok(Some(7)));
+    second.high_water_mark_write(9).await.unwrap();
+    first.high_water_mark_write(8).await.unwrap();
+    assert_eq!(first.high_water_mark_read().await, Ok(Some(9)), "the higher one stays");
+    assert_eq!(engine().high_water_mark_read().await, Ok(Some(9)));
 }

@@ -9,7 +9,7 @@ use slipway_core::observation::CompositeReport;
 use slipway_testkit::wait::until;
 
 use crate::support::{
-    Bench, PATIENCE, define, global, is_absent, is_ready, is_unknown, loose, mk_kind, reason,
+    Bench, TIMEOUT, define, global, is_absent, is_ready, is_unknown, loose, mk_kind, reason,
     report, typed,
 };
 
@@ -137,7 +137,7 @@ async fn a_kind_that_is_removed_proves_nothing_gone() {
         never_absent(&report);
     }
     // Made anew it is served again, without a restart of the engine.
-    until(PATIENCE, "the end of the definition", async || {
+    until(TIMEOUT, "the end of the definition", async || {
         definitions.get_opt(&name).await.unwrap().is_none()
     })
     .await;

@@ -87,7 +87,7 @@ async fn a_watch_that_is_too_old_lists_again() {
     let listed = |records: &[slipway_testkit::kube::AuditRecord]| {
         records.iter().filter(|record| record.verb == "list").count()
     };
-    slipway_testkit::wait::until(crate::support::PATIENCE, "three lists", async || {
+    slipway_testkit::wait::until(crate::support::TIMEOUT, "three lists", async || {
         listed(&bench.requests().await) >= 3
     })
     .await;

@@ -32,7 +32,7 @@ use slipway_testkit::wait::until;
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 /// Long enough that no sweep disturbs a test that counts requests.
 pub(crate) const NO_SWEEP: Duration = Duration::from_secs(600);
 
@@ -113,7 +113,7 @@ pub(crate) async fn define(client: &Client, kind: &CompositeType) {
     let parameters = PatchParams::apply("test");
     definitions.patch(&name, &parameters, &Patch::Apply(&body)).await.unwrap();
     let objects = Api::<DynamicObject>::all_with(client.clone(), &resource(kind));
-    until(PATIENCE, "the kind is served", async || objects.list(&Default::default()).await).await;
+    until(TIMEOUT, "the kind is served", async || objects.list(&Default::default()).await).await;
 }
 
 pub(crate) fn resource(kind: &CompositeType) -> ApiResource {
@@ -256,7 +256,7 @@ impl Bench {
         what: &str,
         condition: impl Fn(&CompositeReport) -> bool,
     ) -> CompositeReport {
-        until(PATIENCE, what, async || {
+        until(TIMEOUT, what, async || {
             let report = self.report(composite).await;
             if condition(&report) { Ok(report) } else { Err(format!("{report:?}")) }
         })
@@ -277,7 +277,7 @@ impl Bench {
         let marker = format!("marker-{}", number());
         let maps = Api::<ConfigMap>::namespaced(self.client.clone(), &self.namespace);
         assert!(maps.get_opt(&marker).await.unwrap().is_none());
-        let records = until(PATIENCE, "the marker in the audit log", async || {
+        let records = until(TIMEOUT, "the marker in the audit log", async || {
             let records = self.kubernetes.audit().unwrap();
             let named = |record: &AuditRecord| record.uri.contains(&marker);
             records.iter().any(named).then_some(records)
@@ -308,9 +308,10 @@ impl Bench {
 /// is no namespace for the mark, so it cannot be raised; that it was compared is
 /// enough.
 pub(crate) async fn compare_mark(engine: &CrossplaneSubstrate) {
-    let mark = until(PATIENCE, "the mark is read", async || engine.witness_read().await).await;
+    let mark =
+        until(TIMEOUT, "the mark is read", async || engine.high_water_mark_read().await).await;
     assert_eq!(mark, None);
-    engine.witness_write(1).await.unwrap_err();
+    engine.high_water_mark_write(1).await.unwrap_err();
 }
 
 pub(crate) fn mk_engine(
@@ -334,7 +335,7 @@ pub(crate) async fn report(engine: &CrossplaneSubstrate, address: &Address) -> C
 /// Waits until the attempt is named, among whatever else is.
 pub(crate) async fn until_named(engine: &CrossplaneSubstrate, id: ProvisionedResourceId) {
     let named = async { while !engine.changed().await.contains(&id) {} };
-    let waited = tokio::time::timeout(PATIENCE, named).await;
+    let waited = tokio::time::timeout(TIMEOUT, named).await;
     assert!(waited.is_ok(), "nobody was told that the composite of {id} changed");
 }
 

@@ -10,7 +10,7 @@ use slipway_app::ports::substrate::Substrate;
 use slipway_testkit::kube::{ADMIN, shared};
 use slipway_testkit::network::Relay;
 
-use crate::support::{Bench, PATIENCE, is_absent, is_ready, loose, typed, until_named};
+use crate::support::{Bench, TIMEOUT, is_absent, is_ready, loose, typed, until_named};
 
 #[tokio::test]
 async fn a_change_names_its_attempt_and_a_touch_nobody() {
@@ -30,7 +30,7 @@ async fn a_change_names_its_attempt_and_a_touch_nobody() {
     let waiting = json!([{ "type": "Synced", "status": "False", "message": "again" }]);
     bench.conditions(&touched, waiting).await;
     bench.make_ready(&changed).await;
-    let told = tokio::time::timeout(PATIENCE, bench.engine.changed()).await;
+    let told = tokio::time::timeout(TIMEOUT, bench.engine.changed()).await;
     assert_eq!(told.unwrap(), [changed.id]);
     assert!(is_ready(&bench.report(&changed).await), "what is told can be seen");
 }

@@ -33,7 +33,10 @@ async fn an_object_is_found_with_what_it_says_of_itself() {
     let live = bench.apply_until_ready().await;
     let page = whole(&bench.engine).await;
     let [found] = &page.found[..] else { panic!("{page:?}") };
-    assert_eq!((&*found.place.namespace, &found.place.name), (NAMESPACE, &address().name));
+    assert_eq!(
+        (&*found.object_ref.namespace, &found.object_ref.name),
+        (NAMESPACE, &address().name)
+    );
     assert_eq!(found.provisioned_resource_id, Some(address().provisioned_resource_id));
     assert_eq!(found.uid, live.uid);
     assert_eq!(found.claim_token, Some(ClaimToken(3)));
@@ -79,13 +82,14 @@ async fn pages_give_each_object_once() {
     for number in 0..5 {
         copy(&bench.directory(), &format!("copy-{number}"), ("uid", "uid"));
     }
-    let expected: Vec<_> = whole(&bench.engine).await.found.into_iter().map(|f| f.place).collect();
+    let expected: Vec<_> =
+        whole(&bench.engine).await.found.into_iter().map(|f| f.object_ref).collect();
     assert_eq!(expected.len(), 6);
     let (mut paged, mut after) = (Vec::new(), None);
     loop {
         let page = bench.engine.inventory(&request(after, 2)).await.unwrap();
         assert!(page.found.len() <= 2);
-        paged.extend(page.found.into_iter().map(|found| found.place));
+        paged.extend(page.found.into_iter().map(|found| found.object_ref));
         after = page.next;
         if after.is_none() {
             break;
@@ -106,8 +110,8 @@ async fn an_inventory_that_cannot_be_read_is_an_error_and_never_empty() {
     fs::write(broken.join("composite.json"), "{").unwrap();
     let page = whole(&bench.engine).await;
     assert_eq!(page.found.len(), 1, "one bad directory hides no other");
-    let [(place, reason)] = &page.unreadable[..] else { panic!("{page:?}") };
-    assert_eq!((place.name.as_str(), reason.contains("not JSON")), ("broken", true));
+    let [(object_ref, reason)] = &page.unreadable[..] else { panic!("{page:?}") };
+    assert_eq!((object_ref.name.as_str(), reason.contains("not JSON")), ("broken", true));
 
     let other = InventoryRequest {
         substrate_uid: Some("recorded long ago".to_owned()),
@@ -131,7 +135,7 @@ async fn a_copy_elsewhere_is_deleted_by_its_own_place() {
     bench.engine.delete(&there, &live.uid).await.unwrap();
     let page = whole(&bench.engine).await;
     assert_eq!(page.found.len(), 1, "{page:?}");
-    assert_eq!(page.found[0].place.name, address().name);
+    assert_eq!(page.found[0].object_ref.name, address().name);
     bench.engine.apply(&mk_composite().rendered()).await.unwrap();
     assert_eq!(bench.live().await.evidence["pid"], live.evidence["pid"], "it was left alone");
 }

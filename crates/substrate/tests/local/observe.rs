@@ -109,17 +109,17 @@ async fn a_root_of_another_installation_is_refused_when_it_is_opened() {
 }
 
 #[tokio::test]
-async fn the_witness_is_the_installations_own_and_needs_the_root() {
+async fn the_mark_is_the_installations_own_and_needs_the_root() {
     let bench = Bench::new();
-    assert_eq!(bench.engine.witness_read().await, Ok(None));
-    bench.engine.witness_write(7).await.unwrap();
-    bench.engine.witness_write(3).await.unwrap();
-    assert_eq!(bench.another_engine().witness_read().await, Ok(Some(7)));
+    assert_eq!(bench.engine.high_water_mark_read().await, Ok(None));
+    bench.engine.high_water_mark_write(7).await.unwrap();
+    bench.engine.high_water_mark_write(3).await.unwrap();
+    assert_eq!(bench.another_engine().high_water_mark_read().await, Ok(Some(7)));
     fs::rename(bench.root(), bench.root().with_extension("unmounted")).unwrap();
     assert!(
-        matches!(bench.engine.witness_read().await, Err(Error::Failed(_))),
+        matches!(bench.engine.high_water_mark_read().await, Err(Error::Failed(_))),
         "not a first start"
     );
-    assert!(bench.engine.witness_write(8).await.is_err());
+    assert!(bench.engine.high_water_mark_write(8).await.is_err());
     assert!(!bench.root().exists());
 }

@@ -29,7 +29,7 @@ use slipway_render::local_node::{Injection, NodeSettings, render};
 use slipway_substrate::local::{LocalConfig, LocalSubstrate};
 use uuid::Uuid;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const NAMESPACE: &str = "slipway-project-1";
 pub(crate) const OURS: u128 = 1;
 
@@ -133,9 +133,9 @@ impl Bench {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        if tokio::time::timeout(PATIENCE, look).await.is_err() {
+        if tokio::time::timeout(TIMEOUT, look).await.is_err() {
             let log = fs::read_to_string(self.directory().join("agent.log")).unwrap_or_default();
-            panic!("not within {PATIENCE:?}: {what}; {:?}; agent.log:\n{log}", self.report().await);
+            panic!("not within {TIMEOUT:?}: {what}; {:?}; agent.log:\n{log}", self.report().await);
         }
     }
 
@@ -147,8 +147,8 @@ impl Bench {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let done = tokio::time::timeout(PATIENCE, apply).await;
-        assert!(done.is_ok(), "not ready within {PATIENCE:?}: {:?}", self.report().await);
+        let done = tokio::time::timeout(TIMEOUT, apply).await;
+        assert!(done.is_ok(), "not ready within {TIMEOUT:?}: {:?}", self.report().await);
         self.live().await
     }
 
@@ -159,8 +159,8 @@ impl Bench {
                 self.engine.delete(&address(), uid).await.unwrap();
             }
         };
-        let done = tokio::time::timeout(PATIENCE, delete).await;
-        assert!(done.is_ok(), "not absent within {PATIENCE:?}: {:?}", self.report().await);
+        let done = tokio::time::timeout(TIMEOUT, delete).await;
+        assert!(done.is_ok(), "not absent within {TIMEOUT:?}: {:?}", self.report().await);
     }
 
     /// How many processes ever held the lock.
@@ -277,7 +277,7 @@ fn mk_snapshot() -> ResourceSnapshot {
         xr_name: derive_xr_name(id),
         bootstrap_token_id: None,
         parameter_values: ParameterValues::default(),
-        lane: None,
+        partition: None,
         deletion_requested_at: None,
         unsettled_since: None,
         absence_proven_at: None,

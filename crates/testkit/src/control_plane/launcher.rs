@@ -14,7 +14,7 @@ use super::config::Config;
 use crate::process::{Process, Signal, Spawned};
 
 const TAIL: usize = 25;
-const STEP: Duration = Duration::from_millis(10);
+const POLL: Duration = Duration::from_millis(10);
 
 /// A control plane, running or not. Dropped, it is killed, and then every agent
 /// below its substrate root.
@@ -62,7 +62,7 @@ impl ControlPlane {
             if begun.elapsed() > timeout {
                 bail!("it does not serve after {timeout:?}:\n{}", self.log_tail(&[]));
             }
-            tokio::time::sleep(STEP).await;
+            tokio::time::sleep(POLL).await;
         }
         Ok(())
     }

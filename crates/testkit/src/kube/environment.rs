@@ -13,16 +13,16 @@ use tokio::time::Instant;
 use super::audit::{self, AuditRecord};
 use super::binaries::{self, Binaries};
 use super::certificates::Certificates;
-use super::keeper::Keeper;
 use super::parts::{self, Part, Ports, file};
 use super::readiness::{self, Readiness};
 use super::users::{self, ADMIN, Credentials, OTHER_ADMIN, User};
+use super::watchdog::Watchdog;
 use crate::ports::lasting_loopback_port;
 use crate::process;
 
 /// About five seconds on an idle machine; the rest is for a busy one.
-const PATIENCE: Duration = Duration::from_secs(120);
-const STEP: Duration = Duration::from_millis(50);
+const TIMEOUT: Duration = Duration::from_secs(120);
+const POLL: Duration = Duration::from_millis(50);
 
 /// An API server says that it is ready before it has made its first namespaces.
 const NEEDED: [&str; 3] =
@@ -50,7 +50,7 @@ pub struct Options {
 /// with this value, and with this process at the latest.
 #[derive(Debug)]
 pub struct KubeEnvironment {
-    keeper: Arc<Mutex<Keeper>>,
+    watchdog: Arc<Mutex<Watchdog>>,
     folder: PathBuf,
     ports: Ports,
     certificates: Certificates,
@@ -89,7 +89,7 @@ impl KubeEnvironment {
         let port = || lasting_loopback_port().context("no free port on 127.0.0.1");
         let ports = Ports { etcd: port()?, etcd_peer: port()?, api_server: port()? };
         let certificates = Certificates::issue()?;
-        let keeper = Keeper::start(options.durable)?;
+        let watchdog = Watchdog::start(options.durable)?;
         let mut users = vec![
             User::named(ADMIN).in_group(MASTERS),
             User::named(OTHER_ADMIN).in_group(MASTERS),
@@ -102,8 +102,8 @@ impl KubeEnvironment {
             .collect::<Result<Vec<_>, _>>()
             .context("cannot draw a token")?;
         let environment = Self {
-            folder: keeper.folder().to_owned(),
-            keeper: Arc::new(Mutex::new(keeper)),
+            folder: watchdog.folder().to_owned(),
+            watchdog: Arc::new(Mutex::new(watchdog)),
             readiness: Readiness::new(&certificates.authority_der, ports.api_server)?,
             ports,
             certificates,
@@ -214,7 +214,7 @@ impl KubeEnvironment {
     /// Ends a part as a power cut would. What it was asked to keep is there
     /// again after [`KubeEnvironment::start_part`].
     pub async fn kill(&self, part: Part) -> anyhow::Result<()> {
-        self.order(part.name(), Keeper::kill_part).await?;
+        self.order(part.name(), Watchdog::kill_part).await?;
         lock(&self.running).retain(|(running, _)| *running != part);
         Ok(())
     }
@@ -222,14 +222,14 @@ impl KubeEnvironment {
     /// Asks a part to end, as an upgrade would, and waits until it has. An API
     /// server answers first what it was asked.
     pub async fn stop(&self, part: Part) -> anyhow::Result<()> {
-        self.order(part.name(), Keeper::terminate_part).await?;
+        self.order(part.name(), Watchdog::terminate_part).await?;
         lock(&self.running).retain(|(running, _)| *running != part);
         Ok(())
     }
 
     /// Starts a part (again) where it was, and waits until it answers.
     pub async fn start_part(&self, part: Part) -> anyhow::Result<()> {
-        let pid = self.order(part.name(), Keeper::start_part).await?;
+        let pid = self.order(part.name(), Watchdog::start_part).await?;
         lock(&self.running).push((part, pid));
         if part == Part::Etcd {
             self.until_ready(part, pid).await?;
@@ -279,13 +279,13 @@ impl KubeEnvironment {
             bail!("{name:?} is not a plain word");
         }
         self.write(&format!("{name}.sh"), &parts::script(program, arguments))?;
-        self.order(name, Keeper::start_part).await
+        self.order(name, Watchdog::start_part).await
     }
 
     /// Asks a program that was started by [`KubeEnvironment::run_beside`] to
     /// end, and waits until it has.
     pub async fn end_beside(&self, name: &str) -> anyhow::Result<()> {
-        self.order(name, Keeper::terminate_part).await
+        self.order(name, Watchdog::terminate_part).await
     }
 
     /// The end of the log of a part, or of a program that runs beside them.
@@ -299,14 +299,14 @@ impl KubeEnvironment {
     async fn order<T: Send + 'static>(
         &self,
         name: &str,
-        order: fn(&mut Keeper, &str) -> anyhow::Result<T>,
+        order: fn(&mut Watchdog, &str) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
-        let (keeper, name) = (Arc::clone(&self.keeper), name.to_owned());
-        tokio::task::spawn_blocking(move || order(&mut lock(&keeper), &name)).await?
+        let (watchdog, name) = (Arc::clone(&self.watchdog), name.to_owned());
+        tokio::task::spawn_blocking(move || order(&mut lock(&watchdog), &name)).await?
     }
 
     async fn until_ready(&self, part: Part, pid: u32) -> anyhow::Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let asked = self.ask(part).await?;
             if asked == Ok(200) {
@@ -321,13 +321,13 @@ impl KubeEnvironment {
             }
             if Instant::now() > deadline {
                 bail!(
-                    "{} is not ready after {PATIENCE:?} and answers {asked:?}; \
+                    "{} is not ready after {TIMEOUT:?} and answers {asked:?}; \
                      the end of its log:\n{}",
                     part.name(),
                     self.end_of_log(part.name())
                 );
             }
-            tokio::time::sleep(STEP).await;
+            tokio::time::sleep(POLL).await;
         }
     }
 

@@ -34,9 +34,9 @@ mod users;
 
 mod binaries;
 mod certificates;
-mod keeper;
 mod parts;
 mod readiness;
+mod watchdog;
 
 pub use audit::{AuditRecord, AuditedObject};
 pub use binaries::{

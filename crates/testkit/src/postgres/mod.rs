@@ -23,9 +23,9 @@
 
 mod binaries;
 mod database;
-mod keeper;
 mod server;
 mod shared;
+mod watchdog;
 
 pub use binaries::{BINARIES_VARIABLE, installed};
 pub use database::TestDatabase;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 
 use super::binaries;
-use super::keeper::{Failure, Keeper};
+use super::watchdog::{Failure, Watchdog};
 use crate::ports::free_loopback_port;
 
 /// How to start a server.
@@ -23,7 +23,7 @@ pub struct Options {
 pub struct Postgres {
     url: ServerUrl,
     psql: PathBuf,
-    keeper: Option<Keeper>,
+    watchdog: Option<Watchdog>,
 }
 
 impl Postgres {
@@ -38,12 +38,12 @@ impl Postgres {
         // is no accident any more.
         for _ in 0..3 {
             let port = free_loopback_port().context("no free port on 127.0.0.1")?;
-            match Keeper::start(&programs, |folder| settings(folder, port, options)) {
-                Ok(keeper) => {
+            match Watchdog::start(&programs, |folder| settings(folder, port, options)) {
+                Ok(watchdog) => {
                     let url = format!("postgres://postgres@127.0.0.1:{port}/postgres");
                     let url = ServerUrl::parse(&url)?;
                     let psql = programs.join("psql");
-                    return Ok(Some(Self { url, psql, keeper: Some(keeper) }));
+                    return Ok(Some(Self { url, psql, watchdog: Some(watchdog) }));
                 }
                 Err(Failure::PortTaken) => {}
                 Err(Failure::Other(error)) => return Err(error),
@@ -54,7 +54,7 @@ impl Postgres {
 
     /// A server that somebody else started and will stop.
     pub fn at(url: &str) -> anyhow::Result<Self> {
-        Ok(Self { url: ServerUrl::parse(url)?, psql: binaries::find_psql(), keeper: None })
+        Ok(Self { url: ServerUrl::parse(url)?, psql: binaries::find_psql(), watchdog: None })
     }
 
     /// The URL of its maintenance database.
@@ -66,18 +66,18 @@ impl Postgres {
     /// is there again after [`Postgres::start_again`]. An error for a server
     /// that somebody else started.
     pub fn crash(&mut self) -> anyhow::Result<()> {
-        self.keeper.as_mut().context("this server is not ours to stop")?.crash()
+        self.watchdog.as_mut().context("this server is not ours to stop")?.crash()
     }
 
     /// Starts it again at the same place.
     pub fn start_again(&mut self) -> anyhow::Result<()> {
-        self.keeper.as_mut().context("this server is not ours to start")?.start_again()
+        self.watchdog.as_mut().context("this server is not ours to start")?.start_again()
     }
 
     /// The folder of a server that we started: its data and its `log`. Stands
     /// in the command line of each of its processes.
     pub fn folder(&self) -> Option<&Path> {
-        self.keeper.as_ref().map(Keeper::folder)
+        self.watchdog.as_ref().map(Watchdog::folder)
     }
 
     pub(super) fn url_of_database(&self, name: &str) -> String {

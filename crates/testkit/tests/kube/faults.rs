@@ -8,7 +8,7 @@ use slipway_testkit::kube::{KubeEnvironment, Options, Part};
 use slipway_testkit::process::{Signal, Spawned, is_alive, processes_with_argument};
 use slipway_testkit::wait::until;
 
-use crate::{PATIENCE, apply, mk_client, mk_other_role, plays_other_role, value_of};
+use crate::{TIMEOUT, apply, mk_client, mk_other_role, plays_other_role, value_of};
 
 #[tokio::test]
 async fn what_was_written_survives_the_death_of_each_server() {
@@ -62,15 +62,15 @@ async fn nothing_is_left_when_the_starter_is_killed() {
         .map_while(Result::ok)
         .find_map(|line| line.strip_prefix("folder=").map(str::to_owned))
         .expect("the starter says where its servers are");
-    until(PATIENCE, "the keeper and its three servers", async || {
+    until(TIMEOUT, "the keeper and its three servers", async || {
         let found = processes_with_argument(&folder).map_err(|error| error.to_string())?;
         if found.len() == 4 { Ok(()) } else { Err(format!("{found:?}")) }
     })
     .await;
 
     starter.signal(Signal::Kill).unwrap();
-    starter.exit(PATIENCE).await.unwrap();
-    until(PATIENCE, "the end of the servers and their folder", async || {
+    starter.exit(TIMEOUT).await.unwrap();
+    until(TIMEOUT, "the end of the servers and their folder", async || {
         let processes = processes_with_argument(&folder).map_err(|error| error.to_string())?;
         let folder_exists = PathBuf::from(&folder).exists();
         if processes.is_empty() && !folder_exists {

@@ -20,7 +20,7 @@ use serde_json::json;
 
 const ROLE: &str = "SLIPWAY_TESTKIT_ROLE";
 /// Seconds on an idle machine; the rest is for a busy one.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// This binary again, running only `test` in its other role.
 fn mk_other_role(test: &str) -> Command {

@@ -7,7 +7,7 @@ use serde_json::json;
 use slipway_testkit::kube::{KubeEnvironment, Options, User, shared};
 use slipway_testkit::wait::until;
 
-use crate::{PATIENCE, apply, mk_client, value_of};
+use crate::{TIMEOUT, apply, mk_client, value_of};
 
 fn code(error: kube::Error) -> u16 {
     match error {
@@ -26,7 +26,7 @@ async fn server_side_apply_works_and_the_audit_log_shows_it() {
     assert_eq!(code(apply(&client, "two", "applied", "2").await.unwrap_err()), 409);
     assert_eq!(value_of(&client, "applied").await.unwrap().as_deref(), Some("1"));
 
-    let patches = until(PATIENCE, "both patches in the audit log", async || {
+    let patches = until(TIMEOUT, "both patches in the audit log", async || {
         let records = kubernetes.audit().map_err(|error| error.to_string())?;
         let about_it = |name: &str| name == "applied";
         let patches: Vec<_> = records
@@ -67,7 +67,7 @@ async fn who_has_no_rights_is_refused_and_a_role_gives_them() {
         Api::<ConfigMap>::namespaced(client, "default").list(&ListParams::default()).await
     };
     // A binding is seen by the authorizer a moment after it was written.
-    until(PATIENCE, "the reader to read", async || list(reader.clone()).await).await;
+    until(TIMEOUT, "the reader to read", async || list(reader.clone()).await).await;
     assert_eq!(code(apply(&reader, "reader", "x", "1").await.unwrap_err()), 403);
     let nobody = mk_client(&kubernetes.kubeconfig("nobody")).await;
     assert_eq!(code(list(nobody).await.unwrap_err()), 403);
@@ -80,7 +80,7 @@ async fn who_has_no_rights_is_refused_and_a_role_gives_them() {
     let outdated = mk_client(&text).await;
     assert_eq!(code(list(outdated).await.unwrap_err()), 401);
     let reader = mk_client(&kubernetes.kubeconfig("reader")).await;
-    until(PATIENCE, "the reader to read again", async || list(reader.clone()).await).await;
+    until(TIMEOUT, "the reader to read again", async || list(reader.clone()).await).await;
 }
 
 fn binding_of(value: serde_json::Value) -> k8s_openapi::api::rbac::v1::ClusterRoleBinding {
@@ -97,7 +97,7 @@ async fn namespaces_go_and_service_accounts_get_tokens() {
         serde_json::from_value(json!({ "metadata": { "name": "short-lived" } })).unwrap();
     namespaces.create(&PostParams::default(), &namespace).await.unwrap();
     let accounts = Api::<ServiceAccount>::namespaced(client.clone(), "short-lived");
-    until(PATIENCE, "the account that a controller makes", async || accounts.get("default").await)
+    until(TIMEOUT, "the account that a controller makes", async || accounts.get("default").await)
         .await;
 
     let request: TokenRequest = serde_json::from_value(
@@ -112,7 +112,7 @@ async fn namespaces_go_and_service_accounts_get_tokens() {
     assert_eq!(code(value_of(&account, "any").await.unwrap_err()), 403);
 
     namespaces.delete("short-lived", &DeleteParams::default()).await.unwrap();
-    until(PATIENCE, "the end of the namespace", async || {
+    until(TIMEOUT, "the end of the namespace", async || {
         match namespaces.get_opt("short-lived").await {
             Ok(None) => Ok(()),
             other => Err(format!("{:?}", other.map(|found| found.map(|found| found.status)))),

@@ -12,7 +12,7 @@ pub(super) fn check(tree: &Tree) -> Vec<String> {
     for (document, text) in tree.files().filter(|(path, _)| is_document(path)) {
         let folder = document.rsplit_once('/').map_or("", |(folder, _)| folder);
         for (number, line) in prose(text) {
-            for path in code_spans(line).filter(|span| looks_like_path(span)) {
+            for path in code_spans(line).filter(|span| resembles_path(span)) {
                 if !exists(tree, folder, path) {
                     wrong.push(format!("{document}:{number}: `{path}` does not exist"));
                 }
@@ -53,7 +53,7 @@ pub(super) fn code_spans(line: &str) -> impl Iterator<Item = &str> {
 
 /// Whether a code span means a file of ours, rather than a place in somebody's
 /// file system, a URL, or a command.
-fn looks_like_path(span: &str) -> bool {
+fn resembles_path(span: &str) -> bool {
     let elsewhere = span.starts_with(['/', '~', '$']) || span.contains("://");
     let is_ours = OUR_FOLDERS.iter().any(|folder| span.starts_with(folder))
         || OUR_ENDINGS.iter().any(|ending| without_line(span).ends_with(ending));

@@ -15,7 +15,7 @@ use slipway_core::snapshot::{LabelFact, ProviderFacts};
 use slipway_core::text::Labels;
 use slipway_core::{ErrorKind, Phase};
 
-use super::hands::{mk_content, name};
+use super::catalog_client::{mk_content, name};
 use crate::ports::broker::DeclareKey;
 use crate::ports::store::Error;
 use crate::testing::races::at_once;

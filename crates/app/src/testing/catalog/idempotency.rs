@@ -55,7 +55,7 @@ pub(super) async fn the_first_answer_is_kept(world: &World) {
 }
 
 /// A key that is expired is forgotten: it is bound anew, to something else.
-/// Only an adapter can make one old; it hands in how.
+/// Only an adapter can make one old; it catalog_client in how.
 pub async fn expired_key(store: Stores, expire: impl AsyncFn(&str)) {
     let world = World::new(store).await;
     let key = world.uuid().to_string();

@@ -1,10 +1,10 @@
 //! The catalog's part of the suite: its sequential half and its races.
 
+mod catalog_client;
 mod composites;
-mod deliveries;
-mod fleet;
-mod hands;
+mod definitions;
 mod idempotency;
+mod placement;
 mod placements;
 mod races;
 mod sequential;

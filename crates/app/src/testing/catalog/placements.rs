@@ -22,8 +22,8 @@ use crate::testing::world::{World, operator, refused};
 async fn phase_of(world: &World, project: &str) -> NamespacePhase {
     let found = world.store.catalog.project_fetch(project, false).await.expect("a fetch");
     let id = found.expect("the project is there").id;
-    let place = world.store.placement.cluster_assignment_fetch(id).await.expect("a fetch");
-    place.expect("the project is placed").namespace_phase
+    let assignment = world.store.placement.cluster_assignment_fetch(id).await.expect("a fetch");
+    assignment.expect("the project is placed").namespace_phase
 }
 
 pub(super) async fn a_project_moves_only_while_it_is_empty(world: &World) {
@@ -32,16 +32,16 @@ pub(super) async fn a_project_moves_only_while_it_is_empty(world: &World) {
     assert_eq!(refused(world.create_cluster(&cluster).await), ErrorKind::NameTaken);
     let (project, _) = world.furnished().await;
     assert_eq!(phase_of(world, &project).await, NamespacePhase::Ready, "it is served");
-    world.place(&project, &cluster).await.expect("an empty project moves");
+    world.assignment(&project, &cluster).await.expect("an empty project moves");
     assert_eq!(phase_of(world, &project).await, NamespacePhase::Pending, "nobody serves it");
-    let nowhere = world.place(&project, "nowhere").await;
+    let nowhere = world.assignment(&project, "nowhere").await;
     assert_eq!(refused(nowhere), ErrorKind::ClusterNotFound);
 
     let declared = world.declare_in(&project).await.expect("a declaration");
-    assert_eq!(world.snapshot(declared.attempt).await.attempt.lane(), Some(id.into()));
-    let fixed = world.place(&project, "local").await;
+    assert_eq!(world.snapshot(declared.attempt).await.attempt.partition(), Some(id.into()));
+    let fixed = world.assignment(&project, "local").await;
     assert_eq!(refused(fixed), ErrorKind::ClusterAssignmentImmutable);
-    world.place(&project, &cluster).await.expect("where it is already");
+    world.assignment(&project, &cluster).await.expect("where it is already");
     let mut withdraw =
         |snapshot: &_| cluster_assignment::withdraw(snapshot, Expected::Any, &operator());
     let fixed =
@@ -54,7 +54,7 @@ pub(super) async fn a_cluster_is_taken_on_by_who_serves_it(world: &World) {
     let cluster = world.fresh_name("cluster");
     let id = world.create_cluster(&cluster).await.expect("a cluster");
     let (project, _) = world.furnished().await;
-    world.place(&project, &cluster).await.expect("an empty project moves");
+    world.assignment(&project, &cluster).await.expect("an empty project moves");
     let seed = Seed {
         cluster: cluster.clone(),
         substrate_uid: "root-of-another".to_owned(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use slipway_core::ErrorKind;
 use slipway_core::catalog::blueprint::VersionContent;
 
-use super::hands::mk_content;
+use super::catalog_client::mk_content;
 use crate::ports::broker::DeclareKey;
 use crate::ports::store::{Error, Page};
 use crate::testing::races::at_once;
@@ -37,11 +37,11 @@ pub(super) async fn create_with_create_of_the_same_name(world: &Arc<World>) {
 /// and the parent stays, or the parent is gone and the child is refused.
 pub(super) async fn nothing_is_inserted_under_a_parent_that_leaves(world: &Arc<World>) {
     let (project, _) = world.furnished().await;
-    let hands = (Arc::clone(world), Arc::clone(world));
+    let catalog_client = (Arc::clone(world), Arc::clone(world));
     let names = (project.clone(), project.clone());
     let (declared, deleted) =
-        at_once(async move { hands.0.declare_in(&names.0).await }, async move {
-            hands.1.delete_project(&names.1).await
+        at_once(async move { catalog_client.0.declare_in(&names.0).await }, async move {
+            catalog_client.1.delete_project(&names.1).await
         })
         .await;
     let losers = [ErrorKind::ProjectNotFound, ErrorKind::ProjectNotEmpty];
@@ -50,10 +50,10 @@ pub(super) async fn nothing_is_inserted_under_a_parent_that_leaves(world: &Arc<W
     let (project, _) = world.furnished().await;
     let credential = world.create_credential("local", &world.fresh_name("credential")).await;
     let credential = credential.expect("a credential");
-    let hands = (Arc::clone(world), Arc::clone(world));
+    let catalog_client = (Arc::clone(world), Arc::clone(world));
     let (assigned, deleted) =
-        at_once(async move { hands.0.assign(&project, credential).await }, async move {
-            hands.1.delete_credential(credential).await
+        at_once(async move { catalog_client.0.assign(&project, credential).await }, async move {
+            catalog_client.1.delete_credential(credential).await
         })
         .await;
     let losers = [ErrorKind::CredentialNotFound, ErrorKind::CredentialInUse];
@@ -61,24 +61,24 @@ pub(super) async fn nothing_is_inserted_under_a_parent_that_leaves(world: &Arc<W
 
     let cloud = world.fresh_name("cloud");
     world.create_cloud(&cloud).await.expect("a cloud");
-    let hands = (Arc::clone(world), Arc::clone(world));
+    let catalog_client = (Arc::clone(world), Arc::clone(world));
     let names = (cloud.clone(), cloud);
-    let (created, deleted) =
-        at_once(async move { hands.0.create_credential(&names.0, "a").await }, async move {
-            hands.1.delete_cloud(&names.1).await
-        })
-        .await;
+    let (created, deleted) = at_once(
+        async move { catalog_client.0.create_credential(&names.0, "a").await },
+        async move { catalog_client.1.delete_cloud(&names.1).await },
+    )
+    .await;
     let losers = [ErrorKind::CloudNotFound, ErrorKind::CloudInUse];
     exactly_one("create with delete of the cloud", created, deleted, &losers);
 }
 
 pub(super) async fn withdraw_with_declare(world: &Arc<World>) {
     let (project, credential) = world.furnished().await;
-    let hands = (Arc::clone(world), Arc::clone(world));
+    let catalog_client = (Arc::clone(world), Arc::clone(world));
     let names = (project.clone(), project);
     let (declared, withdrawn) =
-        at_once(async move { hands.0.declare_in(&names.0).await }, async move {
-            hands.1.withdraw(&names.1, credential).await
+        at_once(async move { catalog_client.0.declare_in(&names.0).await }, async move {
+            catalog_client.1.withdraw(&names.1, credential).await
         })
         .await;
     // Without a credential named, a project that may use none has none.
@@ -95,19 +95,19 @@ pub(super) async fn move_with_declare(world: &Arc<World>) {
     let (project, _) = world.furnished().await;
     let cluster = world.fresh_name("cluster");
     world.create_cluster(&cluster).await.expect("a cluster");
-    let hands = (Arc::clone(world), Arc::clone(world));
+    let catalog_client = (Arc::clone(world), Arc::clone(world));
     let names = (project.clone(), project);
     let (declared, moved) =
-        at_once(async move { hands.0.declare_in(&names.0).await }, async move {
-            hands.1.place(&names.1, &cluster).await
+        at_once(async move { catalog_client.0.declare_in(&names.0).await }, async move {
+            catalog_client.1.assignment(&names.1, &cluster).await
         })
         .await;
     if moved.is_err() {
         assert_eq!(refused(moved), ErrorKind::ClusterAssignmentImmutable);
     }
     let snapshot = world.snapshot(declared.expect("a declaration").attempt).await;
-    let place = snapshot.placement.as_ref().expect("the project is placed");
-    assert_eq!(snapshot.attempt.lane(), Some(place.cluster_id.into()));
+    let assignment = snapshot.placement.as_ref().expect("the project is placed");
+    assert_eq!(snapshot.attempt.partition(), Some(assignment.cluster_id.into()));
 }
 
 pub(super) async fn publish_with_publish(world: &Arc<World>) {
@@ -133,11 +133,12 @@ pub(super) async fn retire_with_declare(world: &Arc<World>) {
     world.create_blueprint(&slug).await.expect("a blueprint");
     world.publish(&slug, &mk_content("v1")).await.expect("a version");
     let key = DeclareKey { blueprint: slug.clone(), ..world.declare_key(&world.handle()) };
-    let hands = (Arc::clone(world), Arc::clone(world));
-    let (declared, retired) = at_once(async move { hands.0.declare_by(&key).await }, async move {
-        hands.1.retire(&slug, "v1").await
-    })
-    .await;
+    let catalog_client = (Arc::clone(world), Arc::clone(world));
+    let (declared, retired) =
+        at_once(async move { catalog_client.0.declare_by(&key).await }, async move {
+            catalog_client.1.retire(&slug, "v1").await
+        })
+        .await;
     retired.expect("a retirement");
     if declared.is_err() {
         assert_eq!(refused(declared), ErrorKind::BlueprintVersionRetired);

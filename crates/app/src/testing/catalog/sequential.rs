@@ -11,7 +11,7 @@ use slipway_core::rules::catalog::label;
 use slipway_core::rules::catalog::project::{self, ProjectChange};
 use slipway_core::text::Labels;
 
-use super::hands::mk_content;
+use super::catalog_client::mk_content;
 use crate::ports::broker::DeclareKey;
 use crate::ports::catalog::CredentialFilter;
 use crate::ports::store::Page;
@@ -74,7 +74,7 @@ pub(super) async fn nothing_is_declared_into_a_deleted_project(world: &World) {
         let refusal = refused(world.declare_in(reference).await);
         assert_eq!(refusal, ErrorKind::ProjectNotFound);
         assert_eq!(refused(world.assign(reference, credential).await), ErrorKind::ProjectNotFound);
-        assert_eq!(refused(world.place(reference, "local").await), ErrorKind::ProjectNotFound);
+        assert_eq!(refused(world.assignment(reference, "local").await), ErrorKind::ProjectNotFound);
     }
     // What only a deleted project may use is used by nobody.
     world.delete_credential(credential).await.expect("a deletion");

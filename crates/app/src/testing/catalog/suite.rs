@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{composites, deliveries, fleet, idempotency, placements, races as raced, sequential};
+use super::{
+    composites, definitions, idempotency, placement, placements, races as raced, sequential,
+};
 use crate::testing::world::World;
 
 pub(in crate::testing) async fn conformance(world: &World) {
@@ -21,11 +23,11 @@ pub(in crate::testing) async fn conformance(world: &World) {
     sequential::pages_give_each_row_once(world).await;
     placements::a_project_moves_only_while_it_is_empty(world).await;
     placements::a_cluster_is_taken_on_by_who_serves_it(world).await;
-    fleet::a_place_is_looked_after_and_cleared(world).await;
-    fleet::a_cluster_keeps_the_identity_that_it_showed_first(world).await;
-    fleet::a_region_offers_its_usable_clusters(world).await;
-    deliveries::the_newest_version_is_demanded_and_its_progress_kept(world).await;
-    deliveries::what_is_published_or_in_use_goes_on_being_served(world).await;
+    placement::a_namespace_is_kept_and_cleared(world).await;
+    placement::a_cluster_keeps_the_identity_that_it_showed_first(world).await;
+    placement::a_region_offers_its_usable_clusters(world).await;
+    definitions::the_newest_version_is_demanded_and_its_progress_kept(world).await;
+    definitions::what_is_published_or_in_use_goes_on_being_served(world).await;
     placements::labels_in_effect_and_blockers_select(world).await;
     idempotency::a_key_is_bound_with_what_it_made(world).await;
     idempotency::the_first_answer_is_kept(world).await;

@@ -7,7 +7,7 @@ use slipway_core::ErrorKind;
 use slipway_core::Phase;
 use slipway_core::blocker::BlockerCode;
 use slipway_core::commit::{Recheck, Release};
-use slipway_core::ids::Lane;
+use slipway_core::ids::Partition;
 
 use crate::ports::broker::Claimed;
 use crate::testing::worker::{LEASE, released};
@@ -20,18 +20,18 @@ async fn declared(world: &World) -> Declared {
 pub(super) async fn a_claimed_attempt_is_not_claimed_again(world: &World) {
     world.park_all().await;
     assert_eq!(
-        world.store.broker.attempt_overdue(world.lane).await.expect("an answer"),
+        world.store.broker.attempt_overdue(world.partition).await.expect("an answer"),
         None,
         "all is parked"
     );
     let declared = declared(world).await;
-    let overdue = world.store.broker.attempt_overdue(world.lane).await.expect("an answer");
+    let overdue = world.store.broker.attempt_overdue(world.partition).await.expect("an answer");
     assert!(overdue.is_some(), "what waits for a claim is overdue");
     let claimed = world.claim(declared.attempt).await.expect("a fresh attempt is due");
     assert_eq!(world.snapshot(declared.attempt).await.claim_token, claimed.claim_token);
     assert!(world.claim(declared.attempt).await.is_none());
     assert_eq!(
-        world.store.broker.attempt_overdue(world.lane).await.expect("an answer"),
+        world.store.broker.attempt_overdue(world.partition).await.expect("an answer"),
         None,
         "all is claimed"
     );
@@ -40,23 +40,23 @@ pub(super) async fn a_claimed_attempt_is_not_claimed_again(world: &World) {
     world.store.broker.attempt_release(&[]).await.expect("releasing nothing");
 }
 
-pub(super) async fn a_lane_is_claimed_by_itself(world: &World) {
+pub(super) async fn a_partition_is_claimed_by_itself(world: &World) {
     world.park_all().await;
     let declared = declared(world).await;
-    assert_eq!(world.snapshot(declared.attempt).await.attempt.lane(), Some(world.lane));
-    let other = Lane::new(world.uuid());
+    assert_eq!(world.snapshot(declared.attempt).await.attempt.partition(), Some(world.partition));
+    let other = Partition::new(world.uuid());
     assert_eq!(world.store.broker.attempt_overdue(other).await.expect("an answer"), None);
     assert_eq!(world.store.broker.attempt_wake_all(other).await.expect("a wake"), 0);
     let claimed =
         world.store.broker.attempt_claim("suite", other, 100, LEASE).await.expect("a claim");
     assert_eq!(claimed, [], "what lives elsewhere is not claimed here");
-    let overdue = world.store.broker.lane_list_overdue().await.expect("an answer");
-    let lanes: Vec<_> = overdue.iter().map(|found| found.lane).collect();
-    assert_eq!(lanes, [Some(world.lane)], "what waits is seen, whoever serves it");
+    let overdue = world.store.broker.partition_list_overdue().await.expect("an answer");
+    let partitions: Vec<_> = overdue.iter().map(|found| found.partition).collect();
+    assert_eq!(partitions, [Some(world.partition)], "what waits is seen, whoever serves it");
     assert!(overdue[0].cluster.is_some());
     assert!(world.claim(declared.attempt).await.is_some(), "and is left for those who serve it");
     assert_eq!(
-        world.store.broker.lane_list_overdue().await.expect("an answer"),
+        world.store.broker.partition_list_overdue().await.expect("an answer"),
         [],
         "all is claimed"
     );
@@ -80,7 +80,7 @@ pub(super) async fn a_clock_that_went_back_leaves_nothing_lying(world: &World) {
     // Others of this suite wait for their second proof and are pulled in too.
     let these = [waiting, held, dead, fresh].map(|declared| declared.attempt);
     let due = async || {
-        let claimed = world.store.broker.attempt_claim("suite", world.lane, 100, LEASE).await;
+        let claimed = world.store.broker.attempt_claim("suite", world.partition, 100, LEASE).await;
         let claimed = claimed.expect("a claim").into_iter().map(|claimed| claimed.id);
         claimed.filter(|id| these.contains(id)).collect::<BTreeSet<_>>()
     };
@@ -96,11 +96,19 @@ pub(super) async fn a_claim_takes_no_more_than_it_was_asked_for(world: &World) {
     for _ in 0..3 {
         declared(world).await;
     }
-    let first =
-        world.store.broker.attempt_claim("suite", world.lane, 2, LEASE).await.expect("a claim");
+    let first = world
+        .store
+        .broker
+        .attempt_claim("suite", world.partition, 2, LEASE)
+        .await
+        .expect("a claim");
     assert_eq!(first.len(), 2);
-    let second =
-        world.store.broker.attempt_claim("suite", world.lane, 2, LEASE).await.expect("a claim");
+    let second = world
+        .store
+        .broker
+        .attempt_claim("suite", world.partition, 2, LEASE)
+        .await
+        .expect("a claim");
     assert_eq!(second.len(), 1);
     assert!(!first.contains(&second[0]));
 }
@@ -115,7 +123,7 @@ pub(super) async fn a_lease_that_is_over_is_claimed_anew_and_fences_the_old_one(
     world.store.broker.attempt_release(&[released(late, Recheck::Now)]).await.expect("a release");
     assert!(world.claim(declared.attempt).await.is_none(), "an old token releases nothing");
     let invented = Claimed { id: declared.attempt, claim_token: late.claim_token };
-    world.store.broker.attempt_hold(invented, "nothing", LEASE).await.expect("a hold");
+    world.store.broker.attempt_quarantine(invented, "nothing", LEASE).await.expect("a hold");
     assert!(world.snapshot(declared.attempt).await.blockers.is_empty());
     world.tick(current).await.expect("the holder commits");
 }
@@ -142,8 +150,12 @@ pub(super) async fn a_wake_during_a_claim_makes_it_due_again(world: &World) {
 
 pub(super) async fn a_release_sets_when_it_is_due_and_counts_failures(world: &World) {
     let (first, second) = (declared(world).await, declared(world).await);
-    let claimed =
-        world.store.broker.attempt_claim("suite", world.lane, 100, LEASE).await.expect("a claim");
+    let claimed = world
+        .store
+        .broker
+        .attempt_claim("suite", world.partition, 100, LEASE)
+        .await
+        .expect("a claim");
     let of = |declared: Declared| {
         *claimed.iter().find(|claimed| claimed.id == declared.attempt).expect("it was due")
     };
@@ -162,10 +174,10 @@ pub(super) async fn a_release_sets_when_it_is_due_and_counts_failures(world: &Wo
     assert!(world.claim(second.attempt).await.is_some());
 }
 
-pub(super) async fn a_held_row_has_a_blocker_and_is_given_back(world: &World) {
+pub(super) async fn a_quarantined_row_has_a_blocker_and_is_released(world: &World) {
     let declared = declared(world).await;
     let claimed = world.claim(declared.attempt).await.expect("a fresh attempt is due");
-    world.store.broker.attempt_hold(claimed, "unknown phase", LEASE).await.expect("a hold");
+    world.store.broker.attempt_quarantine(claimed, "unknown phase", LEASE).await.expect("a hold");
     let held = world.snapshot(declared.attempt).await;
     assert_eq!(held.blockers.len(), 1);
     assert_eq!(held.blockers[0].code, BlockerCode::RowInvalid);
@@ -173,7 +185,7 @@ pub(super) async fn a_held_row_has_a_blocker_and_is_given_back(world: &World) {
     assert!(held.due_at.is_some_and(|due| due > held.now), "it is looked at again, later");
 
     let claimed = world.claim_now(declared.attempt).await;
-    world.store.broker.attempt_hold(claimed, "still unknown", LEASE).await.expect("a hold");
+    world.store.broker.attempt_quarantine(claimed, "still unknown", LEASE).await.expect("a hold");
     let again = world.snapshot(declared.attempt).await;
     assert_eq!(again.blockers[0].since, held.blockers[0].since);
 }
@@ -190,9 +202,13 @@ pub(super) async fn waking_all_wakes_what_is_not_settled(world: &World) {
         .await
         .expect("a release");
 
-    assert!(world.store.broker.attempt_wake_all(world.lane).await.expect("a wake") >= 1);
-    let claimed =
-        world.store.broker.attempt_claim("suite", world.lane, 1_000, LEASE).await.expect("a claim");
+    assert!(world.store.broker.attempt_wake_all(world.partition).await.expect("a wake") >= 1);
+    let claimed = world
+        .store
+        .broker
+        .attempt_claim("suite", world.partition, 1_000, LEASE)
+        .await
+        .expect("a claim");
     assert!(claimed.iter().any(|claimed| claimed.id == open.attempt));
     assert!(!claimed.iter().any(|claimed| claimed.id == settled.attempt));
 }
@@ -203,13 +219,13 @@ pub(super) async fn a_worker_that_starts_again_takes_its_claims_back(world: &Wor
     let before = world
         .store
         .broker
-        .attempt_claim("first life", world.lane, 1, LEASE)
+        .attempt_claim("first life", world.partition, 1, LEASE)
         .await
         .expect("a claim");
     let others = world
         .store
         .broker
-        .attempt_claim("somebody else", world.lane, 1, LEASE)
+        .attempt_claim("somebody else", world.partition, 1, LEASE)
         .await
         .expect("a claim");
     assert_eq!((before.len(), others.len()), (1, 1));
@@ -218,7 +234,7 @@ pub(super) async fn a_worker_that_starts_again_takes_its_claims_back(world: &Wor
     let after = world
         .store
         .broker
-        .attempt_claim("first life", world.lane, 10, LEASE)
+        .attempt_claim("first life", world.partition, 10, LEASE)
         .await
         .expect("a claim");
     assert_eq!(after.len(), 1, "its own is due at once, the other's is left alone");

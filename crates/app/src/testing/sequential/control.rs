@@ -1,4 +1,4 @@
-//! The mode, the beat, what a restore does to claims, the plan, and keys that
+//! The mode, the heartbeat, what a restore does to claims, the plan, and keys that
 //! are installed.
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use slipway_core::audit::Actor;
 use slipway_core::blocker::{Blocker, BlockerCode};
 use slipway_core::commit::{Commit, Recheck, Write};
 use slipway_core::ids::{ApiKeyId, ProvisionedResourceId, Revision};
-use slipway_core::rules::control::{self, Control, Mode, Sighting};
+use slipway_core::rules::control::{self, Control, Mode, ReplicaReport};
 use slipway_core::text::Reason;
 use slipway_core::{ErrorKind, Phase, Refusal};
 
@@ -30,22 +30,22 @@ async fn fetch(world: &World) -> Control {
     world.store.operations.control_fetch().await.expect("the mode is read")
 }
 
-async fn beat(world: &World, worker: &str, witness: Option<i64>) -> Control {
-    let mut sighting = Sighting {
+async fn heartbeat(world: &World, worker: &str, high_water_mark: Option<i64>) -> Control {
+    let mut replica_report = ReplicaReport {
         worker: worker.to_owned(),
         lease: Duration::from_secs(30),
         acknowledged: Revision(0),
     };
-    let marks = control::Marks { highest: witness, all_read: true };
+    let marks = control::Marks { highest: high_water_mark, all_read: true };
     world
         .store
         .operations
         .control_decide(&mut |control| {
-            sighting.acknowledged = control.revision;
-            Ok(Some(control::beat(control, marks, sighting.clone(), &actor())))
+            replica_report.acknowledged = control.revision;
+            Ok(Some(control::heartbeat(control, marks, replica_report.clone(), &actor())))
         })
         .await
-        .expect("a beat");
+        .expect("a heartbeat");
     fetch(world).await
 }
 
@@ -106,44 +106,44 @@ pub(super) async fn a_freeze_is_read_back_lifted_and_wakes(world: &World) {
     );
 }
 
-pub(super) async fn a_beat_counts_and_names_its_replica(world: &World) {
+pub(super) async fn a_heartbeat_counts_and_names_its_replica(world: &World) {
     let before = fetch(world).await;
-    let after = beat(world, "replica-a", Some(before.beat)).await;
-    assert_eq!((after.beat, after.revision), (before.beat + 1, before.revision));
-    beat(world, "replica-b", None).await;
-    let again = beat(world, "replica-a", Some(after.beat)).await;
-    assert_eq!(again.beat, after.beat + 2);
+    let after = heartbeat(world, "replica-a", Some(before.heartbeat)).await;
+    assert_eq!((after.heartbeat, after.revision), (before.heartbeat + 1, before.revision));
+    heartbeat(world, "replica-b", None).await;
+    let again = heartbeat(world, "replica-a", Some(after.heartbeat)).await;
+    assert_eq!(again.heartbeat, after.heartbeat + 2);
     let replicas = world.store.operations.replica_list().await.expect("a list");
     let names: Vec<_> = replicas.iter().map(|replica| replica.worker.as_str()).collect();
     assert_eq!(names, ["replica-a", "replica-b"]);
     assert!(replicas.iter().all(|replica| replica.acknowledged == before.revision));
     assert_eq!(replicas[0].lease, Duration::from_secs(30));
-    assert!(replicas[0].seen_at >= replicas[1].seen_at, "the second beat moved it");
+    assert!(replicas[0].seen_at >= replicas[1].seen_at, "the second heartbeat moved it");
 }
 
 /// A restore: everything observes only, claims are ended and fenced, and new
 /// ones are above anything that was ever given.
-pub(super) async fn a_witness_ahead_lifts_every_claim(world: &World) {
+pub(super) async fn a_mark_ahead_lifts_every_claim(world: &World) {
     let declared = world.declare(&world.handle()).await.expect("a declaration");
     let held = world.claim(declared.attempt).await.expect("a fresh attempt is due");
     let before = fetch(world).await;
-    let after = beat(world, "replica-a", Some(before.beat + 1_000)).await;
-    assert_eq!(after.beat, before.beat + 1_001);
+    let after = heartbeat(world, "replica-a", Some(before.heartbeat + 1_000)).await;
+    assert_eq!(after.heartbeat, before.heartbeat + 1_001);
     assert!(matches!(after.mode(), Mode::Observing(_)), "{after:?}");
 
     assert_eq!(refused(world.tick(held).await), ErrorKind::ClaimLost);
     let anew = world.claim(declared.attempt).await.expect("its claim was ended, so it is due");
-    assert!(anew.claim_token.0 > (before.beat + 1_000) << 24, "{anew:?}");
+    assert!(anew.claim_token.0 > (before.heartbeat + 1_000) << 24, "{anew:?}");
     world.tick(anew).await.expect("the new holder commits");
 
-    let later = beat(world, "replica-a", Some(after.beat)).await;
+    let later = heartbeat(world, "replica-a", Some(after.heartbeat)).await;
     assert_eq!(later.revision, after.revision, "a restore is detected once");
     resume(world).await.expect("resumed");
     assert_eq!(fetch(world).await.mode(), Mode::Acting);
     assert_eq!(refused(resume(world).await), ErrorKind::NothingToLift);
 }
 
-pub(super) async fn a_plan_shows_what_is_withheld_and_what_is_unknown(world: &World) {
+pub(super) async fn withheld_shows_what_is_withheld_and_what_is_unknown(world: &World) {
     // Ids rise, so that this is a cursor behind everything before.
     let start = ProvisionedResourceId::new(world.uuid());
     let mut expected = Vec::new();
@@ -185,7 +185,7 @@ pub(super) async fn a_plan_shows_what_is_withheld_and_what_is_unknown(world: &Wo
     loop {
         let after = Some(listed.last().map_or(start, |(attempt, ..)| *attempt));
         let page =
-            world.store.operations.plan_list(Page { after, limit: 1 }).await.expect("a page");
+            world.store.operations.withheld_list(Page { after, limit: 1 }).await.expect("a page");
         let Some(line) = page.into_iter().next() else { break };
         assert_eq!(
             (line.project.as_str(), line.phase.as_str()),
@@ -194,10 +194,18 @@ pub(super) async fn a_plan_shows_what_is_withheld_and_what_is_unknown(world: &Wo
         listed.push((line.provisioned_resource_id, line.handle, line.action));
     }
     assert_eq!(listed, expected);
-    assert!(world.store.operations.plan_open().await.expect("a count") >= 4, "they are due");
-    world.store.broker.attempt_claim("suite", world.lane, 1_000, LEASE).await.expect("a claim");
     assert!(
-        world.store.operations.plan_open().await.expect("a count") >= 4,
+        world.store.operations.withheld_unchecked().await.expect("a count") >= 4,
+        "they are due"
+    );
+    world
+        .store
+        .broker
+        .attempt_claim("suite", world.partition, 1_000, LEASE)
+        .await
+        .expect("a claim");
+    assert!(
+        world.store.operations.withheld_unchecked().await.expect("a count") >= 4,
         "claimed is not looked at yet"
     );
 }

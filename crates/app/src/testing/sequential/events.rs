@@ -6,7 +6,7 @@ use slipway_core::audit::Actor;
 use slipway_core::ids::{AuditEntryId, ProjectId, SubscriptionId};
 use slipway_core::{ErrorKind, Phase};
 
-use crate::ports::events::{ClaimedSubscription, Delivered, Subscription};
+use crate::ports::events::{ClaimedSubscription, Published, Subscription};
 use crate::ports::store::Page;
 use crate::testing::world::{World, refused};
 
@@ -59,10 +59,10 @@ pub(super) async fn a_subscription_is_opened_once_and_claimed_by_one(world: &Wor
     assert_eq!(world.store.events.subscription_due().await.expect("names"), [""; 0]);
     assert_eq!(find(world, "one").await.claimed_by.as_deref(), Some("a"));
     world.store.events.subscription_advance(&claimed, last).await.expect("the cursor moves");
-    world.store.events.subscription_release(&claimed, &Delivered::Well).await.expect("a release");
+    world.store.events.subscription_release(&claimed, &Published::Well).await.expect("a release");
     let had = find(world, "one").await;
     assert_eq!((had.position, had.last_position, had.claimed_by), (last, last, None));
-    assert!(had.delivered_at.is_some());
+    assert!(had.published_at.is_some());
     assert_eq!(claim(world, "one", "b").await, None, "there is nothing to deliver");
     announce(world).await;
     assert!(claim(world, "one", "b").await.is_some(), "and now there is");
@@ -82,7 +82,7 @@ pub(super) async fn a_late_worker_does_not_move_the_cursor(world: &World) {
     let next = claim(world, "late", "b").await.expect("the lease is over");
     assert!(next.claim_token > late.claim_token);
     assert_eq!(refused(store.events.subscription_advance(&late, 1).await), ErrorKind::ClaimLost);
-    let failed = Delivered::Failed { error: "late".to_owned(), retry_after: MONTH };
+    let failed = Published::Failed { error: "late".to_owned(), retry_after: MONTH };
     store.events.subscription_release(&late, &failed).await.expect("no error");
     let found = find(world, "late").await;
     assert_eq!((found.position, found.claimed_by.as_deref()), (0, Some("b")));
@@ -103,7 +103,7 @@ pub(super) async fn a_failure_is_shown_and_waited_out(world: &World) {
         let claimed = claim(world, "failing", "a").await.expect("it is due");
         assert_eq!(claimed.failures, failures - 1);
         let retry_after = if failures == 1 { Duration::ZERO } else { LEASE };
-        let failed = Delivered::Failed { error: format!("no {failures}"), retry_after };
+        let failed = Published::Failed { error: format!("no {failures}"), retry_after };
         world.store.events.subscription_release(&claimed, &failed).await.expect("a release");
         let found = find(world, "failing").await;
         assert_eq!((found.failures, found.last_error), (failures, Some(format!("no {failures}"))));

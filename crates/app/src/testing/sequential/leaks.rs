@@ -6,14 +6,14 @@ use serde_json::json;
 use slipway_core::audit::Actor;
 use slipway_core::commit::{Recheck, Release};
 use slipway_core::ids::{LeakRecordId, ProvisionedResourceId};
-use slipway_core::leak::{Finding, FindingKind, Leak, Place};
-use slipway_core::rules::orphans::{self, Sight};
+use slipway_core::leak::{Finding, FindingKind, Leak, ObjectRef};
+use slipway_core::rules::orphans::{self, Presence};
 use slipway_core::text::Reason;
 use slipway_core::time::Timestamp;
 use slipway_core::{ErrorKind, Phase};
 use uuid::Uuid;
 
-use crate::ports::deletion::{LeakFilter, Sighted, Sightings};
+use crate::ports::deletion::{LeakFilter, RecordedFindings, ReportedFinding};
 use crate::ports::placement::Cluster;
 use crate::ports::store::{Error, Page};
 use crate::testing::world::{Declared, World, operator, refused};
@@ -31,14 +31,14 @@ async fn quiet_cluster(world: &World) -> Cluster {
     Cluster { id: slipway_core::ids::ClusterId::new(world.uuid()), ..cluster(world).await }
 }
 
-fn mk_sighted(world: &World, kind: FindingKind, subject: Uuid) -> Sighted {
+fn mk_reported(world: &World, kind: FindingKind, subject: Uuid) -> ReportedFinding {
     let key = world.uuid();
-    Sighted {
+    ReportedFinding {
         finding: Finding {
             key,
             kind,
             subject_id: subject,
-            place: Place { namespace: "ünïcode".to_owned(), name: format!("pr-{key}") },
+            object_ref: ObjectRef { namespace: "ünïcode".to_owned(), name: format!("pr-{key}") },
             uid: Some("uid-1".to_owned()),
             evidence: json!({ "pid": 7, "text": "ünïcode" }),
         },
@@ -46,14 +46,19 @@ fn mk_sighted(world: &World, kind: FindingKind, subject: Uuid) -> Sighted {
     }
 }
 
-async fn see(world: &World, cluster: &Cluster, one: &Sighted, apart: Duration) -> Sightings {
-    let again = Sighted { fresh_id: LeakRecordId::new(world.uuid()), ..one.clone() };
-    world.store.deletion.leak_sighted(cluster, &[again], apart).await.expect("a sighting")
+async fn see(
+    world: &World,
+    cluster: &Cluster,
+    one: &ReportedFinding,
+    apart: Duration,
+) -> RecordedFindings {
+    let again = ReportedFinding { fresh_id: LeakRecordId::new(world.uuid()), ..one.clone() };
+    world.store.deletion.leak_findings_record(cluster, &[again], apart).await.expect("a sighting")
 }
 
 /// A fresh open leak.
-async fn leaked(world: &World, cluster: &Cluster, kind: FindingKind) -> (Sighted, Leak) {
-    let one = mk_sighted(world, kind, world.uuid());
+async fn leaked(world: &World, cluster: &Cluster, kind: FindingKind) -> (ReportedFinding, Leak) {
+    let one = mk_reported(world, kind, world.uuid());
     let mut seen = see(world, cluster, &one, Duration::ZERO).await;
     (one, seen.leaks.pop().expect("it is recorded"))
 }
@@ -70,11 +75,11 @@ async fn list(world: &World, open: Option<bool>) -> Vec<LeakRecordId> {
 
 async fn end(world: &World, cluster: &Cluster, begun_at: Timestamp) -> u64 {
     let actor = Actor::new("loop:suite");
-    world.store.deletion.leak_look_end(cluster.id, begun_at, &actor).await.expect("an end")
+    world.store.deletion.leak_scan_end(cluster.id, begun_at, &actor).await.expect("an end")
 }
 
 async fn now(world: &World) -> Timestamp {
-    world.store.deletion.leak_look_begin().await.expect("the time")
+    world.store.deletion.leak_scan_begin().await.expect("the time")
 }
 
 /// After everything that was written so far, also where the clock is coarse.
@@ -104,10 +109,10 @@ pub(super) async fn rows_say_where_their_objects_belong(world: &World) {
     assert_eq!(phases, expected);
     let snapshot = world.snapshot(ready.attempt).await;
     let placement = snapshot.placement.expect("a placement");
-    let (home, place) = rows[0].home.clone().expect("a home");
+    let (home, object_ref) = rows[0].home.clone().expect("a home");
     assert_eq!(home, placement.cluster_id);
-    assert_eq!(place.namespace, placement.namespace);
-    assert_eq!(place.name, snapshot.attempt.xr_name());
+    assert_eq!(object_ref.namespace, placement.namespace);
+    assert_eq!(object_ref.name, snapshot.attempt.xr_name());
     assert!(world.store.deletion.claimant_load(&[]).await.expect("an answer").is_empty());
 
     let cluster = cluster(world).await;
@@ -145,7 +150,7 @@ pub(super) async fn a_woken_attempt_is_due(world: &World) {
 pub(super) async fn a_finding_counts_when_it_lasts_and_is_one_leak(world: &World) {
     let cluster = quiet_cluster(world).await;
     let subject = world.uuid();
-    let one = mk_sighted(world, FindingKind::UnclaimedObject, subject);
+    let one = mk_reported(world, FindingKind::UnclaimedObject, subject);
     let first = see(world, &cluster, &one, HOUR).await;
     assert!(first.leaks.is_empty());
     let [(key, first_seen)] = first.suspected[..] else { panic!("{first:?}") };
@@ -159,7 +164,7 @@ pub(super) async fn a_finding_counts_when_it_lasts_and_is_one_leak(world: &World
     assert_eq!(fetch(world, leak.id).await, *leak);
     assert_eq!((leak.kind.as_str(), leak.subject_id), ("unclaimed_object", subject));
     assert_eq!((leak.finding, leak.found_at), (Some(key), first_seen));
-    assert_eq!(leak.place.as_ref(), Some(&one.finding.place));
+    assert_eq!(leak.object_ref.as_ref(), Some(&one.finding.object_ref));
     assert_eq!(leak.evidence, one.finding.evidence);
     assert_eq!((leak.cluster_id, leak.cluster.as_deref()), (Some(cluster.id), Some("local")));
     assert!(leak.is_open() && leak.last_seen_at >= Some(first_seen));
@@ -171,17 +176,18 @@ pub(super) async fn a_finding_counts_when_it_lasts_and_is_one_leak(world: &World
     assert_eq!(seen.leaks.len(), 1);
     assert_eq!((seen.leaks[0].id, seen.leaks[0].found_at), (leak.id, first_seen));
     assert_eq!(seen.leaks[0].evidence, moved.finding.evidence, "as it was seen last");
-    let none = world.store.deletion.leak_sighted(&cluster, &[], HOUR).await.expect("an answer");
-    assert_eq!(none, Sightings::default());
+    let none =
+        world.store.deletion.leak_findings_record(&cluster, &[], HOUR).await.expect("an answer");
+    assert_eq!(none, RecordedFindings::default());
 }
 
-pub(super) async fn a_look_ends_what_it_did_not_see_and_nothing_else(world: &World) {
+pub(super) async fn a_scan_ends_what_it_did_not_find_and_nothing_else(world: &World) {
     let here = quiet_cluster(world).await;
     let elsewhere = quiet_cluster(world).await;
     let kind = FindingKind::UnclaimedObject;
     let (_, gone) = leaked(world, &here, kind).await;
     let (_, of_another) = leaked(world, &elsewhere, kind).await;
-    let suspect = mk_sighted(world, kind, world.uuid());
+    let suspect = mk_reported(world, kind, world.uuid());
     let first = see(world, &here, &suspect, HOUR).await.suspected;
     let (stays, stay) = leaked(world, &here, kind).await;
 
@@ -203,18 +209,18 @@ pub(super) async fn a_look_ends_what_it_did_not_see_and_nothing_else(world: &Wor
 pub(super) async fn a_leak_that_ended_and_is_seen_again_is_another(world: &World) {
     let cluster = quiet_cluster(world).await;
     let (one, leak) = leaked(world, &cluster, FindingKind::DuplicateObject).await;
-    let resolve = async |sight: Sight| {
-        let mut rule = |snapshot: &_| orphans::resolve(snapshot, &sight, &why(), &operator());
+    let resolve = async |observed: Presence| {
+        let mut rule = |snapshot: &_| orphans::resolve(snapshot, &observed, &why(), &operator());
         world.store.deletion.leak_decide(leak.id, &mut rule).await
     };
-    assert_eq!(refused(resolve(Sight::There).await), ErrorKind::LeakNotGone);
+    assert_eq!(refused(resolve(Presence::There).await), ErrorKind::LeakNotGone);
     assert!(fetch(world, leak.id).await.is_open(), "a refusal writes nothing");
-    resolve(Sight::Gone).await.expect("it is gone");
+    resolve(Presence::Gone).await.expect("it is gone");
     let ended = fetch(world, leak.id).await;
     let resolved = ended.resolved.expect("it is over");
     assert_eq!(resolved.by.as_deref(), Some("key:suite"));
     assert_eq!(resolved.resolution.as_deref(), Some("the suite says so"));
-    assert_eq!(refused(resolve(Sight::Gone).await), ErrorKind::LeakResolved);
+    assert_eq!(refused(resolve(Presence::Gone).await), ErrorKind::LeakResolved);
 
     let seen = see(world, &cluster, &one, HOUR).await;
     assert_eq!((seen.leaks.len(), seen.suspected.len()), (0, 1), "two sightings once more");
@@ -255,8 +261,8 @@ pub(super) async fn a_claimed_object_is_not_removed(world: &World) {
     let (ready, _) = world.ready().await;
     let cluster = cluster(world).await;
     let row = world.store.deletion.claimant_load(&[ready.attempt]).await.expect("a row").remove(0);
-    let mut one = mk_sighted(world, FindingKind::DuplicateObject, ready.attempt.as_uuid());
-    one.finding.place = row.home.expect("a home").1;
+    let mut one = mk_reported(world, FindingKind::DuplicateObject, ready.attempt.as_uuid());
+    one.finding.object_ref = row.home.expect("a home").1;
     let leak = see(world, &cluster, &one, Duration::ZERO).await.leaks.remove(0);
     let mut rule = |snapshot: &_| orphans::request_removal(snapshot, &why(), &operator());
     let answer = world.store.deletion.leak_decide(leak.id, &mut rule).await;
@@ -272,7 +278,7 @@ pub(super) async fn leaks_are_listed_and_counted(world: &World) {
     let before = world.store.deletion.leak_open_counts().await.expect("counts");
     let (_, open) = leaked(world, &cluster, FindingKind::MissingObject).await;
     let (_, over) = leaked(world, &cluster, FindingKind::UnclaimedObject).await;
-    let mut rule = |snapshot: &_| orphans::resolve(snapshot, &Sight::Gone, &why(), &operator());
+    let mut rule = |snapshot: &_| orphans::resolve(snapshot, &Presence::Gone, &why(), &operator());
     world.store.deletion.leak_decide(over.id, &mut rule).await.expect("it is gone");
     let after = world.store.deletion.leak_open_counts().await.expect("counts");
     let count = |counts: &std::collections::BTreeMap<String, u64>, kind: FindingKind| {
@@ -309,27 +315,28 @@ pub(super) async fn leaks_are_listed_and_counted(world: &World) {
 
 /// Whatever several looks do at once, a finding is one open leak, and what each
 /// of them saw is not ended by another.
-pub(super) async fn looks_at_once_agree(world: &World) {
+pub(super) async fn concurrent_scans_agree(world: &World) {
     let cluster = quiet_cluster(world).await;
     for _ in 0..20 {
-        let sighted: Vec<_> =
-            (0..5).map(|_| mk_sighted(world, FindingKind::UnclaimedObject, world.uuid())).collect();
-        let backwards: Vec<_> = sighted
+        let reported: Vec<_> = (0..5)
+            .map(|_| mk_reported(world, FindingKind::UnclaimedObject, world.uuid()))
+            .collect();
+        let backwards: Vec<_> = reported
             .iter()
             .rev()
-            .map(|one| Sighted { fresh_id: LeakRecordId::new(world.uuid()), ..one.clone() })
+            .map(|one| ReportedFinding { fresh_id: LeakRecordId::new(world.uuid()), ..one.clone() })
             .collect();
         let begun_at = now(world).await;
         let actor = Actor::new("loop:suite");
         let (first, second, ended) = tokio::join!(
-            world.store.deletion.leak_sighted(&cluster, &sighted, Duration::ZERO),
-            world.store.deletion.leak_sighted(&cluster, &backwards, Duration::ZERO),
-            world.store.deletion.leak_look_end(cluster.id, begun_at, &actor),
+            world.store.deletion.leak_findings_record(&cluster, &reported, Duration::ZERO),
+            world.store.deletion.leak_findings_record(&cluster, &backwards, Duration::ZERO),
+            world.store.deletion.leak_scan_end(cluster.id, begun_at, &actor),
         );
         first.expect("a look");
         second.expect("a look");
         ended.expect("an end");
-        for one in &sighted {
+        for one in &reported {
             let seen = see(world, &cluster, one, Duration::ZERO).await;
             assert_eq!(seen.leaks.len(), 1, "{seen:?}");
         }

@@ -29,8 +29,8 @@ pub(super) async fn a_resource_walks_to_ready_and_out_again(world: &World) {
     let heartbeat =
         world.store.nodes.node_heartbeat(node_id, &Reported::default()).await.expect("a heartbeat");
     assert!(heartbeat.expect("it is registered").drain.is_none());
-    let beaten = world.store.nodes.node_fetch(node_id).await.expect("a fetch").expect("the node");
-    assert!(beaten.last_heartbeat_at.is_some());
+    let counted = world.store.nodes.node_fetch(node_id).await.expect("a fetch").expect("the node");
+    assert!(counted.last_heartbeat_at.is_some());
 
     let deletion_id = world.delete(declared.resource).await.expect("a deletion");
     let claimed = world.claim_now(declared.attempt).await;

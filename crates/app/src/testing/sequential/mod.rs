@@ -4,6 +4,7 @@ mod aborts;
 mod batches;
 mod claims;
 mod control;
+mod counts;
 mod decisions;
 mod declarations;
 mod events;
@@ -14,7 +15,6 @@ mod lists;
 mod proofs;
 mod records;
 mod renewals;
-mod standing;
 mod suite;
 mod tasks;
 

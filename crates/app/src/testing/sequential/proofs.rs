@@ -12,7 +12,7 @@ use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::text::Reason;
 use slipway_core::token::Carried;
 
-use crate::ports::broker::Among;
+use crate::ports::broker::AttemptFilter;
 use crate::ports::broker::ResourceKey;
 use crate::testing::worker::{LEASE, released};
 use crate::testing::world::{World, operator};
@@ -47,7 +47,7 @@ pub(super) async fn absence_is_proven_again_one_lease_after_deleted(world: &Worl
     assert_eq!(gone.attempt.absence_proven_at(), None);
     let due = gone.due_at;
     assert!(waits(&gone).is_some_and(|wait| wait > LEASE / 2 && wait <= LEASE), "{due:?}");
-    world.store.broker.attempt_wake_all(world.lane).await.expect("a wake");
+    world.store.broker.attempt_wake_all(world.partition).await.expect("a wake");
     assert_eq!(world.snapshot(attempt).await.due_at, due, "it keeps its own time");
 
     // As an older version leaves it: Deleted for good, and never proven again.
@@ -58,7 +58,7 @@ pub(super) async fn absence_is_proven_again_one_lease_after_deleted(world: &Worl
         .attempt_release(&[released(claimed, Recheck::Never)])
         .await
         .expect("a release");
-    world.store.broker.attempt_wake_all(world.lane).await.expect("a wake");
+    world.store.broker.attempt_wake_all(world.partition).await.expect("a wake");
     let claimed = world.claim(attempt).await.expect("it gets a time if it has none");
 
     world.tick_proving(claimed, &CompositeReport::Absent).await.expect("a tick");
@@ -66,7 +66,7 @@ pub(super) async fn absence_is_proven_again_one_lease_after_deleted(world: &Worl
     assert!(proven.attempt.absence_proven_at().is_some_and(|at| at <= proven.now));
     assert_eq!(proven.attempt.revision(), gone.attempt.revision().next());
     assert_eq!(proven.due_at, None, "there is nothing left to look for");
-    world.store.broker.attempt_wake_all(world.lane).await.expect("a wake");
+    world.store.broker.attempt_wake_all(world.partition).await.expect("a wake");
     assert!(world.claim(attempt).await.is_none());
 
     let claimed = world.claim_now(attempt).await;
@@ -121,7 +121,7 @@ pub(super) async fn an_old_attempt_is_proven_gone_while_its_successor_lives(worl
     };
     let successor = fetch().await.attempt;
     assert_eq!((successor.attempt(), successor.phase()), (2, Phase::Pending));
-    let of = Among { resource: Some(declared.resource), ..Among::default() };
+    let of = AttemptFilter { resource: Some(declared.resource), ..AttemptFilter::default() };
     let lines = world.store.broker.attempt_lines(of, 10).await.expect("lines");
     let shown: Vec<_> = lines.iter().map(|line| (line.number, line.phase.as_str())).collect();
     assert_eq!(shown, [(2, "Pending"), (1, "Deleted")], "the older one is not forgotten");
@@ -136,8 +136,8 @@ pub(super) async fn an_old_attempt_is_proven_gone_while_its_successor_lives(worl
     world.drive(successor.id(), Phase::Enrolling).await;
 }
 
-/// An unrest begins with the declaration and outlasts the phases.
-pub(super) async fn an_unrest_has_one_beginning(world: &World) {
+/// An flapping begins with the declaration and outlasts the phases.
+pub(super) async fn a_flapping_window_has_one_start(world: &World) {
     let declared = world.declare(&world.handle()).await.expect("a declaration");
     world.drive_many(&[declared.attempt], Phase::Enrolling).await;
     let waiting = world.snapshot(declared.attempt).await.attempt;

@@ -126,7 +126,7 @@ pub(super) async fn a_record_that_misses_takes_no_other_with_it(world: &World) {
 pub(super) async fn nobody_claims_what_is_being_decided(world: &World) {
     let declared = world.declare(&world.handle()).await.expect("a declaration");
     world.wake(declared.attempt).await.expect("a wake");
-    let (store, lane) = (world.store.clone(), world.lane);
+    let (store, partition) = (world.store.clone(), world.partition);
     let mut claimed = None;
     let mut rule = |_: &slipway_core::snapshot::ResourceSnapshot| {
         // The rule runs inside the transaction; another connection claims now.
@@ -134,8 +134,11 @@ pub(super) async fn nobody_claims_what_is_being_decided(world: &World) {
         let claim = async move {
             let lease = crate::testing::worker::LEASE;
             let limit = std::time::Duration::from_millis(300);
-            tokio::time::timeout(limit, store.broker.attempt_claim("other", lane, 1_000, lease))
-                .await
+            tokio::time::timeout(
+                limit,
+                store.broker.attempt_claim("other", partition, 1_000, lease),
+            )
+            .await
         };
         let handle = tokio::runtime::Handle::current();
         claimed = Some(tokio::task::block_in_place(|| handle.block_on(claim)));

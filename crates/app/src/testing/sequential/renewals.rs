@@ -26,7 +26,7 @@ pub(super) async fn a_renewed_claim_lasts_longer(world: &World) {
     let short = world
         .store
         .broker
-        .attempt_claim("suite", world.lane, 10, Duration::ZERO)
+        .attempt_claim("suite", world.partition, 10, Duration::ZERO)
         .await
         .expect("a claim");
     assert_eq!(short.len(), 2);

@@ -1,8 +1,8 @@
 //! The order of the sequential half.
 
 use super::{
-    aborts, batches, claims, control, decisions, declarations, events, explain, leaks, lifecycle,
-    lists, proofs, records, renewals, standing, tasks,
+    aborts, batches, claims, control, counts, decisions, declarations, events, explain, leaks,
+    lifecycle, lists, proofs, records, renewals, tasks,
 };
 use crate::ports::Stores;
 use crate::testing::world::World;
@@ -28,7 +28,7 @@ pub async fn conformance(store: Stores) {
     decisions::an_empty_commit_changes_nothing(&world).await;
     decisions::blockers_keep_their_age_and_go_away(&world).await;
 
-    standing::what_is_made_is_counted_once_where_it_stands(&world).await;
+    counts::what_is_made_is_counted_once_where_it_stands(&world).await;
 
     batches::nothing_and_nobody_are_no_errors(&world).await;
     batches::a_batch_walks_to_ready_and_out_again(&world).await;
@@ -37,13 +37,13 @@ pub async fn conformance(store: Stores) {
     batches::a_batch_gives_claims_back_as_releases_do(&world).await;
 
     claims::a_claimed_attempt_is_not_claimed_again(&world).await;
-    claims::a_lane_is_claimed_by_itself(&world).await;
+    claims::a_partition_is_claimed_by_itself(&world).await;
     claims::a_clock_that_went_back_leaves_nothing_lying(&world).await;
     claims::a_claim_takes_no_more_than_it_was_asked_for(&world).await;
     claims::a_lease_that_is_over_is_claimed_anew_and_fences_the_old_one(&world).await;
     claims::a_wake_during_a_claim_makes_it_due_again(&world).await;
     claims::a_release_sets_when_it_is_due_and_counts_failures(&world).await;
-    claims::a_held_row_has_a_blocker_and_is_given_back(&world).await;
+    claims::a_quarantined_row_has_a_blocker_and_is_released(&world).await;
     claims::waking_all_wakes_what_is_not_settled(&world).await;
     claims::a_worker_that_starts_again_takes_its_claims_back(&world).await;
 
@@ -57,9 +57,9 @@ pub async fn conformance(store: Stores) {
     records::a_record_that_misses_takes_no_other_with_it(&world).await;
     records::nobody_claims_what_is_being_decided(&world).await;
     control::a_freeze_is_read_back_lifted_and_wakes(&world).await;
-    control::a_beat_counts_and_names_its_replica(&world).await;
-    control::a_witness_ahead_lifts_every_claim(&world).await;
-    control::a_plan_shows_what_is_withheld_and_what_is_unknown(&world).await;
+    control::a_heartbeat_counts_and_names_its_replica(&world).await;
+    control::a_mark_ahead_lifts_every_claim(&world).await;
+    control::withheld_shows_what_is_withheld_and_what_is_unknown(&world).await;
 
     lifecycle::a_resource_walks_to_ready_and_out_again(&world).await;
     lifecycle::a_lost_answer_to_register_is_given_again(&world).await;
@@ -70,7 +70,7 @@ pub async fn conformance(store: Stores) {
     proofs::absence_is_proven_again_one_lease_after_deleted(&world).await;
     proofs::absence_is_proven_in_batches(&world).await;
     proofs::an_old_attempt_is_proven_gone_while_its_successor_lives(&world).await;
-    proofs::an_unrest_has_one_beginning(&world).await;
+    proofs::a_flapping_window_has_one_start(&world).await;
 
     mesh::addresses_are_dense_given_back_and_run_out(&world).await;
     mesh::a_nonce_registers_once_in_a_project(&world).await;
@@ -86,12 +86,12 @@ pub async fn conformance(store: Stores) {
     leaks::rows_say_where_their_objects_belong(&world).await;
     leaks::a_woken_attempt_is_due(&world).await;
     leaks::a_finding_counts_when_it_lasts_and_is_one_leak(&world).await;
-    leaks::a_look_ends_what_it_did_not_see_and_nothing_else(&world).await;
+    leaks::a_scan_ends_what_it_did_not_find_and_nothing_else(&world).await;
     leaks::a_leak_that_ended_and_is_seen_again_is_another(&world).await;
     leaks::a_removal_is_kept_until_it_is_done(&world).await;
     leaks::a_claimed_object_is_not_removed(&world).await;
     leaks::leaks_are_listed_and_counted(&world).await;
-    leaks::looks_at_once_agree(&world).await;
+    leaks::concurrent_scans_agree(&world).await;
 
     tasks::a_task_is_due_when_it_was_said_and_sooner_if_asked(&world).await;
     tasks::a_task_has_one_holder_and_late_ones_are_fenced(&world).await;

@@ -3,12 +3,12 @@
 use slipway_core::blueprint::Engine;
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint::{
-    Blueprint, GivenContent, PublishedVersion, VersionContent, member,
+    Blueprint, PublishedVersion, SubmittedContent, VersionContent, member,
 };
 use slipway_core::catalog::name::{document, line};
-use slipway_core::delivery::DeliveryShown;
+use slipway_core::definitions::DefinitionsView;
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::idempotency::{Record, Request};
+use slipway_core::idempotency::{Entry, Request};
 use slipway_core::ids::{BlueprintId, BlueprintVersionId, ClusterId};
 use slipway_core::precondition::Expected;
 use slipway_core::rules::catalog::blueprint::{self, NewBlueprint};
@@ -109,7 +109,7 @@ pub async fn publish(
     context: &Context,
     caller: &Caller,
     reference: &str,
-    given: GivenContent,
+    given: SubmittedContent,
     request: Option<Request>,
 ) -> Result<BlueprintVersionId, Error> {
     let actor = authorise(caller, Operation::BlueprintPublish)?;
@@ -129,12 +129,12 @@ pub async fn publish(
             id = published.id;
             // The key is bound to the version that is there, whoever made it.
             let record =
-                record.as_ref().map(|record| Record { subject_id: id.as_uuid(), ..record.clone() });
+                record.as_ref().map(|record| Entry { subject_id: id.as_uuid(), ..record.clone() });
             Ok(bind(published.commit, record.as_ref()))
         })
         .await?;
-    if content.deliver {
-        context.wakes.wake_fleet();
+    if content.install_definitions {
+        context.wakes.wake_placement();
     }
     Ok(id)
 }
@@ -164,14 +164,14 @@ pub async fn versions(
 }
 
 /// The clusters that it is to be on or was brought to, with how far it is.
-pub async fn deliveries(
+pub async fn definitions(
     context: &Context,
     caller: &Caller,
     reference: &str,
     page: Page<ClusterId>,
-) -> Result<(Blueprint, Listed<DeliveryShown>), Error> {
+) -> Result<(Blueprint, Listed<DefinitionsView>), Error> {
     let blueprint = fetch(context, caller, reference).await?;
-    let found = context.stores.placement.delivery_list(blueprint.id, page).await?;
+    let found = context.stores.placement.definitions_list(blueprint.id, page).await?;
     Ok((blueprint, found))
 }
 
@@ -189,6 +189,6 @@ pub async fn retire(
     let mut rule = |snapshot: &_| blueprint::retire(snapshot, expected, &actor);
     context.stores.catalog.decide_blueprint(reference, Some(wanted), &mut rule).await?;
     // Another version may be the one to be delivered now.
-    context.wakes.wake_fleet();
+    context.wakes.wake_placement();
     Ok(())
 }

@@ -11,7 +11,7 @@ use slipway_core::placement::NamespacePhase;
 use slipway_core::precondition::Expected;
 use slipway_core::rules::catalog::cluster::{self, NewCluster};
 use slipway_core::rules::catalog::cluster_assignment;
-use slipway_core::rules::catalog::placement;
+use slipway_core::rules::catalog::cluster_choice;
 
 use super::common::{check, missing};
 use super::projects;
@@ -23,7 +23,7 @@ use crate::{Context, Error};
 
 /// A cluster as it was given.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct AssignmentRequest<'a> {
     pub name: &'a str,
     pub engine: &'a str,
     pub namespace_prefix: Option<&'a str>,
@@ -34,11 +34,11 @@ pub struct Wanted<'a> {
 pub async fn create(
     context: &Context,
     caller: &Caller,
-    wanted: Wanted<'_>,
+    wanted: AssignmentRequest<'_>,
     request: Option<Request>,
 ) -> Result<ClusterId, Error> {
     let actor = authorise(caller, Operation::ClusterCreate)?;
-    let Wanted { name, engine, namespace_prefix, region, access } = wanted;
+    let AssignmentRequest { name, engine, namespace_prefix, region, access } = wanted;
     let prefix = namespace_prefix.unwrap_or(NamespacePrefix::DEFAULT);
     let region = region.map(|region| Name::parse("region", region)).transpose();
     let access = access.map(ClusterAccess::parse).transpose();
@@ -100,7 +100,7 @@ pub async fn assign(
     check("cluster", &cluster)?;
     let mut rule = |snapshot: &_| cluster_assignment::assign(snapshot, expected, &actor);
     context.stores.placement.decide_cluster_assignment(project, Some(&cluster), &mut rule).await?;
-    context.wakes.wake_fleet();
+    context.wakes.wake_placement();
     Ok(())
 }
 
@@ -109,7 +109,7 @@ pub async fn assign(
 async fn of_region(context: &Context, project: &str, region: &str) -> Result<String, Error> {
     let region = Name::parse("region", region).map_err(Refusal::from)?;
     let candidates = context.stores.placement.cluster_candidates(region.as_str(), project).await?;
-    placement::choose(&candidates).map(|id| id.to_string()).ok_or_else(|| {
+    cluster_choice::choose(&candidates).map(|id| id.to_string()).ok_or_else(|| {
         let known = candidates.len();
         Refusal::new(
             ErrorKind::ClusterNotFound,
@@ -123,7 +123,7 @@ async fn of_region(context: &Context, project: &str, region: &str) -> Result<Str
 }
 
 /// Takes a project off its cluster. What was made there for it is taken down by
-/// the fleet; until that is done, answers the assignment as it stands.
+/// the placement loop; until that is done, answers the assignment as it stands.
 pub async fn withdraw(
     context: &Context,
     caller: &Caller,
@@ -134,12 +134,12 @@ pub async fn withdraw(
     check("project", project)?;
     let mut rule = |snapshot: &_| cluster_assignment::withdraw(snapshot, expected, &actor);
     context.stores.placement.decide_cluster_assignment(project, None, &mut rule).await?;
-    context.wakes.wake_fleet();
+    context.wakes.wake_placement();
     // Somebody may have deleted the project, or placed it again, meanwhile.
     let found = projects::fetch(context, caller, project, true).await?;
-    let place = context.stores.placement.cluster_assignment_fetch(found.id).await?;
-    Ok(place.filter(|place| {
-        place.withdrawn_at.is_some() && place.namespace_phase != NamespacePhase::Deleted
+    let assignment = context.stores.placement.cluster_assignment_fetch(found.id).await?;
+    Ok(assignment.filter(|assignment| {
+        assignment.withdrawn_at.is_some() && assignment.namespace_phase != NamespacePhase::Deleted
     }))
 }
 
@@ -151,8 +151,8 @@ pub async fn assignment(
 ) -> Result<ClusterAssignment, Error> {
     authorise(caller, Operation::ClusterReadAssigned)?;
     let found = projects::fetch(context, caller, project, false).await?;
-    let place = context.stores.placement.cluster_assignment_fetch(found.id).await?;
-    missing(place, ErrorKind::AssignmentNotFound, "cluster assignment of project", project)
+    let assignment = context.stores.placement.cluster_assignment_fetch(found.id).await?;
+    missing(assignment, ErrorKind::AssignmentNotFound, "cluster assignment of project", project)
 }
 
 pub async fn assignments(

@@ -94,7 +94,7 @@ impl Batch<'_> {
         };
         // Kept until the action is over. Before the lease is checked: this may
         // ask the database.
-        let _pass = match self.gate.enter(&self.context.stores).await {
+        let _permit = match self.permits.enter(&self.context.stores).await {
             Ok(Ok(pass)) => pass,
             Ok(Err(mode)) => {
                 let withheld = item.decision.withheld_by(snapshot, &mode);

@@ -9,14 +9,14 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::join_all;
 use slipway_core::blueprint::Engine;
-use slipway_core::ids::Lane;
+use slipway_core::ids::Partition;
 use slipway_core::observation::CompositeReport;
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_render::NodeSettings;
 
 use crate::ports::substrate::{Address, Substrate};
 
-/// The engines of this process, each with the lane that it serves, and what
+/// The engines of this process, each with the partition that it serves, and what
 /// they render with. Clones share what is served: a cluster that one of them
 /// is given later is seen by all of them.
 #[derive(Debug, Clone)]
@@ -28,8 +28,8 @@ pub struct Engines {
 #[derive(Debug, Default)]
 struct Served {
     /// The clusters that are served, by their names.
-    clusters: BTreeMap<Lane, String>,
-    substrates: BTreeMap<(Lane, Engine), Arc<dyn Substrate>>,
+    clusters: BTreeMap<Partition, String>,
+    substrates: BTreeMap<(Partition, Engine), Arc<dyn Substrate>>,
 }
 
 impl Engines {
@@ -40,59 +40,64 @@ impl Engines {
 
     /// With one more, see [`Self::serve`].
     #[must_use]
-    pub fn serving(self, lane: Lane, cluster: &str, substrate: Arc<dyn Substrate>) -> Self {
-        self.serve(lane, cluster, substrate);
+    pub fn serving(
+        self,
+        partition: Partition,
+        cluster: &str,
+        substrate: Arc<dyn Substrate>,
+    ) -> Self {
+        self.serve(partition, cluster, substrate);
         self
     }
 
     /// One more from now on: it stands for its engine on the cluster of this
     /// name. None is ever taken away, so whoever was answered one keeps it.
-    pub fn serve(&self, lane: Lane, cluster: &str, substrate: Arc<dyn Substrate>) {
+    pub fn serve(&self, partition: Partition, cluster: &str, substrate: Arc<dyn Substrate>) {
         let mut served = self.served.write().unwrap_or_else(PoisonError::into_inner);
-        served.clusters.insert(lane, cluster.to_owned());
-        served.substrates.insert((lane, substrate.engine()), substrate);
+        served.clusters.insert(partition, cluster.to_owned());
+        served.substrates.insert((partition, substrate.engine()), substrate);
     }
 
     /// What this process serves now, with the names of the clusters; it claims
     /// nothing else.
-    pub fn lanes(&self) -> Vec<(Lane, String)> {
+    pub fn partitions(&self) -> Vec<(Partition, String)> {
         let served = self.served();
-        served.clusters.iter().map(|(lane, cluster)| (*lane, cluster.clone())).collect()
+        served.clusters.iter().map(|(partition, cluster)| (*partition, cluster.clone())).collect()
     }
 
-    /// The name of the cluster behind a lane, if it is served.
-    pub fn cluster(&self, lane: Lane) -> Option<String> {
-        self.served().clusters.get(&lane).cloned()
+    /// The name of the cluster behind a partition, if it is served.
+    pub fn cluster(&self, partition: Partition) -> Option<String> {
+        self.served().clusters.get(&partition).cloned()
     }
 
-    pub fn iter(&self) -> Vec<(Lane, Arc<dyn Substrate>)> {
+    pub fn iter(&self) -> Vec<(Partition, Arc<dyn Substrate>)> {
         let served = self.served();
         let substrates = served.substrates.iter();
-        substrates.map(|((lane, _), substrate)| (*lane, Arc::clone(substrate))).collect()
+        substrates.map(|((partition, _), substrate)| (*partition, Arc::clone(substrate))).collect()
     }
 
-    /// What stands for this engine in this lane.
-    pub fn at(&self, lane: Lane, engine: Engine) -> Option<Arc<dyn Substrate>> {
-        self.served().substrates.get(&(lane, engine)).cloned()
+    /// What stands for this engine in this partition.
+    pub fn at(&self, partition: Partition, engine: Engine) -> Option<Arc<dyn Substrate>> {
+        self.served().substrates.get(&(partition, engine)).cloned()
     }
 
     /// What the composite of this resource is reached through. `None` if this
     /// process has no such engine there.
     pub fn of(&self, snapshot: &ResourceSnapshot) -> Option<Arc<dyn Substrate>> {
-        self.at(lane_of(snapshot)?, snapshot.blueprint.engine)
+        self.at(partition_of(snapshot)?, snapshot.blueprint.engine)
     }
 
-    /// Held for a look only, never while anything is awaited.
+    /// Quarantined for a look only, never while anything is awaited.
     fn served(&self) -> RwLockReadGuard<'_, Served> {
         self.served.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// An attempt stays in the lane it was made in, wherever its project is placed
+/// An attempt stays in the partition it was made in, wherever its project is placed
 /// later; one that an older version made goes by the placement.
-fn lane_of(snapshot: &ResourceSnapshot) -> Option<Lane> {
+fn partition_of(snapshot: &ResourceSnapshot) -> Option<Partition> {
     let placed = || snapshot.placement.as_ref().map(|placement| placement.cluster_id.into());
-    snapshot.attempt.lane().or_else(placed)
+    snapshot.attempt.partition().or_else(placed)
 }
 
 /// Where the composite of a snapshot lives. `None` without a placement.
@@ -107,7 +112,7 @@ pub(super) fn address(snapshot: &ResourceSnapshot) -> Option<Address> {
     })
 }
 
-/// Observes a batch: one call per lane and engine, whatever the number of
+/// Observes a batch: one call per partition and engine, whatever the number of
 /// resources, all of them side by side. What was not answered by the deadline,
 /// or made the engine panic, is Unknown: that is no absence.
 pub async fn observe(
@@ -120,7 +125,7 @@ pub async fn observe(
     let mut groups: BTreeMap<_, Group> = BTreeMap::new();
     for (index, snapshot) in snapshots.iter().enumerate() {
         if let Some(address) = address(snapshot) {
-            let key = (lane_of(snapshot), snapshot.blueprint.engine);
+            let key = (partition_of(snapshot), snapshot.blueprint.engine);
             let group = groups.entry(key).or_insert_with(|| Group::of(engines, snapshot));
             group.indexes.push(index);
             group.addresses.push(address);

@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use slipway_core::commit::{Commit, Recheck, Recorded, Release};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{DrainId, ProvisionedResourceId};
-use slipway_core::rules::crossing::{Crossing, crossings};
 use slipway_core::rules::decide::{Effect, Outcome};
 use slipway_core::rules::prepare::{self, Read};
 use slipway_core::rules::record::{self, Tick};
+use slipway_core::rules::transition::{Transition, transitions};
 use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::token::TokenDecision;
 
@@ -23,7 +23,7 @@ struct Done {
     drain_id: DrainId,
     jitter: f64,
     /// The changes of phase in the commit that was decided last.
-    crossed: Vec<Crossing>,
+    transitioned: Vec<Transition>,
 }
 
 /// A tick that failed inside us: the claim, the failures in a row before it as
@@ -89,7 +89,7 @@ impl Batch<'_> {
             item.bring_to_now();
             let entropy = &self.context.entropy;
             let (drain_id, jitter) = (DrainId::new(entropy.uuid()), entropy.jitter());
-            let mut done = Done { item, outcome, drain_id, jitter, crossed: Vec::new() };
+            let mut done = Done { item, outcome, drain_id, jitter, transitioned: Vec::new() };
             // What was read is as fresh as the claim. What it leads to is written
             // if nothing moved since, and asked of the locked rows otherwise.
             let snapshot = &done.item.snapshot;
@@ -104,7 +104,7 @@ impl Batch<'_> {
                         ended.push((done.item.snapshot, Ticked::Unchanged(release)));
                     }
                     None => {
-                        done.crossed = crossings(&commit, Some(snapshot));
+                        done.transitioned = transitions(&commit, Some(snapshot));
                         records.extend(Recorded::new(id, revision, commit));
                         open.insert(id, done);
                     }
@@ -124,7 +124,7 @@ impl Batch<'_> {
         }
         let rule = |current: &ResourceSnapshot, done: &mut Done| {
             let commit = self.record(done, current)?;
-            done.crossed = crossings(&commit, Some(current));
+            done.transitioned = transitions(&commit, Some(current));
             Ok(commit)
         };
         let decided = self.decide_each(open, rule).await.into_iter();
@@ -150,7 +150,7 @@ impl Batch<'_> {
 
     /// It is committed: the meter hears of it now and not before.
     fn recorded(&self, done: Done) -> Ended {
-        self.context.meter.crossed(&done.crossed);
+        self.context.meter.transitioned(&done.transitioned);
         let Item { snapshot, decision, .. } = done.item;
         let changed_phase = decision.phase != snapshot.attempt.phase();
         (snapshot, Ticked::Recorded { action: decision.action, changed_phase })

@@ -11,12 +11,12 @@ use std::time::Duration;
 use slipway_core::audit::Actor;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{LeakRecordId, ProvisionedResourceId};
-use slipway_core::leak::{Finding, FindingKind, Leak, Place};
+use slipway_core::leak::{Finding, FindingKind, Leak, ObjectRef};
 use slipway_core::rules::orphans::{self, Judged};
 use slipway_core::time::Timestamp;
 use tokio::sync::Mutex;
 
-use crate::ports::deletion::Sighted;
+use crate::ports::deletion::ReportedFinding;
 use crate::ports::placement::Cluster;
 use crate::ports::store::Page;
 use crate::ports::substrate::{InventoryPage, InventoryRequest, Substrate};
@@ -39,12 +39,12 @@ pub struct Finder {
     /// How long a claim lasts; whoever is at work on something is done after it.
     lease: Duration,
     /// One look of this process at a time: a second one would only cost.
-    looking: Arc<Mutex<()>>,
+    scanning: Arc<Mutex<()>>,
 }
 
 /// What one look at one cluster came to.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct LookReport {
+pub struct ScanReport {
     pub cluster: String,
     /// Why nothing can be said about it. The rest is then what was seen before.
     pub error: Option<String>,
@@ -68,7 +68,7 @@ pub struct LookReport {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspected {
     pub kind: FindingKind,
-    pub place: Place,
+    pub object_ref: ObjectRef,
     pub first_seen_at: Timestamp,
     /// A look from then on makes it a leak.
     pub counts_from: Timestamp,
@@ -78,7 +78,7 @@ impl Finder {
     pub const ACTOR: &'static str = "loop:orphans";
 
     pub fn new(context: Context, engines: Engines, lease: Duration) -> Self {
-        Self { context, engines, lease, looking: Arc::default() }
+        Self { context, engines, lease, scanning: Arc::default() }
     }
 
     pub fn context(&self) -> &Context {
@@ -100,8 +100,8 @@ impl Finder {
     /// One look at each cluster that this process serves. What is wrong with
     /// one is in its report and keeps nobody from the others. Refused while a
     /// look is under way: requests do not queue up for it.
-    pub async fn look_everywhere(&self) -> Result<Vec<LookReport>, Error> {
-        let Ok(_looking) = self.looking.try_lock() else {
+    pub async fn scan_all(&self) -> Result<Vec<ScanReport>, Error> {
+        let Ok(_scanning) = self.scanning.try_lock() else {
             return Err(Refusal::new(
                 ErrorKind::Unavailable,
                 "a look at everything is under way here; ask again in a moment",
@@ -110,21 +110,21 @@ impl Finder {
         };
         let mut reports = Vec::new();
         for cluster in self.served().await? {
-            reports.push(self.look_now(&cluster).await?);
+            reports.push(self.scan_now(&cluster).await?);
         }
         Ok(reports)
     }
 
     /// One look at a cluster, after the one that is under way. An error is the
     /// database's; the substrate's is in the report.
-    pub async fn look(&self, cluster: &Cluster) -> Result<LookReport, Error> {
-        let _looking = self.looking.lock().await;
-        self.look_now(cluster).await
+    pub async fn scan(&self, cluster: &Cluster) -> Result<ScanReport, Error> {
+        let _scanning = self.scanning.lock().await;
+        self.scan_now(cluster).await
     }
 
-    async fn look_now(&self, cluster: &Cluster) -> Result<LookReport, Error> {
-        let mut report = LookReport { cluster: cluster.name.clone(), ..LookReport::default() };
-        let begun_at = self.context.stores.deletion.leak_look_begin().await?;
+    async fn scan_now(&self, cluster: &Cluster) -> Result<ScanReport, Error> {
+        let mut report = ScanReport { cluster: cluster.name.clone(), ..ScanReport::default() };
+        let begun_at = self.context.stores.deletion.leak_scan_begin().await?;
         let mut at_home = HashSet::new();
         let mut after = None;
         loop {
@@ -146,10 +146,10 @@ impl Finder {
         }
         // A look that missed something proves nothing gone, and nothing missing.
         if report.unreadable.is_empty() {
-            self.look_at_rows(cluster, &at_home, &mut report).await?;
+            self.compare_rows(cluster, &at_home, &mut report).await?;
             let actor = Actor::new(Self::ACTOR);
             report.resolved =
-                self.context.stores.deletion.leak_look_end(cluster.id, begun_at, &actor).await?;
+                self.context.stores.deletion.leak_scan_end(cluster.id, begun_at, &actor).await?;
         }
         Ok(report)
     }
@@ -180,11 +180,11 @@ impl Finder {
         Ok(orphans::judge_objects(cluster.id, &page.found, &rows))
     }
 
-    async fn look_at_rows(
+    async fn compare_rows(
         &self,
         cluster: &Cluster,
         at_home: &HashSet<ProvisionedResourceId>,
-        report: &mut LookReport,
+        report: &mut ScanReport,
     ) -> Result<(), Error> {
         let mut after = None;
         loop {
@@ -205,7 +205,7 @@ impl Finder {
         &self,
         cluster: &Cluster,
         findings: Vec<Finding>,
-        report: &mut LookReport,
+        report: &mut ScanReport,
     ) -> Result<(), Error> {
         let concerned: Vec<_> = findings
             .iter()
@@ -218,20 +218,25 @@ impl Finder {
             report.woken += u64::try_from(concerned.len()).unwrap_or(u64::MAX);
         }
         let recorded = findings.into_iter().filter(|finding| finding.kind.is_recorded());
-        let sighted: Vec<_> = recorded
-            .map(|finding| Sighted {
+        let reported: Vec<_> = recorded
+            .map(|finding| ReportedFinding {
                 finding,
                 fresh_id: LeakRecordId::new(self.context.entropy.uuid()),
             })
             .collect();
-        let seen = self.context.stores.deletion.leak_sighted(cluster, &sighted, self.lease).await?;
+        let seen = self
+            .context
+            .stores
+            .deletion
+            .leak_findings_record(cluster, &reported, self.lease)
+            .await?;
         report.leaks.extend(seen.leaks);
         let first_seen: HashMap<_, _> = seen.suspected.into_iter().collect();
-        let suspected = sighted.iter().filter_map(|one| {
+        let suspected = reported.iter().filter_map(|one| {
             let first_seen_at = *first_seen.get(&one.finding.key)?;
             Some(Suspected {
                 kind: one.finding.kind,
-                place: one.finding.place.clone(),
+                object_ref: one.finding.object_ref.clone(),
                 first_seen_at,
                 counts_from: first_seen_at.plus(self.lease),
             })
@@ -253,13 +258,15 @@ impl Finder {
     }
 }
 
-fn count(report: &mut LookReport, page: &InventoryPage) {
+fn count(report: &mut ScanReport, page: &InventoryPage) {
     let found = u64::try_from(page.found.len()).unwrap_or(u64::MAX);
     report.objects = report.objects.saturating_add(found);
     report.foreign = report.foreign.saturating_add(page.foreign);
-    for (place, reason) in &page.unreadable {
+    for (object_ref, reason) in &page.unreadable {
         if report.unreadable.len() < NAMED {
-            report.unreadable.push(format!("{}/{}: {reason}", place.namespace, place.name));
+            report
+                .unreadable
+                .push(format!("{}/{}: {reason}", object_ref.namespace, object_ref.name));
         }
     }
 }

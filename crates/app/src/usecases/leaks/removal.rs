@@ -11,7 +11,7 @@ use slipway_core::ids::{ClusterId, LeakRecordId, ProvisionedResourceId};
 use slipway_core::leak::{Leak, LeakSnapshot};
 use slipway_core::observation::CompositeReport;
 use slipway_core::rules::control::Mode;
-use slipway_core::rules::orphans::{self, Sight};
+use slipway_core::rules::orphans::{self, Presence};
 use slipway_core::text::Reason;
 
 use super::finder::Finder;
@@ -94,7 +94,7 @@ impl Finder {
             .claimant_load(&[ProvisionedResourceId::new(leak.subject_id)])
             .await?
             .pop();
-        let now = store.deletion.leak_look_begin().await?;
+        let now = store.deletion.leak_scan_begin().await?;
         if !orphans::may_remove(&LeakSnapshot { now, leak: leak.clone(), claimant }) {
             return Ok(Removed::Failed("a row claims it; look at that resource".to_owned()));
         }
@@ -122,10 +122,10 @@ impl Finder {
             Ok(Err(error)) => return Ok(Removed::Failed(error.to_string())),
             Err(_) => return Ok(Removed::Failed(format!("no answer in {:?}", self.deadline()))),
         }
-        match self.sight(cluster, address).await {
-            Sight::Gone => {}
-            Sight::There => return Ok(Removed::Waiting),
-            Sight::Unknown(reason) => return Ok(Removed::Failed(reason)),
+        match self.presence(cluster, address).await {
+            Presence::Gone => {}
+            Presence::There => return Ok(Removed::Waiting),
+            Presence::Unknown(reason) => return Ok(Removed::Failed(reason)),
         }
         let actor = Actor::new(Self::ACTOR);
         let ended = store
@@ -153,54 +153,54 @@ impl Finder {
     ) -> Result<(), Error> {
         let store = &self.context().stores;
         // One that does not exist is refused by the decision below.
-        let sight = match store.deletion.leak_fetch(id).await? {
-            Some(leak) if leak.is_open() => self.sight_of(&leak).await?,
-            _ => Sight::Gone,
+        let presence = match store.deletion.leak_fetch(id).await? {
+            Some(leak) if leak.is_open() => self.presence_of(&leak).await?,
+            _ => Presence::Gone,
         };
         store
             .deletion
-            .leak_decide(id, &mut |snapshot| orphans::resolve(snapshot, &sight, reason, actor))
+            .leak_decide(id, &mut |snapshot| orphans::resolve(snapshot, &presence, reason, actor))
             .await?;
         Ok(())
     }
 
-    async fn sight_of(&self, leak: &Leak) -> Result<Sight, Error> {
+    async fn presence_of(&self, leak: &Leak) -> Result<Presence, Error> {
         if leak.cluster_id.is_some() {
             let Some(cluster) = self.cluster_of(leak).await? else {
                 let name = leak.cluster.as_deref().unwrap_or("(none)");
-                return Ok(Sight::Unknown(format!(
+                return Ok(Presence::Unknown(format!(
                     "this process does not serve the cluster `{name}`; ask the replica that does"
                 )));
             };
             return Ok(match address(&cluster, leak) {
-                Some(address) => self.sight(&cluster, address).await,
-                None => Sight::Gone,
+                Some(address) => self.presence(&cluster, address).await,
+                None => Presence::Gone,
             });
         }
         // The resource loop's: its attempt has the place.
         let attempt = ProvisionedResourceId::new(leak.subject_id);
         let snapshot = match self.context().stores.broker.attempt_load(&[attempt]).await?.pop() {
             Some(Ok(snapshot)) => snapshot,
-            Some(Err(row)) => return Ok(Sight::Unknown(row.reason)),
+            Some(Err(row)) => return Ok(Presence::Unknown(row.reason)),
             // Nobody knows any more where it was; the person's word stands.
-            None => return Ok(Sight::Gone),
+            None => return Ok(Presence::Gone),
         };
         if snapshot.node.as_ref().is_some_and(|node| node.is_registered()) {
-            return Ok(Sight::There);
+            return Ok(Presence::There);
         }
         let snapshots = std::slice::from_ref(&snapshot);
         let reports = converge::observe(self.engines(), snapshots, self.deadline()).await;
-        Ok(reports.first().map_or(Sight::Gone, seen))
+        Ok(reports.first().map_or(Presence::Gone, seen))
     }
 
-    async fn sight(&self, cluster: &Cluster, address: Address) -> Sight {
+    async fn presence(&self, cluster: &Cluster, address: Address) -> Presence {
         let Some(substrate) = self.substrate(cluster) else {
-            return Sight::Unknown(format!("this process has no engine {}", cluster.engine));
+            return Presence::Unknown(format!("this process has no engine {}", cluster.engine));
         };
         let addresses = [address];
         match tokio::time::timeout(self.deadline(), substrate.observe(&addresses)).await {
-            Ok(reports) => reports.first().map_or(Sight::Gone, seen),
-            Err(_) => Sight::Unknown(format!("no answer within {:?}", self.deadline())),
+            Ok(reports) => reports.first().map_or(Presence::Gone, seen),
+            Err(_) => Presence::Unknown(format!("no answer within {:?}", self.deadline())),
         }
     }
 
@@ -220,22 +220,22 @@ enum Removed {
 }
 
 fn address(cluster: &Cluster, leak: &Leak) -> Option<Address> {
-    let place = leak.place.as_ref()?;
+    let object_ref = leak.object_ref.as_ref()?;
     Some(Address {
         provisioned_resource_id: ProvisionedResourceId::new(leak.subject_id),
-        namespace: place.namespace.clone(),
-        name: place.name.clone(),
+        namespace: object_ref.namespace.clone(),
+        name: object_ref.name.clone(),
         composite_type: None,
         substrate_uid: cluster.substrate_uid.clone(),
     })
 }
 
-fn seen(report: &CompositeReport) -> Sight {
+fn seen(report: &CompositeReport) -> Presence {
     match report {
-        CompositeReport::Absent => Sight::Gone,
-        CompositeReport::Present(_) => Sight::There,
+        CompositeReport::Absent => Presence::Gone,
+        CompositeReport::Present(_) => Presence::There,
         CompositeReport::Unknown { reason } | CompositeReport::Foreign { reason } => {
-            Sight::Unknown(reason.clone())
+            Presence::Unknown(reason.clone())
         }
     }
 }

@@ -12,14 +12,14 @@ use slipway_core::blocker::BlockerCode;
 use slipway_core::ids::EventId;
 use slipway_core::node::Node;
 use slipway_core::phase::Phase;
-use slipway_core::rules::absence;
+use slipway_core::rules::deletion_verification;
 use slipway_core::snapshot::ResourceSnapshot;
 use uuid::Uuid;
 
 use super::plane::{Plane, mk_register};
 use super::raw::Raw;
 use super::scenarios::Filling;
-use crate::simulated::Deed;
+use crate::simulated::Performed;
 use crate::world::World;
 
 const EVERYTHING: u32 = 1_000_000;
@@ -78,7 +78,7 @@ pub(super) async fn check(
     for filling in fillings {
         let loaded = world.context.stores.broker.attempt_load(&[filling.attempt]).await.unwrap();
         let [Ok(seen)] = &loaded[..] else { panic!("{loaded:?}") };
-        created |= world.substrate.deeds(seen.attempt.xr_name()).contains(&Deed::Created);
+        created |= world.substrate.performed(seen.attempt.xr_name()).contains(&Performed::Created);
         let of_attempt = |node: &&Node| node.provisioned_resource_id == filling.attempt;
         let nodes: Vec<_> = nodes.iter().filter(of_attempt).collect();
         check_state(seen, filling, plane.longest_rest(), &mut wrong);
@@ -146,22 +146,22 @@ fn check_state(
 /// and at the end one object or none.
 fn check_objects(world: &World, seen: &ResourceSnapshot, wrong: &mut Vec<String>) {
     let name = seen.attempt.xr_name();
-    let deeds = world.substrate.deeds(name);
+    let performed = world.substrate.performed(name);
     let mut lives = false;
-    for deed in &deeds {
-        let fits = match deed {
-            Deed::Created => !lives,
-            Deed::Updated | Deed::Deleted | Deed::Removed => lives,
+    for performed in &performed {
+        let fits = match performed {
+            Performed::Created => !lives,
+            Performed::Updated | Performed::Deleted | Performed::Removed => lives,
         };
         if !fits {
-            wrong.push(format!("{deed:?} does not follow what was before: {deeds:?}"));
+            wrong.push(format!("{performed:?} does not follow what was before: {performed:?}"));
         }
-        lives = matches!(deed, Deed::Created | Deed::Updated);
+        lives = matches!(performed, Performed::Created | Performed::Updated);
     }
     if lives != (seen.attempt.phase() == Phase::Ready)
         || world.substrate.object(name).is_some() != lives
     {
-        wrong.push(format!("in {} the object's story is {deeds:?}", seen.attempt.phase()));
+        wrong.push(format!("in {} the object's story is {performed:?}", seen.attempt.phase()));
     }
 }
 
@@ -203,7 +203,7 @@ async fn check_audit(
     let history = world.context.stores.broker.history_list(seen.attempt.id()).await.unwrap();
     let mut before = None;
     let (mut declared, mut deleted) = (0, 0);
-    let mut crossings = Vec::new();
+    let mut transitions = Vec::new();
     for line in history {
         if line.from != before {
             wrong.push(format!("history goes on at {:?}, not {before:?}", line.from));
@@ -215,7 +215,7 @@ async fn check_audit(
             None => declared += 1,
             // Only a request leads from one group of phases to the other.
             Some(left) if left.is_deletion() != entered.is_deletion() => deleted += 1,
-            Some(left) => crossings.push((left.to_string(), line.to)),
+            Some(left) => transitions.push((left.to_string(), line.to)),
         }
     }
     if before.as_deref() != Some(seen.attempt.phase().as_str()) {
@@ -228,9 +228,9 @@ async fn check_audit(
         .map(|(_, details)| (text(&details["from"]), text(&details["to"])))
         .collect();
     audited.sort();
-    crossings.sort();
-    if audited != crossings {
-        wrong.push(format!("the phases {crossings:?} are audited as {audited:?}"));
+    transitions.sort();
+    if audited != transitions {
+        wrong.push(format!("the phases {transitions:?} are audited as {audited:?}"));
     }
     let order = if filling.retried { "resource.retry" } else { "resource.delete" };
     let mut claims = vec![
@@ -239,8 +239,8 @@ async fn check_audit(
     ];
     let attempt = seen.attempt.id().as_uuid();
     let gone = seen.attempt.phase() == Phase::Deleted;
-    claims.push((attempt, absence::PROVEN, usize::from(gone)));
-    claims.push((attempt, absence::FOUND, usize::from(filling.leaked)));
+    claims.push((attempt, deletion_verification::PROVEN, usize::from(gone)));
+    claims.push((attempt, deletion_verification::FOUND, usize::from(filling.leaked)));
     let follows = usize::from(seen.attempt.attempt() > 1);
     claims.push((attempt, "provisioned_resource.follow", follows));
     for node in nodes {

@@ -14,12 +14,12 @@
 //! subscriber.
 
 mod checks;
-mod delivery;
 mod fate;
 mod journal;
 mod matrix;
 mod names;
 mod plane;
+mod publishing;
 mod raw;
 mod registry;
 mod scenarios;

@@ -65,7 +65,7 @@ const IDLE_MOST: Duration = Duration::from_millis(50);
 /// Of one step. The longest wait that is meant to be is a backoff of a second.
 /// Rarely it is a lease: PostgreSQL may carry out a claim that was under way
 /// when its life ended, after the next life took back what the last one held.
-const PATIENCE: Duration = Duration::from_secs(45);
+const TIMEOUT: Duration = Duration::from_secs(45);
 
 pub(super) struct Plane<'a> {
     pub(super) world: &'a World,
@@ -227,9 +227,9 @@ impl<'a> Plane<'a> {
         let context =
             Context { stores, wakes: Wakes::default(), settings, ..world.context.clone() };
         let engines =
-            Engines::new(world.node_settings.clone()).serving(world.lane, "local", substrate);
+            Engines::new(world.node_settings.clone()).serving(world.partition, "local", substrate);
         let resources =
-            ResourceLoop::new(context.clone(), engines, worker, world.lane, LEASE, self.sweep)
+            ResourceLoop::new(context.clone(), engines, worker, world.partition, LEASE, self.sweep)
                 .with_second_proof_after(self.second_proof);
         Life {
             context,
@@ -243,14 +243,14 @@ impl<'a> Plane<'a> {
 
     /// Does something in the present life, and again from the beginning in the
     /// next one if this one ends before it is done.
-    async fn attend<T>(&mut self, deed: impl AsyncFn(&Life) -> T) -> T {
+    async fn attend<T>(&mut self, performed: impl AsyncFn(&Life) -> T) -> T {
         loop {
             let life = self.life.take().unwrap_or_else(|| self.conceive());
             let life = &*self.life.insert(life);
             let outcome = tokio::select! {
                 biased;
                 () = life.fate.died() => None,
-                value = async { life.boot().await; deed(life).await } => Some(value),
+                value = async { life.boot().await; performed(life).await } => Some(value),
             };
             if let Some(value) = outcome {
                 return value;
@@ -303,7 +303,7 @@ impl<'a> Plane<'a> {
                     return seen;
                 }
                 assert!(
-                    started.elapsed() < PATIENCE,
+                    started.elapsed() < TIMEOUT,
                     "{title}: waited for {what} in life {}, but it is {} with {:?}; due {:?}, now {:?}",
                     life.fate.life,
                     seen.attempt.phase(),
@@ -321,7 +321,7 @@ impl<'a> Plane<'a> {
                     tokio::time::sleep(due.clamp(IDLE_LEAST, IDLE_MOST)).await;
                 } else {
                     // Preparation need not prove that it would be due by itself.
-                    world.context.stores.broker.attempt_wake_all(world.lane).await.unwrap();
+                    world.context.stores.broker.attempt_wake_all(world.partition).await.unwrap();
                 }
             }
         })

@@ -9,7 +9,7 @@ use slipway_core::snapshot::ResourceSnapshot;
 
 use super::plane::Plane;
 use super::raw::Raw;
-use crate::simulated::{Behaviour, Deed};
+use crate::simulated::{Behaviour, Performed};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scenario {
@@ -173,7 +173,9 @@ async fn provisioning(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
     let name = plane.world.name(id).await;
     let substrate = &plane.world.substrate;
     // The create itself shows that it is there; while it comes up it is applied again.
-    plane.until(id, "an update", |_| substrate.deeds(&name).contains(&Deed::Updated)).await;
+    plane
+        .until(id, "an update", |_| substrate.performed(&name).contains(&Performed::Updated))
+        .await;
     substrate.change(&name, |object| object.ready = true);
     plane.until_phase(id, Phase::Enrolling).await;
     plane.enrol(id, 1).await;

@@ -20,7 +20,7 @@ use slipway_app::ports::broker::{
 };
 use slipway_app::ports::catalog::CatalogIntercept;
 use slipway_app::ports::deletion::DeletionIntercept;
-use slipway_app::ports::events::{ClaimedSubscription, Delivered, EventIntercept};
+use slipway_app::ports::events::{ClaimedSubscription, EventIntercept, Published};
 use slipway_app::ports::nodes::NodeIntercept;
 use slipway_app::ports::operations::OperationsIntercept;
 use slipway_app::ports::placement::PlacementIntercept;
@@ -30,7 +30,7 @@ use slipway_app::ports::{
     PlacementStore, Stores,
 };
 use slipway_core::commit::{Commit, Recorded, Release, Write};
-use slipway_core::ids::{Lane, ProvisionedResourceId, SubscriptionId};
+use slipway_core::ids::{Partition, ProvisionedResourceId, SubscriptionId};
 use slipway_core::snapshot::{EnrolSnapshot, ResourceSnapshot};
 use slipway_core::token::SecretHash;
 use slipway_core::{ErrorKind, Refusal};
@@ -212,12 +212,12 @@ impl BrokerIntercept for FatedStore {
     async fn attempt_claim(
         &self,
         worker: &str,
-        lane: Lane,
+        partition: Partition,
         limit: u32,
         _lease: Duration,
     ) -> Result<Vec<Claimed>, Error> {
         self.fate.alive().await;
-        let claimed = self.inner.broker.attempt_claim(worker, lane, limit, self.lease).await?;
+        let claimed = self.inner.broker.attempt_claim(worker, partition, limit, self.lease).await?;
         if !claimed.is_empty() {
             for one in &claimed {
                 self.journal.claimed(self.fate.life, *one);
@@ -246,14 +246,14 @@ impl BrokerIntercept for FatedStore {
         self.after(NAME).await
     }
 
-    async fn attempt_hold(
+    async fn attempt_quarantine(
         &self,
         claimed: Claimed,
         reason: &str,
         recheck: Duration,
     ) -> Result<(), Error> {
         self.fate.alive().await;
-        self.inner.broker.attempt_hold(claimed, reason, recheck).await?;
+        self.inner.broker.attempt_quarantine(claimed, reason, recheck).await?;
         self.journal.released(claimed.id, claimed.claim_token);
         self.after("commit:hold").await
     }
@@ -265,9 +265,9 @@ impl BrokerIntercept for FatedStore {
         Ok(count)
     }
 
-    async fn attempt_wake_all(&self, lane: Lane) -> Result<u64, Error> {
+    async fn attempt_wake_all(&self, partition: Partition) -> Result<u64, Error> {
         self.fate.alive().await;
-        let count = self.inner.broker.attempt_wake_all(lane).await?;
+        let count = self.inner.broker.attempt_wake_all(partition).await?;
         self.after("commit:wake all").await?;
         Ok(count)
     }
@@ -387,10 +387,10 @@ impl EventIntercept for FatedStore {
     async fn subscription_release(
         &self,
         claimed: &ClaimedSubscription,
-        delivered: &Delivered,
+        published: &Published,
     ) -> Result<(), Error> {
         self.before("commit:subscription release").await?;
-        self.inner.events.subscription_release(claimed, delivered).await?;
+        self.inner.events.subscription_release(claimed, published).await?;
         self.after("commit:subscription release").await
     }
 

@@ -29,8 +29,8 @@ fn mk_key(id: u128) -> ApiKey {
 
 fn mk_snapshot(now: i64, keys: &[ApiKey], wanted: Option<&ApiKey>) -> KeySnapshot {
     let now = at(now);
-    let keepers = keys.iter().filter(|key| key.is_keeper(now)).cloned().collect();
-    KeySnapshot { now, key: wanted.cloned(), project: None, keepers }
+    let usable_admins = keys.iter().filter(|key| key.keeps_administration(now)).cloned().collect();
+    KeySnapshot { now, key: wanted.cloned(), project: None, usable_admins }
 }
 
 fn mk_new(id: u128, role: Role, project: Option<&str>, lifetime: Option<u64>) -> NewKey {
@@ -55,50 +55,50 @@ fn written(commit: &Commit) -> &ApiKey {
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+enum Operation {
     Create { role: Role, bound: bool, lifetime: Option<u64> },
     Revoke(usize),
     Rotate(usize),
     Pass(i64),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn operation() -> impl Strategy<Value = Operation> {
     let role = prop_oneof![Just(Role::Viewer), Just(Role::Operator), Just(Role::Admin)];
     let lifetime = proptest::option::of(60_u64..5_000);
     prop_oneof![
-        (role, any::<bool>(), lifetime).prop_map(|(role, bound, lifetime)| Step::Create {
+        (role, any::<bool>(), lifetime).prop_map(|(role, bound, lifetime)| Operation::Create {
             role,
             bound,
             lifetime
         }),
-        (0..20_usize).prop_map(Step::Revoke),
-        (0..20_usize).prop_map(Step::Rotate),
-        (1..4_000_i64).prop_map(Step::Pass),
+        (0..20_usize).prop_map(Operation::Revoke),
+        (0..20_usize).prop_map(Operation::Rotate),
+        (1..4_000_i64).prop_map(Operation::Pass),
     ]
 }
 
 proptest! {
     /// Whatever is asked, and however much time passes: somebody can administer.
     #[test]
-    fn nobody_is_locked_out(steps in proptest::collection::vec(step(), 1..60)) {
+    fn nobody_is_locked_out(operations in proptest::collection::vec(operation(), 1..60)) {
         let mut keys = vec![mk_key(1)];
         let mut now = 1_000;
-        for step in steps {
-            let decided = match step {
-                Step::Pass(seconds) => { now += seconds; continue }
-                Step::Create { role, bound, lifetime } => {
+        for operation in operations {
+            let decided = match operation {
+                Operation::Pass(seconds) => { now += seconds; continue }
+                Operation::Create { role, bound, lifetime } => {
                     let project = bound.then_some("p");
                     let new = mk_new(keys.len() as u128 + 1, role, project, lifetime);
                     let mut snapshot = mk_snapshot(now, &keys, None);
                     snapshot.project = bound.then(|| ProjectId::new(Uuid::from_u128(9)));
                     create(&snapshot, &new, &mk_actor())
                 }
-                Step::Revoke(which) => {
+                Operation::Revoke(which) => {
                     let key = &keys[which % keys.len()];
                     let snapshot = mk_snapshot(now, &keys, Some(key));
                     revoke(&snapshot, Expected::Any, None, &mk_actor())
                 }
-                Step::Rotate(which) => {
+                Operation::Rotate(which) => {
                     let key = &keys[which % keys.len()];
                     let secret = NewSecret { short: "next".to_owned(), hash: SecretHash::of(b"n") };
                     let snapshot = mk_snapshot(now, &keys, Some(key));
@@ -112,7 +112,7 @@ proptest! {
                     None => keys.push(key),
                 }
             }
-            prop_assert!(keys.iter().any(|key| key.is_keeper(at(now))), "{keys:#?}");
+            prop_assert!(keys.iter().any(|key| key.keeps_administration(at(now))), "{keys:#?}");
         }
     }
 }

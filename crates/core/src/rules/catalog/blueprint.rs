@@ -108,12 +108,12 @@ pub fn publish(
     }
     let composite = match blueprint.engine {
         Engine::Crossplane => Some(documents.clone()?),
-        Engine::Local | Engine::Hetzner if content.deliver => {
+        Engine::Local | Engine::Hetzner if content.install_definitions => {
             let problem = format!(
                 "is for engine crossplane, and `{}` is of engine {}; publish it without",
                 blueprint.slug, blueprint.engine
             );
-            return Err(Refusal::invalid("deliver", problem));
+            return Err(Refusal::invalid("install_definitions", problem));
         }
         Engine::Local | Engine::Hetzner => None,
     };
@@ -129,7 +129,7 @@ pub fn publish(
     let details = json!({
         "slug": blueprint.slug,
         "version": content.version,
-        "deliver": content.deliver,
+        "install_definitions": content.install_definitions,
     });
     let write = CatalogWrite::VersionInsert(version);
     let commit = audited(write, "blueprint.publish", about(id), actor, snapshot.now, details);
@@ -225,12 +225,12 @@ mod tests {
         let documents = Ok(definition.clone());
         let published = publish(&crossplane, id, &content, &documents, &actor).unwrap();
         assert_eq!(kept(published), Some(definition));
-        let delivered = VersionContent { deliver: true, ..content.clone() };
-        assert!(publish(&crossplane, id, &delivered, &documents, &actor).is_ok());
-        let refusal = publish(&snapshot(None), id, &delivered, &documents, &actor).unwrap_err();
+        let definitions = VersionContent { install_definitions: true, ..content.clone() };
+        assert!(publish(&crossplane, id, &definitions, &documents, &actor).is_ok());
+        let refusal = publish(&snapshot(None), id, &definitions, &documents, &actor).unwrap_err();
         assert_eq!(
             (refusal.kind, refusal.field.as_deref()),
-            (ErrorKind::InvalidInput, Some("deliver"))
+            (ErrorKind::InvalidInput, Some("install_definitions"))
         );
         for documents in [unreadable(), documents] {
             let local = publish(&snapshot(None), id, &content, &documents, &actor).unwrap();

@@ -12,7 +12,7 @@ use crate::catalog::snapshot::ClusterAssignmentSnapshot;
 use crate::commit::Commit;
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{ClusterId, Revision};
-use crate::placement::{NamespacePhase, Standing};
+use crate::placement::{NamespacePhase, NamespaceStatus};
 use crate::precondition::Expected;
 
 /// Assigning to the same cluster again changes nothing.
@@ -31,7 +31,7 @@ pub fn assign(
         namespace: cluster.namespace(project.id),
         namespace_phase: cluster.first_phase(),
         withdrawn_at: None,
-        standing: Standing::default(),
+        status: NamespaceStatus::default(),
         revision,
         created_at,
         updated_at: snapshot.now,
@@ -40,16 +40,18 @@ pub fn assign(
         None => {
             (CatalogWrite::ClusterAssignmentInsert(placed(Revision::FIRST, snapshot.now)), None)
         }
-        Some(place) => {
-            expected.check("cluster assignment", place.revision)?;
-            if place.cluster_id == cluster.id && place.withdrawn_at.is_none() {
+        Some(assignment) => {
+            expected.check("cluster assignment", assignment.revision)?;
+            if assignment.cluster_id == cluster.id && assignment.withdrawn_at.is_none() {
                 return Ok(Commit::default());
             }
             refuse_owner(snapshot, project)?;
-            refuse_standing(place, project)?;
-            let write =
-                CatalogWrite::ClusterAssignmentUpdate(placed(place.revision, place.created_at));
-            (write, Some(place.cluster_id))
+            refuse_occupied(assignment, project)?;
+            let write = CatalogWrite::ClusterAssignmentUpdate(placed(
+                assignment.revision,
+                assignment.created_at,
+            ));
+            (write, Some(assignment.cluster_id))
         }
     };
     let details = json!({ "project_id": project.id, "from_cluster_id": from });
@@ -62,24 +64,24 @@ pub fn withdraw(
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
     let project = project(snapshot)?;
-    let Some(place) = &snapshot.assignment else {
+    let Some(assignment) = &snapshot.assignment else {
         return Err(unknown(ErrorKind::AssignmentNotFound, "assignment"));
     };
-    expected.check("cluster assignment", place.revision)?;
-    if place.withdrawn_at.is_some() {
+    expected.check("cluster assignment", assignment.revision)?;
+    if assignment.withdrawn_at.is_some() {
         return Ok(Commit::default());
     }
     refuse_owner(snapshot, project)?;
-    // What stands there is taken down first; the fleet does that.
-    let write = if place.is_made_by_fleet() {
+    // What stands there is taken down first; the placement loop does that.
+    let write = if assignment.is_made_by_placement() {
         CatalogWrite::ClusterAssignmentUpdate(ClusterAssignment {
             withdrawn_at: Some(snapshot.now),
-            ..place.clone()
+            ..assignment.clone()
         })
     } else {
-        CatalogWrite::ClusterAssignmentDelete(place.clone())
+        CatalogWrite::ClusterAssignmentDelete(assignment.clone())
     };
-    let about = About::new(ClusterId::KIND, place.cluster_id.as_uuid()).of(project.id);
+    let about = About::new(ClusterId::KIND, assignment.cluster_id.as_uuid()).of(project.id);
     let details = json!({ "project_id": project.id });
     Ok(audited(write, "cluster.withdraw", about, actor, snapshot.now, details))
 }
@@ -99,18 +101,18 @@ fn refuse_owner(snapshot: &ClusterAssignmentSnapshot, project: &Project) -> Resu
 }
 
 /// The old namespace would be left behind.
-fn refuse_standing(place: &ClusterAssignment, project: &Project) -> Result<(), Refusal> {
-    if !place.is_made_by_fleet() || place.namespace_phase == NamespacePhase::Deleted {
+fn refuse_occupied(assignment: &ClusterAssignment, project: &Project) -> Result<(), Refusal> {
+    if !assignment.is_made_by_placement() || assignment.namespace_phase == NamespacePhase::Deleted {
         return Ok(());
     }
     Err(Refusal::new(
         ErrorKind::ClusterAssignmentImmutable,
         format!(
             "namespace {} of project `{}` is {} on its cluster; take the project from there first (`slipway cluster unassign`) and wait until it is Deleted",
-            place.namespace, project.name, place.namespace_phase
+            assignment.namespace, project.name, assignment.namespace_phase
         ),
     )
-    .with(json!({ "namespace": place.namespace, "namespace_phase": place.namespace_phase })))
+    .with(json!({ "namespace": assignment.namespace, "namespace_phase": assignment.namespace_phase })))
 }
 
 fn project(snapshot: &ClusterAssignmentSnapshot) -> Result<&Project, Refusal> {
@@ -141,8 +143,8 @@ mod tests {
     fn placed(commit: &Commit) -> ClusterAssignment {
         let Write::Catalog(write) = &commit.writes[0] else { panic!("{commit:?}") };
         match &**write {
-            CatalogWrite::ClusterAssignmentInsert(place)
-            | CatalogWrite::ClusterAssignmentUpdate(place) => place.clone(),
+            CatalogWrite::ClusterAssignmentInsert(assignment)
+            | CatalogWrite::ClusterAssignmentUpdate(assignment) => assignment.clone(),
             other => panic!("{other:?}"),
         }
     }
@@ -150,9 +152,9 @@ mod tests {
     #[test]
     fn only_a_served_cluster_is_ready_at_once() {
         let served = assign(&snapshot(mk_cluster()), Expected::Any, &mk_actor()).unwrap();
-        let place = placed(&served);
-        assert_eq!(place.namespace_phase, NamespacePhase::Ready);
-        assert_eq!(place.namespace, format!("slipway-project-{}", mk_project().id));
+        let assignment = placed(&served);
+        assert_eq!(assignment.namespace_phase, NamespacePhase::Ready);
+        assert_eq!(assignment.namespace, format!("slipway-project-{}", mk_project().id));
         let waiting = Cluster { substrate_uid: None, ..mk_cluster() };
         let waits = assign(&snapshot(waiting), Expected::Any, &mk_actor()).unwrap();
         assert_eq!(placed(&waits).namespace_phase, NamespacePhase::Pending);

@@ -7,10 +7,10 @@ pub mod blueprint;
 pub mod cloud;
 pub mod cluster;
 pub mod cluster_assignment;
+pub mod cluster_choice;
 pub mod credential;
 pub mod credential_assignment;
 pub mod label;
-pub mod placement;
 pub mod project;
 
 pub use common::Removal;

@@ -13,7 +13,7 @@ fn mk_control() -> Control {
         revision: Revision(4),
         freeze: None,
         observing: None,
-        beat: 10,
+        heartbeat: 10,
         public_url: None,
     }
 }
@@ -22,8 +22,12 @@ fn why() -> Reason {
     Reason::parse("maintenance").unwrap()
 }
 
-fn mk_sighting() -> Sighting {
-    Sighting { worker: "w".to_owned(), lease: Duration::from_secs(30), acknowledged: Revision(4) }
+fn mk_replica_report() -> ReplicaReport {
+    ReplicaReport {
+        worker: "w".to_owned(),
+        lease: Duration::from_secs(30),
+        acknowledged: Revision(4),
+    }
 }
 
 /// Every mark was read, and this is the highest.
@@ -92,16 +96,16 @@ fn resuming_leaves_a_freeze_in_force() {
 }
 
 #[test]
-fn the_end_of_a_freeze_is_noticed_by_a_beat_which_wakes_what_waited() {
+fn a_heartbeat_ends_an_expired_freeze_and_wakes_what_waited() {
     let frozen = freeze(&mk_control(), FREEZE_DEFAULT, &why(), &mk_actor()).unwrap().control;
-    let early = beat(&frozen, read(Some(10)), mk_sighting(), &mk_actor());
+    let early = heartbeat(&frozen, read(Some(10)), mk_replica_report(), &mk_actor());
     assert!(!early.wake_all && early.audit.is_empty() && early.control.freeze.is_some());
     let over = Control { now: frozen.now.plus(FREEZE_DEFAULT), ..frozen };
-    let late = beat(&over, read(Some(10)), mk_sighting(), &mk_actor());
+    let late = heartbeat(&over, read(Some(10)), mk_replica_report(), &mk_actor());
     assert!(late.wake_all && late.control.freeze.is_none());
     assert_eq!(late.audit[0].verb, "control.freeze_expired");
     assert!(
-        beat(&late.control, read(None), mk_sighting(), &mk_actor()).audit.is_empty(),
+        heartbeat(&late.control, read(None), mk_replica_report(), &mk_actor()).audit.is_empty(),
         "said once"
     );
 }
@@ -110,24 +114,27 @@ fn the_end_of_a_freeze_is_noticed_by_a_beat_which_wakes_what_waited() {
 fn the_counter_never_passes_a_mark_that_was_not_read() {
     let unread = |highest| Marks { highest, all_read: false };
     for highest in [None, Some(9), Some(10)] {
-        let commit = beat(&mk_control(), unread(highest), mk_sighting(), &mk_actor());
+        let commit = heartbeat(&mk_control(), unread(highest), mk_replica_report(), &mk_actor());
         assert_eq!(commit.control, mk_control(), "it rests at {highest:?}");
         assert!(commit.replica.is_some(), "the replica is heard of all the same");
     }
-    let commit = beat(&mk_control(), unread(Some(11)), mk_sighting(), &mk_actor());
-    assert_eq!(commit.control.beat, 12, "one mark that is ahead is proof enough");
+    let commit = heartbeat(&mk_control(), unread(Some(11)), mk_replica_report(), &mk_actor());
+    assert_eq!(commit.control.heartbeat, 12, "one mark that is ahead is proof enough");
     assert!(matches!(commit.control.mode(), Mode::Observing(_)));
 }
 
 #[test]
-fn a_witness_that_is_ahead_proves_a_restore() {
+fn a_mark_that_is_ahead_proves_a_restore() {
     for harmless in [None, Some(0), Some(9), Some(10)] {
-        let commit = beat(&mk_control(), read(harmless), mk_sighting(), &mk_actor());
-        assert_eq!(commit.control, Control { beat: 11, ..mk_control() }, "{harmless:?}");
+        let commit = heartbeat(&mk_control(), read(harmless), mk_replica_report(), &mk_actor());
+        assert_eq!(commit.control, Control { heartbeat: 11, ..mk_control() }, "{harmless:?}");
         assert_eq!((commit.claim_floor, commit.wake_all), (None, false));
     }
-    let commit = beat(&mk_control(), read(Some(11)), mk_sighting(), &mk_actor());
-    assert_eq!(commit.control.beat, 12, "ahead of the witness, so that it is detected once");
+    let commit = heartbeat(&mk_control(), read(Some(11)), mk_replica_report(), &mk_actor());
+    assert_eq!(
+        commit.control.heartbeat, 12,
+        "ahead of the high-water mark, so that it is detected once"
+    );
     assert!(matches!(commit.control.mode(), Mode::Observing(_)));
     assert_eq!(commit.audit[0].verb, "control.restore_detected");
     assert!(commit.wake_all && commit.claim_floor.is_some());
@@ -150,17 +157,17 @@ proptest! {
         steps in proptest::collection::vec((0..3_u8, 1..200_i64), 1..60),
     ) {
         let mut control = mk_control();
-        let (mut witness, mut token, mut highest) = (0_i64, 0_i64, 0_i64);
+        let (mut high_water_mark, mut token, mut highest) = (0_i64, 0_i64, 0_i64);
         let mut backups = vec![(control.clone(), token)];
         for (step, amount) in steps {
             match step {
                 0 => {
-                    // Claims between beats: 100 are many for 2 s.
+                    // Claims between heartbeats: 100 are many for 2 s.
                     for _ in 0..amount {
-                        let commit = beat(&control, read(Some(witness)), mk_sighting(), &mk_actor());
+                        let commit = heartbeat(&control, read(Some(high_water_mark)), mk_replica_report(), &mk_actor());
                         prop_assert_eq!(commit.claim_floor, None, "nothing was restored");
                         control = commit.control;
-                        witness = witness.max(control.beat);
+                        high_water_mark = high_water_mark.max(control.heartbeat);
                         token += 100;
                         highest = highest.max(token);
                     }
@@ -169,8 +176,8 @@ proptest! {
                 _ => {
                     let index = usize::try_from(amount).unwrap() % backups.len();
                     (control, token) = backups[index].clone();
-                    let behind = witness > control.beat;
-                    let commit = beat(&control, read(Some(witness)), mk_sighting(), &mk_actor());
+                    let behind = high_water_mark > control.heartbeat;
+                    let commit = heartbeat(&control, read(Some(high_water_mark)), mk_replica_report(), &mk_actor());
                     prop_assert_eq!(commit.claim_floor.is_some(), behind);
                     if let Some(floor) = commit.claim_floor {
                         prop_assert!(floor.0 > highest, "{:?} <= {}", floor, highest);
@@ -178,7 +185,7 @@ proptest! {
                     }
                     control = resume(&commit.control, &why(), &mk_actor())
                         .map_or(commit.control, |commit| commit.control);
-                    witness = witness.max(control.beat);
+                    high_water_mark = high_water_mark.max(control.heartbeat);
                     highest = highest.max(token);
                 }
             }
@@ -195,8 +202,8 @@ fn a_database_from_a_backup_observes_and_holds_no_claim() {
         assert_eq!(observing.reason, "restored from a file");
         assert_eq!(commit.audit[0].verb, "control.restore");
         let floor = commit.claim_floor.unwrap();
-        // A witness that is ahead is noticed all the same, and lifts further.
-        let noticed = beat(&commit.control, read(Some(11)), mk_sighting(), &mk_actor());
+        // A high-water mark that is ahead is noticed all the same, and lifts further.
+        let noticed = heartbeat(&commit.control, read(Some(11)), mk_replica_report(), &mk_actor());
         assert!(noticed.claim_floor.unwrap() > floor);
     }
 }

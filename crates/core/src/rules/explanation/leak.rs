@@ -7,20 +7,20 @@ use crate::explanation::{AttemptLine, ExplainedKind, Explanation};
 use crate::leak::Leak;
 use crate::time::Timestamp;
 
-/// `attempt` is the one it is about, if it is about one; `next_look` is when
+/// `attempt` is the one it is about, if it is about one; `next_observation` is when
 /// everything outside is looked at again.
 pub fn leak(
     leak: &Leak,
     attempt: Option<&AttemptLine>,
-    next_look: Option<Timestamp>,
+    next_observation: Option<Timestamp>,
 ) -> Explanation {
     let (state, since) = match (&leak.resolved, &leak.removal) {
         (Some(resolved), _) => ("resolved", resolved.at),
         (None, Some(removal)) => ("being removed", removal.at),
         (None, None) => ("open", leak.found_at),
     };
-    let name = match &leak.place {
-        Some(place) => format!("{} {}/{}", leak.kind, place.namespace, place.name),
+    let name = match &leak.object_ref {
+        Some(object_ref) => format!("{} {}/{}", leak.kind, object_ref.namespace, object_ref.name),
         None => leak.kind.clone(),
     };
     let id = leak.id.as_uuid();
@@ -35,11 +35,11 @@ pub fn leak(
         (_, removable) => {
             let whom = if removable { "a person" } else { "the resource loop" };
             found.waiting_for = Some(format!("{whom}: {}", leak.remedy()));
-            found.next = match next_look {
+            found.next = match next_observation {
                 Some(at) => format!("everything outside is looked at again at {at}"),
                 None => "it ends with the first look that does not see it any more".to_owned(),
             };
-            found.next_check_at = next_look;
+            found.next_check_at = next_observation;
         }
     }
     found.facts.insert("kind", json!(leak.kind));

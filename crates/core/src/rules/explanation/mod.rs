@@ -13,7 +13,7 @@ mod whole;
 pub use deletion::deletion;
 pub use leak::leak;
 pub use node::node;
-pub use resource::{Patience, held, resource};
+pub use resource::{Timeouts, held, resource};
 pub use token::token;
 pub use whole::{ClusterFacts, cluster, project};
 

@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 
 /// How long things may take before that is worth a word.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct Timeouts {
     pub deadlines: Deadlines,
     /// How long something may be due without being claimed.
     pub claimed_within: Duration,
@@ -25,7 +25,7 @@ pub fn resource(
     snapshot: &ResourceSnapshot,
     attempts: &[AttemptLine],
     history: Vec<HistoryLine>,
-    patience: Patience,
+    timeouts: Timeouts,
 ) -> Explanation {
     let attempt = &snapshot.attempt;
     let own = attempts.iter().find(|line| line.id == attempt.id());
@@ -37,7 +37,7 @@ pub fn resource(
         attempt.phase_since(),
     );
     found.waiting_for = explain::waiting_for(snapshot);
-    found.deadline = explain::deadline(snapshot, &patience.deadlines);
+    found.deadline = explain::deadline(snapshot, &timeouts.deadlines);
     found.overdue = found.deadline.is_some_and(|deadline| deadline <= snapshot.now);
     found.next_check_at = snapshot.due_at;
     found.holder = own.and_then(|line| line.holder.clone());
@@ -45,7 +45,7 @@ pub fn resource(
     found.node = snapshot.node.clone();
     found.resource_id = Some(snapshot.resource.id);
     found.blockers = snapshot.blockers_shown();
-    let unserved = explain::not_served(snapshot, patience.claimed_within);
+    let unserved = explain::not_served(snapshot, timeouts.claimed_within);
     let served = unserved.is_none();
     found.blockers.extend(unserved);
     if found.waiting_for.is_none() && !found.blockers.is_empty() {
@@ -142,8 +142,8 @@ fn facts(found: &mut Explanation, snapshot: &ResourceSnapshot) {
     };
     put("attempt", Some(json!(attempt.attempt())));
     put("engine", Some(json!(snapshot.blueprint.engine)));
-    put("cluster", snapshot.placement.as_ref().map(|place| json!(place.cluster)));
-    put("namespace", snapshot.placement.as_ref().map(|place| json!(place.namespace)));
+    put("cluster", snapshot.placement.as_ref().map(|object_ref| json!(object_ref.cluster)));
+    put("namespace", snapshot.placement.as_ref().map(|object_ref| json!(object_ref.namespace)));
     put("failure_reason", attempt.failure_reason().map(|reason| json!(reason)));
     put("failures_in_a_row", (snapshot.failures > 0).then(|| json!(snapshot.failures)));
     put("unsettled_since", attempt.unsettled_since().map(|since| json!(since)));

@@ -17,7 +17,7 @@ use crate::phase::Phase;
 use crate::snapshot::ResourceSnapshot;
 use crate::token::Consumption;
 
-const PATIENCE: Patience = Patience {
+const TIMEOUT: Timeouts = Timeouts {
     deadlines: Deadlines {
         pending: Duration::from_secs(300),
         provisioning: Duration::from_secs(1_800),
@@ -65,7 +65,7 @@ fn older(snapshot: &ResourceSnapshot, phase: Phase) -> AttemptLine {
 }
 
 fn explained(snapshot: &ResourceSnapshot) -> crate::explanation::Explanation {
-    resource(snapshot, &[line(snapshot)], Vec::new(), PATIENCE)
+    resource(snapshot, &[line(snapshot)], Vec::new(), TIMEOUT)
 }
 
 #[test]
@@ -87,12 +87,12 @@ fn who_works_on_it_and_when_it_is_due_are_told() {
     snapshot.due_at = Some(at(900));
     let unserved = explained(&snapshot);
     let since = snapshot.attempt.phase_since();
-    assert_eq!(unserved.overdue, snapshot.now >= since.plus(PATIENCE.deadlines.pending));
+    assert_eq!(unserved.overdue, snapshot.now >= since.plus(TIMEOUT.deadlines.pending));
     assert!(unserved.next.contains("nothing until a control plane"), "{}", unserved.next);
     assert_eq!(unserved.blockers[0].code, BlockerCode::ClusterNotServed);
     let holder = Holder { worker: "plane-1".to_owned(), until: at(1_030) };
     let held = AttemptLine { holder: Some(holder.clone()), ..line(&snapshot) };
-    let found = resource(&snapshot, &[held], Vec::new(), PATIENCE);
+    let found = resource(&snapshot, &[held], Vec::new(), TIMEOUT);
     assert_eq!(found.holder, Some(holder));
     assert!(found.next.contains("plane-1"), "{}", found.next);
 }
@@ -103,7 +103,7 @@ fn an_older_attempt_is_shown_with_its_blockers_until_it_is_over() {
     let snapshot = mk_snapshot(Phase::Ready);
     let mut old = older(&snapshot, Phase::Deleted);
     let parts = |old: &AttemptLine| {
-        resource(&snapshot, &[line(&snapshot), old.clone()], Vec::new(), PATIENCE).parts
+        resource(&snapshot, &[line(&snapshot), old.clone()], Vec::new(), TIMEOUT).parts
     };
     assert_eq!(parts(&old)[0].blockers[0].code, BlockerCode::DeleteFailed);
     assert_eq!(parts(&old)[0].resource_id, Some(snapshot.resource.id));
@@ -116,7 +116,7 @@ fn an_older_attempt_is_shown_with_its_blockers_until_it_is_over() {
 }
 
 #[test]
-fn a_held_row_is_explained_by_its_reason_once() {
+fn a_quarantined_row_is_explained_by_its_reason_once() {
     let snapshot = mk_snapshot(Phase::Ready);
     let mut row = AttemptLine { phase: "Sinking".to_owned(), ..line(&snapshot) };
     let found = held(&row, "status is `Sinking`", Vec::new());
@@ -209,7 +209,7 @@ fn a_leak_says_whom_it_waits_for() {
         last_seen_at: None,
         cluster_id: None,
         cluster: Some("local".to_owned()),
-        place: None,
+        object_ref: None,
         uid: None,
         evidence: Value::Null,
         removal: None,
@@ -239,16 +239,16 @@ fn what_is_stuck_in_a_project_and_a_cluster_is_counted_and_named() {
         blocked: vec![older(&snapshot, Phase::Pending)],
         claimed_within: Duration::from_secs(60),
     };
-    let place = mk_cluster();
-    let found = cluster(&place, &facts);
+    let object_ref = mk_cluster();
+    let found = cluster(&object_ref, &facts);
     assert_eq!(found.waiting_for.as_deref(), Some("what blocks 1 of its 5 attempts"));
     assert_eq!(found.facts["phases"]["Ready"], 3);
     assert_eq!(found.facts["claims_held_by"]["plane-1"], 2);
     assert_eq!(found.parts[0].blockers[0].code, BlockerCode::DeleteFailed);
-    let of = project(&mk_project(), None, Some(&place), &facts);
+    let of = project(&mk_project(), None, Some(&object_ref), &facts);
     assert!(of.waiting_for.unwrap().starts_with("a place"));
     facts.lag = Some(Duration::from_secs(61));
-    let unserved = cluster(&place, &facts);
+    let unserved = cluster(&object_ref, &facts);
     assert_eq!(unserved.state, "not served");
     assert_eq!(unserved.blockers[0].code, BlockerCode::ClusterNotServed);
     assert_eq!(unserved.blockers[0].since, at(999));

@@ -10,7 +10,7 @@ use crate::catalog::cluster::{Cluster, ClusterAssignment};
 use crate::catalog::project::Project;
 use crate::explanation::{AttemptLine, ExplainedKind, Explanation, PhaseCount};
 use crate::phase::Phase;
-use crate::placement::{NamespacePhase, ProviderStanding};
+use crate::placement::{NamespacePhase, ProviderStatus};
 use crate::rules::explain;
 use crate::time::Timestamp;
 
@@ -48,7 +48,7 @@ impl ClusterFacts {
         found.facts.insert("blocked", json!(blocked));
         found.facts.insert("phases", Value::Object(phases));
         let unserved = match (cluster, self.lag) {
-            (Some(cluster), Some(lag)) => explain::lane_not_served(
+            (Some(cluster), Some(lag)) => explain::partition_not_served(
                 cluster.name.as_str(),
                 cluster.id.into(),
                 self.now,
@@ -103,7 +103,7 @@ pub fn project(
             );
         }
         Some(placed) => {
-            let ClusterAssignment { namespace, namespace_phase, standing, .. } = placed;
+            let ClusterAssignment { namespace, namespace_phase, status, .. } = placed;
             found.waiting_for = match namespace_phase {
                 NamespacePhase::Ready | NamespacePhase::Deleted => found.waiting_for.take(),
                 NamespacePhase::Terminating => {
@@ -115,10 +115,10 @@ pub fn project(
                     Some(format!("namespace {namespace} to become Ready (it is {namespace_phase})"))
                 }
             };
-            if !standing.problems.is_empty() {
-                found.facts.insert("namespace_problems", json!(standing.problems));
+            if !status.problems.is_empty() {
+                found.facts.insert("namespace_problems", json!(status.problems));
             }
-            let providers: Map<String, Value> = standing.providers.iter().map(provider).collect();
+            let providers: Map<String, Value> = status.providers.iter().map(provider).collect();
             if !providers.is_empty() {
                 found.facts.insert("providers", Value::Object(providers));
             }
@@ -129,13 +129,13 @@ pub fn project(
 }
 
 /// How a provider stands, and why, if it is not Ready.
-fn provider(standing: &ProviderStanding) -> (String, Value) {
-    let phase = standing.phase;
-    let shown = match &standing.problem {
+fn provider(status: &ProviderStatus) -> (String, Value) {
+    let phase = status.phase;
+    let shown = match &status.problem {
         Some(problem) => format!("{phase}: {problem}"),
         None => phase.to_string(),
     };
-    (standing.provider.clone(), json!(shown))
+    (status.provider.clone(), json!(shown))
 }
 
 pub fn cluster(cluster: &Cluster, facts: &ClusterFacts) -> Explanation {

@@ -14,18 +14,18 @@ fn attempt(number: u128) -> ProvisionedResourceId {
     ProvisionedResourceId::new(Uuid::from_u128(100 + number))
 }
 
-fn place(name: &str) -> Place {
-    Place { namespace: "project-1".to_owned(), name: name.to_owned() }
+fn object_ref(name: &str) -> ObjectRef {
+    ObjectRef { namespace: "project-1".to_owned(), name: name.to_owned() }
 }
 
-fn home(number: u128) -> Place {
-    place(&format!("pr-{number}"))
+fn home(number: u128) -> ObjectRef {
+    object_ref(&format!("pr-{number}"))
 }
 
-fn mk_object(owner: Option<u128>, place: Place) -> Found {
+fn mk_object(owner: Option<u128>, object_ref: ObjectRef) -> Found {
     Found {
-        uid: format!("uid of {}", place.name),
-        place,
+        uid: format!("uid of {}", object_ref.name),
+        object_ref,
         provisioned_resource_id: owner.map(attempt),
         claim_token: None,
         evidence: json!({ "pid": 7 }),
@@ -55,9 +55,9 @@ fn each_object_is_held_against_its_row() {
     ]);
     let table = [
         (mk_object(Some(1), home(1)), None),
-        (mk_object(Some(1), place("copy")), Some(FindingKind::DuplicateObject)),
+        (mk_object(Some(1), object_ref("copy")), Some(FindingKind::DuplicateObject)),
         (mk_object(Some(2), home(2)), Some(FindingKind::ObjectOfDeleted)),
-        (mk_object(Some(2), place("copy")), Some(FindingKind::DuplicateObject)),
+        (mk_object(Some(2), object_ref("copy")), Some(FindingKind::DuplicateObject)),
         (mk_object(Some(3), home(3)), None),
         (mk_object(Some(4), home(4)), Some(FindingKind::DuplicateObject)),
         (mk_object(Some(5), home(5)), None),
@@ -80,7 +80,7 @@ fn an_object_that_names_no_attempt_is_its_own_subject() {
 
 #[test]
 fn what_the_world_says_of_itself_can_be_stored() {
-    let mut object = mk_object(None, place("a\0b"));
+    let mut object = mk_object(None, object_ref("a\0b"));
     object.evidence = json!({ "folder": "x\0" });
     let judged = judge_objects(HERE, &[object], &HashMap::new());
     assert!(!format!("{judged:?}").contains("\\0"), "{judged:?}");
@@ -101,7 +101,7 @@ proptest! {
     /// Every disagreement is found, each once, and nothing else: a world in
     /// which rows and objects agree gives no finding, whatever the phases.
     #[test]
-    fn a_look_finds_exactly_what_disagrees(world in worlds()) {
+    fn a_scan_finds_exactly_what_disagrees(world in worlds()) {
         let number = |index: usize| u128::try_from(index).unwrap();
         let mut known = Vec::new();
         let mut objects = Vec::new();
@@ -120,7 +120,7 @@ proptest! {
                 expected.push((FindingKind::MissingObject, id));
             }
             if *copied {
-                objects.push(mk_object(Some(id), place(&format!("copy-{id}"))));
+                objects.push(mk_object(Some(id), object_ref(&format!("copy-{id}"))));
                 let kind = match phase {
                     None => FindingKind::UnclaimedObject,
                     Some(_) => FindingKind::DuplicateObject,
@@ -152,7 +152,7 @@ proptest! {
             let id = u128::try_from(index).unwrap();
             known.extend(phase.map(|phase| mk_row(id, phase)));
             objects.extend(there.then(|| mk_object(Some(id), home(id))));
-            objects.extend(copied.then(|| mk_object(Some(id), place(&format!("copy-{id}")))));
+            objects.extend(copied.then(|| mk_object(Some(id), object_ref(&format!("copy-{id}")))));
         }
         let known = rows(&known);
         let whole = judge_objects(HERE, &objects, &known);
@@ -167,7 +167,7 @@ proptest! {
 
     /// A young finding does not count: two sightings, a lease apart.
     #[test]
-    fn nothing_counts_before_a_second_sighting(first in 1_i64..1_000, later in -100_i64..100) {
+    fn nothing_counts_before_a_second_observation(first in 1_i64..1_000, later in -100_i64..100) {
         let counts = is_confirmed(at(first), at(first + later), APART);
         prop_assert_eq!(counts, later >= 30);
     }
@@ -179,14 +179,14 @@ proptest! {
         kind in proptest::sample::select(FindingKind::ALL.to_vec()),
         phase in proptest::option::of(phases()),
         placed in any::<bool>(),
-        same_place in any::<bool>(),
+        same_object in any::<bool>(),
     ) {
-        let leak = mk_leak(kind, Some(attempt(1)), if same_place { home(1) } else { place("x") });
+        let leak = mk_leak(kind, Some(attempt(1)), if same_object { home(1) } else { object_ref("x") });
         let claimant = phase.map(|phase| {
             let row = mk_row(1, phase);
             Claimant { home: row.home.clone().filter(|_| placed), ..row }
         });
-        let claimed = claimant.as_ref().is_some_and(|_| !placed || same_place);
+        let claimed = claimant.as_ref().is_some_and(|_| !placed || same_object);
         let snapshot = LeakSnapshot { now: at(2_000), leak, claimant };
         let removal = request_removal(&snapshot, &why(), &mk_actor());
         prop_assert_eq!(removal.is_ok(), kind.is_removable() && !claimed);
@@ -213,7 +213,7 @@ fn why() -> Reason {
     Reason::parse("left behind").unwrap()
 }
 
-fn mk_leak(kind: FindingKind, owner: Option<ProvisionedResourceId>, place: Place) -> Leak {
+fn mk_leak(kind: FindingKind, owner: Option<ProvisionedResourceId>, object_ref: ObjectRef) -> Leak {
     let key = Uuid::from_u128(5);
     Leak {
         id: LeakRecordId::new(Uuid::from_u128(6)),
@@ -224,7 +224,7 @@ fn mk_leak(kind: FindingKind, owner: Option<ProvisionedResourceId>, place: Place
         last_seen_at: Some(at(1_100)),
         cluster_id: Some(HERE),
         cluster: Some("local".to_owned()),
-        place: Some(place),
+        object_ref: Some(object_ref),
         uid: Some("uid".to_owned()),
         evidence: json!({}),
         removal: None,
@@ -243,10 +243,10 @@ fn refused<T: std::fmt::Debug>(outcome: Result<T, Refusal>) -> ErrorKind {
 #[test]
 fn a_leak_is_resolved_by_hand_only_with_its_object_proven_gone() {
     let snapshot = mk_snapshot(FindingKind::UnclaimedObject, None);
-    let ask = |sight: Sight| resolve(&snapshot, &sight, &why(), &mk_actor());
-    assert_eq!(refused(ask(Sight::There)), ErrorKind::LeakNotGone);
-    assert_eq!(refused(ask(Sight::Unknown("unmounted".to_owned()))), ErrorKind::LeakNotGone);
-    let commit = ask(Sight::Gone).unwrap();
+    let ask = |presence: Presence| resolve(&snapshot, &presence, &why(), &mk_actor());
+    assert_eq!(refused(ask(Presence::There)), ErrorKind::LeakNotGone);
+    assert_eq!(refused(ask(Presence::Unknown("unmounted".to_owned()))), ErrorKind::LeakNotGone);
+    let commit = ask(Presence::Gone).unwrap();
     let resolved = commit.leak.resolved.clone().unwrap();
     assert_eq!((resolved.at, resolved.by.as_deref()), (at(2_000), Some("key:test")));
     assert_eq!(commit.audit.verb, "leak.resolve");
@@ -254,7 +254,7 @@ fn a_leak_is_resolved_by_hand_only_with_its_object_proven_gone() {
 
     let again = LeakSnapshot { leak: commit.leak, ..snapshot.clone() };
     assert_eq!(
-        refused(resolve(&again, &Sight::Gone, &why(), &mk_actor())),
+        refused(resolve(&again, &Presence::Gone, &why(), &mk_actor())),
         ErrorKind::LeakResolved
     );
     assert_eq!(refused(request_removal(&again, &why(), &mk_actor())), ErrorKind::LeakResolved);
@@ -262,13 +262,13 @@ fn a_leak_is_resolved_by_hand_only_with_its_object_proven_gone() {
 
 #[test]
 fn a_missing_object_is_resolved_when_it_is_back_or_not_wanted() {
-    let ask = |phase: Phase, sight: Sight| {
+    let ask = |phase: Phase, presence: Presence| {
         let snapshot = mk_snapshot(FindingKind::MissingObject, Some(mk_row(1, phase)));
-        resolve(&snapshot, &sight, &why(), &mk_actor())
+        resolve(&snapshot, &presence, &why(), &mk_actor())
     };
-    assert_eq!(refused(ask(Phase::Ready, Sight::Gone)), ErrorKind::LeakNotGone);
-    assert!(ask(Phase::Ready, Sight::There).is_ok());
-    assert!(ask(Phase::Deleted, Sight::Gone).is_ok());
+    assert_eq!(refused(ask(Phase::Ready, Presence::Gone)), ErrorKind::LeakNotGone);
+    assert!(ask(Phase::Ready, Presence::There).is_ok());
+    assert!(ask(Phase::Deleted, Presence::Gone).is_ok());
 }
 
 #[test]

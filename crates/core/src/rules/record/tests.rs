@@ -61,7 +61,7 @@ fn blockers(commit: &Commit) -> Vec<Blocker> {
 }
 
 #[test]
-fn crossing_into_ready_announces_it_once() {
+fn a_transition_to_ready_announces_it_once() {
     let mut snapshot = mk_snapshot(Phase::Enrolling);
     snapshot.node = Some(mk_node());
     let commit = run(&snapshot, &mk_report(true));

@@ -12,12 +12,12 @@ use slipway_testkit::kube::{KubeEnvironment, shared};
 use slipway_testkit::wait::until;
 
 use super::documents::{api, apply, documents, text, word};
-use crate::{PATIENCE, mk_client};
+use crate::{TIMEOUT, mk_client};
 
 const NAMESPACE: &str = "slipway-system";
 const PROJECT: &str = "slipway-project-shop";
 const READ: &[&str] = &["get", "list", "watch"];
-const DELIVER: &[&str] = &["get", "list", "watch", "create", "patch"];
+const INSTALL: &[&str] = &["get", "list", "watch", "create", "patch"];
 const OWN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 
 /// What the control plane does: API group, resource (all of the group: `*`),
@@ -29,8 +29,8 @@ const NEEDED: [(&str, &str, Option<&str>, &[&str]); 16] = [
     ("rbac.authorization.k8s.io", "rolebindings", None, OWN),
     ("rbac.authorization.k8s.io", "clusterroles", Some("slipway-project-viewer"), &["bind"]),
     ("external-secrets.io", "externalsecrets", None, OWN),
-    ("apiextensions.crossplane.io", "compositeresourcedefinitions", None, DELIVER),
-    ("apiextensions.crossplane.io", "compositions", None, DELIVER),
+    ("apiextensions.crossplane.io", "compositeresourcedefinitions", None, INSTALL),
+    ("apiextensions.crossplane.io", "compositions", None, INSTALL),
     ("rbac.authorization.k8s.io", "clusterroles", None, &["get"]),
     ("apiextensions.k8s.io", "customresourcedefinitions", None, READ),
     ("external-secrets.io", "*", None, &["list"]),
@@ -150,7 +150,7 @@ async fn the_shipped_account_suffices_and_reads_no_secrets() {
             // Of all resources of a group one that only the wildcard covers.
             let resource = resource.replace('*', "xnodes");
             let wanted = format!("{verb} {resource}.{group}");
-            until(PATIENCE, &wanted, async || {
+            until(TIMEOUT, &wanted, async || {
                 may(&account, group, &resource, verb, name).await.then_some(())
             })
             .await;
@@ -188,7 +188,7 @@ async fn the_shipped_account_carries_a_project_from_beginning_to_end() {
 
     // The cluster is known by this namespace.
     let namespaces = Api::<Namespace>::all(account.clone());
-    until(PATIENCE, "kube-system to be read", async || namespaces.get("kube-system").await).await;
+    until(TIMEOUT, "kube-system to be read", async || namespaces.get("kube-system").await).await;
     let namespace = json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": PROJECT },
     });
@@ -206,7 +206,7 @@ async fn the_shipped_account_carries_a_project_from_beginning_to_end() {
         "metadata": { "name": "pr-1", "namespace": PROJECT, "finalizers": ["slipway.dev/drain"] },
         "spec": { "parameters": { "size": "small" } },
     });
-    let applied = until(PATIENCE, "the composite to be applied", async || {
+    let applied = until(TIMEOUT, "the composite to be applied", async || {
         apply(&account, &composite, &ours).await
     })
     .await;
@@ -226,7 +226,7 @@ async fn the_shipped_account_carries_a_project_from_beginning_to_end() {
             },
         } }))
         .unwrap();
-        until(PATIENCE, &format!("{resource} in {namespace}: {expected}"), async || {
+        until(TIMEOUT, &format!("{resource} in {namespace}: {expected}"), async || {
             let reviews = Api::<SubjectAccessReview>::all(admin.clone());
             let answer = reviews.create(&PostParams::default(), &review).await.unwrap();
             answer.status.unwrap().allowed == expected
@@ -240,7 +240,7 @@ async fn the_shipped_account_carries_a_project_from_beginning_to_end() {
     composites.delete("pr-1", &deletion).await.unwrap();
     let release = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
     composites.patch("pr-1", &PatchParams::default(), &release).await.unwrap();
-    until(PATIENCE, "the composite to be gone", async || {
+    until(TIMEOUT, "the composite to be gone", async || {
         composites.get_opt("pr-1").await.unwrap().is_none()
     })
     .await;
@@ -260,7 +260,7 @@ async fn mk_account(kubernetes: &KubeEnvironment, admin: &Client) -> Client {
     .into_iter()
     .flat_map(documents)
     {
-        until(PATIENCE, "what is shipped to be applied", async || {
+        until(TIMEOUT, "what is shipped to be applied", async || {
             apply(admin, &document, &installer).await
         })
         .await;

@@ -1,0 +1,289 @@
+//! Making and taking away things of the catalog through the port alone.
+
+use slipway_core::blueprint::{CompositeDefinition, Engine, InjectionStrategy, MeshRole};
+use slipway_core::catalog::Name;
+use slipway_core::catalog::blueprint::VersionContent;
+use slipway_core::catalog::cloud::Endpoint;
+use slipway_core::catalog::cluster::{ClusterAccess, NamespacePrefix};
+use slipway_core::commit::{Commit, Write};
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::idempotency::{Entry, Key, Request};
+use slipway_core::ids::{
+    BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, DeletionId, ProjectId,
+};
+use slipway_core::mesh::MeshCidr;
+use slipway_core::parameters::{Parameter, ParameterSchema, ParameterType};
+use slipway_core::precondition::Expected;
+use slipway_core::rules::catalog::{
+    Removal, blueprint, cloud, cluster, cluster_assignment, credential, credential_assignment,
+    project,
+};
+use slipway_core::text::{Labels, Reason};
+use slipway_core::token::SecretHash;
+
+use crate::ports::broker::DeclareKey;
+use crate::ports::catalog::CredentialKey;
+use crate::ports::store::Error;
+use crate::testing::world::{BLUEPRINT, Declared, World, operator};
+
+pub(super) fn name(text: &str) -> Name {
+    Name::parse("name", text).expect("the suite's names are valid")
+}
+
+impl World {
+    /// A name that nothing else has.
+    pub(in crate::testing) fn fresh_name(&self, kind: &str) -> String {
+        format!("{kind}-{}", &self.uuid().simple().to_string()[16..])
+    }
+
+    pub(super) fn removal(&self) -> Removal {
+        Removal {
+            deletion_id: DeletionId::new(self.uuid()),
+            reason: Reason::parse("the suite is done with it").expect("a valid reason"),
+            expected: Expected::Any,
+        }
+    }
+
+    pub(in crate::testing) async fn create_project(&self, named: &str) -> Result<ProjectId, Error> {
+        self.create_project_bound(named, None).await
+    }
+
+    /// The same with a key bound in the same commit.
+    pub(super) async fn create_project_bound(
+        &self,
+        named: &str,
+        request: Option<Request>,
+    ) -> Result<ProjectId, Error> {
+        let id = ProjectId::new(self.uuid());
+        let new = project::NewProject {
+            id,
+            name: name(named),
+            labels: Labels::default(),
+            mesh_cidr: MeshCidr::DEFAULT,
+        };
+        let record =
+            request.map(|request| Entry { id: self.uuid(), request, subject_id: id.as_uuid() });
+        let mut rule = |snapshot: &_| {
+            let commit = project::create(snapshot, &new, &operator())?;
+            Ok(bound(commit, record.as_ref()))
+        };
+        self.store.catalog.decide_project(named, &mut rule).await?;
+        Ok(id)
+    }
+
+    pub(in crate::testing) async fn delete_project(
+        &self,
+        reference: &str,
+    ) -> Result<DeletionId, Error> {
+        let removal = self.removal();
+        let mut rule = |snapshot: &_| project::delete(snapshot, &removal, &operator());
+        self.store.catalog.decide_project(reference, &mut rule).await?;
+        Ok(removal.deletion_id)
+    }
+
+    pub(super) async fn create_cloud(&self, named: &str) -> Result<CloudId, Error> {
+        let id = CloudId::new(self.uuid());
+        let new = cloud::NewCloud {
+            id,
+            name: name(named),
+            provider: name("local"),
+            endpoint: Endpoint::default(),
+        };
+        let mut rule = |snapshot: &_| cloud::create(snapshot, &new, &operator());
+        self.store.catalog.decide_cloud(named, &mut rule).await?;
+        Ok(id)
+    }
+
+    pub(super) async fn delete_cloud(&self, reference: &str) -> Result<(), Error> {
+        let removal = self.removal();
+        let mut rule = |snapshot: &_| cloud::delete(snapshot, &removal, &operator());
+        self.store.catalog.decide_cloud(reference, &mut rule).await
+    }
+
+    pub(super) async fn create_credential(
+        &self,
+        cloud: &str,
+        named: &str,
+    ) -> Result<CloudCredentialId, Error> {
+        let id = CloudCredentialId::new(self.uuid());
+        let new =
+            credential::NewCredential { id, name: name(named), kv_mount: None, kv_path: None };
+        let key = CredentialKey::New { cloud: cloud.to_owned(), name: named.to_owned() };
+        let mut rule = |snapshot: &_| credential::create(snapshot, &new, &operator());
+        self.store.catalog.decide_credential(&key, &mut rule).await?;
+        Ok(id)
+    }
+
+    pub(super) async fn delete_credential(&self, id: CloudCredentialId) -> Result<(), Error> {
+        let removal = self.removal();
+        let mut rule = |snapshot: &_| credential::delete(snapshot, &removal, &operator());
+        self.store.catalog.decide_credential(&CredentialKey::Existing(id), &mut rule).await
+    }
+
+    pub(super) async fn assign(&self, project: &str, id: CloudCredentialId) -> Result<(), Error> {
+        let mut rule = |snapshot: &_| credential_assignment::assign(snapshot, &operator());
+        self.store.catalog.decide_credential_assignment(project, id, &mut rule).await
+    }
+
+    pub(super) async fn withdraw(&self, project: &str, id: CloudCredentialId) -> Result<(), Error> {
+        let mut rule = |snapshot: &_| credential_assignment::withdraw(snapshot, &operator());
+        self.store.catalog.decide_credential_assignment(project, id, &mut rule).await
+    }
+
+    pub(super) async fn create_cluster(&self, named: &str) -> Result<ClusterId, Error> {
+        self.create_cluster_of(named, Engine::Local, None, None).await
+    }
+
+    /// One that is managed, in a region.
+    pub(super) async fn create_managed(
+        &self,
+        named: &str,
+        region: &str,
+    ) -> Result<ClusterId, Error> {
+        let access = Some(ClusterAccess::InCluster);
+        self.create_cluster_of(named, Engine::Crossplane, Some(name(region)), access).await
+    }
+
+    async fn create_cluster_of(
+        &self,
+        named: &str,
+        engine: Engine,
+        region: Option<Name>,
+        access: Option<ClusterAccess>,
+    ) -> Result<ClusterId, Error> {
+        let id = ClusterId::new(self.uuid());
+        let new = cluster::NewCluster {
+            id,
+            name: name(named),
+            engine,
+            namespace_prefix: NamespacePrefix::from_stored(None),
+            region,
+            access,
+        };
+        let mut rule = |snapshot: &_| cluster::create(snapshot, &new, &operator());
+        self.store.placement.decide_cluster(named, &mut rule).await?;
+        Ok(id)
+    }
+
+    pub(super) async fn assignment(&self, project: &str, cluster: &str) -> Result<(), Error> {
+        let mut rule =
+            |snapshot: &_| cluster_assignment::assign(snapshot, Expected::Any, &operator());
+        self.store.placement.decide_cluster_assignment(project, Some(cluster), &mut rule).await
+    }
+
+    /// A project in which something can be declared, and its credential.
+    pub(in crate::testing) async fn furnished(&self) -> (String, CloudCredentialId) {
+        let project = self.fresh_name("project");
+        self.create_project(&project).await.expect("a project");
+        let credential = self.create_credential("local", &self.fresh_name("credential")).await;
+        let credential = credential.expect("a credential");
+        self.assign(&project, credential).await.expect("an assignment");
+        self.assignment(&project, "local").await.expect("a place");
+        (project, credential)
+    }
+
+    pub(super) fn declare_key_in(&self, project: &str) -> DeclareKey {
+        DeclareKey { project: project.to_owned(), ..self.declare_key(&self.handle()) }
+    }
+
+    pub(in crate::testing) async fn declare_in(&self, project: &str) -> Result<Declared, Error> {
+        self.declare_by(&self.declare_key_in(project)).await
+    }
+
+    pub(super) async fn create_blueprint(&self, slug: &str) -> Result<BlueprintId, Error> {
+        self.create_blueprint_for(Engine::Local, slug).await
+    }
+
+    pub(super) async fn create_blueprint_for(
+        &self,
+        engine: Engine,
+        slug: &str,
+    ) -> Result<BlueprintId, Error> {
+        let id = BlueprintId::new(self.uuid());
+        let new = blueprint::NewBlueprint {
+            id,
+            slug: name(slug),
+            display_name: "Süite".to_owned(),
+            description: "For the suite alone.".to_owned(),
+            engine,
+        };
+        let mut rule = |snapshot: &_| blueprint::create(snapshot, &new, &operator());
+        self.store.catalog.decide_blueprint(slug, None, &mut rule).await?;
+        Ok(id)
+    }
+
+    pub(super) async fn publish(
+        &self,
+        slug: &str,
+        content: &VersionContent,
+    ) -> Result<BlueprintVersionId, Error> {
+        let unread = Err(Refusal::new(ErrorKind::XrdInvalid, "the suite has no XRD"));
+        self.publish_with(slug, content, &unread).await
+    }
+
+    pub(super) async fn publish_with(
+        &self,
+        slug: &str,
+        content: &VersionContent,
+        documents: &Result<CompositeDefinition, Refusal>,
+    ) -> Result<BlueprintVersionId, Error> {
+        let fresh = BlueprintVersionId::new(self.uuid());
+        let mut id = fresh;
+        let mut rule = |snapshot: &_| {
+            let published = blueprint::publish(snapshot, fresh, content, documents, &operator())?;
+            id = published.id;
+            Ok(published.commit)
+        };
+        self.store.catalog.decide_blueprint(slug, Some(&content.version), &mut rule).await?;
+        Ok(id)
+    }
+
+    pub(super) async fn retire(&self, slug: &str, version: &str) -> Result<(), Error> {
+        let mut rule = |snapshot: &_| blueprint::retire(snapshot, Expected::Any, &operator());
+        self.store.catalog.decide_blueprint(slug, Some(version), &mut rule).await
+    }
+
+    pub(super) fn request(&self, key: &str, body: &str) -> Request {
+        Request {
+            caller: "suite".to_owned(),
+            key: Key::parse(key).expect("a valid key"),
+            route: "POST /projects".to_owned(),
+            body_hash: SecretHash::of(body.as_bytes()),
+        }
+    }
+}
+
+/// A commit that binds a key first.
+fn bound(mut commit: Commit, record: Option<&Entry>) -> Commit {
+    use slipway_core::catalog::CatalogWrite;
+    if let Some(record) = record {
+        let write = CatalogWrite::IdempotencyInsert(record.clone());
+        commit.writes.insert(0, Write::Catalog(Box::new(write)));
+    }
+    commit
+}
+
+/// Something to publish, with each type of parameter.
+pub(super) fn mk_content(version: &str) -> VersionContent {
+    let parameter = |name: &str, kind, default| Parameter {
+        name: name.to_owned(),
+        kind,
+        required: false,
+        default: Some(default),
+    };
+    let schema = ParameterSchema::new(vec![
+        parameter("size", ParameterType::Integer, serde_json::json!(i64::MIN)),
+        parameter("public", ParameterType::Boolean, serde_json::json!(true)),
+        parameter("zone", ParameterType::String, serde_json::json!("ünï\n\"code\"")),
+    ]);
+    VersionContent {
+        version: version.to_owned(),
+        xrd: "kind: X\n# ünïcode\n".to_owned(),
+        composition: String::new(),
+        parameter_schema: schema.expect("a valid schema"),
+        injection_strategy: InjectionStrategy::ProviderSecret,
+        mesh_role: MeshRole::Standalone,
+        provider_kinds: vec!["local".to_owned(), BLUEPRINT.to_owned()],
+        install_definitions: false,
+    }
+}

@@ -1,0 +1,152 @@
+//! Blueprints that are to be delivered, and how far they are on clusters.
+
+use std::collections::BTreeSet;
+
+use slipway_core::Refusal;
+use slipway_core::blueprint::{CompositeDefinition, CompositeScope, CompositeType, Engine};
+use slipway_core::catalog::blueprint::VersionContent;
+use slipway_core::commit::Commit;
+use slipway_core::definitions::{DefinitionPhase, DefinitionsView, Demand};
+use slipway_core::ids::{BlueprintId, ClusterId};
+use slipway_core::rules::definitions::{self, DefinitionsDecision};
+
+use super::catalog_client::mk_content;
+use crate::ports::broker::DeclareKey;
+use crate::ports::store::{Error, Page};
+use crate::testing::world::{World, operator};
+
+impl World {
+    /// A blueprint of engine crossplane with a kind of its own.
+    async fn installable(&self) -> (String, BlueprintId) {
+        let slug = self.fresh_name("blueprint");
+        let id = self.create_blueprint_for(Engine::Crossplane, &slug).await;
+        (slug, id.expect("a blueprint"))
+    }
+
+    async fn publish_installed(&self, slug: &str, version: &str, install_definitions: bool) {
+        let documents = Ok(CompositeDefinition {
+            composite_type: CompositeType {
+                group: "nodes.example.org".to_owned(),
+                version: version.to_owned(),
+                kind: "XServer".to_owned(),
+                plural: slug.to_owned(),
+                scope: CompositeScope::Namespaced,
+            },
+            cloud_tags: false,
+        });
+        let content = VersionContent { install_definitions, ..mk_content(version) };
+        self.publish_with(slug, &content, &documents).await.expect("a version");
+    }
+
+    async fn demand(&self, cluster: ClusterId, blueprint: BlueprintId) -> Option<Demand> {
+        let listed = self.store.placement.demand_list(cluster).await.expect("a list");
+        listed.into_iter().find(|demand| demand.blueprint_id == blueprint)
+    }
+
+    /// On one cluster; others of the suite have projects too.
+    async fn shown(&self, cluster: ClusterId, blueprint: BlueprintId) -> Option<DefinitionsView> {
+        let page = Page { after: None, limit: 1_000 };
+        let listed =
+            self.store.placement.definitions_list(blueprint, page).await.expect("a list").items;
+        listed.into_iter().find(|shown| shown.cluster_id == cluster)
+    }
+
+    /// Has the placement loop see this much of it.
+    async fn record_definitions(
+        &self,
+        demand: &Demand,
+        phase: DefinitionPhase,
+        found: Option<&str>,
+    ) -> Result<(), Error> {
+        let plan = DefinitionsDecision {
+            actions: Vec::new(),
+            phase,
+            found: found.map(str::to_owned),
+            problem: Some("a problem, ünïcode".to_owned()),
+        };
+        let mut rule = |demand: &Demand| Ok(definitions::record(demand, &plan, &operator()));
+        let (cluster, blueprint) = (demand.cluster_id, demand.blueprint_id);
+        self.store.placement.decide_definitions(cluster, blueprint, &mut rule).await
+    }
+}
+
+pub(super) async fn the_newest_version_is_demanded_and_its_progress_kept(world: &World) {
+    let name = world.fresh_name("cluster");
+    let cluster = world.create_managed(&name, "eu").await.expect("a cluster");
+    let (slug, blueprint) = world.installable().await;
+    world.publish_installed(&slug, "v1", false).await;
+    assert_eq!(world.demand(cluster, blueprint).await, None, "nobody asked for it");
+    let mut unasked = |_: &Demand| -> Result<Commit, Refusal> { unreachable!("nothing to decide") };
+    let none = world.store.placement.decide_definitions(cluster, blueprint, &mut unasked).await;
+    assert!(matches!(none, Err(Error::NotFound { .. })), "{none:?}");
+
+    world.publish_installed(&slug, "v2", true).await;
+    let demand = world.demand(cluster, blueprint).await.expect("it is to be there");
+    assert_eq!((&*demand.slug, &*demand.version), (&*slug, "v2"));
+    assert_eq!((&*demand.xrd, &demand.definitions), (&*mk_content("v2").xrd, &None));
+    assert_eq!(world.shown(cluster, blueprint).await, None, "no project lives there");
+    let project = world.fresh_name("project");
+    world.create_project(&project).await.expect("a project");
+    world.assignment(&project, &name).await.expect("a place");
+    let shown = world.shown(cluster, blueprint).await.expect("it is to be there");
+    assert_eq!((&*shown.cluster, shown.wanted.as_deref()), (&*name, Some("v2")));
+    assert_eq!(shown.definitions, None);
+
+    world.record_definitions(&demand, DefinitionPhase::Applying, None).await.expect("a record");
+    let first = world.demand(cluster, blueprint).await.expect("it is to be there").definitions;
+    let first = first.expect("a row");
+    assert_eq!((first.phase, &*first.wanted), (DefinitionPhase::Applying, "v2"));
+    assert_eq!(first.problem.as_deref(), Some("a problem, ünïcode"));
+    world.record_definitions(&demand, DefinitionPhase::Applying, None).await.expect("the same");
+    let same = world.demand(cluster, blueprint).await.expect("it is to be there").definitions;
+    assert_eq!(same.as_ref(), Some(&first), "nothing new");
+    world
+        .record_definitions(&demand, DefinitionPhase::Established, Some("v2"))
+        .await
+        .expect("more");
+    let shown = world.shown(cluster, blueprint).await.expect("it is to be there");
+    let whole = shown.definitions.clone().expect("a row");
+    assert_eq!((whole.phase, whole.found.as_deref()), (DefinitionPhase::Established, Some("v2")));
+    assert_eq!(whole.revision, first.revision.next());
+    assert!(whole.since >= first.since);
+
+    // Skew: another version is to be there than is.
+    world.publish_installed(&slug, "v3", true).await;
+    world.publish_installed(&slug, "v4", false).await;
+    let shown = world.shown(cluster, blueprint).await.expect("it is to be there");
+    assert_eq!(shown.wanted.as_deref(), Some("v3"));
+    assert_eq!(shown.definitions.as_ref().and_then(|row| row.found.as_deref()), Some("v2"));
+    let demanded = async || world.demand(cluster, blueprint).await.map(|demand| demand.version);
+    assert_eq!(demanded().await.as_deref(), Some("v3"));
+    world.retire(&slug, "v3").await.expect("a retirement");
+    assert_eq!(demanded().await.as_deref(), Some("v2"), "the one before");
+    world.retire(&slug, "v2").await.expect("a retirement");
+    assert_eq!(demanded().await, None);
+    let shown = world.shown(cluster, blueprint).await.expect("what stands is shown");
+    assert_eq!((&shown.wanted, shown.definitions.is_some()), (&None, true));
+}
+
+pub(super) async fn what_is_published_or_in_use_goes_on_being_served(world: &World) {
+    let (slug, blueprint) = world.installable().await;
+    world.publish_installed(&slug, "v1", true).await;
+    let (project, credential) = world.furnished().await;
+    let key = DeclareKey {
+        blueprint: slug.clone(),
+        credential: Some(credential.to_string()),
+        ..world.declare_key_in(&project)
+    };
+    world.declare_by(&key).await.expect("a declaration");
+    world.publish_installed(&slug, "v2", true).await;
+    let local =
+        world.store.placement.cluster_fetch("local").await.expect("a fetch").expect("it is seeded");
+    let elsewhere = world.create_managed(&world.fresh_name("cluster"), "eu").await.expect("one");
+    let kept = async |cluster: ClusterId| {
+        world.demand(cluster, blueprint).await.expect("it is to be there").kept
+    };
+    let versions = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let both: BTreeSet<String> = versions(&["v1", "v2"]);
+    assert_eq!((kept(local.id).await, kept(elsewhere).await), (both.clone(), both.clone()));
+    world.retire(&slug, "v1").await.expect("a retirement");
+    assert_eq!(kept(local.id).await, both, "something was made in it there");
+    assert_eq!(kept(elsewhere).await, versions(&["v2"]), "and nothing here");
+}

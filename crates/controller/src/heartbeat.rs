@@ -1,0 +1,58 @@
+//! The heartbeat: says every few seconds that this replica lives and which mode it
+//! obeys, ends a freeze whose time has come, and compares the database with
+//! the high-water mark outside. There is no leader: every replica heartbeats, and the
+//! counter is the same one. What a heartbeat is, is in
+//! `slipway_app::usecases::control`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use slipway_app::Context;
+use slipway_app::permits::Permits;
+use slipway_app::usecases::control;
+use slipway_app::usecases::converge::Engines;
+use slipway_durable::Lease;
+
+use crate::driver::Loop;
+
+/// The loop that heartbeats.
+#[derive(Debug)]
+pub struct ReplicaHeartbeat {
+    context: Context,
+    engines: Engines,
+    permits: Arc<Permits>,
+    worker: String,
+    lease: Duration,
+}
+
+impl ReplicaHeartbeat {
+    pub const NAME: &'static str = "heartbeat";
+    pub const INTERVAL: Duration = control::HEARTBEAT_INTERVAL;
+
+    pub const fn new(
+        context: Context,
+        engines: Engines,
+        permits: Arc<Permits>,
+        worker: String,
+        lease: Duration,
+    ) -> Self {
+        Self { context, engines, permits, worker, lease }
+    }
+}
+
+#[async_trait]
+impl Loop for ReplicaHeartbeat {
+    type Item = ();
+
+    /// A heartbeat leaves nothing to work on.
+    async fn claim(&self, _limit: u32) -> Result<Vec<()>, String> {
+        let Self { context, engines, permits, worker, lease } = self;
+        let counted = control::heartbeat(context, engines, permits, worker, *lease).await;
+        counted.map(|_| Vec::new()).map_err(|error| error.to_string())
+    }
+
+    async fn work(&self, _items: Vec<()>, _lease: Lease) -> Vec<String> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,190 @@
+//! The placement loop loop: looks at each management cluster every so often, and at once
+//! when a project's place is asked for, one replica at a time for each cluster.
+//! What counts as work is a periodic task of that cluster that is due.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use slipway_app::ports::Management;
+use slipway_app::usecases::placement::{ManagementRegistry, PassSummary, PlacementReconciler};
+use slipway_core::catalog::cluster::Cluster;
+use slipway_core::ids::{ClaimToken, ClusterId};
+use slipway_durable::Lease;
+
+use crate::driver::{Loop, Pacing};
+
+/// The loop over management clusters.
+#[derive(Debug)]
+pub struct PlacementLoop {
+    placement: PlacementReconciler,
+    registry: ManagementRegistry,
+    worker: String,
+    /// From one look to the next where all is well.
+    interval: Duration,
+    lease: Duration,
+    /// Tasks that this process has made sure of.
+    ensured: Mutex<HashSet<ClusterId>>,
+    /// Whose turn it was last; the one after it is asked first the next time.
+    last: Mutex<Option<ClusterId>>,
+}
+
+/// A cluster whose turn it is.
+#[derive(Debug)]
+pub struct ClusterPass {
+    cluster: ClusterId,
+    management: Arc<dyn Management>,
+    claim: ClaimToken,
+}
+
+impl PlacementLoop {
+    pub const NAME: &'static str = "placement";
+    /// One cluster in a batch: one that does not answer holds up no other.
+    pub const PACING: Pacing = Pacing { slots: 64, batch: 1, poll: Duration::from_millis(250) };
+    /// How soon a cluster is looked at again on which something waits, for
+    /// example for its secret.
+    const WAITING: Duration = Duration::from_secs(1);
+    /// A turn asks a cluster a few questions and may have many projects to
+    /// bring forward. Its actions could be done by two at once without harm.
+    const LEASE: Duration = Duration::from_secs(20);
+
+    pub fn new(
+        placement: PlacementReconciler,
+        registry: ManagementRegistry,
+        worker: String,
+        interval: Duration,
+    ) -> Self {
+        Self {
+            placement,
+            registry,
+            worker,
+            interval,
+            lease: Self::LEASE,
+            ensured: Mutex::default(),
+            last: Mutex::default(),
+        }
+    }
+
+    fn task(cluster: ClusterId) -> String {
+        format!("placement/{cluster}")
+    }
+
+    fn ensured(&self) -> MutexGuard<'_, HashSet<ClusterId>> {
+        self.ensured.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn ensure(&self, cluster: ClusterId) -> Result<(), String> {
+        // What an earlier life of this worker held was freed when it started, by
+        // the loop that was there first.
+        if self.ensured().contains(&cluster) {
+            return Ok(());
+        }
+        let store = &self.placement.context().stores;
+        let task = Self::task(cluster);
+        store
+            .operations
+            .task_ensure(&task, Duration::ZERO)
+            .await
+            .map_err(|error| error.to_string())?;
+        self.ensured().insert(cluster);
+        Ok(())
+    }
+
+    /// The clusters, the one after the last that had its turn first.
+    fn in_order(&self) -> Vec<(ClusterId, Arc<dyn Management>)> {
+        let mut registry = self.registry.list();
+        let last = *self.last();
+        let after = registry.partition_point(|(cluster, _)| Some(*cluster) <= last);
+        registry.rotate_left(after);
+        registry
+    }
+
+    fn last(&self) -> MutexGuard<'_, Option<ClusterId>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whoever asked is heard on every cluster, or asks again.
+    async fn wake_all(&self) -> Result<(), String> {
+        let context = self.placement.context();
+        if !context.wakes.placement_waits() {
+            return Ok(());
+        }
+        for (cluster, _) in self.registry.list() {
+            if let Err(error) = context.stores.operations.task_wake(&Self::task(cluster)).await {
+                context.wakes.wake_placement();
+                return Err(error.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    async fn pass(&self, pass: &ClusterPass) -> (Duration, Vec<String>) {
+        let store = &self.placement.context().stores;
+        let cluster: Cluster = match store.placement.cluster_fetch(&pass.cluster.to_string()).await
+        {
+            Ok(Some(cluster)) => cluster,
+            Ok(None) => return (self.interval, Vec::new()),
+            Err(error) => return (self.interval, vec![error.to_string()]),
+        };
+        match self.placement.pass(&cluster, pass.management.as_ref()).await {
+            Ok(PassSummary { projects, actions, waiting, errors }) => {
+                tracing::debug!(cluster = %cluster.name, projects, actions, waiting, "looked at the placement loop");
+                let next =
+                    if waiting || !errors.is_empty() { Self::WAITING } else { self.interval };
+                let errors =
+                    errors.iter().map(|error| format!("cluster {}: {error}", cluster.name));
+                (next.min(self.interval), errors.collect())
+            }
+            Err(error) => (Self::WAITING.min(self.interval), vec![error.to_string()]),
+        }
+    }
+}
+
+#[async_trait]
+impl Loop for PlacementLoop {
+    type Item = ClusterPass;
+
+    fn lease(&self) -> Duration {
+        self.lease
+    }
+
+    async fn claim(&self, limit: u32) -> Result<Vec<ClusterPass>, String> {
+        for (cluster, _) in self.registry.list() {
+            self.ensure(cluster).await?;
+        }
+        self.wake_all().await?;
+        let mut passes = Vec::new();
+        for (cluster, management) in self.in_order() {
+            if u32::try_from(passes.len()).is_ok_and(|count| count >= limit) {
+                break;
+            }
+            let store = &self.placement.context().stores;
+            let claimed =
+                store.operations.task_claim(&Self::task(cluster), &self.worker, self.lease).await;
+            if let Some(claim) = claimed.map_err(|error| error.to_string())? {
+                *self.last() = Some(cluster);
+                passes.push(ClusterPass { cluster, management, claim });
+            }
+        }
+        Ok(passes)
+    }
+
+    async fn work(&self, items: Vec<ClusterPass>, _lease: Lease) -> Vec<String> {
+        let store = &self.placement.context().stores;
+        let mut all = Vec::new();
+        for pass in items {
+            let (next, mut errors) = self.pass(&pass).await;
+            let error = (!errors.is_empty()).then(|| errors.join("; "));
+            let task = Self::task(pass.cluster);
+            if let Err(error) =
+                store.operations.task_release(&task, pass.claim, next, error.as_deref()).await
+            {
+                // The claim runs out by itself.
+                errors.push(error.to_string());
+            }
+            all.extend(errors);
+        }
+        all
+    }
+}

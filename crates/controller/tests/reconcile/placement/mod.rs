@@ -1,0 +1,9 @@
+//! The placement loop on simulated clusters: one that does not answer holds up no other,
+//! and a fault at every question and every action leaves nothing behind.
+
+mod cluster;
+mod defined;
+mod definitions;
+mod faults;
+mod furnish;
+mod isolation;

@@ -1,0 +1,256 @@
+//! What has a cluster know the kind of a blueprint's composites: its XRD and its
+//! Composition as the author wrote them, with our labels, and the role that our
+//! account needs for the composites.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+use slipway_core::blueprint::CompositeType;
+use slipway_core::definitions::{DefinitionKey, DefinitionKind, DefinitionSet, Demand};
+use slipway_core::ids::InstallationId;
+
+use crate::canonical;
+use crate::composite::LABEL_INSTALLATION;
+use crate::documents::{Document, Fault};
+
+pub const LABEL_BLUEPRINT: &str = "slipway.dev/blueprint";
+pub const LABEL_VERSION: &str = "slipway.dev/blueprint-version";
+/// Roles with it are added to the role of our account.
+pub const LABEL_AGGREGATE: &str = "slipway.dev/aggregate-to-control-plane";
+/// Of the object as it was rendered, without this annotation.
+pub const ANNOTATION_HASH: &str = "slipway.dev/rendered-hash";
+
+/// What our account does with composites.
+pub const VERBS: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
+
+/// An object to be applied.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DefinitionObject {
+    pub key: DefinitionKey,
+    pub value: Value,
+}
+
+/// Everything that a version is delivered as.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bundle {
+    pub definitions: DefinitionSet,
+    pub objects: Vec<DefinitionObject>,
+}
+
+/// A fault would have kept the version from being published.
+pub fn render(demand: &Demand, installation: InstallationId) -> Result<Bundle, Fault> {
+    let labels = json!({
+        LABEL_INSTALLATION: installation,
+        LABEL_BLUEPRINT: demand.slug,
+        LABEL_VERSION: demand.version,
+    });
+    let definition = document("xrd", &demand.xrd, &labels)?;
+    let composition = document("composition", &demand.composition, &labels)?;
+    let mut role = role(&demand.slug, &demand.composite_type);
+    role["metadata"]["labels"][LABEL_INSTALLATION] = json!(installation);
+    let key = |kind: DefinitionKind, value: &Value| DefinitionKey {
+        kind,
+        name: value["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+    };
+    let definitions = DefinitionSet {
+        installation,
+        definition: key(DefinitionKind::Xrd, &definition),
+        role: key(DefinitionKind::Role, &role),
+        composition: key(DefinitionKind::Composition, &composition),
+        serves: served(&definition),
+    };
+    let objects = vec![
+        DefinitionObject { key: definitions.definition.clone(), value: definition },
+        DefinitionObject { key: definitions.role.clone(), value: role },
+        DefinitionObject { key: definitions.composition.clone(), value: composition },
+    ];
+    Ok(Bundle { definitions, objects })
+}
+
+/// An author's document as it is applied: what says how it is, and our labels.
+fn document(field: &'static str, text: &str, ours: &Value) -> Result<Value, Fault> {
+    let document = Document::read(field, text)?;
+    let name = document.text("metadata.name")?.to_owned();
+    let given = document.into_value();
+    let mut metadata = json!({ "name": name, "labels": {}, "annotations": {} });
+    for part in ["labels", "annotations"] {
+        if let Value::Object(theirs) = &given["metadata"][part] {
+            metadata[part] = Value::Object(theirs.clone());
+        }
+    }
+    for (label, value) in ours.as_object().into_iter().flatten() {
+        metadata["labels"][label] = value.clone();
+    }
+    let mut value = json!({
+        "apiVersion": given["apiVersion"],
+        "kind": given["kind"],
+        "metadata": metadata,
+        "spec": given["spec"],
+    });
+    let hash = canonical::hash(&value);
+    value["metadata"]["annotations"][ANNOTATION_HASH] = json!(hash);
+    Ok(value)
+}
+
+/// The API versions that an XRD serves.
+pub fn served(definition: &Value) -> BTreeSet<String> {
+    let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
+    let served = versions.filter(|version| version["served"] == true);
+    served.filter_map(|version| version["name"].as_str()).map(str::to_owned).collect()
+}
+
+/// What our account needs for the composites of one kind. Whoever holds these
+/// rights can apply it; it names no installation, so that it can be printed by
+/// whoever knows the blueprint.
+pub fn role(slug: &str, kind: &CompositeType) -> Value {
+    let of = |resource: String, verbs: &[&str]| json!({ "apiGroups": [kind.group], "resources": [resource], "verbs": verbs });
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {
+            "name": format!("slipway-blueprint-{slug}"),
+            "labels": { LABEL_AGGREGATE: "true", LABEL_BLUEPRINT: slug },
+        },
+        "rules": [
+            of(kind.plural.clone(), &VERBS),
+            of(format!("{}/status", kind.plural), &["get"]),
+            // Asked for by the admission plugin that guards blockOwnerDeletion.
+            of(format!("{}/finalizers", kind.plural), &["update"]),
+        ],
+    })
+}
+
+/// The same as a document for `kubectl apply`.
+pub fn role_yaml(slug: &str, kind: &CompositeType) -> Result<String, serde_yaml_ng::Error> {
+    serde_yaml_ng::to_string(&role(slug, kind))
+}
+
+/// Whether a live object is what was rendered, whatever a server added to it.
+pub fn fits(kind: DefinitionKind, live: &Value, rendered: &Value) -> bool {
+    match kind {
+        // A person may have applied it, and then it carries less of ours.
+        DefinitionKind::Role => {
+            live["rules"] == rendered["rules"]
+                && live["metadata"]["labels"][LABEL_AGGREGATE] == "true"
+        }
+        DefinitionKind::Xrd | DefinitionKind::Composition => {
+            let hash = |object: &Value| object["metadata"]["annotations"][ANNOTATION_HASH].clone();
+            hash(live) == hash(rendered) && covers(live, rendered)
+        }
+    }
+}
+
+/// Whether everything that is wanted is there. A default that the server filled
+/// in is more, not less; a null or an empty map may be left out.
+fn covers(live: &Value, wanted: &Value) -> bool {
+    let within = |live: &Map<String, Value>, wanted: &Map<String, Value>| {
+        wanted.iter().all(|(name, value)| covers(live.get(name).unwrap_or(&Value::Null), value))
+    };
+    match (live, wanted) {
+        (_, Value::Null) => true,
+        (Value::Object(live), Value::Object(wanted)) => within(live, wanted),
+        (Value::Null, Value::Object(wanted)) => within(&Map::new(), wanted),
+        (Value::Array(live), Value::Array(wanted)) => {
+            live.len() == wanted.len()
+                && live.iter().zip(wanted).all(|(one, other)| covers(one, other))
+        }
+        (Value::Null, Value::Array(wanted)) => wanted.is_empty(),
+        (Value::Number(live), Value::Number(wanted)) => live.as_f64() == wanted.as_f64(),
+        (live, wanted) => live == wanted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use slipway_core::blueprint::CompositeScope;
+    use slipway_core::fixtures::at;
+    use slipway_core::ids::{BlueprintId, ClusterId};
+    use uuid::Uuid;
+
+    use super::*;
+
+    const XRD: &str = "\
+apiVersion: apiextensions.crossplane.io/v2
+kind: CompositeResourceDefinition
+metadata:
+  name: xservers.nodes.example.org
+  labels: { team: platform, slipway.dev/blueprint: forged }
+  resourceVersion: '7'
+spec:
+  group: nodes.example.org
+  names: { kind: XServer, plural: xservers }
+  versions:
+    - { name: v2, served: true, referenceable: true, schema: {} }
+    - { name: v1, served: true, referenceable: false, schema: {} }
+    - { name: v0, served: false, referenceable: false, schema: {} }
+status: { conditions: [] }
+";
+    const COMPOSITION: &str = "\
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: { name: servers }
+spec: { mode: Pipeline, pipeline: [{ step: compose }] }
+";
+
+    fn bundle() -> Bundle {
+        let demand = Demand {
+            now: at(1),
+            cluster_id: ClusterId::new(Uuid::from_u128(2)),
+            blueprint_id: BlueprintId::new(Uuid::from_u128(3)),
+            slug: "server".to_owned(),
+            version: "v2".to_owned(),
+            xrd: XRD.to_owned(),
+            composition: COMPOSITION.to_owned(),
+            composite_type: mk_type(),
+            kept: BTreeSet::new(),
+            definitions: None,
+        };
+        render(&demand, InstallationId::new(Uuid::from_u128(4))).unwrap()
+    }
+
+    fn mk_type() -> CompositeType {
+        CompositeType {
+            group: "nodes.example.org".to_owned(),
+            version: "v2".to_owned(),
+            kind: "XServer".to_owned(),
+            plural: "xservers".to_owned(),
+            scope: CompositeScope::Namespaced,
+        }
+    }
+
+    #[test]
+    fn a_version_is_installed_as_its_documents_with_our_labels() {
+        let Bundle { definitions, objects } = bundle();
+        assert_eq!(definitions.serves.into_iter().collect::<Vec<_>>(), ["v1", "v2"]);
+        let values: Vec<_> = objects.iter().map(|object| &object.value).collect();
+        insta::assert_json_snapshot!(values);
+    }
+
+    #[test]
+    fn the_role_is_a_document_that_can_be_applied() {
+        insta::assert_snapshot!(role_yaml("server", &mk_type()).unwrap());
+    }
+
+    #[test]
+    fn what_a_server_adds_is_no_difference_and_what_somebody_changes_is() {
+        for object in bundle().objects {
+            let (kind, rendered) = (object.key.kind, object.value);
+            let mut live = rendered.clone();
+            live["metadata"]["uid"] = json!("u");
+            live["metadata"]["labels"]["theirs"] = json!("x");
+            live["status"] = json!({ "conditions": [] });
+            if kind != DefinitionKind::Role {
+                live["spec"]["defaulted"] = json!(true);
+            }
+            assert!(fits(kind, &live, &rendered), "{kind}");
+            let mut changed = live.clone();
+            let (part, other) = match kind {
+                DefinitionKind::Xrd => ("/spec/versions/0/served", json!(false)),
+                DefinitionKind::Composition => ("/spec/pipeline/0/step", json!("other")),
+                DefinitionKind::Role => ("/rules/0/verbs", json!(["get"])),
+            };
+            *changed.pointer_mut(part).unwrap() = other;
+            assert!(!fits(kind, &changed, &rendered), "{kind}");
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! How everything stands: resources by phase, blockers, nodes, what waits in
+//! the partitions, readiness. Asked of the database when somebody asks for the
+//! metrics, so that each replica says the same and nobody asking costs nothing.
+//!
+//! Counting reads every attempt, so it is done beside the answer, by one at a
+//! time, and its numbers are shown for [`KEPT`] at least and for twenty times as
+//! long as they took: whoever asks how often, counting costs the database no more
+//! than a twentieth of one connection's time. What waits in the partitions costs one
+//! look into an index for each cluster and is always fresh.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use slipway_app::ports::operations::Counts;
+use slipway_app::ports::store;
+use slipway_core::Phase;
+use slipway_core::blocker::BlockerCode;
+use slipway_core::node::Reachability;
+use tokio::time::timeout;
+
+use super::loops::LoopMetrics;
+use super::{By, add};
+use crate::health;
+use crate::state::ServerState;
+
+/// A scrape waits this long for the database.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// The usual distance of scrapes. See `docs/metrics.md` for what a count costs.
+const KEPT: Duration = Duration::from_secs(15);
+
+/// Counting takes one part of the time in so many.
+const SHARE: u32 = 20;
+
+/// When the numbers shown were counted, and how long they are good enough.
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    at: Instant,
+    kept: Duration,
+}
+
+impl Counted {
+    fn after(took: Duration) -> Self {
+        Self { at: Instant::now(), kept: KEPT.max(took * SHARE) }
+    }
+
+    fn is_old(self) -> bool {
+        self.at.elapsed() >= self.kept
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct CountMetrics {
+    ready: Gauge,
+    phases: By<1, Gauge>,
+    blockers: By<1, Gauge>,
+    nodes: By<1, Gauge>,
+    overdue: By<1, Gauge<f64, AtomicU64>>,
+    activations: By<1, Counter>,
+    failures: By<1, Counter>,
+    age: Gauge<f64, AtomicU64>,
+    counted: Mutex<Option<Counted>>,
+    /// Quarantined by whoever counts.
+    turn: Arc<tokio::sync::Mutex<()>>,
+    /// Who knows which partitions are served here; none where nothing is.
+    loops: Option<Arc<LoopMetrics>>,
+}
+
+impl CountMetrics {
+    #[rustfmt::skip]
+    pub(super) fn register(to: &mut Registry, loops: Option<Arc<LoopMetrics>>) -> Self {
+        Self {
+            ready:       add(to, "slipway_ready", "1 if /readyz answers that this process is ready, 0 otherwise"),
+            phases:      add(to, "slipway_resources", "Attempts by phase, counted at most every 15 s; absent while the database is"),
+            blockers:    add(to, "slipway_blockers", "Blockers by code, counted at most every 15 s; absent while the database is"),
+            nodes:       add(to, "slipway_nodes", "Registered nodes by the age of their last heartbeat, counted at most every 15 s; absent while the database is"),
+            age:         add(to, "slipway_counted_age_seconds", "How long ago resources, blockers and nodes were counted; 0 if they are not"),
+            overdue:     add(to, "slipway_partition_overdue_seconds", "How long what is due longest in a partition has been waiting for a claim; absent while the database is"),
+            activations: add(to, "slipway_loop_activations", "Times that a loop of this process looked for work"),
+            failures:    add(to, "slipway_loop_failures", "Pieces of work, or whole looks, of a loop that ended in an error"),
+            counted: Mutex::default(),
+            turn: Arc::default(),
+            loops,
+        }
+    }
+
+    pub(super) async fn refresh(&self, state: &ServerState) {
+        tokio::join!(self.count(state), self.lag(state), async {
+            self.ready.set(i64::from(health::readiness(state).await.ready));
+        });
+        for status in state.loops.statuses() {
+            let labels = [("name", status.name.into())];
+            let set = |counters: &By<1, Counter>, value| {
+                let counter = counters.get_or_create(&labels);
+                counter.inner().store(value, std::sync::atomic::Ordering::Relaxed);
+            };
+            set(&self.activations, status.activations);
+            set(&self.failures, status.failed);
+        }
+    }
+
+    /// Has it counted if that is due. Waits for the numbers only if there are
+    /// none to show.
+    async fn count(&self, state: &ServerState) {
+        let counted = self.counted();
+        if counted.is_none_or(Counted::is_old)
+            && let Ok(turn) = Arc::clone(&self.turn).try_lock_owned()
+        {
+            let state = state.clone();
+            let counting = tokio::spawn(async move {
+                state.metrics.counts.recount(&state).await;
+                drop(turn);
+            });
+            if counted.is_none() && timeout(LIMIT, counting).await.is_err() {
+                tracing::warn!("what there is was not counted in time; it is shown when it is");
+            }
+        }
+        let age = self.counted().map_or(Duration::ZERO, |counted| counted.at.elapsed());
+        self.age.set(age.as_secs_f64());
+    }
+
+    async fn recount(&self, state: &ServerState) {
+        let begun = Instant::now();
+        // The store gives up by itself if the database does not answer.
+        let counted = match state.context.stores.operations.counts().await {
+            Ok(counts) => {
+                self.show(&counts);
+                Some(Counted::after(begun.elapsed()))
+            }
+            Err(error) => {
+                tracing::warn!(%error, "what there is could not be counted");
+                // What is not known is not shown: an old number would look like a true one.
+                self.phases.clear();
+                self.blockers.clear();
+                self.nodes.clear();
+                None
+            }
+        };
+        *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = counted;
+    }
+
+    fn counted(&self) -> Option<Counted> {
+        *self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn show(&self, counts: &Counts) {
+        let value =
+            |found: Option<&u64>| i64::try_from(found.copied().unwrap_or(0)).unwrap_or(i64::MAX);
+        for phase in Phase::ALL {
+            let gauge = self.phases.get_or_create(&[("phase", phase.as_str().into())]);
+            gauge.set(value(counts.phases.get(&phase)));
+        }
+        for code in BlockerCode::ALL {
+            let gauge = self.blockers.get_or_create(&[("code", code.as_str().into())]);
+            gauge.set(value(counts.blockers.get(code)));
+        }
+        for reachability in Reachability::ALL {
+            let labels = [("reachability", reachability.as_str().into())];
+            self.nodes.get_or_create(&labels).set(value(counts.nodes.get(reachability)));
+        }
+    }
+
+    /// Also of partitions that nobody serves: that is when it grows.
+    async fn lag(&self, state: &ServerState) {
+        let overdue = answer(state.context.stores.broker.partition_list_overdue()).await;
+        self.overdue.clear();
+        let overdue = match overdue {
+            Ok(overdue) => overdue,
+            Err(error) => return tracing::warn!(error, "what is overdue could not be read"),
+        };
+        for partition in self.loops.iter().flat_map(|loops| loops.partitions()) {
+            self.overdue.get_or_create(&[("partition", partition.into())]).set(0.0);
+        }
+        for found in overdue {
+            let partition = found.cluster.unwrap_or_else(|| "none".to_owned());
+            self.overdue
+                .get_or_create(&[("partition", partition.into())])
+                .set(found.overdue.as_secs_f64());
+        }
+    }
+}
+
+async fn answer<T>(asked: impl Future<Output = Result<T, store::Error>>) -> Result<T, String> {
+    match timeout(LIMIT, asked).await {
+        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Err(_) => Err("the database did not answer in time".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_count_is_kept_for_longer() {
+        assert_eq!(Counted::after(Duration::from_millis(5)).kept, KEPT);
+        assert_eq!(Counted::after(Duration::from_secs(2)).kept, Duration::from_secs(40));
+        assert!(!Counted::after(Duration::ZERO).is_old());
+    }
+}

@@ -1,0 +1,122 @@
+//! The partitions of this process: for each cluster that it serves a loop over
+//! resources, with slots, batches and a status of its own, and beside it a wait
+//! for what the cluster's engines see change. Some are there from the start,
+//! others come while it runs ([`super::clusters`]); none goes before the end.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use slipway_app::Context;
+use slipway_app::permits::Permits;
+use slipway_app::usecases::converge::Engines;
+use slipway_controller::driver::Dependencies;
+use slipway_controller::resources::ResourceLoop;
+use slipway_controller::{Shutdown, Status, watch_engine};
+use slipway_core::ids::Partition;
+use tokio::task::JoinSet;
+
+use super::loops::driven;
+use crate::config::Config;
+
+/// What a partition is made of, and the partitions that there are. Clones share them.
+#[derive(Debug, Clone)]
+pub(super) struct Partitions {
+    context: Context,
+    engines: Engines,
+    permits: Arc<Permits>,
+    worker: String,
+    lease: std::time::Duration,
+    sweep: std::time::Duration,
+    shown: Arc<RwLock<Vec<PartitionView>>>,
+}
+
+/// The loop over the resources of one cluster.
+#[derive(Debug, Clone)]
+pub(super) struct PartitionView {
+    pub(super) cluster: String,
+    pub(super) resources: Arc<ResourceLoop>,
+    pub(super) status: Arc<Status>,
+}
+
+impl Partitions {
+    pub(super) fn new(context: &Context, engines: &Engines, config: &Config, worker: &str) -> Self {
+        Self {
+            context: context.clone(),
+            engines: engines.clone(),
+            // One for the process: a mode is acknowledged when all of it obeys.
+            permits: Arc::default(),
+            worker: worker.to_owned(),
+            lease: config.lease,
+            sweep: config.reconcile_interval,
+            shown: Arc::default(),
+        }
+    }
+
+    pub(super) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    pub(super) fn engines(&self) -> &Engines {
+        &self.engines
+    }
+
+    pub(super) fn permits(&self) -> &Arc<Permits> {
+        &self.permits
+    }
+
+    pub(super) fn worker(&self) -> &str {
+        &self.worker
+    }
+
+    pub(super) const fn lease(&self) -> std::time::Duration {
+        self.lease
+    }
+
+    /// Those that there are now.
+    pub(super) fn all(&self) -> Vec<PartitionView> {
+        self.shown.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn serve(&self, partition: Partition) -> bool {
+        self.all().iter().any(|served| served.resources.partition() == partition)
+    }
+
+    /// Makes the loop of a cluster that the engines serve, and shows it from
+    /// now on. Whoever makes it sweeps and drives it.
+    pub(super) fn open(&self, partition: Partition, cluster: &str) -> PartitionView {
+        let resources = ResourceLoop::new(
+            self.context.clone(),
+            self.engines.clone(),
+            self.worker.clone(),
+            partition,
+            self.lease,
+            self.sweep,
+        );
+        let view = PartitionView {
+            cluster: cluster.to_owned(),
+            resources: Arc::new(resources.with_permits(Arc::clone(&self.permits))),
+            status: Arc::new(Status::new(format!("{}/{cluster}", ResourceLoop::NAME))),
+        };
+        self.shown.write().unwrap_or_else(PoisonError::into_inner).push(view.clone());
+        view
+    }
+
+    /// Drives the loop of a partition and hears its engines until shutdown.
+    pub(super) fn drive(&self, view: &PartitionView, tasks: &mut JoinSet<()>, shutdown: &Shutdown) {
+        let partition = view.resources.partition();
+        for (_, engine) in self.engines.iter().into_iter().filter(|(of, _)| *of == partition) {
+            tasks.spawn(watch_engine(self.context.clone(), engine, shutdown.clone()));
+        }
+        let dependencies = Dependencies {
+            clock: Arc::clone(&self.context.clock),
+            entropy: Arc::clone(&self.context.entropy),
+            wake: view.resources.wake(),
+        };
+        tasks.spawn(driven(
+            Arc::clone(&view.resources),
+            ResourceLoop::PACING,
+            dependencies,
+            Arc::clone(&view.status),
+            shutdown.clone(),
+        ));
+    }
+}

@@ -1,0 +1,2 @@
+DROP TABLE blueprint_definitions;
+ALTER TABLE blueprint_versions DROP COLUMN deliver;

@@ -1,2 +1,0 @@
-DROP TABLE blueprint_deliveries;
-ALTER TABLE blueprint_versions DROP COLUMN deliver;

@@ -1,0 +1,28 @@
+//! How values stand in the JSON of `given!`: what PostgreSQL's input functions
+//! read.
+
+use data_encoding::HEXLOWER;
+use serde::Serialize;
+use slipway_core::Timestamp;
+
+/// RFC 3339, down to the microsecond.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub(crate) struct JsonTime(Timestamp);
+
+impl From<Timestamp> for JsonTime {
+    fn from(timestamp: Timestamp) -> Self {
+        Self(timestamp)
+    }
+}
+
+/// Hexadecimal after its mark.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub(crate) struct JsonBytes(String);
+
+impl From<&[u8]> for JsonBytes {
+    fn from(bytes: &[u8]) -> Self {
+        Self(format!("\\x{}", HEXLOWER.encode(bytes)))
+    }
+}

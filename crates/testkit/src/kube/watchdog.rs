@@ -1,0 +1,120 @@
+//! The process between us and the servers, which takes them down.
+//!
+//! The mechanism is that of `postgres/keeper.rs`: a destructor does not run
+//! when a test process is killed, so a small shell (`keeper.sh`) starts the
+//! servers and reads from a pipe. However we end, the kernel closes our end,
+//! and the shell ends the servers and removes their folder. There is no second
+//! way to stop them.
+
+use std::env;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use anyhow::{Context as _, bail};
+
+const SCRIPT: &str = include_str!("keeper.sh");
+
+/// What etcd and the logs of a thousand objects may take. etcd alone writes its
+/// log in pieces of 64 MB.
+const ROOM_IN_MEMORY: u64 = 2 << 30;
+const IN_MEMORY: &str = "/dev/shm";
+
+/// A running keeper; dropped, everything that it started is gone.
+#[derive(Debug)]
+pub(super) struct Watchdog {
+    shell: Child,
+    said: BufReader<ChildStdout>,
+    folder: PathBuf,
+}
+
+impl Watchdog {
+    /// Starts a keeper with an empty folder. Unless `durable`, the folder lies
+    /// in memory if there is room: etcd syncs every write and cannot be told
+    /// otherwise, which is most of the cost of a request on a real disk.
+    pub(super) fn start(durable: bool) -> anyhow::Result<Self> {
+        let parent = if durable || !has_room(Path::new(IN_MEMORY)) {
+            env::temp_dir()
+        } else {
+            PathBuf::from(IN_MEMORY)
+        };
+        let folder = tempfile::Builder::new()
+            .prefix("slipway-kube-")
+            .tempdir_in(&parent)
+            .with_context(|| format!("cannot make a folder in {}", parent.display()))?;
+        let mut shell = Command::new("sh")
+            .arg("-c")
+            .arg(SCRIPT)
+            .arg("slipway-kube-keeper")
+            .arg(folder.path())
+            // Neither proxies nor settings of somebody's etcd reach the servers.
+            .env_clear()
+            .env("PATH", env::var_os("PATH").unwrap_or_default())
+            .env("HOME", folder.path())
+            .env("TZ", "UTC")
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            // Ctrl-C reaches the whole group of the terminal. In a group of its
+            // own the keeper outlives us by the moment that it needs.
+            .process_group(0)
+            .spawn()
+            .context("cannot start sh, which keeps the servers")?;
+        let said = shell.stdout.take().context("the keeper has no output")?;
+        // From here on the keeper removes it.
+        Ok(Self { shell, said: BufReader::new(said), folder: folder.keep() })
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Starts what `<part>.sh` in the folder becomes, and answers its process id.
+    pub(super) fn start_part(&mut self, part: &str) -> anyhow::Result<u32> {
+        let said = self.order("start", part)?;
+        said.parse().with_context(|| format!("the keeper started {part} and said {said:?}"))
+    }
+
+    /// Ends it as a power cut would. What is not running stays so.
+    pub(super) fn kill_part(&mut self, part: &str) -> anyhow::Result<()> {
+        self.stopped("kill", part)
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub(super) fn terminate_part(&mut self, part: &str) -> anyhow::Result<()> {
+        self.stopped("terminate", part)
+    }
+
+    fn stopped(&mut self, order: &str, part: &str) -> anyhow::Result<()> {
+        match self.order(order, part)?.as_str() {
+            "stopped" => Ok(()),
+            said => bail!("the keeper was told to {order} {part} and said {said:?}"),
+        }
+    }
+
+    fn order(&mut self, order: &str, part: &str) -> anyhow::Result<String> {
+        let input = self.shell.stdin.as_mut().context("the keeper takes no orders")?;
+        writeln!(input, "{order} {part}")
+            .with_context(|| format!("cannot tell the keeper to {order} {part}"))?;
+        let mut line = String::new();
+        self.said.read_line(&mut line).context("cannot read what the keeper says")?;
+        Ok(line.trim_end().to_owned())
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        drop(self.shell.stdin.take());
+        // Fails only if somebody else has reaped it; then it is gone as well.
+        let _gone = self.shell.wait();
+    }
+}
+
+fn has_room(folder: &Path) -> bool {
+    rustix::fs::statvfs(folder).is_ok_and(|found| {
+        found.f_bavail.saturating_mul(found.f_frsize) >= ROOM_IN_MEMORY
+            && rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
+    })
+}
