@@ -31,7 +31,7 @@ pub(crate) async fn run(resources: u32) -> anyhow::Result<()> {
 
     let mut report = Report::default();
     let running = plane.start(Batching::default(), SWEEP);
-    while control::withheld(&plane.context, &operator(), whole(resources)).await?.0.len()
+    while control::withheld(&plane.context, &operator(), one_page(resources)).await?.0.len()
         < usize::try_from(resources)?
     {
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -50,6 +50,6 @@ pub(crate) async fn run(resources: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn whole<C>(resources: u32) -> slipway_app::ports::store::Page<C> {
+fn one_page<C>(resources: u32) -> slipway_app::ports::store::Page<C> {
     slipway_app::ports::store::Page { after: None, limit: resources }
 }

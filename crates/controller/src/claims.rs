@@ -39,6 +39,6 @@ impl Renewal for AttemptClaims<'_> {
     }
 
     fn count(&self, change: i64) {
-        self.meter.held(self.partition, change);
+        self.meter.claims_changed(self.partition, change);
     }
 }

@@ -7,7 +7,7 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     let mut best: Option<(usize, &str)> = None;
     for name in known {
         let allowed = (name.chars().count() / 3).clamp(1, 3);
-        let distance = distance(&fold(given), &fold(name));
+        let distance = distance(&normalised(given), &normalised(name));
         if distance <= allowed && best.is_none_or(|(least, _)| distance < least) {
             best = Some((distance, name));
         }
@@ -16,7 +16,7 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
 }
 
 /// Case, and which of `-` and `_` was typed, are no slips worth counting.
-fn fold(name: &str) -> Vec<char> {
+fn normalised(name: &str) -> Vec<char> {
     name.chars().map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect()
 }
 
@@ -72,7 +72,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_distance_is_symmetric_and_zero_only_for_the_same(a in "[a-c]{0,6}", b in "[a-c]{0,6}") {
-            let (left, right) = (fold(&a), fold(&b));
+            let (left, right) = (normalised(&a), normalised(&b));
             prop_assert_eq!(distance(&left, &right), distance(&right, &left));
             prop_assert_eq!(distance(&left, &right) == 0, a == b);
         }
@@ -81,9 +81,9 @@ mod tests {
         fn one_slip_is_one_away(name in "[a-z]{4,12}", place in 0_usize..4, letter in "[0-9]") {
             let mut slipped: Vec<char> = name.chars().collect();
             slipped[place] = letter.chars().next().unwrap_or('0');
-            prop_assert_eq!(distance(&slipped, &fold(&name)), 1);
+            prop_assert_eq!(distance(&slipped, &normalised(&name)), 1);
             slipped.remove(place);
-            prop_assert_eq!(distance(&slipped, &fold(&name)), 1);
+            prop_assert_eq!(distance(&slipped, &normalised(&name)), 1);
         }
     }
 }

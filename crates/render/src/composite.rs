@@ -132,15 +132,15 @@ pub fn owned_hash(object: &Value) -> String {
     canonical::hash(&json!({
         "apiVersion": object["apiVersion"],
         "kind": object["kind"],
-        "labels": kept(&object["metadata"]["labels"], |key| key.starts_with(OWN_PREFIX)),
-        "parameters": kept(&spec["parameters"], |key| {
+        "labels": filtered(&object["metadata"]["labels"], |key| key.starts_with(OWN_PREFIX)),
+        "parameters": filtered(&spec["parameters"], |key| {
             ![SITE_HELM_VALUES, SITE_PROVIDER_SECRET].contains(&key)
         }),
-        "cloudTags": kept(&spec["cloudTags"], |_| true),
+        "cloudTags": filtered(&spec["cloudTags"], |_| true),
     }))
 }
 
-fn kept(map: &Value, keep: impl Fn(&str) -> bool) -> Value {
+fn filtered(map: &Value, keep: impl Fn(&str) -> bool) -> Value {
     let Value::Object(map) = map else { return map.clone() };
     let kept: Map<_, _> = map.iter().filter(|(key, _)| keep(key)).map(owned_pair).collect();
     if kept.is_empty() { Value::Null } else { Value::Object(kept) }

@@ -23,7 +23,7 @@ fn faults(slug: &str, version: &PublishVersion) -> Vec<String> {
     if let Err(invalid) = Name::parse("slug", slug) {
         return vec![invalid.to_string()];
     }
-    let content = match VersionContent::check(given(version)) {
+    let content = match VersionContent::check(submitted(version)) {
         Ok(content) => content,
         Err(refusal) => return vec![refusal.to_string()],
     };
@@ -33,7 +33,7 @@ fn faults(slug: &str, version: &PublishVersion) -> Vec<String> {
     }
 }
 
-fn given(version: &PublishVersion) -> SubmittedContent {
+fn submitted(version: &PublishVersion) -> SubmittedContent {
     let parameter = |given: &catalog::Parameter| Parameter {
         name: given.name.clone(),
         kind: match given.kind {

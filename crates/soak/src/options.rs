@@ -77,46 +77,46 @@ impl Options {
 
     /// Reads a command line; the error says what is wrong with it.
     pub(super) fn parse(arguments: &[String]) -> Result<Self, String> {
-        let mut given = Given::default();
+        let mut parsed = Parsed::default();
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             let mut value =
                 || rest.next().cloned().ok_or_else(|| format!("`{argument}` needs a value"));
             match argument.as_str() {
                 "--minutes" => {
-                    given.seconds = Some(number(argument, &value()?)?.saturating_mul(60));
+                    parsed.seconds = Some(number(argument, &value()?)?.saturating_mul(60));
                 }
-                "--seconds" => given.seconds = Some(number(argument, &value()?)?),
-                "--seed" => given.seed = Some(number(argument, &value()?)?),
-                "--replicas" => given.replicas = Some(number(argument, &value()?)?),
-                "--resources" => given.resources = Some(number(argument, &value()?)?),
+                "--seconds" => parsed.seconds = Some(number(argument, &value()?)?),
+                "--seed" => parsed.seed = Some(number(argument, &value()?)?),
+                "--replicas" => parsed.replicas = Some(number(argument, &value()?)?),
+                "--resources" => parsed.resources = Some(number(argument, &value()?)?),
                 "--scenario" => {
-                    given.scenario = Some(match value()?.as_str() {
+                    parsed.scenario = Some(match value()?.as_str() {
                         "mixed" => Scenario::Mixed,
                         "replicas" => Scenario::Replicas,
                         other => return Err(format!("there is no scenario `{other}`")),
                     });
                 }
                 "--database" => {
-                    given.database = Some(match value()?.as_str() {
+                    parsed.database = Some(match value()?.as_str() {
                         "sqlite" => Database::Sqlite,
                         "postgres" => Database::Postgres,
                         other => return Err(format!("there is no database `{other}`")),
                     });
                 }
-                "--binary" => given.binary = Some(PathBuf::from(value()?)),
-                "--debug" => given.debug = true,
-                "--keep" => given.keep = true,
-                "--print" => given.print = true,
+                "--binary" => parsed.binary = Some(PathBuf::from(value()?)),
+                "--debug" => parsed.debug = true,
+                "--keep" => parsed.keep = true,
+                "--print" => parsed.print = true,
                 other => return Err(format!("there is no option `{other}`")),
             }
         }
-        given.complete()
+        parsed.complete()
     }
 }
 
 #[derive(Default)]
-struct Given {
+struct Parsed {
     scenario: Option<Scenario>,
     seed: Option<u64>,
     seconds: Option<u64>,
@@ -129,7 +129,7 @@ struct Given {
     print: bool,
 }
 
-impl Given {
+impl Parsed {
     fn complete(self) -> Result<Options, String> {
         let scenario = self.scenario.unwrap_or(Scenario::Mixed);
         let (many, two) = match scenario {

@@ -130,6 +130,6 @@ pub async fn restore_prepare(
 
 /// Brings everything that was committed into the file itself, so that it can be
 /// moved alone. Nobody else may have it open.
-pub async fn fold(database: &Path) -> Result<(), BackupError> {
-    sqlite::backup::fold(database).await
+pub async fn checkpoint(database: &Path) -> Result<(), BackupError> {
+    sqlite::backup::checkpoint(database).await
 }

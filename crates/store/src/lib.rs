@@ -29,7 +29,7 @@ mod sqlite;
 mod migration_tests;
 
 pub use backup::{
-    BackupError, Beside, Manifest, backup, backup_check, database_file, fold, restore_prepare,
+    BackupError, Beside, Manifest, backup, backup_check, checkpoint, database_file, restore_prepare,
 };
 pub use config::{OpenError, StoreConfig};
 pub use directory::{DirectoryError, DirectoryLock};

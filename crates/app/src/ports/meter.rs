@@ -50,7 +50,7 @@ pub trait Meter: fmt::Debug + Send + Sync {
     fn reclaimed(&self, _partition: &str, _count: u64) {}
 
     /// So many claims are held more than before; fewer if it is negative.
-    fn held(&self, _partition: &str, _change: i64) {}
+    fn claims_changed(&self, _partition: &str, _change: i64) {}
 
     /// A tick ended, so long after its batch was begun.
     fn ticked(&self, _partition: &str, _outcome: TickOutcome, _took: Duration) {}

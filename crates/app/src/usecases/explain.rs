@@ -74,7 +74,7 @@ async fn of_resource(context: &Context, id: ResourceId) -> Result<Option<Explana
                 return Err(store::Error::Corrupt { id, reason }.into());
             };
             let history = history(current.id).await?;
-            Ok(Some(explanation::held(current, &reason, history)))
+            Ok(Some(explanation::quarantined(current, &reason, history)))
         }
         Err(error) => Err(error.into()),
     }

@@ -57,7 +57,7 @@ pub async fn create(
         role,
         project: project.clone(),
         lifetime: input.ttl_seconds.map(Duration::from_secs),
-        secret: kept(&text)?,
+        secret: hashed(&text)?,
     };
     let record = record(context, request, new.id.as_uuid());
     let target = KeyTarget::New { name: new.name.clone(), project };
@@ -115,7 +115,7 @@ pub async fn rotate(
 ) -> Result<Secret, Error> {
     let actor = authorise(caller, Operation::KeyRotate)?;
     let text = authenticate::draw(context);
-    let secret = kept(&text)?;
+    let secret = hashed(&text)?;
     let mut rule = |snapshot: &KeySnapshot| {
         let snapshot = &as_reached(caller, snapshot);
         api_keys::rotate(snapshot, &secret, overlap, expected, &actor)
@@ -151,7 +151,7 @@ fn as_reached(caller: &Caller, snapshot: &KeySnapshot) -> KeySnapshot {
     seen
 }
 
-fn kept(text: &Secret) -> Result<NewSecret, Refusal> {
+fn hashed(text: &Secret) -> Result<NewSecret, Refusal> {
     let parsed = ApiKeyText::parse(text.expose()).ok_or_else(|| {
         Refusal::new(ErrorKind::Internal, "a key was drawn that cannot be read back")
     })?;

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use crate::parameters::ParameterType;
 
-    fn given() -> SubmittedContent {
+    fn submitted() -> SubmittedContent {
         SubmittedContent {
             version: "v1".to_owned(),
             xrd: "kind: X".to_owned(),
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn each_fault_of_a_version_names_its_field() {
-        assert_eq!(VersionContent::check(given()).unwrap().mesh_role, MeshRole::Node);
+        assert_eq!(VersionContent::check(submitted()).unwrap().mesh_role, MeshRole::Node);
         let required_with_default = Parameter {
             name: "size".to_owned(),
             kind: ParameterType::Integer,
@@ -180,29 +180,29 @@ mod tests {
             ..required_with_default.clone()
         };
         let table = [
-            (SubmittedContent { version: "V 1".to_owned(), ..given() }, "version"),
-            (SubmittedContent { version: ".1".to_owned(), ..given() }, "version"),
-            (SubmittedContent { xrd: "a\0".to_owned(), ..given() }, "xrd"),
+            (SubmittedContent { version: "V 1".to_owned(), ..submitted() }, "version"),
+            (SubmittedContent { version: ".1".to_owned(), ..submitted() }, "version"),
+            (SubmittedContent { xrd: "a\0".to_owned(), ..submitted() }, "xrd"),
             (
-                SubmittedContent { composition: "x".repeat(MAX_DOCUMENT + 1), ..given() },
+                SubmittedContent { composition: "x".repeat(MAX_DOCUMENT + 1), ..submitted() },
                 "composition",
             ),
             (
-                SubmittedContent { parameters: vec![required_with_default], ..given() },
+                SubmittedContent { parameters: vec![required_with_default], ..submitted() },
                 "parameter_schema.size",
             ),
             (
-                SubmittedContent { parameters: vec![long_default], ..given() },
+                SubmittedContent { parameters: vec![long_default], ..submitted() },
                 "parameter_schema.size.default",
             ),
             (
-                SubmittedContent { injection_strategy: "magic".to_owned(), ..given() },
+                SubmittedContent { injection_strategy: "magic".to_owned(), ..submitted() },
                 "injection_strategy",
             ),
-            (SubmittedContent { mesh_role: Some("hub".to_owned()), ..given() }, "mesh_role"),
-            (SubmittedContent { provider_kinds: vec![], ..given() }, "provider_kinds"),
+            (SubmittedContent { mesh_role: Some("hub".to_owned()), ..submitted() }, "mesh_role"),
+            (SubmittedContent { provider_kinds: vec![], ..submitted() }, "provider_kinds"),
             (
-                SubmittedContent { provider_kinds: vec!["a".to_owned(); 2], ..given() },
+                SubmittedContent { provider_kinds: vec!["a".to_owned(); 2], ..submitted() },
                 "provider_kinds",
             ),
         ];

@@ -150,7 +150,7 @@ pub fn recorded(demand: &Demand, commit: &Commit) -> Demand {
 enum Need {
     Fulfilled,
     Put,
-    Quarantined(String),
+    Blocked(String),
 }
 
 struct View<'a> {
@@ -165,7 +165,7 @@ impl View<'_> {
         match self.definition() {
             Need::Fulfilled => {}
             Need::Put => actions.push(DefinitionsAction::Put(self.definitions.definition.clone())),
-            Need::Quarantined(problem) => return held(problem),
+            Need::Blocked(problem) => return blocked(problem),
         }
         let unready = self.unready();
         let mut phase = DefinitionPhase::Applying;
@@ -175,7 +175,7 @@ impl View<'_> {
                 Need::Put => {
                     actions.push(DefinitionsAction::Put(self.definitions.composition.clone()))
                 }
-                Need::Quarantined(problem) => return held(problem),
+                Need::Blocked(problem) => return blocked(problem),
             }
         }
         let lacking = self.role(&mut actions);
@@ -199,22 +199,22 @@ impl View<'_> {
     fn need(&self, key: &DefinitionKey) -> Need {
         let shown = format!("{} {}", key.kind, key.name);
         match self.observed.objects.get(key) {
-            None => Need::Quarantined(format!("{shown} was not looked at")),
+            None => Need::Blocked(format!("{shown} was not looked at")),
             Some(DefinitionState::Refused(problem) | DefinitionState::Unreadable(problem)) => {
-                Need::Quarantined(problem.clone())
+                Need::Blocked(problem.clone())
             }
             Some(DefinitionState::Absent) => Need::Put,
             Some(DefinitionState::Seen(seen)) => match &seen.owner {
-                _ if self.is_ours(seen) && seen.terminating => Need::Quarantined(format!(
+                _ if self.is_ours(seen) && seen.terminating => Need::Blocked(format!(
                     "{shown} is being deleted by somebody else; it is made anew once it is gone"
                 )),
                 _ if self.is_ours(seen) && seen.fits => Need::Fulfilled,
                 _ if self.is_ours(seen) => Need::Put,
-                Owner::Ours(slug) => Need::Quarantined(format!(
+                Owner::Ours(slug) => Need::Blocked(format!(
                     "{shown} is that of blueprint `{}` and is left alone; give this one another name, or publish it without delivery",
                     slug.as_deref().unwrap_or_default()
                 )),
-                Owner::Foreign(whose) => Need::Quarantined(format!(
+                Owner::Foreign(whose) => Need::Blocked(format!(
                     "{shown} is there and belongs to {whose}; it is left alone: hand it over with `kubectl label {} {} slipway.dev/installation={}`, or publish without delivery",
                     key.kind.as_str().to_lowercase(),
                     key.name,
@@ -238,7 +238,7 @@ impl View<'_> {
             [] => need,
             lost => {
                 let lost: Vec<_> = lost.iter().map(|version| version.as_str()).collect();
-                Need::Quarantined(format!(
+                Need::Blocked(format!(
                     "the XRD of version `{}` no longer serves {}, which is still published or in use; publish one that serves it too, or retire it and delete what was made from it",
                     self.demand.version,
                     lost.join(", ")
@@ -310,7 +310,7 @@ impl View<'_> {
     }
 }
 
-fn held(problem: String) -> DefinitionsDecision {
+fn blocked(problem: String) -> DefinitionsDecision {
     DefinitionsDecision {
         actions: Vec::new(),
         phase: DefinitionPhase::Degraded,

@@ -156,7 +156,7 @@ impl<'a> View<'a> {
                     base = false;
                     actions.push(PlacementAction::Put(want.key.clone()));
                 }
-                Need::Quarantined => {
+                Need::Blocked => {
                     base = false;
                     break;
                 }
@@ -190,7 +190,7 @@ impl<'a> View<'a> {
 
     fn want(&mut self, want: &Desired) -> Need {
         if self.unreadable(&want.key.source()) {
-            return Need::Quarantined;
+            return Need::Blocked;
         }
         let shown = shown(&want.key);
         match self.observed.objects.get(&want.key) {
@@ -199,13 +199,13 @@ impl<'a> View<'a> {
                 self.problems.push(format!(
                     "{shown} is there and not ours; it is left alone: remove it, or move the project to another cluster"
                 ));
-                Need::Quarantined
+                Need::Blocked
             }
             Some(seen) if seen.terminating => {
                 self.problems.push(format!(
                     "{shown} is being deleted by somebody else; it is made anew once it is gone"
                 ));
-                Need::Quarantined
+                Need::Blocked
             }
             Some(seen) if seen.hash.as_ref() != Some(&want.hash) => Need::Put,
             Some(_) => Need::Fulfilled,
@@ -261,7 +261,7 @@ impl<'a> View<'a> {
                     actions.push(PlacementAction::Put(want.key.clone()));
                     return Some(format!("{} is being put in place", shown(&want.key)));
                 }
-                Need::Quarantined => {
+                Need::Blocked => {
                     // Said of the provider, not of the namespace.
                     let problem = self.problems.split_off(before).pop();
                     return Some(
@@ -404,7 +404,7 @@ enum Need {
     Fulfilled,
     Put,
     /// Not to be had now; the problem is noted.
-    Quarantined,
+    Blocked,
 }
 
 const fn is_base(kind: SharedKind) -> bool {

@@ -80,7 +80,7 @@ impl Reader {
 }
 
 /// Where an export stands.
-enum Place {
+enum ExportCursor {
     Read(Listed<AuditLine>),
     After(AuditEntryId),
 }
@@ -90,21 +90,23 @@ fn follow(
     first: Listed<AuditLine>,
 ) -> impl Stream<Item = Result<Bytes, slipway_app::Error>> {
     let reader = Arc::new(reader);
-    stream::try_unfold(Some(Place::Read(first)), move |place| {
+    stream::try_unfold(Some(ExportCursor::Read(first)), move |cursor| {
         let reader = Arc::clone(&reader);
         async move {
-            let found = match place {
+            let found = match cursor {
                 None => return Ok(None),
-                Some(Place::Read(found)) => found,
-                Some(Place::After(after)) => reader.next(after).await.inspect_err(|error| {
-                    tracing::warn!(%error, "an export of the audit breaks off");
-                })?,
+                Some(ExportCursor::Read(found)) => found,
+                Some(ExportCursor::After(after)) => {
+                    reader.next(after).await.inspect_err(|error| {
+                        tracing::warn!(%error, "an export of the audit breaks off");
+                    })?
+                }
             };
             if found.is_empty() {
                 return Ok(None);
             }
             let text: String = found.iter().map(line).collect();
-            let next = found.next.map(|last| Place::After(AuditEntryId::new(last)));
+            let next = found.next.map(|last| ExportCursor::After(AuditEntryId::new(last)));
             Ok(Some((Bytes::from(text), next)))
         }
     })

@@ -56,9 +56,9 @@ pub(super) async fn follow(
         let problem = "must be the position of an event, such as 42";
         return Err(Refusal::invalid(field, problem).into());
     }
-    let place = state.streams.place()?;
+    let permit = state.streams.reserve()?;
     let after = events::begin_stream(&call.context, &call.caller, field, after).await?;
-    let frames = frames(after, state.streams.subscribe(after, place), call.caller.project);
+    let frames = frames(after, state.streams.subscribe(after, permit), call.caller.project);
     let stream = Sse::new(frames).keep_alive(KeepAlive::new().interval(HEARTBEAT).text("alive"));
     // A proxy that collects answers before it passes them on would hold events.
     let unbuffered = [(HeaderName::from_static("x-accel-buffering"), "no")];

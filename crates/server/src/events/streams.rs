@@ -131,7 +131,7 @@ impl EventStreams {
     }
 
     /// A place for one more, if there is one.
-    pub(crate) fn place(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+    pub(crate) fn reserve(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         Arc::clone(&self.0.assignments).try_acquire_owned().map_err(|_| {
             Refusal::new(
                 ErrorKind::Unavailable,
@@ -145,13 +145,13 @@ impl EventStreams {
     }
 
     /// A stream of what comes after the position.
-    pub(crate) fn subscribe(&self, after: i64, place: OwnedSemaphorePermit) -> EventStream {
+    pub(crate) fn subscribe(&self, after: i64, permit: OwnedSemaphorePermit) -> EventStream {
         let hub = Arc::clone(&self.0);
         let head = hub.head.subscribe();
         let stopping = hub.stopping.clone();
         let ends_at = Instant::now() + hub.limits.lasting;
         hub.enter();
-        EventStream { hub, position: after, head, stopping, ends_at, _place: place }
+        EventStream { hub, position: after, head, stopping, ends_at, _permit: permit }
     }
 }
 
@@ -200,7 +200,7 @@ impl Hub {
     async fn poll(self: Arc<Self>) {
         let mut known = false;
         while !self.ends() {
-            let pause = match self.look(known).await {
+            let pause = match self.read_head(known).await {
                 // As long as there is more, it is read.
                 Ok(true) => Duration::ZERO,
                 Ok(false) => self.limits.poll,
@@ -221,7 +221,7 @@ impl Hub {
 
     /// Reads what is new; whether there may be more. The first look only
     /// learns where the end is.
-    async fn look(&self, known: bool) -> Result<bool, store::Error> {
+    async fn read_head(&self, known: bool) -> Result<bool, store::Error> {
         if !known {
             let last = self.context.stores.events.event_span().await?.last;
             self.recent().head = last;
@@ -255,7 +255,7 @@ pub(crate) struct EventStream {
     head: watch::Receiver<i64>,
     stopping: watch::Receiver<bool>,
     ends_at: Instant,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl EventStream {

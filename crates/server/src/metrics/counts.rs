@@ -3,7 +3,7 @@
 //! metrics, so that each replica says the same and nobody asking costs nothing.
 //!
 //! Counting reads every attempt, so it is done beside the answer, by one at a
-//! time, and its numbers are shown for [`KEPT`] at least and for twenty times as
+//! time, and its numbers are shown for [`CACHED_FOR`] at least and for twenty times as
 //! long as they took: whoever asks how often, counting costs the database no more
 //! than a twentieth of one connection's time. What waits in the partitions costs one
 //! look into an index for each cluster and is always fresh.
@@ -31,7 +31,7 @@ use crate::state::ServerState;
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// The usual distance of scrapes. See `docs/metrics.md` for what a count costs.
-const KEPT: Duration = Duration::from_secs(15);
+const CACHED_FOR: Duration = Duration::from_secs(15);
 
 /// Counting takes one part of the time in so many.
 const SHARE: u32 = 20;
@@ -45,7 +45,7 @@ struct Counted {
 
 impl Counted {
     fn after(took: Duration) -> Self {
-        Self { at: Instant::now(), kept: KEPT.max(took * SHARE) }
+        Self { at: Instant::now(), kept: CACHED_FOR.max(took * SHARE) }
     }
 
     fn is_old(self) -> bool {
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_slow_count_is_kept_for_longer() {
-        assert_eq!(Counted::after(Duration::from_millis(5)).kept, KEPT);
+        assert_eq!(Counted::after(Duration::from_millis(5)).kept, CACHED_FOR);
         assert_eq!(Counted::after(Duration::from_secs(2)).kept, Duration::from_secs(40));
         assert!(!Counted::after(Duration::ZERO).is_old());
     }

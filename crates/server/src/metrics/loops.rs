@@ -119,7 +119,7 @@ impl Meter for LoopMetrics {
         self.reclaimed.get_or_create(&of(partition)).inc_by(count);
     }
 
-    fn held(&self, partition: &str, change: i64) {
+    fn claims_changed(&self, partition: &str, change: i64) {
         self.held.get_or_create(&of(partition)).inc_by(change);
     }
 

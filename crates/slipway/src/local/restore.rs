@@ -156,7 +156,7 @@ async fn put_aside(config: &Config, database: &Path) -> Result<Option<PathBuf>, 
     }
     if database.exists() {
         // Best with everything in one file. One that is damaged is kept as it is.
-        let _ = slipway_store::fold(database).await;
+        let _ = slipway_store::checkpoint(database).await;
     }
     let folder = files::folder_of(database);
     let aside = folder.join(format!("before-restore-{}", files::stamp(SystemClock.now())));

@@ -28,7 +28,7 @@ const UP: [&str; 7] = [
 ];
 
 /// Each is refused while the resource lives.
-const HELD: [&str; 4] = [
+const EXPECTED_LINES: [&str; 4] = [
     "project delete team-a --yes",
     "credential unassign second --project team-a --yes",
     "credential delete second --yes",
@@ -59,7 +59,7 @@ async fn a_second_project_is_furnished_lived_in_and_taken_down() {
             shown = String::from_utf8_lossy(&output.stdout).into_owned();
         }
         assert!(shown.contains("phase: Ready") && shown.contains("source: project"), "{shown}");
-        for line in HELD {
+        for line in EXPECTED_LINES {
             let output = run(&plane, line);
             let said = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(1), "`{line}`: {said}");

@@ -86,7 +86,7 @@ struct Node {
 }
 
 /// Why a call brought nothing.
-enum Trouble {
+enum CallError {
     /// The same call would be answered the same way.
     Refused(u16, String),
     Later(String),
@@ -115,8 +115,8 @@ impl Node {
             let url = self.url(&format!("nodes/{node_id}/deregister"));
             match self.post(&url, key, &serde_json::json!({})).await {
                 Ok(_) => self.write(JournalEntry::Left, Some(node_id), None),
-                Err(trouble) => {
-                    self.write(JournalEntry::Refused, Some(node_id), Some(&trouble.text()))
+                Err(error) => {
+                    self.write(JournalEntry::Refused, Some(node_id), Some(&error.text()))
                 }
             }
         }
@@ -157,8 +157,8 @@ impl Node {
                 Ok(response) => response
                     .json::<RegisterReply>()
                     .await
-                    .map_err(|error| Trouble::Later(error.to_string())),
-                Err(trouble) => Err(trouble),
+                    .map_err(|error| CallError::Later(error.to_string())),
+                Err(error) => Err(error),
             };
             match reply {
                 Ok(reply) => {
@@ -168,12 +168,12 @@ impl Node {
                         drained: false,
                     };
                 }
-                Err(trouble @ Trouble::Refused(..)) => {
-                    self.write(JournalEntry::Refused, None, Some(&trouble.text()));
+                Err(error @ CallError::Refused(..)) => {
+                    self.write(JournalEntry::Refused, None, Some(&error.text()));
                     self.injected_anew().await;
                     retry = SHORTEST_RETRY;
                 }
-                Err(Trouble::Later(reason)) => {
+                Err(CallError::Later(reason)) => {
                     tracing::debug!(composite = self.name.composite, reason, "registers again");
                     tokio::time::sleep(retry).await;
                     retry = (retry * 2).min(LONGEST_RETRY);
@@ -208,10 +208,10 @@ impl Node {
                         identity.drained = false;
                     }
                 }
-                Err(trouble @ Trouble::Refused(401 | 403 | 404, _)) => {
+                Err(error @ CallError::Refused(401 | 403 | 404, _)) => {
                     if !identity.drained {
                         let node_id = Some(&*identity.node_id);
-                        self.write(JournalEntry::Refused, node_id, Some(&trouble.text()));
+                        self.write(JournalEntry::Refused, node_id, Some(&error.text()));
                     }
                     return;
                 }
@@ -250,14 +250,14 @@ impl Node {
         url: &str,
         bearer: &str,
         body: &T,
-    ) -> Result<reqwest::Response, Trouble> {
+    ) -> Result<reqwest::Response, CallError> {
         let sent = self.context.http.post(url).bearer_auth(bearer).json(body).send().await;
-        let response = sent.map_err(|error| Trouble::Later(error.without_url().to_string()))?;
+        let response = sent.map_err(|error| CallError::Later(error.without_url().to_string()))?;
         let status = response.status().as_u16();
         match status {
             200..=299 => Ok(response),
-            408 | 429 | 500.. => Err(Trouble::Later(format!("answered {status}"))),
-            _ => Err(Trouble::Refused(status, response.text().await.unwrap_or_default())),
+            408 | 429 | 500.. => Err(CallError::Later(format!("answered {status}"))),
+            _ => Err(CallError::Refused(status, response.text().await.unwrap_or_default())),
         }
     }
 
@@ -272,7 +272,7 @@ struct Identity {
     drained: bool,
 }
 
-impl Trouble {
+impl CallError {
     fn text(&self) -> String {
         match self {
             Self::Refused(status, body) => format!("{status} {body}"),

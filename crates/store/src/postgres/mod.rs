@@ -91,8 +91,6 @@ mod port_nodes;
 mod port_operations;
 #[path = "../shared/port_placement.rs"]
 mod port_placement;
-#[path = "../shared/presented.rs"]
-mod presented;
 #[path = "../shared/provider.rs"]
 mod provider;
 #[path = "../shared/reads.rs"]
@@ -119,6 +117,8 @@ mod snapshot;
 mod subscriptions;
 #[path = "../shared/tasks.rs"]
 mod tasks;
+#[path = "../shared/token_by_hash.rs"]
+mod token_by_hash;
 #[path = "../shared/tokens.rs"]
 mod tokens;
 #[path = "../shared/transaction.rs"]

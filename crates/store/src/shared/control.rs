@@ -124,7 +124,7 @@ async fn write(connection: &mut Connection, decided: &ControlCommit) -> Result<(
     .execute(&mut *connection)
     .await?;
     if let Some(replica_report) = &decided.replica {
-        sight(connection, replica_report).await?;
+        replica_upsert(connection, replica_report).await?;
     }
     for entry in &decided.audit {
         commit::audit_insert(connection, entry).await?;
@@ -138,7 +138,7 @@ async fn write(connection: &mut Connection, decided: &ControlCommit) -> Result<(
     Ok(())
 }
 
-async fn sight(
+async fn replica_upsert(
     connection: &mut Connection,
     replica_report: &ReplicaReport,
 ) -> Result<(), sqlx::Error> {

@@ -15,7 +15,7 @@ use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::transaction::Load;
-use super::{Connection, presented, snapshot};
+use super::{Connection, snapshot, token_by_hash};
 use crate::blueprints::Blueprints;
 use crate::failure::Failure;
 
@@ -39,7 +39,7 @@ impl Load for ByKey<'_> {
         if let ResourceKey::Token(hash) = self.key
             && snapshot.token.as_ref().is_none_or(|token| token.hash != hash)
         {
-            snapshot.presented = presented::token(connection, hash).await?;
+            snapshot.presented = token_by_hash::token(connection, hash).await?;
         }
         Ok(snapshot)
     }

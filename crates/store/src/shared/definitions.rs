@@ -76,16 +76,19 @@ pub(super) async fn demands(
         return Ok(Vec::new());
     }
     let now = now(connection).await?;
-    let kept = kept(connection, cluster).await?;
+    let kept = versions_in_use(connection, cluster).await?;
     Ok(readable("delivery", &found, |row| demand(row, cluster, now, &kept)))
 }
 
 /// An API version of a kind: group, plural, version.
-type Kept = (String, String, String);
+type VersionInUse = (String, String, String);
 
 /// What the cluster must go on serving: what somebody could declare from, and
 /// what something there was made in, until its absence is proven for good.
-async fn kept(connection: &mut Connection, cluster: ClusterId) -> Result<Vec<Kept>, Failure> {
+async fn versions_in_use(
+    connection: &mut Connection,
+    cluster: ClusterId,
+) -> Result<Vec<VersionInUse>, Failure> {
     let found = sqlx::query(
         "SELECT DISTINCT v.api_group, v.plural, v.api_version FROM blueprint_versions v \
          WHERE v.kind IS NOT NULL AND (v.retired_at IS NULL OR EXISTS \
@@ -109,7 +112,7 @@ fn demand(
     row: &Row,
     cluster_id: ClusterId,
     now: Timestamp,
-    kept: &[Kept],
+    kept: &[VersionInUse],
 ) -> Result<Demand, Fault> {
     let composite = rows::composite_definition(row)?;
     let composite_type = composite
@@ -176,7 +179,7 @@ impl Load for DemandOf {
             .fetch_optional(&mut *connection)
             .await?
             .ok_or(Failure::NotFound { kind: "delivery" })?;
-        let kept = kept(connection, self.cluster).await?;
+        let kept = versions_in_use(connection, self.cluster).await?;
         let now = now(connection).await?;
         hydrate(&row, "id", |row| demand(row, self.cluster, now, &kept))
     }

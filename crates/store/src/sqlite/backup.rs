@@ -124,7 +124,7 @@ pub(crate) async fn prepare(
     Ok(beside)
 }
 
-pub(crate) async fn fold(database: &Path) -> Result<(), BackupError> {
+pub(crate) async fn checkpoint(database: &Path) -> Result<(), BackupError> {
     let connection = alone(database).await?;
     connection.close().await?;
     Ok(())

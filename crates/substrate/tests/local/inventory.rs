@@ -13,7 +13,7 @@ fn request(after: Option<String>, limit: usize) -> InventoryRequest {
     InventoryRequest { substrate_uid: None, after, limit }
 }
 
-async fn whole(engine: &LocalSubstrate) -> InventoryPage {
+async fn inventory(engine: &LocalSubstrate) -> InventoryPage {
     engine.inventory(&request(None, 100)).await.unwrap()
 }
 
@@ -29,9 +29,9 @@ fn copy(from: &Path, name: &str, replace: (&str, &str)) {
 #[tokio::test]
 async fn an_object_is_found_with_what_it_says_of_itself() {
     let bench = Bench::new();
-    assert_eq!(whole(&bench.engine).await, InventoryPage::default(), "nothing is there yet");
+    assert_eq!(inventory(&bench.engine).await, InventoryPage::default(), "nothing is there yet");
     let live = bench.apply_until_ready().await;
-    let page = whole(&bench.engine).await;
+    let page = inventory(&bench.engine).await;
     let [found] = &page.found[..] else { panic!("{page:?}") };
     assert_eq!(
         (&*found.object_ref.namespace, &found.object_ref.name),
@@ -57,9 +57,9 @@ async fn others_are_counted_and_what_is_half_done_is_not_there() {
     let elsewhere = bench.root().join("another-namespace");
     fs::create_dir(&elsewhere).unwrap();
     fs::write(elsewhere.join("file"), "").unwrap();
-    let page = whole(&bench.engine).await;
+    let page = inventory(&bench.engine).await;
     assert_eq!((page.found.len(), page.foreign, page.unreadable.len()), (1, 1, 0), "{page:?}");
-    let page = whole(&bench.engine_of(2)).await;
+    let page = inventory(&bench.engine_of(2)).await;
     assert_eq!((page.found.len(), page.foreign), (1, 1), "the other way round");
 }
 
@@ -69,7 +69,7 @@ async fn an_object_without_an_attempt_is_found_all_the_same() {
     bench.apply_until_ready().await;
     let id = address().provisioned_resource_id.to_string();
     copy(&bench.directory(), "nobody", (&id, "nonsense"));
-    let page = whole(&bench.engine).await;
+    let page = inventory(&bench.engine).await;
     let owners: Vec<_> =
         page.found.iter().map(|found| found.provisioned_resource_id.is_some()).collect();
     assert_eq!(owners, [false, true], "in the order of their names: {page:?}");
@@ -83,7 +83,7 @@ async fn pages_give_each_object_once() {
         copy(&bench.directory(), &format!("copy-{number}"), ("uid", "uid"));
     }
     let expected: Vec<_> =
-        whole(&bench.engine).await.found.into_iter().map(|f| f.object_ref).collect();
+        inventory(&bench.engine).await.found.into_iter().map(|f| f.object_ref).collect();
     assert_eq!(expected.len(), 6);
     let (mut paged, mut after) = (Vec::new(), None);
     loop {
@@ -108,7 +108,7 @@ async fn an_inventory_that_cannot_be_read_is_an_error_and_never_empty() {
     let broken = bench.directory().with_file_name("broken");
     fs::create_dir(&broken).unwrap();
     fs::write(broken.join("composite.json"), "{").unwrap();
-    let page = whole(&bench.engine).await;
+    let page = inventory(&bench.engine).await;
     assert_eq!(page.found.len(), 1, "one bad directory hides no other");
     let [(object_ref, reason)] = &page.unreadable[..] else { panic!("{page:?}") };
     assert_eq!((object_ref.name.as_str(), reason.contains("not JSON")), ("broken", true));
@@ -133,7 +133,7 @@ async fn a_copy_elsewhere_is_deleted_by_its_own_place() {
     copy(&bench.directory(), "copy", ("uid", "uid"));
     let there = slipway_app::ports::substrate::Address { name: "copy".to_owned(), ..address() };
     bench.engine.delete(&there, &live.uid).await.unwrap();
-    let page = whole(&bench.engine).await;
+    let page = inventory(&bench.engine).await;
     assert_eq!(page.found.len(), 1, "{page:?}");
     assert_eq!(page.found[0].object_ref.name, address().name);
     bench.engine.apply(&mk_composite().rendered()).await.unwrap();

@@ -13,6 +13,7 @@ mod invariants;
 mod report;
 mod sources;
 mod tree;
+mod words;
 
 pub use report::{Findings, check, check_and_report, run};
 pub use tree::Tree;

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::bail;
 
 use super::tree::Tree;
-use super::{documents, edges, invariants, sources};
+use super::{documents, edges, invariants, sources, words};
 use crate::command_line::Verdict;
 
 /// What the checks found.
@@ -30,6 +30,7 @@ pub fn check(tree: &Tree) -> Findings {
         sources::check_leftovers,
         documents::check,
         invariants::check,
+        words::check,
     ];
     let lines = sources::production_lines(tree);
     Findings {
@@ -87,13 +88,13 @@ mod tests {
         let tree = Tree::of(&[
             // An edge, the lints.
             ("crates/core/Cargo.toml", "[dependencies]\nslipway-app = {}"),
-            // The opening, logic in a root.
-            ("crates/core/src/lib.rs", "fn f() {}\n"),
+            // The opening, logic in a root, a retired word.
+            ("crates/core/src/lib.rs", "fn lane() {}\n"),
             ("crates/core/src/long.rs", &"//!\n".repeat(801)),
             // A leftover, a path, and no table of invariants.
             ("ARCHITECTURE.md", concat!("FIX", "ME `crates/gone`")),
         ]);
         let wrong = check(&tree).wrong;
-        assert_eq!(wrong.len(), 8, "{wrong:#?}");
+        assert_eq!(wrong.len(), 9, "{wrong:#?}");
     }
 }

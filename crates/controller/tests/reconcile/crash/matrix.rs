@@ -132,13 +132,13 @@ impl<'a> Cell<'a> {
     }
 
     async fn run(mut self) -> Report {
-        let counted = self.once(Vec::new()).await.passed.remove(0);
+        let counted = self.run_once(Vec::new()).await.passed.remove(0);
         let (points, found_later) = match self.part {
             Part::Crashes(_) => self.crash_everywhere(&counted).await,
             Part::Failures => (self.fail_everywhere(&counted).await, 0),
         };
         if self.scenario.is_steady() {
-            let again = self.once(Vec::new()).await.passed.remove(0);
+            let again = self.run_once(Vec::new()).await.passed.remove(0);
             assert_eq!(names(&again), names(&counted), "{:?}: points came or went", self.scenario);
         }
         let Self { scenario, part, runs, .. } = self;
@@ -185,7 +185,7 @@ impl<'a> Cell<'a> {
     async fn strike(&mut self, path: &[(Point, Fault)], counted: &[Point]) -> Ran {
         let mut missed = String::new();
         for _ in 0..TRIES {
-            let ran = self.once(path.to_vec()).await;
+            let ran = self.run_once(path.to_vec()).await;
             let struck =
                 path.iter().enumerate().all(|(life, _)| ran.struck.get(life) == Some(&true));
             let first = &ran.passed[0];
@@ -206,7 +206,7 @@ impl<'a> Cell<'a> {
     }
 
     /// One run, checked.
-    async fn once(&mut self, path: Vec<(Point, Fault)>) -> Ran {
+    async fn run_once(&mut self, path: Vec<(Point, Fault)>) -> Ran {
         self.runs += 1;
         let context =
             format!("{:?}, {:?}, run {}: {}", self.scenario, self.part, self.runs, show(&path));

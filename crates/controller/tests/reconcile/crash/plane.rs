@@ -101,12 +101,12 @@ impl Life {
         while !self.booted.load(Ordering::Relaxed) {
             match self.resources.boot_sweep().await {
                 Ok(_) => self.booted.store(true, Ordering::Relaxed),
-                Err(error) => self.trouble(&error.to_string()),
+                Err(error) => self.note_error(&error.to_string()),
             }
         }
     }
 
-    fn trouble(&self, error: &str) {
+    fn note_error(&self, error: &str) {
         if !self.forgiving {
             self.journal.violation(format!("life {} had trouble: {error}", self.fate.life));
         }
@@ -118,19 +118,19 @@ impl Life {
         let claimed = match self.resources.claim(50).await {
             Ok(claimed) => claimed,
             Err(error) => {
-                self.trouble(&error);
+                self.note_error(&error);
                 return false;
             }
         };
         let busy = !claimed.is_empty();
         if busy {
             for error in self.resources.work(claimed, Lease::new(asked_before, LEASE)).await {
-                self.trouble(&error);
+                self.note_error(&error);
             }
             self.journal.ended(self.fate.life);
         }
         if let Err(error) = self.context.stores.events.outbox_relay(100).await {
-            self.trouble(&error.to_string());
+            self.note_error(&error.to_string());
         }
         busy
     }

@@ -73,7 +73,7 @@ fn observed(
     ObservedDefinitions { objects: objects.into_iter().collect(), lacking: None }
 }
 
-fn whole() -> ObservedDefinitions {
+fn complete() -> ObservedDefinitions {
     observed(
         DefinitionState::Seen(seen()),
         DefinitionState::Seen(seen()),
@@ -173,7 +173,7 @@ fn what_is_not_of_this_blueprint_is_left_alone_and_named() {
 #[test]
 fn a_role_that_may_not_be_written_holds_nothing_and_is_told() {
     let (demand, definitions) = (demand(), definitions());
-    let mut observed = whole();
+    let mut observed = complete();
     observed.objects.insert(definitions.role.clone(), DefinitionState::Refused("403".to_owned()));
     let asks = decision(&demand, &definitions, &observed);
     assert_eq!(
@@ -195,7 +195,7 @@ fn a_role_that_may_not_be_written_holds_nothing_and_is_told() {
     assert_eq!(decision(&demand, &definitions, &observed).problem, None);
     // Known to be in order, it is not asked again and again.
     observed.lacking = None;
-    let known = recorded(&demand, &decision(&demand, &definitions, &whole()));
+    let known = recorded(&demand, &decision(&demand, &definitions, &complete()));
     assert_eq!(decision(&known, &definitions, &observed).actions, []);
 }
 

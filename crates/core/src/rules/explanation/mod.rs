@@ -3,19 +3,19 @@
 //! They decide nothing and repeat no rule: what is waited for and until when
 //! that is normal comes from [`super::explain`].
 
+mod containers;
 mod deletion;
 mod leak;
 mod node;
 mod resource;
 mod token;
-mod whole;
 
+pub use containers::{ClusterFacts, cluster, project};
 pub use deletion::deletion;
 pub use leak::leak;
 pub use node::node;
-pub use resource::{Timeouts, held, resource};
+pub use resource::{Timeouts, quarantined, resource};
 pub use token::token;
-pub use whole::{ClusterFacts, cluster, project};
 
 #[cfg(test)]
 mod tests;

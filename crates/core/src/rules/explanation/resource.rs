@@ -77,7 +77,7 @@ pub fn resource(
 /// A resource whose current row breaks an invariant, by what its row says all
 /// the same. Whoever reads it may be the first to notice, so the reason is
 /// shown also where no loop has recorded it.
-pub fn held(current: &AttemptLine, reason: &str, history: Vec<HistoryLine>) -> Explanation {
+pub fn quarantined(current: &AttemptLine, reason: &str, history: Vec<HistoryLine>) -> Explanation {
     let id = current.resource_id;
     let mut found = Explanation::new(
         ExplainedKind::Resource,

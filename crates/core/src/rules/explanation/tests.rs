@@ -119,11 +119,11 @@ fn an_older_attempt_is_shown_with_its_blockers_until_it_is_over() {
 fn a_quarantined_row_is_explained_by_its_reason_once() {
     let snapshot = mk_snapshot(Phase::Ready);
     let mut row = AttemptLine { phase: "Sinking".to_owned(), ..line(&snapshot) };
-    let found = held(&row, "status is `Sinking`", Vec::new());
+    let found = quarantined(&row, "status is `Sinking`", Vec::new());
     assert_eq!(found.state, "Sinking");
     assert!(found.blockers[0].message.contains("status is `Sinking`"));
     row.blockers = vec![blocker(BlockerCode::RowInvalid)];
-    assert_eq!(held(&row, "x", Vec::new()).blockers.len(), 1);
+    assert_eq!(quarantined(&row, "x", Vec::new()).blockers.len(), 1);
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn key(kind: SharedKind, name: &str, provider: Option<&str>) -> SharedKey {
     }
 }
 
-fn wanted(project_namespace: &ProjectNamespace) -> Vec<Desired> {
+fn desired(project_namespace: &ProjectNamespace) -> Vec<Desired> {
     if project_namespace.is_leaving() {
         return Vec::new();
     }
@@ -103,9 +103,9 @@ impl World {
     }
 
     /// Plans, records, acts. Says what was done.
-    fn turn(&mut self) -> Vec<PlacementAction> {
+    fn pass(&mut self) -> Vec<PlacementAction> {
         let decision =
-            decision(&self.project_namespace, &wanted(&self.project_namespace), &self.observed);
+            decision(&self.project_namespace, &desired(&self.project_namespace), &self.observed);
         self.project_namespace.assignment.namespace_phase = decision.phase;
         self.project_namespace.assignment.status = decision.status;
         for action in &decision.actions {
@@ -169,7 +169,7 @@ impl World {
 
     fn converge(&mut self) {
         for _ in 0..12 {
-            self.turn();
+            self.pass();
         }
     }
 
@@ -185,13 +185,13 @@ impl World {
 #[test]
 fn a_namespace_is_made_in_order_and_cleared_in_the_opposite_one() {
     let mut world = World::new(&["hetzner"]);
-    let first = world.turn();
+    let first = world.pass();
     assert_eq!(first.len(), 3, "{first:?}");
     assert_eq!(world.phase(), NamespacePhase::Provisioning);
     world.converge();
     assert_eq!(world.phase(), NamespacePhase::Ready);
     assert_eq!(world.provider("hetzner"), Some(ProviderPhase::Ready));
-    assert!(world.turn().is_empty(), "what is as it should be is left alone");
+    assert!(world.pass().is_empty(), "what is as it should be is left alone");
 
     world.project_namespace.assignment.withdrawn_at = Some(at(2_000));
     world.converge();
@@ -202,7 +202,7 @@ fn a_namespace_is_made_in_order_and_cleared_in_the_opposite_one() {
     world.converge();
     assert_eq!(world.phase(), NamespacePhase::Deleted);
     assert!(!world.observed.objects.keys().any(|key| key.kind == SharedKind::Namespace));
-    assert!(world.turn().is_empty());
+    assert!(world.pass().is_empty());
 }
 
 #[test]
@@ -210,9 +210,9 @@ fn a_provider_goes_with_its_last_user_and_its_release_is_recorded_first() {
     let mut world = World::new(&["aws", "hetzner"]);
     world.converge();
     world.project_namespace.uses.retain(|used| used.provider == "aws");
-    assert!(world.turn().is_empty(), "recorded before anything goes");
+    assert!(world.pass().is_empty(), "recorded before anything goes");
     assert_eq!(world.provider("hetzner"), Some(ProviderPhase::Releasing));
-    assert_eq!(world.turn().len(), 1);
+    assert_eq!(world.pass().len(), 1);
     world.converge();
     assert_eq!(world.provider("hetzner"), None);
     assert_eq!(world.provider("aws"), Some(ProviderPhase::Ready));
@@ -225,8 +225,8 @@ fn one_that_is_used_again_is_put_back_before_it_counts() {
     let mut world = World::new(&["hetzner"]);
     world.converge();
     world.project_namespace.uses.clear();
-    world.turn();
-    world.turn();
+    world.pass();
+    world.pass();
     world.project_namespace.uses.push(used("hetzner"));
     let seen = world.provider("hetzner");
     assert_ne!(seen, Some(ProviderPhase::Ready));
@@ -240,7 +240,7 @@ fn a_missing_secret_holds_its_provider_and_nothing_else() {
     world.converge();
     let secret = key(SharedKind::ExternalSecret, "secret-aws", None);
     world.observed.objects.get_mut(&secret).unwrap().ready = Some(Err("no such path".to_owned()));
-    world.turn();
+    world.pass();
     assert_eq!(world.phase(), NamespacePhase::Ready);
     assert_eq!(world.provider("aws"), Some(ProviderPhase::Waiting));
     assert_eq!(world.provider("hetzner"), Some(ProviderPhase::Ready));
@@ -254,7 +254,7 @@ fn what_is_not_ours_is_left_alone_and_said() {
     let namespace = key(SharedKind::Namespace, NAMESPACE, None);
     let foreign = Seen { owner: None, ..there(SharedKind::Namespace) };
     world.observed.objects.insert(namespace, foreign);
-    assert!(world.turn().is_empty());
+    assert!(world.pass().is_empty());
     assert_eq!(world.phase(), NamespacePhase::Pending);
     assert_eq!(world.project_namespace.assignment.status.problems.len(), 1);
 }
@@ -265,7 +265,7 @@ fn a_namespace_that_somebody_deletes_is_waited_for_and_made_anew() {
     world.converge();
     let namespace = key(SharedKind::Namespace, NAMESPACE, None);
     world.observed.objects.get_mut(&namespace).unwrap().terminating = true;
-    assert!(world.turn().is_empty());
+    assert!(world.pass().is_empty());
     assert_eq!(world.phase(), NamespacePhase::Degraded);
     assert_eq!(world.provider("hetzner"), Some(ProviderPhase::Waiting));
     world.observed.objects.clear();
@@ -281,7 +281,7 @@ fn what_cannot_be_listed_is_neither_made_nor_taken_for_gone() {
     let source = Source { kind: SharedKind::ProviderConfig, provider: Some("hetzner".to_owned()) };
     world.observed.unreadable.insert(source.clone(), "forbidden".to_owned());
     world.observed.objects.retain(|key, _| key.kind != SharedKind::ProviderConfig);
-    assert!(world.turn().is_empty());
+    assert!(world.pass().is_empty());
     assert_eq!(world.provider("hetzner"), Some(ProviderPhase::Waiting));
     world.project_namespace.uses.clear();
     world.project_namespace.resources = 0;
@@ -323,7 +323,7 @@ fn nothing_is_written_where_nothing_changed() {
     let mut world = World::new(&["hetzner"]);
     world.converge();
     let same =
-        decision(&world.project_namespace, &wanted(&world.project_namespace), &world.observed);
+        decision(&world.project_namespace, &desired(&world.project_namespace), &world.observed);
     assert!(record(&world.project_namespace, &same, &mk_actor()).is_empty());
     let other = PlacementDecision { phase: NamespacePhase::Degraded, ..same };
     let commit = record(&world.project_namespace, &other, &mk_actor());
@@ -342,7 +342,7 @@ proptest! {
     ) {
         let mut world = World::new(&["aws", "hetzner"]);
         for (at, what) in noise {
-            world.turn();
+            world.pass();
             let key = world.observed.objects.keys().nth(at).cloned();
             if let Some(key) = key {
                 match what {
