@@ -26,7 +26,7 @@ const RENDERED: [(&str, &str, &[&str]); 5] = [
         RBAC_VALUES,
         &["templates/serviceaccount.yaml", "templates/rbac.yaml"],
     ),
-    ("deploy/rbac/delivery.yaml", RBAC_VALUES, &["templates/rbac-delivery.yaml"]),
+    ("deploy/rbac/definitions.yaml", RBAC_VALUES, &["templates/rbac-definitions.yaml"]),
     ("deploy/rbac/groups.example.yaml", RBAC_VALUES, &["templates/rbac-groups.yaml"]),
     // For the tests on an API server, which need no Helm.
     (
@@ -72,7 +72,7 @@ const TAKEN: [(&[&str], &[&str]); 4] = [
     ),
     (
         &["serviceMonitor.enabled=true", "rbac.definitions=true"],
-        &["kind: ServiceMonitor", "name: slipway-control-plane-delivery"],
+        &["kind: ServiceMonitor", "name: slipway-control-plane-definitions"],
     ),
 ];
 

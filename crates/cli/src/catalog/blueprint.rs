@@ -67,7 +67,7 @@ pub enum BlueprintCommand {
         #[arg(long)]
         yes: bool,
     },
-    /// List the clusters that a blueprint is delivered to, and the version found there
+    /// List the clusters that definitions of a blueprint are installed on, and the version found there
     Definitions(VersionsArguments),
     /// Print the role that the control plane needs for the composites, for kubectl apply
     Rbac(NamedArguments),
@@ -151,7 +151,7 @@ impl Detail for BlueprintVersion {
             ("parameters", Some(parameters.join(", "))),
             ("composite", composite.map(|kind| format!("{} {}", kind.api_version, kind.kind))),
             (
-                "delivered",
+                "definitions installed",
                 self.install_definitions.then(|| "to every cluster of a project".to_owned()),
             ),
             ("published", Some(time(&self.published_at))),

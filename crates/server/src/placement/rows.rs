@@ -25,7 +25,7 @@ pub(crate) fn rows() -> Vec<Route> {
             .body::<AssignCluster>().one::<ClusterAssignment>().conditional(),
         delete("/projects/{project}/cluster",        ClusterWithdraw,        clusters::withdraw,    "Take a project that owns nothing off its cluster")
             .one::<ClusterAssignment>().conditional().statuses(&[202, 204]),
-        get   ("/blueprints/{blueprint}/definitions", BlueprintRead,          definitions::list,     "List where a blueprint is delivered, and the version found there")
+        get   ("/blueprints/{blueprint}/definitions", BlueprintRead,          definitions::list,     "List where definitions of a blueprint are installed, and the version found there")
             .page::<BlueprintDefinitions>(),
     ]
 }

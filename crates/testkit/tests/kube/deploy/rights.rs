@@ -65,7 +65,7 @@ const REFUSED: [(&str, &[&str]); 15] = [
 fn rules(aggregated_to: &str) -> Vec<Value> {
     let files = [
         "deploy/rbac/control-plane.yaml",
-        "deploy/rbac/delivery.yaml",
+        "deploy/rbac/definitions.yaml",
         "deploy/rbac/groups.example.yaml",
     ];
     files
@@ -254,7 +254,7 @@ async fn mk_account(kubernetes: &KubeEnvironment, admin: &Client) -> Client {
     for document in [
         "deploy/manifests/namespace.yaml",
         "deploy/rbac/control-plane.yaml",
-        "deploy/rbac/delivery.yaml",
+        "deploy/rbac/definitions.yaml",
         "deploy/rbac/groups.example.yaml",
     ]
     .into_iter()
