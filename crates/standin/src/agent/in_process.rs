@@ -115,9 +115,7 @@ impl Node {
             let url = self.url(&format!("nodes/{node_id}/deregister"));
             match self.post(&url, key, &serde_json::json!({})).await {
                 Ok(_) => self.write(JournalEntry::Left, Some(node_id), None),
-                Err(error) => {
-                    self.write(JournalEntry::Refused, Some(node_id), Some(&error.text()))
-                }
+                Err(error) => self.write(JournalEntry::Refused, Some(node_id), Some(&error.text())),
             }
         }
         let node_id = identity.as_ref().map(|identity| &*identity.node_id);
