@@ -173,7 +173,7 @@ impl View<'_> {
             match self.need(&self.definitions.composition) {
                 Need::Fulfilled => phase = DefinitionPhase::Established,
                 Need::Put => {
-                    actions.push(DefinitionsAction::Put(self.definitions.composition.clone()))
+                    actions.push(DefinitionsAction::Put(self.definitions.composition.clone()));
                 }
                 Need::Blocked(problem) => return blocked(problem),
             }
