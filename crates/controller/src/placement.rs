@@ -129,7 +129,7 @@ impl PlacementLoop {
         };
         match self.placement.pass(&cluster, pass.management.as_ref()).await {
             Ok(PassSummary { projects, actions, waiting, errors }) => {
-                tracing::debug!(cluster = %cluster.name, projects, actions, waiting, "looked at the placement loop");
+                tracing::debug!(cluster = %cluster.name, projects, actions, waiting, "finished a pass of the placement loop");
                 let next =
                     if waiting || !errors.is_empty() { Self::WAITING } else { self.interval };
                 let errors =

@@ -106,7 +106,7 @@ pub fn record(demand: &Demand, decision: &DefinitionsDecision, actor: &Actor) ->
     };
     let mut commit = Commit { writes: vec![Write::Catalog(Box::new(write))], ..Commit::default() };
     if from != Some(decision.phase) {
-        let verb = "blueprint.delivery_phase";
+        let verb = "blueprint.definitions_phase";
         let (blueprint, cluster) = (demand.blueprint_id.as_uuid(), demand.cluster_id.as_uuid());
         let mut entry =
             AuditEntry::of_installation(verb, actor, BlueprintId::KIND, blueprint, demand.now);
@@ -211,11 +211,11 @@ impl View<'_> {
                 _ if self.is_ours(seen) && seen.fits => Need::Fulfilled,
                 _ if self.is_ours(seen) => Need::Put,
                 Owner::Ours(slug) => Need::Blocked(format!(
-                    "{shown} is that of blueprint `{}` and is left alone; give this one another name, or publish it without delivery",
+                    "{shown} is that of blueprint `{}` and is left alone; give this one another name, or publish it without `install_definitions`",
                     slug.as_deref().unwrap_or_default()
                 )),
                 Owner::Foreign(whose) => Need::Blocked(format!(
-                    "{shown} is there and belongs to {whose}; it is left alone: hand it over with `kubectl label {} {} slipway.dev/installation={}`, or publish without delivery",
+                    "{shown} is there and belongs to {whose}; it is left alone: hand it over with `kubectl label {} {} slipway.dev/installation={}`, or publish without `install_definitions`",
                     key.kind.as_str().to_lowercase(),
                     key.name,
                     self.definitions.installation

@@ -71,7 +71,7 @@ pub fn waiting_for(snapshot: &ResourceSnapshot) -> Option<String> {
         Phase::Deprovisioning => Some("the substrate to be gone, proven by its absence".to_owned()),
         Phase::Deleted if snapshot.attempt.absence_proven_at().is_none() => {
             Some(match snapshot.due_at {
-                Some(due) => format!("the second proof of its deletion_verification, due at {due}"),
+                Some(due) => format!("the second proof of its absence, due at {due}"),
                 None => "the second proof of its absence".to_owned(),
             })
         }

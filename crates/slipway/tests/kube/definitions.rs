@@ -207,7 +207,7 @@ async fn rights_that_are_missing_are_named_with_the_command_that_grants_them() {
     let test = "rights_that_are_missing_are_named_with_the_command_that_grants_them";
     let setup = Setup { environment: Environment::Shared, ..Setup::default() };
     let Some(world) = World::start(test, setup).await else { return };
-    for file in ["deploy/rbac/control-plane.yaml", "deploy/rbac/delivery.yaml"] {
+    for file in ["deploy/rbac/control-plane.yaml", "deploy/rbac/definitions.yaml"] {
         let text = std::fs::read_to_string(std::path::Path::new("../..").join(file)).unwrap();
         for document in documents(&text) {
             world.apply(&document).await;

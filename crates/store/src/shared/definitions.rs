@@ -77,7 +77,7 @@ pub(super) async fn demands(
     }
     let now = now(connection).await?;
     let kept = versions_in_use(connection, cluster).await?;
-    Ok(readable("delivery", &found, |row| demand(row, cluster, now, &kept)))
+    Ok(readable("definitions", &found, |row| demand(row, cluster, now, &kept)))
 }
 
 /// An API version of a kind: group, plural, version.
@@ -116,7 +116,7 @@ fn demand(
 ) -> Result<Demand, Fault> {
     let composite = rows::composite_definition(row)?;
     let composite_type = composite
-        .ok_or_else(|| Fault::new("kind", "is missing in a version that is to be delivered"))?
+        .ok_or_else(|| Fault::new("kind", "is missing in a version that installs definitions"))?
         .composite_type;
     let kept: BTreeSet<String> = kept
         .iter()
@@ -178,7 +178,7 @@ impl Load for DemandOf {
             .bind(self.blueprint.as_uuid())
             .fetch_optional(&mut *connection)
             .await?
-            .ok_or(Failure::NotFound { kind: "delivery" })?;
+            .ok_or(Failure::NotFound { kind: "definitions" })?;
         let kept = versions_in_use(connection, self.cluster).await?;
         let now = now(connection).await?;
         hydrate(&row, "id", |row| demand(row, self.cluster, now, &kept))
@@ -214,7 +214,7 @@ pub(super) async fn list(
     .bind(i64::from(page.limit))
     .fetch_all(&mut *connection)
     .await?;
-    Ok(listed("delivery", "id", &page, &found, |row| {
+    Ok(listed("definitions", "id", &page, &found, |row| {
         let in_use = rows::get::<i32>(row, "in_use")? != 0;
         Ok(DefinitionsView {
             cluster_id: ClusterId::new(rows::get(row, "id")?),
@@ -275,5 +275,5 @@ pub(super) async fn update(
 }
 
 fn stale(definitions: &InstalledDefinitions) -> slipway_core::Refusal {
-    writes::stale("delivery of blueprint", definitions.blueprint_id, definitions.revision)
+    writes::stale("definitions of blueprint", definitions.blueprint_id, definitions.revision)
 }

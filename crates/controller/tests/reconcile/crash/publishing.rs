@@ -60,8 +60,8 @@ impl EventSink for FatedSink {
 
     async fn publish(&self, events: &[PositionedEvent]) -> Result<(), Error> {
         self.fate.alive().await;
-        if self.fate.survive("action:deliver/before".to_owned()).await {
-            return Err(Error("a fault struck before the delivery".to_owned()));
+        if self.fate.survive("action:publish/before".to_owned()).await {
+            return Err(Error("a fault struck before the events were published".to_owned()));
         }
         {
             let mut refusals = self.refusals.lock().unwrap();
@@ -72,7 +72,7 @@ impl EventSink for FatedSink {
         }
         let received = events.iter().map(|event| (self.fate.life, event.clone()));
         self.received.0.lock().unwrap().extend(received);
-        if self.fate.survive("action:deliver/after".to_owned()).await {
+        if self.fate.survive("action:publish/after".to_owned()).await {
             return Err(Error("the answer was lost".to_owned()));
         }
         Ok(())
@@ -188,7 +188,7 @@ async fn a_crash_at_every_point(world: World) {
     check(&world, &received, "no fault").await;
     let points = first.fate.passed();
     let names: Vec<_> = points.iter().map(|point| point.name.as_str()).collect();
-    for name in ["commit:relay/after", "action:deliver/after", "commit:cursor/before"] {
+    for name in ["commit:relay/after", "action:publish/after", "commit:cursor/before"] {
         assert!(names.contains(&name), "{name} is no point any more: {names:?}");
     }
     for point in points {
@@ -215,7 +215,7 @@ async fn a_crash_at_every_point(world: World) {
     }
     let published = received.all().len();
     let unique = expected(&world).await.len();
-    assert!(published > unique, "a crash between delivery and cursor delivers again");
+    assert!(published > unique, "a crash between publishing and cursor publishes again");
     assert!(published <= unique + 2 * 2 * 4, "only what was under way: {published} of {unique}");
 }
 

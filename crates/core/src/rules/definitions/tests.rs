@@ -159,7 +159,7 @@ fn what_is_not_of_this_blueprint_is_left_alone_and_named() {
         let held = decision(&demand(), &definitions(), &observed);
         assert_eq!((held.phase, held.actions), (DefinitionPhase::Degraded, vec![]));
         let problem = held.problem.unwrap();
-        assert!(problem.contains(named) && problem.contains("without delivery"), "{problem}");
+        assert!(problem.contains(named) && problem.contains("without `install_definitions`"), "{problem}");
     }
     let handed_over = ObservedDefinition { owner: Owner::Ours(None), fits: false, ..seen() };
     let observed = observed(
@@ -210,7 +210,7 @@ fn a_phase_is_audited_when_it_changes_and_nothing_is_written_twice() {
         observed(DefinitionState::Absent, DefinitionState::Absent, DefinitionState::Absent);
     let applying = decision(&demand, &definitions, &absent);
     let commit = record(&demand, &applying, &mk_actor());
-    assert_eq!(commit.audit[0].verb, "blueprint.delivery_phase");
+    assert_eq!(commit.audit[0].verb, "blueprint.definitions_phase");
     let known = recorded(&demand, &applying);
     assert!(record(&known, &applying, &mk_actor()).is_empty());
     let later = Demand { now: at(2_000), ..known };
