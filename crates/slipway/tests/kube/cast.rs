@@ -171,7 +171,7 @@ impl World {
     /// How many machines it had: the stand-in boots one for each composite.
     pub(crate) fn booted(&self, name: &str) -> usize {
         let journal = self.journal();
-        journal.iter().filter(|line| line["composite"] == *name && line["deed"] == "booted").count()
+        journal.iter().filter(|line| line["composite"] == *name && line["entry"] == "booted").count()
     }
 
     /// The control plane deleted it, and only after its node was gone.
@@ -214,7 +214,7 @@ impl World {
         let of = |action_name: &str| {
             journal
                 .iter()
-                .rposition(|line| line["composite"] == *name && line["deed"] == action_name)
+                .rposition(|line| line["composite"] == *name && line["entry"] == action_name)
         };
         let (left, stopped) = (of("leaving"), of("stopped"));
         assert!(left.is_some() && left < stopped, "{name}: {left:?}, {stopped:?}");

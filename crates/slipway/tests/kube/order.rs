@@ -15,7 +15,7 @@ pub(crate) fn assert_left_first(
 ) {
     let deregistered = time(deregistered_at);
     let left =
-        journal.iter().find(|line| line["composite"] == *composite && line["deed"] == "leaving");
+        journal.iter().find(|line| line["composite"] == *composite && line["entry"] == "leaving");
     let left = time(&left.unwrap_or_else(|| panic!("{composite} left no record"))["at"]);
     let deletes: Vec<_> = records
         .iter()

@@ -303,7 +303,7 @@ async fn guard(world: &World, composite: &str) {
 /// What the page says of them is true: each is shown by tests that are here.
 #[test]
 fn the_page_names_the_tests_of_every_situation() {
-    let tests: String = ["situations.rs", "standing.rs", "hand.rs"]
+    let tests: String = ["situations.rs", "namespace_status.rs", "hand.rs"]
         .map(|file| std::fs::read_to_string(format!("tests/kube/{file}")).unwrap())
         .concat();
     let page = std::fs::read_to_string("../../docs/crossplane.md").unwrap();

@@ -213,7 +213,7 @@ pub(crate) fn performed(journal: &Path, namespace: &str) -> Vec<(String, String)
         .filter(|line| line["namespace"] == namespace)
         .map(|line| {
             let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
-            (text("composite"), text("deed"))
+            (text("composite"), text("entry"))
         })
         .collect()
 }

@@ -1,4 +1,4 @@
-ALTER TABLE cluster_assignments DROP COLUMN standing;
+ALTER TABLE cluster_assignments DROP COLUMN status;
 ALTER TABLE cluster_assignments DROP COLUMN withdrawn_at;
 ALTER TABLE clusters DROP COLUMN verification;
 ALTER TABLE clusters DROP COLUMN verified_at;

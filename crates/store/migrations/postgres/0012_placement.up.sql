@@ -7,4 +7,4 @@ ALTER TABLE clusters ADD COLUMN verified_at timestamptz;
 ALTER TABLE clusters ADD COLUMN verification jsonb;
 
 ALTER TABLE cluster_assignments ADD COLUMN withdrawn_at timestamptz;
-ALTER TABLE cluster_assignments ADD COLUMN standing jsonb;
+ALTER TABLE cluster_assignments ADD COLUMN status jsonb;

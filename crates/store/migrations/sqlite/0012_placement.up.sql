@@ -7,4 +7,4 @@ ALTER TABLE clusters ADD COLUMN verified_at INTEGER;
 ALTER TABLE clusters ADD COLUMN verification TEXT;
 
 ALTER TABLE cluster_assignments ADD COLUMN withdrawn_at INTEGER;
-ALTER TABLE cluster_assignments ADD COLUMN standing TEXT;
+ALTER TABLE cluster_assignments ADD COLUMN status TEXT;

@@ -219,7 +219,7 @@ pub(super) async fn assignment_insert(
 ) -> Result<(), Failure> {
     sqlx::query(
         "INSERT INTO cluster_assignments (project_id, cluster_id, namespace, namespace_phase, \
-         created_at, updated_at, withdrawn_at, standing) \
+         created_at, updated_at, withdrawn_at, status) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
     )
     .bind(current.project_id.as_uuid())
@@ -241,7 +241,7 @@ pub(super) async fn assignment_update(
 ) -> Result<(), Failure> {
     let updated = sqlx::query(sql!(
         "UPDATE cluster_assignments SET cluster_id = $3, namespace = $4, namespace_phase = $5, \
-         withdrawn_at = $6, standing = $7, revision = revision + 1, updated_at = ",
+         withdrawn_at = $6, status = $7, revision = revision + 1, updated_at = ",
         greatest,
         "(",
         now,

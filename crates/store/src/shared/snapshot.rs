@@ -295,7 +295,7 @@ async fn placements(
     const SQL: &str = concat!(
         "SELECT s.project_id, s.cluster_id AS p_cluster_id, c.name AS p_cluster, \
          s.namespace AS p_namespace, s.namespace_phase AS p_namespace_phase, \
-         c.substrate_uid AS p_substrate_uid, s.standing AS p_standing \
+         c.substrate_uid AS p_substrate_uid, s.status AS p_status \
          FROM cluster_assignments s JOIN clusters c ON c.id = s.cluster_id \
          WHERE s.project_id ",
         sql!((one_of "$1"))

@@ -31,7 +31,7 @@ const NEEDED: [(&str, &str, Option<&str>, &[&str]); 16] = [
     ("external-secrets.io", "externalsecrets", None, OWN),
     ("apiextensions.crossplane.io", "compositeresourcedefinitions", None, INSTALL),
     ("apiextensions.crossplane.io", "compositions", None, INSTALL),
-    ("rbac.authorization.k8s.io", "clusterroles", None, &["get"]),
+    ("rbac.authorization.k8s.io", "clusterroles", None, &["get", "list"]),
     ("apiextensions.k8s.io", "customresourcedefinitions", None, READ),
     ("external-secrets.io", "*", None, &["list"]),
     ("generators.external-secrets.io", "*", None, &["list"]),
