@@ -4,6 +4,6 @@
 //!
 //! * [`node`]: the node agent. It enrols with a bootstrap token, sends
 //!   heartbeats, finishes its work when it is asked to drain, and ends by
-//!   itself when nobody needs it any more.
+//!   itself when its directory is gone or the server stays silent.
 
 pub mod node;

@@ -1,5 +1,5 @@
-//! Who may do what. Every use-case asks here by its operation. The guard of a
-//! route asks once more by the same operation, before it reads a request.
+//! Who may do what. Every use-case authorises its operation here. The guard of
+//! a route checks the same operation earlier, before it reads the request.
 
 use slipway_core::access::{self, Denial};
 use slipway_core::audit::Actor;
@@ -14,15 +14,15 @@ pub use slipway_core::access::Role;
 pub struct Caller {
     pub name: String,
     pub role: Role,
-    /// The only project that the caller reaches; all of them without one.
+    /// The only project that the caller reaches; `None` reaches all of them.
     pub project: Option<ProjectId>,
-    /// The key they came with.
+    /// The key that the caller authenticated with.
     pub key_id: Option<ApiKeyId>,
     pub correlation_id: String,
 }
 
 impl Caller {
-    /// Somebody inside this process who may do everything.
+    /// A caller inside this process that may do everything.
     pub fn trusted(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -33,13 +33,12 @@ impl Caller {
         }
     }
 
-    /// Whether something of this project is there for the caller.
     pub fn reaches(&self, project: ProjectId) -> bool {
         self.project.is_none_or(|own| own == project)
     }
 }
 
-/// Answers the actor under which the change is audited, or refuses.
+/// Returns the actor under which the change is audited, or refuses.
 pub fn authorise(caller: &Caller, operation: Operation) -> Result<Actor, Refusal> {
     admit(caller, operation)?;
     Ok(Actor {
@@ -48,7 +47,7 @@ pub fn authorise(caller: &Caller, operation: Operation) -> Result<Actor, Refusal
     })
 }
 
-/// Refuses a caller whose role or reach is not enough, whatever is asked for.
+/// Refuses a caller whose role or reach does not suffice.
 pub fn admit(caller: &Caller, operation: Operation) -> Result<(), Refusal> {
     let Terms { least, reach, .. } = operation.terms();
     let problem = match access::check(caller.role, caller.project, least, reach) {

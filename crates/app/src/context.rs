@@ -1,5 +1,4 @@
-//! What every use-case is handed: the ports and the settings. Built once, by
-//! the binary.
+//! The ports and settings that every use-case receives. The binary builds them once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +10,6 @@ use tokio::sync::Notify;
 
 use crate::ports::{Clock, Entropy, Meter, Stores};
 
-/// The ports and settings of this process.
 #[derive(Debug, Clone)]
 pub struct Context {
     pub stores: Stores,
@@ -22,13 +20,13 @@ pub struct Context {
     pub settings: Settings,
 }
 
-/// What the domain is configured with.
+/// Settings of the domain.
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub deadlines: Deadlines,
-    /// How long a resource may be due without being claimed before nobody is
-    /// taken to serve its cluster: one lease, which a dead holder may leave
-    /// behind, and one sweep.
+    /// A resource that is due for longer than this without a claim means that
+    /// nobody serves its cluster: one lease, which a dead worker may leave
+    /// behind, plus one sweep.
     pub claimed_within: Duration,
     pub token_lifetimes: TokenLifetimes,
     /// The `<env>` in tokens and node keys.
@@ -41,10 +39,10 @@ pub struct Settings {
 pub struct Wakes {
     attempts: Arc<Mutex<Vec<Arc<Notify>>>>,
     pub outbox: Arc<Notify>,
-    /// Events got positions: for the subscribers, and for the streams.
+    /// The relay numbered new events: for the subscribers, and for the streams.
     pub subscribers: Arc<Notify>,
     pub streams: Arc<Notify>,
-    /// A project's place may have to be made, changed or cleared.
+    /// The shared objects of a project may have to be created, changed or removed.
     pub placement: Arc<Notify>,
     placement_waits: Arc<AtomicBool>,
     /// A cluster was registered that this process may be able to serve.
@@ -52,17 +50,17 @@ pub struct Wakes {
 }
 
 impl Wakes {
-    /// A decision was committed: a resource may be due, an event may wait.
+    /// Call after a commit: a resource may be due, an event may wait for the relay.
     pub fn wake(&self) {
         let attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
         attempts.iter().for_each(|listener| listener.notify_one());
         self.outbox.notify_one();
     }
 
-    /// A listener of its own for a loop over resources. Each partition has one: a
-    /// wake that went to whichever loop waits first would leave the right one
-    /// to its poll, and one that is sent to all and kept by nobody would be
-    /// lost on a loop that is busy.
+    /// Registers a listener for one loop over resources. Each partition has its
+    /// own: one shared `notify_one` could wake the wrong loop and leave the
+    /// right one to its poll, and `notify_waiters` stores no permit, so a busy
+    /// loop would miss it.
     pub fn listen(&self) -> Arc<Notify> {
         let listener = Arc::new(Notify::new());
         let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -70,19 +68,19 @@ impl Wakes {
         listener
     }
 
-    /// A project's place may have to be made, changed or cleared: its cluster is
-    /// looked at now and not at the next interval.
+    /// The shared objects of a project may have to be created, changed or
+    /// removed: its cluster gets a pass now instead of at the next interval.
     pub fn wake_placement(&self) {
         self.placement_waits.store(true, Ordering::Relaxed);
         self.placement.notify_one();
     }
 
-    /// Whether somebody asked since the last time that this was asked.
+    /// Whether [`Self::wake_placement`] was called since the last call of this.
     pub fn placement_waits(&self) -> bool {
         self.placement_waits.swap(false, Ordering::Relaxed)
     }
 
-    /// Events were given positions and can be read.
+    /// The relay numbered events, so readers can fetch them.
     pub fn relayed(&self) {
         self.subscribers.notify_one();
         self.streams.notify_one();

@@ -1,13 +1,12 @@
-//! The application's one error: a refusal with its kind. Faults of the
-//! database become refusals too, with their text kept for the log and not for
-//! the caller.
+//! The application's only error type: a refusal with its kind. Database errors
+//! become refusals too; their text goes to the log and not to the caller.
 
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{BootstrapTokenId, LeakRecordId, NodeId, ProvisionedResourceId};
 
 use crate::ports::store;
 
-/// Why a use-case did not happen.
+/// Why a use-case failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{refusal}")]
 pub struct Error {

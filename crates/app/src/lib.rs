@@ -1,6 +1,6 @@
-//! The application: the ports through which it reaches the world, and the
-//! use-cases, one file each. Authorisation is asked here. It knows no
-//! database, no HTTP and no Kubernetes; the adapters do.
+//! The application: ports to the outside world, and the use-cases, one file
+//! each. Use-cases check authorisation. This crate knows no database, no HTTP
+//! and no Kubernetes; the adapters do.
 
 pub mod authorise;
 pub mod context;

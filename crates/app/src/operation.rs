@@ -1,19 +1,20 @@
-//! Every operation that a caller may ask for, each with its least role, its
-//! reach and its audit verb. This table is the only statement of the three: the
-//! guard of a route and the use-case behind it both read it, and so do the API
-//! description and the page about security. Policies hang on it later.
+//! Every operation that a caller may request, with its least role, its reach
+//! and its audit verb. This table is the only source of the three: the guard of
+//! a route and the use-case behind it both read it, and so do the API
+//! description and the page about security. Policies can be attached to it
+//! later.
 //!
-//! A read has one operation per kind, since all its routes show the same. A
-//! change has one of its own, since the audit names each by a verb.
+//! A kind has one operation for all its reads, since their routes show the
+//! same. Each change has its own operation, since each has its own audit verb.
 
 use slipway_core::access::{Role, Scope};
 
-/// What an operation demands of its caller, and what the audit calls it.
+/// What an operation requires of its caller, and its name in the audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
     /// The least role that may ask.
     pub least: Role,
-    /// How far it reaches, and so which keys may ask.
+    /// How far it reaches, and so which keys may request it.
     pub reach: Scope,
     /// The verb of its audit entry; `None` if the caller changes nothing.
     pub audit: Option<&'static str>,
@@ -91,7 +92,7 @@ operations! {
 
     DeletionRead            Viewer   Project      -;
     LeakRead                Viewer   Installation -;
-    // The finder records what it finds in its own name.
+    // The finder audits its findings under its own name.
     LeakFind                Operator Installation -;
     LeakResolve             Operator Installation "leak.resolve";
     LeakRemove              Operator Installation "leak.remove";

@@ -1,12 +1,12 @@
-//! The gate before every outside action: what this process knows of the mode,
-//! and which actions are under way under which mode.
+//! Checks the mode before every outside action. Knows the last mode that this
+//! process read, and which actions run under which mode.
 //!
 //! *Guarantees:* an action starts only under a mode that was read from the
-//! database no longer than [`Permits::FRESH`] ago, by a clock that goes on while
-//! the process is stopped. So once a freeze was answered, no action starts
-//! later than that; and one that started before ends within its own deadline.
-//! [`Permits::acknowledged`] tells when that is over in this process, for
-//! whoever waits until nothing moves.
+//! database no longer than [`Permits::FRESH`] ago, by a clock that keeps
+//! running while the process is stopped. So once a freeze was answered, no
+//! action starts later than that, and an action that started before it ends
+//! within its own deadline. [`Permits::acknowledged`] tells when this process
+//! has no such action left.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -36,28 +36,28 @@ impl From<&Control> for KnownMode {
 #[derive(Debug, Default)]
 pub struct Permits {
     inner: Mutex<Inner>,
-    /// Quarantined while the mode is read: of many actions that need it at once, one
-    /// asks the database.
+    /// Locked while the mode is read: of many actions that need it at once, one
+    /// queries the database.
     reading: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// When the read began, and what it answered.
+    /// When the read began, and its result.
     known: Option<(Instant, KnownMode)>,
     under_way: BTreeMap<Revision, usize>,
-    /// Counts the beginnings and the ends of actions.
+    /// Counts the starts and the ends of actions.
     activity: u64,
     /// The counter that the high-water marks must reach, and the activity that
     /// it covers.
     target: Option<(u64, i64)>,
-    /// Where a high-water mark was read in this life.
+    /// Whose high-water mark was read since this process started.
     marks_read: BTreeSet<(Partition, Engine)>,
 }
 
 impl Permits {
-    /// Short enough that a freeze takes hold before a person has read the
-    /// answer, long enough that a busy loop reads one small row a second.
+    /// Short enough that a freeze applies before a person has read the answer,
+    /// long enough that a busy loop reads only one small row a second.
     pub const FRESH: Duration = Duration::from_secs(1);
 
     /// Reads the mode now.
@@ -86,7 +86,7 @@ impl Permits {
         (at.elapsed() < Self::FRESH).then(|| known_mode.clone())
     }
 
-    /// A read that began earlier than the last one tells nothing new.
+    /// Ignores a read that began before the last known one.
     fn learn(&self, asked_at: Instant, known_mode: KnownMode) {
         let mut inner = self.lock();
         if inner.known.as_ref().is_none_or(|(at, _)| *at <= asked_at) {
@@ -94,15 +94,15 @@ impl Permits {
         }
     }
 
-    /// Lets an action through, or answers the mode that does not. The action is
-    /// under way for as long as the pass lives.
+    /// Returns a permit for an action, or the mode that forbids it. The action
+    /// counts as running for as long as the permit lives.
     pub async fn enter(&self, store: &Stores) -> Result<Result<Permit<'_>, Mode>, Error> {
         let known_mode = self.fresh(store).await?;
         if known_mode.mode != Mode::Acting {
             return Ok(Err(known_mode.mode));
         }
         let mut inner = self.lock();
-        // What was learnt between the read and here counts.
+        // Another task may have read a newer mode since.
         if let Some((_, known)) = inner.known.as_ref()
             && known.mode != Mode::Acting
         {
@@ -113,8 +113,8 @@ impl Permits {
         Ok(Ok(Permit { permits: self, revision: known_mode.revision }))
     }
 
-    /// The newest mode that everything this process does obeys: no action that
-    /// began under an older one is under way, and none will begin.
+    /// The newest mode that all actions of this process obey: no action that
+    /// began under an older one is running, and none will begin.
     pub fn acknowledged(&self) -> Option<Revision> {
         let inner = self.lock();
         let known = inner.known.as_ref().map(|(_, known_mode)| known_mode.revision)?;
@@ -126,11 +126,11 @@ impl Permits {
         self.lock().activity
     }
 
-    /// The counter that the high-water marks outside must reach: `counter`, if
-    /// there was activity since the last target or this is the first one of this
-    /// life, and the last target otherwise. `activity` was read before `counter`
-    /// was committed, so an action that begins or ends after that moves the next
-    /// target.
+    /// The counter that the high-water marks outside must reach. It is
+    /// `counter` if there was activity since the last target or if this is the
+    /// first target since the process started, and the last target otherwise.
+    /// The caller reads `activity` before it commits `counter`, so a later
+    /// start or end moves the next target.
     pub fn mark_target(&self, activity: u64, counter: i64) -> i64 {
         let mut inner = self.lock();
         match inner.target {
@@ -142,7 +142,6 @@ impl Permits {
         }
     }
 
-    /// Notes that a mark was read.
     pub fn mark_read(&self, partition: Partition, engine: Engine) {
         self.lock().marks_read.insert((partition, engine));
     }
@@ -151,13 +150,13 @@ impl Permits {
         self.lock().marks_read.contains(&(partition, engine))
     }
 
-    /// Nothing is left half done by a panic in between.
+    /// Ignores poisoning: no update can be interrupted halfway by a panic.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// An action under way.
+/// The right to one outside action; the action ends when it is dropped.
 #[derive(Debug)]
 pub struct Permit<'a> {
     permits: &'a Permits,

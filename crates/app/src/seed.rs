@@ -12,7 +12,7 @@ use slipway_render::local_node::PARAMETER_BUSY_SECONDS;
 
 use crate::ports::Entropy;
 
-/// Rows to be there at the end. Those whose name exists are left as they are.
+/// Rows that must exist after seeding. A row whose name exists stays as it is.
 #[derive(Debug, Clone)]
 pub struct Seed {
     pub project_id: ProjectId,
@@ -28,14 +28,14 @@ pub struct Seed {
     pub cluster: String,
     pub engine: Engine,
     pub substrate_uid: String,
-    /// The namespace is this and the id of the project that ends up there.
+    /// Prefix of the project namespace; the id of the project follows.
     pub namespace_prefix: String,
     pub blueprint: BlueprintVersion,
     pub blueprint_name: String,
     pub blueprint_description: String,
 }
 
-/// What the local engine of one machine is called, and which root it stands on.
+/// The names of the local engine on one machine, and the identity of its root.
 #[derive(Debug, Clone)]
 pub struct LocalNames {
     pub project: String,

@@ -8,16 +8,16 @@ use crate::report::Report;
 use crate::transitions::Way;
 use crate::{machine, memory, next, transitions};
 
-/// How much is done.
+/// The size of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
-    /// Resources that walk to Ready.
+    /// Resources that go to Ready.
     walking: u32,
     /// Resources that are idle while others are measured.
     idle: u32,
-    /// Enrolments that are timed.
+    /// Timed enrolments.
     samples: u32,
-    /// Idle resources of the figures of memory and sweep.
+    /// Idle resources for the figures of memory and sweep.
     remembered: u32,
 }
 
@@ -28,11 +28,11 @@ impl Size {
         Self { walking: 2_000, idle: 2_000, samples: 100, remembered: 10_000 };
 }
 
-/// One record in a transaction, with as many transactions under way as there
+/// One record per transaction, with as many concurrent transactions as there
 /// are connections.
 const SINGLE: Batching = Batching { records_per_commit: 1, commits_at_once: 32 };
 
-/// One of the comparisons alone, for whoever tunes it.
+/// Runs one comparison alone, for tuning.
 pub(crate) async fn one_comparison(
     database: &str,
     batching: &str,

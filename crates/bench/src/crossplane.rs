@@ -1,6 +1,5 @@
-//! `cargo xtask bench crossplane`: composites on a real API server, with an
-//! instant stand-in for Crossplane in this process on both sides of the
-//! comparison.
+//! `cargo xtask bench crossplane`: composites on a real API server. Both sides
+//! of the comparison use an instant stand-in for Crossplane in this process.
 
 mod documents;
 mod memory;
@@ -20,7 +19,7 @@ use crate::report::Report;
 pub(crate) use memory::COMMAND as MEMORY;
 pub(crate) use memory::measure as measure_memory;
 
-/// How much is measured.
+/// The size of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
     composites: u32,
@@ -39,8 +38,7 @@ pub(crate) async fn run(size: Size) -> anyhow::Result<()> {
 
     let raw = raw::applies(&world, size.composites).await?;
     let before = world.requests()?;
-    // The rows are there before the clock runs: what declaring costs is the
-    // database's affair.
+    // The rows exist before the clock starts: the cost of declaring is the database's.
     let made = world.declare_ahead("one", size.composites).await?;
     let started = Instant::now();
     world.begin();

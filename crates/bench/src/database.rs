@@ -11,7 +11,7 @@ use sqlx::sqlite::{
     SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
 };
 
-/// Connections to PostgreSQL, of ours and of the raw side.
+/// Connections to PostgreSQL, for our side and for the raw side.
 pub(crate) const CONNECTIONS: u32 = 32;
 
 /// Which database.
@@ -30,14 +30,14 @@ impl Kind {
     }
 }
 
-/// An empty database; gone with this value.
+/// An empty database; removed on drop.
 #[derive(Debug)]
 pub(crate) enum Database {
     Postgres(TestDatabase),
     Sqlite { file: PathBuf, _folder: tempfile::TempDir },
 }
 
-/// Starts a server that syncs.
+/// Starts a server with fsync on.
 pub(crate) fn durable_server() -> anyhow::Result<Postgres> {
     Postgres::start(Options { durable: true })?.context("PostgreSQL is not installed")
 }
@@ -62,7 +62,7 @@ impl Database {
         }
     }
 
-    /// A pool beside the store's: for the raw side, the set-up and the counts.
+    /// A pool besides the store's: for the raw side, the set-up and the counts.
     pub(crate) async fn pool(&self) -> anyhow::Result<Pool> {
         match self {
             Self::Postgres(database) => {
@@ -90,7 +90,7 @@ pub(crate) enum Pool {
 }
 
 impl Pool {
-    /// Runs statements that were put together by this program.
+    /// Runs statements that this program has composed.
     pub(crate) async fn run(&self, sql: String) -> anyhow::Result<()> {
         let sql = sqlx::AssertSqlSafe(sql);
         match self {
@@ -104,7 +104,7 @@ impl Pool {
         Ok(())
     }
 
-    /// The only number of the only row.
+    /// The single number of a single row.
     pub(crate) async fn count(&self, sql: &'static str) -> anyhow::Result<i64> {
         Ok(match self {
             Self::Postgres(pool) => sqlx::query_scalar(sql).fetch_one(pool).await?,

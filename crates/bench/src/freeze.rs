@@ -1,5 +1,5 @@
-//! `freeze`: what resources cost that wait under a freeze, as a share of one
-//! core. On SQLite in this process, so that the database is in the figure.
+//! `freeze`: the cost of resources that wait under a freeze, as a share of one
+//! core. On SQLite in this process, so that the figure includes the database.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,11 +15,11 @@ use crate::report::Report;
 use crate::substrate::{self, Memory};
 
 /// How long the cost is measured: long enough that every resource is due at
-/// least once, whichever of its intervals it is in.
+/// least once, whatever its current interval.
 const MEASURED: Duration = Duration::from_secs(150);
 
-/// Declares so many resources under a freeze, lets the loop find each of them
-/// withheld, and measures what they cost from then on.
+/// Declares this many resources under a freeze, lets the loop withhold the
+/// action of each, and measures their cost from then on.
 pub(crate) async fn run(resources: u32) -> anyhow::Result<()> {
     println!("{}", machine::describe());
     let database = Database::sqlite()?;

@@ -1,11 +1,11 @@
-//! What the machine says of itself and of this process.
+//! Figures of the machine and of this process.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::Context as _;
 
-/// The clock of `/proc/self/stat`; the kernel's user interface fixes it at 100.
+/// Clock of `/proc/self/stat`; the kernel's user interface fixes it at 100.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Processor time of this process so far, all threads, in seconds.
@@ -13,8 +13,8 @@ pub(crate) fn cpu_seconds() -> anyhow::Result<f64> {
     Ok(Stat::of("self")?.own)
 }
 
-/// The same of a PostgreSQL server, with all of its processes, those that ended
-/// included.
+/// Processor time of a PostgreSQL server with all of its processes, including
+/// those that ended.
 pub(crate) fn server_cpu_seconds(data: &Path) -> anyhow::Result<f64> {
     let lock = fs::read_to_string(data.join("postmaster.pid"))?;
     let postmaster = lock.lines().next().unwrap_or_default();
@@ -23,7 +23,7 @@ pub(crate) fn server_cpu_seconds(data: &Path) -> anyhow::Result<f64> {
     for entry in fs::read_dir("/proc")? {
         let name = entry?.file_name();
         let Some(pid) = name.to_str().filter(|name| name.parse::<u32>().is_ok()) else { continue };
-        // One that ended since the listing is counted as an ended child next time.
+        // A process that ended since the listing counts as an ended child next time.
         if let Ok(stat) = Stat::of(pid)
             && stat.parent == postmaster
         {
@@ -33,7 +33,7 @@ pub(crate) fn server_cpu_seconds(data: &Path) -> anyhow::Result<f64> {
     Ok(seconds)
 }
 
-/// What `/proc/<pid>/stat` says, times in seconds.
+/// Fields of `/proc/<pid>/stat`, times in seconds.
 struct Stat {
     parent: String,
     own: f64,
@@ -43,7 +43,7 @@ struct Stat {
 impl Stat {
     fn of(pid: &str) -> anyhow::Result<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        // The second field is the program's name in parentheses and may hold
+        // The second field is the program's name in parentheses and may contain
         // anything. After it: the parent is the 2nd field, and the 12th to 15th
         // are user and system time, its own and that of ended children.
         let (_, fields) = stat.rsplit_once(')').context("an unexpected /proc/<pid>/stat")?;
@@ -60,7 +60,7 @@ impl Stat {
     }
 }
 
-/// Memory of this process that is resident, in bytes.
+/// Resident memory of this process, in bytes.
 pub(crate) fn resident_bytes() -> anyhow::Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

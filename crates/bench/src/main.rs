@@ -2,8 +2,8 @@
 //! last line, one JSON object with the figures.
 //!
 //! Both sides of a comparison are measured in the same run, on the same
-//! databases with the same number of connections, fsync on. What is counted
-//! and what is not is said in `docs/performance.md`.
+//! databases with the same number of connections, fsync on.
+//! `docs/performance.md` says what is counted and what is not.
 #![expect(clippy::print_stdout, reason = "a command line tool talks to its user")]
 
 mod broker;
@@ -41,7 +41,7 @@ fn main() -> anyhow::Result<()> {
             let resources = resources.parse()?;
             runtime.block_on(broker::one_comparison(database, batching, way, resources))
         }
-        // In a process of its own, so that nothing else is in its memory.
+        // In a separate process, so that nothing else is in its memory.
         [crossplane::MEMORY, kubeconfig, installation, watched] => {
             runtime.block_on(crossplane::measure_memory(kubeconfig, installation, watched))
         }

@@ -1,6 +1,6 @@
-//! What an idle resource costs: processor time of one look in a sweep, and
-//! memory. In a process of its own, on SQLite, so that the database is in the
-//! figure and nothing else is.
+//! The cost of an idle resource: processor time of one observation in a sweep,
+//! and memory. Measured in a separate process on SQLite, so that the figure
+//! includes the database and nothing else.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::substrate::{Instant, Memory};
 
 pub(crate) const COMMAND: &str = "idle-resources";
 
-/// Longer than the bench runs: each sweep is started by hand.
+/// Longer than the bench runs: it starts each sweep by hand.
 const NEVER: Duration = Duration::from_secs(3_600);
 
 /// The figures of idle resources.
@@ -28,7 +28,7 @@ pub(crate) struct Idle {
     pub(crate) bytes_per_idle_resource: f64,
 }
 
-/// Runs the measurement in a process of its own.
+/// Runs the measurement in a separate process.
 pub(crate) fn run(objects: u32) -> anyhow::Result<Idle> {
     let program = std::env::current_exe()?;
     let output = Command::new(program).args([COMMAND, &objects.to_string()]).output()?;
@@ -46,12 +46,12 @@ pub(crate) fn run(objects: u32) -> anyhow::Result<Idle> {
     })
 }
 
-/// The process itself: prints its figures.
+/// Entry point of that process: prints its figures.
 pub(crate) async fn measure(objects: u32) -> anyhow::Result<()> {
     let database = Database::sqlite()?;
     let substrate = Arc::new(Instant::new(Memory::Hashes));
     let plane = Plane::open("bench", &database, &substrate).await?;
-    // Empty first, with the loops running: what they cost by themselves.
+    // First without resources, to get the cost of the loops themselves.
     let running = plane.start(Batching::default(), NEVER);
     tokio::time::sleep(Duration::from_secs(1)).await;
     let empty = machine::resident_bytes()?;
@@ -59,11 +59,11 @@ pub(crate) async fn measure(objects: u32) -> anyhow::Result<()> {
     let pool = database.pool().await?;
     population::make(&pool, objects, State::Ready).await?;
     drop(pool);
-    // The first sweep sees each for the first time and writes down what it saw.
+    // The first sweep observes each for the first time and writes the observation.
     swept(&running, u64::from(objects)).await?;
     let full = machine::resident_bytes()?;
 
-    // Making all of them due at once is the bench's doing and not the sweep's.
+    // Making all of them due at once is the bench's work and not the sweep's.
     running.stop().await?;
     plane.context.stores.broker.attempt_wake_all(plane.partition).await?;
     let running = plane.start(Batching::default(), NEVER);
@@ -79,14 +79,14 @@ pub(crate) async fn measure(objects: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until so many were claimed, all of them looked at and given back.
+/// Waits until this many were claimed, observed and released.
 async fn swept(running: &crate::plane::Running, claimed: u64) -> anyhow::Result<()> {
     let started = std::time::Instant::now();
     while running.status.snapshot().claimed < claimed {
         anyhow::ensure!(started.elapsed() < Duration::from_secs(300), "the sweep does not end");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    // The last batches are under way; a claim is not yet a look.
+    // The last batches are still in progress; a claim is not yet an observation.
     tokio::time::sleep(Duration::from_millis(500)).await;
     Ok(())
 }

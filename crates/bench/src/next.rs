@@ -1,4 +1,4 @@
-//! What one decision costs.
+//! The cost of one decision.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -6,7 +6,7 @@ use std::time::Instant;
 use slipway_core::phase::{Composite, NodeFact, Observed, Phase, next};
 
 /// Nanoseconds per call of `next`, over every observation and phase in turn.
-/// The best of several runs: what disturbs a run only ever makes it slower.
+/// The best of several runs: disturbances only ever make a run slower.
 pub(crate) fn measure() -> f64 {
     let flags = [false, true];
     let mut composites = vec![Composite::Unknown, Composite::Absent];

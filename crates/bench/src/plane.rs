@@ -1,4 +1,4 @@
-//! A control plane without its HTTP: a store, the loops as they ship, and the
+//! A control plane without its HTTP: a store, the shipped loops, and the
 //! instant substrate.
 
 use std::sync::Arc;
@@ -31,8 +31,8 @@ use uuid::Uuid;
 use crate::database::{CONNECTIONS, Database};
 use crate::substrate::Instant;
 
-/// How often a settled resource is looked at, unless a bench says otherwise:
-/// the default of `reconcile_interval`.
+/// How often the sweep observes a settled resource, unless a bench sets another
+/// interval: the default of `reconcile_interval`.
 pub(crate) const SWEEP: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
@@ -101,7 +101,7 @@ impl Plane {
         })
     }
 
-    /// Starts the resource loop and the relay, paced as they ship.
+    /// Starts the resource loop and the relay with their shipped pacing.
     pub(crate) fn start(&self, batching: Batching, sweep: Duration) -> Running {
         let (stop, shutdown) = Shutdown::channel();
         let pacing = ResourceLoop::PACING;
@@ -139,7 +139,7 @@ impl Plane {
         Running { stop, tasks, status }
     }
 
-    /// What the node inside the object of this name does when it comes up.
+    /// Enrols a node, as the node inside the object does when it boots.
     pub(crate) async fn enrol(&self, token: Secret) -> anyhow::Result<()> {
         let mut public_key = [0; 32];
         self.context.entropy.fill(&mut public_key);
@@ -182,7 +182,7 @@ pub(crate) fn operator() -> Caller {
     Caller::trusted("bench")
 }
 
-/// Loops under way.
+/// Running loops.
 #[derive(Debug)]
 pub(crate) struct Running {
     stop: watch::Sender<bool>,
@@ -191,7 +191,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Ends them, and fails if one of them reported an error meanwhile.
+    /// Stops them, and fails if one of them reported an error.
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
         self.stop.send_replace(true);
         while let Some(ended) = self.tasks.join_next().await {

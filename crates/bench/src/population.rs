@@ -1,9 +1,9 @@
-//! Rows by the ten thousand, put there by SQL: declaring them is not what is
-//! measured. They are what the use-cases would have written.
+//! Tens of thousands of rows, inserted by SQL because declaring is not
+//! measured. They equal what the use-cases would have written.
 
 use crate::database::Pool;
 
-/// In which state the rows are made.
+/// The state of the new rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// Declared and due now.
@@ -14,7 +14,7 @@ pub(crate) enum State {
     Idle,
 }
 
-/// Makes `count` resources, each with its first attempt.
+/// Inserts `count` resources, each with its first attempt.
 pub(crate) async fn make(pool: &Pool, count: u32, state: State) -> anyhow::Result<()> {
     let phase = if state == State::Pending { "Pending" } else { "Ready" };
     let numbers = format!(
@@ -63,14 +63,14 @@ pub(crate) async fn make(pool: &Pool, count: u32, state: State) -> anyhow::Resul
         pool.run(spelled(pool, &statement)).await?;
     }
     if let Pool::Postgres(_) = pool {
-        // As autovacuum would have done for rows that came in over a while.
+        // As autovacuum would have done for rows inserted over a longer time.
         pool.run("VACUUM ANALYZE".to_owned()).await?;
     }
     Ok(())
 }
 
-/// Spells `ID(kk)`, `HASH(n)`, `NOW()` and `LATER(milliseconds)` for the
-/// database. Ids are made of a mark for their kind and the number of the row.
+/// Replaces `ID(kk)`, `HASH(n)`, `NOW()` and `LATER(milliseconds)` by the
+/// database's syntax. Ids consist of a mark for their kind and the row number.
 fn spelled(pool: &Pool, statement: &str) -> String {
     const PREFIX: &str = "000000000000700080";
     let mut statement = statement.to_owned();

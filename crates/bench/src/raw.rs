@@ -1,5 +1,5 @@
 //! The raw side: prepared inserts of one row each, one commit each, with as
-//! many connections as ours has.
+//! many connections as our side has.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,10 @@ use uuid::Uuid;
 
 use crate::database::{CONNECTIONS, Pool};
 
-/// How long one half of the raw side runs.
+/// Duration of one half of the raw side.
 pub(crate) const HALF: Duration = Duration::from_secs(3);
 
-/// Of about the length of an audit entry's details.
+/// About as long as the details of an audit entry.
 const PAYLOAD: &str = "{\"from\":\"Enrolling\",\"to\":\"Ready\"}";
 
 const INSERT: &str = "INSERT INTO raw (id, p) VALUES ($1, $2)";

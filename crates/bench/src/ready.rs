@@ -1,4 +1,4 @@
-//! From "node enrolled" to "phase Ready", with other resources idle around it.
+//! The time from "node enrolled" to "phase Ready", among idle resources.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,13 +29,13 @@ impl Latencies {
     }
 }
 
-/// Where the enrolments arrive.
+/// Which replica receives the enrolments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// At the replica whose loop does the work.
+    /// The replica whose loop does the work.
     Here,
-    /// At a replica without a running loop: the other one finds the work by
-    /// its poll alone, which is the worst case of two replicas.
+    /// A replica without a running loop: the other one finds the work only by
+    /// its poll, which is the worst case of two replicas.
     Elsewhere,
 }
 
@@ -57,7 +57,7 @@ pub(crate) async fn measure(
     substrate.adopt((1..=idle).map(|number| format!("bench-{number}")));
     let running = plane.start(Batching::default(), SWEEP);
 
-    // All of them wait for their nodes before the first enrols.
+    // All of them wait for their nodes before the first one enrols.
     let waiting: Vec<(ResourceId, String)> = stream::iter(0..samples)
         .map(|number| declare_and_wait(&plane, number))
         .buffered(16)
@@ -88,7 +88,7 @@ async fn declare_and_wait(plane: &Plane, number: u32) -> anyhow::Result<(Resourc
     Ok((id, name))
 }
 
-/// Waits for the phase, looking every millisecond or so; the object's name.
+/// Polls about every millisecond for the phase; returns the object's name.
 async fn until(plane: &Plane, id: ResourceId, phase: Phase) -> anyhow::Result<String> {
     let started = Instant::now();
     loop {

@@ -1,8 +1,8 @@
-//! The table, and the line that programs read.
+//! The table, and the machine-readable last line.
 
 use serde_json::{Map, Value, json};
 
-/// A figure and what it has to hold.
+/// The limit of a figure.
 #[derive(Debug, Clone, Copy)]
 enum Limit {
     AtMost(f64),
@@ -18,7 +18,7 @@ impl Limit {
     }
 }
 
-/// What each figure is held to.
+/// The limit of each figure.
 const LIMITS: [(&str, Limit); 14] = [
     ("next_ns", Limit::AtMost(20.0)),
     ("transitions_vs_commits_postgres", Limit::AtLeast(1.0)),
@@ -43,7 +43,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Notes a figure and prints its row; `how` are the absolutes behind it.
+    /// Records a figure and prints its row; `how` shows the absolute values behind it.
     pub(crate) fn note(&mut self, key: &str, value: f64, how: &str) {
         let limit = LIMITS.iter().find(|(name, _)| *name == key).map(|(_, limit)| *limit);
         let (held_to, verdict) = match limit {
@@ -60,7 +60,7 @@ impl Report {
         self.figures.insert(key.to_owned(), json!((value * 1e3).round() / 1e3));
     }
 
-    /// The last line.
+    /// Prints the last line.
     pub(crate) fn finish(self) {
         println!();
         println!("{}", Value::Object(self.figures));

@@ -1,4 +1,4 @@
-//! A substrate that does at once what it is told, in memory.
+//! An in-memory substrate that performs every action at once.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,13 +12,13 @@ use slipway_core::secret::Secret;
 use slipway_render::cloud_init::bootstrap_token_in;
 use slipway_render::{RenderedComposite, composite};
 
-/// What it remembers of its objects.
+/// What it keeps about its objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Memory {
-    /// All that an engine would report.
+    /// Everything that an engine would report.
     Everything,
-    /// The hash of each, and nothing else: what a substrate would hold is not
-    /// part of what a resource costs us.
+    /// Only the hash of each: a substrate's own memory is not part of the cost
+    /// of a resource.
     Hashes,
 }
 
@@ -39,8 +39,7 @@ impl Instant {
         lock(&self.objects).get(name)?.injected.as_ref().and_then(bootstrap_token_in)
     }
 
-    /// Objects that are there before anybody applied them, with the hash that
-    /// the first apply will repair.
+    /// Adds objects that nobody applied, with a hash that the first apply will repair.
     pub(crate) fn adopt(&self, names: impl Iterator<Item = String>) {
         let mut objects = lock(&self.objects);
         objects.extend(names.map(|name| (name.clone(), live(&name, None))));
@@ -49,7 +48,7 @@ impl Instant {
     fn report(&self, name: &str) -> CompositeReport {
         let found = match self.memory {
             Memory::Everything => lock(&self.objects).get(name).cloned(),
-            // What was never applied here was made by the set-up.
+            // Objects that were never applied here come from the set-up.
             Memory::Hashes => Some(live(name, lock(&self.hashes).get(name).cloned())),
         };
         found.map_or(CompositeReport::Absent, |live| CompositeReport::Present(Box::new(live)))
@@ -69,7 +68,7 @@ fn live(name: &str, owned_hash: Option<String>) -> LiveComposite {
     }
 }
 
-/// Nothing is left half done by a panic in between.
+/// Ignores poisoning: a panic leaves nothing half done.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,11 +1,11 @@
 //! Transitions per second against raw commits per second, in one run.
 //!
-//! 10,000 resources go from Pending to Ready. Counted is each change of phase
-//! that was recorded, with its history, its audit entry and its event where one
-//! exists. There are two ways. A standalone resource expects no node and is
-//! Ready in one step. One with a node goes from Pending to Enrolling, which
-//! mints its token, and from there to Ready; the nodes' own requests to enrol
-//! are made while the loops rest, and their rate is shown apart.
+//! 10,000 resources go from Pending to Ready. The count is of recorded
+//! transitions, each with its history, its audit entry and, if it has one, its
+//! event. There are two ways. A standalone resource expects no node and is
+//! Ready in one step. A resource with a node goes from Pending to Enrolling,
+//! which mints its token, and from there to Ready; the nodes enrol while the
+//! loops are stopped, and the rate of that is shown separately.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,15 +26,15 @@ pub(crate) struct Compared {
     pub(crate) transitions_per_second: f64,
     pub(crate) commits_before: f64,
     pub(crate) commits_after: f64,
-    /// None where no node is expected.
+    /// `None` if no node is expected.
     pub(crate) enrolments_per_second: Option<f64>,
-    /// Processor time, ours and the server's together. Other programs on the
-    /// machine disturb it less than they do the rates.
+    /// Processor time of this process and the server together. Other programs
+    /// on the machine disturb it less than the rates.
     pub(crate) cpu_us_per_transition: f64,
     pub(crate) cpu_us_per_commit: f64,
 }
 
-/// What has to happen until a resource is Ready.
+/// The way of a resource to Ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     Standalone,
@@ -96,7 +96,7 @@ pub(crate) async fn compare(
     })
 }
 
-/// Processor time so far of everything that takes part.
+/// Processor time so far of all processes that take part.
 fn cpu(kind: Kind, server: &Postgres) -> anyhow::Result<f64> {
     let ours = machine::cpu_seconds()?;
     match (kind, server.folder()) {
@@ -107,24 +107,24 @@ fn cpu(kind: Kind, server: &Postgres) -> anyhow::Result<f64> {
     }
 }
 
-/// The seeded blueprint, before anything refers to it, as one without a node.
+/// Makes the seeded blueprint standalone, before anything refers to it.
 const STANDALONE: &str = "UPDATE blueprint_versions SET mesh_role = 'standalone'";
-/// Rows that are not there yet.
-/// One is enough to know that it is not over, and costs less than all of them.
+/// Rows that have not arrived yet. One is enough to know that, and cheaper to
+/// count than all.
 const ENROLLING: &str = "SELECT count(*) FROM (SELECT 1 FROM provisioned_resources \
      WHERE status <> 'Enrolling' LIMIT 1) AS one";
 const READY: &str = "SELECT count(*) FROM (SELECT 1 FROM provisioned_resources \
      WHERE status <> 'Ready' LIMIT 1) AS one";
 const PARK: &str = "UPDATE provisioned_resources SET due_at = NULL \
      WHERE status = 'Enrolling' AND lease_until IS NULL AND due_at IS NOT NULL";
-/// Lines of history that tell of a change.
+/// Rows of the history that record a transition.
 const TRANSITIONS: &str = "SELECT count(*) FROM phase_history WHERE from_phase IS NOT NULL";
 const AUDITED: &str =
     "SELECT count(*) FROM audit_entries WHERE verb = 'provisioned_resource.phase'";
 const ANNOUNCED: &str =
     "SELECT count(*) FROM outbox_events WHERE event_type = 'broker.ProvisionedResourceReady'";
 
-/// Runs the loops until no row is left behind; how long that took.
+/// Runs the loops until all rows have arrived; returns how long that took.
 async fn walk(
     plane: &Plane,
     pool: &Pool,
@@ -133,12 +133,13 @@ async fn walk(
 ) -> anyhow::Result<Duration> {
     let started = Instant::now();
     let running = plane.start(batching, SWEEP);
-    // Looking costs both sides time, so it is done rarely; the last look is at
-    // most this late, which makes the figure worse and not better.
+    // A query costs both sides time, so it runs rarely. The last one is late by
+    // at most this pause, which makes the figure worse and not better.
     while pool.count(left).await? > 0 {
         anyhow::ensure!(started.elapsed() < Duration::from_secs(300), "the walk does not end");
-        // What waits for its node is looked at again and again, and here all
-        // wait until the last one does. Waiting is no transition: it is parked.
+        // The loop would observe waiting resources again and again, and here
+        // all of them wait for the last one. Waiting is no transition, so they
+        // are parked.
         if left == ENROLLING {
             pool.run(PARK.to_owned()).await?;
         }

@@ -1,5 +1,5 @@
-//! Arguments that commands of several nouns take, and the parsers of values.
-//! The file of a noun holds what that noun alone takes.
+//! Arguments that commands of several nouns take, and parsers of values. The
+//! file of a noun has the arguments that only that noun takes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use slipway_core::secret::Secret;
 use crate::client::Listing;
 use crate::error::Error;
 
-/// What every command of the client takes.
+/// The options of every command of the client.
 #[derive(Debug, Clone, Args)]
 pub struct ClientOptions {
     /// The server to talk to
@@ -38,7 +38,7 @@ pub struct ClientOptions {
     pub output: Output,
 }
 
-/// The shape of results.
+/// The format of results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     #[default]
@@ -143,8 +143,8 @@ pub(crate) fn parse_pair(text: &str) -> Result<(String, String), String> {
 
 pub(crate) fn parse_parameter(text: &str) -> Result<(String, Value), String> {
     let (name, text) = parse_pair(text)?;
-    // Only what a blueprint can ask for besides text; `1.5`, `null` and `[1]`
-    // stay the text that was typed.
+    // Besides text, blueprints take only these types; `1.5`, `null` and `[1]`
+    // stay text.
     let value = match serde_json::from_str::<Value>(&text) {
         Ok(value) if value.is_boolean() || value.is_i64() => value,
         _ => Value::String(text),
@@ -169,7 +169,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_millis(total))
 }
 
-/// A time as the API takes it.
+/// A duration in the whole seconds that the API takes.
 pub(crate) fn whole_seconds(flag: &str, time: Duration) -> Result<u64, Error> {
     if time.subsec_nanos() != 0 {
         return Err(Error::Usage(format!("{flag} must be whole seconds, for instance 90s")));
@@ -177,7 +177,7 @@ pub(crate) fn whole_seconds(flag: &str, time: Duration) -> Result<u64, Error> {
     Ok(time.as_secs())
 }
 
-/// Pairs as a map; a name that is given twice is a slip, not a choice.
+/// Pairs as a map; a repeated name is a mistake, not a choice.
 pub(crate) fn distinct<T>(
     flag: &str,
     pairs: Vec<(String, T)>,

@@ -1,5 +1,5 @@
-//! Our API over HTTP: a few shapes of calls, one attempt each. Commands say
-//! which path; lists are read to their end by following the `next` links.
+//! Our API over HTTP: a few shapes of calls, one attempt each. Commands give
+//! the path; lists are read to their end through the `next` links.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use slipway_wire::problem::Problem;
 
 use crate::error::Error;
 
-/// Handlers answer within a transaction; what takes longer than this is stuck.
+/// Handlers run within one transaction; a longer request is stuck.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// A stream says every 15 s that it is alive; three times that is silence.
+/// A stream sends a heartbeat every 15 s; this is three of them.
 const SILENCE: Duration = Duration::from_secs(45);
 
-/// The most that the server gives at once.
+/// The most that the server returns per page.
 const PAGE: u32 = 500;
 
-/// What a list is asked for: its filters, and how many at most.
+/// A list request: its filters, and the most items wanted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Listing {
     filters: Vec<(&'static str, String)>,
@@ -34,7 +34,7 @@ impl Listing {
         Self { filters: Vec::new(), limit }
     }
 
-    /// Adds a filter, if it has a value.
+    /// Adds a filter if it has a value.
     pub(crate) fn with(mut self, name: &'static str, value: Option<impl Into<String>>) -> Self {
         self.filters.extend(value.map(|value| (name, value.into())));
         self
@@ -45,19 +45,19 @@ impl Listing {
     }
 }
 
-/// A list, and ids of rows that the server had to leave out of it.
+/// A list, and the ids of quarantined rows that the server left out.
 #[derive(Debug)]
 pub(crate) struct Listed<T> {
     pub(crate) items: Vec<T>,
     pub(crate) quarantined: Vec<String>,
-    /// Of a plan: how many rows the server has yet to decide about.
+    /// For withheld actions: number of resources not checked yet.
     pub(crate) open: u64,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     http: reqwest::Client,
-    /// For answers that do not end.
+    /// For responses that do not end.
     streams: reqwest::Client,
     server: Url,
     key: Option<Secret>,
@@ -71,7 +71,7 @@ impl Client {
         if !["http", "https"].contains(&server.scheme()) {
             return Err(wrong("must begin with http:// or https://"));
         }
-        // An error says that a provider is installed already, which is as good.
+        // An error means that a provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let build = |builder: ClientBuilder| {
             let built = for_server(&server, builder).build();
@@ -114,7 +114,7 @@ impl Client {
         self.decode(self.request(Method::PUT, path).json(body)).await
     }
 
-    /// A verb without a body, such as `retire`.
+    /// Posts a verb without a body, such as `retire`.
     pub(crate) async fn invoke<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, Error> {
         self.decode(self.request(Method::POST, path)).await
     }
@@ -132,7 +132,7 @@ impl Client {
         self.decode(request).await
     }
 
-    /// A change without a body whose answer says nothing.
+    /// Sends a request without a body and ignores the answer.
     pub(crate) async fn silent(&self, method: Method, path: &[&str]) -> Result<(), Error> {
         self.send(self.request(method, path)).await.map(|_| ())
     }
@@ -165,8 +165,8 @@ impl Client {
             let page: Vec<T> = self.read(response).await?;
             listed.items.extend(page);
             match next {
-                // A page may be empty because its rows are held, and the list
-                // goes on behind them; a link to the same page again would not.
+                // A page may be empty because its rows are quarantined, and the
+                // list continues after them; a repeated link would loop.
                 Some(next) if listed.items.len() < most && last.as_ref() != Some(&next) => {
                     request = self.authorised(self.http.get(next.clone()));
                     last = Some(next);
@@ -180,7 +180,7 @@ impl Client {
         Ok(listed)
     }
 
-    /// An answer that does not end, or not soon; read with [`Client::next_piece`].
+    /// A long or endless answer; read it with [`Client::next_piece`].
     pub(crate) async fn stream(&self, path: &[&str], wanted: Listing) -> Result<Response, Error> {
         let request = self.streams.get(self.url(path)).query(&wanted.filters);
         self.send(self.authorised(request)).await
@@ -194,7 +194,7 @@ impl Client {
         stream.chunk().await.map_err(|error| self.unreachable(error))
     }
 
-    /// The probes of the server, whatever they say, asked without the key.
+    /// The server's probes, whether or not it is ready; sent without the key.
     pub(crate) async fn readiness(&self) -> Result<(Readiness, HeaderMap), Error> {
         let mut url = self.server.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
@@ -234,7 +234,7 @@ impl Client {
         self.read(response).await
     }
 
-    /// Sends; an answer that is no success is an error.
+    /// Sends a request; any status but success is an error.
     async fn send(&self, request: RequestBuilder) -> Result<Response, Error> {
         let response = request.send().await.map_err(|error| self.unreachable(error))?;
         let status = response.status();
@@ -261,7 +261,7 @@ impl Client {
         Error::Unreachable { server: self.shown(), reason: with_causes(&error.without_url()) }
     }
 
-    /// For a caller who did not wait for the client's own deadline.
+    /// The error of a caller that gave up before the client's own deadline.
     pub(crate) fn silent_for(&self, time: Duration) -> Error {
         let reason = format!("no answer within {:.1} s", time.as_secs_f64());
         Error::Unreachable { server: self.shown(), reason }
@@ -271,19 +271,19 @@ impl Client {
         Error::Unreadable { server: self.shown(), reason }
     }
 
-    /// Without what may be secret in a URL.
+    /// The server without parts of the URL that may be secret.
     fn shown(&self) -> String {
         self.server.origin().ascii_serialization()
     }
 }
 
-/// What holds for every request to this server.
+/// Settings of every request to this server.
 fn for_server(server: &Url, builder: ClientBuilder) -> ClientBuilder {
-    // A key is for this server, not for whatever it points to.
+    // The key is for this server, not for a redirect target.
     let mut builder = builder.redirect(redirect::Policy::none());
     if server.scheme() == "http" {
-        // Without this the system's certificates are loaded even for plain
-        // HTTP, and a machine that has none gets an error.
+        // Otherwise the system's certificates are loaded even for plain HTTP,
+        // which fails on a machine that has none.
         builder = builder.tls_certs_only([]);
     }
     if server.host_str().is_some_and(|host| host == "localhost" || host.starts_with("127.")) {
@@ -292,8 +292,8 @@ fn for_server(server: &Url, builder: ClientBuilder) -> ClientBuilder {
     builder
 }
 
-/// The target of `Link: <…>; rel="next"`, only if it is on the same server:
-/// the key goes with it.
+/// The target of `Link: <…>; rel="next"`, only on the same server: the key is
+/// sent along.
 fn next_link(server: &Url, headers: &HeaderMap) -> Option<Url> {
     let value = headers.get(LINK)?.to_str().ok()?;
     let (target, relation) = value.strip_prefix('<')?.split_once('>')?;
@@ -301,8 +301,8 @@ fn next_link(server: &Url, headers: &HeaderMap) -> Option<Url> {
     (next.origin() == server.origin()).then_some(next)
 }
 
-/// reqwest's own text says "error sending request"; what a person needs, such
-/// as "connection refused", is in the causes.
+/// reqwest's own text says "error sending request"; the useful part, such as
+/// "connection refused", is in the causes.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,5 +1,5 @@
-//! The commands of the client: one variant per noun, its examples and where it
-//! runs. The file of a noun holds its arguments, columns and texts.
+//! The commands of the client: one variant per noun, its examples, and its
+//! dispatch. The file of a noun has its arguments, columns and texts.
 
 use clap::Subcommand;
 
@@ -56,10 +56,10 @@ pub enum Command {
     /// The lifecycle, event by event
     #[command(subcommand, after_help = EXIT_CODES)]
     Event(event::EventCommand),
-    /// What was asked to go, by whom and why
+    /// Records of removals: what, by whom and why
     #[command(subcommand, after_help = EXIT_CODES)]
     Deletion(record::DeletionCommand),
-    /// What stands outside and no row claims, and the reverse: list, find, resolve, remove
+    /// Objects that no row claims, and rows without their object: list, find, resolve, remove
     #[command(after_help = EXIT_CODES, args_conflicts_with_subcommands = true)]
     Leaks(leak::LeaksArguments),
     /// Say why something is where it is, what blocks it, and what happens next
@@ -129,7 +129,7 @@ impl Command {
             Self::Resume(arguments) => control::resume(session, arguments).await,
             Self::Status => control::status(session).await,
             Self::Withheld(page) => control::withheld(session, page).await,
-            // It needs no session; `run` starts it.
+            // The demo has no session; `run` starts it.
             Self::Demo(_) => Ok(()),
         }
     }
@@ -170,8 +170,8 @@ mod tests {
         assert!(help.contains("6  --wait gave up"), "{help}");
     }
 
-    /// What a blocker tells people to type has to be what they can type, also
-    /// where nobody is asked.
+    /// The commands in remedies must be valid, also without a terminal to
+    /// confirm on.
     #[test]
     fn every_remedy_is_a_command_that_goes_through() {
         for code in BlockerCode::ALL {

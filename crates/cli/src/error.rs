@@ -1,4 +1,4 @@
-//! Why a command failed, how that is shown, and which exit code it gets.
+//! Why a command failed, how the error is shown, and its exit code.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::terminal::clean;
 /// The one error of this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The server said no.
+    /// The server refused.
     #[error("{}", .0.message)]
     Problem(Box<Problem>),
     #[error("cannot reach {server}: {reason}")]
@@ -34,7 +34,7 @@ pub enum Error {
     EndedInFailed { handle: String, reason: String },
     #[error("`{handle}` is being deleted and will not become Ready")]
     BeingDeleted { handle: String },
-    /// What was asked is done; only the result did not get out.
+    /// The command succeeded; only its result could not be written.
     #[error("the result cannot be written: {0}")]
     Output(std::io::Error),
     #[error("{bad} of {of} blueprints were not imported")]
@@ -68,7 +68,7 @@ impl Error {
         }
     }
 
-    /// Whether the same request may be answered in a moment.
+    /// Whether the same request may succeed in a moment.
     pub(crate) fn is_temporary(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
@@ -77,7 +77,7 @@ impl Error {
         }
     }
 
-    /// Stable like the server's codes, which these stand beside.
+    /// Stable, like the server's codes.
     fn code(&self) -> &str {
         match self {
             Self::Problem(problem) => &problem.code,
@@ -96,7 +96,7 @@ impl Error {
         }
     }
 
-    /// What to try next, where the message does not say it.
+    /// What to try next, if the message does not say it.
     fn hint(&self) -> Option<String> {
         match self {
             Self::Unreachable { .. } => Some(
@@ -128,13 +128,13 @@ impl Error {
         }
     }
 
-    /// The text for the error output, without a line end.
+    /// The text for standard error, without a line end.
     pub fn render(&self) -> String {
         let mut text = format!("error[{}]: {}", clean(self.code()), clean(&self.to_string()));
         if let Self::Problem(problem) = self {
             let field = problem.details.as_ref().and_then(|details| details["field"].as_str());
             if let Some(field) = field {
-                // Writing to a text does not fail.
+                // Writing to a `String` does not fail.
                 let _ = write!(text, "\n  field: {}", clean(field));
             }
             if !problem.correlation_id.is_empty() {

@@ -1,15 +1,14 @@
-//! The examples in `--help`. Each noun has them in its own file as lines to
-//! type; the words of a line say which command it belongs to. A test
-//! of the binary types every one of them.
+//! The examples in `--help`. The file of each noun has them as command lines;
+//! the words of a line determine its command. A test of the binary runs every
+//! one of them.
 
 use clap::Command;
 
 use crate::command::EXAMPLES;
 
-/// Puts the examples into the help of each command. A command that says
-/// something there already keeps it, before them. The manual lists commands in
-/// the order of their examples, because clap moves a command that is changed to
-/// the end.
+/// Adds the examples to the help of each command, after its own text if it has
+/// one. The manual lists commands in the order of their examples, because clap
+/// moves a changed command to the end.
 #[must_use]
 pub fn with_examples(mut command: Command) -> Command {
     let mut groups: Vec<(Vec<&str>, Vec<&str>)> = Vec::new();

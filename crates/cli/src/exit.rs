@@ -7,7 +7,7 @@ use std::process::ExitCode;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     Success,
-    /// The server refused, something failed, or a person said no.
+    /// The server refused, something failed, or the user declined.
     Refused,
     /// The command line is wrong; nothing was sent.
     Usage,
@@ -16,7 +16,7 @@ pub enum Exit {
     /// No valid key, or one that may not do this.
     Unauthenticated,
     NotFound,
-    /// `--wait` gave up; the server goes on.
+    /// `--wait` gave up; the server continues.
     TimedOut,
     /// `--wait` saw the resource end in Failed.
     EndedInFailed,

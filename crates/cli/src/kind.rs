@@ -1,37 +1,37 @@
-//! How the kinds of this API are shown. A kind implements these traits in its own
-//! file, beside its arguments and commands; [`crate::session::Session`] lists,
-//! shows, makes, changes and deletes every kind in the same way.
+//! How the kinds of this API are shown. A kind implements these traits in its
+//! own file, beside its arguments and commands; [`crate::session::Session`]
+//! lists, shows, creates, changes and deletes all kinds in the same way.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::output::{facts, rows};
 
-/// Names beside values. A fact without a value is left out.
+/// Names with values. A fact without a value is left out.
 pub(crate) type Facts = Vec<(&'static str, Option<String>)>;
 
 /// One row: each heading with its cell.
 pub(crate) type Cells = Vec<(&'static str, String)>;
 
-/// A document that is shown in lists, one line each.
+/// A document that lists show, one per line.
 pub(crate) trait Row: Serialize {
     /// The columns, the same for every row.
     fn cells(&self) -> Cells;
 }
 
-/// A document that is shown by itself, with all that is known of it.
+/// A document that is shown by itself, with all its facts.
 pub(crate) trait Detail: Serialize {
     fn facts(&self) -> Facts;
 
-    /// Text below the facts that must not be broken, such as a secret to copy.
+    /// Text below the facts that must not be wrapped, such as a secret to copy.
     fn note(&self) -> Option<String> {
         None
     }
 }
 
-/// A kind that the API serves under a path of its own.
+/// A kind that has its own path in the API.
 pub(crate) trait Kind: Row + Detail + DeserializeOwned {
-    /// As questions name it.
+    /// Its name in questions.
     const NOUN: &'static str;
     /// The first segment of its paths.
     const PATH: &'static str;

@@ -1,15 +1,15 @@
-//! The command line: a client of our own API, its tables and progress, and a
-//! demonstration that runs the whole story on this machine.
+//! The command line: a client of our own API with tables and progress, and a
+//! demonstration that runs the whole lifecycle on this machine.
 //!
 //! The binary adds the commands that start processes (`up`, `agent`) beside
-//! [`Command`] and passes the rest to [`run()`]. Results go to the output;
-//! progress, questions and errors go to the error output, so that a pipe
-//! carries nothing but the result. This crate knows the API by its documents
-//! only; it decides nothing that the server decides.
+//! [`Command`] and passes the rest to [`run()`]. Results go to standard output;
+//! progress, questions and errors go to standard error, so that a pipe carries
+//! the result alone. This crate knows only the documents of the API; it decides
+//! nothing that the server decides.
 //!
-//! Each room has a file per noun with its arguments, examples, columns and
-//! commands. `command` lists the nouns; `kind` and `session` hold what all of
-//! them have in common.
+//! Each domain folder has a file per noun with its arguments, examples, columns
+//! and commands. `command` lists the nouns; `kind` and `session` have what all
+//! of them share.
 
 mod command;
 

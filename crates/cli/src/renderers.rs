@@ -1,32 +1,32 @@
-//! What is rendered and checked on this side of the API. The binary brings it:
-//! this crate knows the API by its documents only.
+//! Rendering and checks on the client's side of the API. The binary provides
+//! them, because this crate knows only the documents of the API.
 
 use slipway_wire::catalog::{CompositeType, PublishVersion};
 
 /// Functions of the renderer.
 #[derive(Debug, Clone, Copy)]
 pub struct Renderers {
-    /// What is wrong with a version for engine crossplane, by slug and content;
-    /// the same that the server would say.
+    /// The faults of a version for engine crossplane, by slug and content; the
+    /// same that the server reports.
     pub faults: fn(&str, &PublishVersion) -> Vec<String>,
-    /// The documents of a DaemonSet as one YAML stream. Holds the token.
+    /// The manifests of a DaemonSet as one YAML stream. Contains the token.
     pub daemon_set: fn(&DaemonSet<'_>) -> Result<String, String>,
     /// The role that the control plane's account needs for the composites of a
     /// blueprint, by slug, as YAML.
     pub role: fn(&str, &CompositeType) -> Result<String, String>,
 }
 
-/// What a DaemonSet is rendered from.
+/// The input of a DaemonSet.
 #[derive(Clone, Copy)]
 pub struct DaemonSet<'a> {
     pub api_url: &'a str,
     pub project_id: &'a str,
     pub resource_handle: &'a str,
-    /// The machine that the pod is held to: a token enrols one node.
+    /// The machine that the pod is bound to: a token enrols one node.
     pub hostname: &'a str,
     pub namespace: &'a str,
     pub image: &'a str,
-    /// The token as a variable and not by a Secret.
+    /// Passes the token in a variable instead of a Secret.
     pub by_environment: bool,
     pub token: &'a str,
 }

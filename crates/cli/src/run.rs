@@ -17,8 +17,8 @@ pub async fn run(command: Command, options: ClientOptions, renderers: Renderers)
     run_on(command, options, renderers, &mut Terminal::of_process()).await.into()
 }
 
-/// Runs one command to its end. Errors are shown here; the caller only has to
-/// end with the code.
+/// Runs one command to its end. Shows errors, so the caller only has to exit
+/// with the code.
 pub async fn run_on(
     command: Command,
     options: ClientOptions,
@@ -26,11 +26,11 @@ pub async fn run_on(
     terminal: &mut Terminal,
 ) -> Exit {
     let outcome = match command {
-        // The demo starts a server of its own.
+        // The demo starts its own server.
         Command::Demo(arguments) => demo::run(&arguments, options.output, terminal).await,
         command => connected(command, options, renderers, terminal).await,
     };
-    // A failure of the command itself says more than that of its output.
+    // An error of the command itself is more useful than one of its output.
     let outcome = match (outcome, terminal.take_failure()) {
         (Ok(()), Some(error)) => Err(Error::Output(error)),
         (outcome, _) => outcome,

@@ -1,5 +1,5 @@
-//! What a command works with, and what the commands of all kinds have in
-//! common: each asks the client and shows the answer in the wanted output.
+//! The context of a command, and what commands of all kinds share: each calls
+//! the client and shows the answer in the chosen output format.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,7 +15,7 @@ use crate::terminal::{Terminal, Traits};
 
 pub(crate) struct Session<'a> {
     pub(crate) client: Client,
-    /// The URL that the client asks.
+    /// The URL of the server.
     pub(crate) server: String,
     pub(crate) output: Output,
     pub(crate) renderers: Renderers,
@@ -27,7 +27,7 @@ impl Session<'_> {
         self.list_at::<K>(&[K::PATH], wanted).await
     }
 
-    /// A list below something else, such as the versions of a blueprint.
+    /// Shows a list below another kind, such as the versions of a blueprint.
     pub(crate) async fn list_at<R: Row + DeserializeOwned>(
         &mut self,
         path: &[&str],
@@ -55,7 +55,7 @@ impl Session<'_> {
         self.post::<K>(&[K::PATH], body).await
     }
 
-    /// Sends a body and shows what the server made of it.
+    /// Sends a body and shows the answer.
     pub(crate) async fn post<D: Detail + DeserializeOwned>(
         &mut self,
         path: &[&str],
@@ -76,7 +76,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Asks, deletes, and shows the deletion.
+    /// Asks for confirmation, deletes, and shows the deletion.
     pub(crate) async fn delete<K: Kind>(
         &mut self,
         arguments: NamedDeleteArguments,
@@ -94,7 +94,7 @@ impl Session<'_> {
         self.show(document, details);
     }
 
-    /// Shows a list, and names the rows that the server left out of it.
+    /// Shows a list, and names the quarantined rows that the server left out.
     pub(crate) fn show_list<R: Row>(&mut self, listed: &Listed<R>) {
         self.show(&listed.items, |items, width| table(items, width));
         if !listed.quarantined.is_empty() {
@@ -106,7 +106,7 @@ impl Session<'_> {
         }
     }
 
-    /// Shows one document; `render` is for the output that people read.
+    /// Shows one document; `render` makes the text for people.
     pub(crate) fn show<T: Serialize>(
         &mut self,
         document: &T,

@@ -1,6 +1,6 @@
-//! "Did you mean": after something was not found, and only then, one more
-//! request asks what there is. A suggestion that cannot be had is left out; the
-//! error stands by itself.
+//! "Did you mean": only after something was not found, one more request lists
+//! the existing names. If that fails the suggestion is left out, and the error
+//! is shown without it.
 
 use serde_json::Value;
 use slipway_core::nearest::nearest;
@@ -9,12 +9,12 @@ use crate::client::{Client, Listing};
 use crate::error::Error;
 use crate::terminal::clean;
 
-/// More names than a person tells apart.
+/// More names than a person can tell apart.
 const LIMIT: u32 = 500;
 
-/// The name in a list (of one project, if said) that is near to the given one,
-/// as a question to put behind an error. Empty if none is near, or if the name
-/// itself is there, so that something else is wrong.
+/// The name in a list (of one project, if given) closest to the given one, as a
+/// question to append to an error. Empty if no name is close, or if the name
+/// itself exists, so that something else is wrong.
 pub(crate) async fn near(
     client: &Client,
     (list, field): (&str, &str),
@@ -32,8 +32,8 @@ pub(crate) async fn near(
     meant.map(|meant| format!("; did you mean `{}`?", clean(meant))).unwrap_or_default()
 }
 
-/// Adds a name to a refusal of the server that says that one is not there:
-/// `given` are the names by the code that refuses them.
+/// Adds a suggestion to a refusal because of an unknown name: `given` has the
+/// names by the code of their refusal.
 pub(crate) async fn name(client: &Client, error: Error, given: &[(&str, Option<&str>)]) -> Error {
     let Error::Problem(mut problem) = error else { return error };
     let refused = given.iter().find(|(code, _)| *code == problem.code);

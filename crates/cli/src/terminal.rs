@@ -1,33 +1,33 @@
-//! Where a command reads and writes. A value, not the process's streams, so
-//! that tests see what a person would see.
+//! Where a command reads and writes. A value instead of the process's streams,
+//! so that tests see what a person would see.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 
 use crate::error::Error;
 
-/// The streams of a command and what they are.
+/// The streams of a command, and their traits.
 pub struct Terminal {
     output: Box<dyn Write + Send>,
     errors: Box<dyn Write + Send>,
     input: Box<dyn BufRead + Send>,
     traits: Traits,
-    /// A live line stands on the error output and is replaced by the next.
+    /// Standard error shows a live line, which the next one replaces.
     live: bool,
     /// The first result that could not be written.
     failure: Option<io::Error>,
-    /// Whoever read the results has seen enough.
+    /// The reader of the results closed the pipe.
     closed: bool,
 }
 
-/// What is known of the streams.
+/// What the streams can do.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Traits {
-    /// Somebody can be asked.
+    /// A person can answer questions.
     pub asks: bool,
-    /// The error output is a terminal: a line may be redrawn in place.
+    /// Standard error is a terminal: a line can be redrawn in place.
     pub redraws: bool,
-    /// The output is a terminal and nobody asked for no colours.
+    /// The output is a terminal, and colours are not turned off.
     pub colours: bool,
     /// Columns of the output. `None` if it is no terminal: nothing is wrapped.
     pub width: Option<u16>,
@@ -63,14 +63,14 @@ impl Terminal {
         self.traits
     }
 
-    /// A result. What cannot be written is remembered for the end of the
-    /// command, which [`Terminal::take_failure`] then fails.
+    /// Prints a result. Keeps a write error for the end of the command, which
+    /// then fails by [`Terminal::take_failure`].
     pub(crate) fn print(&mut self, text: &str) {
         self.finish_live();
         let written = writeln!(self.output, "{text}").and_then(|()| self.output.flush());
         match written {
             Ok(()) => {}
-            // A reader that has seen enough is no failure of the command.
+            // A reader that closes the pipe early is no failure of the command.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.closed = true,
             Err(error) => {
                 self.failure.get_or_insert(error);
@@ -78,26 +78,26 @@ impl Terminal {
         }
     }
 
-    /// Nothing that is printed from here on is read, or can be written.
+    /// Whether further output is neither read nor writable.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed || self.failure.is_some()
     }
 
-    /// Why a result is not, or not whole, where it was to go.
+    /// The error because of which the result is missing or incomplete.
     pub(crate) fn take_failure(&mut self) -> Option<io::Error> {
         self.failure.take()
     }
 
-    /// Something about the result. There is no place left to say that this
-    /// could not be written, and the result does not depend on it: it is
-    /// dropped, here and below.
+    /// Shows a message about the result. A write error is ignored, here and
+    /// below: there is nowhere left to report it, and the result does not
+    /// depend on it.
     pub(crate) fn say(&mut self, text: &str) {
         self.finish_live();
         let _ = writeln!(self.errors, "{text}");
         let _ = self.errors.flush();
     }
 
-    /// Replaces the live line. Only where lines can be redrawn.
+    /// Replaces the live line, on terminals that can redraw.
     pub(crate) fn redraw(&mut self, text: &str) {
         let width = usize::from(self.traits.width.unwrap_or(80)).saturating_sub(1);
         let shown: String = text.chars().take(width).collect();
@@ -106,15 +106,15 @@ impl Terminal {
         self.live = true;
     }
 
-    /// Leaves the live line where it is and goes on below it.
+    /// Ends the live line and continues below it.
     pub(crate) fn finish_live(&mut self) {
         if std::mem::take(&mut self.live) {
             let _ = writeln!(self.errors);
         }
     }
 
-    /// Refuses before anything is sent: a script that forgot `--yes` learns it
-    /// whether or not what it names exists.
+    /// Refuses before anything is sent: a script without `--yes` fails whether
+    /// or not what it names exists.
     pub(crate) fn can_agree(&self, agreed: bool) -> Result<(), Error> {
         if agreed || self.traits.asks {
             return Ok(());
@@ -122,8 +122,8 @@ impl Terminal {
         Err(Error::Usage("this wants --yes where nobody can be asked; nothing was done".to_owned()))
     }
 
-    /// Goes on once somebody agreed to something irrevocable: by `--yes`, or by
-    /// an answer to this question. Without a terminal nobody is asked.
+    /// Requires consent to something irrevocable: by `--yes`, or by an answer
+    /// to this question. Without a terminal it refuses.
     pub(crate) fn agree(&mut self, agreed: bool, question: &str) -> Result<(), Error> {
         self.can_agree(agreed)?;
         if agreed || self.confirm(question) { Ok(()) } else { Err(Error::Declined) }
@@ -146,8 +146,8 @@ impl fmt::Debug for Terminal {
     }
 }
 
-/// Text of others, made harmless: a control character could move the cursor,
-/// and a line end could forge a line of ours.
+/// Makes foreign text harmless: a control character could move the cursor, and
+/// a line end could forge a line of ours.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -1,6 +1,6 @@
-//! Waiting for the outcome of what was asked: a live line on a terminal, a
-//! plain line for each change otherwise. It only reads; the server goes on with
-//! or without somebody waiting.
+//! Waits for the outcome of a request: a live line on a terminal, a plain line
+//! for each change otherwise. It only reads; the server works on whether or not
+//! somebody waits.
 
 use std::time::{Duration, Instant};
 
@@ -12,25 +12,25 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::terminal::{Terminal, clean};
 
-/// Short against what is waited for, long against what a request costs.
+/// Short compared with the wait, long compared with the cost of a request.
 const PACE: Duration = Duration::from_millis(200);
 
-/// A server that works answers far sooner; less proves nothing.
+/// A working server answers far sooner; a shorter silence proves nothing.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// What is waited for.
+/// The goal of the wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Goal {
     Ready,
-    /// Ready with a later attempt than this one, which is on its way out.
+    /// Ready with a later attempt than this one, which is being taken down.
     ReadyAfter(i32),
     Deleted,
 }
 
-/// Waits until the resource is there, for `limit` at the longest. A server
-/// that cannot be reached for a while is waited for too: it may be restarting.
-/// If it could not be reached to the end, that is the outcome, because then
-/// nobody knows how far the resource has come.
+/// Waits until the resource reaches its goal, for `limit` at most. It keeps
+/// waiting while the server is unreachable: it may be restarting. If the server
+/// is still unreachable at the end, that is the outcome, because nobody knows
+/// then how far the resource has come.
 pub(crate) async fn wait_for(
     client: &Client,
     begun_with: &Resource,
@@ -41,13 +41,13 @@ pub(crate) async fn wait_for(
     let begun = Instant::now();
     let mut last = begun_with.clone();
     let mut shown = String::new();
-    // Why the last request that ended brought nothing.
+    // Why the last completed request failed, if it did.
     let mut failure = None;
     loop {
         match observe(client, &begun_with.id, limit.saturating_sub(begun.elapsed())).await {
             Observation::Seen(resource) => (last, failure) = (*resource, None),
             Observation::CutShort => {}
-            // Purged meanwhile, which is more than was asked for.
+            // It was purged meanwhile, which is more than deleted.
             Observation::Failed(Error::Problem(problem))
                 if problem.status == 404 && goal == Goal::Deleted =>
             {
@@ -59,7 +59,7 @@ pub(crate) async fn wait_for(
         let state = describe(&last, failure.as_ref());
         let waited = begun.elapsed();
         if terminal.traits().redraws {
-            // The time before the state, which may be longer than the line.
+            // The time comes first: the state may be longer than the line.
             terminal.redraw(&format!("{}  {}s  {state}", last.handle, waited.as_secs()));
         } else if state != shown {
             terminal.say(&format!("{:>6.1}s  {} {state}", waited.as_secs_f64(), last.handle));
@@ -82,11 +82,11 @@ pub(crate) async fn wait_for(
     }
 }
 
-/// What one request came to.
+/// The result of one request.
 enum Observation {
     Seen(Box<Resource>),
     Failed(Error),
-    /// There was not enough time left to conclude anything from silence.
+    /// Too little time was left to conclude anything from silence.
     CutShort,
 }
 
@@ -103,7 +103,7 @@ fn outcome(resource: &Resource, goal: Goal) -> Option<Result<(), Error>> {
     let handle = || resource.handle.clone();
     let goal = match goal {
         Goal::ReadyAfter(attempt) if resource.attempt.number > attempt => Goal::Ready,
-        // The attempt that is retried goes; only the slot must not.
+        // The retried attempt is deleted; only the slot must not be.
         Goal::ReadyAfter(_) if resource.deleted_at.is_some() => Goal::Ready,
         goal => goal,
     };

@@ -1,9 +1,9 @@
-//! How a cluster is reached: by the account of the pod that this runs in, or
-//! by a kubeconfig file. The path is kept, its content is not.
+//! The credentials for a cluster: the service account of the pod that this runs
+//! in, or a kubeconfig file. The path is kept in memory, the content is not.
 //!
-//! Whoever may register a cluster names the file and must not run programs
-//! here: a kubeconfig that would start one, read other files of this machine,
-//! or skip the verification of the server is refused.
+//! Whoever registers a cluster names the file, and must not run programs here. So
+//! a kubeconfig that would start one, read other files of this machine, or skip
+//! the verification of the server is refused.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -89,7 +89,7 @@ pub fn check(text: &str) -> Result<Kubeconfig, InvalidKubeconfig> {
 }
 
 impl Access {
-    /// The configuration of a client. Reads the file again.
+    /// Reads the file and builds the configuration of a client.
     pub(crate) async fn load(&self) -> Result<Config, String> {
         let mut config = match self {
             Self::InCluster => Config::incluster().map_err(|error| {
@@ -109,8 +109,8 @@ impl Access {
         Ok(config)
     }
 
-    /// Changes when the file is written. The client itself reads the token of a
-    /// service account again.
+    /// Changes when the file is written. `None` for a service account, whose
+    /// token the client itself reads again.
     pub(crate) async fn fingerprint(&self) -> Option<Fingerprint> {
         match self {
             Self::InCluster => None,

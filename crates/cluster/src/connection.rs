@@ -1,6 +1,6 @@
 //! The client of a cluster, replaced without a restart when its credentials
 //! change: every use checks the file first, which costs one `stat`. The
-//! connection also knows which cluster answers behind it.
+//! connection also knows the identity of the cluster that answers.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ struct Current {
     generation: u64,
 }
 
-/// The last answer to the question which cluster this is.
+/// The last known identity of the cluster.
 #[derive(Debug, Clone)]
 struct Identity {
     uid: String,
@@ -61,7 +61,7 @@ pub fn require_identity(found: &str, registered: Option<&str>) -> Result<(), Err
 }
 
 impl Connection {
-    /// Sends nothing: a cluster that is away must not keep a process from
+    /// Sends nothing: an unreachable cluster must not keep a process from
     /// starting.
     pub fn new(access: Access) -> Arc<Self> {
         Arc::new(Self {
@@ -77,13 +77,13 @@ impl Connection {
         *self.generation.borrow()
     }
 
-    /// Tells when the client is replaced.
+    /// Notifies when the client is replaced.
     pub(crate) fn generations(&self) -> watch::Receiver<u64> {
         self.generation.subscribe()
     }
 
-    /// The client for the present credentials. While a file is being replaced
-    /// and cannot be read, the client of before stays.
+    /// The client for the present credentials. While the file is being replaced
+    /// and cannot be read, the previous client stays.
     pub(crate) async fn client(&self) -> Result<Client, Error> {
         self.numbered_client().await.map(|(client, _)| client)
     }
@@ -107,7 +107,7 @@ impl Connection {
         }
     }
 
-    /// Answers, or classifies, what came of the attempt to do `what`.
+    /// The answer to the attempt to do `what`, or its classified error.
     pub(crate) async fn answer<T>(
         &self,
         what: &str,
@@ -119,7 +119,7 @@ impl Connection {
         }
     }
 
-    /// Classifies a refusal. Refused credentials are read again.
+    /// Classifies an error. If the credentials were refused, reads them again.
     pub(crate) async fn classify(&self, what: &str, error: &kube::Error) -> Error {
         let error = Error::classify(what, error);
         if *error.reason() == Reason::Unauthorized {
@@ -144,8 +144,8 @@ impl Connection {
     }
 
     async fn renew(&self, fingerprint: Option<Fingerprint>) -> Result<(Client, u64), String> {
-        // Before the file is read for use: a file that is replaced in between
-        // differs from this digest, and the next check notices it.
+        // Taken before the file is read for use: a file that is replaced in
+        // between differs from this digest, and the next check notices it.
         let digest = self.access.digest().await;
         let config = self.access.load().await?;
         let client = Client::try_from(config)
@@ -175,20 +175,20 @@ impl Connection {
         });
         *self.known_identity() = match &answer {
             Ok(uid) => Some(Identity { uid: uid.clone(), generation, asked_at }),
-            // A server that cannot say it may be another one by now.
+            // After an error the server may be another one.
             Err(_) => None,
         };
         answer
     }
 
-    /// Which cluster this is, by an answer that is no older than `age`.
+    /// The identity of the cluster, by an answer that is younger than `age`.
     ///
-    /// *Guarantees:* the answer was given to the present client: a kubeconfig
-    /// that is replaced leads to a new client, which asks before its first use.
-    /// *Caveat:* an address that leads to another cluster under the same
-    /// credentials is noticed when the answer has aged, when a watch begins
-    /// again, or by whoever calls [`Self::identity`]. So this answer is good
-    /// enough to read by, and never to conclude an absence from.
+    /// *Guarantees:* the present client received the answer: a replaced
+    /// kubeconfig leads to a new client, which asks before its first use.
+    /// *Caveat:* if the address leads to another cluster under the same
+    /// credentials, that is noticed when the answer has aged, when a watch begins
+    /// again, or when somebody calls [`Self::identity`]. So this answer suffices
+    /// for reads, and never to conclude that an object is absent.
     pub async fn identity_within(&self, age: Duration) -> Result<String, Error> {
         let (_, generation) = self.numbered_client().await?;
         let known = self.known_identity().clone();

@@ -1,5 +1,5 @@
-//! What an API server is and serves: its version, whether it serves a kind, and
-//! the kinds that somebody installed; and what our own account may do there.
+//! Asks an API server for its version, whether it serves a kind, which custom
+//! kinds are installed, and what our own account may do there.
 
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
 use kube::Api;
@@ -11,15 +11,14 @@ use crate::error::{self, Error, Reason};
 use crate::objects::api_resource;
 
 impl Connection {
-    /// The version of the API server.
     pub async fn server_version(&self) -> Result<String, Error> {
         let client = self.client().await?;
         let answer = error::within(client.apiserver_version()).await;
         Ok(self.answer("ask for its version", answer).await?.git_version)
     }
 
-    /// Whether a kind is served in this version of its group. A question that
-    /// was not answered is an error and not a no.
+    /// Whether the server serves a kind in this version of its group. A request
+    /// without an answer is an error, not `false`.
     pub async fn serves(&self, api_version: &str, plural: &str) -> Result<bool, Error> {
         let client = self.client().await?;
         let answer = error::within(client.list_api_group_resources(api_version)).await;
@@ -31,8 +30,8 @@ impl Connection {
         }
     }
 
-    /// The namespaced kinds that can be listed, of groups that somebody
-    /// installed, in the preferred version of each group.
+    /// The namespaced kinds that can be listed, of groups that are not built in,
+    /// in the preferred version of each group.
     pub async fn custom_kinds(&self) -> Result<Vec<ApiResource>, Error> {
         let what = "ask which kinds there are";
         let client = self.client().await?;
@@ -54,8 +53,8 @@ impl Connection {
         Ok(kinds)
     }
 
-    /// Whether our account may do this to every object of a kind. Every account
-    /// may ask what it may do itself.
+    /// Whether our account may use this verb on every object of a kind. Every
+    /// account may ask for its own rights.
     pub async fn may(&self, verb: &str, group: &str, plural: &str) -> Result<bool, Error> {
         let what = "ask what our account may do";
         let question = json!({ "spec": { "resourceAttributes": {

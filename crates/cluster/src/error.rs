@@ -1,14 +1,14 @@
-//! What the refusal of an API server means: a reason to decide on, and a
-//! message that tells a person what was tried, what came of it and what helps.
+//! Classifies the refusals of an API server: a reason to decide on, and a message
+//! that tells a person what was tried, what came of it and what helps.
 
 use std::time::Duration;
 
 use kube::core::Status;
 
-/// An unanswered request is given up after this time. Longer than an API server
-/// under load takes, and short enough that an action, which has a third of its
-/// lease (ten seconds by default), ends with this error and not without one,
-/// also after it waited for the first list of a kind.
+/// Time limit of every request. Longer than an API server under load takes, and
+/// short enough that an action, which has a third of its lease (ten seconds by
+/// default), ends with this error and not without one, also after it waited for
+/// the first list of a kind.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
@@ -26,10 +26,10 @@ pub struct Error {
 /// The refusals that mean something to a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
-    /// The server did not answer; another request is in vain.
+    /// The server did not answer; another request now would be in vain.
     NoAnswer,
-    /// Nothing is at this path: for the path of a group, it is not served. It
-    /// proves nothing about an object.
+    /// Nothing is at this path; a group at this path is not served. This proves
+    /// nothing about an object.
     NotFound,
     /// The object is not the one that was read, or was written since.
     Conflict,
@@ -49,12 +49,12 @@ impl Error {
         Self { reason: Reason::NoAnswer, message: message.into() }
     }
 
-    /// An answer that makes no sense, or contradicts what is known.
+    /// The error of an answer that makes no sense, or contradicts what is known.
     pub fn refused(message: impl Into<String>) -> Self {
         Self { reason: Reason::Refused, message: message.into() }
     }
 
-    /// Classifies what came of the attempt to do `what`.
+    /// Classifies the error of the attempt to do `what`.
     pub(crate) fn classify(what: &str, error: &kube::Error) -> Self {
         Self { reason: reason(error), message: describe(what, error) }
     }
@@ -67,7 +67,8 @@ impl Error {
         self.message
     }
 
-    /// The object differs from what the request named, in whatever way.
+    /// The object differs from what the request named, by its uid, its version or
+    /// the owners of its fields.
     pub const fn is_conflict(&self) -> bool {
         matches!(self.reason, Reason::Conflict | Reason::FieldConflict(_))
     }
@@ -88,8 +89,8 @@ impl Error {
     }
 }
 
-/// The answer, or the error that there was none in time: a connection whose
-/// other end is gone stays open without any sign of it.
+/// The answer, or an error if there was none in time: a connection whose other
+/// end is gone stays open without any sign of it.
 pub(crate) async fn within<T>(
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, kube::Error> {
@@ -99,8 +100,8 @@ pub(crate) async fn within<T>(
     }
 }
 
-/// The object is not there, said by a server that knows its kind. A server that
-/// does not know the kind answers 404 as well, and that proves nothing.
+/// Whether a server that knows the kind has answered that the object is absent. A
+/// server that does not know the kind answers 404 as well, which proves nothing.
 pub(crate) fn is_gone(error: &kube::Error, plural: &str, name: &str) -> bool {
     status(error).is_some_and(|status| {
         let details = status.details.as_ref();
@@ -130,9 +131,9 @@ fn conflicting_fields(status: &Status) -> Vec<String> {
     conflicts.map(|cause| cause.field.clone()).collect()
 }
 
-/// Whether a 403 is about the role: the account `cannot` do that, or would give
-/// away rights that it does not have itself. A namespace that is terminating, a
-/// quota and a webhook answer 403 as well, and no role helps against those.
+/// Whether a 403 is about the role: the account `cannot` do that, or would grant
+/// rights that it does not have itself. A terminating namespace, a quota and a
+/// webhook answer 403 as well, and no role helps against those.
 fn by_role(status: &Status) -> bool {
     let text = &status.message;
     text.contains(" cannot ") || text.contains("attempting to grant RBAC permissions")
@@ -174,7 +175,7 @@ fn describe(what: &str, error: &kube::Error) -> String {
     }
 }
 
-/// The innermost cause, which is the one that says something.
+/// The innermost cause, which is the informative one.
 fn root(error: &kube::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(source) = cause.source() {

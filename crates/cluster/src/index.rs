@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 
 /// What an index keeps of an object.
 pub trait Facts: fmt::Debug + Send + Sync + Sized + 'static {
-    /// Who is woken when the object changes.
+    /// Whom a change of the object wakes.
     type Owner: fmt::Debug + Ord + Send + 'static;
 
     /// The facts of an object; `None` if it lacks what every server sends.
@@ -48,7 +48,7 @@ impl<O: Ord> Changes<O> {
         }
     }
 
-    /// Waits for the next owners, and takes all there are.
+    /// Waits until there are owners, and takes all of them.
     pub async fn next(&self) -> Vec<O> {
         loop {
             let arrived = self.arrived.notified();
@@ -76,28 +76,28 @@ pub enum IndexState {
 #[derive(Debug)]
 pub struct Index<F: Facts> {
     objects: Mutex<Objects<F>>,
-    /// The identity of the cluster that the watch was begun on.
+    /// The identity of the cluster that the watch began on.
     cluster: Mutex<Option<Box<str>>>,
     state: watch::Sender<IndexState>,
     changes: Arc<Changes<F::Owner>>,
 }
 
-/// How long the server's answer that an object is absent spares a second
-/// request: longer than a whole batch takes from its observation to its last
-/// apply. Until then the watch shows whatever of ours is made there, and an
-/// apply that found nothing does not overrule what is another's.
+/// How long the server's answer that an object is absent saves a second request:
+/// longer than a whole batch takes from its observation to its last apply. In
+/// this time the watch shows whatever object of ours is created, and an apply
+/// that found nothing does not take fields over from other managers.
 const FRESH: Duration = Duration::from_secs(3);
 
-/// Absences that are kept before old ones are dropped.
+/// Number of noted absences from which on old ones are dropped.
 const ABSENCES: usize = 1_024;
 
 #[derive(Debug)]
 struct Objects<F> {
     by_key: HashMap<Box<str>, Arc<F>>,
-    /// Objects that the server said to be absent, and when it was asked.
+    /// Objects that the server reported as absent, and when it was asked.
     absent: HashMap<Box<str>, Instant>,
-    /// The newest version that the watch has shown. The answer to an action
-    /// that is not newer is known already, maybe as deleted.
+    /// The newest version that the watch has shown. If the answer to an action
+    /// is not newer, the index knows the object already, maybe as deleted.
     newest: u64,
 }
 
@@ -129,11 +129,11 @@ impl<F: Facts> Index<F> {
     /// The facts of an object without a request: `None` where the server has to
     /// be asked, also because the index is not current.
     pub fn current(&self, key: &str) -> Option<Arc<F>> {
-        // The state first: facts that age after it was read were right then.
+        // Read the state first: facts that become stale afterwards were current then.
         if self.state() == IndexState::Current { self.get(key) } else { None }
     }
 
-    /// Notes that the server, asked at `asked_at`, said that nothing is there.
+    /// Notes that the server, asked at `asked_at`, has no such object.
     pub fn note_absent(&self, key: Box<str>, asked_at: Instant) {
         let mut objects = self.objects();
         if objects.absent.len() >= ABSENCES {
@@ -142,8 +142,8 @@ impl<F: Facts> Index<F> {
         objects.absent.insert(key, asked_at);
     }
 
-    /// Whether a noted absence is good enough to create the object. Only one
-    /// caller is answered so, and acts on it.
+    /// Whether a noted absence is fresh enough to create the object. Takes the
+    /// note: only one caller may act on it.
     pub fn take_absent(&self, key: &str) -> bool {
         if self.state() != IndexState::Current {
             return false;
@@ -168,7 +168,7 @@ impl<F: Facts> Index<F> {
         self.state.borrow().clone()
     }
 
-    /// Waits for the first list, or for the error that there is none.
+    /// Waits until the first list is complete or has failed.
     pub async fn started(&self) {
         let mut states = self.state.subscribe();
         // Cannot fail: the sender is borrowed here.
@@ -183,7 +183,7 @@ impl<F: Facts> Index<F> {
         });
     }
 
-    /// Takes an object that the watch shows.
+    /// Records an object that the watch shows.
     pub(crate) fn observed(&self, key: Box<str>, facts: F) {
         let mut objects = self.objects();
         objects.newest = objects.newest.max(facts.resource_version());
@@ -193,12 +193,12 @@ impl<F: Facts> Index<F> {
         }
     }
 
-    /// Takes the answer to a request. The watch may have been faster.
+    /// Records the answer to a request. The watch may have been faster.
     pub fn answered(&self, key: Box<str>, facts: F) {
         let mut objects = self.objects();
         let known = objects.by_key.get(&key).map_or(0, |known| known.resource_version());
         if facts.resource_version() > known.max(objects.newest) {
-            // The caller goes on from the answer; nobody has to be woken.
+            // The caller continues with the answer; nobody has to be woken.
             objects.absent.remove(&key);
             objects.by_key.insert(key, Arc::new(facts));
         }
@@ -222,9 +222,9 @@ impl<F: Facts> Index<F> {
     }
 
     /// Replaces everything by a complete list of this cluster, also where the
-    /// index had newer facts: a cluster that was restored from a backup counts
-    /// from there again, and the watch that begins at the list shows what an
-    /// action answered after the list was made.
+    /// index had newer facts. A cluster that was restored from a backup counts
+    /// its versions from there again, and the watch that begins at the list
+    /// shows again what an action wrote after the list was made.
     pub(crate) fn replace(&self, cluster: &str, listed: HashMap<Box<str>, F>) {
         let mut objects = self.objects();
         let gone: Vec<_> =
@@ -248,8 +248,8 @@ impl<F: Facts> Index<F> {
         *self.cluster.lock().unwrap_or_else(PoisonError::into_inner) = Some(cluster.into());
     }
 
-    /// Whether a list shows what the watch should have shown by now and did
-    /// not: `listed` has the keys and versions of all objects, at `version`.
+    /// Whether a list shows a change or deletion that the watch should have shown
+    /// by now: `listed` has the keys and versions of all objects, at `version`.
     pub(crate) fn lags(&self, listed: &HashMap<Box<str>, u64>, version: u64) -> bool {
         let objects = self.objects();
         let newer = listed.values().any(|listed| *listed > objects.newest);
@@ -262,7 +262,7 @@ impl<F: Facts> Index<F> {
 mod tests {
     use super::*;
 
-    /// An object of which somebody decides by whether it is ready.
+    /// Facts whose decisions depend only on whether the object is ready.
     #[derive(Debug, PartialEq)]
     struct Ready(u64, bool);
 

@@ -1,11 +1,11 @@
 //! Access to a Kubernetes cluster, for everything that reads or writes objects
-//! there. It knows objects and no domain: what an object means, and whether it
-//! may be written, is for the caller to decide.
+//! there. This crate knows objects and no domain: the caller decides what an
+//! object means, and whether it may be written.
 //!
 //! * `access`: which kubeconfigs are accepted, and how their content is read.
 //! * `connection`: the client, replaced when its credentials change, and the
 //!   identity of the cluster behind it.
-//! * `error`: what the refusal of an API server means.
+//! * `error`: classifies the refusals of an API server.
 //! * `objects`: get, list, create, apply, delete; each with a time limit.
 //! * `discovery`: the version and the kinds that an API server serves.
 //! * `index`, `watch`: facts about every object of one kind, kept in memory.

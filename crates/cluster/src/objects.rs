@@ -1,8 +1,8 @@
 //! Requests about objects of any kind. Each has a time limit, and each error
 //! says what was tried.
 //!
-//! *Guarantees:* an absence is `None` only on the word of a server that knows
-//! the kind. A write names what it is based on: [`Connection::create`] fails if
+//! *Guarantees:* `None` means that a server that knows the kind has no such
+//! object. A write names what it is based on: [`Connection::create`] fails if
 //! the object exists, an apply carries the uid and version that the caller put
 //! into its body, a delete names the uid.
 //! *Caveat:* a request that timed out may still be carried out later, after a
@@ -129,8 +129,8 @@ impl Connection {
     }
 
     /// The object; `None` if a server that knows the kind has no such object.
-    /// Which server that was, and whether the kind will stay, is for the caller
-    /// to ask.
+    /// The caller has to ask which server that was, and whether the kind will
+    /// stay.
     pub async fn get(&self, object: &ObjectRef) -> Result<Option<DynamicObject>, Error> {
         let api = self.api_of(object).await?;
         let answer = error::within(api.get(&object.name)).await;
@@ -155,7 +155,7 @@ impl Connection {
         let answer = error::within(api.list(&listing.parameters(limit, continue_token))).await;
         let mut listed = self.answer(&listing.what(), answer).await?;
         for object in &mut listed.items {
-            // The items of a list may come without what every object has.
+            // The items of a list may come without apiVersion and kind.
             object.types.get_or_insert_with(|| TypeMeta {
                 api_version: listing.resource.api_version.clone(),
                 kind: listing.resource.kind.clone(),
@@ -192,9 +192,9 @@ impl Connection {
         }
     }
 
-    /// Creates the object, or fails with a conflict if anything is there. What
-    /// is applied later needs `force` once: Kubernetes records a creation under
-    /// another operation than an apply of the same manager.
+    /// Creates the object, or fails with a conflict if it exists. The next apply
+    /// needs `force`: Kubernetes records a creation under another operation than
+    /// an apply of the same manager.
     pub async fn create(
         &self,
         object: &ObjectRef,
@@ -249,7 +249,7 @@ impl Connection {
         self.unless_gone("release", object, answer).await
     }
 
-    /// Deletes the object with this uid; another uid is a conflict. Answers the
+    /// Deletes the object with this uid; another uid is a conflict. Returns the
     /// object that is left while finalizers keep it, `None` if it is gone.
     pub async fn delete(
         &self,

@@ -1,6 +1,6 @@
-//! One watch per kind: lists, then follows, and begins again when the server has
-//! forgotten where the watch was, when the credentials change, or when a list
-//! shows that the watch has gone silent.
+//! One watch per kind. It lists, then follows, and begins again when its version
+//! has expired at the server, when the credentials change, or when a list shows
+//! that the watch has gone silent.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use crate::error::{self, Error};
 use crate::index::{Changes, Facts, Index, IndexState, object_key};
 use crate::objects::{Listing, PAGE};
 
-/// Between two attempts at a server that refuses or is away.
+/// Bounds of the pause between two attempts at a server that refuses or does not
+/// answer.
 const SOONEST: Duration = Duration::from_millis(50);
 const LATEST: Duration = Duration::from_secs(5);
 
@@ -35,7 +36,7 @@ pub struct WatchConfig {
     pub sweep: Duration,
 }
 
-/// A watch under way. It ends when this is dropped.
+/// A running watch. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Watch<F: Facts> {
     pub index: Arc<Index<F>>,
@@ -61,14 +62,14 @@ impl<F: Facts> Watch<F> {
     }
 }
 
-/// Feeds the index for ever.
+/// Feeds the index forever.
 async fn run<F: Facts>(config: WatchConfig, index: Arc<Index<F>>, connection: Arc<Connection>) {
     let mut pause = SOONEST;
     loop {
         let begun = Instant::now();
         let Some(problem) = follow(&config, &index, &connection).await else { continue };
-        // Not reset by a list that succeeds: an account that may list and not
-        // watch would have everything listed twenty times a second.
+        // A successful list does not reset the pause: an account that may list
+        // and not watch would list everything twenty times a second.
         if begun.elapsed() > LATEST {
             pause = SOONEST;
         }
@@ -91,11 +92,11 @@ async fn run<F: Facts>(config: WatchConfig, index: Arc<Index<F>>, connection: Ar
     }
 }
 
-/// Follows one client's watch until something makes it worth beginning again;
-/// answers what went wrong, if anything did.
+/// Follows the watch of one client until it has to begin again; returns what went
+/// wrong, if anything did.
 ///
-/// *Guarantees:* the identity of the cluster is asked for before each list that
-/// fills the index, so an index never mixes two clusters under one identity.
+/// *Guarantees:* asks for the identity of the cluster before each list that fills
+/// the index, so an index never mixes two clusters under one identity.
 async fn follow<F: Facts>(
     config: &WatchConfig,
     index: &Index<F>,
@@ -130,8 +131,7 @@ async fn follow<F: Facts>(
     }
 }
 
-/// The next event. An unanswered list is given up; a watch may be silent for
-/// long.
+/// The next event. A list has a time limit; a watch may be silent for long.
 async fn next(
     events: &mut (impl Stream<Item = watcher::Result<Event<DynamicObject>>> + Unpin),
     listing: bool,
@@ -145,7 +145,7 @@ async fn next(
     }
 }
 
-/// Takes an event into the index. Listed objects are gathered until the list is
+/// Records an event in the index. Listed objects are collected until the list is
 /// complete.
 fn take<F: Facts>(
     index: &Index<F>,
@@ -191,13 +191,13 @@ async fn refused(config: &WatchConfig, connection: &Connection, error: watcher::
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)
         | watcher::Error::WatchFailed(error) => connection.classify(&what, &error).await,
-        // The server has forgotten where the watch was; a new one lists first.
+        // For example, the version of the watch has expired; a new watch lists first.
         other => Error::refused(format!("could not {what}: {other}")),
     }
 }
 
-/// Compares the watch with a list, again and again, until a list shows what the
-/// watch should have shown: a watch can go silent without an error. Answers what
+/// Compares the watch with a list, once per sweep, until a list contains what the
+/// watch should have shown: a watch can go silent without an error. Returns what
 /// went wrong with a list, if anything did.
 async fn compare<F: Facts>(
     config: &WatchConfig,

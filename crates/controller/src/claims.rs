@@ -11,7 +11,7 @@ use slipway_durable::renewer::{LeaseRenewer, Renewal};
 /// Renews the claims of a batch of attempts.
 pub(crate) type AttemptRenewer<'a> = LeaseRenewer<AttemptClaims<'a>>;
 
-/// Where the claims of a worker are renewed and counted.
+/// Renews the claims of a worker in the store and counts them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AttemptClaims<'a> {
     pub(crate) store: &'a Stores,

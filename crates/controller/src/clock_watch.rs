@@ -1,10 +1,10 @@
-//! Watches the database's clock against the monotonic one of this process.
+//! Compares the database's clock with the monotonic clock of this process.
 //!
-//! What is due, and whose lease is over, is decided by the database's clock. A
-//! clock that goes back leaves every row due, and every lease of a worker that
-//! died, as far in the future as it went: nothing would be looked at until the
-//! time had come a second time. A clock that goes forward needs no help: all is
-//! due at once, and claims that were taken for over are fenced.
+//! The database's clock decides what is due and which leases are over. If it
+//! goes back, every due time, and every lease of a dead worker, lies that much
+//! further in the future: the loops would stall until the clock has caught up.
+//! A clock that goes forward needs no help: everything is due at once, and the
+//! claim tokens fence claims that ended too early.
 
 use std::time::{Duration, Instant};
 
@@ -13,11 +13,11 @@ use slipway_core::Timestamp;
 
 use crate::driver::Shutdown;
 
-/// How often it is looked at: how long a jump stalls the loops at most.
+/// How often to compare, and so how long a jump stalls the loops at most.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Less than this is the way there and back, or a clock that is being slewed,
-/// and not worth touching every row for.
+/// A smaller difference is the round trip, or a clock being slewed, and does
+/// not justify writing every row.
 const TOLERANCE: Duration = Duration::from_secs(1);
 
 /// Runs until shutdown. `lease` is the longest that a claim lasts.
@@ -28,11 +28,11 @@ pub async fn watch_clock(store: Stores, lease: Duration, mut shutdown: Shutdown)
             () = tokio::time::sleep(POLL) => {}
             () = shutdown.requested() => return,
         }
-        // Before the question: an answer that took long makes the clock look
-        // ahead, never behind.
+        // Read before the query, so that a slow answer makes the database's
+        // clock appear ahead, never behind.
         let at = Instant::now();
         let Ok(shown) = store.operations.database_now().await else {
-            // Whoever needs the database says so; what was read stays true.
+            // The loops report a failing database; the last reading stays valid.
             continue;
         };
         let reading = Reading { at, shown };
@@ -62,7 +62,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// By how much the clock shows less than it should since then.
+    /// How much less the clock shows than it should since `before`.
     fn went_back(&self, before: Self) -> Option<Duration> {
         let expected = before.shown.plus(self.at.saturating_duration_since(before.at));
         Some(expected.since(self.shown)).filter(|lacking| *lacking > TOLERANCE)

@@ -1,9 +1,9 @@
-//! What changes all the time is not looked at all the time.
+//! Limits how often a flapping object wakes its attempt.
 //!
-//! An object that flaps, many times a second and for hours, would otherwise be
-//! followed with as many changes of phase, events and commits. The first changes
-//! of each are passed on at once, which is more than any walk from its
-//! declaration to its end has; after that one a second, and always the last.
+//! An object that flaps many times a second for hours would otherwise cause as
+//! many transitions, events and commits. The damper passes the first changes of
+//! each object on at once, more than any object has between declaration and
+//! deletion; after that one a second, and always the last.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -11,24 +11,24 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Changes of one thing that are passed on at once.
+/// Changes of one object that are passed on at once.
 const AT_ONCE: u32 = 10;
 
-/// In this time one more may be passed on.
+/// The interval at which further changes are passed on.
 const EACH: Duration = Duration::from_secs(1);
 
-/// Things that are remembered before those that have been calm are forgotten.
+/// Objects to remember before forgetting those that calmed down.
 const REMEMBERED: usize = 1_024;
 
-/// Lets changes through, or holds them back for a while.
+/// Passes changes on, or delays them.
 #[derive(Debug)]
 pub(crate) struct Damper<T> {
-    /// When each will have been calm for long enough to be forgotten: every
-    /// change that is passed on adds [`EACH`] to it.
+    /// When each object will have been calm for long enough to be forgotten.
+    /// Every change passed on adds [`EACH`].
     calm_at: HashMap<T, Instant>,
-    /// What is held back until then; each once.
+    /// Delayed objects, each once, with the time to pass them on.
     held: BTreeMap<T, Instant>,
-    /// Look for what can be forgotten when so many are remembered.
+    /// Forget calm objects when this many are remembered.
     forget_at: usize,
 }
 
@@ -39,8 +39,8 @@ impl<T> Default for Damper<T> {
 }
 
 impl<T: Copy + Ord + Hash> Damper<T> {
-    /// Whether this one, which changed now, is passed on now. If not, it is one
-    /// of [`Damper::due`] later.
+    /// Whether to pass on this change now. If not, [`Damper::due`] returns the
+    /// object later.
     pub(crate) fn passes(&mut self, thing: T, now: Instant) -> bool {
         if self.held.contains_key(&thing) {
             return false;
@@ -57,12 +57,12 @@ impl<T: Copy + Ord + Hash> Damper<T> {
         false
     }
 
-    /// Until when something is held back; the soonest.
+    /// The earliest time at which a delayed object is due.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.held.values().min().copied()
     }
 
-    /// What was held back for long enough.
+    /// Takes the delayed objects that are due.
     pub(crate) fn due(&mut self, now: Instant) -> Vec<T> {
         let due: Vec<_> =
             self.held.iter().filter(|(_, until)| **until <= now).map(|(thing, _)| *thing).collect();
@@ -89,7 +89,7 @@ mod tests {
 
     const TICK: Duration = Duration::from_millis(20);
 
-    /// What is passed on of a thing that changes at every tick of this time.
+    /// When changes are passed on for an object that changes every [`TICK`].
     fn passed(damper: &mut Damper<u32>, begun: Instant, time: Duration) -> Vec<Duration> {
         let mut passed = Vec::new();
         let mut after = Duration::ZERO;

@@ -1,5 +1,5 @@
-//! Runs a loop of this process: the driver of `slipway_durable`, which shows
-//! what the loop does in its [`Status`].
+//! Runs a loop of this process with the driver of `slipway_durable`, and
+//! records its activity in a [`Status`].
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::status::Status;
 
-/// What the driver itself needs from outside.
+/// Dependencies of the driver.
 #[derive(Debug, Clone)]
 pub struct Dependencies {
     pub clock: Arc<dyn Clock>,
@@ -18,7 +18,7 @@ pub struct Dependencies {
     pub wake: Arc<Notify>,
 }
 
-/// Runs the loop until shutdown, then waits for what is under way.
+/// Runs the loop until shutdown, then waits for running work.
 pub async fn drive<L: Loop>(
     work: Arc<L>,
     pacing: Pacing,

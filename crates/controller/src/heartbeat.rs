@@ -1,8 +1,8 @@
-//! The heartbeat: says every few seconds that this replica lives and which mode it
-//! obeys, ends a freeze whose time has come, and compares the database with
-//! the high-water mark outside. There is no leader: every replica heartbeats, and the
-//! counter is the same one. What a heartbeat is, is in
-//! `slipway_app::usecases::control`.
+//! The heartbeat loop: every few seconds it records that this replica is alive
+//! and which mode it obeys, ends a freeze that is over, and compares the
+//! database with the high-water marks outside. There is no leader: every
+//! replica sends heartbeats, and all share one counter.
+//! `slipway_app::usecases::control` implements the heartbeat.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use slipway_durable::Lease;
 
 use crate::driver::Loop;
 
-/// The loop that heartbeats.
+/// The loop that sends heartbeats.
 #[derive(Debug)]
 pub struct ReplicaHeartbeat {
     context: Context,
@@ -45,7 +45,7 @@ impl ReplicaHeartbeat {
 impl Loop for ReplicaHeartbeat {
     type Item = ();
 
-    /// A heartbeat leaves nothing to work on.
+    /// The heartbeat happens here and leaves nothing for `work`.
     async fn claim(&self, _limit: u32) -> Result<Vec<()>, String> {
         let Self { context, engines, permits, worker, lease } = self;
         let counted = control::heartbeat(context, engines, permits, worker, *lease).await;

@@ -1,12 +1,13 @@
-//! The loops. [`driver`] is the one way a loop runs: it waits for a wake or
-//! the next poll, claims no more than it has room for, isolates what fails
-//! and keeps a status. Each loop is one file: [`resources`] takes provisioned
-//! resources of one partition one step, [`relay`] gives events their positions,
-//! [`subscribers`] brings them to the sinks of this process, [`retention`] lets
-//! go of what was kept long enough, [`orphans`] looks for what no row knows,
-//! [`heartbeat`] says that this replica lives and compares the database with the
-//! world. [`clock_watch`] keeps them going when the database's clock goes back,
-//! [`watches`] wakes what an engine saw change.
+//! The loops. [`driver`] runs each of them: it waits for a wake or the next
+//! poll, claims no more than it has free slots for, isolates failures and keeps
+//! a status. Each loop is one file: [`resources`] advances the provisioned
+//! resources of one partition, [`placement`] maintains what projects share on
+//! management clusters, [`relay`] numbers events, [`subscribers`] delivers them
+//! to the sinks of this process, [`retention`] removes what was kept long
+//! enough, [`orphans`] scans for leaks, [`heartbeat`] shows that this replica
+//! is alive and recognises a restored database. [`clock_watch`] keeps the loops
+//! going when the database's clock goes back, [`watches`] wakes attempts that
+//! an engine saw change.
 
 mod claims;
 pub mod clock_watch;

@@ -1,8 +1,8 @@
-//! The orphans loop: looks at everything that stands on a cluster and holds it
-//! against the rows, every so often and soon after a start, one replica at a
-//! time for each cluster. What counts as work is a periodic task of that
-//! cluster that is due. It also goes on with the removals that people asked
-//! for. Removing what a row knows is the resource loop's; this one wakes it.
+//! The orphans loop: scans each cluster and compares everything there with the
+//! rows, at an interval and soon after a start, one replica at a time per
+//! cluster. What counts as work is a due periodic task of a cluster. The loop
+//! also continues the removals that people requested. The resource loop removes
+//! objects that a row knows; this loop only wakes it.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -21,13 +21,13 @@ use crate::driver::{Loop, Pacing};
 pub struct OrphanLoop {
     finder: Finder,
     worker: String,
-    /// From one look to the next.
+    /// The time between two scans.
     interval: Duration,
-    /// Tasks that this process has made sure of.
+    /// Tasks that this process has already created.
     ensured: Mutex<HashSet<String>>,
 }
 
-/// A cluster whose turn it is.
+/// A cluster with a claimed task.
 #[derive(Debug)]
 pub struct ClusterPass {
     cluster: Cluster,
@@ -38,19 +38,18 @@ pub struct ClusterPass {
 impl OrphanLoop {
     pub const NAME: &'static str = "orphans";
     pub const PACING: Pacing = Pacing { slots: 4, batch: 4, poll: Duration::from_secs(1) };
-    /// A look may take minutes and does nothing that two could not do at once,
-    /// so its claim is long and not renewed; it only keeps replicas from doing
-    /// the same work twice.
+    /// A scan may take minutes and two at once do no harm, so its claim is long
+    /// and not renewed; it only keeps replicas from doing the same work twice.
     const LEASE: Duration = Duration::from_secs(300);
-    /// How soon an object that takes its time to go is looked at again.
+    /// How soon the next pass comes while an object is still being removed.
     const REMOVING: Duration = Duration::from_secs(1);
 
     pub fn new(finder: Finder, worker: String, interval: Duration) -> Self {
         Self { finder, worker, interval, ensured: Mutex::default() }
     }
 
-    /// A first look soon after a start, but not before whoever was at work when
-    /// the last life ended has lost its claims.
+    /// Schedules a first scan soon after a start, but not before claims have
+    /// expired that were held when the previous process ended.
     async fn ensure(&self, task: &str) -> Result<(), String> {
         if self.ensured().contains(task) {
             return Ok(());
@@ -69,7 +68,7 @@ impl OrphanLoop {
         self.ensured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Goes on with removals, looks, and says when the next turn is.
+    /// Continues removals, scans, and returns the time until the next pass.
     async fn pass(&self, cluster: &Cluster, errors: &mut Vec<String>) -> Duration {
         let left = match self.finder.continue_removals(cluster).await {
             Ok((left, problems)) => {
@@ -94,7 +93,7 @@ impl OrphanLoop {
         } else if report.suspected.is_empty() && report.error.is_none() {
             self.interval
         } else {
-            // What was seen for the first time counts after a lease.
+            // A finding counts if it is seen again one lease later.
             self.finder.lease().min(self.interval)
         }
     }
@@ -162,7 +161,7 @@ impl Loop for OrphanLoop {
             if let Err(error) =
                 store.operations.task_release(&task, claim, next, error.as_deref()).await
             {
-                // The claim runs out by itself.
+                // The claim expires by itself.
                 errors.push(error.to_string());
             }
             all.extend(errors);

@@ -1,6 +1,6 @@
-//! The placement loop loop: looks at each management cluster every so often, and at once
-//! when a project's place is asked for, one replica at a time for each cluster.
-//! What counts as work is a periodic task of that cluster that is due.
+//! The placement loop: makes a pass over each management cluster at an
+//! interval, and at once when a placement changes, one replica at a time per
+//! cluster. What counts as work is a due periodic task of a cluster.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,16 +21,16 @@ pub struct PlacementLoop {
     placement: PlacementReconciler,
     registry: ManagementRegistry,
     worker: String,
-    /// From one look to the next where all is well.
+    /// The time between two passes when nothing waits.
     interval: Duration,
     lease: Duration,
-    /// Tasks that this process has made sure of.
+    /// Clusters whose task this process has already created.
     ensured: Mutex<HashSet<ClusterId>>,
-    /// Whose turn it was last; the one after it is asked first the next time.
+    /// The cluster of the last pass; the next claim starts with the one after it.
     last: Mutex<Option<ClusterId>>,
 }
 
-/// A cluster whose turn it is.
+/// A cluster with a claimed task.
 #[derive(Debug)]
 pub struct ClusterPass {
     cluster: ClusterId,
@@ -40,13 +40,13 @@ pub struct ClusterPass {
 
 impl PlacementLoop {
     pub const NAME: &'static str = "placement";
-    /// One cluster in a batch: one that does not answer holds up no other.
+    /// One cluster per batch, so that an unreachable one delays no other.
     pub const PACING: Pacing = Pacing { slots: 64, batch: 1, poll: Duration::from_millis(250) };
-    /// How soon a cluster is looked at again on which something waits, for
-    /// example for its secret.
+    /// How soon the next pass over a cluster comes on which something waits,
+    /// for example for its secret.
     const WAITING: Duration = Duration::from_secs(1);
-    /// A turn asks a cluster a few questions and may have many projects to
-    /// bring forward. Its actions could be done by two at once without harm.
+    /// A pass makes a few requests to a cluster and may have to advance many
+    /// projects. Two replicas could do its actions at once without harm.
     const LEASE: Duration = Duration::from_secs(20);
 
     pub fn new(
@@ -75,8 +75,8 @@ impl PlacementLoop {
     }
 
     async fn ensure(&self, cluster: ClusterId) -> Result<(), String> {
-        // What an earlier life of this worker held was freed when it started, by
-        // the loop that was there first.
+        // The orphans loop ends the claims of an earlier process of this
+        // worker, see `task_reclaim`.
         if self.ensured().contains(&cluster) {
             return Ok(());
         }
@@ -91,7 +91,7 @@ impl PlacementLoop {
         Ok(())
     }
 
-    /// The clusters, the one after the last that had its turn first.
+    /// The clusters, beginning after the one that had the last pass.
     fn in_order(&self) -> Vec<(ClusterId, Arc<dyn Management>)> {
         let mut registry = self.registry.list();
         let last = *self.last();
@@ -104,7 +104,8 @@ impl PlacementLoop {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whoever asked is heard on every cluster, or asks again.
+    /// If a wake is pending, wakes the task of every cluster; an error keeps
+    /// the wake pending.
     async fn wake_all(&self) -> Result<(), String> {
         let context = self.placement.context();
         if !context.wakes.placement_waits() {
@@ -180,7 +181,7 @@ impl Loop for PlacementLoop {
             if let Err(error) =
                 store.operations.task_release(&task, pass.claim, next, error.as_deref()).await
             {
-                // The claim runs out by itself.
+                // The claim expires by itself.
                 errors.push(error.to_string());
             }
             all.extend(errors);

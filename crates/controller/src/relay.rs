@@ -1,6 +1,6 @@
 //! The relay: gives committed events their positions, dense and in commit
-//! order. What counts as work is an outbox row without a position; nobody
-//! else numbers them.
+//! order. What counts as work is an outbox row without a position; nothing else
+//! numbers them.
 
 use async_trait::async_trait;
 use slipway_app::context::Wakes;
@@ -24,7 +24,7 @@ impl Relay {
         Self { store, wakes: Wakes::default() }
     }
 
-    /// The same relay, which tells the readers of this process.
+    /// The same relay, which also wakes the readers of this process.
     #[must_use]
     pub fn waking(self, wakes: Wakes) -> Self {
         Self { wakes, ..self }
@@ -35,8 +35,9 @@ impl Relay {
 impl Loop for Relay {
     type Item = ();
 
-    /// Numbering is one statement under the head's lock, so it is done here
-    /// and leaves nothing to work on. Empties the outbox before it answers.
+    /// Numbering is one statement under the lock of the head row, so it happens
+    /// here and leaves nothing for `work`. Empties the outbox before it
+    /// returns.
     async fn claim(&self, _limit: u32) -> Result<Vec<()>, String> {
         loop {
             let numbered = self.store.events.outbox_relay(Self::BATCH).await;

@@ -1,12 +1,13 @@
-//! The resource loop: takes provisioned resources one step towards Ready, or
-//! out. A row is work once its `due_at` has passed: somebody woke it, it waits
-//! for something, or the sweep has come round (a settled row is due again one
-//! sweep interval after its last observation). A loop serves one partition, with
-//! slots, actions and a status of its own, so that a slow cluster takes nothing
-//! from another.
+//! The resource loop: advances provisioned resources one step towards Ready, or
+//! towards Deleted. A row is work once its `due_at` has passed: somebody woke
+//! it, its waiting time is over, or the sweep has come (a settled row is due
+//! again one sweep interval after its last observation). Each loop serves one
+//! partition, with its own slots, actions and status, so that a slow cluster
+//! takes nothing from another.
 //!
-//! This file claims and keeps the claims alive. `slipway_app::usecases::converge`
-//! has the order of a tick, `slipway_core` decides it.
+//! This file claims rows and renews the claims.
+//! `slipway_app::usecases::converge` implements the order of a tick,
+//! `slipway_core` decides.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,13 +37,13 @@ pub struct ResourceLoop {
     engines: Engines,
     worker: String,
     partition: Partition,
-    /// The name of the partition, for people.
+    /// The name of the partition's cluster, for display.
     cluster: String,
     lease: Duration,
     pace: Pace,
     actor: Actor,
     batching: Batching,
-    /// Outside actions that may still be begun now.
+    /// Limits the concurrent outside actions.
     actions: Semaphore,
     wake: Arc<Notify>,
     stopping: AtomicBool,
@@ -57,8 +58,8 @@ impl Loop for ResourceLoop {
         self.lease
     }
 
-    /// Actions under way are finished, which their deadline bounds; those that
-    /// were not begun are given back, for another process to begin at once.
+    /// Running actions finish, within their deadline. Claims whose action has
+    /// not started are released, so that another process can act at once.
     fn wind_down(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
@@ -73,11 +74,11 @@ impl Loop for ResourceLoop {
 
     async fn work(&self, items: Vec<Claimed>, lease: Lease) -> Vec<String> {
         let store = &self.context.stores;
-        // After the claim: whoever changes the mode after this read finds no
-        // claim of this batch that does not know it, see `docs/control.md`.
+        // Read after the claim: a later change of the mode wakes rows that are
+        // already claimed, so they tick again under it, see `docs/control.md`.
         let mode = match self.permits.read(store).await {
             Ok(known_mode) => known_mode.mode,
-            // The claims run out by themselves.
+            // The claims expire by themselves.
             Err(error) => return vec![error.to_string()],
         };
         let claims = AttemptClaims {
@@ -101,15 +102,14 @@ impl Loop for ResourceLoop {
             claims: &RenewedClaims { renewer: &renewer, stopping: &self.stopping },
             wake: &self.wake,
         };
-        // Of the level of errors, so that no filter takes the names from a line
-        // that it lets through.
+        // At error level, so that no filter removes the span's fields from a
+        // line that it lets through.
         let span = tracing::error_span!("batch", partition = self.cluster, worker = self.worker);
         renewer.during(batch.tick(&items)).instrument(span).await
     }
 }
 
-/// The claims of a batch under renewal, of which none starts an action once the
-/// process is to stop.
+/// The renewed claims of a batch; none starts an action once the process is stopping.
 struct RenewedClaims<'a, 'b> {
     renewer: &'a AttemptRenewer<'b>,
     stopping: &'a AtomicBool,
@@ -133,16 +133,18 @@ impl ResourceLoop {
     pub const NAME: &'static str = "resources";
     /// The probe's published name.
     pub const PROBE: &'static str = "provisioning-broker-reconcile";
-    /// How the driver paces this loop. Eight full batches under way keep the
-    /// database busy while others wait for an answer or a commit. The poll is what an enrolment at another
-    /// replica waits for at most; with a tick after it, it stays under 250 ms.
+    /// How the driver paces this loop. Eight full batches in flight keep the
+    /// database busy while some wait for an answer or a commit. The poll is the
+    /// longest that an enrolment at another replica waits; with a tick after
+    /// it, that stays under 250 ms.
     pub const PACING: Pacing =
         Pacing { slots: 1_024, batch: 128, poll: Duration::from_millis(200) };
-    /// How long a claim lasts if nothing else is configured. What takes longer
-    /// is renewed, so this is how long the work of a dead process lies.
+    /// The default length of a claim. Longer work is renewed, so this is how
+    /// long the work of a dead process waits.
     pub const LEASE: Duration = Duration::from_secs(30);
-    /// Outside actions of one partition under way at once, however its work came in
-    /// batches: a thousand batches of one would otherwise be a thousand actions.
+    /// Concurrent outside actions of one partition, however its work is split
+    /// into batches: a thousand batches of one would otherwise run a thousand
+    /// actions.
     pub const ACTIONS: usize = 128;
 
     pub fn new(
@@ -187,7 +189,7 @@ impl ResourceLoop {
         self.partition
     }
 
-    /// What tells this loop that something may have become due.
+    /// The notification that something may be due for this loop.
     pub fn wake(&self) -> Arc<Notify> {
         Arc::clone(&self.wake)
     }
@@ -198,45 +200,46 @@ impl ResourceLoop {
         Self { batching, ..self }
     }
 
-    /// The same loop with the second proof of absence at another time than one
+    /// The same loop with another delay of the deletion verification than one
     /// lease after Deleted; for tests in which no worker can be late.
     #[must_use]
     pub fn with_second_proof_after(self, lease: Duration) -> Self {
         Self { pace: Pace { lease, ..self.pace }, ..self }
     }
 
-    /// The same loop behind a gate that it shares with other loops of this
+    /// The same loop with permits that it shares with other loops of this
     /// process, so that they acknowledge a mode together.
     #[must_use]
     pub fn with_permits(self, permits: Arc<Permits>) -> Self {
         Self { permits, ..self }
     }
 
-    /// What this loop asks before it acts.
+    /// The permits that this loop requests before it acts.
     pub fn permits(&self) -> Arc<Permits> {
         Arc::clone(&self.permits)
     }
 
-    /// Takes back what an earlier life of this worker held, in whatever partition,
-    /// and makes everything that is not settled for good due now. Before any
-    /// partition of this process is driven: it would take back from that one too.
+    /// Ends the claims of an earlier process of this worker, in all partitions,
+    /// and makes every row of this partition due that is not settled for good.
+    /// Must run before any partition of this process is driven: it would end
+    /// its claims too.
     pub async fn boot_sweep(&self) -> Result<u64, slipway_app::ports::store::Error> {
         let reclaimed = self.context.stores.broker.attempt_reclaim(&self.worker).await?;
         self.context.meter.reclaimed(&self.cluster, reclaimed);
         self.late_sweep().await
     }
 
-    /// The boot sweep of a partition that comes when others are driven already.
+    /// The boot sweep of a partition that is added while others are running.
     pub async fn late_sweep(&self) -> Result<u64, slipway_app::ports::store::Error> {
         self.context.stores.broker.attempt_wake_all(self.partition).await
     }
 
-    /// Fails when due work could not be looked for, or was left lying, for
+    /// Fails if the loop could not claim, or left due rows unclaimed, for
     /// longer than three sweep intervals.
     pub async fn probe(&self, status: &Status) -> Probe {
         let limit = self.pace.sweep * 3;
-        // Shown to callers without a key, so these texts say what is wrong and
-        // nothing of ours; the rest is in the log and in the loop's status.
+        // Callers without a key see these texts, so they say what is wrong
+        // without internals; the log and the loop's status have the rest.
         let fail = |detail: &str, internal: String| {
             tracing::warn!(internal, "the resource loop is not ready: {detail}");
             Probe { ok: false, detail: detail.to_owned() }

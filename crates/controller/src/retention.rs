@@ -1,11 +1,11 @@
-//! The retention loop: lets go of events, histories and audit entries that were
+//! The retention loop: removes events, histories and audit entries that were
 //! kept long enough. What counts as work is one periodic task, which one
-//! replica holds at a time; what may go is decided by the store's statements
-//! and the rules in `slipway_core::rules::positions`.
+//! replica claims at a time. The store's statements and the rules in
+//! `slipway_core::rules::positions` decide what may be removed.
 //!
-//! It removes in small batches with commits between, and gives the task back
-//! when its lease runs low; what is left is taken up at once. Two replicas that
-//! did this at the same time would do no harm, only work twice.
+//! It removes in small batches with a commit each, and releases the task when
+//! its lease runs low; the rest is then due at once. Two replicas that did this
+//! at the same time would do no harm, only duplicate work.
 
 use std::time::Duration;
 
@@ -21,15 +21,15 @@ use crate::driver::{Loop, Pacing};
 /// How long things are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// From when an event happened.
+    /// Since the event happened.
     pub events: Duration,
-    /// From when the resource was gone.
+    /// Since the resource is gone.
     pub history: Duration,
-    /// From when it was written, if what it is about is gone.
+    /// Since the entry was written, if its subject is gone.
     pub audit: Duration,
 }
 
-/// The loop over what is old.
+/// The loop over old rows.
 #[derive(Debug)]
 pub struct RetentionLoop {
     context: Context,
@@ -38,7 +38,7 @@ pub struct RetentionLoop {
     opened: OnceCell<()>,
 }
 
-/// How much was let go.
+/// How many rows were removed.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Pruned {
     events: u64,
@@ -48,19 +48,18 @@ struct Pruned {
 
 impl RetentionLoop {
     pub const NAME: &'static str = "retention";
-    /// Nothing wakes it, and nothing waits for it: a look every few seconds
-    /// finds the task when its holder died.
+    /// Nothing wakes this loop and nothing waits for it; a poll every few
+    /// seconds finds the task after its worker died.
     pub const PACING: Pacing = Pacing { slots: 1, batch: 1, poll: Duration::from_secs(5) };
     const LEASE: Duration = Duration::from_secs(30);
-    /// What is kept for days is looked at every hour.
+    /// Rows are kept for days, so once an hour is enough.
     const INTERVAL: Duration = Duration::from_secs(3_600);
-    /// After a start, so that a busy boot comes first.
+    /// The delay after a start, so that a busy boot comes first.
     const FIRST: Duration = Duration::from_secs(60);
     const AFTER_FAULT: Duration = Duration::from_secs(60);
-    /// Rows in one transaction: some ten milliseconds of the only writer that
-    /// SQLite has.
+    /// Rows in one transaction: some ten milliseconds of SQLite's only writer.
     const BATCH: u32 = 500;
-    /// What one batch may take; less lease than that is too little for one.
+    /// The time that one batch may take; with less lease left, none starts.
     const BATCH_LIMIT: Duration = Duration::from_secs(10);
 
     pub fn new(context: Context, retention: Retention, worker: String) -> Self {
@@ -71,7 +70,7 @@ impl RetentionLoop {
         self.context.stores.operations.task_ensure(Self::NAME, Self::FIRST).await
     }
 
-    /// Removes what is old. False if the lease ran low first.
+    /// Removes old rows. `false` if the lease ran low first.
     async fn prune(&self, lease: &Lease, pruned: &mut Pruned) -> Result<bool, Error> {
         let store = &self.context.stores;
         let time_is_left = || lease.allows(Self::BATCH_LIMIT);

@@ -1,11 +1,11 @@
-//! What a loop says about itself, for API, CLI and probes.
+//! The status of a loop, for API, CLI and probes.
 
 use std::sync::Mutex;
 use std::time::Instant;
 
 use slipway_core::time::Timestamp;
 
-/// The status of one loop; shared with whoever shows it.
+/// The status of one loop, shared with those who show it.
 #[derive(Debug)]
 pub struct Status {
     name: String,
@@ -27,12 +27,12 @@ struct Inner {
 pub struct Snapshot {
     pub name: String,
     pub activations: u64,
-    /// Pieces of work taken.
+    /// Items claimed.
     pub claimed: u64,
-    /// Pieces of work, or whole activations, that ended in an error.
+    /// Items, or whole activations, that ended in an error.
     pub failed: u64,
     pub last_activation_at: Option<Timestamp>,
-    /// When work could last be looked for, whether there was any or not.
+    /// The last successful claim, whether it found work or not.
     pub last_success: Option<Instant>,
     pub last_error: Option<String>,
 }

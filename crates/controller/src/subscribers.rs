@@ -1,13 +1,13 @@
-//! The subscriber loop: brings every event to every sink of this process, at
+//! The subscriber loop: delivers every event to every sink of this process, at
 //! least once and in the order of positions. What counts as work is a
-//! subscription whose cursor is behind the last position; numbering is the
-//! relay's, and sinks decide nothing.
+//! subscription whose cursor is behind the last position. The relay numbers
+//! events; sinks decide nothing.
 //!
-//! One replica delivers to a subscription at a time, the one that holds its
-//! claim. The cursor moves after the sink has taken the events and under that
-//! claim; a crash in between means that the next one delivers them again, with
-//! the same ids. A delivery starts only with more lease left than it may take,
-//! as every outside action does.
+//! Only the replica with the claim delivers to a subscription. It advances the
+//! cursor under that claim after the sink has accepted the events; after a
+//! crash in between, the next replica delivers them again, with the same ids. A
+//! delivery starts only with more lease left than it may take, like every
+//! outside action.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,14 +38,14 @@ pub struct Subscribers {
 
 impl Subscribers {
     pub const NAME: &'static str = "event-subscribers";
-    /// One subscription is one piece of work, in a task of its own, so that a
-    /// sink that hangs holds up nobody. More sinks than slots share them.
+    /// Each subscription is worked on in a task of its own, so that a hanging
+    /// sink delays no other. With more sinks than slots, they share the slots.
     pub const PACING: Pacing = Pacing { slots: 16, batch: 1, poll: Duration::from_millis(250) };
     /// Events in one delivery: about 100 KiB at a kilobyte each.
     const BATCH: u32 = 100;
     const BACKOFF: Backoff =
         Backoff { base: Duration::from_secs(1), max: Duration::from_secs(300) };
-    /// What is kept of a sink's error.
+    /// Characters that are stored of a sink's error.
     const ERROR_LENGTH: usize = 500;
 
     pub fn new(
@@ -58,8 +58,8 @@ impl Subscribers {
         Self { context, sinks, worker, lease, opened: OnceCell::new() }
     }
 
-    /// Makes the subscriptions of a first start, and takes back what an earlier
-    /// life of this worker held.
+    /// Creates missing subscriptions, and ends the claims of an earlier process
+    /// of this worker.
     async fn open(&self) -> Result<(), Error> {
         let store = &self.context.stores;
         store.events.subscription_reclaim(&self.worker).await?;
@@ -72,8 +72,8 @@ impl Subscribers {
 
     /// Delivers while there are events and lease left.
     ///
-    /// An error of the database ends this without a release: what is known of
-    /// the cursor is then whatever the database knows, and the lease runs out.
+    /// After a database error the claim is not released, since the state of the
+    /// cursor is unknown here; the lease expires.
     async fn publish(
         &self,
         claimed: &ClaimedSubscription,
@@ -153,7 +153,7 @@ impl Loop for Subscribers {
                 if claimed.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
                     break;
                 }
-                // Those of other processes are theirs.
+                // Skip subscriptions whose sink is in another process.
                 if self.sinks.contains_key(&name) {
                     claimed.extend(
                         store.events.subscription_claim(&name, &self.worker, self.lease).await?,

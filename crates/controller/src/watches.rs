@@ -1,11 +1,11 @@
-//! Wakes what an engine saw change. There is no work of its own in it: the
-//! attempts that an engine names become due now, and the resource loop looks at
-//! them at once instead of at the next sweep. What changes all the time is named
-//! less often than it changes (`damper.rs`).
+//! Wakes the attempts that an engine saw change, so that the resource loop
+//! observes them at once instead of at the next sweep. It claims nothing
+//! itself. Attempts that change all the time are woken less often than they
+//! change (`damper.rs`).
 //!
-//! *Guarantees:* what an engine named is made due or tried again, for as long as
-//! this process lives. *Assumption:* what is lost with the process is found by
-//! the boot sweep of the next one.
+//! *Guarantees:* every attempt that an engine reported is made due, with
+//! retries, for as long as this process lives. *Assumption:* the boot sweep of
+//! the next process covers what is lost with this one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,15 +20,15 @@ use tokio::time::Instant;
 use crate::damper::Damper;
 use crate::driver::Shutdown;
 
-/// How long what comes after the first change is waited for, so that a burst of
-/// changes is one statement. Small beside the time that a tick takes, large
-/// beside the time between two events of one watch.
+/// How long to collect further changes after the first one, so that a burst
+/// becomes one statement. Small compared with the duration of a tick, large
+/// compared with the time between two events of one watch.
 const GATHER: Duration = Duration::from_millis(5);
 
-/// Attempts in one statement, at most; a burst of more is several.
+/// Attempts in one statement, at most; a larger burst takes several.
 const BATCH: usize = 500;
 
-/// How long the database is left alone after it refused.
+/// The pause after a failed write to the database.
 const BACKOFF: Backoff = Backoff { base: Duration::from_millis(50), max: Duration::from_secs(5) };
 
 /// Runs until shutdown.
@@ -48,7 +48,7 @@ pub async fn watch_engine(context: Context, substrate: Arc<dyn Substrate>, shutd
     }
 }
 
-/// `make_due` writes all that it is given, or nothing.
+/// `make_due` writes all given ids, or none.
 async fn wake_for_ever<T, Written: Future<Output = Result<(), String>>>(
     substrate: &dyn Substrate,
     entropy: &dyn Entropy,
@@ -64,8 +64,8 @@ async fn wake_for_ever<T, Written: Future<Output = Result<(), String>>>(
                 None => std::future::pending().await,
             }
         };
-        // A wait that is given up takes nothing: an engine hands its changes
-        // over only with its answer.
+        // Cancelling the wait loses nothing: an engine removes changes from its
+        // queue only when it returns them.
         tokio::select! {
             news = substrate.changed() => changed.extend(news),
             () = held => {}
@@ -93,7 +93,7 @@ async fn wake_for_ever<T, Written: Future<Output = Result<(), String>>>(
     }
 }
 
-/// Adds what comes within a moment.
+/// Collects further changes for [`GATHER`].
 async fn gather(substrate: &dyn Substrate, changed: &mut BTreeSet<ProvisionedResourceId>) {
     let until = Instant::now() + GATHER;
     while let Ok(more) = tokio::time::timeout_at(until, substrate.changed()).await {
@@ -117,7 +117,7 @@ mod tests {
 
     type Ids = Vec<ProvisionedResourceId>;
 
-    /// Says what it is told to say.
+    /// Reports the changes that the test sends.
     #[derive(Debug)]
     struct Talking(tokio::sync::Mutex<mpsc::UnboundedReceiver<Ids>>);
 
@@ -168,7 +168,7 @@ mod tests {
         numbers.map(|number| ProvisionedResourceId::new(Uuid::from_u128(number))).collect()
     }
 
-    /// What was written of what is said one after the other.
+    /// The writes that result from changes reported at this interval.
     async fn written_apart(said: &[Ids], apart: Duration) -> Vec<Ids> {
         let (say, listen) = mpsc::unbounded_channel();
         let said = said.to_vec();
@@ -177,13 +177,13 @@ mod tests {
                 say.send(ids).unwrap();
                 tokio::time::sleep(apart).await;
             }
-            // So that the engine goes on, silently.
+            // Keeps the channel open, without further changes.
             std::future::pending::<()>().await;
         });
         listened(listen, 0).await
     }
 
-    /// What was written, in order, while the first few writes are refused.
+    /// The writes, in order, while the first few fail.
     async fn written(said: &[Ids], refused: usize) -> Vec<Ids> {
         let (say, listen) = mpsc::unbounded_channel();
         for ids in said {
@@ -204,7 +204,7 @@ mod tests {
             }
             std::future::ready(if refuse { Err("it is away".to_owned()) } else { Ok(()) })
         };
-        // The clock is the runtime's own and stands still while there is work.
+        // The paused clock of the runtime advances only when nothing else can run.
         let watching = wake_for_ever::<(), _>(&engine, &Still, make_due);
         tokio::time::timeout(Duration::from_secs(60), watching).await.unwrap_err();
         written.into_inner().unwrap()
@@ -220,10 +220,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_flaps_is_written_less_often_and_at_last() {
-        // A minute of the runtime's own clock, which has nothing else to do.
+        // The runtime's clock is paused, so a minute passes at once.
         let flaps: Vec<_> = (0..100).map(|_| ids(0..1)).collect();
         let written = written_apart(&flaps, Duration::from_millis(50)).await;
-        // Ten at once, then one a second of five, and the last one.
+        // Ten at once, then one a second for five seconds, and the last one.
         assert!((14..=16).contains(&written.len()), "{}", written.len());
     }
 

@@ -1,36 +1,36 @@
 //! Who may do what: the roles, how far a key reaches, and the one rule that
-//! holds both against what something demands.
+//! checks both against what an operation requires.
 
 use crate::closed_set::closed_set;
 use crate::ids::ProjectId;
 
 closed_set!(
-    /// What a key lets its holder do. Each role may do what the one before may.
+    /// What a key lets its holder do. Each role includes the one before.
     Role {
         /// Reads.
         Viewer => "viewer",
-        /// Declares, retries and deletes; issues tokens; ends leaks.
+        /// Declares, retries, deletes; issues tokens; removes and resolves leaks.
         Operator => "operator",
-        /// Everything, among it the catalog and the keys.
+        /// Everything, including the catalog and the keys.
         Admin => "admin",
     }
 );
 
 closed_set!(
-    /// How far something reaches, and so which keys may do it.
+    /// How far an operation reaches, and so which keys may call it.
     Scope {
-        /// The installation as a whole: not for a key that is bound to a project.
+        /// The whole installation: refused to a key that is bound to a project.
         Installation => "installation",
-        /// Belongs to a project: a bound key meets only what belongs to its own,
-        /// and the rest is as unknown to it as what does not exist.
+        /// Belongs to a project. A bound key reaches only its own project;
+        /// everything else is "not found", as if it did not exist.
         Project => "project",
-        /// Of the installation, and needed by whoever works in a project.
+        /// Belongs to the installation, but work in a project needs it.
         Shared => "shared",
     }
 );
 
-/// Why a key may not do something. What is in another project is no denial: it
-/// is not found.
+/// Why a key may not do something. An object of another project is no denial:
+/// it is not found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Denial {
     /// A role of at least this is needed.
@@ -39,7 +39,7 @@ pub enum Denial {
     Bound,
 }
 
-/// Holds a key against what is demanded. The role is asked first.
+/// Checks a key against the required role and scope. The role comes first.
 pub fn check(
     role: Role,
     project: Option<ProjectId>,
@@ -61,7 +61,7 @@ mod tests {
 
     use super::*;
 
-    /// A higher role and a wider reach never lose anything.
+    /// A higher role or a wider reach never loses a right.
     #[test]
     fn rights_grow_with_the_role_and_with_the_reach() {
         let bound = Some(ProjectId::new(Uuid::from_u128(1)));

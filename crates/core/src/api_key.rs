@@ -1,5 +1,5 @@
-//! API keys as they are kept: who holds one, what it lets them do, and the
-//! hashes by which it is recognised. The text of a key is `keys`' business.
+//! API keys as stored: who holds one, what it permits, and the hashes that
+//! recognise it. [`crate::keys`] reads and writes the text of a key.
 
 use std::time::Duration;
 
@@ -10,30 +10,28 @@ use crate::keys::ApiKeyText;
 use crate::time::Timestamp;
 use crate::token::SecretHash;
 
-/// The longest that a replaced secret stays good. A week covers a rotation by
-/// hand on every machine that uses the key.
+/// The longest time that a replaced secret stays valid. A week covers a
+/// rotation by hand on every machine that uses the key.
 pub const OVERLAP_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// How long a key that expires may live: a minute at least, so that it can be
-/// used at all, and ten years at most; what is meant for ever has no expiry.
+/// How long a key that expires may live: at least a minute, so that it can be
+/// used at all, and at most ten years. A key meant for ever has no expiry.
 pub const LIFETIME_MIN: Duration = Duration::from_secs(60);
 pub const LIFETIME_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
 
-/// The record of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
     pub id: ApiKeyId,
-    /// Unique, also among those that are revoked: the audit names actors by it.
+    /// Unique, revoked keys included: the audit names actors by it.
     pub name: String,
     pub role: Role,
-    /// The only project that it reaches; all of them without one.
+    /// The only project that the key reaches; `None` means all of them.
     pub project_id: Option<ProjectId>,
-    /// When that project was deleted: the key reaches nothing until somebody
-    /// brings it back.
+    /// When that project was deleted. The key reaches nothing while it is.
     pub project_deleted_at: Option<Timestamp>,
     pub short: String,
     pub hash: SecretHash,
-    /// The secret before the last rotation, while that is still good.
+    /// The secret before the last rotation, while it is still valid.
     pub previous: Option<Previous>,
     pub created_by: Option<String>,
     pub created_at: Timestamp,
@@ -62,8 +60,8 @@ pub struct Previous {
 }
 
 impl ApiKey {
-    /// An admin key of the whole installation, as the binary installs it at its
-    /// start. The time of its creation is the database's.
+    /// An admin key for the whole installation, as the binary installs it at
+    /// startup. The database sets the time of creation.
     pub fn of_installation(
         id: ApiKeyId,
         name: impl Into<String>,
@@ -88,7 +86,7 @@ impl ApiKey {
         }
     }
 
-    /// What its holder can do with it. What is final is said first.
+    /// Whether the key can be used, and why not. Final reasons come first.
     pub fn state(&self, now: Timestamp) -> KeyState {
         if self.revoked_at.is_some() {
             KeyState::Revoked
@@ -105,7 +103,7 @@ impl ApiKey {
         self.state(now) == KeyState::Usable
     }
 
-    /// Whether this text is the key's, now.
+    /// Whether this text is a valid secret of the key now.
     pub fn accepts(&self, text: &ApiKeyText, now: Timestamp) -> bool {
         let current = self.short == text.short && self.hash == text.hash;
         let previous = self.previous.as_ref().is_some_and(|previous| {

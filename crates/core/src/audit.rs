@@ -1,5 +1,5 @@
-//! Audit entries: who did what to what, and why. Written in the transaction of
-//! the change itself, never after it.
+//! Audit entries: who did what to what, and why. Each is written in the
+//! transaction of the change itself, never after it.
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 pub struct Actor {
     /// `key:<name>`, `node:<id>` or `loop:<name>`.
     pub name: String,
-    /// Names the request in logs; loops have none.
+    /// Identifies the request in logs; loops have none.
     pub correlation_id: Option<String>,
 }
 
@@ -23,7 +23,6 @@ impl Actor {
     }
 }
 
-/// One entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditEntry {
     pub id: AuditEntryId,
@@ -45,7 +44,7 @@ pub struct Subject {
     pub kind: &'static str,
     pub id: Uuid,
     pub project_id: ProjectId,
-    /// The revision that the write gives the subject; makes the id unique.
+    /// The revision that the write gives the subject; it makes the id unique.
     pub revision: Revision,
 }
 
@@ -73,8 +72,8 @@ impl AuditEntry {
         }
     }
 
-    /// About something that belongs to no project and has no revision; the
-    /// moment makes the id unique.
+    /// An entry about something that belongs to no project and has no revision;
+    /// the time makes the id unique.
     pub fn of_installation(
         verb: &'static str,
         actor: &Actor,

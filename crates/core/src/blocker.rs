@@ -40,7 +40,7 @@ closed_set!(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Remedy {
     pub action: &'static str,
-    /// `{id}` stands for the id of the resource.
+    /// `{id}` is a placeholder for the id of the resource.
     pub command: Option<&'static str>,
     /// The least role that may use it.
     pub role: &'static str,
@@ -228,7 +228,7 @@ pub struct Blocker {
 pub struct Deadlines {
     pub pending: Duration,
     pub provisioning: Duration,
-    /// As long as the token can be prolonged.
+    /// As long as a token can be extended.
     pub enrolling: Duration,
     pub deregistering: Duration,
     pub deprovisioning: Duration,
@@ -261,7 +261,7 @@ impl Deadlines {
     }
 }
 
-/// Keeps the `since` of blockers that stay and drops those that are over.
+/// Keeps the `since` of blockers that persist and drops those that ended.
 pub fn merge(before: &[Blocker], mut now: Vec<Blocker>) -> Vec<Blocker> {
     now.sort_by_key(|blocker| blocker.code);
     now.dedup_by_key(|blocker| blocker.code);
@@ -307,8 +307,8 @@ mod tests {
         }
     }
 
-    /// Each code has a line in the table and a section that says the same
-    /// things of each; there is no other section.
+    /// Each code has a row in the table and a section with the same parts;
+    /// there is no other section.
     #[test]
     fn every_code_is_documented() {
         let path = "../../docs/blockers.md";
@@ -327,7 +327,7 @@ mod tests {
             }
             let verbs = code.remedies().iter().filter_map(|remedy| remedy.command);
             for command in verbs.filter(|command| !command.contains("explain")) {
-                // Up to what is named and the reason.
+                // The words before the placeholder and the flags.
                 let verb = command.split([' ', '{']).take(3).collect::<Vec<_>>().join(" ");
                 let verb = verb.split(" --").next().unwrap_or_default();
                 assert!(section.contains(verb), "{code} does not show `{verb}`");

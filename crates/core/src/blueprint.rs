@@ -15,7 +15,7 @@ closed_set!(
 );
 
 closed_set!(
-    /// How the bootstrap token is threaded into the composite.
+    /// How the bootstrap token is injected into the composite.
     InjectionStrategy {
         CloudInitUserData => "cloud-init-user-data",
         HelmValues => "helm-values",
@@ -39,8 +39,8 @@ closed_set!(
     }
 );
 
-/// The type of the composites that a version is made into: what its XRD defines
-/// in the first version that it serves.
+/// The type of a version's composites: what its XRD defines in the first
+/// version that it serves.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CompositeType {
     pub group: String,
@@ -61,7 +61,7 @@ impl CompositeType {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompositeDefinition {
     pub composite_type: CompositeType,
-    /// The composites have a field for tags of the cloud.
+    /// The composites have a field for cloud tags.
     pub cloud_tags: bool,
 }
 
@@ -73,9 +73,9 @@ pub struct BlueprintVersion {
     pub slug: String,
     pub version: String,
     pub engine: Engine,
-    /// What the composites are on a cluster; only the engine crossplane has one.
+    /// The type of the composites on a cluster; only engine crossplane has one.
     pub composite_type: Option<CompositeType>,
-    /// Whether the composites have a field for tags of the cloud.
+    /// Whether the composites have a field for cloud tags.
     pub cloud_tags: bool,
     pub parameter_schema: ParameterSchema,
     pub injection_strategy: InjectionStrategy,

@@ -1,8 +1,7 @@
 //! Closed sets: an enum whose members have one stable text each, in rows, on
-//! the wire and in people's eyes. Parsing is exact; what is not in the set is
-//! not guessed.
+//! the wire and on screen. Parsing is exact; an unknown text is never guessed.
 
-/// Writes one down; other crates have sets of their own.
+/// Declares a closed set. Exported, because other crates declare their own.
 #[macro_export]
 macro_rules! closed_set {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident => $text:literal,)* }) => {

@@ -19,9 +19,9 @@ use crate::resource::Resource;
 use crate::time::Timestamp;
 use crate::token::BootstrapToken;
 
-/// One row to be written. Updates name the revision that was read (the one in
-/// the aggregate) and give the row the next one; a row that moved meanwhile
-/// fails the whole commit.
+/// One row to be written. An update names the revision that was read (the one
+/// in the aggregate) and gives the row the next one; if the row was written
+/// meanwhile, the whole commit fails.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Write {
     ResourceInsert(Resource),
@@ -34,7 +34,7 @@ pub enum Write {
     NodeUpdate(Node),
     DeletionInsert(Deletion),
     DeletionUpdate(Deletion),
-    /// The whole set of blockers of an attempt, replacing what was there.
+    /// All blockers of an attempt; replaces the earlier set.
     BlockersReplace(ProvisionedResourceId, Vec<Blocker>),
     /// One more line of the attempt's history; the store numbers it.
     HistoryAppend {
@@ -46,18 +46,18 @@ pub enum Write {
     },
     /// The last observation, for people; does not count as a write of the row.
     ObservedReplace(ProvisionedResourceId, Value),
-    /// Once per id; one that was resolved and is seen again is open again.
+    /// Inserted once per id; a resolved leak that is seen again is reopened.
     LeakInsert(LeakRecord),
-    /// What the loop found of this attempt is proven gone: its open leak records
-    /// are resolved, now.
+    /// The objects that the loop found for this attempt are proven gone:
+    /// resolves its open leak records now.
     LeaksResolve(ProvisionedResourceId),
     /// A row of the catalog.
     Catalog(Box<CatalogWrite>),
-    /// Gives the claim back. Fails the commit if the claim is no longer held.
+    /// Releases the claim. Fails the commit if the claim was lost.
     Release(Release),
 }
 
-/// How a claim ends. If `wake` moved since the claim the row is due at once,
+/// How a claim ends. If the row was woken since the claim, it is due at once,
 /// whatever `recheck` says: a release cannot lose a wake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Release {
@@ -68,7 +68,7 @@ pub struct Release {
     pub failures: i32,
 }
 
-/// When the loop looks again if nothing wakes it.
+/// When the loop claims the row again if nothing wakes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recheck {
     Now,
@@ -87,14 +87,14 @@ pub struct LeakRecord {
     pub evidence: Value,
 }
 
-/// A tick's record that can be written without a lock, on the condition that
-/// nothing it was decided on has moved since it was read:
+/// The record of a tick that the store can write without a lock, provided that
+/// nothing the decision was based on has changed since it was read:
 ///
 /// - the row of the attempt has the revision that was read,
-/// - the claim it was read under is held,
+/// - the claim it was read under is still held,
 /// - nobody woke the row since that claim. Enrolment, leaving, the end of a
-///   drain and force change what a tick decides on without writing the row of
-///   the attempt; each of them wakes it in its own transaction.
+///   drain and force change the input of a decision without writing the row of
+///   the attempt; each of them wakes the row in its own transaction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
     attempt: ProvisionedResourceId,
@@ -103,8 +103,8 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// `None` for a commit that writes more than a tick's own row: that is
-    /// decided under lock.
+    /// `None` for a commit that writes more than the tick's own row: that
+    /// decision needs a lock.
     pub fn new(attempt: ProvisionedResourceId, revision: Revision, commit: Commit) -> Option<Self> {
         commit.is_plain_record_of(attempt).then_some(Self { attempt, revision, commit })
     }
@@ -129,12 +129,12 @@ pub struct Commit {
     pub writes: Vec<Write>,
     pub events: Vec<Event>,
     pub audit: Vec<AuditEntry>,
-    /// Attempts whose next decision may now be another one.
+    /// Attempts whose next decision may have changed.
     pub wakes: Vec<ProvisionedResourceId>,
 }
 
 impl Commit {
-    /// Nothing but giving the claim back; can be done for many rows at once.
+    /// The release, if there is nothing else; many can be written at once.
     pub fn only_release(&self) -> Option<Release> {
         match self.writes[..] {
             [Write::Release(release)]
@@ -146,9 +146,9 @@ impl Commit {
         }
     }
 
-    /// Whether it is the record of a tick and writes nothing but the row of its
-    /// attempt and what is said of that: at most one line of history, one event
-    /// and one audit entry, each of this attempt, and the claim given back.
+    /// Whether this is the record of a tick that writes only the row of its
+    /// attempt and what reports on it: at most one history line, one event and
+    /// one audit entry, each about this attempt, and the release of the claim.
     fn is_plain_record_of(&self, attempt: ProvisionedResourceId) -> bool {
         let (mut updates, mut lines, mut seen, mut releases) = (0, 0, 0, 0);
         for write in &self.writes {
@@ -160,7 +160,7 @@ impl Commit {
                 _ => return false,
             }
         }
-        // What is said without a new revision could be said twice.
+        // Without a new revision, these entries could be written twice.
         let said = lines + self.events.len() + self.audit.len();
         let plain = |entry: &AuditEntry| {
             entry.subject_kind == ProvisionedResourceId::KIND
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
     use crate::fixtures::{mk_attempt, mk_node, mk_snapshot};
 
-    /// Only what is guarded by the row of the attempt goes without a lock.
+    /// Only writes that the row of the attempt guards go without a lock.
     #[test]
     fn a_record_writes_its_own_row_and_nothing_else() {
         let attempt = mk_attempt(Phase::Enrolling);

@@ -1,7 +1,7 @@
-//! InstalledDefinitions: what has a cluster know the kind of a blueprint's composites. Its
-//! XRD and Composition, and a role that lets our account handle them. They are
-//! of the whole cluster and named by themselves, so a blueprint has one version
-//! there at a time.
+//! Definitions: the XRD and Composition of a blueprint, which make the kind of
+//! its composites known to a cluster, and a role that lets our account handle
+//! them. They are cluster-scoped under their own names, so a cluster has one
+//! version of a blueprint at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,22 +11,22 @@ use crate::ids::{BlueprintId, ClusterId, InstallationId, Revision};
 use crate::time::Timestamp;
 
 closed_set!(
-    /// How far a blueprint has come on a cluster.
+    /// The progress of a blueprint's definitions on a cluster.
     DefinitionPhase {
         /// Nothing was tried yet.
         Pending => "Pending",
-        /// It is being put in place, or Crossplane has not taken it on yet.
+        /// They are being applied, or Crossplane has not established them yet.
         Applying => "Applying",
-        /// All of it is there as published, and its kind can be used.
+        /// All objects are there as published, and the kind can be used.
         Established => "Established",
-        /// Something that does not go away by itself is in the way.
+        /// Something blocks them that does not go away by itself.
         Degraded => "Degraded",
     }
 );
 
 closed_set!(
-    /// The kinds of objects that are delivered. None of them is ever deleted:
-    /// with an XRD all composites of its kind would go.
+    /// The kinds of objects that are installed. None of them is ever deleted:
+    /// deleting an XRD would delete all composites of its kind.
     DefinitionKind {
         Xrd => "CompositeResourceDefinition",
         Role => "ClusterRole",
@@ -34,17 +34,17 @@ closed_set!(
     }
 );
 
-/// Which object. Unique on a cluster.
+/// Identifies an object on a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DefinitionKey {
     pub kind: DefinitionKind,
     pub name: String,
 }
 
-/// What a version is delivered as, by the names of its objects.
+/// The objects that a version is installed as, by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefinitionSet {
-    /// Whose label is put on them.
+    /// The installation whose label they carry.
     pub installation: InstallationId,
     pub definition: DefinitionKey,
     pub role: DefinitionKey,
@@ -53,58 +53,58 @@ pub struct DefinitionSet {
     pub serves: BTreeSet<String>,
 }
 
-/// Whose an object is, by its labels.
+/// Who owns an object, by its labels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owner {
-    /// This installation's, for the blueprint with this slug. One without a
-    /// slug was handed to us, and we take it.
+    /// This installation, for the blueprint with this slug. An object without a
+    /// slug was handed over to us by label, and we adopt it.
     Ours(Option<String>),
-    /// Somebody else's, as far as it says whose.
+    /// Somebody else, as far as the object says who.
     Foreign(String),
 }
 
-/// An object that is there.
+/// An object that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObservedDefinition {
     pub owner: Owner,
-    /// The version of the blueprint that it says it is of.
+    /// The version of the blueprint, from its label.
     pub version: Option<String>,
-    /// It is what was rendered, whatever a server added to it.
+    /// It matches what was rendered, apart from what the server added.
     pub fits: bool,
     pub terminating: bool,
-    /// What an XRD says of itself: that its kind can be used, or why not.
+    /// Whether the kind of an XRD can be used, or why not.
     pub established: Result<(), String>,
     /// The API versions that an XRD serves.
     pub serves: BTreeSet<String>,
 }
 
-/// What looking at one name came to.
+/// The result of reading one object by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DefinitionState {
     Absent,
     Seen(ObservedDefinition),
-    /// Our account may not do that.
+    /// Our account lacks the permission.
     Refused(String),
-    /// Nothing is concluded from it.
+    /// The read failed; nothing is concluded from it.
     Unreadable(String),
 }
 
-/// What was seen of the objects of one blueprint.
+/// What was observed of the objects of one blueprint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ObservedDefinitions {
     pub objects: BTreeMap<DefinitionKey, DefinitionState>,
-    /// What our account may not do with the composites, once it was asked.
+    /// The verbs that our account lacks on the composites, once checked.
     pub lacking: Option<Vec<String>>,
 }
 
-/// A blueprint on a cluster, as the row has it.
+/// The definitions of a blueprint on a cluster, as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstalledDefinitions {
     pub cluster_id: ClusterId,
     pub blueprint_id: BlueprintId,
-    /// The version that was to be there when it was last looked at.
+    /// The version that the last pass wanted there.
     pub wanted: String,
-    /// The version that was found there whole.
+    /// The version of which every object was found there.
     pub found: Option<String>,
     pub phase: DefinitionPhase,
     pub problem: Option<String>,
@@ -114,8 +114,8 @@ pub struct InstalledDefinitions {
     pub updated_at: Timestamp,
 }
 
-/// A blueprint that a cluster is to know: its newest version that is to be
-/// delivered and is not retired.
+/// A blueprint whose definitions a cluster needs: its newest version that
+/// installs definitions and is not retired.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Demand {
     pub now: Timestamp,
@@ -126,18 +126,19 @@ pub struct Demand {
     pub xrd: String,
     pub composition: String,
     pub composite_type: CompositeType,
-    /// API versions of the kind that somebody could declare from, or that
-    /// something there was made in. The cluster must go on serving them.
+    /// API versions of the kind that belong to a version not yet retired, or
+    /// that something on the cluster was made in. The cluster must keep serving
+    /// them.
     pub kept: BTreeSet<String>,
     pub definitions: Option<InstalledDefinitions>,
 }
 
-/// A blueprint on a cluster, for people.
+/// The definitions of a blueprint on a cluster, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefinitionsView {
     pub cluster_id: ClusterId,
     pub cluster: String,
-    /// The version that is to be there now; none if nothing is any more.
+    /// The version that should be there now; `None` if none should any more.
     pub wanted: Option<String>,
     pub definitions: Option<InstalledDefinitions>,
 }

@@ -1,5 +1,5 @@
 //! Deletions: one record for each, whatever is deleted. It says what, by whom,
-//! why, with which members, and until when it can be taken back.
+//! why, with which members, and until when it can be restored.
 
 use uuid::Uuid;
 
@@ -29,7 +29,6 @@ pub struct Member {
     pub id: Uuid,
 }
 
-/// The record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deletion {
     pub id: DeletionId,

@@ -58,7 +58,7 @@ error_kinds! {
     /// No freeze is in force, or nothing is to be resumed.
     NothingToLift => "nothing_to_lift",
     DrainNotRequested => "drain_not_requested",
-    /// The object is still seen, or cannot be looked for.
+    /// The object still exists, or cannot be searched for.
     LeakNotGone => "leak_not_gone",
     LeakNotRemovable => "leak_not_removable",
     LeakResolved => "leak_resolved",
@@ -72,14 +72,14 @@ error_kinds! {
     CredentialInUse => "credential_in_use",
     /// Resources of the project are made with the credential.
     AssignmentInUse => "assignment_in_use",
-    /// The project owns resources, so it stays where it is.
+    /// The project owns resources, so its cluster cannot change.
     ClusterAssignmentImmutable => "cluster_assignment_immutable",
     ParameterSchemaInvalid => "parameter_schema_invalid",
     XrdInvalid => "xrd_invalid",
     CompositionInvalid => "composition_invalid",
     /// XRD, Composition and metadata do not belong together.
     BlueprintPairInvalid => "blueprint_pair_invalid",
-    /// The version was published with another content.
+    /// The version was published with different content.
     BlueprintVersionExists => "blueprint_version_exists",
     BlueprintVersionRetired => "blueprint_version_retired",
     /// The project uses another credential of this provider.
@@ -87,7 +87,7 @@ error_kinds! {
     IdempotencyKeyReused => "idempotency_key_reused",
 
     KeyNotFound => "key_not_found",
-    /// Revoked or expired, so that there is nothing to rotate.
+    /// Revoked or expired: there is nothing to rotate.
     KeyNotUsable => "key_not_usable",
     /// Nobody could administer the installation afterwards.
     LastAdminKey => "last_admin_key",
@@ -108,27 +108,27 @@ error_kinds! {
     PublicKeyTaken => "public_key_taken",
     /// A field of a registration breaks a rule.
     RegistrationInvalid => "registration_invalid",
-    /// The project's mesh has no address for another node.
+    /// The project's mesh has no address left for another node.
     PoolExhausted => "pool_exhausted",
-    /// Nodes live in the mesh, so it stays what it is.
+    /// Nodes use the mesh, so it cannot change.
     MeshInUse => "mesh_in_use",
-    /// Failed, or on its way out: no node may enrol for it.
+    /// Failed or being deleted: no node may enrol for it.
     NotEnrolling => "not_enrolling",
 
     Unauthenticated => "unauthenticated",
     Forbidden => "forbidden",
-    /// The key asked more often than it may.
+    /// The key exceeded its rate limit.
     RateLimited => "rate_limited",
     PayloadTooLarge => "payload_too_large",
     /// The body did not arrive in time.
     RequestTimeout => "request_timeout",
-    /// The row breaks an invariant and is held until a person looks.
+    /// The row breaks an invariant and is quarantined until it is repaired.
     RowInvalid => "row_invalid",
-    /// A database or a queue cannot be used now; the same call may work later.
+    /// A database or a queue is unavailable; the same call may work later.
     Unavailable => "unavailable",
-    /// The database can be read and not written.
+    /// The database accepts reads and no writes.
     DatabaseReadOnly => "database_read_only",
-    /// The database has no room for more.
+    /// The database is out of space.
     DatabaseFull => "database_full",
     Internal => "internal",
 }

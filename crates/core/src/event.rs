@@ -39,8 +39,8 @@ impl EventType {
         }
     }
 
-    /// The event that transition into a phase by observation announces. The
-    /// other transitions are history, not events.
+    /// The event that announces a transition by observation into this phase.
+    /// The other transitions are history, not events.
     pub const fn of_transition(into: Phase) -> Option<Self> {
         match into {
             Phase::Ready => Some(Self::Ready),
@@ -83,8 +83,8 @@ pub struct Event {
     pub id: EventId,
     pub event_type: EventType,
     pub aggregate_id: ProvisionedResourceId,
-    /// The revision that the write gives the aggregate; with the type it is
-    /// what makes an announcement unique.
+    /// The revision that the write gives the aggregate; with the type it makes
+    /// an event unique.
     pub revision: Revision,
     pub project_id: ProjectId,
     pub occurred_at: Timestamp,
@@ -92,7 +92,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Announces what the write of `aggregate` (as it will be) means.
+    /// Announces a write; `aggregate` is as the write leaves it.
     pub fn announce(
         event_type: EventType,
         aggregate: &ProvisionedResource,
@@ -133,7 +133,7 @@ impl Event {
 }
 
 /// A UUIDv7 whose random part is a hash of what it identifies: time-ordered
-/// like every id of ours, and the same when the same thing is said twice.
+/// like all our ids, and equal if the same thing is announced twice.
 pub(crate) fn derive_id(at: Timestamp, parts: &[&[u8]]) -> Uuid {
     let mut hasher = Sha256::new();
     for part in parts {

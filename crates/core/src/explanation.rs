@@ -1,5 +1,5 @@
-//! Explanations: one shape of answer to "why is it where it is", whatever it
-//! is asked about. `rules::explanation` puts them together.
+//! Explanations: one shape of answer to "why is it where it is", for every kind
+//! of subject. [`crate::rules::explanation`] builds them.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ closed_set!(
     }
 );
 
-/// Who works on something just now, and until when unless they renew it.
+/// The worker that has the lease, and until when unless it is renewed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     pub worker: String,
@@ -41,8 +41,8 @@ pub struct HistoryLine {
     pub why: String,
 }
 
-/// An attempt as its row says, also one that breaks an invariant: nothing of it
-/// is checked, so it is for showing and never for deciding.
+/// An attempt as its row says, even one that breaks an invariant. Nothing in it
+/// is validated: show it, never decide on it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttemptLine {
     pub now: Timestamp,
@@ -58,8 +58,8 @@ pub struct AttemptLine {
     pub blockers: Vec<Blocker>,
 }
 
-/// How many attempts that are not yet proven gone are in a phase, and how many
-/// of these are blocked.
+/// How many attempts whose absence is not proven are in a phase, and how many
+/// of them are blocked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PhaseCount {
     pub phase: String,
@@ -67,7 +67,7 @@ pub struct PhaseCount {
     pub blocked: u64,
 }
 
-/// Something that belongs to what is explained, with what blocks it.
+/// Something that belongs to the explained subject, with its blockers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
     pub kind: String,
@@ -75,14 +75,13 @@ pub struct Part {
     pub name: String,
     pub state: String,
     pub since: Option<Timestamp>,
-    /// What it has to do with it.
+    /// How it relates to the subject.
     pub about: Option<String>,
-    /// Whom the remedies of its blockers name.
+    /// The resource that the remedies of its blockers name.
     pub resource_id: Option<ResourceId>,
     pub blockers: Vec<Blocker>,
 }
 
-/// The answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
     pub kind: ExplainedKind,
@@ -91,18 +90,18 @@ pub struct Explanation {
     /// Its phase, where it has one.
     pub state: String,
     pub since: Timestamp,
-    /// What has to happen for the state to change. `None` where nothing has to.
+    /// What must happen for the state to change. `None` if nothing has to.
     pub waiting_for: Option<String>,
     /// When the wait becomes a blocker.
     pub deadline: Option<Timestamp>,
-    /// That has passed.
+    /// The deadline has passed.
     pub overdue: bool,
     /// What happens next if nobody does anything.
     pub next: String,
     pub next_check_at: Option<Timestamp>,
     pub holder: Option<Holder>,
     pub facts: BTreeMap<&'static str, Value>,
-    /// What the last recorded observation was.
+    /// The last recorded observation.
     pub observed: Option<Value>,
     pub node: Option<Node>,
     pub resource_id: Option<ResourceId>,
@@ -112,7 +111,7 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// One that says no more than what it is about.
+    /// An explanation that has nothing but its subject.
     pub(crate) fn new(
         kind: ExplainedKind,
         id: Uuid,

@@ -1,11 +1,11 @@
-//! Idempotency keys: a create that is asked for twice happens once.
+//! Idempotency keys: a create that is sent twice happens once.
 //!
-//! The key is bound in the transaction that creates, so there is no moment in
-//! which one exists without the other, and nothing to clean up after a crash.
-//! (Rejected: a row "in progress" with a lease, written first. A crash after
-//! the create would leave it to guess whether it happened.) A refused request
-//! binds nothing. The answer is kept after the commit; where a crash prevented
-//! that, it is made again from what was created.
+//! The key is bound in the transaction that creates, so neither exists without
+//! the other, and a crash leaves nothing to clean up. (Rejected: an "in
+//! progress" row with a lease, written first. After a crash one would have to
+//! guess whether the create happened.) A refused request binds nothing. The
+//! answer is stored after the commit; if a crash prevented that, it is rebuilt
+//! from what was created.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::token::SecretHash;
 /// night's outage of theirs.
 pub const RETENTION: Duration = Duration::from_secs(24 * 3_600);
 
-/// What a caller asked under a key.
+/// A request that was sent with a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     pub caller: String,
@@ -47,7 +47,7 @@ impl Key {
     }
 }
 
-/// A key that is bound.
+/// A key that is bound to its request and to what was created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub id: Uuid,
@@ -56,7 +56,7 @@ pub struct Entry {
     pub subject_id: Uuid,
 }
 
-/// What was answered.
+/// The answer to the first request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     pub status: u16,
@@ -66,8 +66,8 @@ pub struct Answer {
 }
 
 impl Entry {
-    /// Whether the same is asked again. Another request under the same key is a
-    /// mistake of the caller, and answering it with the first would hide that.
+    /// Accepts only the same request again. Another request under the same key
+    /// is a mistake of the caller; the first answer would hide it.
     pub fn check(&self, again: &Request) -> Result<(), Refusal> {
         if self.request == *again {
             return Ok(());

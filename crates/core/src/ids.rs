@@ -8,7 +8,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// A text that is not the identity it was meant to be.
+/// A text that is not a valid id of its kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not a valid {kind} id: expected a UUID such as 0192f0c1-2b3c-7d4e-8f50-123456789abc"
@@ -76,7 +76,7 @@ macro_rules! typed_id {
     };
 }
 
-/// Bounds what an error text repeats of somebody's input.
+/// Limits how much of the input an error text repeats.
 fn clip(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(64).collect()
 }
@@ -87,9 +87,9 @@ typed_id!(ProjectId, "project");
 typed_id!(CloudId, "cloud");
 typed_id!(CloudCredentialId, "credential");
 typed_id!(ClusterId, "cluster");
-typed_id!(/// What a provisioned resource is worked on through: the cluster it lives on.
-    /// Each partition is claimed by itself, so that a slow one takes nobody's slots
-    /// and a process never claims what it cannot serve.
+typed_id!(/// The provisioned resources of one cluster. Each partition is claimed by
+    /// itself, so that a slow cluster takes nobody's slots and a process never
+    /// claims what it cannot serve.
     Partition, "partition");
 
 impl From<ClusterId> for Partition {
@@ -126,7 +126,7 @@ impl Revision {
     /// The revision of a row that was just inserted.
     pub const FIRST: Self = Self(1);
 
-    /// The revision that the write in hand will give the row.
+    /// The revision that the next write gives the row.
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
     }

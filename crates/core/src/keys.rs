@@ -19,7 +19,7 @@ impl ApiKeyText {
     const PREFIX: &'static str = "slipway";
     const SHORT: usize = 8;
 
-    /// `random`: 6 bytes for the short part, 24 for the secret one.
+    /// Takes random bytes: 6 for the short part, 24 for the secret.
     pub fn mint(short: [u8; 6], long: [u8; 24]) -> Secret {
         let mut short = bs58::encode(short).into_string();
         // Base58 drops length with leading zeroes; pad to the fixed width.
@@ -43,8 +43,8 @@ impl ApiKeyText {
     }
 }
 
-/// `nsk_<env>_<base64url(node id ‖ 32 bytes)>`: names its node, so that the
-/// look-up needs no index over secrets.
+/// `nsk_<env>_<base64url(node id ‖ 32 bytes)>`: names its node, so that a
+/// lookup needs no index over secrets.
 #[derive(Debug, Clone)]
 pub struct NodeKeyText {
     pub node_id: NodeId,

@@ -1,10 +1,10 @@
-//! Leaks: what stands outside and should not, or does not and should. A look at
-//! everything outside gives [`Found`] objects; held against the rows they give
-//! [`Finding`]s; a finding that lasts becomes a [`Leak`], which stays open until
-//! its object is gone.
+//! Leaks: outside objects that should not exist, or missing ones that should. A
+//! scan lists everything outside as [`Found`] objects; comparing them with the
+//! rows gives [`Finding`]s; a finding that persists becomes a [`Leak`], which
+//! stays open until a scan no longer finds it or a person resolves it.
 //!
-//! The resource loop records leaks too, of attempts that it knows: what it sees
-//! at Deleted. Those name no place of their own, their attempt has it.
+//! The resource loop also records leaks, of attempts it knows: objects that it
+//! observes at Deleted. Those have no object reference; their attempt has it.
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -15,54 +15,54 @@ use crate::phase::Phase;
 use crate::time::Timestamp;
 
 closed_set!(
-    /// What a look at everything outside can find.
+    /// What a scan can find.
     FindingKind {
-        /// Carries our installation id, and no row knows it.
+        /// The object carries our installation id, and no row knows it.
         UnclaimedObject => "unclaimed_object",
-        /// Its row is Deleted.
+        /// The row of the object is Deleted.
         ObjectOfDeleted => "object_of_deleted",
-        /// Its row says that it is there, and it is not.
+        /// The row expects an object, and there is none.
         MissingObject => "missing_object",
-        /// Carries the id of an attempt whose object belongs elsewhere.
+        /// The object names an attempt whose object belongs elsewhere.
         DuplicateObject => "duplicate_object",
     }
 );
 
 impl FindingKind {
-    /// Whether it becomes a leak record of its own. The object of a Deleted
-    /// attempt is removed and recorded by the resource loop, in one place with
-    /// the second proof of absence.
+    /// Whether the finding becomes a leak record of its own. The resource loop
+    /// removes and records the object of a Deleted attempt, together with the
+    /// deletion verification.
     pub const fn is_recorded(self) -> bool {
         !matches!(self, Self::ObjectOfDeleted)
     }
 
-    /// Whether its attempt is looked at by the resource loop because of it.
+    /// Whether the finding wakes its attempt in the resource loop.
     pub const fn wakes(self) -> bool {
         matches!(self, Self::ObjectOfDeleted | Self::MissingObject)
     }
 
-    /// Whether the object may be removed on a person's word. No loop would: for
-    /// all it knows, the database is the one that is wrong.
+    /// Whether a person may have the object removed. No loop removes it by
+    /// itself, because the database may be the one that is wrong.
     pub const fn is_removable(self) -> bool {
         matches!(self, Self::UnclaimedObject | Self::DuplicateObject)
     }
 }
 
-/// Where an object stands on its cluster or root.
+/// Where an object is on its cluster or root.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectRef {
     pub namespace: String,
     pub name: String,
 }
 
-/// An object of this installation, as a look at everything outside found it.
+/// An object of this installation, as a scan found it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
     pub object_ref: ObjectRef,
     pub uid: String,
-    /// `None` if it names no attempt that could exist.
+    /// `None` if the object names no attempt that could exist.
     pub provisioned_resource_id: Option<ProvisionedResourceId>,
-    /// Of whoever wrote it last.
+    /// The claim token of its last writer.
     pub claim_token: Option<ClaimToken>,
     /// For people: pid, folder and the like. No secret.
     pub evidence: Value,
@@ -75,17 +75,17 @@ pub struct Claimant {
     /// `None` for a phase that this version does not know; such a row claims
     /// its object like any other.
     pub phase: Option<Phase>,
-    /// `None` while its project is placed nowhere.
+    /// `None` while its project has no placement.
     pub home: Option<(ClusterId, ObjectRef)>,
 }
 
-/// Something that does not agree with the rows, seen once.
+/// A mismatch with the rows, seen once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
-    /// The same for the same thing seen again.
+    /// Equal if the same mismatch is found again.
     pub key: Uuid,
     pub kind: FindingKind,
-    /// The attempt that it is about; the key where it names none.
+    /// The attempt it is about; the key if it names none.
     pub subject_id: Uuid,
     pub object_ref: ObjectRef,
     pub uid: Option<String>,
@@ -96,7 +96,7 @@ pub struct Finding {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Leak {
     pub id: LeakRecordId,
-    /// A [`FindingKind`], or the resource loop's word for what it saw.
+    /// A [`FindingKind`], or the resource loop's own word for what it observed.
     pub kind: String,
     /// The key of the finding; the resource loop's leaks have none.
     pub finding: Option<Uuid>,
@@ -104,7 +104,7 @@ pub struct Leak {
     pub found_at: Timestamp,
     pub last_seen_at: Option<Timestamp>,
     pub cluster_id: Option<ClusterId>,
-    /// Its name when it was found.
+    /// The name of the cluster when the leak was found.
     pub cluster: Option<String>,
     pub object_ref: Option<ObjectRef>,
     pub uid: Option<String>,
@@ -113,7 +113,7 @@ pub struct Leak {
     pub resolved: Option<Resolved>,
 }
 
-/// Somebody asked to have the object removed.
+/// A person's request to remove the object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removal {
     pub at: Timestamp,
@@ -125,7 +125,7 @@ pub struct Removal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
     pub at: Timestamp,
-    /// Unknown where the resource loop resolved it.
+    /// `None` if the resource loop resolved it.
     pub by: Option<String>,
     pub resolution: Option<String>,
 }
@@ -139,12 +139,12 @@ impl Leak {
         FindingKind::parse(&self.kind)
     }
 
-    /// The attempt that it is about, where it names one.
+    /// The attempt it is about, if it names one.
     pub fn provisioned_resource_id(&self) -> Option<ProvisionedResourceId> {
         (self.finding != Some(self.subject_id)).then(|| ProvisionedResourceId::new(self.subject_id))
     }
 
-    /// What a person does about it.
+    /// What a person can do about it.
     pub fn remedy(&self) -> &'static str {
         match (self.finding_kind(), &self.removal) {
             _ if !self.is_open() => "nothing; it is over",
@@ -162,11 +162,11 @@ impl Leak {
     }
 }
 
-/// All that a decision about a leak may know, its row locked.
+/// Everything that a decision about a leak may know; the leak's row is locked.
 #[derive(Debug, Clone)]
 pub struct LeakSnapshot {
     pub now: Timestamp,
     pub leak: Leak,
-    /// The row of the attempt that it is about, if there is one.
+    /// The row of the attempt it is about, if there is one.
     pub claimant: Option<Claimant>,
 }

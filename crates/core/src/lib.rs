@@ -1,16 +1,16 @@
-//! The domain, pure and synchronous: what the things are, which rules they
-//! obey, what a decision writes. It reads no clock, draws no random number and
-//! does no I/O; time, identity and randomness come in as values. Whoever wants
-//! to know *why* Slipway does something reads this crate and nothing else.
+//! The domain, pure and synchronous: the entities, the rules they obey, and
+//! what a decision writes. It reads no clock, draws no random number and does
+//! no I/O; time, identity and randomness come in as values. To learn *why*
+//! Slipway does something, read this crate and nothing else.
 //!
 //! Reading order: the vocabulary ([`ids`], [`time`], [`text`], [`secret`]), the
 //! state machine ([`phase`]), the aggregates ([`resource`],
 //! [`provisioned_resource`], [`blueprint`], [`token`], [`node`], [`deletion`]),
-//! what has to be there before them ([`catalog`]),
-//! what is said about them ([`event`], [`blocker`], [`audit`]), and the
-//! [`rules`]: pure functions from a [`snapshot`] to a [`commit`] or a
-//! [`error::Refusal`]. A tick of the resource loop is two of them:
-//! [`rules::decide`] before the action, [`rules::record`] after it.
+//! the [`catalog`] that must exist before them, what is reported about them
+//! ([`event`], [`blocker`], [`audit`]), and the [`rules`]: pure functions from
+//! a [`snapshot`] to a [`commit`] or a [`error::Refusal`]. A tick of the
+//! resource loop calls two of them: [`rules::decide`] before the action,
+//! [`rules::record`] after it.
 
 mod closed_set;
 pub mod ids;

@@ -1,13 +1,13 @@
-//! The mesh of a project: the network that its nodes get their addresses from,
-//! and the rule that picks the next one.
+//! The mesh of a project: the network from which its nodes get addresses, and
+//! the rule that picks the next one.
 //!
-//! An address is a host number in the network. Every number that was ever given
-//! out is held by exactly one node, a live one or the last one that left with
-//! it, so numbers are dense: nothing between the first and the highest is
-//! unknown. The lowest one that was left is given out again at once, before a
-//! number that nobody had. A time of rest was rejected: a peer is known by its
-//! public key, so what is still sent to the one that left cannot be read by the
-//! one that follows, and a small network must not run dry under retries.
+//! An address is a host number in the network. Every number ever assigned
+//! belongs to exactly one node: a live one, or the last one that left with it.
+//! So numbers are dense: there is no gap between the first and the highest. The
+//! lowest released number is assigned again at once, before an unused one.
+//! (Rejected: a cool-down. Peers are known by their public key, so a successor
+//! cannot read what is still sent to the node that left, and a small network
+//! must not run out of addresses under retries.)
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -22,11 +22,11 @@ pub struct MeshCidr {
     prefix: u8,
 }
 
-/// 0 names the network and 1 is kept for a gateway.
+/// 0 names the network, and 1 is reserved for a gateway.
 const FIRST_HOST: i64 = 2;
 
-/// A network of IPv6 may have more hosts than anybody counts. 2^32 of them are
-/// used, and the number fits every integer on the way.
+/// An IPv6 network can have far more hosts. Only 2^32 of them are used, a
+/// number that fits every integer type on the way.
 const MAX_HOST_BITS: u32 = 32;
 
 impl MeshCidr {
@@ -66,7 +66,7 @@ impl MeshCidr {
         Ok(cidr)
     }
 
-    /// The address of a host, `None` for one that the network does not give out.
+    /// The address of a host; `None` for a number that is never assigned.
     pub fn address(self, host: i64) -> Option<IpAddr> {
         if !(FIRST_HOST..=self.last_host()).contains(&host) {
             return None;
@@ -78,12 +78,12 @@ impl MeshCidr {
         })
     }
 
-    /// How many nodes it has room for.
+    /// How many nodes the network has room for.
     pub fn capacity(self) -> i64 {
         self.last_host() - FIRST_HOST + 1
     }
 
-    /// The last one of IPv4 is the broadcast; IPv6 is counted the same way.
+    /// The last number is the broadcast of IPv4; IPv6 is counted the same way.
     fn last_host(self) -> i64 {
         (1_i64 << self.host_bits().min(MAX_HOST_BITS)) - 2
     }
@@ -108,27 +108,27 @@ impl fmt::Display for MeshCidr {
     }
 }
 
-/// An address that a node was given.
+/// The address of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MeshAddress {
-    /// The number of the host; `None` once another node was given it.
+    /// The host number; `None` once it was assigned to another node.
     pub host: Option<i64>,
     pub ip: IpAddr,
 }
 
-/// What is known of the addresses of a project, under its lock.
+/// The state of a project's addresses, read under its lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MeshPool {
     pub cidr: MeshCidr,
-    /// The lowest number whose holder has left.
+    /// The lowest number whose node has left.
     pub lowest_left: Option<i64>,
-    /// The highest number that was ever given out.
+    /// The highest number ever assigned.
     pub highest: Option<i64>,
 }
 
 impl MeshPool {
     /// The address of the next node. Numbers of an earlier, larger network stay
-    /// held by whoever left with them and are passed over.
+    /// with the nodes that left with them and are skipped.
     pub fn next(&self) -> Result<MeshAddress, Refusal> {
         let unused = self.highest.map_or(FIRST_HOST, |highest| highest + 1);
         let host = self.lowest_left.map_or(unused, |left| left.min(unused));

@@ -1,8 +1,8 @@
 //! "Did you mean": which of the known names a mistyped one is nearest to.
 
 /// The known name that a person most likely meant, if one is near enough: a
-/// third of its letters may be wrong, at least one and at most three. Of names
-/// that are equally near the first one.
+/// third of its letters may be wrong, at least one and at most three. Among
+/// equally near names the first one wins.
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let mut best: Option<(usize, &str)> = None;
     for name in known {
@@ -15,12 +15,12 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     best.map(|(_, name)| name)
 }
 
-/// Case, and which of `-` and `_` was typed, are no slips worth counting.
+/// Ignores case and the difference between `-` and `_`.
 fn normalised(name: &str) -> Vec<char> {
     name.chars().map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect()
 }
 
-/// How many letters have to be put in, left out, replaced or swapped with their
+/// How many letters must be inserted, deleted, replaced or swapped with their
 /// neighbour (optimal string alignment).
 fn distance(from: &[char], to: &[char]) -> usize {
     let mut before_last: Vec<usize> = Vec::new();

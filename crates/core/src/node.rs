@@ -19,7 +19,7 @@ pub const CAPABILITY_DRAIN: &str = "drain";
 closed_set!(
     /// How a node came to be deregistered.
     DeregisteredHow {
-        /// It finished its drain and said so.
+        /// It finished its drain and acknowledged that.
         Acknowledged => "acknowledged",
         /// It cannot drain, so there was nothing to wait for.
         Immediate => "immediate",
@@ -33,7 +33,7 @@ closed_set!(
 );
 
 closed_set!(
-    /// How fresh the last heartbeat is. Shown, never decided on.
+    /// How fresh the last heartbeat is. For display, never for decisions.
     Reachability {
         Unknown => "unknown",
         Healthy => "healthy",
@@ -63,7 +63,7 @@ pub struct Deregistration {
     pub reason: Option<String>,
 }
 
-/// What an agent says of itself. Shown, never decided on.
+/// What an agent reports about itself. For display, never for decisions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reported {
     pub version: Option<String>,
@@ -72,11 +72,11 @@ pub struct Reported {
 }
 
 impl Reported {
-    /// Longer than any version or checksum in hexadecimal: SHA-512 has 128.
+    /// Fits any version and any hexadecimal checksum: SHA-512 has 128 digits.
     const MAX_LENGTH: usize = 128;
 
-    /// Keeps what can be shown. The rest is left out and never refused: an
-    /// agent that says too much of itself is alive all the same.
+    /// Keeps what can be shown and drops the rest. Nothing is refused: an agent
+    /// that reports too much is still alive.
     pub fn of(version: Option<&str>, checksum: Option<&str>, status: Option<&str>) -> Self {
         let kept = |text: Option<&str>| {
             text.map(str::trim)

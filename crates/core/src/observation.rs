@@ -1,5 +1,5 @@
-//! What an engine reports about one composite, before it is folded into the
-//! [`Composite`] that decisions are made from.
+//! What an engine reports about one composite, before it is reduced to the
+//! [`Composite`] that decisions use.
 
 use serde_json::Value;
 
@@ -7,15 +7,15 @@ use crate::phase::Composite;
 use crate::secret::Secret;
 use crate::token::Carried;
 
-/// One composite as it was seen.
+/// One composite as observed.
 #[derive(Debug, Clone)]
 pub enum CompositeReport {
     /// Could not be read, or could not be proven to be ours; says why.
     Unknown {
         reason: String,
     },
-    /// Something is there under that name, and it carries another installation
-    /// or another id: it is not ours to touch, and ours is not proven gone.
+    /// An object has that name but carries another installation or another id:
+    /// we must not touch it, and ours is not proven absent.
     Foreign {
         reason: String,
     },
@@ -36,15 +36,15 @@ pub struct LiveComposite {
     /// Hash over the fields that we own, as they are now.
     pub owned_hash: String,
     pub carried: Carried,
-    /// The injected document, to be taken over verbatim by a re-apply.
+    /// The injected document, which a re-apply writes back verbatim.
     pub injected: Option<Secret>,
-    /// Shown to people; never decided on.
+    /// For display, never for decisions.
     pub evidence: Value,
 }
 
 impl CompositeReport {
-    /// The fact for [`crate::phase::next`]. `desired_hash` is that of what we
-    /// would render; without it (it could not be rendered) nothing drifts.
+    /// The fact for [`crate::phase::next`]. `desired_hash` is the hash of what
+    /// we would render; if that failed, nothing counts as drift.
     pub fn composite(&self, desired_hash: Option<&str>) -> Composite {
         match self {
             Self::Unknown { .. } | Self::Foreign { .. } => Composite::Unknown,
@@ -60,8 +60,8 @@ impl CompositeReport {
 
     pub fn carried(&self) -> Carried {
         match self {
-            // Not knowing is not carrying: nothing is minted on a guess,
-            // because an unknown composite is never applied.
+            // Unknown does not mean that a token is carried. Nothing is minted
+            // on a guess, because an unknown composite is never applied.
             Self::Unknown { .. } | Self::Foreign { .. } => Carried::Nothing,
             Self::Absent => Carried::NoObject,
             Self::Present(live) => live.carried,

@@ -105,8 +105,8 @@ impl ParameterSchema {
         &self.parameters
     }
 
-    /// Checks supplied values. The first fault in the order of the names is
-    /// reported, so the same input always gets the same answer.
+    /// Checks supplied values. Reports the first fault in the order of the
+    /// names, so that the same input always gets the same answer.
     pub fn validate(&self, values: BTreeMap<String, Value>) -> Result<ParameterValues, Refusal> {
         let refuse = |name: &str, problem: String| {
             Err(Refusal::new(

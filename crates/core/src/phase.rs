@@ -84,7 +84,7 @@ pub enum Action {
     DeleteSubstrate,
 }
 
-/// What the substrate was seen to be.
+/// The observed state of the substrate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Composite {
@@ -104,14 +104,14 @@ pub enum Composite {
     },
 }
 
-/// What our own registry says of the node that is expected.
+/// What our registry says about the expected node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeFact {
     /// The blueprint is standalone: no node will ever enrol.
     NotExpected,
     Absent,
-    /// Token consumed and not deregistered. Heartbeats play no part in it.
+    /// Token consumed and not deregistered. Heartbeats do not matter.
     Registered,
 }
 
@@ -145,8 +145,8 @@ const fn converge(observed: Observed, phase: Phase) -> (Action, Phase) {
         Composite::Absent => (Action::Apply, Phase::Pending),
         // Before readiness: a failed composite may still claim to be ready.
         Composite::Present { failed: true, .. } => (Action::Noop, Phase::Failed),
-        // What is being deleted cannot be kept. It is let go in order, the node
-        // first, and made anew once it is gone.
+        // A deletion cannot be stopped. The composite is released in order, the
+        // node first, and made anew once it is gone.
         Composite::Present { terminating: true, .. } => match observed.node {
             NodeFact::Registered => (Action::DeregisterNode, phase),
             NodeFact::Absent | NodeFact::NotExpected => (Action::DeleteSubstrate, phase),
@@ -163,7 +163,7 @@ const fn converge(observed: Observed, phase: Phase) -> (Action, Phase) {
 
 const fn tear_down(observed: Observed, phase: Phase) -> (Action, Phase) {
     match (observed.node, observed.composite) {
-        // The node first, whatever is known of the substrate.
+        // The node goes first, whatever is known of the substrate.
         (NodeFact::Registered, _) => (Action::DeregisterNode, Phase::Deregistering),
         (_, Composite::Unknown) => (Action::Noop, phase),
         (_, Composite::Present { .. }) => (Action::DeleteSubstrate, Phase::Deprovisioning),
@@ -332,8 +332,8 @@ mod tests {
             }
         }
 
-        /// Invariant 3: nothing that could not be read moves a converging
-        /// resource or deletes anything.
+        /// Invariant 3: an unreadable composite moves no converging resource
+        /// and deletes nothing.
         #[test]
         fn an_unknown_composite_holds_the_phase(phase in phases(), node in proptest::sample::select(vec![NodeFact::NotExpected, NodeFact::Absent])) {
             let observed = Observed { composite: Composite::Unknown, node };

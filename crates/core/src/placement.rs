@@ -1,6 +1,6 @@
-//! Where a project's substrate lives: the management cluster it is assigned
-//! to and the namespace there. Nothing is applied before that namespace is
-//! ready; waiting for it is a blocker, not an error.
+//! Where a project's substrate runs: its management cluster and its project
+//! namespace there. Nothing is applied before that namespace is ready; waiting
+//! for it is a blocker, not an error.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::closed_set::closed_set;
 use crate::ids::{CloudCredentialId, ClusterId};
 
 closed_set!(
-    /// The lifecycle of a project's namespace.
+    /// The lifecycle of a project namespace.
     NamespacePhase {
         Pending => "Pending",
         Provisioning => "Provisioning",
@@ -26,13 +26,13 @@ closed_set!(
         /// Its ProviderConfig or its secret is not in place yet.
         Waiting => "Waiting",
         Ready => "Ready",
-        /// Nothing uses it any more, and it is being taken away. Not used again
-        /// before it was put back.
+        /// Nothing uses it any more, and it is being removed. It must be set up
+        /// again before the next use.
         Releasing => "Releasing",
     }
 );
 
-/// What stands in a project's namespace for one provider.
+/// The status of one provider in a project namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProviderStatus {
     pub provider: String,
@@ -43,15 +43,15 @@ pub struct ProviderStatus {
     pub problem: Option<String>,
 }
 
-/// What the placement loop last saw of a project's namespace.
+/// What the placement loop last observed of a project namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamespaceStatus {
-    /// Of the namespace, once it is there; it is deleted under this one only.
+    /// The uid of the namespace, once it exists. Only that one is ever deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace_uid: Option<String>,
     #[serde(default)]
     pub providers: Vec<ProviderStatus>,
-    /// What keeps it from its goal, for people.
+    /// What keeps the namespace from its goal, for people.
     #[serde(default)]
     pub problems: Vec<String>,
 }
@@ -69,10 +69,10 @@ pub struct Placement {
     pub cluster: String,
     pub namespace: String,
     pub namespace_phase: NamespacePhase,
-    /// The identity that the cluster or root showed when it was registered.
-    /// Absence is only proven on the same one.
+    /// The identity that the cluster or root reported when it was registered.
+    /// Absence is proven only on the same one.
     pub substrate_uid: Option<String>,
-    /// What stands there for each provider; empty where an engine needs none.
+    /// The status of each provider; empty where an engine needs none.
     pub providers: Vec<ProviderStatus>,
     /// What keeps the namespace from being Ready, for people.
     pub problems: Vec<String>,
@@ -84,7 +84,7 @@ impl Placement {
     }
 
     /// Whether something that reaches a cloud through this credential may be
-    /// applied here. If not, that is nobody's error: it waits.
+    /// applied here. If not, it waits; that is no error.
     pub fn admits(
         &self,
         provider: Option<(&str, CloudCredentialId)>,

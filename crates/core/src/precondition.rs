@@ -1,21 +1,21 @@
-//! What a caller expects to change: the revision that they read, if they say.
+//! Preconditions: the revision that a caller read and expects to change.
 
 use serde_json::json;
 
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::Revision;
 
-/// `If-Match`, as far as decisions care.
+/// `If-Match`, as decisions see it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Expected {
-    /// Whatever is there.
+    /// Any revision.
     #[default]
     Any,
     Exactly(Revision),
 }
 
 impl Expected {
-    /// Refuses if somebody wrote since; names the revision that is there.
+    /// Refuses if the row was written since; names the current revision.
     pub fn check(self, kind: &str, current: Revision) -> Result<(), Refusal> {
         match self {
             Self::Exactly(expected) if expected != current => Err(Refusal::new(

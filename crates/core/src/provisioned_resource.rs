@@ -1,7 +1,8 @@
 //! `ProvisionedResource`: the aggregate of the broker, one filling of a
-//! resource slot. Exactly two ways lead to one, [`ProvisionedResource::declare`]
-//! and [`ProvisionedResource::hydrate`], and both go through the same
-//! validating builder, so a fresh one and a stored one obey the same rules.
+//! resource slot. It has two constructors only,
+//! [`ProvisionedResource::declare`] and [`ProvisionedResource::hydrate`]. Both
+//! use the same validating builder, so a new attempt and a stored one obey the
+//! same rules.
 
 use crate::ids::{
     BlueprintVersionId, BootstrapTokenId, CloudCredentialId, Partition, ProjectId,
@@ -11,8 +12,8 @@ use crate::parameters::ParameterValues;
 use crate::phase::Phase;
 use crate::time::Timestamp;
 
-/// A set of fields that is no ProvisionedResource. Such a row is held on its
-/// own and stops nothing else.
+/// Fields that do not form a valid ProvisionedResource. Such a row is
+/// quarantined and stops nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {problem}")]
 pub struct InvalidAggregate {
@@ -36,12 +37,12 @@ pub struct NewAttempt {
     pub cloud_credential_id: CloudCredentialId,
     pub attempt: i32,
     pub parameter_values: ParameterValues,
-    /// Where it is placed. `None` is worked on by nobody, and shown so.
+    /// From its placement. Without one no loop claims it, and that is shown.
     pub partition: Option<Partition>,
 }
 
-/// Every field, as a row holds it. The phase is text here: an unknown one is a
-/// fault of this row, not a reason to guess.
+/// Every field as a row stores it. The phase is text: an unknown phase is a
+/// fault of this row, and is never guessed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredAttempt {
     pub id: ProvisionedResourceId,
@@ -65,7 +66,7 @@ pub struct StoredAttempt {
     pub updated_at: Timestamp,
 }
 
-/// One declared piece of substrate on its way to Ready, or out.
+/// One declared piece of substrate on its way to Ready or to Deleted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProvisionedResource {
     id: ProvisionedResourceId,
@@ -89,12 +90,12 @@ pub struct ProvisionedResource {
     updated_at: Timestamp,
 }
 
-/// What a request for deletion did to the aggregate.
+/// The effect of a request for deletion.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeletionRequest {
     /// It enters the teardown phases now.
     Accepted(Box<ProvisionedResource>),
-    /// It was leaving already; nothing changes.
+    /// It was being deleted already; nothing changes.
     AlreadyLeaving,
 }
 
@@ -125,7 +126,7 @@ impl ProvisionedResource {
         })
     }
 
-    /// One that was stored.
+    /// Rebuilds a stored attempt.
     pub fn hydrate(stored: StoredAttempt) -> Result<Self, InvalidAggregate> {
         Self::build(stored)
     }
@@ -203,8 +204,8 @@ impl ProvisionedResource {
         })
     }
 
-    /// Records that somebody wants it gone. Idempotent; every phase but the
-    /// deletion phases accepts it, Failed included.
+    /// Records a request for deletion. Idempotent; every phase but the deletion
+    /// phases accepts it, Failed included.
     pub fn request_deletion(&self, now: Timestamp) -> DeletionRequest {
         if self.phase.is_deletion() {
             return DeletionRequest::AlreadyLeaving;
@@ -240,7 +241,7 @@ impl ProvisionedResource {
         Self { absence_proven_at: at, ..self.clone() }
     }
 
-    /// The same after a write of it.
+    /// The aggregate as its next write leaves it.
     pub(crate) fn written(&self) -> Self {
         Self { revision: self.revision.next(), ..self.clone() }
     }
@@ -267,7 +268,7 @@ impl ProvisionedResource {
     pub const fn attempt(&self) -> i32 {
         self.attempt
     }
-    /// Where it is worked on; an attempt stays in the partition it was made in.
+    /// The partition that works on it; an attempt never changes its partition.
     pub const fn partition(&self) -> Option<Partition> {
         self.partition
     }
@@ -299,7 +300,7 @@ impl ProvisionedResource {
     pub const fn unsettled_since(&self) -> Option<Timestamp> {
         self.unsettled_since
     }
-    /// When its absence was proven a second time. Nothing is purged before.
+    /// When deletion verification proved its absence. Nothing is purged before.
     pub const fn absence_proven_at(&self) -> Option<Timestamp> {
         self.absence_proven_at
     }

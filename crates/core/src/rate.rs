@@ -1,24 +1,24 @@
-//! How often somebody may ask: a bucket that fills at a steady rate and holds a
-//! burst. Time is an input, counted from whatever moment the caller likes.
+//! Rate limits: a bucket that fills at a steady rate and holds a burst. Time is
+//! an input, counted from any moment the caller likes.
 //!
 //! (The crate `governor` does the same and brings a keyed map of its own, whose
-//! eviction would need a loop; here a map has one small entry per key that was
-//! ever good, and keys are few.)
+//! eviction would need a loop; our map has one small entry per key that was
+//! ever valid, and keys are few.)
 
 use std::time::Duration;
 
-/// What one key may ask.
+/// The limit of one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// Requests a second, in the long run. At least one.
+    /// Requests per second in the long run. At least one.
     pub per_second: u32,
-    /// At once, after a while of silence. At least one.
+    /// Requests at once after a pause. At least one.
     pub burst: u32,
 }
 
-/// What is left, in nanoseconds of filling: a request costs what the bucket
-/// gains in `1 / per_second`. Whole numbers, so that nothing is lost to
-/// rounding however often it is asked.
+/// The remaining credit, in billionths of a request: a request costs 10^9, and
+/// each nanosecond adds `per_second`. Integers, so that rounding never loses
+/// anything, however often it is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bucket {
     credit: u128,
@@ -28,12 +28,12 @@ pub struct Bucket {
 const SECOND: u128 = 1_000_000_000;
 
 impl Bucket {
-    /// Full, at this moment.
+    /// A full bucket at this moment.
     pub fn full(rate: Rate, now: Duration) -> Self {
         Self { credit: capacity(rate), at: now }
     }
 
-    /// Takes one request out, or says how long to wait until there is one.
+    /// Takes one request out, or answers how long to wait until there is one.
     pub fn take(&mut self, rate: Rate, now: Duration) -> Result<(), Duration> {
         let passed = now.saturating_sub(self.at).as_nanos();
         let gained = passed.saturating_mul(u128::from(rate.per_second.max(1)));
@@ -63,8 +63,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// In any stretch of time no more than the burst and what was filled;
-        /// and whoever waits as long as they were told gets through.
+        /// In any period no more than the burst plus what was filled; and
+        /// whoever waits as long as told gets through.
         #[test]
         fn no_more_than_the_rate_and_no_longer_than_was_said(
             per_second in 1_u32..500,

@@ -5,8 +5,8 @@ use crate::ids::{DeletionId, ProjectId, ResourceId, Revision};
 use crate::text::{Handle, Labels};
 use crate::time::Timestamp;
 
-/// The slot. Plain data: its one rule, the uniqueness of the handle among the
-/// not deleted, is a rule about a set and lives in [`crate::rules::declare`].
+/// The slot. Plain data: its one rule, that handles are unique among resources
+/// not deleted, concerns a set and is in [`crate::rules::declare`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
     pub id: ResourceId,
@@ -14,9 +14,9 @@ pub struct Resource {
     pub handle: Handle,
     pub labels: Labels,
     pub revision: Revision,
-    /// The deletion that takes it down, from the request on.
+    /// The deletion that removes it, set from the request on.
     pub deletion_id: Option<DeletionId>,
-    /// When its last attempt was released; from then on the handle is free.
+    /// When its last attempt became Deleted; from then on the handle is free.
     pub deleted_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,

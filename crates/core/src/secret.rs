@@ -1,5 +1,5 @@
-//! A value that must not be seen: it has no `Display`, no `Serialize`, and a
-//! `Debug` that tells nothing. Whoever needs the bytes says so with `expose`.
+//! A value that must not leak: it has no `Display`, no `Serialize`, and a
+//! `Debug` that hides it. Code that needs the bytes calls `expose`.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ impl Secret {
         Self(value.into())
     }
 
-    /// The value itself. Every call is a place to look at in a review.
+    /// The value itself. Reviewers check every call.
     pub fn expose(&self) -> &str {
         &self.0
     }

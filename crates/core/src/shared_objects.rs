@@ -1,6 +1,6 @@
-//! What a project's resources share on a management cluster: its namespace and
-//! what stands in it. The placement loop brings it there and takes it away; resources
-//! only wait for it.
+//! What a project's resources share on a management cluster: the project
+//! namespace and the objects in it. The placement loop creates and removes
+//! them; resources only wait for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,8 +12,8 @@ use crate::ids::{CloudCredentialId, CloudId, ProjectId};
 use crate::time::Timestamp;
 
 closed_set!(
-    /// The kinds of shared objects, in the order in which they are made. They
-    /// go in the opposite one.
+    /// The kinds of shared objects, in the order of creation. Removal goes in
+    /// the opposite order.
     SharedKind {
         Namespace => "Namespace",
         RoleBinding => "RoleBinding",
@@ -23,19 +23,19 @@ closed_set!(
     }
 );
 
-/// Which object. Unique on a cluster.
+/// Identifies an object on a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SharedKey {
-    /// The project's; also of the namespace itself.
+    /// The project namespace, also for the namespace object itself.
     pub namespace: String,
     pub kind: SharedKind,
     pub name: String,
-    /// Whose ProviderConfig it is; each provider has a kind of its own.
+    /// The provider of a ProviderConfig; each provider has a kind of its own.
     pub provider: Option<String>,
 }
 
 impl SharedKey {
-    /// What has to be readable for this to be known.
+    /// What must be readable for the state of this object to be known.
     pub fn source(&self) -> Source {
         Source { kind: self.kind, provider: self.provider.clone() }
     }
@@ -48,36 +48,36 @@ pub struct Source {
     pub provider: Option<String>,
 }
 
-/// An object that should be there, and the hash of how.
+/// An object that should exist, and the hash of its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Desired {
     pub key: SharedKey,
-    /// Which provider it is for, if for one.
+    /// The provider it is for, if any.
     pub provider: Option<String>,
     pub hash: String,
 }
 
-/// An object that is there.
+/// An object that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     pub uid: String,
-    /// It carries our installation and this project.
+    /// The project in its labels, if it carries our installation.
     pub owner: Option<ProjectId>,
-    /// Of what was last written; `None` if somebody took a field of it over.
+    /// The hash of what was last written; `None` if somebody took over a field.
     pub hash: Option<String>,
     pub terminating: bool,
-    /// What it says of itself, where it says anything: ready, or why not.
+    /// What the object reports about itself, if anything: ready, or why not.
     pub ready: Option<Result<(), String>>,
 }
 
-/// Everything of this installation that was seen on a cluster.
+/// All objects of this installation that were observed on a cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SharedObjects {
     pub objects: BTreeMap<SharedKey, Seen>,
-    /// What was asked for by name and is not there. That a list of what carries
-    /// our labels does not show it proves nothing.
+    /// Objects that were requested by name and do not exist. That a list by our
+    /// labels does not show an object proves nothing.
     pub absent: BTreeSet<SharedKey>,
-    /// What could not be listed, and why. Nothing is concluded about it.
+    /// Kinds that could not be listed, and why. Nothing is concluded from it.
     pub unreadable: BTreeMap<Source, String>,
 }
 
@@ -92,22 +92,22 @@ pub struct ProviderUse {
     pub kv_path: String,
 }
 
-/// A project on its cluster, as the rows have it.
+/// A project on its cluster, as stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProjectNamespace {
     pub now: Timestamp,
     pub assignment: ClusterAssignment,
     /// The project itself is deleted.
     pub project_deleted: bool,
-    /// Resources whose absence is not proven for good.
+    /// Resources whose absence is not yet proven for good.
     pub resources: i64,
-    /// What those use, by provider. One credential for each: a second one of the
-    /// same provider is refused when it is declared.
+    /// What those use, by provider. One credential for each: declaring a second
+    /// one of the same provider is refused.
     pub uses: Vec<ProviderUse>,
 }
 
 impl ProjectNamespace {
-    /// Whether the place is to be cleared.
+    /// Whether the project namespace is to be removed.
     pub const fn is_leaving(&self) -> bool {
         self.project_deleted || self.assignment.withdrawn_at.is_some()
     }

@@ -1,6 +1,6 @@
-//! Snapshots: all that a decision may know, loaded under lock in the
+//! Snapshots: everything that a decision may know, loaded under lock in the
 //! transaction that will write it. `now` is the database's clock, read after
-//! the lock was had.
+//! the lock was acquired.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::resource::Resource;
 use crate::time::Timestamp;
 use crate::token::BootstrapToken;
 
-/// A resource with its current attempt and everything that hangs on it.
+/// A resource with its current attempt and everything related to it.
 #[derive(Debug, Clone)]
 pub struct ResourceSnapshot {
     pub now: Timestamp,
@@ -31,12 +31,12 @@ pub struct ResourceSnapshot {
     pub blueprint: Arc<BlueprintVersion>,
     /// `None` if the project is not (or no longer) assigned to a cluster.
     pub placement: Option<Placement>,
-    /// The cloud that it is made in. Loaded for engine crossplane only: the
-    /// others need nothing of it.
+    /// The cloud it is made in. Loaded for engine crossplane only: the others
+    /// do not need it.
     pub provider: Option<Arc<ProviderFacts>>,
-    /// The token that the attempt records.
+    /// The token recorded on the attempt.
     pub token: Option<BootstrapToken>,
-    /// The token by whose hash this was looked for, if it is another one.
+    /// The token whose hash this was found by, if it is another one.
     pub presented: Option<BootstrapToken>,
     /// The node that enrolled last for this attempt.
     pub node: Option<Node>,
@@ -45,21 +45,21 @@ pub struct ResourceSnapshot {
     pub claim_token: ClaimToken,
     /// Ticks in a row whose action failed.
     pub failures: i32,
-    /// What the last recorded observation was, for people.
+    /// The last recorded observation, for people.
     pub observed: Option<Value>,
-    /// When the loop looks again at the latest.
+    /// When the loop claims the row at the latest.
     pub due_at: Option<Timestamp>,
 }
 
 impl ResourceSnapshot {
-    /// The blockers as people see them. A blocker that lasts is not written
-    /// again with every look, so the time of its next one is that of the row.
+    /// The blockers as people see them. A blocker that lasts is not rewritten
+    /// with every tick, so its next retry is the `due_at` of the row.
     pub fn blockers_shown(&self) -> Vec<Blocker> {
         let shown = |blocker: &Blocker| Blocker { next_retry_at: self.due_at, ..blocker.clone() };
         self.blockers.iter().map(shown).collect()
     }
 
-    /// The registry's word on the node that this attempt expects.
+    /// What the registry says about the node that this attempt expects.
     pub fn node_fact(&self) -> NodeFact {
         match (self.blueprint.mesh_role, &self.node) {
             (MeshRole::Standalone, _) => NodeFact::NotExpected,
@@ -68,8 +68,8 @@ impl ResourceSnapshot {
         }
     }
 
-    /// What would be read after this commit, as far as the loop's own commits
-    /// go: the attempt, its token and its node.
+    /// The snapshot that would be read after this commit, limited to what the
+    /// loop itself commits: the attempt, its token and its node.
     #[must_use]
     pub fn after(&self, commit: &Commit) -> Self {
         let mut after = self.clone();
@@ -94,8 +94,8 @@ impl ResourceSnapshot {
     }
 }
 
-/// A cloud and the credential for it, as far as something is rendered from
-/// them: coordinates, never a value.
+/// A cloud and its credential, as far as rendering needs them: coordinates,
+/// never a value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProviderFacts {
     pub cloud_id: CloudId,
@@ -109,15 +109,15 @@ pub struct ProviderFacts {
     pub labels: BTreeMap<String, LabelFact>,
 }
 
-/// A label in effect, and whether it becomes a tag of the cloud.
+/// A label in effect, and whether it becomes a cloud tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelFact {
     pub value: String,
     pub propagate: bool,
 }
 
-/// What an enrolment is decided on: the resource that the token leads to, with
-/// its row locked, and its project's mesh, with the project's row locked.
+/// What an enrolment is decided on: the resource that the token belongs to, its
+/// row locked, and its project's mesh, the project's row locked.
 #[derive(Debug, Clone)]
 pub struct EnrolSnapshot {
     pub resource: ResourceSnapshot,
@@ -135,23 +135,23 @@ pub struct DeclareSnapshot {
     pub now: Timestamp,
     pub project: Option<ProjectId>,
     pub blueprint: Option<BlueprintVersion>,
-    /// It is published, and nothing new may be made from it.
+    /// The version is retired: nothing new may be made from it.
     pub blueprint_retired: bool,
     pub credential: Option<CredentialView>,
-    /// How many credentials the project may use; tells "none named and none to
-    /// be had" from "name one of these".
+    /// The credentials that the project may use; tells "none named and none
+    /// available" from "name one of these".
     pub assigned_credentials: Vec<String>,
     pub placement: Option<Placement>,
-    /// The not deleted resource that holds the handle.
+    /// The resource, not deleted, that has the handle.
     pub holder: Option<Uuid>,
-    /// A not deleted resource of the project that is made with another
-    /// credential of the same provider, where they would share a ProviderConfig.
+    /// A resource of the project, not deleted, that uses another credential of
+    /// the same provider, where they would share a ProviderConfig.
     pub conflict: Option<CredentialConflict>,
 }
 
 impl DeclareSnapshot {
-    /// As somebody sees it who reaches `own` and no other project. Credentials
-    /// are the installation's: of those they see what is assigned to them.
+    /// What a key sees that reaches `own` and no other project. Credentials
+    /// belong to the installation: the key sees those assigned to its project.
     #[must_use]
     pub fn within(&self, own: ProjectId) -> Self {
         let mut seen = self.clone();
@@ -168,7 +168,7 @@ pub struct CredentialConflict {
     pub credential: String,
 }
 
-/// A credential as far as the broker sees it: coordinates, never a value.
+/// A credential as the broker sees it: coordinates, never a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CredentialView {
     pub id: CloudCredentialId,

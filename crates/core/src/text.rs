@@ -1,6 +1,6 @@
-//! Texts that people give us, checked once where they enter: handles, labels,
-//! reasons. Lengths are checked here because the two databases would not
-//! agree on them; U+0000 is refused because PostgreSQL cannot store it.
+//! Texts that people give us, checked once on entry: handles, labels, reasons.
+//! Lengths are checked here because the two databases would not agree on them;
+//! U+0000 is refused because PostgreSQL cannot store it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -132,8 +132,8 @@ impl Labels {
     }
 }
 
-/// A text from outside without U+0000, which PostgreSQL cannot store. What the
-/// world says of itself must never keep us from recording it.
+/// Removes U+0000, which PostgreSQL cannot store, from a text from outside.
+/// What the outside reports must never keep us from recording it.
 pub fn storable(text: &str) -> String {
     text.replace('\0', "")
 }
@@ -150,7 +150,7 @@ pub fn storable_value(value: &Value) -> Value {
     }
 }
 
-/// Refuses a name that no row can have, before a database is asked for it.
+/// Refuses a name that no row can have, before querying the database.
 pub fn check_reference(field: &str, text: &str) -> Result<(), InvalidText> {
     if text.is_empty() || text.len() > 253 || text.chars().any(char::is_control) {
         return Err(InvalidText::new(field, "must be 1 to 253 bytes without control characters"));

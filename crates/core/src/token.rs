@@ -61,7 +61,7 @@ impl fmt::Debug for SecretHash {
 }
 
 /// The text `psb_<env>_<project, base32>_<node|bridge>_<random, base32>`,
-/// taken apart. The shape is plexd's and is checked before any look-up.
+/// parsed. The format is plexd's and is checked before any lookup.
 #[derive(Debug, Clone)]
 pub struct TokenText {
     pub project_id: ProjectId,
@@ -69,7 +69,7 @@ pub struct TokenText {
     pub hash: SecretHash,
 }
 
-/// A text that has not the shape of a bootstrap token. Says nothing of it.
+/// A text that is not shaped like a bootstrap token. Does not repeat the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the bootstrap token is malformed: expected psb_<env>_<project>_<node|bridge>_<random>")]
 pub struct MalformedToken;
@@ -130,7 +130,7 @@ fn decode(encoding: &Encoding, text: &str) -> Option<Vec<u8>> {
     encoding.decode(text.as_bytes()).ok()
 }
 
-/// Who used a token up.
+/// The enrolment that used a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consumption {
     pub at: Timestamp,
@@ -149,13 +149,13 @@ pub struct BootstrapToken {
     pub hash: SecretHash,
     pub issued_at: Timestamp,
     pub expires_at: Timestamp,
-    /// Sliding ends here. Inherited by a token that replaces this one for the
-    /// same object, so that re-minting cannot outrun the cap.
+    /// No extension goes beyond this. A token that replaces this one for the
+    /// same object inherits it, so that re-minting cannot outrun the cap.
     pub hard_expires_at: Timestamp,
     pub consumed: Option<Consumption>,
     pub revoked_at: Option<Timestamp>,
-    /// The person who issued it by hand. Such a token is nowhere but with them:
-    /// the live object does not carry it and is not expected to.
+    /// The person who issued it by hand. Only they have it: the live object
+    /// does not carry it and is not expected to.
     pub issued_by: Option<String>,
 }
 
@@ -171,7 +171,7 @@ impl BootstrapToken {
 pub enum Carried {
     /// There is no object.
     NoObject,
-    /// There is one, without a token that can be recognised.
+    /// There is one, without a recognisable token.
     Nothing,
     Token {
         id: BootstrapTokenId,
@@ -182,9 +182,9 @@ pub enum Carried {
 /// How long tokens live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenLifetimes {
-    /// From mint to expiry, and the reach of each prolongation.
+    /// From mint to expiry, and the length of each extension.
     pub ttl: Duration,
-    /// From the first mint for an object to the end of sliding.
+    /// From the first mint for an object to the last possible expiry.
     pub cap: Duration,
 }
 
@@ -194,12 +194,12 @@ impl Default for TokenLifetimes {
     }
 }
 
-/// What is to be done about the token before an apply.
+/// What to do about the token before an apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenDecision {
     /// Re-apply verbatim what the object carries (or nothing, if standalone).
     Keep,
-    /// In place and past half of its life: prolong the record.
+    /// In place and past half of its life: extend the record.
     Slide { expires_at: Timestamp },
     /// Issue a new one, revoke the old one in the same transaction.
     Mint { expires_at: Timestamp, hard_expires_at: Timestamp },
@@ -209,9 +209,9 @@ pub enum TokenDecision {
 
 /// Decides what happens to the token of a resource about to be applied.
 ///
-/// Mints only where no token can be in use: the object is absent, or what it
-/// carries is not what the record says (a crash between mint and apply). One
-/// that was issued by hand is in use until it expires.
+/// Mints only where no token can be in use: the object is absent, or it carries
+/// something else than the record says (a crash between mint and apply). A
+/// token issued by hand counts as in use until it expires.
 pub fn decide(
     token: Option<&BootstrapToken>,
     carried: Carried,
@@ -240,8 +240,8 @@ pub fn decide(
     if now >= token.hard_expires_at {
         return TokenDecision::Hold(BlockerCode::TokenCapReached);
     }
-    // In somebody's hands, and good for as long as they were told: a token for
-    // the object would revoke it.
+    // A person has it and was told how long it is valid; a token minted for the
+    // object would revoke it.
     if token.issued_by.is_some() && token.is_usable(now) {
         return TokenDecision::Keep;
     }

@@ -4,22 +4,22 @@
 //!
 //! | column | meaning |
 //! |---|---|
-//! | `id` | what is claimed |
-//! | `partition` | through whom it is worked on; each partition is claimed by itself |
-//! | `due_at` | when it next needs a look; null while it needs none |
+//! | `id` | the claimed row |
+//! | `partition` | the cluster whose loop works on it; each partition is claimed by itself |
+//! | `due_at` | from when on it may be claimed; null until it is woken |
 //! | `wake` | counter, +1 by whatever may change a decision |
 //! | `claim_token` | counter, +1 by each claim; every write of a loop names it |
 //! | `claimed_wake` | the value of `wake` when it was claimed |
 //! | `claimed_by`, `lease_until` | the holder and the end of its lease, or null |
 //!
 //! A claim moves `due_at` to the end of the lease. The row thereby leaves the
-//! head of the due index while it is worked on, and comes back by itself when
-//! its holder dies. A release looks at `wake`: if it moved since the claim, the
-//! worker decided on something old, and the row is due again at once.
+//! head of the due index while it is worked on, and becomes due by itself when
+//! its holder dies. A release compares `wake`: if it moved since the claim, the
+//! worker decided on old facts, and the row is due again at once.
 //!
-//! That nothing is lost and nobody gets in between is checked in every state
-//! that this protocol can get into, see the tests in `model`. Whoever changes a
-//! statement here changes the transition there that stands for it.
+//! The tests in `model` check in every reachable state of this protocol that no
+//! wake is lost and that no late worker writes. Whoever changes a statement here
+//! changes the transition there that models it.
 
 /// The statement that claims a batch of due rows.
 ///
@@ -28,11 +28,11 @@
 /// returns. Its index is on `(partition, due_at, id)` where `due_at` is not null.
 ///
 /// Rows that another claim has locked are skipped, not waited for. The order is
-/// by due time, so that nobody starves.
+/// by due time, so that no row starves.
 ///
-/// The clock stands in a subquery, which is evaluated once: PostgreSQL takes
-/// its clock for a value that may differ from row to row, and would otherwise
-/// walk the whole due index in search of rows that are due.
+/// The clock is in a subquery, which is evaluated once: PostgreSQL assumes that
+/// its clock may differ from row to row, and would otherwise walk the whole due
+/// index in search of due rows.
 #[macro_export]
 macro_rules! claim_sql {
     ($dialect:ident, $table:literal, $columns:literal) => {
@@ -63,13 +63,12 @@ macro_rules! claim_sql {
     };
 }
 
-/// The statement that gives a claimed row back.
+/// The statement that releases a claimed row.
 ///
-/// Parameters: `$1` the row, `$2` the claim token, `$3` after how many
-/// microseconds it is due again, or null for "when it is woken". It changes no
-/// row when the token is not the current one: that worker has been replaced,
-/// and its successor decides. `$more` are further assignments, each after a
-/// comma, with parameters from `$4` on.
+/// Parameters: `$1` the row, `$2` the claim token, `$3` after how many microseconds
+/// it is due again, or null for "when it is woken". It changes no row when the token
+/// is not the current one: another worker has taken over, and decides. `$more` are
+/// further assignments, each after a comma, with parameters from `$4` on.
 #[macro_export]
 macro_rules! release_sql {
     ($dialect:ident, $table:literal, $more:literal) => {
@@ -92,7 +91,7 @@ macro_rules! release_sql {
 /// The assignments that wake a row, for use inside an UPDATE of it.
 ///
 /// A row under a live lease keeps its `due_at`: the holder notices the moved
-/// counter when it releases, or the lease runs out. Any other is due now.
+/// counter when it releases, or the lease expires. Any other row is due now.
 #[macro_export]
 macro_rules! wake_assignments {
     ($dialect:ident) => {

@@ -1,8 +1,8 @@
-//! The places where SQLite and PostgreSQL spell the same thing differently.
+//! The few expressions that SQLite and PostgreSQL spell differently.
 //!
-//! [`fragment!`](crate::fragment) gives string literals, so that a statement is
-//! put together at compile time by `concat!` and stays a `&'static str`. A
-//! store writes each statement once and compiles it for both databases.
+//! [`fragment!`](crate::fragment) expands to string literals, so that `concat!`
+//! joins a statement at compile time and it stays a `&'static str`. A store
+//! writes each statement once and compiles it for both databases.
 //!
 //! Times are `timestamptz` in PostgreSQL and whole microseconds since the Unix
 //! epoch in SQLite.
@@ -14,17 +14,17 @@
 /// |---|---|
 /// | `now` | the database's clock; not `now()`, which is stale after a lock wait |
 /// | `(plus_micros "$2")` | adds a parameter of microseconds to a time |
-/// | `(minus_micros "$2")` | takes them away |
+/// | `(minus_micros "$2")` | subtracts them |
 /// | `greatest`, `least` | functions of several values |
 /// | `for_update`, `for_share` | row locks; SQLite has one writer and needs none |
 /// | `(for_update_of "a")` | the same for one table of a join |
-/// | `skip_locked` | a row lock for update that passes over locked rows |
+/// | `skip_locked` | a row lock for update that skips locked rows |
 /// | `(one_of "$1")` | membership in a list parameter |
 /// | `picked_from`, `picked_end` | membership in a subquery that runs exactly once |
 ///
 /// The locks for update are PostgreSQL's NO KEY kind: they exclude one another
 /// and FOR SHARE, and let the foreign key checks of other transactions pass,
-/// which look at the same parent rows all the time.
+/// which read the same parent rows all the time.
 ///
 /// `picked_from` exists because PostgreSQL may run an `IN (SELECT … LIMIT …
 /// FOR UPDATE SKIP LOCKED)` more than once, locking and updating more rows than

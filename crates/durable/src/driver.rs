@@ -1,9 +1,9 @@
 //! The generic driver of a loop.
 //!
-//! An activation takes no input: it claims what is due, up to the free slots,
-//! and hands the batch to a task of its own. It does not retry inside; what
-//! fails becomes due again by its own row. A panic in a batch is that batch's
-//! error: its leases run out and the rows are claimed again.
+//! An activation takes no input: it claims due work, up to the free slots, and
+//! hands the batch to a task of its own. It does not retry inside; a failed
+//! item becomes due again by its own row. A panic in a batch is that batch's
+//! error: its leases expire and the rows are claimed again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,45 +15,44 @@ use tokio::task::JoinSet;
 
 use crate::{Backoff, Lease, Moment};
 
-/// A loop: where its work comes from and what is done with it.
+/// A loop: how it claims work and what it does with it.
 #[async_trait]
 pub trait Loop: fmt::Debug + Send + Sync + 'static {
     type Item: Send + 'static;
 
-    /// How long what it claims is its own. A loop that holds no claims beyond
-    /// its statement has none, and zero allows nothing.
+    /// How long a claim lasts. A loop that claims nothing beyond its statement
+    /// keeps the default: a lease of zero allows no action.
     fn lease(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// LogOnce once when the process is to stop: what is under way should end soon.
+    /// Called once when the process is to stop: work under way should end soon.
     fn wind_down(&self) {}
 
-    /// Takes up to `limit` pieces of work. None is no error.
+    /// Claims up to `limit` items. An empty batch is no error.
     async fn claim(&self, limit: u32) -> Result<Vec<Self::Item>, String>;
 
-    /// Works on them. Errors of single items are kept apart and counted; each
-    /// of the answered texts is one.
+    /// Works on the items. Each answered text is the error of one item.
     async fn work(&self, items: Vec<Self::Item>, lease: Lease) -> Vec<String>;
 }
 
 /// How a loop is paced.
 #[derive(Debug, Clone, Copy)]
 pub struct Pacing {
-    /// Pieces of work under way at once.
+    /// Items under way at once.
     pub slots: u32,
-    /// Pieces of work claimed by one statement.
+    /// Items claimed by one statement.
     pub batch: u32,
-    /// How often due work is looked for without a wake.
+    /// How often the loop claims without a wake.
     pub poll: Duration,
 }
 
-/// Tells loops to stop claiming and finish what they hold.
+/// Tells loops to stop claiming and to finish the work under way.
 #[derive(Debug, Clone)]
 pub struct Shutdown(watch::Receiver<bool>);
 
 impl Shutdown {
-    /// The trigger and what it triggers.
+    /// The sender that requests shutdown, and the receiver for the loops.
     pub fn channel() -> (watch::Sender<bool>, Self) {
         let (sender, receiver) = watch::channel(false);
         (sender, Self(receiver))
@@ -63,9 +62,9 @@ impl Shutdown {
         *self.0.borrow()
     }
 
-    /// Returns once shutdown is requested, or its trigger is gone.
+    /// Returns once shutdown is requested, or its sender is dropped.
     pub async fn requested(&mut self) {
-        // The error means that the sender is gone, which is a request too.
+        // An error means that the sender was dropped, which is a request too.
         while !self.is_requested() {
             if self.0.changed().await.is_err() {
                 return;
@@ -74,24 +73,24 @@ impl Shutdown {
     }
 }
 
-/// The process that a loop runs in: it shows what the loop does, and draws the
-/// random number that spreads retries.
+/// The process that a loop runs in: it publishes what the loop reports, and
+/// draws the random number that spreads retries.
 pub trait Host: Send + Sync + 'static {
-    /// The loop asked for work and took this many pieces.
+    /// The loop claimed this many items.
     fn activated(&self, claimed: usize);
 
-    /// A piece of work, or a whole activation, ended in an error.
+    /// An item, or a whole activation, ended in an error.
     fn failed(&self, error: String);
 
     /// A number in `0..1`.
     fn jitter(&self) -> f64;
 }
 
-/// How long a failing claim waits before it is tried again.
+/// How long the loop waits after a failed claim.
 const CLAIM_BACKOFF: Backoff =
     Backoff { base: Duration::from_millis(100), max: Duration::from_secs(5) };
 
-/// Runs the loop until shutdown, then waits for what is under way.
+/// Runs the loop until shutdown, then waits for the work under way.
 pub async fn drive<L: Loop>(
     work: Arc<L>,
     pacing: Pacing,
@@ -111,7 +110,7 @@ pub async fn drive<L: Loop>(
         let mut full = false;
         if free > 0 {
             let limit = free.min(pacing.batch);
-            // Before the claim: the lease is never believed longer than it is.
+            // Read before the claim, so that the loop never overestimates its lease.
             let asked_before = Moment::now();
             match work.claim(limit).await {
                 Ok(items) => {
@@ -156,7 +155,7 @@ pub async fn drive<L: Loop>(
 }
 
 /// Logs why claims fail: each error once, until it changes. A loop that fails
-/// every few seconds for hours would drown everything else.
+/// every few seconds for hours would drown every other log line.
 #[derive(Debug, Default)]
 struct LogOnce(Option<String>);
 
@@ -184,7 +183,7 @@ fn spawn<L: Loop>(
     host: &Arc<dyn Host>,
 ) {
     let count = u32::try_from(items.len()).unwrap_or(u32::MAX);
-    // The permits are there: only this task takes any, and no more than are free.
+    // This cannot fail: only this task takes permits, and no more than are free.
     let permits = Arc::clone(slots).try_acquire_many_owned(count);
     let (work, host) = (Arc::clone(work), Arc::clone(host));
     batches.spawn(async move {

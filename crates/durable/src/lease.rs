@@ -6,9 +6,9 @@
 //! the renewal, and so always believes the lease to end earlier than the
 //! database does.
 //!
-//! The clock must go on while the machine sleeps: one that stands still in
-//! suspend, as `std::time::Instant` does on Linux, would let a laptop that
-//! wakes after an hour act under a lease that ended an hour ago.
+//! The clock must go on while the machine sleeps: one that stops in suspend, as
+//! `std::time::Instant` does on Linux, would let a laptop that wakes after an
+//! hour act under a lease that ended an hour ago.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl Moment {
         Self(Duration::new(seconds, u32::try_from(now.tv_nsec).unwrap_or_default()))
     }
 
-    /// What has passed since.
+    /// The time since this moment.
     #[must_use]
     pub fn elapsed(self) -> Duration {
         Self::now().0.saturating_sub(self.0)
@@ -57,7 +57,7 @@ impl Lease {
         Self { asked_before, length }
     }
 
-    /// What is left, zero once the lease is over.
+    /// The time left, zero once the lease is over.
     #[must_use]
     pub fn remaining(&self) -> Duration {
         self.length.saturating_sub(self.asked_before.elapsed())
@@ -70,9 +70,9 @@ impl Lease {
         self.remaining() > deadline
     }
 
-    /// How long after it was asked for a lease is renewed. A third: one renewal
-    /// may fail and the next still comes before an action of a third of the
-    /// lease could not start any more.
+    /// How long after its claim or renewal a lease is renewed. A third of its
+    /// length: one renewal may fail, and the next still comes before it is too
+    /// late to start an action that takes a third of the lease.
     #[must_use]
     pub fn renewal_after(length: Duration) -> Duration {
         length / 3
@@ -103,7 +103,7 @@ mod tests {
     }
 
     /// Two renewals fit between the claim and the moment from which on an
-    /// action of a third of the lease is not started any more.
+    /// action of a third of the lease may not start.
     #[test]
     fn a_renewal_may_fail_once() {
         let length = Duration::from_secs(30);
@@ -112,8 +112,8 @@ mod tests {
         assert!(second_try <= length - deadline);
     }
 
-    /// Suspend cannot be had in a test; that the clock is the one that counts it
-    /// can: it is never behind the one that does not.
+    /// A test cannot suspend the machine; but it can check that the clock is
+    /// never behind the one that does not count suspend.
     #[test]
     fn the_clock_counts_what_the_machine_slept() {
         let awake = clock_gettime(ClockId::Monotonic);

@@ -1,12 +1,11 @@
 //! What makes work survive a crash, for any table: leases, fencing tokens,
-//! backoff, the SQL fragments that differ between the two databases, the choke
-//! point to a database ([`database`]), the driver of loops ([`driver`]) and the
+//! backoff, the SQL fragments that differ between the two databases, the only
+//! way to a database ([`database`]), the driver of loops ([`driver`]) and the
 //! renewal of leases beside the work ([`renewer`]).
 //!
 //! This crate knows no domain. It owns the *rules* of claiming a row (who may
 //! work on it, for how long, and how a late worker is fenced off) and the text
-//! of the statements that apply them; which rows there are is the store's
-//! business.
+//! of the statements that apply them. The store owns the tables.
 
 mod backoff;
 mod claim;

@@ -1,15 +1,15 @@
 //! Renews the claims of a batch for as long as the batch needs them.
 //!
 //! *Expected flow:* a batch begins with the lease of its claim statement. A
-//! third of a lease later the renewer renews what was not given back, and so on
-//! until the last of it was.
+//! third of a lease later the renewer renews the claims that were not released,
+//! and repeats that until all of them are.
 //!
-//! *Guarantees:* a lease is believed from the moment before the statement was
-//! sent that gave it; what a renewal did not answer keeps the lease it had and
-//! is asked for again; what was given back is not asked for.
+//! *Guarantees:* a lease counts from the moment before the statement that
+//! granted it was sent. A claim that a renewal did not confirm keeps its lease
+//! and is renewed again with the next one. A released claim is not renewed.
 //!
-//! *Assumptions:* the store renews nothing that was given back or taken over,
-//! also if the statement arrives late. The model of this crate has it.
+//! *Assumptions:* the store renews no claim that was released or taken over,
+//! even if the statement arrives late. The model of this crate checks this.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -30,12 +30,11 @@ pub trait Renewal: fmt::Debug + Sync {
 
     fn id(claim: &Self::Claim) -> Self::Id;
 
-    /// Renews those of these claims that are still the worker's own, and
-    /// answers which they are.
+    /// Renews those of these claims that the worker still holds, and answers their ids.
     async fn renew(&self, claims: &[Self::Claim], lease: Duration)
     -> Result<Vec<Self::Id>, String>;
 
-    /// The worker has this many claims more (or less) than before.
+    /// The number of claims that the worker holds changed by this much.
     fn count(&self, change: i64);
 }
 
@@ -63,19 +62,19 @@ impl<R: Renewal> LeaseRenewer<R> {
         self.begun.elapsed()
     }
 
-    /// Whether an action with this deadline may start on this row. Never on
-    /// one that was given back.
+    /// Whether an action with this deadline may start on this row. Never on a
+    /// row that was released.
     pub fn allows(&self, id: R::Id, deadline: Duration) -> bool {
         self.with(|leased| leased.get(&id).is_some_and(|(_, lease)| lease.allows(deadline)))
     }
 
-    /// These were given back, or are somebody else's.
+    /// Stops renewing these: they were released, or another worker took them over.
     pub fn forget(&self, ids: impl Iterator<Item = R::Id>) {
         let gone = self.with(|leased| ids.filter(|id| leased.remove(id).is_some()).count());
         self.renewal.count(-signed(gone));
     }
 
-    /// Renews beside the work, which is all that is waited for.
+    /// Runs the work and renews beside it. Returns when the work is done.
     pub async fn during<T>(&self, work: impl Future<Output = T>) -> T {
         tokio::select! {
             biased;
@@ -85,7 +84,7 @@ impl<R: Renewal> LeaseRenewer<R> {
     }
 
     async fn renew_for_ever<T>(&self) -> T {
-        // One that failed is tried again soon: four times before the next is due.
+        // A failed renewal is retried soon: four times before the next is due.
         let usual = Lease::renewal_after(self.length);
         let (usual, soon) = (usual.max(SMALLEST), (usual / 4).max(SMALLEST));
         let mut pause = usual;
@@ -112,7 +111,7 @@ impl<R: Renewal> LeaseRenewer<R> {
         let lease = Lease::new(asked_before, self.length);
         self.with(|leased| {
             for id in renewed {
-                // What was given back meanwhile stays given back.
+                // A claim that was released meanwhile stays released.
                 leased.entry(id).and_modify(|(_, of)| *of = lease);
             }
         });
@@ -124,8 +123,7 @@ impl<R: Renewal> LeaseRenewer<R> {
     }
 }
 
-/// The leases of a batch that was given up run out; this process has them no
-/// more.
+/// When a batch is abandoned its leases expire; this process holds them no more.
 impl<R: Renewal> Drop for LeaseRenewer<R> {
     fn drop(&mut self) {
         self.renewal.count(-signed(self.with(|leased| leased.len())));
@@ -136,5 +134,5 @@ fn signed(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// A lease of nothing must not become a loop without a pause.
+/// A lease of zero must not become a loop without a pause.
 const SMALLEST: Duration = Duration::from_millis(1);

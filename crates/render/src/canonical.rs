@@ -1,5 +1,4 @@
-//! A hash over JSON that does not depend on the order of keys or on who wrote
-//! the document down.
+//! A hash over JSON, independent of the order of keys and of formatting.
 
 use data_encoding::HEXLOWER;
 use serde_json::Value;

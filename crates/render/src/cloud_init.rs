@@ -11,7 +11,7 @@ pub const TOKEN_PATH: &str = "/etc/plexd/bootstrap-token";
 
 const HEADER: &str = "#cloud-config\n";
 
-/// What a node agent is told, apart from the token.
+/// The configuration of a node agent, apart from the token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeConfig {
     pub api_url: String,
@@ -23,9 +23,9 @@ pub struct NodeConfig {
     pub busy_seconds: u64,
 }
 
-/// The file as each reader looks for it: our agent and early versions of plexd
-/// have everything at the top, later ones have sections. Each passes over what
-/// it does not know.
+/// The file in the shape of each reader: our agent and early versions of plexd
+/// read everything at the top level, later ones read sections. Each ignores
+/// what it does not know.
 #[derive(Serialize)]
 struct ConfigFile<'a> {
     #[serde(flatten)]
@@ -76,7 +76,7 @@ struct File {
     content: String,
 }
 
-/// A document that could not be written; names no content.
+/// A document that could not be written; the error repeats no content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the cloud-init document could not be rendered")]
 pub struct RenderFailed;

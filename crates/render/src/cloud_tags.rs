@@ -1,9 +1,9 @@
-//! Labels that propagate, as tags of a cloud: a pure function of labels and
+//! Turns labels that propagate into cloud tags: a pure function of labels and
 //! provider.
 //!
-//! What a provider cannot take is left out and named with a reason of a closed
-//! set. Nothing is cut short and nothing is rewritten: a tag that says something
-//! else than the label would lead people and bills astray.
+//! A label that a provider cannot take is skipped and reported with a reason
+//! from a closed set. Nothing is truncated or rewritten: a tag that differs
+//! from its label would mislead people and bills.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use slipway_core::closed_set;
 closed_set!(
     /// Why a label did not become a tag.
     SkipReason {
-        /// The provider keeps this beginning for itself.
+        /// The provider reserves this prefix.
         KeyReserved => "key_reserved",
         KeyTooLong => "key_too_long",
         KeyCharacters => "key_characters",
         ValueTooLong => "value_too_long",
         ValueCharacters => "value_characters",
-        /// The provider takes no more; those first in order were taken.
+        /// The provider takes no more; the first labels in order were taken.
         TooMany => "too_many",
     }
 );
@@ -37,7 +37,7 @@ pub struct CloudTags {
     pub skipped: Vec<Skipped>,
 }
 
-/// What a provider takes. Lengths are in characters; the prefix counts.
+/// What a provider accepts. Lengths are in characters and include the prefix.
 struct Profile {
     prefix: &'static str,
     most: usize,
@@ -51,8 +51,8 @@ struct Text {
     allowed: fn(&str) -> bool,
 }
 
-/// 50 tags, of which the providers' own do not count; letters, digits, spaces
-/// and a few signs, the same in keys and values.
+/// 50 tags, not counting the provider's own; letters, digits, spaces and a few
+/// signs, the same in keys and values.
 const AWS: Profile = Profile {
     prefix: "slipway:",
     most: 50,
@@ -70,8 +70,8 @@ const GCP: Profile = Profile {
     reserved: &["goog"],
 };
 
-/// Labels as Kubernetes has them, without the part before a slash. The API
-/// documents no number; the one of GCP is kept.
+/// Labels as in Kubernetes, without the part before a slash. The API documents
+/// no maximum number; GCP's is used.
 const HETZNER: Profile = Profile {
     prefix: "slipway-",
     most: 64,
@@ -80,7 +80,7 @@ const HETZNER: Profile = Profile {
     reserved: &["hcloud"],
 };
 
-/// 50 tags; anything in a value, some signs never in a key.
+/// 50 tags; no control characters, and some signs never in a key.
 const AZURE: Profile = Profile {
     prefix: "slipway-",
     most: 50,
@@ -89,7 +89,7 @@ const AZURE: Profile = Profile {
     reserved: &["microsoft", "azure", "windows"],
 };
 
-/// For a provider that is not known here: what all of the above take.
+/// For an unknown provider: what all of the above accept.
 const CONSERVATIVE: Profile = Profile {
     prefix: "slipway-",
     most: 50,
@@ -152,7 +152,7 @@ impl Profile {
 }
 
 /// The tags of these labels at this provider. Labels are taken in the order of
-/// their keys, so the same set always gives the same tags, also where they are
+/// their keys, so the same set always gives the same tags, even if there are
 /// too many.
 pub fn of<'a>(labels: impl IntoIterator<Item = (&'a str, &'a str)>, provider: &str) -> CloudTags {
     let profile = profile(provider);

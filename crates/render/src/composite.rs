@@ -1,4 +1,4 @@
-//! The composite that an engine applies, and the names of what we stamp on it.
+//! The composite that an engine applies, and the metadata that we put on it.
 
 use std::fmt;
 
@@ -12,17 +12,17 @@ use crate::{NodeSettings, canonical};
 
 pub use crate::injection::{bootstrap_token, carried, injected};
 
-/// Labels: identity, never changing for one object.
+/// Labels: the identity of an object, which never changes.
 pub const LABEL_INSTALLATION: &str = "slipway.dev/installation";
 pub const LABEL_PROJECT: &str = "slipway.dev/project";
 pub const LABEL_RESOURCE: &str = "slipway.dev/resource";
 pub const LABEL_PROVISIONED_RESOURCE: &str = "slipway.dev/provisioned-resource";
-/// What all of ours begin with.
+/// The prefix of all our labels and annotations.
 const OWN_PREFIX: &str = "slipway.dev/";
-/// Annotations: who wrote it last, and with which token.
+/// Annotations: the claim of the last writer, and the id of the injected token.
 pub const ANNOTATION_CLAIM_TOKEN: &str = "slipway.dev/claim-token";
 pub const ANNOTATION_BOOTSTRAP_TOKEN: &str = "slipway.dev/bootstrap-token-id";
-/// Holds a composite on a cluster until its node was drained, also if somebody
+/// Keeps a composite on its cluster until its node is drained, even if somebody
 /// deletes it there by hand.
 pub const FINALIZER_DRAIN: &str = "slipway.dev/drain";
 
@@ -39,8 +39,8 @@ pub struct RenderedComposite {
 }
 
 impl RenderedComposite {
-    /// Puts an object together from its owned part, which is hashed, and what
-    /// is injected or stamped, which is not.
+    /// Assembles an object from its owned part, which is hashed, and the
+    /// injected and stamped parts, which are not.
     pub(crate) fn assemble(
         snapshot: &ResourceSnapshot,
         namespace: &str,
@@ -57,7 +57,7 @@ impl RenderedComposite {
             annotations.insert(ANNOTATION_BOOTSTRAP_TOKEN.to_owned(), json!(token));
         }
         object["metadata"]["name"] = json!(name);
-        // A kind of the whole cluster belongs to a project by its labels alone.
+        // A cluster-scoped kind belongs to a project by its labels alone.
         if composite_type.as_ref().is_none_or(|kind| kind.scope == CompositeScope::Namespaced) {
             object["metadata"]["namespace"] = json!(namespace);
         }
@@ -73,7 +73,7 @@ impl RenderedComposite {
         }
     }
 
-    /// The namespace of its project, also for a kind that lives in none.
+    /// The namespace of its project, even for a cluster-scoped kind.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
@@ -92,7 +92,7 @@ impl RenderedComposite {
         self.claim_token
     }
 
-    /// What it is on a cluster; only the engine crossplane has it.
+    /// Its type on a cluster; only engine crossplane has one.
     pub const fn composite_type(&self) -> Option<&CompositeType> {
         self.composite_type.as_ref()
     }
@@ -113,7 +113,7 @@ impl fmt::Debug for RenderedComposite {
     }
 }
 
-/// Whose it is, on every object of a resource.
+/// The identity labels of every object of a resource.
 pub(crate) fn labels(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Value {
     let attempt = &snapshot.attempt;
     json!({
@@ -124,9 +124,9 @@ pub(crate) fn labels(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Va
     })
 }
 
-/// Hash over what we own of a live or rendered object: its type, our labels,
-/// the parameters without the injection sites, the cloud tags. An empty map is
-/// the same as none, since an API server may keep either.
+/// Hash over what we own in a live or rendered object: its type, our labels,
+/// the parameters without the injection sites, the cloud tags. An empty map
+/// counts as none, since an API server may keep either.
 pub fn owned_hash(object: &Value) -> String {
     let spec = &object["spec"];
     canonical::hash(&json!({

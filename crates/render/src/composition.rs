@@ -1,5 +1,5 @@
-//! A Composition: how a composite is made into resources of a cloud. It is
-//! handed to Crossplane as it stands; only what ties it to its XRD is read.
+//! A Composition: how a composite becomes cloud resources. Crossplane gets it
+//! unchanged; only the fields that tie it to its XRD are read.
 
 use crate::documents::Document;
 pub use crate::documents::Fault;

@@ -1,5 +1,5 @@
-//! The composite of engine crossplane: an object of the type that the
-//! version's XRD defines, which a Composition makes into a cloud's resources.
+//! The composite of engine crossplane: an object of the type that the version's
+//! XRD defines. A Composition turns it into cloud resources.
 
 use serde_json::{Map, Value, json};
 use slipway_core::ids::ClaimToken;
@@ -13,10 +13,10 @@ use crate::{Error, NodeSettings};
 /// The part of the object that we own, as it should be. Checks the parameter
 /// values again, since the row may be older than the check.
 ///
-/// A field that the XRD does not have must not be there: a server-side apply
-/// refuses what its schema does not declare. So `parameters` is there if the
-/// blueprint declares some (a pair without the field was not published then),
-/// and `cloudTags` if the XRD takes them and there are any.
+/// A field that the XRD does not declare must be left out: a server-side apply
+/// refuses it. So `parameters` is present if the blueprint declares some (an
+/// XRD without the field could not be published then), and `cloudTags` if the
+/// XRD has them and there are any.
 pub fn owned(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Result<Value, Error> {
     let blueprint = &snapshot.blueprint;
     let Some(composite_type) = &blueprint.composite_type else {
@@ -44,7 +44,7 @@ pub fn owned(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Result<Val
     }))
 }
 
-/// The labels that become tags of the cloud, and those that cannot.
+/// The labels that become cloud tags, and those that cannot.
 pub fn cloud_tags(snapshot: &ResourceSnapshot) -> CloudTags {
     snapshot.provider.as_deref().map(tags_of).unwrap_or_default()
 }

@@ -1,8 +1,8 @@
 //! The node agent as a DaemonSet, for a cluster whose machines somebody else
-//! made. Documents to be applied by hand: nothing here is reconciled.
+//! made. People apply these documents by hand: nothing here is reconciled.
 //!
-//! A bootstrap token is used once, so one set enrols one machine: its pods are
-//! held to the machine that is named, and wait where none is.
+//! A bootstrap token is used once, so one set enrols one machine: its pods run
+//! only on the named machine, and wait until it exists.
 
 use serde_json::{Value, json};
 use slipway_core::closed_set;
@@ -15,7 +15,7 @@ closed_set!(
     TokenOutput {
         /// A Secret, mounted as a file that only its owner reads.
         Secret => "secret",
-        /// A variable in the pod's template. Whoever may read DaemonSets reads it.
+        /// A variable in the pod's template. Whoever may read DaemonSets sees it.
         Environment => "env",
     }
 );
@@ -30,7 +30,7 @@ pub struct Bundle<'a> {
     pub definitions: TokenOutput,
 }
 
-/// The variable from which an agent takes its token where it finds no file.
+/// The variable from which an agent reads its token if it finds no file.
 pub const TOKEN_VARIABLE: &str = "PLEXD_BOOTSTRAP_TOKEN";
 const CONFIG_VOLUME: &str = "config";
 const TOKEN_VOLUME: &str = "token";
@@ -53,7 +53,7 @@ impl Bundle<'_> {
         Ok(Secret::new(text))
     }
 
-    /// One set for one machine, so they are told apart by its handle.
+    /// There is one set per machine, so the handle tells them apart.
     fn name(&self) -> String {
         format!("plexd-{}", self.config.resource_handle)
     }
@@ -71,7 +71,7 @@ impl Bundle<'_> {
             "apiVersion": "v1",
             "kind": "ServiceAccount",
             "metadata": self.metadata(),
-            // The agent speaks to the control plane and to nobody's API server.
+            // The agent talks to the control plane and to no API server.
             "automountServiceAccountToken": false,
         })
     }
@@ -137,7 +137,7 @@ impl Bundle<'_> {
                     "spec": {
                         "serviceAccountName": self.name(),
                         "automountServiceAccountToken": false,
-                        // The mesh is the machine's, not the pod's.
+                        // The mesh belongs to the machine, not to the pod.
                         "hostNetwork": true,
                         "nodeSelector": { "kubernetes.io/hostname": self.config.hostname },
                         "tolerations": [{ "operator": "Exists" }],

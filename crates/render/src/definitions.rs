@@ -1,6 +1,6 @@
-//! What has a cluster know the kind of a blueprint's composites: its XRD and its
-//! Composition as the author wrote them, with our labels, and the role that our
-//! account needs for the composites.
+//! The definitions of a blueprint version: its XRD and its Composition as the
+//! author wrote them, with our labels, and the role that our account needs for
+//! the composites.
 
 use std::collections::BTreeSet;
 
@@ -15,12 +15,12 @@ use crate::documents::{Document, Fault};
 
 pub const LABEL_BLUEPRINT: &str = "slipway.dev/blueprint";
 pub const LABEL_VERSION: &str = "slipway.dev/blueprint-version";
-/// Roles with it are added to the role of our account.
+/// Kubernetes aggregates roles with this label into our account's role.
 pub const LABEL_AGGREGATE: &str = "slipway.dev/aggregate-to-control-plane";
-/// Of the object as it was rendered, without this annotation.
+/// Hash of the rendered object, without this annotation.
 pub const ANNOTATION_HASH: &str = "slipway.dev/rendered-hash";
 
-/// What our account does with composites.
+/// The verbs that our account uses on composites.
 pub const VERBS: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
 
 /// An object to be applied.
@@ -30,14 +30,14 @@ pub struct DefinitionObject {
     pub value: Value,
 }
 
-/// Everything that a version is delivered as.
+/// All objects that a version is installed as.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bundle {
     pub definitions: DefinitionSet,
     pub objects: Vec<DefinitionObject>,
 }
 
-/// A fault would have kept the version from being published.
+/// Fails only on a fault that would have prevented publication.
 pub fn render(demand: &Demand, installation: InstallationId) -> Result<Bundle, Fault> {
     let labels = json!({
         LABEL_INSTALLATION: installation,
@@ -67,7 +67,7 @@ pub fn render(demand: &Demand, installation: InstallationId) -> Result<Bundle, F
     Ok(Bundle { definitions, objects })
 }
 
-/// An author's document as it is applied: what says how it is, and our labels.
+/// An author's document as it is applied: its relevant fields and our labels.
 fn document(field: &'static str, text: &str, ours: &Value) -> Result<Value, Fault> {
     let document = Document::read(field, text)?;
     let name = document.text("metadata.name")?.to_owned();
@@ -99,9 +99,9 @@ pub fn served(definition: &Value) -> BTreeSet<String> {
     served.filter_map(|version| version["name"].as_str()).map(str::to_owned).collect()
 }
 
-/// What our account needs for the composites of one kind. Whoever holds these
-/// rights can apply it; it names no installation, so that it can be printed by
-/// whoever knows the blueprint.
+/// The role that our account needs for the composites of one kind. Whoever
+/// holds these rights can apply it. It names no installation, so that anybody
+/// who knows the blueprint can print it.
 pub fn role(slug: &str, kind: &CompositeType) -> Value {
     let of = |resource: String, verbs: &[&str]| json!({ "apiGroups": [kind.group], "resources": [resource], "verbs": verbs });
     json!({
@@ -114,21 +114,21 @@ pub fn role(slug: &str, kind: &CompositeType) -> Value {
         "rules": [
             of(kind.plural.clone(), &VERBS),
             of(format!("{}/status", kind.plural), &["get"]),
-            // Asked for by the admission plugin that guards blockOwnerDeletion.
+            // Required by the admission plugin that guards blockOwnerDeletion.
             of(format!("{}/finalizers", kind.plural), &["update"]),
         ],
     })
 }
 
-/// The same as a document for `kubectl apply`.
+/// The role as a document for `kubectl apply`.
 pub fn role_yaml(slug: &str, kind: &CompositeType) -> Result<String, serde_yaml_ng::Error> {
     serde_yaml_ng::to_string(&role(slug, kind))
 }
 
-/// Whether a live object is what was rendered, whatever a server added to it.
+/// Whether a live object is as rendered, apart from what the server added.
 pub fn fits(kind: DefinitionKind, live: &Value, rendered: &Value) -> bool {
     match kind {
-        // A person may have applied it, and then it carries less of ours.
+        // A person may have applied it, without all of our labels.
         DefinitionKind::Role => {
             live["rules"] == rendered["rules"]
                 && live["metadata"]["labels"][LABEL_AGGREGATE] == "true"
@@ -140,8 +140,8 @@ pub fn fits(kind: DefinitionKind, live: &Value, rendered: &Value) -> bool {
     }
 }
 
-/// Whether everything that is wanted is there. A default that the server filled
-/// in is more, not less; a null or an empty map may be left out.
+/// Whether the live object has everything that is wanted. Defaults filled in by
+/// the server do no harm; a null or an empty map may be missing.
 fn covers(live: &Value, wanted: &Value) -> bool {
     let within = |live: &Map<String, Value>, wanted: &Map<String, Value>| {
         wanted.iter().all(|(name, value)| covers(live.get(name).unwrap_or(&Value::Null), value))

@@ -1,4 +1,4 @@
-//! Which renderer a resource is for: the engine of its blueprint says.
+//! Chooses the renderer of a resource by the engine of its blueprint.
 
 use serde_json::Value;
 use slipway_core::blueprint::Engine;
@@ -7,8 +7,8 @@ use slipway_core::snapshot::ResourceSnapshot;
 use crate::injection::{self, Injection};
 use crate::{Error, NodeSettings, RenderedComposite, crossplane, local_node};
 
-/// The composite of a resource, as it is to be applied by whoever holds the
-/// claim that the snapshot was read with.
+/// The composite of a resource, to be applied under the claim that the snapshot
+/// was read with.
 pub fn composite_of(
     snapshot: &ResourceSnapshot,
     settings: &NodeSettings,
@@ -23,7 +23,7 @@ pub fn composite_of(
     render(snapshot, &placement.namespace, settings, snapshot.claim_token, injection)
 }
 
-/// The part of it that we own, whose hash tells drift.
+/// The part of the composite that we own; its hash detects drift.
 pub fn owned_of(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Result<Value, Error> {
     match snapshot.blueprint.engine {
         Engine::Local => local_node::owned(snapshot, settings),
@@ -32,7 +32,7 @@ pub fn owned_of(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Result<
     }
 }
 
-/// Whether a token could be injected that is yet to be minted.
+/// Whether a token could be injected. Asked before one is minted.
 pub fn can_inject(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> Result<(), Error> {
     match snapshot.blueprint.engine {
         Engine::Crossplane => {

@@ -1,5 +1,5 @@
-//! Reading the documents of a blueprint: YAML or JSON, one document each, and
-//! what is wrong with one, said by field, problem and remedy.
+//! Reads the documents of a blueprint (YAML or JSON, one document each) and
+//! reports faults by field, problem and remedy.
 
 use std::fmt;
 
@@ -67,7 +67,7 @@ impl Document {
         Fault::new(format!("{}.{path}", self.field), problem, remedy)
     }
 
-    /// What a path of names leads to; null where it leads nowhere.
+    /// The value at a dotted path; null if there is none.
     pub(crate) fn at(&self, path: &str) -> &Value {
         path.split('.').fold(&self.value, |value, name| &value[name])
     }
@@ -77,7 +77,7 @@ impl Document {
         found.ok_or_else(|| self.fault(path, "is missing or is not a text", "write it down"))
     }
 
-    /// The object is of this type and no other.
+    /// Checks that the object is of exactly this type.
     pub(crate) fn is_a(&self, api_version: &str, kind: &str) -> Result<(), Fault> {
         for (path, wanted) in [("apiVersion", api_version), ("kind", kind)] {
             if self.text(path)? != wanted {

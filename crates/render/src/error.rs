@@ -1,4 +1,4 @@
-//! Why something could not be rendered. Tells nothing of a token.
+//! Why something could not be rendered. Reveals nothing of a token.
 
 use slipway_core::blueprint::Engine;
 use slipway_core::error::Refusal;

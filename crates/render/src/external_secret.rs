@@ -1,6 +1,6 @@
-//! The ExternalSecret that has a credential materialised beside the resources
-//! that need it. It says where the credential lies; the value goes from the
-//! vault into the cluster and never through this process.
+//! The ExternalSecret that puts a credential beside the resources that need it.
+//! It says where the credential is stored; the value goes from the vault into
+//! the cluster and never through this process.
 
 use serde_json::{Value, json};
 use slipway_core::snapshot::ProviderFacts;
@@ -10,9 +10,9 @@ use crate::provider_config::{Home, SECRET_KEY, secret_name};
 pub const API_VERSION: &str = "external-secrets.io/v1";
 pub const KIND: &str = "ExternalSecret";
 
-/// `store` is the ClusterSecretStore that leads to the vault. The key names the
-/// mount too: with a store whose own path is that mount External Secrets takes
-/// it once, and with a store that names none it is needed.
+/// `store` is the ClusterSecretStore of the vault. The key includes the mount:
+/// if the store's own path is that mount, External Secrets uses it only once;
+/// if the store has no path, the mount is needed.
 pub fn render(home: &Home<'_>, facts: &ProviderFacts, store: &str) -> Value {
     let name = secret_name(facts);
     json!({

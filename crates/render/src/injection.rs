@@ -7,10 +7,10 @@
 //! | `helm-values` | `spec.parameters.helmValues` |
 //! | `provider-secret` | `spec.parameters.providerSecret` |
 //!
-//! What stands there is handed around as one text: the document itself for the
-//! first, `{"<site>": {…}}` for the other two. It is written back to the letter
-//! by every later apply, since a forced server-side apply that leaves it out
-//! would take it from the node.
+//! The content of a site is passed around as one text: the document itself for
+//! the first, `{"<site>": {…}}` for the other two. Every later apply writes it
+//! back verbatim, since a forced server-side apply without it would take it
+//! from the node.
 
 use serde_json::{Map, Value, json};
 use slipway_core::blueprint::{InjectionStrategy, MeshRole};
@@ -26,7 +26,7 @@ use crate::{Error, NodeSettings};
 /// Below `spec.parameters`; no parameter may have one of these names.
 pub const SITE_HELM_VALUES: &str = "helmValues";
 pub const SITE_PROVIDER_SECRET: &str = "providerSecret";
-/// Where the token is at both of them.
+/// The key of the token at both of them.
 const TOKEN_KEY: &str = "bootstrapToken";
 /// How long a node pretends to be busy after it enrolled.
 pub const PARAMETER_BUSY_SECONDS: &str = "busy_seconds";
@@ -34,23 +34,23 @@ pub const PARAMETER_BUSY_SECONDS: &str = "busy_seconds";
 /// What goes into the injection site.
 #[derive(Debug, Clone)]
 pub enum Injection {
-    /// A standalone node, or an object whose document is unknown.
+    /// No node is expected, or the document of the object is unknown.
     None,
     /// A token that was just minted.
     Fresh { id: BootstrapTokenId, token: Secret },
-    /// What the live object carries, taken over to the letter.
+    /// What the live object carries, taken over verbatim.
     Verbatim { id: Option<BootstrapTokenId>, document: Secret },
 }
 
-/// What stands at a site. Holds a token, so it has no `Debug`.
+/// The content of a site. Contains a token, so it has no `Debug`.
 enum Content {
     UserData(Secret),
     Below { site: &'static str, values: Value },
 }
 
 impl Content {
-    /// What is taken over from a live object. `None` if it carries nothing where
-    /// this strategy looks: then its token is not in place either.
+    /// The content to take over from a live object. `None` if the site of this
+    /// strategy is empty there: then its token is not in place either.
     fn taken_over(strategy: InjectionStrategy, document: &Secret) -> Option<Self> {
         let Some(site) = site_of(strategy) else {
             return Some(Self::UserData(document.clone()));
@@ -67,7 +67,7 @@ impl Content {
     }
 }
 
-/// The name below `spec.parameters`, where the strategy has its site there.
+/// The name below `spec.parameters`, if the strategy has its site there.
 const fn site_of(strategy: InjectionStrategy) -> Option<&'static str> {
     match strategy {
         InjectionStrategy::CloudInitUserData => None,
@@ -76,14 +76,14 @@ const fn site_of(strategy: InjectionStrategy) -> Option<&'static str> {
     }
 }
 
-/// A site that was filled in, with the id of the token that is in it.
+/// A filled site, with the id of its token.
 pub(crate) struct Filled {
     pub(crate) token: Option<BootstrapTokenId>,
     content: Option<Content>,
 }
 
 impl Filled {
-    /// Decides what stands at the site of this strategy.
+    /// Decides the content of the site of this strategy.
     pub(crate) fn new(
         snapshot: &ResourceSnapshot,
         strategy: InjectionStrategy,
@@ -108,8 +108,8 @@ impl Filled {
     }
 }
 
-/// Whether a fresh token could be injected. Asked before one is minted: a token
-/// that nothing can carry must not be minted, tick after tick.
+/// Whether a fresh token could be injected. Checked before one is minted:
+/// otherwise every tick would mint a token that nothing can carry.
 pub(crate) fn can_be_fresh(
     snapshot: &ResourceSnapshot,
     strategy: InjectionStrategy,
@@ -163,8 +163,8 @@ fn node_config(snapshot: &ResourceSnapshot, settings: &NodeSettings) -> NodeConf
     }
 }
 
-/// The site below `spec.parameters` that holds a token. Only we write there, so
-/// it goes before `spec.userData`, which a definition may give a default.
+/// The site below `spec.parameters` that contains a token. Only we write there,
+/// so it precedes `spec.userData`, which an XRD may give a default.
 fn token_below(object: &Value) -> Option<(&'static str, &str)> {
     [SITE_HELM_VALUES, SITE_PROVIDER_SECRET]
         .into_iter()

@@ -1,14 +1,14 @@
-//! Pure rendering: what is declared becomes the objects that an engine
+//! Pure rendering: turns what is declared into the objects that an engine
 //! applies. No I/O and no clock; the same input gives the same bytes. Secrets
 //! pass through here on their way into an object and must not show up in any
 //! `Debug` or error text.
 //!
-//! Four groups. What a resource is made into: [`dispatch`] chooses the engine,
-//! [`crossplane`] and [`local_node`] write the composite. What a version may
-//! be: [`pair`] holds an [`xrd`], a [`composition`] and the metadata against
-//! each other. What a project shares in its namespace: [`shared`], with
-//! [`provider_config`] and [`external_secret`]. What has a cluster know the kind
-//! of a blueprint's composites: [`delivery`].
+//! Four groups. The composite of a resource: [`dispatch`] chooses the engine,
+//! [`crossplane`] and [`local_node`] write it. Publishing a version: [`pair`]
+//! checks an [`xrd`], a [`composition`] and the metadata against each other.
+//! What a project shares in its namespace: [`shared`], with [`provider_config`]
+//! and [`external_secret`]. What a cluster needs to know the kind of a
+//! blueprint's composites: [`definitions`].
 
 pub mod canonical;
 pub mod cloud_init;

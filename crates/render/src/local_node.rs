@@ -14,7 +14,7 @@ pub use crate::{Error, NodeSettings};
 
 const API_VERSION: &str = "local.slipway.dev/v1";
 const KIND: &str = "LocalNode";
-/// A process is started with a document, whatever its blueprint would prefer.
+/// A process starts with a document, whatever strategy its blueprint names.
 const STRATEGY: InjectionStrategy = InjectionStrategy::CloudInitUserData;
 
 /// The part of the object that we own, as it should be. Checks the parameter

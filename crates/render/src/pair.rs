@@ -1,6 +1,6 @@
-//! Whether the XRD, the Composition and the metadata of a blueprint version
-//! belong together. What would fail on a cluster, or be dropped there without a
-//! word, is refused when it is published.
+//! Checks that the XRD, the Composition and the metadata of a blueprint version
+//! belong together. Publication refuses what would fail on a cluster, or what
+//! the cluster would drop silently.
 
 use serde_json::json;
 use slipway_core::blueprint::{CompositeDefinition, InjectionStrategy, MeshRole};
@@ -13,8 +13,8 @@ use crate::injection::{SITE_HELM_VALUES, SITE_PROVIDER_SECRET};
 use crate::xrd::Xrd;
 use crate::{composition, xrd};
 
-/// Holds the three against each other. Everything that is wrong is named at
-/// once, so that an author does not have to publish once per fault.
+/// Checks the three against each other. Reports all faults at once, so that an
+/// author does not have to publish once per fault.
 pub fn check(content: &VersionContent) -> Result<CompositeDefinition, Vec<Fault>> {
     let (xrd, composition) =
         match (xrd::parse(&content.xrd), composition::parse(&content.composition)) {
@@ -61,7 +61,7 @@ pub fn check(content: &VersionContent) -> Result<CompositeDefinition, Vec<Fault>
     Ok(CompositeDefinition { composite_type: xrd.composite_type, cloud_tags })
 }
 
-/// Every parameter that can be supplied reaches the Composition.
+/// Checks that every parameter that can be supplied reaches the Composition.
 fn parameters(declared: &[Parameter], xrd: &Xrd) -> Vec<Fault> {
     if declared.is_empty() {
         return Vec::new();
@@ -94,7 +94,7 @@ fn no_parameters(why: &str) -> Fault {
     )
 }
 
-/// The strategy finds the place where it puts the token.
+/// Checks that the XRD has the site where the strategy writes the token.
 fn site(strategy: InjectionStrategy, xrd: &Xrd) -> Option<Fault> {
     let (site, keys): (&str, &[&str]) = match strategy {
         InjectionStrategy::CloudInitUserData => {
@@ -133,7 +133,7 @@ fn site(strategy: InjectionStrategy, xrd: &Xrd) -> Option<Fault> {
     })
 }
 
-/// The same as a refusal: the first fault by its code, all of them in the details.
+/// The faults as a refusal: the code of the first, and all in the details.
 pub fn refusal(faults: &[Fault]) -> Refusal {
     let Some(first) = faults.first() else {
         return Refusal::new(ErrorKind::BlueprintPairInvalid, "the documents do not fit");

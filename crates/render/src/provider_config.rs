@@ -10,10 +10,10 @@ use slipway_core::snapshot::ProviderFacts;
 
 use crate::composite::{LABEL_INSTALLATION, LABEL_PROJECT};
 
-/// The key below which the Secret holds the credential.
+/// The key under which the Secret holds the credential.
 pub const SECRET_KEY: &str = "credentials";
 
-/// Whose namespace something shared stands in.
+/// The project namespace that a shared object is in.
 #[derive(Debug, Clone, Copy)]
 pub struct Home<'a> {
     pub installation: InstallationId,
@@ -28,11 +28,11 @@ impl Home<'_> {
 }
 
 /// The name of the Secret that External Secrets makes of a credential: a hash
-/// of where it lies, never of what it is.
+/// of its coordinates, never of its value.
 pub fn secret_name(facts: &ProviderFacts) -> String {
     let mut hasher = Sha256::new();
     hasher.update(&facts.kv_mount);
-    // Neither mount nor path can hold it, so no two pairs run together.
+    // Neither mount nor path can contain it, so two pairs never hash alike.
     hasher.update([0]);
     hasher.update(&facts.kv_path);
     // 16 hex digits are 64 bits: two of a million credentials collide with a

@@ -1,8 +1,8 @@
-//! What is the same for every composite of an installation.
+//! What all composites of an installation have in common.
 
 use slipway_core::ids::InstallationId;
 
-/// What a renderer is told by the configuration.
+/// What a renderer gets from the configuration.
 #[derive(Debug, Clone)]
 pub struct NodeSettings {
     pub installation: InstallationId,
@@ -10,7 +10,7 @@ pub struct NodeSettings {
     pub public_url: String,
     pub heartbeat_interval_ms: u64,
     pub orphan_after_ms: u64,
-    /// The image of the node agent, for what runs it as a container. Without it
-    /// nothing can be rendered that names one.
+    /// The image of the node agent. Without it, nothing can be rendered that
+    /// runs the agent as a container.
     pub node_image: Option<String>,
 }

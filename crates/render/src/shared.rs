@@ -1,5 +1,5 @@
-//! What a project's resources share in its namespace, as the objects that the
-//! placement applies.
+//! The objects that a project's resources share in the project namespace. The
+//! placement loop applies them.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use slipway_core::snapshot::ProviderFacts;
 use crate::provider_config::{self, Home};
 use crate::{canonical, external_secret};
 
-/// What is the same for the namespaces of all projects.
+/// What the project namespaces have in common.
 #[derive(Debug, Clone)]
 pub struct PlacementSettings {
     pub installation: InstallationId,
-    /// Who is given the role in each namespace: `group:…`, `user:…` or
+    /// Who gets the role in each namespace: `group:…`, `user:…` or
     /// `serviceaccount:<namespace>/<name>`.
     pub subjects: Vec<Subject>,
-    /// The ClusterRole that they are given.
+    /// The ClusterRole that they get.
     pub role: String,
     /// The hard limits of each namespace.
     pub quota: BTreeMap<String, u64>,
-    /// The ClusterSecretStore that leads to the vault.
+    /// The ClusterSecretStore of the vault.
     pub secret_store: String,
 }
 
@@ -31,7 +31,7 @@ impl PlacementSettings {
     pub const DEFAULT_SECRET_STORE: &'static str = "slipway";
 }
 
-/// Whom a role is bound to.
+/// A subject that a role is bound to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     User(String),
@@ -40,7 +40,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// What is wrong with the text, in a sentence that begins with "must".
+    /// The error says what is wrong in a sentence that begins with "must".
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         const PROBLEM: &str =
             "must be user:<name>, group:<name> or serviceaccount:<namespace>/<name>";
@@ -83,11 +83,11 @@ pub struct SharedObject {
     pub value: Value,
 }
 
-/// Where the role is bound and the quota set.
+/// The name of the RoleBinding and of the ResourceQuota.
 const NAME: &str = "slipway-project";
 
-/// Everything that a project should have there, in the order of making. Nothing
-/// for one that leaves.
+/// Everything that a project should have there, in the order of creation.
+/// Nothing for a project that leaves its cluster.
 pub fn objects(
     project_namespace: &ProjectNamespace,
     settings: &PlacementSettings,
@@ -107,7 +107,7 @@ pub fn objects(
                 namespace: namespace.to_owned(),
                 kind,
                 name: name.to_owned(),
-                // Secrets of all providers are of one kind.
+                // ExternalSecrets of all providers are of one kind.
                 provider: provider
                     .filter(|_| kind == SharedKind::ProviderConfig)
                     .map(str::to_owned),
@@ -136,9 +136,9 @@ pub fn objects(
     objects
 }
 
-/// Hash over what is ours of an object: its labels and everything but metadata
-/// and status. The same for what is rendered and for a live object that was
-/// projected on the fields that we hold.
+/// Hash over what we own of an object: its labels and everything but type,
+/// metadata and status. Equal for a rendered object and for a live one
+/// projected on the fields that we own.
 pub fn hash(object: &Value) -> String {
     let mut hashed = Map::new();
     for (name, value) in object.as_object().into_iter().flatten() {
@@ -186,7 +186,7 @@ fn quota(home: &Home<'_>, settings: &PlacementSettings) -> Value {
     })
 }
 
-/// Without labels: those are of a resource, and this is shared by many.
+/// Without labels: those belong to one resource, and many share this.
 fn facts(used: &ProviderUse) -> ProviderFacts {
     ProviderFacts {
         cloud_id: used.cloud_id,

@@ -14,7 +14,7 @@ const PRESERVE_UNKNOWN: &str = "x-kubernetes-preserve-unknown-fields";
 /// Where the schema of the composites' `spec` is, below a version.
 const SPEC_SCHEMA: [&str; 4] = ["schema", "openAPIV3Schema", "properties", "spec"];
 
-/// What an XRD defines in the first version that it serves. That one counts.
+/// What an XRD defines in the first version that it serves. Only that counts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Xrd {
     pub composite_type: CompositeType,
@@ -22,8 +22,8 @@ pub struct Xrd {
 }
 
 impl Xrd {
-    /// The parameters of a composite. `None` if it has no such field, so that
-    /// whatever is written there would be pruned.
+    /// The schema of `spec.parameters`. `None` if there is no such field, so
+    /// that whatever is written there would be pruned.
     pub fn parameters(&self) -> Option<Schema> {
         self.spec.field("parameters")
     }
@@ -42,7 +42,7 @@ impl Xrd {
 pub struct Schema(Value);
 
 impl Schema {
-    /// What a field is, if it would be kept: declared, or anything goes there.
+    /// The schema of a field, if it would be kept: declared, or allowed anyway.
     pub fn field(&self, name: &str) -> Option<Self> {
         let declared = &self.0["properties"][name];
         if !declared.is_null() {
@@ -58,12 +58,12 @@ impl Schema {
         }
     }
 
-    /// Whether fields that are not declared are kept.
+    /// Whether undeclared fields are kept.
     pub fn takes_anything(&self) -> bool {
         self.0[PRESERVE_UNKNOWN] == Value::Bool(true)
     }
 
-    /// Whether a value of this type is accepted, as far as the schema says.
+    /// Whether the schema accepts a value of this type, as far as it says.
     pub fn takes(&self, kind: ParameterType) -> bool {
         let either = self.0["x-kubernetes-int-or-string"] == Value::Bool(true);
         match (self.0["type"].as_str(), kind) {
@@ -76,12 +76,12 @@ impl Schema {
         }
     }
 
-    /// Whether a map goes there.
+    /// Whether the schema accepts a map.
     pub fn takes_a_map(&self) -> bool {
         self.0["type"].as_str().is_none_or(|kind| kind == "object")
     }
 
-    /// Whether a map from texts to texts goes there, with any key.
+    /// Whether the schema accepts a map from texts to texts, with any key.
     pub fn takes_a_map_of_texts(&self) -> bool {
         let any_key = self.field("any").is_some_and(|value| value.takes(ParameterType::String));
         self.takes_a_map() && any_key
@@ -123,7 +123,7 @@ pub fn parse(text: &str) -> Result<Xrd, Fault> {
     Ok(Xrd { composite_type, spec })
 }
 
-/// Namespaced unless it says otherwise, as Crossplane has it in this version.
+/// Namespaced by default, as Crossplane has it in this API version.
 fn scope(document: &Document) -> Result<CompositeScope, Fault> {
     let path = "spec.scope";
     match document.at(path) {

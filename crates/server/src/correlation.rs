@@ -1,7 +1,7 @@
-//! The name of a request: in its log lines, its answer and its audit entries.
-//! A caller's `X-Request-Id` is taken over if it is harmless, so that one name
-//! runs through several systems; so is the trace id of a `traceparent`, where no
-//! name is given. The span that is opened here is on every line of the request.
+//! The correlation id of a request: in its log lines, its answer and its audit
+//! entries. A well-formed `X-Request-Id` of the caller is used as it is, so
+//! that one id runs through several systems; without one, the trace id of a
+//! `traceparent` is. The span opened here is on every log line of the request.
 
 use std::time::Instant;
 
@@ -18,10 +18,10 @@ pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
 const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// Long enough for a UUID or a trace id with a prefix; it is repeated in rows.
+/// Long enough for a UUID or a trace id with a prefix, short enough for rows.
 const MAX_LENGTH: usize = 64;
 
-/// The name of the request in hand, found in its extensions.
+/// The id of the current request, an extension of the request.
 #[derive(Debug, Clone)]
 pub(crate) struct CorrelationId(pub(crate) String);
 
@@ -37,8 +37,8 @@ pub(crate) async fn name(
         (None, Some(TraceParent { trace_id, .. })) => (*trace_id).to_owned(),
         (None, None) => state.context.entropy.uuid().to_string(),
     };
-    // The query is left out: it is the caller's text and may be long. Of the
-    // level of errors, so that no filter takes the names from a line that it
+    // The query is left out: it is the caller's text and may be long. The span
+    // has level ERROR, so that no log filter strips the id from a line that it
     // lets through.
     let span = tracing::error_span!(
         "request",
@@ -79,7 +79,7 @@ fn is_routine(request: &Request) -> bool {
     matches!(*request.method(), Method::GET | Method::HEAD) || route.ends_with("/heartbeat")
 }
 
-/// It is written to logs and headers, so only what cannot be mistaken there.
+/// Logs and headers contain the id, so only harmless characters are allowed.
 fn is_sane(text: &str) -> bool {
     (1..=MAX_LENGTH).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte))

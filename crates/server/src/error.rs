@@ -1,8 +1,8 @@
-//! From a refusal to HTTP: the only place that knows which kind has which
-//! status. Handlers and extractors answer a [`Rejection`]; a layer of each
-//! protocol's router writes its body, because only the layer knows the path
-//! and the correlation id. What the log may know and the caller may not
-//! (statements, paths, host names) stops here.
+//! Maps refusals to HTTP: the only module that knows the status of each kind.
+//! Handlers and extractors answer a [`Rejection`]; a layer of each protocol's
+//! router writes the body, because only the layer knows the path and the
+//! correlation id. Details for the log alone (statements, paths, host names) do
+//! not pass this module.
 
 use std::any::Any;
 
@@ -19,7 +19,7 @@ use tracing::Level;
 use crate::correlation::CorrelationId;
 use crate::rate::RETRY_AFTER_SECONDS;
 
-/// Why a request was not served, without a body yet.
+/// Why a request was refused; the layer adds the body.
 #[derive(Debug, Clone)]
 pub(crate) struct Rejection {
     pub(crate) refusal: Refusal,
@@ -27,8 +27,8 @@ pub(crate) struct Rejection {
     internal: Option<String>,
 }
 
-/// The status of each kind. Without a wildcard on purpose: a new kind does not
-/// compile until somebody has thought about it.
+/// The status of each kind. It has no wildcard arm on purpose: a new kind does
+/// not compile until somebody has chosen its status.
 pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::InvalidInput | ErrorKind::PublicKeyInvalid => StatusCode::BAD_REQUEST,
@@ -52,8 +52,8 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::TokenNotFound
         | ErrorKind::RouteNotFound => StatusCode::NOT_FOUND,
         ErrorKind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-        // What a request refers to in a field; what it addresses by its path is
-        // 404, see `Rejection::status`.
+        // These are named in a field of the request. If the path addresses them
+        // instead, `Rejection::status` answers 404.
         ErrorKind::BlueprintNotFound
         | ErrorKind::CloudNotFound
         | ErrorKind::CredentialNotFound
@@ -109,7 +109,7 @@ pub(crate) const fn status(kind: ErrorKind) -> StatusCode {
     }
 }
 
-/// What can be addressed by a path as well as named in a field.
+/// Kinds that a path can address and a field can name.
 const fn is_reference(kind: ErrorKind) -> bool {
     matches!(
         kind,
@@ -123,20 +123,20 @@ const fn is_reference(kind: ErrorKind) -> bool {
 }
 
 impl Rejection {
-    /// The status of the kind, but for what is missing and was addressed by the
-    /// path: such a refusal names no field.
+    /// The status of the kind, except that a missing thing which the path
+    /// addressed is 404; such a refusal names no field.
     pub(crate) fn status(&self) -> StatusCode {
         let by_kind = status(self.refusal.kind);
         let addressed = self.refusal.field.is_none();
         if addressed && is_reference(self.refusal.kind) { StatusCode::NOT_FOUND } else { by_kind }
     }
 
-    /// What a refusal says about how long to wait.
+    /// The seconds to wait, if the refusal has them.
     fn retry_after(&self) -> Option<u64> {
         self.refusal.details.as_ref()?.get(RETRY_AFTER_SECONDS)?.as_u64()
     }
 
-    /// Writes a line for what a person must look at.
+    /// Writes a log line if a person has to act.
     pub(crate) fn log(&self) {
         let code = self.refusal.kind.code();
         let internal = self.internal.as_deref();
@@ -153,8 +153,8 @@ impl Rejection {
         }
     }
 
-    /// An ERROR is a fault of this control plane. A mesh without an address is
-    /// not: it is a setting of one project, and its agents ask again and again.
+    /// ERROR means a fault of this control plane. A mesh without a free address
+    /// is none: it is a setting of one project, and its agents keep retrying.
     fn level(&self) -> Option<Level> {
         if self.refusal.kind == ErrorKind::PoolExhausted {
             return Some(Level::WARN);
@@ -178,7 +178,7 @@ impl From<slipway_app::Error> for Rejection {
     }
 }
 
-/// Status and headers; the body is written by the layer of the protocol.
+/// Sets status and headers; the layer of the protocol writes the body.
 impl IntoResponse for Rejection {
     fn into_response(self) -> Response {
         let status = self.status();
@@ -191,7 +191,7 @@ impl IntoResponse for Rejection {
             headers.insert(RETRY_AFTER, wait.into());
         }
         if status == StatusCode::REQUEST_TIMEOUT {
-            // The rest of the body may still come, and is no next request.
+            // The rest of the body may still arrive; it is not a next request.
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         if status == StatusCode::UNAUTHORIZED {
@@ -232,7 +232,7 @@ fn problem(rejection: &Rejection, instance: String, correlation_id: String) -> P
     }
 }
 
-/// The field at fault beside whatever else the refusal says.
+/// The details of the refusal, plus the field at fault.
 fn details(refusal: &Refusal) -> Option<Value> {
     let mut details = match &refusal.details {
         Some(Value::Object(details)) => details.clone(),
@@ -245,8 +245,8 @@ fn details(refusal: &Refusal) -> Option<Value> {
     (!details.is_empty()).then_some(Value::Object(details))
 }
 
-/// `handle_taken` → `Handle taken`: a title is the same for every problem of
-/// its kind, so it is made from the code.
+/// `handle_taken` → `Handle taken`. A title is the same for every problem of a
+/// kind, so it is derived from the code.
 pub(crate) fn title(code: &str) -> String {
     let mut words = code.replace('_', " ");
     if let Some(first) = words.get_mut(..1) {
@@ -255,19 +255,19 @@ pub(crate) fn title(code: &str) -> String {
     words
 }
 
-/// Puts a document into an answer that has none.
+/// Sets the body of an answer and its media type.
 pub(crate) fn write_json(
     response: &mut Response,
     media_type: &'static str,
     document: &impl serde::Serialize,
 ) {
-    // These documents have text keys only, which is all that can fail.
+    // Only map keys that are not text could fail here; there are none.
     let body = serde_json::to_vec(document).unwrap_or_default();
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     *response.body_mut() = body.into();
 }
 
-/// A handler that panicked is a fault of ours like any other.
+/// A panic of a handler is answered as an internal error.
 #[expect(clippy::needless_pass_by_value, reason = "the layer hands the panic over by value")]
 pub(crate) fn on_panic(panic: Box<dyn Any + Send>) -> Response {
     let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -282,7 +282,7 @@ pub(crate) fn on_panic(panic: Box<dyn Any + Send>) -> Response {
     rejection.into_response()
 }
 
-/// Bounds what an error text repeats of somebody's input.
+/// Limits how much of a caller's input an error text repeats.
 pub(crate) fn clip(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(128).collect()
 }

@@ -1,5 +1,5 @@
-//! Whether this process lives, and whether it should get traffic. Asked
-//! without a key, so the answers tell no more than that.
+//! Liveness and readiness. Both are answered without a key, so the answers
+//! contain nothing else.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use slipway_wire::api::{Probe, Readiness};
 
 use crate::state::ServerState;
 
-/// Probes are asked every few seconds; one that takes longer has failed.
+/// Probes run every few seconds; one that takes longer has failed.
 const PROBE_LIMIT: Duration = Duration::from_secs(2);
 
 pub(crate) async fn alive() -> &'static str {
@@ -37,12 +37,12 @@ pub(crate) async fn readiness(state: &ServerState) -> Readiness {
     Readiness { ready, probes }
 }
 
-/// Which mode it is, for people who wonder why nothing moves. No reason not to
-/// send traffic: everything is answered, and observing goes on.
+/// The mode, for people who wonder why nothing advances. It does not affect
+/// readiness: requests are answered and observing continues in every mode.
 async fn mode(state: &ServerState) -> Option<Probe> {
     let asked =
         tokio::time::timeout(PROBE_LIMIT, state.context.stores.operations.control_fetch()).await;
-    // Without the database its own probe has said so.
+    // If the database does not answer, its own probe reports that.
     let control = asked.ok()?.ok()?;
     Some(probe("mode", Ok(&control::summary(&control.mode()))))
 }

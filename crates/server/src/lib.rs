@@ -1,17 +1,16 @@
-//! HTTP. Three protocols, three routers, each with its own error writer: ours
-//! under `/api/v1` ([`routes`]), the nodes' under `/v1` ([`nodes`]), and the
-//! probes and metrics that machines ask for.
+//! HTTP. Three protocols: our API under `/api/v1` ([`routes`]), the node
+//! protocol under `/v1` ([`nodes`], with errors of its own), and probes and
+//! metrics for machines.
 //!
-//! This crate translates: a request into the call of one use-case, its answer
-//! into a document, a refusal into a status. It decides nothing, keeps nothing
-//! between two requests (the last events while somebody streams them, see
-//! [`events`], are in the database too), and knows neither the database nor the
-//! loops.
+//! This crate translates: a request into the call of one use-case, its result
+//! into a document, a refusal into a status. It decides nothing, keeps no state
+//! between two requests (the latest events that [`events`] caches for streams
+//! are in the database too), and knows neither the database nor the loops.
 //!
-//! Way of a request: [`correlation`] names it, [`metrics`] counts it, the guard
-//! in [`routes`] admits its caller by the row, [`request`] checks it, the handler
-//! in one of the rooms calls the application, and [`error`] writes what was
-//! refused.
+//! The path of a request: [`correlation`] gives it an id, [`metrics`] counts
+//! it, the guard in [`routes`] admits its caller by the row, [`request`]
+//! validates it, the handler in a domain module calls the application, and
+//! [`error`] writes refusals.
 
 mod router;
 mod serve;

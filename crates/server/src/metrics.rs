@@ -1,5 +1,5 @@
-//! Counting requests, and `/metrics`. Labels are bounded: the route is the
-//! pattern that matched, never the path, and unknown methods are one.
+//! Request metrics, and `/metrics`. Labels are bounded: the route is the
+//! matched pattern, never the path, and all unknown methods share one value.
 
 mod counts;
 mod events;
@@ -36,14 +36,14 @@ use crate::state::ServerState;
 
 const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// From half a millisecond, a read from memory, to eight seconds, past which
-/// nobody waits: 0.5 ms · 2^0 … 2^14.
+/// From half a millisecond, a read from memory, to eight seconds, longer than
+/// anybody waits: 0.5 ms · 2^0 … 2^14.
 const BUCKETS: (f64, f64, u16) = (0.0005, 2.0, 15);
 
-/// Names of labels with values of bounded sets.
+/// Label names, with values from bounded sets.
 type Labels<const N: usize> = [(&'static str, Cow<'static, str>); N];
 
-/// A metric by so many labels.
+/// A metric with N labels.
 type By<const N: usize, M> = Family<Labels<N>, M>;
 type Histograms<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram>;
 
@@ -64,8 +64,8 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Adds the server's metrics, and those of the loops, which are told to the
-    /// answered meter.
+    /// Registers the server's metrics, and those of the loops. The loops report
+    /// to the returned meter.
     pub fn with_loops() -> (Self, Arc<LoopMetrics>) {
         let mut registry = Registry::default();
         let loops = Arc::new(LoopMetrics::register(&mut registry));
@@ -105,14 +105,14 @@ impl Metrics {
         }
     }
 
-    /// Asks the database, so that each replica says the same. What is not known
-    /// is not shown: an old number would look like a true one.
+    /// Counts in the database, so that every replica shows the same. An unknown
+    /// count is absent: a stale number would pass for a current one.
     async fn count_leaks(&self, context: &Context) {
         let counts = tokio::time::timeout(COUNT_LIMIT, leaks::open_counts(context)).await;
         self.open_leaks.clear();
         match counts {
             Ok(Ok(counts)) => {
-                // None is a number too, and what is shown can be seen to grow.
+                // Show zeros too, so that an increase from zero is visible.
                 for kind in FindingKind::ALL {
                     self.open_leaks.get_or_create(&[("kind", kind.as_str().into())]).set(0);
                 }
@@ -139,7 +139,7 @@ impl fmt::Debug for Metrics {
     }
 }
 
-/// Adds a metric to a registry, which shows it from then on.
+/// Registers a metric.
 fn add<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
     let metric = M::default();
     registry.register(name, help, metric.clone());
@@ -185,8 +185,8 @@ pub(crate) async fn count(
 
 pub(crate) async fn show(State(state): State<ServerState>) -> Result<Response, Rejection> {
     let metrics = &state.metrics;
-    // Side by side: each waits for the database on its own, and a scrape ends
-    // after ten seconds.
+    // Concurrently: each waits for the database on its own, and a scrape times
+    // out after ten seconds.
     tokio::join!(
         metrics.count_leaks(&state.context),
         metrics.show_mode(&state.context),

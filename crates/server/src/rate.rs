@@ -1,7 +1,7 @@
-//! How often a key may ask. In memory and per process: with N replicas a key
-//! gets N times as much, which is a limit all the same, and costs no request a
-//! trip to the database. One entry per key that was ever good here; whoever has
-//! no good key is refused before, and leaves nothing behind.
+//! Rate limits per key. In memory and per process: N replicas admit N times as
+//! much, which is still a limit, and no request pays a database round trip.
+//! There is one entry per key that ever authenticated here; requests without a
+//! valid key are refused earlier and leave no entry.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,10 +12,10 @@ use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::ApiKeyId;
 use slipway_core::rate::{Bucket, Rate};
 
-/// The detail of a refusal that says how long to wait.
+/// The field in a refusal's details with the seconds to wait.
 pub(crate) const RETRY_AFTER_SECONDS: &str = "retry_after_seconds";
 
-/// The buckets of this process.
+/// The token buckets of this process.
 #[derive(Debug)]
 pub struct RateLimits {
     rate: Rate,
@@ -34,7 +34,7 @@ impl RateLimits {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let bucket = buckets.entry(key).or_insert_with(|| Bucket::full(self.rate, now));
         let Err(wait) = bucket.take(self.rate, now) else { return Ok(()) };
-        // The header knows whole seconds only.
+        // `Retry-After` takes whole seconds only.
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         let Rate { per_second, burst } = self.rate;
         Err(Refusal::new(

@@ -1,6 +1,5 @@
-//! The whole surface in one place. Layers run from the last to the first:
-//! a request is named, counted, and what it is refused with written, before
-//! any route sees it.
+//! The router of the whole server. The last layer runs first: it gives the
+//! request its id, the next counts it, and the error writer wraps every route.
 
 use axum::Router;
 use axum::http::Method;

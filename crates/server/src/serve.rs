@@ -1,7 +1,7 @@
-//! Serving a listener until told to stop. Every connection has an end, whoever
-//! is at its other side: a header must arrive in time, a body too
-//! ([`crate::request`]), an answer must be taken ([`write_timeout`]),
-//! and there are only so many connections at once.
+//! Serves a listener until shutdown. Every connection is bounded, whatever its
+//! client does: the header has a time limit, so has the body
+//! ([`crate::request`]), writes time out ([`write_timeout`]), and the number of
+//! connections is limited.
 
 mod write_timeout;
 
@@ -21,29 +21,29 @@ use tokio::time::timeout;
 
 use write_timeout::WriteTimeout;
 
-/// What a connection, and all of them together, may take.
+/// Limits of one connection and of all together.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    /// For the header of a request, from the moment at which one may come: a
-    /// connection that stays idle for this long is closed as well.
+    /// For the header of a request, counted from when one may arrive: a
+    /// connection that is idle for this long is closed as well.
     header: Duration,
-    /// For requests that are under way at the stop. Handlers run one
-    /// transaction and no external action, so this is generous; what takes
-    /// longer is a client that does not read its answer.
+    /// For requests in flight at shutdown. Handlers run one transaction and no
+    /// outside action, so this is generous; only a client that does not read
+    /// its answer takes longer.
     drain: Duration,
-    /// For a client to take the next bytes of its answer. Whoever takes none
-    /// for this long is cut off; a stream is resumed by position.
+    /// For a client to take the next bytes of its answer. Without progress the
+    /// connection is then closed; a stream is resumed by position.
     stall: Duration,
     /// Connections at once. Further ones wait in the kernel's queue.
     connections: usize,
-    /// Connections that stay open for a next request. Those beyond are closed
-    /// after the first, so that many nodes, each of which keeps its own, cannot
-    /// lock out everybody else.
+    /// Connections that are kept alive for a next request. Further ones close
+    /// after one request, so that many nodes, each with a connection of its
+    /// own, cannot lock out everybody else.
     lasting: usize,
 }
 
-/// A process gets 1024 file descriptors where nobody set anything; a quarter
-/// of them is left to the database (16 connections), logs and local nodes.
+/// A process has 1024 file descriptors by default; a quarter is left for the
+/// database (16 connections), logs and local nodes.
 const LIMITS: Limits = Limits {
     header: Duration::from_secs(10),
     drain: Duration::from_secs(10),
@@ -52,8 +52,8 @@ const LIMITS: Limits = Limits {
     lasting: 512,
 };
 
-/// Answers requests until `shutdown` resolves, then lets those under way
-/// finish and takes no new ones.
+/// Serves until `shutdown` resolves; then accepts nothing new and lets requests
+/// in flight finish.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -74,13 +74,13 @@ async fn serve_within(
     loop {
         tokio::select! {
             () = &mut shutdown => break,
-            // This `accept` is the one that outlives errors: a machine out of
-            // file descriptors is tried again a second later.
+            // axum's `accept` survives errors: out of file descriptors, it
+            // retries after a second.
             (connection, _) = Listener::accept(&mut listener),
                 if connections.len() < limits.connections =>
             {
-                // Answers are small and written at once; waiting to fill a packet
-                // only adds latency. One that cannot be tuned is served all the same.
+                // Answers are small and written at once; waiting to fill a
+                // packet only adds latency. A failure here is harmless.
                 if let Err(error) = connection.set_nodelay(true) {
                     tracing::debug!(%error, "cannot set TCP_NODELAY");
                 }
@@ -96,7 +96,7 @@ async fn serve_within(
     stop.send_replace(true);
     let drained = timeout(limits.drain, async { while connections.join_next().await.is_some() {} });
     if drained.await.is_err() {
-        // They are aborted as the set is dropped.
+        // Dropping the set aborts them.
         let (left, limit) = (connections.len(), limits.drain);
         tracing::warn!(left, "closed connections that did not finish within {limit:?}");
     }
@@ -108,7 +108,7 @@ fn protocol(limits: Limits, lasting: bool) -> http1::Builder {
     http
 }
 
-/// One connection, to its end.
+/// Serves one connection to its end.
 async fn serve_connection(
     http: http1::Builder,
     connection: WriteTimeout<TcpStream>,
@@ -119,13 +119,13 @@ async fn serve_connection(
     let mut connection = pin!(http.serve_connection(TokioIo::new(connection), service));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        // An error means that nobody can tell any more, which is a stop too.
+        // An error means that the sender is gone, which is a shutdown too.
         _ = stopping.changed() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
     };
-    // A client that goes away or says nothing is its own affair.
+    // A client that disconnects or stays silent is no fault of the server.
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
     }

@@ -1,4 +1,4 @@
-//! What the handlers are given. Built once, by the binary; cheap to clone.
+//! The state that handlers receive. The binary builds it once; cheap to clone.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,35 +12,35 @@ use crate::events::EventStreams;
 use crate::metrics::Metrics;
 use crate::rate::RateLimits;
 
-/// The application and what is peculiar to its HTTP surface.
+/// The application, and what only its HTTP surface needs.
 #[derive(Debug, Clone)]
 pub struct ServerState {
     pub context: Context,
     pub node_settings: NodeSettings,
     pub loops: Arc<dyn LoopsView>,
-    /// Looks for what no row claims.
+    /// Scans for leaks.
     pub finder: Finder,
     pub metrics: Arc<Metrics>,
     pub streams: EventStreams,
     pub rates: Arc<RateLimits>,
 }
 
-/// What every node is told when it registers.
+/// Settings that every node receives when it registers.
 #[derive(Debug, Clone)]
 pub struct NodeSettings {
-    /// The ed25519 key that signs what is sent to nodes: 32 bytes, base64.
+    /// The ed25519 key that signs messages to nodes: 32 bytes, base64.
     pub signing_public_key: String,
-    /// Names that key, so that it can be replaced by another.
+    /// Names the key, so that it can be rotated.
     pub signing_key_id: String,
 }
 
-/// The loops as the API shows them. The server must not know the controller,
-/// so the binary brings the two together through this.
+/// The loops as the API shows them. The server must not know the controller, so
+/// the binary connects the two through this trait.
 #[async_trait]
 pub trait LoopsView: fmt::Debug + Send + Sync {
     fn statuses(&self) -> Vec<LoopStatus>;
 
-    /// The probes of the loops; the database's is the server's own. Their
-    /// texts are shown to callers without a key.
+    /// The probes of the loops; the server adds that of the database. Callers
+    /// without a key see their texts.
     async fn probes(&self) -> Vec<Probe>;
 }

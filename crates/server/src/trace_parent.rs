@@ -1,21 +1,21 @@
-//! The `traceparent` header of W3C Trace Context, version 00: which trace a
-//! request belongs to. It is taken over into our log lines and, where the
-//! caller gives no name of its own, as the name of the request.
+//! The `traceparent` header of W3C Trace Context, version 00: the trace that a
+//! request belongs to. Our log lines carry it, and its trace id becomes the
+//! correlation id if the caller sends none.
 
-/// Where a request stands in a trace that somebody else keeps.
+/// The position of a request in an external trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TraceParent<'a> {
     pub(crate) trace_id: &'a str,
     pub(crate) span_id: &'a str,
 }
 
-/// What is not exactly as the specification has it is as good as not there,
-/// which is also what the specification asks for.
+/// Ignores any header that does not match the specification, which is what the
+/// specification asks for.
 pub(crate) fn parse(text: &str) -> Option<TraceParent<'_>> {
     let mut parts = text.split('-');
     let (version, trace_id, span_id, flags) =
         (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    // A later version may have more parts behind these; this one has not.
+    // Later versions may have more parts; version 00 has exactly these.
     let complete = version != "00" || parts.next().is_none();
     let good = complete
         && is_hex(version, 2)

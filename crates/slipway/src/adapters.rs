@@ -33,8 +33,8 @@ impl Entropy for SystemEntropy {
     }
 
     fn fill(&self, bytes: &mut [u8]) {
-        // Without randomness there are no secrets, so there is nothing to go
-        // on with; on Linux this can only fail before the pool is seeded.
+        // Without randomness there are no secrets, so the process cannot go
+        // on; on Linux this can only fail before the pool is seeded.
         getrandom::fill(bytes).expect("the operating system gives random bytes");
     }
 }

@@ -102,7 +102,7 @@ Examples:
     Client(slipway_cli::Command),
 }
 
-/// What is described by the program itself.
+/// The documents that the program generates about itself.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(crate) enum Subject {
     /// docs/cli.md
@@ -197,8 +197,8 @@ mod tests {
         command_line().debug_assert();
     }
 
-    /// A command that the documents name exists, and takes what it is given.
-    /// One that is only named may lack what it needs.
+    /// Every command in the documents exists and accepts its arguments. A command
+    /// that is only mentioned may lack required ones.
     #[test]
     fn every_command_of_the_documents_can_be_typed() {
         use clap::error::ErrorKind;
@@ -241,7 +241,7 @@ mod tests {
         leaves(&command, "", &mut found);
         assert!(found.len() > 50, "{}", found.len());
         for (path, leaf) in found {
-            // Nobody types it; engines do.
+            // Engines run it, not people.
             if path == "agent node" {
                 continue;
             }
@@ -251,7 +251,7 @@ mod tests {
                 panic!("`slipway {path}` has no example; add it to the file of its noun in crates/cli/src")
             });
             for line in examples.lines().map(str::trim) {
-                // Where its output goes is the shell's affair.
+                // The shell handles redirections and pipes.
                 let typed = line.split(['>', '|']).next().unwrap_or(line);
                 let words = typed.split_whitespace().skip_while(|word| word.contains('='));
                 let parsed = Arguments::try_parse_from(words);

@@ -32,7 +32,7 @@ pub(crate) use self::placement::PlacementConfig;
 use self::placement::Quota;
 pub(crate) use self::show::{Setting, settings};
 
-/// One source of settings; what it does not say is `None`.
+/// One source of settings; a setting that it does not have is `None`.
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Layer {
@@ -81,12 +81,12 @@ pub(crate) struct Layer {
     #[arg(long, value_name = "DIR", env = "SLIPWAY_SUBSTRATE_ROOT")]
     substrate_root: Option<PathBuf>,
 
-    /// How often a settled resource is looked at [default: 30s].
+    /// How often a settled resource is observed [default: 30s].
     #[arg(long, alias = "sweep-interval", value_name = "TIME", env = "SLIPWAY_RECONCILE_INTERVAL")]
     reconcile_interval: Option<String>,
 
-    /// How long a claim on a resource lasts without a word of its holder, at
-    /// least 3s [default: 30s].
+    /// How long a claim on a resource lasts unless it is renewed, at least 3s
+    /// [default: 30s].
     #[arg(long, value_name = "TIME", env = "SLIPWAY_LEASE")]
     lease: Option<String>,
 
@@ -107,12 +107,12 @@ pub(crate) struct Layer {
     #[arg(long, value_name = "DIR", env = "SLIPWAY_KUBECONFIG_DIR")]
     kubeconfig_dir: Option<PathBuf>,
 
-    /// The namespace on a management cluster in which this installation keeps
-    /// what is its own; it has to be there [default: slipway-system].
+    /// The namespace on a management cluster for the high-water mark of this
+    /// installation; it has to exist [default: slipway-system].
     #[arg(long, value_name = "NAME", env = "SLIPWAY_SYSTEM_NAMESPACE")]
     system_namespace: Option<String>,
 
-    /// Who may look into the namespaces of projects: group:NAME, user:NAME or
+    /// Who may read the namespaces of projects: group:NAME, user:NAME or
     /// serviceaccount:NAMESPACE/NAME, several with commas [default: nobody].
     #[arg(long, value_name = "SUBJECT", env = "SLIPWAY_NAMESPACE_SUBJECTS")]
     #[arg(value_delimiter = ',')]
@@ -140,7 +140,7 @@ pub(crate) struct Layer {
     #[arg(long, value_name = "TIME", env = "SLIPWAY_ORPHAN_AFTER")]
     orphan_after: Option<String>,
 
-    /// How often everything outside is held against the rows [default: 10m].
+    /// How often a scan compares everything outside with the rows [default: 10m].
     #[arg(long, value_name = "TIME", env = "SLIPWAY_ORPHAN_INTERVAL")]
     orphan_interval: Option<String>,
 
@@ -250,7 +250,8 @@ impl InvalidConfig {
     }
 }
 
-/// Where an installation is: for commands that work on it and start nothing.
+/// The location of an installation, for commands that work on it and start
+/// nothing.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct InstallationArguments {
     /// The TOML file that the control plane is started with.
@@ -272,7 +273,7 @@ impl From<InstallationArguments> for Layer {
     }
 }
 
-/// Everything, checked.
+/// All settings, checked.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
@@ -310,8 +311,8 @@ pub(crate) struct Config {
     pub(crate) log_format: LogFormat,
 }
 
-/// An outside action gets a third of the lease. Less than a second for one
-/// would fail the ordinary ones on a machine under load, again and again.
+/// An outside action gets a third of the lease. With less than a second, ordinary
+/// actions would fail again and again on a machine under load.
 const SHORTEST_LEASE: Duration = Duration::from_secs(3);
 
 /// Reads an environment variable; a parameter, so that tests need not set any.

@@ -1,12 +1,11 @@
 //! The event log: a sink that appends every event to a file, one JSON document
-//! a line, for whatever collects such files.
+//! per line, for log collectors.
 //!
-//! Each event is in the file once and in order, although events may be brought
-//! here twice: under a lock of the file, the sink looks at what stands at its
-//! end and appends only what comes after. A line that a crash cut short is
-//! taken off first. The file may be moved away at any time (it is opened for
-//! each delivery); only an event that was brought twice around that moment can
-//! then be in both files.
+//! Each event is in the file once and in order, although events may be published
+//! twice: under a lock of the file, the sink reads the end of the file and appends
+//! only later events. It first removes a line that a crash cut short. The file may
+//! be moved away at any time (each publish opens it); only an event that is
+//! published twice around that moment can then be in both files.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -22,8 +21,8 @@ use slipway_app::ports::sink::Error;
 use slipway_server::event_document;
 use slipway_wire::api::Event;
 
-/// How much of the end is looked at: about a thousand events, ten times what
-/// can be brought twice.
+/// How much of the end is read: about a thousand events, ten times what can be
+/// published twice.
 const TAIL: u64 = 1 << 20;
 
 #[derive(Debug)]
@@ -34,7 +33,7 @@ pub(crate) struct EventLog {
 
 impl EventLog {
     /// The path is part of the name: replicas that share the file share the
-    /// subscription, and another file gets all events of its own.
+    /// subscription, and another file has its own and gets all events.
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { name: format!("event-log:{}", path.display()), path }
     }
@@ -66,7 +65,7 @@ fn append(path: &Path, events: &[Event]) -> Result<(), String> {
         .mode(0o640)
         .open(path)
         .map_err(|error| format!("cannot be opened: {error}"))?;
-    // Released when the file is closed, also by a crash.
+    // The kernel releases the lock when the file is closed, also by a crash.
     flock(&file, FlockOperation::LockExclusive).map_err(|error| error.to_string())?;
     let written = written(&mut file)?;
     let last = written.last_key_value().map_or(0, |(position, _)| *position);
@@ -83,7 +82,7 @@ fn append(path: &Path, events: &[Event]) -> Result<(), String> {
             }
             None if event.position <= last => {}
             None => {
-                // These documents have text keys only, which is all that can fail.
+                // Serialization fails only for keys that are no text, and there are none.
                 lines += &serde_json::to_string(event).unwrap_or_default();
                 lines.push('\n');
             }
@@ -93,7 +92,7 @@ fn append(path: &Path, events: &[Event]) -> Result<(), String> {
     write.map_err(|error| format!("cannot be written: {error}"))
 }
 
-/// The last events of the file, by position. Takes off what is no whole line.
+/// The last events of the file, by position. Removes an incomplete last line.
 fn written(file: &mut File) -> Result<BTreeMap<i64, String>, String> {
     let io = |error: std::io::Error| format!("cannot be read: {error}");
     let length = file.metadata().map_err(io)?.len();
@@ -110,7 +109,7 @@ fn written(file: &mut File) -> Result<BTreeMap<i64, String>, String> {
         tail.truncate(whole);
     }
     let lines = tail.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    // The first one may have been cut by where we began to read.
+    // The first line may be incomplete, because the read began inside it.
     lines
         .skip(usize::from(begin > 0))
         .map(|line| {
@@ -147,7 +146,7 @@ mod tests {
     fn what_is_brought_twice_or_late_is_in_the_file_once_and_in_order() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("events.jsonl");
-        // Far more than the tail that is looked at.
+        // Far more than the tail that is read.
         for batch in [1..=700, 1..=700, 601..=800, 5..=9, 801..=1_000, 990..=1_001] {
             append(&path, &events(batch)).unwrap();
         }

@@ -1,6 +1,5 @@
 //! The binary: parses the command line, starts the runtime that the command
-//! needs, and turns the outcome into an exit code. Everything else lives in
-//! the crates it composes.
+//! needs, and turns the outcome into an exit code.
 
 mod adapters;
 mod arguments;
@@ -27,14 +26,14 @@ fn main() -> ExitCode {
         Err(error) => error.exit(),
     };
     let runtime = match &arguments.command {
-        // A node agent idles for months beside the work of its machine.
+        // A node agent is idle for months, so one thread is enough.
         Command::Agent(_) => tokio::runtime::Builder::new_current_thread().enable_all().build(),
         _ => tokio::runtime::Builder::new_multi_thread().enable_all().build(),
     };
     match runtime {
         Ok(runtime) => {
             let code = runtime.block_on(run(arguments, &matches));
-            // File work that hangs must not keep the process.
+            // File operations that hang must not keep the process from ending.
             runtime.shutdown_timeout(Duration::from_secs(1));
             code
         }

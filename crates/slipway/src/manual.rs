@@ -1,5 +1,4 @@
-//! What is generated: completions, manual pages, `docs/cli.md` and
-//! `docs/openapi.json`.
+//! Generates completions, manual pages, `docs/cli.md` and `docs/openapi.json`.
 
 mod markdown;
 
@@ -17,7 +16,7 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Exit, Error> {
     print(&text)
 }
 
-/// One page a command, as `slipway-resource-create.1`.
+/// One page per command, as `slipway-resource-create.1`.
 pub(crate) fn pages(folder: &Path) -> Result<Exit, Error> {
     let failed = || Error::io(format!("write in {}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed())?;
@@ -35,7 +34,7 @@ pub(crate) fn reference(about: Subject) -> Result<Exit, Error> {
 
 fn commands() -> Result<Exit, Error> {
     let mut command = command_line();
-    // Until then global options are the outermost command's alone.
+    // Before `build` only the outermost command has the global options.
     command.build();
     print(markdown::reference(&command).as_bytes())
 }
@@ -44,7 +43,7 @@ fn print(text: &[u8]) -> Result<Exit, Error> {
     let mut output = io::stdout().lock();
     match output.write_all(text).and_then(|()| output.flush()) {
         Ok(()) => Ok(Exit::Success),
-        // A reader that has seen enough.
+        // The reader closed the pipe early, which is no error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Success),
         Err(error) => Err(Error::io("write to the output")(error)),
     }

@@ -1,5 +1,5 @@
-//! An engine whose calls are measured. It changes nothing about them: one that
-//! is given up by its caller is counted as abandoned when it is dropped.
+//! Wraps an engine and measures its calls, without changing them. A call that its
+//! caller gives up counts as abandoned when it is dropped.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,7 +16,7 @@ use slipway_render::RenderedComposite;
 pub(crate) struct MeteredSubstrate {
     inner: Arc<dyn Substrate>,
     meter: Arc<dyn Meter>,
-    /// The cluster that it stands for.
+    /// The name of the cluster.
     partition: String,
 }
 
@@ -30,7 +30,7 @@ impl MeteredSubstrate {
     }
 }
 
-/// A call under way; told to the meter when it is over, however that comes.
+/// A call under way. Its drop reports it to the meter, however it ended.
 struct Call<'a> {
     of: &'a MeteredSubstrate,
     kind: &'static str,
@@ -66,7 +66,7 @@ impl Substrate for MeteredSubstrate {
         self.inner.identity().await
     }
 
-    /// One call for a batch is one here.
+    /// Counts one call per batch.
     async fn observe(&self, addresses: &[Address]) -> Vec<CompositeReport> {
         let mut call = self.call("observe");
         let reports = self.inner.observe(addresses).await;
@@ -94,7 +94,7 @@ impl Substrate for MeteredSubstrate {
         call.ended(self.inner.delete(address, uid).await)
     }
 
-    /// A wait and not a call: it takes as long as nothing happens.
+    /// Not measured: this waits until something changes.
     async fn changed(&self) -> Vec<ProvisionedResourceId> {
         self.inner.changed().await
     }

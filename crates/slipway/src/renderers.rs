@@ -1,5 +1,5 @@
-//! What the client has rendered and checked on its side, from the crates that
-//! the server uses for the same.
+//! Renderers and checks that the client runs itself, from the same crates that
+//! the server uses.
 
 use slipway_cli::{DaemonSet, Renderers};
 use slipway_core::blueprint::{CompositeScope, CompositeType};
@@ -14,11 +14,12 @@ use slipway_wire::catalog::{self, PublishVersion};
 
 pub(crate) const RENDERERS: Renderers = Renderers { faults, daemon_set, role };
 
-/// A node agent that is not told otherwise; plexd has its own.
+/// Defaults of a rendered node agent; plexd has its own.
 const HEARTBEAT_INTERVAL_MS: u64 = 30_000;
 const ORPHAN_AFTER_MS: u64 = 600_000;
 
-/// What a server would refuse, for a blueprint of engine crossplane.
+/// The faults for which a server would refuse this version of a blueprint of
+/// engine crossplane.
 fn faults(slug: &str, version: &PublishVersion) -> Vec<String> {
     if let Err(invalid) = Name::parse("slug", slug) {
         return vec![invalid.to_string()];

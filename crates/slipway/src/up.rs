@@ -1,8 +1,8 @@
 //! `slipway up`: the composition root of the control plane. Opens the store,
-//! the engine and the listener, starts the loops, serves until told to stop.
+//! the engine and the listener, starts the loops, serves until a signal stops it.
 //!
-//! Startup is refused for what concerns the process as a whole (configuration,
-//! the port, the data directory, the database), never for one resource.
+//! Only problems of the process as a whole refuse the start (configuration, the
+//! port, the data directory, the database), never those of one resource.
 
 mod clusters;
 mod keys;
@@ -113,14 +113,14 @@ impl Error {
     }
 }
 
-/// Runs the control plane until it is told to stop.
+/// Runs the control plane until a signal stops it.
 pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     let config = layer.resolve(&|name| std::env::var(name).ok())?;
     adapters::log_to_stderr(config.log_format);
     for warning in crate::local::settings::warnings() {
         tracing::warn!("{warning}");
     }
-    // From the first moment on: a signal must never find nobody listening.
+    // Before anything is opened, so that no signal is missed.
     let mut signals = stop::Signals::listen(config.stop_with_stdin)?;
 
     // The port before the database: the cheaper refusal first.
@@ -177,7 +177,7 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
         }));
     signals.next().await;
     tracing::info!("stopping: no new work is taken, what is under way is finished");
-    // Nobody listening any more is no reason not to stop.
+    // Unlike `send`, this does not fail if no receiver is left.
     stop.send_replace(true);
     let drained = tokio::time::timeout(config.drain_timeout, async {
         loops.join().await;
@@ -252,7 +252,7 @@ async fn node_settings(
     })
 }
 
-/// Tells scripts, tests and the demo where this control plane is.
+/// Writes the address for scripts, tests and the demo.
 async fn write_server_file(path: &Path, url: &str) -> Result<(), Error> {
     let text = json!({ "url": url, "pid": std::process::id() }).to_string();
     let fresh = path.with_extension("json.new");

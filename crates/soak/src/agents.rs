@@ -1,6 +1,6 @@
-//! The agents of a substrate root in the process table, and the directories
-//! of their nodes. An agent's directory is its last argument, and its name is
-//! that of the composite.
+//! Finds the agents of a substrate root in the process table, and the
+//! directories of their nodes. An agent's directory is its last argument and
+//! has the name of the composite.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use slipway_testkit::control_plane::agents_below;
 use slipway_testkit::process::Process;
 
-/// Living agents by the name of their composite.
+/// Living agents by composite name.
 pub(super) fn living(root: &Path) -> anyhow::Result<BTreeMap<String, Vec<Process>>> {
     let mut agents: BTreeMap<String, Vec<Process>> = BTreeMap::new();
     for process in agents_below(root)? {
@@ -21,8 +21,8 @@ pub(super) fn living(root: &Path) -> anyhow::Result<BTreeMap<String, Vec<Process
     Ok(agents)
 }
 
-/// Node directories by the name of their composite, those that are being laid
-/// out or were retired included under the name they have then.
+/// Node directories by composite name. Directories that are being laid out or
+/// were retired are included under their temporary names.
 pub(super) fn directories(root: &Path) -> anyhow::Result<BTreeMap<String, PathBuf>> {
     let mut found = BTreeMap::new();
     for namespace in entries(root)? {
@@ -36,7 +36,7 @@ pub(super) fn directories(root: &Path) -> anyhow::Result<BTreeMap<String, PathBu
     Ok(found)
 }
 
-/// What is gone before it could be listed had no entries.
+/// A folder that vanished before the listing has no entries.
 fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let listed = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -45,7 +45,7 @@ fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     listed.map(|entry| Ok(entry?.path())).collect()
 }
 
-/// Marks a node as failed for good. False if its directory was not there.
+/// Marks a node as permanently failed. False if its directory does not exist.
 pub(super) fn mark_failed(root: &Path, name: &str) -> anyhow::Result<bool> {
     let Some(directory) = directories(root)?.remove(name) else {
         return Ok(false);
@@ -56,12 +56,11 @@ pub(super) fn mark_failed(root: &Path, name: &str) -> anyhow::Result<bool> {
     }
 }
 
-/// How often a person repeats `rm -r` that found a file which was not there
-/// when it listed the folder: the agent may be writing one.
+/// Attempts of `rm -r` by a person: one fails if the agent writes a file after
+/// `rm` has listed the folder.
 const REMOVALS: usize = 50;
 
-/// Removes a node directory as somebody with `rm -r` would. False if it was
-/// not there.
+/// Removes a node directory as a person with `rm -r` would. False if it does not exist.
 pub(super) fn remove_by_hand(root: &Path, name: &str) -> anyhow::Result<bool> {
     let Some(directory) = directories(root)?.remove(name) else {
         return Ok(false);

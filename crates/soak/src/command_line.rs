@@ -1,12 +1,12 @@
-//! What was asked for, and the exit code that answers it.
+//! Parses the command line, runs the soak and returns its exit code.
 
 use std::process::ExitCode;
 
 use crate::options::{Options, USAGE};
 use crate::run::run;
 
-/// Carries out a command line without the program's name. The exit code is 0 if
-/// nothing was violated, 1 if something was, 2 if the call is not understood.
+/// Runs a command line without the program's name. The exit code is 0 without
+/// violations, 1 with violations, 2 if the command line is invalid.
 pub fn command_line(arguments: &[String]) -> ExitCode {
     if let [only] = arguments
         && matches!(only.as_str(), "-h" | "--help")

@@ -1,4 +1,4 @@
-//! Coming to rest: faults are undone, and the world has to reach the state
+//! Convergence: undoes all faults and waits until the world reaches the state
 //! that the accepted requests asked for, in the API, in the process table and
 //! below the substrate root.
 
@@ -12,15 +12,15 @@ use super::model::{Desired, Filling};
 use super::run::Soak;
 use super::world::nap;
 
-/// An agent that waited for its control plane comes back within 15 s (ten for
+/// An agent that waited for its control plane reconnects within 15 s (ten for
 /// an unanswered call and five of backoff), a silent claim is taken over after
-/// three, and a busy node drains for two; all of it one after the other, twice.
+/// three, and a busy node drains for two; all in sequence, twice.
 const REST_LIMIT: Duration = Duration::from_secs(60);
-/// Two busy cores take about that for one node, from declared to Ready.
+/// Two busy cores take about this long to bring one node from declared to Ready.
 const REST_PER_SLOT: Duration = Duration::from_millis(300);
 const POLL: Duration = Duration::from_millis(150);
 
-/// One thing that is not as it must be.
+/// One deviation from the expected state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Deviation {
     pub(super) slot: Option<usize>,
@@ -28,7 +28,7 @@ pub(super) struct Deviation {
 }
 
 impl Soak {
-    /// Undoes every fault and waits for rest, then checks everything.
+    /// Undoes every fault, waits for convergence, then checks everything.
     pub(super) fn converge(&mut self) -> anyhow::Result<()> {
         self.world.undo_all()?;
         for slot in 0..self.slots.len() {
@@ -55,8 +55,9 @@ impl Soak {
         self.verify()
     }
 
-    /// What still differs from what is wanted. Acts as an operator would where
-    /// a node cannot drain any more because the soak killed its agent.
+    /// The remaining deviations from the desired state. Forces the drain, as an
+    /// operator would, if a node cannot drain any more because the soak killed
+    /// its agent.
     fn deviations(&mut self) -> anyhow::Result<Vec<Deviation>> {
         let listed = self.world.list("/api/v1/resources", None, "id")?;
         let mut listed: BTreeMap<String, Value> = listed
@@ -101,7 +102,7 @@ impl Soak {
         Ok(deviations)
     }
 
-    /// One process and one directory for each that is Ready, and no other.
+    /// Expects one process and one directory for each Ready resource, and no others.
     fn compare_processes(
         &self,
         ready: &BTreeSet<String>,
@@ -130,7 +131,7 @@ impl Soak {
     }
 }
 
-/// How a resource differs from what is wanted of it.
+/// How a resource differs from its desired state.
 fn difference(filling: &Filling, resource: Option<&Value>) -> Option<String> {
     match (filling.wanted, resource) {
         (Desired::Deleted, None) => None,
@@ -145,7 +146,7 @@ fn difference(filling: &Filling, resource: Option<&Value>) -> Option<String> {
     }
 }
 
-/// Says so itself, by the blocker that the remedy is named on.
+/// Whether a blocker reports that the drain is stuck and names the remedy.
 fn is_stuck_draining(resource: &Value) -> bool {
     let blockers = resource["blockers"].as_array().map(Vec::as_slice).unwrap_or_default();
     resource["phase"] == "Deregistering"
@@ -155,7 +156,7 @@ fn is_stuck_draining(resource: &Value) -> bool {
         })
 }
 
-/// Repeats a look until it finds nothing wrong, for a moment only.
+/// Repeats a check for a short time, until it finds nothing wrong.
 pub(super) fn within<T>(
     limit: Duration,
     mut observe: impl FnMut() -> anyhow::Result<Result<(), T>>,

@@ -1,5 +1,5 @@
-//! The events read so far, and whether they are what the history says: each
-//! once, in order, at dense positions. Pure.
+//! The events read so far, checked against the history: each once, in order, at
+//! dense positions. Pure.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,9 +9,9 @@ use serde_json::Value;
 pub(super) struct Events {
     position: i64,
     ids: HashSet<String>,
-    /// By attempt: types in order, and the revision of the last.
+    /// By attempt: event types in order, and the revision of the last event.
     seen: HashMap<String, (Vec<String>, i64)>,
-    /// Attempts that are Deleted and were checked: nothing may follow.
+    /// Attempts that are Deleted and checked: no further event is allowed.
     closed: HashSet<String>,
 }
 
@@ -20,8 +20,7 @@ impl Events {
         self.position
     }
 
-    /// Takes the next events, in the order in which they were listed; answers
-    /// what is wrong with them.
+    /// Takes the next events in listed order and returns what is wrong with them.
     pub(super) fn take(&mut self, listed: &[Value]) -> Vec<String> {
         let mut wrong = Vec::new();
         for event in listed {
@@ -52,25 +51,25 @@ impl Events {
         wrong
     }
 
-    /// What was announced of an attempt, in order.
+    /// The event types of an attempt, in order.
     pub(super) fn of(&self, attempt: &str) -> &[String] {
         self.seen.get(attempt).map(|(types, _)| types.as_slice()).unwrap_or_default()
     }
 
-    /// Nothing more is expected of it.
+    /// Expects no further events of this attempt.
     pub(super) fn close(&mut self, attempt: &str) {
         self.seen.remove(attempt);
         self.closed.insert(attempt.to_owned());
     }
 
-    /// Attempts of which something was announced and that are not closed.
+    /// Attempts with events that are not closed.
     pub(super) fn open(&self) -> impl Iterator<Item = &String> {
         self.seen.keys()
     }
 }
 
-/// What must have been announced, by a history: the declaration, every arrival
-/// at Ready or Failed, the way into the deletion phases, and the end.
+/// The events that a history must have produced: the declaration, every arrival
+/// at Ready or Failed, the transition into the deletion phases, and the end.
 pub(super) fn expected(history: &Value) -> Vec<&'static str> {
     let lines = history.as_array().map(Vec::as_slice).unwrap_or_default();
     let is_deletion = |phase: &Value| {

@@ -1,16 +1,15 @@
 //! The soak: real control planes, real agents, and a random schedule of
-//! declarations, deletions and faults, with a model beside it that knows what
-//! must be true. `cargo xtask soak` builds and runs it.
+//! declarations, deletions and faults, with a model that knows the expected
+//! state. `cargo xtask soak` builds and runs it.
 //!
-//! The schedule is drawn from the seed before anything is started, so the same
-//! seed does the same things in the same order; what the machine makes of them
-//! differs from run to run, and that is the point. After each round everything
-//! is undone that the soak did to processes, and the world has to come to rest
-//! in the state that the accepted requests asked for.
+//! The schedule is drawn from the seed before anything starts, so the same seed
+//! gives the same operations in the same order. Their timing on the machine
+//! differs from run to run, on purpose. After each round the soak undoes all
+//! process faults, and the world has to converge to the state that the accepted
+//! requests asked for.
 //!
-//! Owns: every process it starts, and the folder they live in. Must not: reach
-//! into the product other than through its API, its processes and the files of
-//! its nodes.
+//! Owns: every process it starts, and their folder. Must not: touch the product
+//! other than through its API, its processes and the files of its nodes.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,

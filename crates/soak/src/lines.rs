@@ -1,5 +1,5 @@
-//! The network of a soak: for each control plane a line to its database and a
-//! line from its agents, each through a relay that can be spoiled.
+//! The network of a soak: each control plane has one line to its database and
+//! one from its agents. Each line goes through a relay that can inject faults.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -12,15 +12,15 @@ use super::schedule::{Line, Spoil};
 
 #[derive(Debug)]
 pub(super) struct Lines {
-    // Dropped before the runtime that carries them.
+    // Dropped before the runtime that runs them.
     databases: Vec<Relay>,
     agents: Vec<Relay>,
     _runtime: Runtime,
 }
 
 impl Lines {
-    /// A pair for each port of a control plane. `database` is the server's
-    /// address; without one there is nothing to spoil between.
+    /// A pair of relays for each port of a control plane. `database` is the
+    /// server's address; without one there is no database line.
     pub(super) fn new(ports: &[u16], database: Option<SocketAddr>) -> anyhow::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
@@ -37,8 +37,7 @@ impl Lines {
         Ok(Self { databases, agents, _runtime: runtime })
     }
 
-    /// Where a control plane finds its database, in place of the server's
-    /// address in `url`.
+    /// `url` with the server's address replaced by the relay of this control plane.
     pub(super) fn database_url(&self, plane: usize, url: &str) -> String {
         let Some(relay) = self.databases.get(plane) else { return url.to_owned() };
         match address_in(url) {
@@ -47,12 +46,12 @@ impl Lines {
         }
     }
 
-    /// Where its agents find a control plane.
+    /// The address at which agents reach a control plane.
     pub(super) fn public_url(&self, plane: usize) -> String {
         format!("http://{}", self.agents[plane].address())
     }
 
-    /// Spoils a line; false if there is none.
+    /// Injects a fault into a line; false if the line does not exist.
     pub(super) fn spoil(&self, line: Line, how: Spoil) -> bool {
         let Some(relay) = self.relay(line) else { return false };
         match how {

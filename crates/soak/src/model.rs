@@ -1,11 +1,11 @@
-//! What must be true: for each handle the resource that fills it, whether it
-//! is wanted, and what was done to it.
+//! The model: for each handle the resource that has it, whether it is wanted,
+//! and the operations on it.
 
 use std::collections::VecDeque;
 
 use serde_json::Value;
 
-/// How many operations of a handle are remembered for a report.
+/// How many operations of a handle are kept for a report.
 const REMEMBERED: usize = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,23 +14,24 @@ pub(super) enum Desired {
     Deleted,
 }
 
-/// One resource that was accepted.
+/// One accepted resource.
 #[derive(Clone, Debug)]
 pub(super) struct Filling {
     pub(super) resource: String,
     pub(super) attempt: String,
     pub(super) xr_name: String,
     pub(super) wanted: Desired,
-    /// Its agent was killed or frozen or lost its directory. Only then may its
-    /// drain need somebody to force it.
+    /// Whether its agent was killed or frozen or lost its directory. Only then
+    /// may its drain need a force.
     pub(super) agent_hurt: bool,
-    /// Its node was marked as failed, so that the attempt may have to be
-    /// retried; without that it must not fail, nor be followed by another.
+    /// Whether its node was marked as failed, so that the attempt may have to
+    /// be retried. Otherwise it must neither fail nor be followed by another
+    /// attempt.
     pub(super) failed: bool,
 }
 
 impl Filling {
-    /// From the answer to its declaration.
+    /// Parses the answer to its declaration.
     pub(super) fn of(resource: &Value) -> Option<Self> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         Some(Self {
@@ -47,7 +48,7 @@ impl Filling {
         })
     }
 
-    /// Takes over the attempt that followed by a retry; answers the one before.
+    /// Switches to the attempt that a retry made; returns the previous one.
     pub(super) fn follow(&mut self, resource: &Value) -> Option<String> {
         let next = Self::of(resource).filter(|next| next.attempt != self.attempt)?;
         self.xr_name = next.xr_name;
@@ -57,7 +58,7 @@ impl Filling {
     }
 }
 
-/// A request whose answer was lost with its control plane.
+/// A request whose answer was lost when its control plane was killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unsure {
     Declared,
@@ -70,10 +71,10 @@ pub(super) struct Slot {
     pub(super) handle: String,
     /// The resource that has the handle, as far as is known.
     pub(super) current: Option<Filling>,
-    /// Those before it, not yet checked for good.
+    /// Earlier resources that are not fully checked yet.
     pub(super) before: Vec<Filling>,
     pub(super) unsure: Option<Unsure>,
-    /// Attempts that failed and were followed by another, not yet checked.
+    /// Failed attempts that were retried and are not checked yet.
     pub(super) retired: Vec<String>,
     trace: VecDeque<String>,
 }
@@ -109,7 +110,7 @@ impl Slot {
         self.trace.iter()
     }
 
-    /// What names this handle in logs.
+    /// The names by which logs refer to this handle.
     pub(super) fn names(&self) -> Vec<&str> {
         let fillings = self.current.iter().chain(&self.before);
         fillings

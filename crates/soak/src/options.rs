@@ -1,4 +1,4 @@
-//! What a soak is asked to do.
+//! The options of a soak.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -22,12 +22,12 @@ cargo xtask soak [OPTION...]
 The last line is one JSON object. Exit code 1 if anything was violated.
 ";
 
-/// What is done at random.
+/// Which operations are drawn at random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scenario {
     /// Declarations, deletions and every fault.
     Mixed,
-    /// All resources at once; only control planes are hurt.
+    /// Declares all resources at once; only control planes get faults.
     Replicas,
 }
 
@@ -55,7 +55,6 @@ impl fmt::Display for Database {
     }
 }
 
-/// Everything that can be asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Options {
     pub(super) scenario: Scenario,
@@ -71,8 +70,9 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// The claim of a control plane that is silent for longer is taken over.
-    /// The shortest that the product takes: a pause beyond it is over soon.
+    /// Another replica takes over a claim after this long without renewal. It
+    /// is the shortest lease that the product accepts, so that pauses beyond it
+    /// stay short.
     pub(super) const LEASE: Duration = Duration::from_secs(3);
 
     /// Reads a command line; the error says what is wrong with it.

@@ -1,4 +1,4 @@
-//! Carrying out the operations of a schedule, and telling the model what was
+//! Performs the operations of a schedule and updates the model with what was
 //! accepted.
 
 use std::time::{Duration, Instant};
@@ -18,18 +18,17 @@ use super::world::nap;
 
 const RESOURCES: &str = "/api/v1/resources";
 
-/// Beyond the lease: the poll of the other control plane (250 ms), loading and
-/// observing the batch, starting an agent process, on two busy cores.
+/// Time beyond the lease: the poll of the other control plane (250 ms), loading
+/// and observing the batch, and starting an agent process, on two busy cores.
 const TAKE_OVER_SLACK: Duration = Duration::from_secs(4);
 
-/// Longer than the longest fault, and a start after it.
+/// Longer than the longest fault plus a start.
 const BOTH_UP_LIMIT: Duration = Duration::from_secs(12);
 
-/// A commit that was sent before its control plane was killed is done by the
-/// database a moment later.
+/// The database completes a commit that was sent before the kill within this time.
 const COMMIT_UNDER_WAY: Duration = Duration::from_millis(200);
 
-/// One whose answer nobody reads.
+/// A request whose answer nobody reads.
 #[derive(Debug)]
 struct Request {
     method: &'static str,
@@ -37,13 +36,13 @@ struct Request {
     body: Option<Value>,
 }
 
-/// What became of an operation.
+/// The outcome of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Done {
     Yes,
-    /// There was nothing to do it to.
+    /// There was no target for it.
     Skipped,
-    /// The product said no, rightly.
+    /// The product refused it, correctly.
     Refused,
 }
 
@@ -123,11 +122,11 @@ impl Soak {
         if !self.slots[slot].is_wanted() {
             return Ok(Done::Skipped);
         }
-        // Accepted, it is a violation, which declaring notices itself.
+        // If it is accepted, `declare` reports the violation.
         self.declare(slot, 0)
     }
 
-    /// Also answers the deletion that it led to.
+    /// Also returns the deletion that it led to.
     fn delete(&mut self, slot: usize) -> anyhow::Result<(Done, Value)> {
         self.resolve(slot)?;
         let Some(filling) = &self.slots[slot].current else {
@@ -233,7 +232,7 @@ impl Soak {
         }
     }
 
-    /// Takes over an attempt that followed by a retry.
+    /// Switches to the attempt that a retry made.
     pub(super) fn follow(&mut self, slot: usize, resource: &Value) -> Option<Filling> {
         let filling = self.slots[slot].current.as_mut()?;
         let before = filling.follow(resource)?;
@@ -259,7 +258,7 @@ impl Soak {
         Ok(Done::Yes)
     }
 
-    /// The agent of a slot, about to be hurt.
+    /// The agent of a slot, which is about to get a fault.
     fn agent(&mut self, slot: usize) -> anyhow::Result<Option<Process>> {
         self.resolve(slot)?;
         let Some(filling) = &mut self.slots[slot].current else { return Ok(None) };
@@ -302,7 +301,7 @@ impl Soak {
         Ok(Done::Yes)
     }
 
-    /// Finds out what became of a request whose answer was lost.
+    /// Finds out the outcome of a request whose answer was lost.
     pub(super) fn resolve(&mut self, slot: usize) -> anyhow::Result<()> {
         if let Some(filling) = self.slots[slot].current.as_ref().filter(|filling| filling.failed) {
             let resource = self.world.get(&format!("{RESOURCES}/{}", filling.resource))?;
@@ -340,12 +339,12 @@ impl Soak {
         Ok(())
     }
 
-    /// *Expected flow:* declared at one control plane, which is hurt at once →
-    /// the other one sees it leave Pending, at the latest when the lease of
-    /// the first is over.
+    /// *Expected flow:* the resource is declared at one control plane, which
+    /// gets a fault at once → the other one moves it out of Pending, at the
+    /// latest when the lease of the first has expired.
     fn take_over(&mut self, slot: usize, plane: usize, hurt: Hurt) -> anyhow::Result<Done> {
-        // With the faults of a mixed schedule one of them is mostly away, and a
-        // takeover would hardly ever be seen.
+        // Wait for both: in a mixed schedule one is usually down, and there
+        // would hardly ever be a takeover.
         if !self.world.wait_for_all(BOTH_UP_LIMIT)? || self.declare_at(plane, slot, 0)? != Done::Yes
         {
             return Ok(Done::Skipped);

@@ -1,5 +1,5 @@
-//! One control plane of a soak: what was done to it, and what it can be asked
-//! meanwhile.
+//! One control plane of a soak: the faults it got, and whether it can answer
+//! requests now.
 
 use std::fs;
 use std::process::ExitStatus;
@@ -14,10 +14,10 @@ use super::options::Options;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Up,
-    /// Started, and not yet answering.
+    /// Started, and not answering yet.
     Starting,
     Paused,
-    /// Cut off from its database, or just back: it runs and cannot be asked.
+    /// Without its database, or just reconnected: it runs and cannot answer requests.
     CutOff,
     Down,
 }
@@ -27,15 +27,15 @@ pub(super) struct Plane {
     pub(super) state: State,
     name: String,
     process: ControlPlane,
-    /// How many things keep it from its database.
+    /// The number of current faults between it and its database.
     cuts: usize,
-    /// It lost its database since it was started.
+    /// Whether it lost its database since its start.
     disturbed: bool,
 }
 
 impl Plane {
-    /// One that does not run yet. `config` has what differs between the planes of a
-    /// soak; all of them get the same flags.
+    /// A control plane that is not running yet. `config` has the differences
+    /// between the planes of a soak; all of them get the same flags.
     pub(super) fn new(
         number: usize,
         mut config: Config,
@@ -59,7 +59,7 @@ impl Plane {
         self.process.client()
     }
 
-    /// It loses its database. Whatever it says meanwhile proves nothing.
+    /// Notes the loss of its database. Its answers prove nothing until it is back.
     pub(super) fn cut_off(&mut self) {
         self.cuts += 1;
         self.disturbed = true;
@@ -68,7 +68,7 @@ impl Plane {
         }
     }
 
-    /// It has its database again, and has to notice by itself.
+    /// Notes that the database is reachable again; the plane must detect that by itself.
     pub(super) fn reconnect(&mut self) {
         self.cuts = self.cuts.saturating_sub(1);
     }
@@ -80,9 +80,9 @@ impl Plane {
         Ok(())
     }
 
-    /// Notices that it came up. False if it gave up its start because its
-    /// database went away meanwhile, as it may: whoever supervises it starts it
-    /// again. An error if it ended by itself otherwise.
+    /// Detects that it came up. False if it gave up its start because its
+    /// database went away, which is allowed: the supervisor restarts it. An
+    /// error if it ended for another reason.
     pub(super) fn observe(&mut self) -> anyhow::Result<bool> {
         if self.state != State::Down
             && let Some(status) = self.process.exited()?
@@ -119,7 +119,7 @@ impl Plane {
 
     pub(super) fn resume(&mut self) -> anyhow::Result<()> {
         self.signal(Signal::Continue)?;
-        // What happened to its connections meanwhile it learns now.
+        // It only now learns what happened to its connections.
         self.state = State::CutOff;
         Ok(())
     }
@@ -128,7 +128,7 @@ impl Plane {
         self.signal(Signal::Terminate)
     }
 
-    /// How it ended after [`Plane::terminate`], once it has.
+    /// Its exit status after [`Plane::terminate`], once it has ended.
     pub(super) fn ended(&mut self) -> anyhow::Result<Option<ExitStatus>> {
         self.process.exited()
     }
@@ -137,7 +137,7 @@ impl Plane {
         self.process.signal(signal).with_context(|| self.name.clone())
     }
 
-    /// The last lines of its log that hold one of the words; any without words.
+    /// The last lines of its log that contain one of the words; without words, any lines.
     pub(super) fn log_tail(&self, words: &[&str]) -> String {
         self.process.log_tail(words)
     }

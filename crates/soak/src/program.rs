@@ -1,4 +1,4 @@
-//! The program under soak, built for it unless somebody names one.
+//! The program under soak, built for it unless the options name one.
 
 use std::env;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
-/// Builds `slipway` and answers where cargo put it.
+/// Builds `slipway` and returns where cargo put it.
 pub(super) fn build(debug: bool) -> anyhow::Result<PathBuf> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -21,7 +21,7 @@ pub(super) fn build(debug: bool) -> anyhow::Result<PathBuf> {
     executable(&String::from_utf8_lossy(&output.stdout)).context("cargo built no slipway")
 }
 
-/// The binary `slipway` among what cargo reports, a JSON object a line.
+/// The binary `slipway` in cargo's messages, one JSON object per line.
 fn executable(messages: &str) -> Option<PathBuf> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut programs = messages

@@ -1,6 +1,6 @@
-//! The only source of chance of a soak: SplitMix64, small enough to be read
+//! The only source of randomness of a soak: SplitMix64, which is short to read
 //! and the same on every machine. A crate's generator may change its stream
-//! with its version, and then an old seed would no longer reproduce anything.
+//! with its version; then an old seed would no longer reproduce anything.
 
 /// A stream of numbers that is a function of its seed.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ impl Random {
         low + self.next() % (high - low).max(1)
     }
 
-    /// One of them, or `None` if there is none.
+    /// A random element; `None` if there are none.
     pub(super) fn pick<T: Copy>(&mut self, from: &[T]) -> Option<T> {
         let count = u64::try_from(from.len()).unwrap_or(u64::MAX);
         let index = usize::try_from(self.between(0, count)).unwrap_or(0);

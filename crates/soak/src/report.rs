@@ -1,4 +1,4 @@
-//! What a soak counts, and its last line.
+//! The counters of a soak, and its last line.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The course of a soak: start, go through the schedule, take
-//! everything down, report.
+//! The course of a soak: start, perform the schedule, take everything down,
+//! report.
 
 use std::env;
 use std::path::Path;
@@ -18,7 +18,7 @@ use super::report::Tally;
 use super::schedule::{Operation, Schedule, Scheduled, draw, fingerprint};
 use super::world::World;
 
-/// Everything that a soak knows while it runs.
+/// The state of a running soak.
 #[derive(Debug)]
 pub(super) struct Soak {
     pub(super) world: World,
@@ -57,7 +57,7 @@ fn schedule(options: &Options) -> Vec<Scheduled> {
     })
 }
 
-/// True if nothing was violated. `server` is a PostgreSQL that is there already.
+/// True if nothing was violated. `server` is an existing PostgreSQL.
 fn go(
     options: &Options,
     steps: &[Scheduled],
@@ -83,7 +83,7 @@ fn go(
     }
     let Soak { world, tally, mut violations, .. } = soak;
     drop(world);
-    // Ours are killed with the world, so that whatever is left got away.
+    // Our agents are killed with the world, so any agent left has escaped.
     let left = agents::living(&root)?;
     if !left.is_empty() {
         violations.push(format!("processes are left: {left:?}"));
@@ -94,7 +94,7 @@ fn go(
 }
 
 impl Soak {
-    /// Stops at the first violation: what comes after it proves nothing.
+    /// Stops at the first violation: later results prove nothing.
     fn go_through(&mut self, steps: &[Scheduled]) -> anyhow::Result<()> {
         for step in steps {
             self.world.pass(Duration::from_millis(step.delay))?;
@@ -116,8 +116,8 @@ impl Soak {
         Ok(())
     }
 
-    /// Everything is deleted, the handles are used once more, and nothing is
-    /// left but empty folders.
+    /// Deletes everything, uses handles once more, and checks that only empty
+    /// folders are left.
     fn take_down(&mut self) -> anyhow::Result<()> {
         for again in [true, false] {
             if !self.violations.is_empty() {
@@ -138,7 +138,7 @@ impl Soak {
     }
 
     fn use_every_handle_again(&mut self) -> anyhow::Result<()> {
-        // A few stand for all: the rest was shown by the schedule.
+        // A few are enough: the schedule has covered the rest.
         for slot in 0..self.slots.len().min(3) {
             self.perform(Operation::Declare { slot, busy_seconds: 0 })?;
         }
@@ -156,20 +156,20 @@ impl Soak {
         );
     }
 
-    /// Notes what was done to a slot.
+    /// Notes an operation on a slot.
     pub(super) fn note(&mut self, slot: usize, line: &str) {
         let at = self.started.elapsed().as_secs_f64();
         self.slots[slot].note(format!("{at:9.3} s {line}"));
     }
 
-    /// Notes what was done to all of them.
+    /// Notes an operation on all slots.
     pub(super) fn note_all(&mut self, line: &str) {
         for slot in 0..self.slots.len() {
             self.note(slot, line);
         }
     }
 
-    /// Something is not as it must be: says so, with all that is known of it.
+    /// Reports a violation, with all that is known about it.
     pub(super) fn violation(&mut self, slot: Option<usize>, text: &str) {
         eprintln!("\nVIOLATION at {:.3} s: {text}", self.started.elapsed().as_secs_f64());
         if let Some(slot) = slot.map(|slot| &self.slots[slot]) {

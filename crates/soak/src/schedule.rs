@@ -1,16 +1,16 @@
-//! The schedule: what is done, to what, after which delay. A pure function of
-//! its [`Schedule`], drawn as a whole before anything is started.
+//! The schedule: operations, their targets and the delays between them. A pure
+//! function of its [`Schedule`], drawn as a whole before anything starts.
 //!
-//! Handles are numbered *slots*. The schedule believes that every declaration
-//! and deletion is accepted; where the product is slower than that, an
-//! operation finds nothing to do and is counted as skipped.
+//! Handles are numbered *slots*. The schedule assumes that every declaration
+//! and deletion is accepted. If the product is slower, an operation has no
+//! target and counts as skipped.
 
 use std::fmt::Write as _;
 
 use super::options::{Options, Scenario};
 use super::random::Random;
 
-/// What the schedule depends on.
+/// The inputs of the schedule.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Schedule {
     pub(super) scenario: Scenario,
@@ -20,16 +20,16 @@ pub(super) struct Schedule {
     pub(super) planes: usize,
 }
 
-/// How a control plane is hurt.
+/// A fault of a control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hurt {
-    /// SIGKILL, started again after so long.
+    /// SIGKILL, and a restart after this time.
     Kill { down: u64 },
     /// SIGSTOP for longer than its lease, then SIGCONT.
     Pause { frozen: u64 },
 }
 
-/// A stretch of network, by the number of its control plane.
+/// A network line, by the number of its control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line {
     /// Between it and its database.
@@ -38,25 +38,25 @@ pub(super) enum Line {
     Agents(usize),
 }
 
-/// How a line is spoiled.
+/// A fault of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spoil {
     Cut,
-    /// Nothing passes, and later all of it does.
+    /// Nothing passes; later everything arrives.
     Silence,
-    /// What is sent is lost, and connections stay open for good.
+    /// Bytes are lost, and connections stay open for good.
     Swallow,
     Slow,
 }
 
-/// One thing to do. Times are in milliseconds.
+/// One operation. Times are in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     Declare {
         slot: usize,
         busy_seconds: u64,
     },
-    /// Of a handle that is in use.
+    /// Declares a handle that is in use.
     DeclareAgain {
         slot: usize,
     },
@@ -79,7 +79,7 @@ pub(super) enum Operation {
     RemoveDirectory {
         slot: usize,
     },
-    /// The node is marked as failed for good, which is what a retry is for.
+    /// Marks the node as permanently failed, which is what a retry is for.
     FailNode {
         slot: usize,
     },
@@ -91,7 +91,7 @@ pub(super) enum Operation {
         how: Spoil,
         time: u64,
     },
-    /// The database server dies and is started again after so long.
+    /// Kills the database server and restarts it after this time.
     CrashDatabase {
         down: u64,
     },
@@ -99,7 +99,7 @@ pub(super) enum Operation {
         plane: usize,
         hurt: Hurt,
     },
-    /// A request whose answer nobody gets: the control plane is killed first.
+    /// A request whose answer is lost: the control plane is killed first.
     DeclareUnanswered {
         slot: usize,
         plane: usize,
@@ -112,27 +112,26 @@ pub(super) enum Operation {
         after: u64,
         down: u64,
     },
-    /// A control plane is hurt the moment it took a declaration; the other one
-    /// has to go on with it once the lease is over.
+    /// A control plane gets a fault right after it accepted a declaration; the
+    /// other one has to continue with it once the lease has expired.
     TakeOver {
         slot: usize,
         plane: usize,
         hurt: Hurt,
     },
     Wait,
-    /// Everything done to processes is undone; the world comes to rest and is
-    /// checked.
+    /// Undoes all process faults, waits for convergence and checks.
     Converge,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scheduled {
-    /// Since the step before it.
+    /// Since the previous step.
     pub(super) delay: u64,
     pub(super) operation: Operation,
 }
 
-/// One round: so long at random, and about as long as the rest to converge.
+/// One round: this long at random, and about as long to converge.
 const ROUND: u64 = 15_000;
 const ROUND_AT_RANDOM: u64 = 12_000;
 
@@ -158,8 +157,7 @@ pub(super) fn draw(schedule: &Schedule) -> Vec<Scheduled> {
     drawing.steps
 }
 
-/// A short text by which two runs can be seen to have the same schedule:
-/// FNV-1a over its steps.
+/// FNV-1a over the steps: a short text that shows whether two runs have the same schedule.
 pub(super) fn fingerprint(steps: &[Scheduled]) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut text = String::new();
@@ -175,7 +173,7 @@ pub(super) fn fingerprint(steps: &[Scheduled]) -> String {
 
 struct Drawing {
     random: Random,
-    /// As the schedule believes.
+    /// As the schedule assumes.
     declared: Vec<bool>,
     planes: usize,
     steps: Vec<Scheduled>,
@@ -192,8 +190,8 @@ impl Drawing {
         self.push(0, Operation::Converge);
     }
 
-    /// Weights out of 115. Declarations come to about twice the deletions, so
-    /// that most handles are in use and there is something to hurt.
+    /// Weights out of 115. There are about twice as many declarations as
+    /// deletions, so that most handles are in use and faults have targets.
     fn mixed_operation(&mut self, delay: u64) {
         let (free, used) = (self.slots(false), self.slots(true));
         let dice = self.random.between(0, 115);
@@ -203,7 +201,7 @@ impl Drawing {
             (38..44, _, Some(slot)) => self.delete(delay, Operation::Delete { slot }, slot),
             (44..46, _, Some(slot)) => self.delete(delay, Operation::DeleteTwice { slot }, slot),
             (46..51, Some(slot), _) => {
-                // Deleted while it comes up, at any point of that.
+                // Deletes it at any point while it comes up.
                 self.declare(delay, slot);
                 let later = self.random.between(0, 700);
                 self.delete(later, Operation::Delete { slot }, slot);
@@ -247,7 +245,7 @@ impl Drawing {
             }
             (100..106, _, Some(slot)) => {
                 self.push(delay, Operation::FailNode { slot });
-                // Too early for some, which are then retried when all is at rest.
+                // Too early for some, which are retried during convergence.
                 let later = self.random.between(50, 1_500);
                 self.push(later, Operation::Retry { slot });
             }
@@ -266,10 +264,10 @@ impl Drawing {
         }
     }
 
-    /// Everything is declared, then control planes are hurt one after the
-    /// other, then everything is deleted while that goes on for a little.
+    /// Declares everything, injects faults into control planes one after the
+    /// other, then deletes everything with a few more faults.
     fn replicas(&mut self, until: u64) {
-        // The last handles are kept for takeovers.
+        // The last handles are reserved for takeovers.
         let kept = (self.declared.len() / 20).max(1);
         let (many, few) = (self.declared.len() - kept, kept);
         for slot in 0..many {
@@ -305,8 +303,7 @@ impl Drawing {
         self.push(0, Operation::Converge);
     }
 
-    /// One of two is hurt at a time: with both away there is nobody to prove
-    /// anything.
+    /// Only one of two gets a fault at a time: with both down nothing can be proven.
     fn wait_out(&mut self, hurt: Hurt) {
         let (Hurt::Kill { down: away } | Hurt::Pause { frozen: away }) = hurt;
         self.push(away, Operation::Wait);
@@ -348,7 +345,7 @@ impl Drawing {
     }
 
     fn declare(&mut self, delay: u64, slot: usize) {
-        // Most nodes have nothing to finish; some hold their drain for a while.
+        // Most nodes have nothing to finish; some delay their drain for a while.
         let busy_seconds = self.random.between(0, 8).saturating_sub(5);
         self.push(delay, Operation::Declare { slot, busy_seconds });
         self.declared[slot] = true;
@@ -364,15 +361,15 @@ impl Drawing {
         self.steps.push(Scheduled { delay, operation });
     }
 
-    /// About how long an operation keeps the schedule waiting, so that a round
-    /// is about as long as it says: a takeover is watched to its end, and with
-    /// the only control plane away there is nobody to ask.
+    /// About how long an operation blocks the schedule, so that a round has
+    /// about its nominal length: a takeover is observed to its end, and while
+    /// the only control plane is down nobody can answer.
     fn nominal(&self, operation: Operation) -> u64 {
         const START: u64 = 700;
         match operation {
-            // Both have to be up for it, so that faults before it are waited out.
+            // Both have to be up for it, so earlier faults have to end first.
             Operation::TakeOver { .. } => LEASE + 2_500,
-            // Nobody can be asked meanwhile.
+            // Nobody answers requests meanwhile.
             Operation::CrashDatabase { down } => down + START,
             Operation::SpoilLine { line: Line::Database(_), how, time }
                 if self.planes == 1 && how != Spoil::Slow =>
@@ -410,7 +407,7 @@ mod tests {
         assert!(longer.starts_with(&draw(&SCHEDULE)), "a longer soak begins like a shorter one");
     }
 
-    /// Ten minutes do everything that the soak can do.
+    /// Ten minutes are enough for every operation of the soak.
     #[test]
     fn every_operation_is_drawn_and_every_round_settles() {
         let steps = draw(&SCHEDULE);

@@ -1,6 +1,6 @@
-//! What must hold at rest, beyond that it is the state that was asked for:
-//! events once and in order, nodes only where something lives, every blocker
-//! with a reason, every end complete.
+//! What must hold after convergence, besides the desired state: events once and
+//! in order, nodes only for live resources, every blocker with a reason, every
+//! end complete.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use super::events::expected;
 use super::model::{Desired, Filling};
 use super::run::Soak;
 
-/// The relay gives positions a quarter of a second after the commit at most.
+/// The relay assigns positions at most a quarter of a second after the commit.
 const RELAY_LIMIT: Duration = Duration::from_secs(10);
 
 impl Soak {
-    /// Checks everything, and lets go of what is Deleted and in order.
+    /// Checks everything, and drops resources that are Deleted and correct.
     pub(super) fn verify(&mut self) -> anyhow::Result<()> {
         self.tally.count("checks");
         for slot in 0..self.slots.len() {
@@ -85,7 +85,7 @@ impl Soak {
         self.world.get(&format!("/api/v1/resources/{}/explain", filling.resource))
     }
 
-    /// The events of an attempt are those of its history, no more and no less.
+    /// The events of an attempt must be exactly those of its history.
     fn verify_events(&mut self, filling: &Filling, history: &Value) -> anyhow::Result<Vec<String>> {
         let wanted = expected(history);
         let arrived = within(RELAY_LIMIT, || {
@@ -112,7 +112,7 @@ impl Soak {
         Ok(())
     }
 
-    /// An attempt that was retried failed, was taken down once, and is over.
+    /// A retried attempt must have failed, been taken down once, and ended.
     fn verify_retired(&mut self) {
         let mut wrong = Vec::new();
         for (number, slot) in self.slots.iter().enumerate() {
@@ -132,7 +132,7 @@ impl Soak {
         }
     }
 
-    /// Every event is of something that the model knows.
+    /// Every event must belong to something that the model knows.
     fn verify_no_other_events(&mut self) {
         let known: Vec<&str> = self.slots.iter().flat_map(|slot| slot.names()).collect();
         let strangers: Vec<String> = self
@@ -151,7 +151,7 @@ impl Soak {
         }
     }
 
-    /// One registered node for each resource that lives, and no other.
+    /// Expects one registered node for each live resource, and no others.
     fn verify_nodes(&mut self) -> anyhow::Result<()> {
         let nodes = self.world.list("/api/v1/nodes", None, "id")?;
         let mut registered: BTreeMap<&str, usize> = BTreeMap::new();

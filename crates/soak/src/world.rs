@@ -1,5 +1,5 @@
 //! The world under soak: control planes, their database, their substrate root,
-//! and what was done to processes and is to be undone at its time.
+//! and the faults that have to be undone at a given time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,11 +20,11 @@ use super::schedule::{Hurt, Line, Spoil};
 /// The admin key of every control plane of a soak. Loopback only.
 pub(super) const KEY: &str = "slipway_soaksoak_abcdefghijkmnopqrstuvwxyz";
 
-/// A start takes a second; with the machine full of others a few.
+/// A start takes a second; on a busy machine a few.
 const START_LIMIT: Duration = Duration::from_secs(40);
 const POLL: Duration = Duration::from_millis(20);
 
-/// What ends a fault.
+/// How to end a fault.
 #[derive(Clone, Copy, Debug)]
 enum Undo {
     StartPlane(usize),
@@ -39,17 +39,17 @@ pub(super) struct World {
     pub(super) planes: Vec<Plane>,
     root: PathBuf,
     undo: Vec<(Instant, Undo)>,
-    /// Whose turn it is to be asked.
+    /// The next control plane to ask, round robin.
     turn: usize,
     lines: Lines,
-    // Dropped in this order: databases go before their server.
+    // Dropped in this order: databases before their server.
     _database: Option<TestDatabase>,
     server: Option<Postgres>,
     folder: tempfile::TempDir,
 }
 
 impl World {
-    /// Makes everything and starts the control planes.
+    /// Creates everything and starts the control planes.
     pub(super) fn start(
         options: &Options,
         binary: &Path,
@@ -59,7 +59,7 @@ impl World {
             .prefix("slipway-soak-")
             .tempdir()
             .context("cannot make a folder")?;
-        // A copy: a soak takes hours, and the build goes on beside it.
+        // A copy: a soak takes hours, and builds replace the original meanwhile.
         let own_binary = folder.path().join("slipway");
         fs::copy(binary, &own_binary)
             .with_context(|| format!("cannot copy {}", binary.display()))?;
@@ -70,7 +70,7 @@ impl World {
                 (Some(server), Some(database))
             }
         };
-        // A hundred heartbeats a second leave two cores room for the rest.
+        // At most a hundred heartbeats a second, so that two cores have room for the rest.
         let heartbeat = Duration::from_millis(200)
             .max(Duration::from_millis(10) * u32::try_from(options.resources).unwrap_or(1));
         let url = database.as_ref().map(TestDatabase::url);
@@ -80,7 +80,7 @@ impl World {
             .collect::<Result<_, _>>()?;
         let ports: Vec<u16> = configs.iter().map(|config| config.port).collect();
         let lines = Lines::new(&ports, address)?;
-        // Shared by all of them, and canonical as processes show it.
+        // Shared by all control planes, and canonical as in the process table.
         let root = folder.path().canonicalize()?.join("substrate");
         let mut planes = Vec::new();
         for (number, mut config) in configs.drain(..).enumerate() {
@@ -109,7 +109,7 @@ impl World {
         self.root.clone()
     }
 
-    /// Lets time pass, and ends faults whose time has come.
+    /// Lets time pass, and ends faults that are due.
     pub(super) fn pass(&mut self, time: Duration) -> anyhow::Result<()> {
         let end = Instant::now() + time;
         loop {
@@ -132,7 +132,7 @@ impl World {
         let far = Instant::now() + Duration::from_secs(86_400);
         self.undo_due(far)?;
         for plane in &mut self.planes {
-            // Also one that nobody knew to be hurt has to prove that it is well.
+            // A plane without known faults has to prove its health too.
             if plane.state == State::Up {
                 plane.state = State::CutOff;
             }
@@ -158,7 +158,7 @@ impl World {
                     self.planes.iter_mut().for_each(Plane::reconnect);
                 }
                 Undo::ThawAgent(pid) => {
-                    // Its id may have been given away since it was frozen.
+                    // Its process id may have been reused since it was frozen.
                     let living = agents::living(&self.root())?;
                     if living.values().flatten().any(|process| process.pid == pid) {
                         signal_agent(pid, Signal::Continue)?;
@@ -182,7 +182,7 @@ impl World {
         Ok(())
     }
 
-    /// Waits until every control plane is up; false if that takes too long.
+    /// Waits until every control plane is up; false after the limit.
     pub(super) fn wait_for_all(&mut self, limit: Duration) -> anyhow::Result<bool> {
         let end = Instant::now() + limit;
         while self.planes.iter().any(|plane| plane.state != State::Up) {
@@ -194,7 +194,7 @@ impl World {
         Ok(true)
     }
 
-    /// Hurts a control plane that is up; false if it is not.
+    /// Injects a fault into a control plane that is up; false if it is not.
     pub(super) fn hurt(&mut self, plane: usize, hurt: Hurt) -> anyhow::Result<bool> {
         if self.planes[plane].state != State::Up {
             return Ok(false);
@@ -213,7 +213,8 @@ impl World {
         Ok(true)
     }
 
-    /// Spoils a line for a while; false if there is none, or it is spoiled.
+    /// Injects a fault into a line for a while; false if the line does not
+    /// exist or already has a fault.
     pub(super) fn spoil(&mut self, line: Line, how: Spoil, time: u64) -> bool {
         let is_it = |(_, undo): &(Instant, Undo)| matches!(undo, Undo::RestoreLine(other) if *other == line);
         if self.undo.iter().any(is_it) || !self.lines.spoil(line, how) {
@@ -226,7 +227,7 @@ impl World {
         true
     }
 
-    /// Ends the database server for a while; false if it is not ours.
+    /// Stops the database server for a while; false if it is not ours.
     pub(super) fn crash_database(&mut self, down: u64) -> anyhow::Result<bool> {
         let is_down = self.undo.iter().any(|(_, undo)| matches!(undo, Undo::StartDatabase));
         let Some(server) = self.server.as_mut().filter(|server| server.folder().is_some()) else {
@@ -249,7 +250,7 @@ impl World {
         Ok(())
     }
 
-    /// A control plane that is up, each in turn; waits for one if none is.
+    /// A control plane that is up, round robin; waits for one if none is.
     pub(super) fn any_up(&mut self) -> anyhow::Result<usize> {
         let limit = Instant::now() + START_LIMIT;
         loop {
@@ -268,7 +269,7 @@ impl World {
         }
     }
 
-    /// Asks a control plane that is up.
+    /// Sends a request to a control plane that is up.
     pub(super) fn call(
         &mut self,
         method: &str,
@@ -279,7 +280,7 @@ impl World {
         self.call_at(plane, method, path, body)
     }
 
-    /// Asks this control plane.
+    /// Sends a request to this control plane.
     pub(super) fn call_at(
         &self,
         plane: usize,
@@ -293,7 +294,7 @@ impl World {
         })
     }
 
-    /// Reads what must be there.
+    /// Reads a document that must exist.
     pub(super) fn get(&mut self, path: &str) -> anyhow::Result<Value> {
         let answer = self.call("GET", path, None)?;
         if answer.status != 200 {
@@ -325,7 +326,7 @@ impl World {
         }
     }
 
-    /// Ends every control plane by SIGTERM; those that do not obey are named.
+    /// Ends every control plane by SIGTERM; an error names those that do not end.
     pub(super) fn stop(&mut self) -> anyhow::Result<()> {
         for plane in &mut self.planes {
             plane.terminate()?;
@@ -348,7 +349,7 @@ impl World {
         Ok(())
     }
 
-    /// Leaves the folder behind and says where it is.
+    /// Keeps the folder and returns its path.
     pub(super) fn keep(&mut self) -> PathBuf {
         self.folder.disable_cleanup(true);
         self.folder.path().to_owned()
@@ -356,14 +357,13 @@ impl World {
 }
 
 impl Drop for World {
-    /// All of them before the first is dropped with its agents, so that none
-    /// starts an agent again.
+    /// Kills all of them before the first is dropped with its agents, so that
+    /// none restarts an agent.
     fn drop(&mut self) {
         self.planes.iter_mut().for_each(Plane::kill);
     }
 }
 
-/// Lets a moment pass.
 #[expect(clippy::disallowed_methods, reason = "a schedule is made of pauses")]
 pub(super) fn nap(time: Duration) {
     std::thread::sleep(time);

@@ -1,12 +1,12 @@
-//! One composite, from its first sight to its end.
+//! One composite, from its first appearance to its end.
 //!
 //! *Expected flow:* finalizer and reference in one apply → the composed
-//! `Server` → conditions → the machine boots. When it leaves: wait for other
-//! finalizers, as the composed resource of a real composite outlives them →
-//! the machine ends → the `Server` goes → our finalizer.
+//! `Server` → conditions → the machine boots. On deletion: wait for other
+//! finalizers, as the composed resource of a real composite outlives them → the
+//! machine ends → the `Server` is deleted → our finalizer is removed.
 //!
 //! *Guarantees:* three requests for a composite that is Ready at once, and
-//! three when it leaves.
+//! three for its deletion.
 
 use std::time::Duration;
 
@@ -23,10 +23,10 @@ use crate::kinds::{self, FINALIZER, MANAGER};
 use crate::script::{Condition, Script, State};
 use crate::watching::Updates;
 
-/// Where the composed resource of a composite without a namespace is.
+/// Namespace of the composed resource if the composite has none.
 const NAMESPACE: &str = "default";
 
-/// Kubernetes puts these itself; they wait for what we do.
+/// Kubernetes sets these itself; they wait for us.
 const OF_KUBERNETES: [&str; 2] = ["foregroundDeletion", "orphan"];
 
 const SHORTEST_RETRY: Duration = Duration::from_millis(100);
@@ -61,7 +61,7 @@ pub(crate) async fn live(context: Context, resource: ApiResource, mut updates: U
             break;
         }
     }
-    // Also when it went without our finalizer, by somebody's hand.
+    // Also when somebody removed our finalizer by hand.
     composite.end_agent().await;
 }
 
@@ -72,13 +72,13 @@ struct Composite {
     namespace: Option<String>,
     uid: String,
     seen: Instant,
-    /// What was done before this process saw it.
+    /// Progress from before this process: a composite that is already Ready stays so.
     head_start: Duration,
     leaving_since: Option<Instant>,
     prepared: bool,
     composed: bool,
     finished: bool,
-    /// What we wrote last. A watch may still bring states from before that.
+    /// What we wrote last. The watch may still deliver older states.
     written: Option<Vec<Condition>>,
     agent: Option<Agent>,
     leaves: bool,
@@ -112,11 +112,11 @@ impl Composite {
         }
     }
 
-    /// Does what is due. Answers when to look again if nothing changes.
+    /// Takes the next steps. Returns when to run again if nothing changes.
     async fn advance(&mut self, object: &DynamicObject) -> kube::Result<Option<Duration>> {
         let value = serde_json::to_value(object).map_err(kube::Error::SerdeError)?;
         let script = Script::of(&value, &self.context.options);
-        // Also while it leaves: what holds it may be its node's work.
+        // Also during deletion: its node's work may be what delays it.
         if let (Some(agent), Ok(script)) = (&self.agent, &script) {
             agent.keep_busy(script.busy);
         }
@@ -194,8 +194,8 @@ impl Composite {
         }
     }
 
-    /// Our part of the composite, with or without the finalizer. Under the uid:
-    /// applied to what is gone, it would make an empty composite.
+    /// Applies our part of the composite, with or without the finalizer. The
+    /// uid prevents that an apply after its deletion makes an empty composite.
     async fn apply(&self, kept: bool) -> kube::Result<()> {
         let mut object = json!({
             "apiVersion": self.resource.api_version,
@@ -248,7 +248,7 @@ impl Composite {
         let parameters =
             PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
         match servers.create(&parameters, &object).await {
-            // By an earlier life of ours.
+            // An earlier process of ours made it.
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
             created => created.map(|_| ()),
         }
@@ -291,7 +291,7 @@ impl Composite {
 fn absent_is_fine(done: kube::Result<()>) -> kube::Result<()> {
     match done {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        // Under the uid of what is gone.
+        // A conflict: the composite with this uid is gone.
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
         done => done,
     }

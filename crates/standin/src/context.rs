@@ -1,4 +1,4 @@
-//! What every part of a running stand-in shares.
+//! The context that every part of a running stand-in shares.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,21 +13,20 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use crate::journal::Journal;
 use crate::options::Options;
 
-/// Requests at once. Beyond this an API server on two cores only queues.
+/// Concurrent requests. Beyond this an API server on two cores only queues.
 const REQUESTS: usize = 48;
 
-/// A control plane that takes longer is asked again.
+/// A request to the control plane is retried after this time.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Shared by everything that runs.
 #[derive(Clone)]
 pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) options: Arc<Options>,
     pub(crate) journal: Arc<Journal>,
-    /// For agents within this process.
+    /// For in-process agents.
     pub(crate) http: reqwest::Client,
-    /// Where the directories of agents that are processes are.
+    /// Contains the directories of agents that are processes.
     pub(crate) agent_folder: PathBuf,
     requests: Arc<Semaphore>,
 }
@@ -38,10 +37,10 @@ impl Context {
         options: Options,
         agent_folder: PathBuf,
     ) -> anyhow::Result<Self> {
-        // An error says that a provider is installed already, which is as good.
+        // An error means that a provider is already installed, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = || reqwest::Client::builder().no_proxy().timeout(DEADLINE);
-        // A machine without certificates can still speak plain HTTP.
+        // A machine without root certificates can still use plain HTTP.
         let http = builder()
             .build()
             .or_else(|_| builder().tls_certs_only([]).build())
@@ -56,9 +55,9 @@ impl Context {
         })
     }
 
-    /// The right to make requests, for as long as it is held.
+    /// The permit for requests; released on drop.
     pub(crate) async fn permit(&self) -> Option<SemaphorePermit<'_>> {
-        // `None` only for a semaphore that was closed, which nobody does.
+        // `None` only for a closed semaphore, and this one is never closed.
         self.requests.acquire().await.ok()
     }
 

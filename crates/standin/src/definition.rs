@@ -1,5 +1,5 @@
-//! One `CompositeResourceDefinition`: the kind that it defines, as long as it
-//! is there, and its composites.
+//! One `CompositeResourceDefinition`: the kind that it defines while it exists,
+//! and its composites.
 
 use std::time::Duration;
 
@@ -19,13 +19,13 @@ const RETRY: Duration = Duration::from_millis(500);
 const POLL: Duration = Duration::from_millis(50);
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// *Expected flow:* the kind is made and can be listed → the definition is
-/// Established → its composites are watched → the definition goes → the kind
-/// goes, while its composites still leave in order.
+/// *Expected flow:* the kind is created and can be listed → the definition is
+/// Established → its composites are watched → the definition is deleted → the
+/// kind is deleted, and its composites end in order.
 ///
-/// *Caveat:* a kind that somebody removes by hand is made again only when its
-/// definition changes. Crossplane would do it at once; a test that removes one
-/// wants to see what happens without it.
+/// *Caveat:* if somebody removes a kind by hand, it is created again only when
+/// its definition changes. Crossplane would do it at once; a test that removes
+/// a kind needs the time without it.
 pub(crate) async fn live(context: Context, mut updates: Updates) {
     let Some(resource) = establish(&context, &mut updates).await else { return };
     let mut composites = std::pin::pin!(run::composites(&context, &resource));
@@ -46,7 +46,7 @@ pub(crate) async fn live(context: Context, mut updates: Updates) {
     }
 }
 
-/// Until it succeeds; `None` if the definition goes first.
+/// Retries until it succeeds; `None` if the definition is deleted first.
 async fn establish(context: &Context, updates: &mut Updates) -> Option<ApiResource> {
     loop {
         let object = updates.borrow_and_update().clone();
@@ -95,7 +95,7 @@ async fn establish_once(context: &Context, object: &DynamicObject) -> anyhow::Re
     Ok(resource)
 }
 
-/// A kind is established a moment before its path answers.
+/// A kind is established a moment before its path is served.
 async fn until_served(context: &Context, resource: &ApiResource) -> anyhow::Result<()> {
     let api = context.api(resource, None);
     let deadline = Instant::now() + TIMEOUT;
@@ -110,8 +110,9 @@ async fn until_served(context: &Context, resource: &ApiResource) -> anyhow::Resu
     }
 }
 
-/// Until the kind is gone, which waits for its composites. A kind of the same
-/// name that another definition brings meanwhile is not ours to remove.
+/// Deletes the kind and waits until it is gone, which takes until its
+/// composites are gone. Leaves a kind of the same name that another definition
+/// creates meanwhile.
 async fn remove(context: &Context, resource: &ApiResource) {
     let api = Api::<CustomResourceDefinition>::all(context.client.clone());
     let name = format!("{}.{}", resource.plural, resource.group);
@@ -137,7 +138,7 @@ async fn remove(context: &Context, resource: &ApiResource) {
     }
 }
 
-/// The `CustomResourceDefinition` that Crossplane makes of a definition.
+/// The `CustomResourceDefinition` that Crossplane derives from a definition.
 fn kind(definition: &Value, resource: &ApiResource) -> Value {
     let spec = &definition["spec"];
     let mut names = spec["names"].clone();
@@ -184,7 +185,7 @@ fn kind(definition: &Value, resource: &ApiResource) -> Value {
     })
 }
 
-/// What the definition says of spec and status, and Crossplane's own fields.
+/// The definition's schema of spec and status, plus Crossplane's own fields.
 fn schema(given: &Value) -> Value {
     let part = |name: &str| match &given["properties"][name] {
         Value::Object(part) => Value::Object(part.clone()),

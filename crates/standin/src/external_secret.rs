@@ -1,7 +1,7 @@
-//! One `ExternalSecret`: the Secret that it asks for, with a value that is none.
+//! One `ExternalSecret`: creates its Secret, with a dummy value.
 //!
-//! With the annotation `standin.slipway.dev/missing` it is not made, as if the
-//! store did not have it.
+//! With the annotation `standin.slipway.dev/missing` it creates none, as if the
+//! store did not have the secret.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::watching::Updates;
 const VALUE: &str = "standin";
 const RETRY: Duration = Duration::from_millis(500);
 
-/// Follows one until it is gone; then its Secret goes as well.
+/// Follows one until it is gone, then deletes its Secret.
 pub(crate) async fn live(context: Context, mut updates: Updates) {
     let mut written = None;
     loop {

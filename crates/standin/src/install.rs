@@ -1,5 +1,5 @@
-//! The kinds that a management cluster has when Crossplane, its providers and
-//! External Secrets are installed; as little of each as a client can tell.
+//! The kinds that Crossplane, its providers and External Secrets install on a
+//! management cluster, reduced to what a client can observe.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::kinds::{self, MANAGER};
 const TIMEOUT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 
-/// Installs them all and waits until each can be used.
+/// Installs all kinds and waits until each can be used.
 pub async fn install(client: &Client, providers: &[String]) -> anyhow::Result<()> {
     let mut wanted = vec![
         custom_resource(&kinds::definitions(), "Cluster"),
@@ -41,8 +41,8 @@ pub(crate) async fn apply_kind(client: &Client, kind: &Value) -> anyhow::Result<
     let waiting = async {
         loop {
             let applied = api.patch(name, &parameters, &Patch::Apply(kind)).await?;
-            // One that is on its way out is still established, and made anew
-            // once it is gone.
+            // A kind that is being deleted is still established; it is applied
+            // again once it is gone.
             if is_established(&applied) && applied.metadata.deletion_timestamp.is_none() {
                 return anyhow::Ok(());
             }
@@ -63,7 +63,7 @@ fn is_established(kind: &CustomResourceDefinition) -> bool {
         .any(|condition| condition.type_ == "Established" && condition.status == "True")
 }
 
-/// A kind of which everything is kept as it is written, with a status.
+/// A kind that keeps every field as written, with a status.
 fn custom_resource(resource: &ApiResource, scope: &str) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",

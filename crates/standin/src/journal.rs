@@ -1,4 +1,5 @@
-//! What agents did and when: one JSON line each, in a file that a test reads.
+//! The journal of agents: one JSON line per action with its time, in a file
+//! that tests read.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -11,7 +12,7 @@ use serde::Serialize;
 
 use crate::clock;
 
-/// The file, or nothing.
+/// The file, if there is one.
 #[derive(Debug)]
 pub(crate) struct Journal {
     file: Option<Mutex<File>>,
@@ -23,17 +24,17 @@ pub(crate) struct Journal {
 pub(crate) enum JournalEntry {
     /// The machine runs.
     Booted,
-    /// The control plane knows the node.
+    /// The control plane registered the node.
     Registered,
-    /// The control plane does not want it.
+    /// The control plane refused the node.
     Refused,
-    /// It finished its work and is about to say so; its own time.
+    /// It finished its work and is about to report that; with its own time.
     Leaving,
-    /// It said so, and was heard.
+    /// It reported that, and the control plane accepted it.
     Drained,
     /// It said good-bye without having been drained.
     Left,
-    /// The machine is no more.
+    /// The machine is gone.
     Stopped,
 }
 
@@ -49,7 +50,7 @@ struct Line<'a> {
     detail: Option<&'a str>,
 }
 
-/// Whose performed are written.
+/// The composite that an entry is about.
 #[derive(Clone, Debug)]
 pub(crate) struct Name {
     pub(crate) namespace: String,
@@ -78,7 +79,7 @@ impl Journal {
         self.write_at(clock::now(), name, entry, node_id, detail);
     }
 
-    /// The same of a time that the agent itself noted.
+    /// The same with a time that the agent itself noted.
     pub(crate) fn write_at(
         &self,
         at: Timestamp,
@@ -91,7 +92,7 @@ impl Journal {
         tracing::debug!(namespace, composite, ?entry, node_id, detail, "an agent");
         let Some(file) = &self.file else { return };
         let line = Line { at: at.to_string(), namespace, composite, entry, node_id, detail };
-        // A line is written whole: others may read the file meanwhile.
+        // One write per line: others may read the file meanwhile.
         let written =
             serde_json::to_string(&line).map_err(std::io::Error::other).and_then(|line| {
                 let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,9 +1,9 @@
-//! The kinds that are watched or made.
+//! The kinds that the stand-in watches or creates.
 
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::Value;
 
-/// The field manager of everything that is written.
+/// The field manager of everything that it writes.
 pub(crate) const MANAGER: &str = "crossplane-standin";
 
 /// Crossplane's own finalizer on composites.
@@ -40,8 +40,8 @@ pub(crate) fn provider_configs(provider: &str) -> ApiResource {
     resource(&group, "v1beta1", "ProviderConfig", "providerconfigs")
 }
 
-/// The kind of the composites of a definition: the version that Crossplane
-/// itself works with, which is the referenceable one.
+/// The kind of a definition's composites, in the version that Crossplane itself
+/// works with: the referenceable one.
 pub(crate) fn composites(definition: &Value) -> Option<ApiResource> {
     let spec = &definition["spec"];
     let versions = spec["versions"].as_array()?;

@@ -1,18 +1,18 @@
-//! **A stand-in for tests. It is not Crossplane.** It plays, on a real
-//! Kubernetes API, the part of Crossplane, of a provider and of External
-//! Secrets that a control plane for composites can see:
+//! **A stand-in for tests. It is not Crossplane.** On a real Kubernetes API it
+//! plays the part of Crossplane, of a provider and of External Secrets that a
+//! control plane for composites can observe:
 //!
-//! - for each `CompositeResourceDefinition` it makes the kind of the composite;
-//! - for each composite it puts Crossplane's finalizer, one composed `Server`
-//!   and conditions, and takes them away in order when the composite leaves;
+//! - for each `CompositeResourceDefinition` it creates the kind of the composite;
+//! - for each composite it sets Crossplane's finalizer, one composed `Server`
+//!   and conditions, and removes them in order when the composite is deleted;
 //! - when a composite is Ready it boots a node agent from what was injected,
 //!   and ends it with the composite;
-//! - for each `ExternalSecret` it makes the Secret.
+//! - for each `ExternalSecret` it creates the Secret.
 //!
-//! No function of a composition is run, no cloud is asked. How each composite
-//! goes is said by flags for all of them and by [`script`] for one.
+//! It runs no composition functions and calls no cloud. Flags set the behaviour
+//! of all composites, a [`script`] that of one.
 //!
-//! Started as the program `crossplane-standin`, or inside a test by [`run`].
+//! Start it as the program `crossplane-standin`, or inside a test by [`run`].
 //!
 //! Must not: be needed by anything that ships.
 

@@ -1,4 +1,4 @@
-//! What the stand-in can be told for all composites at once.
+//! The options of the stand-in, for all composites at once.
 
 use std::path::PathBuf;
 use std::time::Duration;

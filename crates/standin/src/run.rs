@@ -9,16 +9,16 @@ use crate::options::Options;
 use crate::watching::each;
 use crate::{composite, definition, external_secret, kinds};
 
-/// Plays its part until the future is dropped; then every agent ends as well,
-/// and what is in the API stays as it is.
+/// Runs until the future is dropped; then every agent ends as well, and the
+/// objects in the API stay as they are.
 ///
-/// An error can only come before it begins: a folder or a journal that cannot
-/// be made, or kinds that cannot be installed.
+/// An error can only occur at the start: if a folder or a journal cannot be
+/// created, or kinds cannot be installed.
 pub async fn run(client: Client, options: Options) -> anyhow::Result<()> {
     if options.install {
         install(&client, &options.providers).await?;
     }
-    // Removed at the end, and with it every agent that was left.
+    // Removed at the end, which ends every remaining agent.
     let temporary = match &options.agent_folder {
         Some(_) => None,
         None => Some(tempfile::tempdir().context("cannot make a folder for agents")?),
@@ -37,7 +37,7 @@ pub async fn run(client: Client, options: Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The composites of one kind.
+/// Follows the composites of one kind.
 pub(crate) async fn composites(context: &Context, resource: &kube::core::ApiResource) {
     each(context, resource, |updates| composite::live(context.clone(), resource.clone(), updates))
         .await;

@@ -1,23 +1,23 @@
-//! How one composite goes, and the conditions that follow from it. Pure.
+//! The script of one composite, and the conditions that follow from it. Pure.
 //!
 //! A script is read from annotations `standin.slipway.dev/<word>` of the
 //! composite, and from the text `spec.parameters.standin`, which has the same
-//! words as `word=value; word=value`. An annotation wins, and may be changed
-//! while the composite lives.
+//! words as `word=value; word=value`. An annotation wins, and may change while
+//! the composite lives.
 //!
 //! | word | value | meaning |
 //! |---|---|---|
 //! | `ready-after` | time | how long it takes to become Ready |
-//! | `fail` | message | fails for good then: `ProvisioningFailed` is True |
-//! | `never-ready` | | stays in the making |
-//! | `flap` | time | Ready turns False and True again, each for so long |
-//! | `deletion-delay` | time | how long the composed resource takes to go |
-//! | `keep-finalizer` | | Crossplane's finalizer is never taken off |
+//! | `fail` | message | then fails permanently: `ProvisioningFailed` is True |
+//! | `never-ready` | | never becomes Ready |
+//! | `flap` | time | Ready alternates between True and False, each for this long |
+//! | `deletion-delay` | time | how long the deletion of the composed resource takes |
+//! | `keep-finalizer` | | Crossplane's finalizer is never removed |
 //! | `no-node` | | no agent boots |
 //! | `leave` | | an agent that was not drained says good-bye when it is ended |
 //! | `busy` | | an agent that is a task does not finish its work |
 //!
-//! A word without a value, or with `true`, is meant; with `false` it is not.
+//! A word without a value, or with `true`, applies; with `false` it does not.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,12 +26,12 @@ use serde_json::Value;
 
 use crate::options::{Options, parse_duration};
 
-/// What stands before a word in an annotation.
+/// The prefix of a word in an annotation.
 pub const PREFIX: &str = "standin.slipway.dev/";
 
 const FAILURE: &str = "the provider gave up (as the stand-in was told)";
 
-/// How one composite goes.
+/// The behaviour of one composite.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
     pub ready_after: Duration,
@@ -46,7 +46,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// The script of a composite, given as JSON. An error says which word is
+    /// The script of a composite, given as JSON. An error names a word that is
     /// not understood.
     pub fn of(object: &Value, options: &Options) -> Result<Self, String> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -87,7 +87,7 @@ impl Script {
         Ok(())
     }
 
-    /// How a composite stands this long after it was first seen.
+    /// The state of a composite this long after it was first seen.
     pub(crate) fn state(&self, age: Duration) -> State {
         let Some(since_ready) = age.checked_sub(self.ready_after) else {
             return State::making(Some(self.ready_after.saturating_sub(age)));
@@ -123,13 +123,13 @@ impl Script {
     }
 }
 
-/// What is true of a composite at a moment.
+/// The state of a composite at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) conditions: Vec<Condition>,
     /// Whether its machine runs.
     pub(crate) boots: bool,
-    /// When to look again, if time alone changes it.
+    /// When to compute it again, if time alone changes it.
     pub(crate) next: Option<Duration>,
 }
 
@@ -192,10 +192,10 @@ fn words(object: &Value) -> BTreeMap<String, String> {
     words
 }
 
-/// Whether a name is among this many of a hundred: the same names in every run.
+/// Whether a name is among this percentage of names: the same in every run.
 fn is_among(name: &str, percent: u8) -> bool {
-    // FNV-1a, and its upper half: names that differ only at the end differ
-    // most in the lower bits of the last multiplication.
+    // FNV-1a, and its upper half: names that differ only at the end differ most
+    // in the lower bits of the last multiplication.
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });

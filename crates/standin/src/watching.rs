@@ -1,8 +1,8 @@
 //! One watch per kind, and one task per object of it.
 //!
-//! A task gets the newest state of its object, however many were skipped, and
-//! is told of the object's end by the end of its channel. Tasks end with the
-//! future of the watch: dropping that ends everything.
+//! A task receives the newest state of its object, whatever was skipped in
+//! between; its channel closes when the object is gone. Tasks belong to the
+//! future of the watch: dropping that ends all of them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use crate::context::Context;
 
 /// The newest state of one object.
 pub(crate) type Object = Arc<DynamicObject>;
-/// Every later one; ends with the object.
+/// Later states; closes when the object is gone.
 pub(crate) type Updates = watch::Receiver<Object>;
 
-/// The pause before a watch that broke is tried again. Always the same: the
-/// usual one grows to half a minute, for which a test of a server that comes
-/// back would wait; and a cluster of a test has no other clients to spare it for.
+/// The pause before a broken watch is retried. It is constant: the usual
+/// backoff grows to half a minute, which a test of a restarted server would
+/// have to wait; and a test cluster has no other clients to protect.
 const PAUSE: Duration = Duration::from_millis(250);
 
 struct Steady;
@@ -43,7 +43,7 @@ impl Backoff for Steady {
     fn reset(&mut self) {}
 }
 
-/// Runs `live` for each object of a kind, as long as this is polled.
+/// Runs `live` for each object of a kind, while this future is polled.
 pub(crate) async fn each<F, L>(context: &Context, resource: &ApiResource, live: F)
 where
     F: Fn(Updates) -> L,
@@ -87,7 +87,7 @@ where
             }
             Some(Ok(Event::Init)) => listed = Some(HashSet::new()),
             Some(Ok(Event::InitDone)) => {
-                // What went while nobody watched.
+                // Objects that were deleted while no watch ran.
                 if let Some(listed) = listed.take() {
                     objects.retain(|uid, _| listed.contains(uid));
                 }

@@ -1,6 +1,6 @@
-//! A backup of a SQLite database is one SQLite file: everything the database
-//! holds, and one table more with what lies beside it (the signing key) and
-//! what the backup is. PostgreSQL has tools of its own for this.
+//! A backup of a SQLite database is one SQLite file: the whole database, and
+//! one more table with the files beside it (the signing key) and the manifest.
+//! PostgreSQL has tools of its own for this.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use slipway_app::ports::operations::ControlRule;
 use crate::config::{OpenError, StoreConfig, Target};
 use crate::sqlite;
 
-/// What a backup says of itself.
+/// What a backup declares about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Of the table in the backup; a reader refuses a newer one.
+    /// The format of the table in the backup; a reader refuses a newer one.
     pub format: u32,
-    /// The version that made it.
+    /// The version of Slipway that made it.
     pub slipway: String,
     pub schema_version: i64,
     pub installation_id: String,
@@ -87,7 +87,7 @@ impl BackupError {
     }
 }
 
-/// The file of the database, if it is one that this module can work with.
+/// The path of the database file. PostgreSQL is refused.
 pub fn database_file(config: &StoreConfig) -> Result<PathBuf, BackupError> {
     match config.target()? {
         Target::Sqlite(file) => Ok(file.path),
@@ -97,9 +97,9 @@ pub fn database_file(config: &StoreConfig) -> Result<PathBuf, BackupError> {
     }
 }
 
-/// Writes a consistent copy of the database, with the files beside it, into
-/// `into`, which must be there and empty. Takes one moment of a database that
-/// may be in use, and holds nobody up. The copy is checked before this returns.
+/// Writes a consistent copy of the database, with the files beside it, into `into`,
+/// which must exist and be empty. The copy is the state of one moment of a database
+/// that may be in use; it blocks nobody. The copy is checked before this returns.
 pub async fn backup(
     database: &Path,
     into: &Path,
@@ -112,15 +112,15 @@ pub async fn backup(
     sqlite::backup::write(database, into, slipway, beside).await
 }
 
-/// Reads what a backup is and whether it is whole. Changes nothing.
+/// Reads the manifest of a backup and checks that the file is intact. Changes nothing.
 pub async fn backup_check(path: &Path) -> Result<Manifest, BackupError> {
     sqlite::backup::check(path).await
 }
 
 /// Turns `staged`, a copy of a backup, into a database that can be started:
-/// takes the files out that lay beside it, migrates to this binary's schema and
-/// sets the mode by `rule`. One connection, no pool, no write-ahead log: what
-/// is left is one file.
+/// extracts the files that were beside it, migrates to this binary's schema and
+/// sets the mode by `rule`. It uses one connection, no pool and no write-ahead
+/// log, so that the result is one file.
 pub async fn restore_prepare(
     staged: &Path,
     rule: &mut ControlRule<'_>,
@@ -128,8 +128,8 @@ pub async fn restore_prepare(
     sqlite::backup::prepare(staged, rule).await
 }
 
-/// Brings everything that was committed into the file itself, so that it can be
-/// moved alone. Nobody else may have it open.
+/// Moves all committed data from the log into the file itself, so that the file
+/// can be moved alone. No other process may have it open.
 pub async fn checkpoint(database: &Path) -> Result<(), BackupError> {
     sqlite::backup::checkpoint(database).await
 }

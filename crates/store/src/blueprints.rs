@@ -1,6 +1,6 @@
-//! Versions of blueprints that were read before. A published version is never
-//! written again, so what was read of one stays true; parsing its parameter
-//! schema anew for every row of every tick was a good part of a sweep.
+//! A cache of blueprint versions. A published version is never written again,
+//! so an entry never becomes stale. Parsing the parameter schema anew for every
+//! row of every tick took a good part of a sweep.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use slipway_core::blueprint::BlueprintVersion;
 use uuid::Uuid;
 
-/// More than an installation has in use; past it, all are read again.
+/// More than an installation has in use; at this size the cache is cleared.
 const MOST: usize = 1_024;
 
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ impl Blueprints {
         known.insert(version.id.as_uuid(), Arc::clone(version));
     }
 
-    /// Every state of the map is a good one, also after a panic elsewhere.
+    /// Every state of the map is valid, also after a panic elsewhere.
     fn known(&self) -> MutexGuard<'_, HashMap<Uuid, Arc<BlueprintVersion>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

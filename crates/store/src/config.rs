@@ -13,21 +13,21 @@ use crate::migration::MigrationError;
 /// Where the database is and how much of it to use.
 #[derive(Clone)]
 pub struct StoreConfig {
-    /// `postgres://…` or `sqlite:PATH`, PATH being the file. The directory of
-    /// the file is locked by this process.
+    /// `postgres://…` or `sqlite:PATH`, PATH being the file. This process locks
+    /// the directory of the file.
     pub url: String,
-    /// The size of the pool on PostgreSQL; without meaning on SQLite.
+    /// The size of the pool on PostgreSQL; ignored on SQLite.
     pub max_connections: u32,
     /// How long to try to reach a PostgreSQL server at boot.
     pub connect_limit: Duration,
-    /// How long PostgreSQL lets a transaction of ours do nothing before it ends
-    /// it. Nothing but database work happens in one, so a silent transaction is
-    /// that of a process that was stopped, and its row locks keep the rows from
-    /// whoever takes its claims over: it must be over before the lease is.
+    /// How long PostgreSQL lets our transaction be idle before it ends it. Our
+    /// transactions contain only database work, so an idle one belongs to a
+    /// process that was stopped. Its row locks block whoever takes its claims
+    /// over, so it must end before the lease does.
     pub idle_transaction_limit: Duration,
-    /// How long PostgreSQL works on one statement. No statement of ours takes
-    /// seconds, so a longer one means that something is wrong. An operation is
-    /// given up by us a little later, whatever the server does.
+    /// How long PostgreSQL may run one statement. No statement of ours takes
+    /// seconds, so a longer one means that something is wrong. We give up an
+    /// operation a little later, whatever the server does.
     pub statement_limit: Duration,
 }
 
@@ -60,22 +60,22 @@ impl fmt::Debug for StoreConfig {
     }
 }
 
-/// What a URL names.
+/// The database that a URL names.
 pub(crate) enum Target {
     Sqlite(SqliteFile),
     Postgres(Box<PgConnectOptions>),
 }
 
-/// A SQLite file and what it may become.
+/// A SQLite file and its size limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SqliteFile {
     pub(crate) path: PathBuf,
-    /// The file grows to so many pages of 4096 bytes and no further.
+    /// The file grows to this many pages of 4096 bytes and no further.
     pub(crate) max_page_count: Option<u32>,
 }
 
 impl SqliteFile {
-    /// What stands after `sqlite:`.
+    /// Parses the text after `sqlite:`.
     fn parse(text: &str) -> Result<Self, OpenError> {
         let text = text.strip_prefix("//").unwrap_or(text);
         let (path, query) = text.split_once('?').map_or((text, None), |(p, q)| (p, Some(q)));
@@ -114,7 +114,7 @@ impl StoreConfig {
 
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    // Without the URL on purpose: it may hold a password.
+    // Without the URL on purpose: it may contain a password.
     #[error(
         "the database URL is not understood; use postgres://USER:PASSWORD@HOST:PORT/DATABASE or \
          sqlite:PATH with the path of a file, and ?max_page_count=N after it to bound its size"
@@ -156,7 +156,7 @@ pub enum OpenError {
     Migration(MigrationError),
 }
 
-/// A migration that failed because of the state of the whole database says so.
+/// Tells a read-only or full database apart from a failed migration.
 impl From<MigrationError> for OpenError {
     fn from(error: MigrationError) -> Self {
         match error {

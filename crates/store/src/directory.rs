@@ -1,8 +1,8 @@
-//! The data directory of an embedded installation, held by one process.
+//! The data directory of an embedded installation, locked by one process.
 //!
-//! SQLite itself would let several processes in. Two control planes on one file
-//! would both be sure to be alone, so the directory is locked as a whole, with
-//! a lock that the kernel drops when the process ends, however it ends.
+//! SQLite itself would let several processes in, and each of two control planes on one
+//! file would assume that it is the only one. So this module locks the directory as a
+//! whole, with a lock that the kernel drops when the process ends, however it ends.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
-/// Held for as long as the store is open.
+/// The lock; kept for as long as the store is open.
 #[derive(Debug)]
 pub struct DirectoryLock {
     _file: File,
@@ -34,8 +34,8 @@ pub enum DirectoryError {
 }
 
 impl DirectoryLock {
-    /// Creates the directory (for this user alone) if need be and locks it.
-    /// Does not wait: whoever holds it will hold it for long.
+    /// Creates the directory (for this user alone) if needed and locks it. Does
+    /// not wait: another holder keeps the lock for long.
     pub fn acquire(directory: &Path) -> Result<Self, DirectoryError> {
         let unusable =
             |source| DirectoryError::Unusable { directory: directory.to_path_buf(), source };
@@ -56,9 +56,9 @@ impl DirectoryLock {
         }
     }
 
-    /// Whether some process holds the directory now; makes nothing. To look is
-    /// to hold it for a moment, in shared mode, so that two who look do not see
-    /// each other; a control plane that starts in that very moment is refused.
+    /// Whether some process has locked the directory now; creates nothing. The
+    /// check takes the lock for a moment, in shared mode, so that two checks do not
+    /// see each other; a control plane that starts in that very moment is refused.
     pub fn is_held(directory: &Path) -> io::Result<bool> {
         let file = match File::open(directory.join("slipway.lock")) {
             Ok(file) => file,

@@ -1,5 +1,4 @@
-//! How an operation of the store can end before its time, and what the port
-//! says of it.
+//! How an operation of the store can fail, and the port's error for it.
 
 use slipway_app::ports::store::Error;
 use slipway_core::Refusal;
@@ -12,14 +11,14 @@ use crate::fault::Fault;
 
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The database could not do it.
+    /// The database failed.
     Database(sqlx::Error),
-    /// A rule, or the state of a row, said no.
+    /// A rule, or the state of a row, refused it.
     Refused(Refusal),
     NotFound {
         kind: &'static str,
     },
-    /// The rows of this thing break an invariant.
+    /// The rows of this aggregate break an invariant.
     Corrupt {
         id: Uuid,
         fault: Fault,
@@ -48,8 +47,8 @@ impl OperationError for Failure {
 }
 
 impl Failure {
-    /// Whether a transaction over many rows may have failed for one of them,
-    /// so that the others are worth trying without it. Where the database is
+    /// Whether a transaction over many rows may have failed because of one of
+    /// them, so that the others are worth trying without it. If the database is
     /// gone, full or read-only, each of them would only fail again.
     pub(crate) fn may_be_of_one_row(&self) -> bool {
         self.database_error().is_none_or(|error| !concerns_the_database(error))

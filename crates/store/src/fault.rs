@@ -1,6 +1,6 @@
-//! What is wrong with one row.
+//! The fault of one row.
 
-/// A column that cannot be read, or holds what it must not.
+/// A column that cannot be read, or has a value that it must not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{column}` {problem}")]
 pub(crate) struct Fault {

@@ -1,7 +1,7 @@
 //! A list of ids as one parameter: an array in PostgreSQL, JSON text in SQLite.
 //!
-//! Goes with the fragment `(one_of "$n")`. One parameter whatever the length,
-//! so a statement is prepared once and a batch is one round trip.
+//! Used with the fragment `(one_of "$n")`. It is one parameter whatever the
+//! length, so a statement is prepared once and a batch is one round trip.
 
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;

@@ -1,5 +1,5 @@
-//! Looking at a database without changing it: for `slipway doctor`, which has
-//! to work beside a control plane, without one, and on what none would open.
+//! Inspects a database without changing it, for `slipway doctor`, which has to work
+//! beside a control plane, without one, and on a database that none would open.
 
 use std::path::PathBuf;
 
@@ -14,11 +14,11 @@ use crate::{postgres, sqlite};
 pub enum Location {
     /// The path of the file.
     Sqlite(PathBuf),
-    /// Who is asked, never with what password.
+    /// The server, without the password.
     Postgres(String),
 }
 
-/// Which database a configuration names. Touches nothing.
+/// The database that a configuration names. Opens nothing.
 pub fn locate(config: &StoreConfig) -> Result<Location, OpenError> {
     Ok(match config.target()? {
         Target::Sqlite(file) => Location::Sqlite(file.path),
@@ -26,27 +26,27 @@ pub fn locate(config: &StoreConfig) -> Result<Location, OpenError> {
     })
 }
 
-/// What was seen.
+/// The result of an inspection.
 #[derive(Debug)]
 pub struct Inspection {
-    /// Of the database software.
+    /// The version of the database software.
     pub version: String,
-    /// None if nothing was ever migrated.
+    /// None if no migration ever ran.
     pub schema: Option<Schema>,
-    /// What refused a write that changes nothing.
+    /// Why a write that changes nothing was refused.
     pub unwritable: Option<String>,
-    /// What decides whether a commit survives a loss of power.
+    /// The settings that decide whether a commit survives a power loss.
     pub durability: Vec<Setting>,
     /// The database's clock.
     pub now: Timestamp,
 }
 
-/// The schema, against what this binary knows.
+/// The schema, compared with what this binary knows.
 #[derive(Debug)]
 pub struct Schema {
     pub applied: i64,
     pub known: i64,
-    /// Why this binary must not touch it.
+    /// Why this binary must not use it.
     pub refused: Option<MigrationError>,
 }
 
@@ -55,12 +55,12 @@ pub struct Schema {
 pub struct Setting {
     pub name: &'static str,
     pub value: String,
-    /// With this value a commit that was answered may be lost.
+    /// With this value an acknowledged commit may be lost.
     pub unsafe_value: bool,
 }
 
-/// Looks once, with the patience of `config.connect_limit`. None if there is no
-/// SQLite file yet. Opens no pool, migrates nothing, locks no directory.
+/// Tries once, within `config.connect_limit`. None if there is no SQLite file
+/// yet. Opens no pool, migrates nothing, locks no directory.
 pub async fn inspect(config: &StoreConfig) -> Result<Option<Inspection>, OpenError> {
     match config.target()? {
         Target::Sqlite(file) if !file.path.exists() => Ok(None),

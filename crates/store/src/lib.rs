@@ -2,9 +2,9 @@
 //! audit.
 //!
 //! Every statement is written once, in `shared/`, and compiled for each
-//! database; `sqlite/` and `postgres/` hold what is peculiar to one. This crate
-//! decides nothing: it loads snapshots under lock, calls the rule it was given,
-//! and writes what the rule answered, in one transaction.
+//! database; `sqlite/` and `postgres/` contain what is particular to one. This
+//! crate decides nothing: it loads snapshots under lock, calls the rule it was
+//! given, and writes what the rule answered, in one transaction.
 
 #![expect(clippy::duplicate_mod, reason = "shared/ is compiled once for each database, on purpose")]
 

@@ -1,8 +1,8 @@
-//! Time on its way between core and a database: `timestamptz` in PostgreSQL,
+//! Conversion of time between core and a database: `timestamptz` in PostgreSQL,
 //! whole microseconds since the Unix epoch in SQLite.
 //!
-//! An own type rather than a driver's: it keeps the full range and resolution
-//! of both columns, and no time library sits between two integers.
+//! Our own type rather than a driver's: it keeps the full range and resolution
+//! of both columns, and needs no time library between two integers.
 
 use slipway_core::time::Timestamp;
 use sqlx::encode::IsNull;
@@ -53,8 +53,8 @@ impl Encode<'_, Postgres> for Micros {
 
 impl Decode<'_, Postgres> for Micros {
     fn decode(value: <Postgres as Database>::ValueRef<'_>) -> Result<Self, BoxDynError> {
-        // Every statement of ours is prepared, and prepared ones answer in
-        // binary; a text here means somebody ran a raw query.
+        // All our statements are prepared, and prepared ones answer in binary;
+        // text here means that somebody ran a raw query.
         if value.format() != sqlx::postgres::PgValueFormat::Binary {
             return Err("a time arrived as text; read it through a prepared statement".into());
         }

@@ -1,5 +1,5 @@
-//! The list of migrations, what the runner may refuse, and how a script is
-//! recognised. Running them is `shared/migrate.rs`, once per database.
+//! The list of migrations, the reasons to refuse one, and the checksum of a
+//! script. `shared/migrate.rs` runs them, once per database.
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
@@ -11,7 +11,7 @@ pub(crate) struct Migration {
     pub(crate) name: &'static str,
     /// The lowest schema version whose binaries can still work with the
     /// database once this is applied. A migration that only adds keeps the
-    /// number of an older one; one that takes away names itself.
+    /// number of an older one; one that removes something names itself.
     pub(crate) min_reader: i64,
     pub(crate) sqlite: Scripts,
     pub(crate) postgres: Scripts,
@@ -24,8 +24,8 @@ pub(crate) struct Scripts {
 }
 
 impl Scripts {
-    /// Identifies what was applied; a database that recorded another one was
-    /// made by a different script of the same number.
+    /// Identifies the applied script. If a database recorded another checksum,
+    /// a different script of the same number made it.
     pub(crate) fn checksum(&self) -> String {
         HEXLOWER.encode(&Sha256::digest(self.up.as_bytes()))
     }

@@ -1,5 +1,5 @@
 //! Migrations on real databases: twice, up and down and up, many starts at
-//! once, refusals, and the same schema on both sides.
+//! once, refusals, and the same schema on both databases.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::config::{StoreConfig, Target};
 use crate::migration::{MIGRATIONS, MigrationError, latest_version};
 use crate::{postgres, sqlite};
 
-/// What a database says of itself, one fact a line, in words that both share.
+/// The schema of a database, one fact per line, in terms that both share.
 type Schema = BTreeSet<String>;
 
 const STARTS: usize = 16;
@@ -30,7 +30,7 @@ async fn postgres_connection(options: &sqlx::postgres::PgConnectOptions) -> sqlx
     options.connect().await.unwrap()
 }
 
-/// Gives a PostgreSQL database of its own, or returns from the test.
+/// Provides a PostgreSQL database of its own, or returns from the test.
 macro_rules! postgres_or_return {
     ($name:literal) => {{
         let Some(server) = slipway_testkit::postgres::shared($name).await else {
@@ -83,7 +83,7 @@ macro_rules! refusals {
         migrate_up(&mut $connection).await.unwrap();
         let newer = latest_version() + 1;
 
-        // Expanded by a newer binary that left us able to read.
+        // A newer binary migrated, and this one can still read.
         insert_migration!($connection, newer, latest_version());
         assert_eq!(migrate_up(&mut $connection).await.unwrap(), 0);
         let refused = migrate_down_to(&mut $connection, 0).await.unwrap_err();
@@ -91,7 +91,7 @@ macro_rules! refusals {
             matches!(refused, MigrationError::UnknownMigration { version, .. } if version == newer)
         );
 
-        // Contracted by one that did not.
+        // A newer binary migrated, and this one cannot read any more.
         insert_migration!($connection, newer + 1, newer + 1);
         let refused = migrate_up(&mut $connection).await.unwrap_err();
         assert!(matches!(
@@ -170,7 +170,7 @@ async fn postgres_refuses_what_it_cannot_read() {
     refusals!(postgres, connection);
 }
 
-/// A session that hangs ends by itself, and the isolation is ours.
+/// A session that hangs ends by itself, and the isolation level is pinned.
 #[tokio::test]
 async fn postgres_sessions_have_limits() {
     let (database, _) = postgres_or_return!("session_limits");
@@ -196,7 +196,7 @@ async fn postgres_sessions_have_limits() {
     }
 }
 
-/// Design 8.8: tables, columns and indexes are the same on both backends.
+/// Tables, columns and indexes are the same on both backends.
 #[tokio::test]
 async fn both_databases_have_the_same_schema() {
     let (_database, options) = postgres_or_return!("migrate_same_schema");
@@ -216,8 +216,8 @@ async fn both_databases_have_the_same_schema() {
     );
 }
 
-/// Each set that is closed for good is the same in core and in both scripts,
-/// and so are the event types that are seeded.
+/// Each closed set is the same in core and in both scripts, and so are the
+/// seeded event types.
 #[test]
 fn closed_sets_are_the_same_in_core_and_in_the_schema() {
     use slipway_core::deletion::DeletionState;

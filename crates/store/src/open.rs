@@ -1,4 +1,4 @@
-//! Opening a store by its URL, and taking its schema back.
+//! Opening a store by its URL, and migrating its schema down.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use sqlx::Connection as _;
 use crate::config::{OpenError, StoreConfig, Target};
 use crate::{postgres, sqlite};
 
-/// Connects, migrates to the newest schema and answers the stores of all rooms.
+/// Connects, migrates to the newest schema and answers the stores of all domains.
 pub async fn open(config: StoreConfig) -> Result<Stores, OpenError> {
     match config.target()? {
         Target::Sqlite(file) => {
@@ -27,8 +27,8 @@ pub async fn open(config: StoreConfig) -> Result<Stores, OpenError> {
     }
 }
 
-/// Takes every migration above `version` back, with the data in it; answers how
-/// many. Nothing else may use the database meanwhile.
+/// Reverts every migration above `version`, with the data in it; answers how
+/// many. No other process may use the database meanwhile.
 pub async fn migrate_down_to(config: StoreConfig, version: i64) -> Result<usize, OpenError> {
     match config.target()? {
         Target::Sqlite(file) => {

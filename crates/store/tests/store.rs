@@ -1,5 +1,5 @@
-//! The store on both databases: the conformance suite, and what only an adapter
-//! can be asked: bad rows, reopening, one process per directory.
+//! The store on both databases: the conformance suite, and tests that need an
+//! adapter: bad rows, reopening, one process per directory.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use slipway_testkit::network::Relay;
 use slipway_testkit::postgres::TestDatabase;
 use sqlx::{Connection as _, Row as _};
 
-/// Of each named race; the pairs add 135 rounds to 13 times this.
+/// Rounds of each named race; the pairs add 135 rounds to 13 times this.
 const ROUNDS: u32 = 12;
 
 struct Sqlite {
@@ -40,7 +40,7 @@ impl Sqlite {
     }
 }
 
-/// A database of its own, or nothing where there is no PostgreSQL.
+/// A database of its own, or none if there is no PostgreSQL.
 async fn postgres(test: &str) -> Option<TestDatabase> {
     let server = slipway_testkit::postgres::shared(test).await?;
     Some(server.database(test).await)
@@ -59,8 +59,8 @@ async fn sqlite_conforms() {
     assert_bound_keys(row.get("found"), row.get("named"));
 }
 
-/// The keys of one project, and how many of them have a role that a version
-/// without such keys does not know.
+/// The keys bound to one project, and how many of them have a role that a
+/// version without such keys does not know.
 const BOUND_KEYS: &str = "SELECT count(*) AS found, \
      count(CASE WHEN role LIKE 'project-%' THEN 1 END) AS named \
      FROM api_keys WHERE project_id IS NOT NULL";
@@ -94,7 +94,7 @@ async fn postgres_bears_races() {
     Box::pin(testing::races(open_postgres(&database).await, ROUNDS)).await;
 }
 
-/// Asked to be deleted while Pending: a contradiction that no rule writes.
+/// Deletion requested while Pending: a contradiction that no rule writes.
 const SPOIL: &str =
     "UPDATE provisioned_resources SET deletion_requested_at = created_at WHERE id = $1";
 
@@ -124,7 +124,7 @@ async fn postgres_isolates_a_bad_row() {
     .await;
 }
 
-/// As if its time had come.
+/// Makes the key expired.
 const EXPIRE: &str =
     "UPDATE idempotency_keys SET expires_at = created_at WHERE idempotency_key = $1";
 
@@ -224,8 +224,8 @@ async fn a_database_that_does_not_exist_is_refused_at_once() {
     assert!(error.to_string().contains("no_such_database"), "{error}");
 }
 
-/// The server is gone and nobody said so. Whatever the store is asked, it
-/// answers within its limit, whichever door of the choke point it goes through.
+/// The server stops answering without closing connections. Every operation of
+/// the store ends within its limit, whichever method of the gateway it uses.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_postgres_stalls_no_operation() {
     let Some(database) = postgres("silent").await else {
@@ -259,10 +259,10 @@ async fn a_silent_postgres_stalls_no_operation() {
         matches!(answers.5, Err(Error::Unavailable(_))),
     ];
     assert_eq!(unavailable, [true; 6]);
-    // The limit of a statement and five seconds.
+    // The limit of a statement (1 s) and five seconds, with a margin.
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     relay.restore();
-    // The first ping may still meet a connection of before, and replaces it.
+    // The first ping may still use an old connection, which replaces the pool.
     let first = stores.operations.ping().await;
     let again = stores.operations.ping().await;
     assert!(again.is_ok(), "new connections are made: {first:?}, {again:?}");

@@ -1,9 +1,9 @@
-//! The engines: how a composite becomes something real. Each implements the
-//! substrate port of the application and knows nothing of the others, of
-//! phases, or of the database.
+//! The engines, which turn a rendered composite into running infrastructure.
+//! Each engine implements the substrate port of the application and knows
+//! nothing about the other engines, phases or the database.
 //!
 //! * [`crossplane`]: a composite on a management cluster.
-//! * [`local`]: a node is a process of this machine in a directory of its own.
+//! * [`local`]: a process on this machine, in a directory of its own.
 
 pub mod crossplane;
 pub mod local;

@@ -1,10 +1,11 @@
-//! Starts the outside parts that tests need, and helps tests to wait and look.
+//! Starts the external servers and processes that tests need, and helps tests
+//! to wait and observe.
 //!
 //! Owns: the life of every process it starts. Nothing that a test starts
-//! through this crate is left behind, not even when the test process is killed.
+//! through this crate outlives it, not even when the test process is killed.
 //!
-//! Must not: depend on another crate of ours, so that every crate can use it
-//! in its tests, nor know anything of the domain.
+//! Must not: depend on another crate of ours, so that every crate can use it in
+//! its tests; nor know the domain.
 
 pub mod control_plane;
 pub mod kube;

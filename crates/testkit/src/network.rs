@@ -1,5 +1,5 @@
-//! A stretch of network that a test can spoil: a relay on loopback between a
-//! client and a server, for faults that a real server does not make on demand.
+//! Network faults: a relay on loopback between a client and a server, for
+//! faults that a real server does not produce on demand.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -12,23 +12,22 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// What happens to what is sent through.
+/// What the relay does with the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Line {
     /// Everything passes.
     Up,
-    /// Everything passes so much later, in each direction.
+    /// Everything passes, delayed by this much in each direction.
     Slow(Duration),
-    /// Connections are closed, and new ones as soon as they are made.
+    /// The relay closes connections, and new ones as soon as they are made.
     Cut,
-    /// Connections stay and nothing passes: the peer seems to be thinking.
+    /// Connections stay open and nothing passes: the peer seems slow.
     Silent,
-    /// Connections stay, and what is sent is lost: the peer is gone and nobody
-    /// said so.
+    /// Connections stay open and bytes are lost: the peer is gone without closing.
     Swallowing,
 }
 
-/// The relay. It ends when it is dropped.
+/// The relay. It ends on drop.
 #[derive(Debug)]
 pub struct Relay {
     address: SocketAddr,
@@ -51,20 +50,20 @@ impl Relay {
         self.address
     }
 
-    /// Closes every connection and lets none live until [`Relay::restore`].
+    /// Closes every connection, and every new one, until [`Relay::restore`].
     pub fn cut(&self) {
         self.line.send_replace(Line::Cut);
     }
 
-    /// Lets connections live and nothing pass until [`Relay::restore`]; then
-    /// what was sent meanwhile arrives.
+    /// Keeps connections open and lets nothing pass until [`Relay::restore`];
+    /// then the bytes sent meanwhile arrive.
     pub fn silence(&self) {
         self.line.send_replace(Line::Silent);
     }
 
-    /// Lets connections live and loses what is sent. A connection that lost
-    /// something stays as it is also after [`Relay::restore`]: to its ends it
-    /// is half open, and no packet of it arrives ever again.
+    /// Keeps connections open and drops the bytes. A connection that lost bytes
+    /// stays broken even after [`Relay::restore`]: it is half open, and nothing
+    /// arrives on it ever again.
     pub fn swallow(&self) {
         self.line.send_replace(Line::Swallowing);
     }
@@ -88,7 +87,7 @@ impl Drop for Relay {
 }
 
 async fn accept(listener: TcpListener, target: SocketAddr, line: Arc<watch::Sender<Line>>) {
-    // Fails only when this process may open no more files; the test notices.
+    // Fails only when this process is out of file descriptors; the test notices.
     while let Ok((client, _)) = listener.accept().await {
         tokio::spawn(relay(client, target, line.subscribe()));
     }
@@ -100,7 +99,7 @@ async fn relay(mut client: TcpStream, target: SocketAddr, line: watch::Receiver<
         return;
     }
     let Ok(mut server) = TcpStream::connect(target).await else { return };
-    // Small messages go at once, as they would without a relay.
+    // Send small messages at once, as without a relay.
     if client.set_nodelay(true).and(server.set_nodelay(true)).is_err() {
         return;
     }
@@ -124,7 +123,7 @@ async fn pump(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, mut line: watch::Re
             },
             () = until(&mut line, |line| line == Line::Cut) => return,
         };
-        // What came while nothing passes waits, and nothing after it is read.
+        // Bytes that arrived during silence wait; nothing after them is read.
         until(&mut line, |line| line != Line::Silent).await;
         let now = *line.borrow();
         lost_something |= now == Line::Swallowing;
@@ -140,7 +139,7 @@ async fn pump(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, mut line: watch::Re
     }
 }
 
-/// Returns once the line is like that. The end of the relay is a cut.
+/// Waits for a state of the line. The end of the relay counts as a cut.
 async fn until(line: &mut watch::Receiver<Line>, wanted: impl Fn(Line) -> bool) {
     let _gone = line.wait_for(|line| *line == Line::Cut || wanted(*line)).await;
 }

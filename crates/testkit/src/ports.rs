@@ -1,8 +1,9 @@
 //! Free ports on the loopback address.
 //!
-//! Must not: be used for a server of ours that is started once. Those listen on
-//! port 0 and say which port they got; this is for outside programs that insist
-//! on being told one, and for servers that come back where they were.
+//! Must not: be used for a server of ours that starts only once. Those listen
+//! on port 0 and report the port they got. This module is for external programs
+//! that need a port number in advance, and for servers that restart on the same
+//! port.
 
 use std::fs;
 use std::io;
@@ -12,30 +13,31 @@ use std::sync::atomic::{AtomicU16, Ordering};
 /// A port of 127.0.0.1 that nobody listened on a moment ago.
 ///
 /// *Caveat:* the port is released again before it is returned, so another
-/// process may take it first. The kernel hands out ephemeral ports in an order
-/// that makes this rare, not impossible: whoever starts a program on it must
-/// see the program fail to listen and try again with another port.
+/// process may take it first. The order in which the kernel assigns ephemeral
+/// ports makes this rare, not impossible: a caller that starts a program on it
+/// must detect that the program fails to listen, and retry with another port.
 pub fn free_loopback_port() -> io::Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     Ok(listener.local_addr()?.port())
 }
 
 /// A port of 127.0.0.1 that stays free while nobody listens on it, for a server
-/// that is killed and started again.
+/// that is killed and restarted.
 ///
-/// It lies below the range from which the kernel takes ports for connections.
-/// A client that keeps asking for its dead server would sooner or later be
-/// given that very port for its own end, be connected to itself, and keep the
-/// server from its port: one in 14,000 attempts, and a test makes thousands.
+/// It is below the range of ephemeral ports. Otherwise a client that keeps
+/// reconnecting to its dead server would sooner or later get that very port as
+/// its own source port, connect to itself, and block the port for the server:
+/// one in 14,000 attempts, and a test makes thousands.
 pub fn lasting_loopback_port() -> io::Result<u16> {
     const LOWEST: u16 = 10_000;
-    // Not the same twice in one process, even before anybody listens there.
+    // Never return the same port twice in one process, even if it is still free.
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let first = range.split_whitespace().next().and_then(|text| text.parse::<u16>().ok());
     let room = first.unwrap_or(32_768).max(LOWEST + 1_000) - LOWEST;
-    // Processes that run at once begin at different places: their ids may follow
-    // each other, and a binary with many environments uses a few hundred.
+    // Concurrent processes start at different offsets: their ids may be
+    // consecutive, and a binary with many environments uses a few hundred
+    // ports.
     let begin = (std::process::id().wrapping_mul(4_099) % u32::from(room)) as u16;
     for _ in 0..room {
         let offset = NEXT.fetch_add(1, Ordering::Relaxed) % room;
@@ -64,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_free_port_can_be_listened_on() {
-        // Tried a few times because of the caveat above.
+        // Several attempts, because of the caveat above.
         let listened = (0..5).any(|_| {
             let port = free_loopback_port().unwrap();
             assert_ne!(port, 0);

@@ -1,8 +1,8 @@
-//! Orders to a program under test that it does not know of: what its wall clock
-//! shows, and where it stops in the middle of its file work. Done by a small
-//! library that is loaded before the C library (`preload.c`), so that nothing
-//! for tests has to be compiled into the program, and so that code of others in
-//! it (a database) is fooled as well.
+//! Manipulates a program under test without its knowledge: shifts its wall
+//! clock, and stops it in the middle of file operations. A small library
+//! (`preload.c`), loaded before the C library, does this. So the program needs
+//! no code for tests, and third-party code in it (a database) is affected as
+//! well.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -14,13 +14,13 @@ use anyhow::{Context as _, bail};
 
 const SOURCE: &str = include_str!("preload.c");
 
-/// As large as the structure in the source.
+/// Size of the structure in the source.
 const ORDERS_LENGTH: u64 = 256;
 const STOP_AT: u64 = 8;
 const FRAGMENT_AT: u64 = 16;
 const STOPPED: i64 = 2;
 
-/// The orders for the programs that are started with them.
+/// The orders for the programs that are started with their environment.
 #[derive(Debug)]
 pub struct Orders {
     file: File,
@@ -29,8 +29,8 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// Builds the library in `folder`, with the C compiler that Rust links
-    /// with anyway, and writes orders that change nothing.
+    /// Builds the library in `folder`, with the C compiler that Rust links with
+    /// anyway, and writes orders that change nothing.
     pub fn in_folder(folder: &Path) -> anyhow::Result<Self> {
         let (source, library) = (folder.join("preload.c"), folder.join("preload.so"));
         fs::write(&source, SOURCE).with_context(|| format!("write {}", source.display()))?;
@@ -54,12 +54,12 @@ impl Orders {
         Ok(Self { file, path, library })
     }
 
-    /// What a program is started with to follow these orders.
+    /// The environment variables for a program that has to follow these orders.
     pub fn environment(&self) -> [(&'static str, &Path); 2] {
         [("LD_PRELOAD", &self.library), ("SLIPWAY_TEST_ORDERS", &self.path)]
     }
 
-    /// The wall clock shows so much more than it is; `Err` is less.
+    /// Shifts the wall clock: `Ok` forward, `Err` backward.
     pub fn shift_clock(&self, by: Result<Duration, Duration>) -> anyhow::Result<()> {
         let nanos = |duration: Duration| i64::try_from(duration.as_nanos());
         let shift = match by {
@@ -69,8 +69,8 @@ impl Orders {
         self.write(0, shift)
     }
 
-    /// The next process that makes a folder with `fragment` in its path stops
-    /// itself right before that, as by SIGSTOP.
+    /// The next process that creates a folder with `fragment` in its path stops
+    /// right before that, as by SIGSTOP.
     pub fn stop_before_folder(&self, fragment: &str) -> anyhow::Result<()> {
         let mut text = fragment.as_bytes().to_vec();
         text.push(0);

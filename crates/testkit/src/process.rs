@@ -1,4 +1,4 @@
-//! Looking at processes through `/proc`, and signalling those a test started.
+//! Reads processes from `/proc`, and signals those that a test started.
 //!
 //! Owns: [`Spawned`], the guard under which a test starts a program. Must not:
 //! select processes to signal by name; a caller names the id of a process
@@ -27,9 +27,9 @@ pub struct Process {
 /// Signals that tests send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// SIGKILL: the crash that no program can prepare for.
+    /// SIGKILL: a crash that no program can handle.
     Kill,
-    /// SIGTERM: the polite request to end.
+    /// SIGTERM: the request to end.
     Terminate,
     /// SIGINT: what Ctrl-C sends.
     Interrupt,
@@ -40,7 +40,7 @@ pub enum Signal {
 }
 
 /// Every living process with `fragment` in its command line, by process id.
-/// Zombies and the asking process itself are left out.
+/// Leaves out zombies and the calling process.
 pub fn processes_with_argument(fragment: &str) -> io::Result<Vec<Process>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")? {
@@ -51,7 +51,7 @@ pub fn processes_with_argument(fragment: &str) -> io::Result<Vec<Process>> {
         if pid == std::process::id() {
             continue;
         }
-        // A process that ends between the listing and this look is simply not found.
+        // A process that ended since the listing is not found.
         if let Some(process) = process(pid)
             && process.command_line.contains(fragment)
         {
@@ -79,8 +79,8 @@ pub fn process(pid: u32) -> Option<Process> {
     Some(Process { pid, state, command_line })
 }
 
-/// The state letter of a `stat` line. The program's name stands before it in
-/// parentheses and may itself hold spaces and parentheses, so the *last*
+/// The state letter of a `stat` line. The program's name precedes it in
+/// parentheses and may itself contain spaces and parentheses, so the *last*
 /// closing one counts.
 fn state_of(stat: &str) -> Option<char> {
     let (_, after_name) = stat.rsplit_once(')')?;
@@ -116,8 +116,8 @@ pub fn send_signal(pid: u32, signal: Signal) -> io::Result<()> {
     Ok(rustix::process::kill_process(target, signal)?)
 }
 
-/// A child process that does not outlive its guard: dropped, it is killed
-/// (also when frozen) and reaped.
+/// A child process that does not outlive its guard: drop kills it (also when
+/// frozen) and reaps it.
 #[derive(Debug)]
 pub struct Spawned {
     child: Child,
@@ -138,7 +138,7 @@ impl Spawned {
         self.child.id()
     }
 
-    /// The child, to take its pipes.
+    /// The child, for access to its pipes.
     pub fn child(&mut self) -> &mut Child {
         &mut self.child
     }
@@ -218,7 +218,7 @@ mod tests {
         let spawned = mk_waiting(&mark);
         let pid = spawned.pid();
         spawned.signal(Signal::Kill).unwrap();
-        // Nobody has reaped it: `/proc` still has an entry, as a zombie.
+        // Not reaped yet: `/proc` still has an entry, as a zombie.
         until(TIMEOUT, "the killed process to be dead", async || !is_alive(pid)).await;
         assert!(std::path::Path::new(&format!("/proc/{pid}")).exists());
         assert_eq!(processes_with_argument(&mark).unwrap(), []);

@@ -1,4 +1,4 @@
-//! Waiting on a condition, with a message that says what was seen instead.
+//! Waits on a condition. A timeout reports what was observed instead.
 //!
 //! Must not: wait for time to pass. A test that needs "long enough" names the
 //! condition that it means.
@@ -7,17 +7,17 @@ use std::fmt::Display;
 use std::panic::Location;
 use std::time::Duration;
 
-/// Short enough not to be noticed in a test, long enough that a thousand
-/// waiting tests do not keep two cores busy with looking.
+/// Too short to be noticed in a test, and long enough that a thousand waiting
+/// tests do not keep two cores busy with polling.
 const POLL: Duration = Duration::from_millis(10);
 
-/// What a condition may answer: `bool`, `Option`, or `Result`, whose error is
-/// then the "last seen" of the message and therefore the most telling.
+/// What a condition may return: `bool`, `Option`, or `Result`, whose error
+/// becomes the "last seen" of the message and is therefore the most telling.
 pub trait Observation {
     /// What [`until`] returns once the condition holds.
     type Value;
 
-    /// The value, or a description of what was seen instead.
+    /// The value, or a description of what was observed instead.
     fn into_outcome(self) -> Result<Self::Value, String>;
 }
 
@@ -46,12 +46,12 @@ impl<T, E: Display> Observation for Result<T, E> {
     }
 }
 
-/// Asks `condition` every 10 ms until it holds, and returns its value.
+/// Polls `condition` every 10 ms until it holds, and returns its value.
 ///
 /// # Panics
-/// When it does not hold within `timeout`, or one asking takes longer than
-/// that: naming `what`, the caller, the number of askings and what the last
-/// one saw.
+/// When it does not hold within `timeout`, or one poll takes longer than that.
+/// The message names `what`, the caller, the number of polls and the last
+/// observation.
 #[track_caller]
 pub fn until<C, O>(
     timeout: Duration,

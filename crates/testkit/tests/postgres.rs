@@ -1,5 +1,5 @@
-//! A real PostgreSQL through the public door of the crate: databases, the ends
-//! of a server, and what is said where PostgreSQL is not installed.
+//! A real PostgreSQL through the public interface of the crate: databases, the
+//! end of a server, and the notice when PostgreSQL is not installed.
 //!
 //! Some tests need a process of their own to kill or to give another
 //! environment. They start this same binary again with one test selected and
@@ -30,7 +30,7 @@ fn plays_other_role() -> bool {
     std::env::var_os(ROLE).is_some()
 }
 
-/// What `psql` prints for a query, or its complaint.
+/// The output of `psql` for a query, or its error.
 fn ask(url: &str, query: &str) -> Result<String, String> {
     let answer = Command::new("psql")
         .args(["-X", "-q", "-t", "-A", "-d", url, "-c", query])
@@ -40,7 +40,7 @@ fn ask(url: &str, query: &str) -> Result<String, String> {
     if answer.status.success() { Ok(text(&answer.stdout)) } else { Err(text(&answer.stderr)) }
 }
 
-/// Everything of a server in `folder` is gone: its processes and its files.
+/// Waits until the processes and files of a server in `folder` are gone.
 async fn until_gone(folder: &str) {
     until(TIMEOUT, "the end of the server and its folder", async || {
         let processes = processes_with_argument(folder).map_err(|error| error.to_string())?;
@@ -113,7 +113,7 @@ async fn a_connected_database_is_dropped_all_the_same() {
 #[tokio::test]
 async fn a_server_listens_on_loopback_only_and_ends_with_its_value() {
     let Some(postgres) = Postgres::start(Options { durable: true }).unwrap() else {
-        // The shared server is not there either, and says so.
+        // There is no shared server either, and the notice is printed.
         assert!(shared("a_server_ends_with_its_value").await.is_none());
         return;
     };
@@ -141,7 +141,7 @@ async fn a_server_ends_when_its_starter_is_killed() {
             format!("\nfolder={}\n", postgres.folder().unwrap().display()).as_bytes(),
         )
         .unwrap();
-        // Killed before this ends: nobody closes our input earlier.
+        // The process is killed before this returns: nobody closes our input earlier.
         let mut line = String::new();
         std::io::stdin().read_line(&mut line).unwrap();
         return;
@@ -179,7 +179,7 @@ async fn a_server_ends_when_its_watchdog_is_terminated() {
         .expect("a keeper among the processes of the server");
     send_signal(watchdog.pid, Signal::Terminate).unwrap();
     until_gone(&folder).await;
-    // Its own end then finds nothing left to do.
+    // Its own drop then finds nothing left to do.
     drop(postgres);
 }
 

@@ -1,6 +1,5 @@
-//! The part of our own API that is about who may do what: keys, bootstrap
-//! tokens, the audit. Secrets are in answers to the request that made them, and
-//! in nothing else.
+//! Access in our own API: keys, bootstrap tokens, the audit. Secrets are in the
+//! answer to the request that made them and nowhere else.
 
 use std::fmt;
 
@@ -17,10 +16,10 @@ pub struct CreateKey {
     /// `viewer`, `operator` or `admin`.
     #[schema(pattern = "^(viewer|operator|admin)$")]
     pub role: String,
-    /// Name or id of the only project that it reaches; all of them without.
+    /// Name or id of the only project that it reaches; all if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// It does not expire without.
+    /// It never expires if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_seconds: Option<u64>,
 }
@@ -29,7 +28,7 @@ pub struct CreateKey {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RotateKey {
-    /// How long the text before stays good.
+    /// How long the previous text stays valid.
     #[serde(default)]
     pub overlap_seconds: u64,
 }
@@ -46,7 +45,7 @@ pub struct ApiKey {
     pub created_by: Option<String>,
     pub expires_at: Option<String>,
     pub rotated_at: Option<String>,
-    /// Until when the text before the last rotation is good, if it still is.
+    /// Until when the text before the last rotation is valid, if it still is.
     pub previous_until: Option<String>,
     pub revoked_at: Option<String>,
     pub revision: i64,

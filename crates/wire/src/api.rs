@@ -1,5 +1,5 @@
-//! Our own API (`/api/v1`). Requests refuse unknown fields, answers may gain
-//! some. Ids are UUIDs in canonical text, times RFC 3339 in UTC.
+//! Our own API (`/api/v1`). Requests refuse unknown fields; answers may gain
+//! fields. Ids are UUIDs in canonical text, times RFC 3339 in UTC.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 
 use crate::catalog::EffectiveLabel;
 
-/// Header of a list: ids of rows that were left out because they break an
-/// invariant and are held, separated by commas.
+/// Header of a list: ids of quarantined rows that were left out because they
+/// break an invariant, separated by commas.
 pub const QUARANTINED_ROWS: &str = "slipway-quarantined-rows";
 
 /// `POST /api/v1/resources`. What is not named takes the installation's
@@ -70,7 +70,7 @@ pub struct Resource {
 pub struct ResourceDetail {
     #[serde(flatten)]
     pub resource: Resource,
-    /// What the last recorded look found; `null` before the first one.
+    /// What the last recorded observation found; `null` before the first one.
     pub observed: Option<Value>,
     /// Newest first, at most a hundred.
     #[serde(default)]
@@ -181,13 +181,13 @@ pub struct Explanation {
     pub overdue: bool,
     /// One sentence: what happens next if nobody does anything.
     pub next: String,
-    /// When the loop looks again at the latest.
+    /// When the loop checks it again at the latest.
     pub next_check_at: Option<String>,
     /// Who works on it just now.
     pub held_by: Option<Holder>,
     /// What else is known, by name.
     pub facts: BTreeMap<String, Value>,
-    /// What the last look at the substrate saw.
+    /// What the last observation of the substrate found.
     pub observed: Value,
     pub node: Option<Node>,
     pub blockers: Vec<Blocker>,
@@ -196,7 +196,7 @@ pub struct Explanation {
     pub history: Vec<HistoryEntry>,
 }
 
-/// A worker with a claim, and until when that holds unless it is renewed.
+/// A worker with a claim, and when its lease ends unless it is renewed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Holder {
     pub worker: String,
@@ -211,7 +211,7 @@ pub struct ExplainedPart {
     pub name: String,
     pub state: String,
     pub since: Option<String>,
-    /// What it has to do with it.
+    /// Its relation to what is explained.
     pub about: Option<String>,
     pub blockers: Vec<Blocker>,
 }
@@ -292,14 +292,14 @@ pub struct Subscription {
     pub name: String,
     /// Everything up to here was delivered.
     pub position: i64,
-    /// How far it could be.
+    /// The last position of all events.
     pub last_position: i64,
     /// Deliveries that failed in a row, and what the last one said.
     pub failures: i32,
     pub last_error: Option<String>,
     /// When the cursor last moved.
     pub published_at: Option<String>,
-    /// Not delivered to before this.
+    /// No delivery is attempted before this.
     pub due_at: String,
     /// The replica that delivers just now.
     pub claimed_by: Option<String>,
@@ -381,7 +381,7 @@ pub struct Replica {
     pub seen_at: String,
     /// Everything it does obeys the mode in force.
     pub obeys: bool,
-    /// Not heard of for longer than its lease; what it did is over.
+    /// No heartbeat for longer than its lease; its actions are over.
     pub lapsed: bool,
 }
 
@@ -406,8 +406,8 @@ pub struct Resume {
 /// The header with the version of the replica that answered.
 pub const VERSION: &str = "slipway-version";
 
-/// Header of the plan: how many resources were not looked at yet, so that the
-/// plan may still grow.
+/// Header of the list of withheld actions: how many resources were not checked
+/// yet, so that the list may still grow.
 pub const WITHHELD_UNCHECKED: &str = "slipway-withheld-unchecked";
 
 /// One line of `GET /api/v1/control/withheld`: what would be done to one resource.

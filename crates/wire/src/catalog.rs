@@ -1,6 +1,6 @@
-//! The catalog's part of our own API: projects, clouds, credentials, blueprints,
+//! The catalog in our own API: projects, clouds, credentials, blueprints,
 //! labels, clusters. Requests refuse unknown fields; a credential has no field
-//! for a value, so a body that brings one is refused and the value with it.
+//! for a value, so a body that contains a secret is refused.
 
 use std::collections::BTreeMap;
 
@@ -22,19 +22,19 @@ pub struct CreateProject {
     pub mesh_cidr: Option<String>,
 }
 
-/// `PATCH /api/v1/projects/{project}`: what shall be another than before.
+/// `PATCH /api/v1/projects/{project}`. What is not given stays.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateProject {
-    /// The labels as they shall be, all of them.
+    /// All labels; they replace the old ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<BTreeMap<String, String>>,
-    /// Only while no node has an address of the one before.
+    /// Can change only while no node has an address in the old one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh_cidr: Option<String>,
 }
 
-/// `PATCH /api/v1/resources/{id}`: the labels as they shall be, all of them.
+/// `PATCH /api/v1/resources/{id}`: all labels; they replace the old ones.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Relabel {
@@ -89,7 +89,7 @@ pub struct Cloud {
     pub deletion_id: Option<String>,
 }
 
-/// `POST /api/v1/credentials`: where the secret lies. What is not given is
+/// `POST /api/v1/credentials`: where the secret is stored. What is not given is
 /// derived from the ids of the cloud and the credential.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -216,7 +216,7 @@ pub struct PublishVersion {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh_role: Option<String>,
     pub provider_kinds: Vec<String>,
-    /// Bring XRD and Composition to every cluster that a project lives on; for
+    /// Install XRD and Composition on every cluster that has a project; for
     /// engine crossplane only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub install_definitions: bool,
@@ -234,10 +234,10 @@ pub struct BlueprintVersion {
     pub injection_strategy: String,
     pub mesh_role: String,
     pub provider_kinds: Vec<String>,
-    /// XRD and Composition are brought to every cluster that a project lives on.
+    /// XRD and Composition are installed on every cluster that has a project.
     #[serde(default)]
     pub install_definitions: bool,
-    /// What its composites are on a cluster; only engine crossplane has it.
+    /// The type of its composites; only engine crossplane has it.
     #[serde(default)]
     pub composite: Option<CompositeType>,
     pub revision: i64,
@@ -258,20 +258,20 @@ pub struct CompositeType {
     pub scope: String,
 }
 
-/// A blueprint on a cluster. Wanted and found differ while it is brought there,
-/// or while something is in the way.
+/// Definitions of a blueprint on a cluster. Wanted and found version differ
+/// while they are being installed, or while something prevents that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BlueprintDefinitions {
     pub cluster: String,
     pub cluster_id: String,
-    /// The version that is to be there; none if nothing is any more. What was
-    /// brought there stays all the same.
+    /// The version that should be installed; none if no version should be any
+    /// more. Installed definitions stay all the same.
     pub wanted_version: Option<String>,
-    /// The version that was found there whole, when it was last looked at.
+    /// The version that the last observation found there completely.
     pub found_version: Option<String>,
     /// `Pending`, `Applying`, `Established` or `Degraded`.
     pub phase: String,
-    /// What keeps it, or our account, from working there.
+    /// What keeps the definitions, or our account, from working there.
     pub problem: Option<String>,
     /// Since when it is in this phase.
     pub since: Option<String>,
@@ -345,25 +345,25 @@ pub struct Cluster {
     pub id: String,
     pub name: String,
     pub engine: String,
-    /// `null` until somebody serves the cluster.
+    /// `null` until a control plane serves the cluster.
     pub substrate_uid: Option<String>,
     pub namespace_prefix: String,
     pub region: Option<String>,
     pub access: Option<String>,
-    /// What was found on the cluster; `null` until somebody looked.
+    /// What its last verification found; `null` before the first.
     pub verification: Option<ClusterVerification>,
     pub revision: i64,
     pub created_at: String,
     pub updated_at: String,
 }
 
-/// What a look at a cluster found.
+/// The verification of a cluster.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ClusterVerification {
     pub verified_at: String,
     /// Why it cannot be used; `null` if it can.
     pub problem: Option<String>,
-    /// Versions and which kinds it knows.
+    /// Its versions, and which kinds it knows.
     pub facts: Value,
 }
 
@@ -386,9 +386,9 @@ pub struct ClusterAssignment {
     pub namespace: String,
     /// `Pending`, `Provisioning`, `Ready`, `Degraded`, `Terminating` or `Deleted`.
     pub namespace_phase: String,
-    /// When somebody asked to have the project taken from its cluster.
+    /// When somebody asked to withdraw the project from its cluster.
     pub withdrawn_at: Option<String>,
-    /// What stands there for each provider that the project uses.
+    /// The state of each provider that the project uses.
     #[serde(default)]
     pub providers: Vec<ProviderStatus>,
     /// What keeps the namespace from its goal.

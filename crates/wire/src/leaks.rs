@@ -1,5 +1,5 @@
-//! Leaks in our own API: what stands outside and should not, or does not and
-//! should.
+//! Leaks in our own API: objects that no row claims, and rows without their
+//! object.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -44,35 +44,35 @@ pub struct LeakReason {
 }
 
 /// The answer to `POST /api/v1/leaks/find`: one for each cluster that was
-/// looked at.
+/// scanned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LeakScan {
     pub cluster: String,
-    /// Why nothing can be said about it.
+    /// Why the scan failed.
     pub error: Option<String>,
     /// Objects of this installation.
     pub objects: u64,
     /// Objects of other installations: counted and left alone.
     pub foreign: u64,
-    /// What could not be read; while there is such, nothing is held to be gone.
+    /// What could not be read; while there is any, nothing counts as gone.
     pub unreadable: Vec<String>,
-    /// Open leaks that were seen.
+    /// Open leaks that the scan found.
     pub leaks: Vec<Leak>,
-    /// Findings that count only if they are seen once more.
+    /// Findings that become leaks only if a later scan finds them again.
     pub suspected: Vec<LeakSuspicion>,
-    /// Attempts that the resource loop was told to look at.
+    /// Attempts that the scan woke, so that the resource loop checks them.
     pub woken: u64,
-    /// Leaks that turned out to be over.
+    /// Leaks that the scan resolved.
     pub resolved: u64,
 }
 
-/// Something that was not seen for long enough to be a leak.
+/// A finding that is too recent to be a leak.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LeakSuspicion {
     pub kind: String,
     pub namespace: String,
     pub name: String,
     pub first_seen_at: String,
-    /// A look from then on makes it a leak.
+    /// A scan that finds it again from then on makes it a leak.
     pub counts_from: String,
 }

@@ -4,9 +4,9 @@
 //!
 //! * [`api`]: our own JSON API under `/api/v1`.
 //! * [`access`]: its part about keys, bootstrap tokens and the audit.
-//! * [`leaks`]: its part about what stands outside and should not.
-//! * [`catalog`]: the part of it that is about projects, clouds, blueprints and
-//!   all else that has to be there before something can be declared.
+//! * [`leaks`]: its part about leaks.
+//! * [`catalog`]: its part about projects, clouds, blueprints and everything
+//!   else that a declaration needs.
 //! * [`plexd`]: the node protocol under `/v1`, both generations of it.
 //! * [`problem`]: the error document of our own API.
 

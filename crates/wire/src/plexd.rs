@@ -32,7 +32,7 @@ pub struct RegisterRequest {
     pub requested_resource_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Capabilities>,
-    /// Read and not kept.
+    /// Accepted and ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<serde_json::Value>,
 }
@@ -100,7 +100,7 @@ pub struct RegisterReply {
     pub domain_mesh_cidr: String,
 }
 
-/// Another node of the project, in the words of both generations.
+/// Another node of the project, with the fields of both generations.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Peer {
@@ -119,9 +119,9 @@ pub struct Peer {
     pub psk: String,
 }
 
-/// `GET /v1/nodes/{id}/state`: what each generation looks for. A block that
-/// this server has nothing for is empty in A's words and `null` in B's, which
-/// is how each says "nothing is wanted of you".
+/// `GET /v1/nodes/{id}/state`: the fields of both generations. A block that
+/// this server has nothing for is empty for A and `null` for B, which tells
+/// each that nothing is wanted of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StateReply {
     pub peers: Vec<Peer>,
@@ -147,7 +147,7 @@ pub struct SigningKeys {
     pub current: String,
 }
 
-/// How fresh the server finds the node.
+/// The reachability of the node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReachabilityState {
     /// `healthy`, `stale`, `unreachable`, or `never_reported`.
@@ -185,7 +185,7 @@ pub struct HeartbeatReply {
     pub drain: Option<DrainRequest>,
 }
 
-/// The server asks the node to finish what it is doing.
+/// The server asks the node to finish its work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DrainRequest {
     pub drain_id: String,

@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: builds the benchmarks as what ships is built and
-//! runs them. What they measure is said in `docs/performance.md`.
+//! `cargo xtask bench`: builds the benchmarks in the shipped profile and runs
+//! them. `docs/performance.md` says what they measure.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! Cargo, called for the workspace with one target folder.
+//! Runs cargo on the workspace with one target folder.
 
 use std::env;
 use std::ffi::OsString;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 
-/// Cargo, as it would run without us around it.
+/// Cargo with the environment it would have outside `cargo xtask`.
 #[derive(Debug)]
 pub(crate) struct Cargo<'a> {
     program: OsString,
@@ -21,7 +21,7 @@ impl<'a> Cargo<'a> {
         Self { program, root, target: target_folder(|name| env::var_os(name), root) }
     }
 
-    /// The program of this name that a build in this profile leaves.
+    /// The path of a program that a build in this profile produces.
     pub(crate) fn built(&self, profile: &str, name: &str) -> PathBuf {
         self.root.join(&self.target).join(profile).join(name)
     }
@@ -31,7 +31,7 @@ impl<'a> Cargo<'a> {
         self.root
     }
 
-    /// A file that is kept beside what is built.
+    /// The path of a file kept beside the builds.
     pub(crate) fn beside_builds(&self, name: &str) -> PathBuf {
         self.root.join(&self.target).join(name)
     }
@@ -44,7 +44,7 @@ impl<'a> Cargo<'a> {
         Ok(())
     }
 
-    /// Cargo with these arguments, in the workspace.
+    /// A cargo command with these arguments, in the workspace.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(arguments).current_dir(self.root).stdin(Stdio::null());
@@ -54,8 +54,9 @@ impl<'a> Cargo<'a> {
     }
 }
 
-/// `cargo run` describes the package it runs to us. Build scripts that look at
-/// these variables would believe to be run for another package and run again.
+/// `cargo run` sets variables that describe our package. Build scripts that
+/// depend on these variables would think they belong to another package and run
+/// again.
 pub(crate) fn forget_package(command: &mut Command) {
     for (name, _) in env::vars_os() {
         if name.to_str().is_some_and(describes_a_package) {
@@ -70,7 +71,7 @@ fn describes_a_package(variable: &str) -> bool {
         .any(|prefix| variable.starts_with(prefix))
 }
 
-/// Where to build: what the user says, else the user's cache, so that several
+/// The target folder: the user's choice, else the user's cache, so that several
 /// checkouts share it and none grows by gigabytes.
 fn target_folder(variable: impl Fn(&str) -> Option<OsString>, root: &Path) -> PathBuf {
     let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);

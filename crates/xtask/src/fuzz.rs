@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: schemathesis asks a real control plane everything that
-//! its OpenAPI document allows and much that it does not, and fails on an
-//! answer of 5xx and on one that the document does not tell of. By hand only:
-//! it comes from PyPI.
+//! `cargo xtask fuzz`: schemathesis sends a real control plane everything that
+//! its OpenAPI document allows and much that it does not. It fails on a 5xx
+//! answer and on an answer that the document does not describe. Only run by
+//! hand: it comes from PyPI.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use slipway_testkit::control_plane::{Config, ControlPlane};
 use crate::cargo::Cargo;
 use crate::command_line::Verdict;
 
-/// The release that the figures in notes were taken with.
+/// The release behind the figures in our notes.
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 
-/// Of the control plane that is fuzzed and thrown away.
+/// The key of the control plane that is fuzzed and discarded.
 const KEY: &str = "slipway_fuzz0001_abcdefghijklmnopqrstuvwxy";
 
 const START_LIMIT: Duration = Duration::from_secs(40);
@@ -25,14 +25,14 @@ const START_LIMIT: Duration = Duration::from_secs(40);
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
     response_schema_conformance,response_headers_conformance,unsupported_method";
 
-/// `examples` for each operation; the same seed asks the same.
+/// Runs `examples` per operation; the same seed sends the same requests.
 pub fn run(root: &Path, examples: u32, seed: u64) -> anyhow::Result<Verdict> {
     let cargo = Cargo::new(root);
     cargo.run(&["build", "--package", "slipway"])?;
     let schemathesis = installed()?;
     let folder = tempfile::tempdir()?;
     let mut config = Config::new(&cargo.built("debug", "slipway"), folder.path(), KEY)?;
-    // What is asked must not depend on how fast it is asked.
+    // The requests must not depend on their speed.
     config.set(&["--rate-limit", "1000000", "--rate-burst", "1000000"]);
     let mut plane = ControlPlane::new(config);
     tokio::runtime::Runtime::new()
@@ -59,7 +59,7 @@ pub fn run(root: &Path, examples: u32, seed: u64) -> anyhow::Result<Verdict> {
     Ok(if status.success() && failures.is_empty() { Verdict::Fine } else { Verdict::Failed })
 }
 
-/// In an environment of its own in the user's cache, made at the first run.
+/// Installs it into a virtual environment in the user's cache at the first run.
 fn installed() -> anyhow::Result<PathBuf> {
     let cache = env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)

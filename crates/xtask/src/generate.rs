@@ -1,5 +1,5 @@
-//! `cargo xtask generate`: writes what is made from the code and from the chart.
-//! A test compares each with what it would be now.
+//! `cargo xtask generate`: writes the files that are generated from the code
+//! and from the chart. A test compares each with its current source.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::cargo::Cargo;
 use crate::command_line::Verdict;
 use crate::deploy;
 
-/// Builds the program and lets it write about itself.
+/// Builds the program and lets it write its generated documents.
 pub fn run(root: &Path) -> anyhow::Result<Verdict> {
     let cargo = Cargo::new(root);
     cargo.run(&["build", "--package", "slipway"])?;

@@ -1,10 +1,12 @@
 //! The chores of a contributor, behind `cargo xtask`.
 //!
 //! Owns: what a complete test run is (`test`), what is installed for it
-//! (`debian`, `kube`, `deploy`), and the rules of the tree that no compiler checks (`tidy`). It
-//! builds and runs the programs of the crates `soak` and `bench`.
+//! (`debian`, `kube`, `deploy`), and the rules of the tree that no compiler
+//! checks (`tidy`). It builds and runs the programs of the crates `soak` and
+//! `bench`.
 //!
-//! Must not: be needed to build, test or run anything; `cargo test` alone works.
+//! Must not: be needed to build, test or run anything; `cargo test` alone
+//! works.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,

@@ -1,5 +1,5 @@
-//! `cargo xtask soak`: builds the soak and runs it. `crates/soak` says what it
-//! does and has its options.
+//! `cargo xtask soak`: builds the soak and runs it. `crates/soak` documents it
+//! and has its options.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ use crate::command_line::Verdict;
 /// What continuous integration runs: one minute, always the same schedule.
 const IN_TEST: [&str; 6] = ["--seed", "20260101", "--replicas", "2", "--resources", "12"];
 
-/// Runs a soak on the workspace at `root`. It builds what it soaks.
+/// Runs a soak on the workspace at `root`. The soak builds the program itself.
 pub fn run(root: &Path, options: &[String]) -> anyhow::Result<Verdict> {
     let mut arguments = vec!["run", "--quiet", "--package", "slipway-soak", "--"];
     arguments.extend(options.iter().map(String::as_str));
@@ -24,8 +24,8 @@ pub fn run(root: &Path, options: &[String]) -> anyhow::Result<Verdict> {
     })
 }
 
-/// The minute of continuous integration, with the programs that the tests built.
-/// Its database server is its own: it is crashed now and then.
+/// The one-minute soak of continuous integration, with the programs that the
+/// tests built. It has its own database server, because it crashes that.
 pub fn run_in_test(root: &Path) -> anyhow::Result<()> {
     let cargo = Cargo::new(root);
     println!("by hand: cargo xtask soak {} --debug", IN_TEST.join(" "));

@@ -1,10 +1,10 @@
-//! Stages of a run, timed, and the table of where the time went.
+//! Timed stages of a run, and the table of where the time went.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-/// The steps taken so far. A run stops at the first that fails, and the table
-/// is printed all the same.
+/// The stages so far. A run stops at the first that fails, and the table is
+/// printed all the same.
 #[derive(Debug, Default)]
 pub struct Stages {
     taken: Vec<Taken>,
@@ -15,12 +15,12 @@ struct Taken {
     name: String,
     time: Duration,
     succeeded: bool,
-    /// Its time is part of the step before it.
+    /// Whether its time is part of the stage before it.
     is_part: bool,
 }
 
 impl Stages {
-    /// Takes one step. `None` when it failed; the reason was printed.
+    /// Runs one stage. `None` if it failed; the reason was printed.
     pub fn take<T>(&mut self, name: &str, stage: impl FnOnce() -> anyhow::Result<T>) -> Option<T> {
         println!("\n== {name}");
         let started = Instant::now();
@@ -31,18 +31,18 @@ impl Stages {
         outcome.inspect_err(|error| eprintln!("{name}: {error:#}")).ok()
     }
 
-    /// Adds a row for a part of the last step. Parts may have run side by side,
-    /// so their times do not add up.
+    /// Adds a row for a part of the last stage. Parts may run side by side, so
+    /// their times do not add up.
     pub fn note(&mut self, name: &str, time: Duration, succeeded: bool) {
         self.taken.push(Taken { name: format!("  {name}"), time, succeeded, is_part: true });
     }
 
-    /// Whether every step taken succeeded.
+    /// Whether every stage so far succeeded.
     pub fn all_succeeded(&self) -> bool {
         self.taken.iter().all(|stage| stage.succeeded)
     }
 
-    /// "Where the time went".
+    /// The table "Where the time went".
     pub fn table(&self) -> String {
         let stages = self.taken.iter().filter(|stage| !stage.is_part);
         let total = stages.map(|stage| stage.time).sum::<Duration>();

@@ -1,9 +1,9 @@
-//! `cargo xtask test`: everything that has to be green, in the order of what
-//! fails fastest.
+//! `cargo xtask test`: everything that has to be green, ordered by what fails
+//! fastest.
 //!
 //! Test binaries run side by side ([`crate::test_binaries`]). One PostgreSQL
-//! serves all of them. It ends with this process, however that ends. A
-//! Kubernetes API is started by each test binary that needs one.
+//! serves all of them and ends with this process, however that ends. Each test
+//! binary that needs a Kubernetes API starts its own.
 
 use std::env;
 use std::path::Path;
@@ -21,14 +21,14 @@ use crate::stages::Stages;
 use crate::test_binaries::{self, Jobs};
 use crate::tidy;
 
-/// Runs the whole of it on the workspace at `root`; `filters` go to the test
+/// Runs everything on the workspace at `root`; `filters` go to the test
 /// binaries.
 pub fn run(root: &Path, filters: &[String]) -> anyhow::Result<Verdict> {
     run_with(|stages, provided_server| check_and_test(stages, root, provided_server, filters))
 }
 
-/// Runs the tests on a real Kubernetes API and nothing else: the test binaries
-/// named `kube`, of whichever package.
+/// Runs only the tests on a real Kubernetes API: the test binaries named `kube`
+/// of every package.
 pub fn run_kube(root: &Path, filters: &[String]) -> anyhow::Result<Verdict> {
     run_with(|stages, provided_server| {
         let cargo = Cargo::new(root);
@@ -36,7 +36,7 @@ pub fn run_kube(root: &Path, filters: &[String]) -> anyhow::Result<Verdict> {
     })
 }
 
-/// Installs what is missing, then goes on with `work`.
+/// Installs missing programs, then runs `work`.
 fn run_with(work: impl FnOnce(&mut Stages, Option<String>) -> bool) -> anyhow::Result<Verdict> {
     let mut stages = Stages::default();
     let provided_server =
@@ -80,14 +80,13 @@ fn check_and_test(
         return false;
     }
     let tested = test(stages, &cargo, provided_server, &["--workspace"], filters);
-    // With filters somebody wants those tests and their answer.
+    // With filters the user wants only those tests.
     let soaked = !(tested && filters.is_empty())
         || stages.take("soak for 60 s", || soak::run_in_test(root)).is_some();
     tested && soaked
 }
 
-/// Builds and runs the tests that `selected` names, with every outside part in
-/// place.
+/// Builds and runs the tests that `selected` names, with every external server in place.
 fn test(
     stages: &mut Stages,
     cargo: &Cargo<'_>,

@@ -1,10 +1,10 @@
-//! The test binaries of the workspace, run side by side.
+//! Runs the test binaries of the workspace side by side.
 //!
-//! `cargo test` runs them one after the other, and most of ours wait for leases,
-//! servers and processes rather than for a core. Two at a time, the longest
-//! first, fill the cores; three or more would make the waits of the timing tests
-//! longer for little. The output of a binary is printed when it ends, so that
-//! the lines of two never mix.
+//! `cargo test` runs them one after the other, and most of ours wait for
+//! leases, servers and processes rather than for a core. Two at a time, the
+//! longest first, fill the cores; three or more would make the waits of the
+//! timing tests longer for little gain. The output of a binary is printed when
+//! it ends, so that the lines of two never mix.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -23,11 +23,11 @@ use crate::cargo::{Cargo, forget_package};
 
 const AT_ONCE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1);
 
-/// Another number of binaries at once, for a machine with more cores or a run
-/// that looks for a test that depends on others.
+/// Overrides the number of concurrent binaries, for a machine with more cores
+/// or to find tests that depend on others.
 const AT_ONCE_VARIABLE: &str = "SLIPWAY_TEST_BINARIES_AT_ONCE";
 
-/// Name of the file beside the builds that keeps how long each took.
+/// File beside the builds that records how long each took.
 const TIMES: &str = "slipway-test-times.json";
 
 const DOC_TESTS: &str = "doc tests";
@@ -42,7 +42,7 @@ pub(crate) struct TestBinary {
     package: PathBuf,
 }
 
-/// All that is run, and with what.
+/// The binaries to run, and their arguments and environment.
 #[derive(Debug)]
 pub(crate) struct Jobs<'a> {
     pub(crate) binaries: Vec<TestBinary>,
@@ -59,7 +59,7 @@ pub(crate) struct Ended {
     pub(crate) succeeded: bool,
 }
 
-/// Builds the test binaries that `selected` names and answers where they are.
+/// Builds the test binaries that `selected` names and returns their paths.
 pub(crate) fn build(cargo: &Cargo<'_>, selected: &[&str]) -> anyhow::Result<Vec<TestBinary>> {
     let no_run = ["--no-run", "--message-format=json-render-diagnostics"];
     let mut command = cargo.command(&[&["test"], selected, &no_run].concat());
@@ -75,7 +75,7 @@ fn read_messages(messages: &str) -> Vec<TestBinary> {
     messages.filter_map(|message| test_binary(&message)).collect()
 }
 
-/// `None` for a message about anything else, such as a program that tests start.
+/// `None` for other messages, such as one about a program that tests start.
 fn test_binary(message: &Value) -> Option<TestBinary> {
     if message["profile"]["test"] != true {
         return None;
@@ -92,8 +92,8 @@ fn test_binary(message: &Value) -> Option<TestBinary> {
 }
 
 impl Jobs<'_> {
-    /// Runs all of them, whatever fails, and notes in `ended` how. An error names
-    /// those that failed.
+    /// Runs all of them, whatever fails, and records each result in `ended`. An
+    /// error names those that failed.
     pub(crate) fn run(self, cargo: &Cargo<'_>, ended: &mut Vec<Ended>) -> anyhow::Result<()> {
         let mut times = Times::read(&cargo.beside_builds(TIMES));
         let logs = tempfile::tempdir().context("cannot make a folder for the output of tests")?;
@@ -102,11 +102,11 @@ impl Jobs<'_> {
             .iter()
             .map(|binary| (&*binary.name, self.command(binary, cargo)))
             .collect();
-        // Whoever wants one kind of test binary wants no doc tests.
+        // A run of one kind of test binary has no doc tests.
         if self.binaries.iter().any(|binary| binary.name.ends_with("--lib")) {
             commands.push((DOC_TESTS, self.doc_tests(cargo)));
         }
-        // Taken from the end.
+        // Ascending, because the longest is taken from the end.
         commands.sort_by(|(one, _), (other, _)| times.of(one).total_cmp(&times.of(other)));
         let at_once = match env::var(AT_ONCE_VARIABLE) {
             Ok(text) => text.parse().with_context(|| format!("{AT_ONCE_VARIABLE}={text}"))?,
@@ -135,14 +135,14 @@ impl Jobs<'_> {
             let names: Vec<_> = failed.iter().map(|job| &*job.name).collect();
             bail!("tests failed in {}", names.join(", "));
         }
-        // Filtered runs say nothing about how long a binary takes.
+        // Filtered runs do not show how long a binary takes.
         if self.filters.is_empty() {
             times.keep(ended)?;
         }
         Ok(())
     }
 
-    /// The binary as cargo would start it.
+    /// The command with which cargo would start the binary.
     fn command(&self, binary: &TestBinary, cargo: &Cargo<'_>) -> Command {
         let mut command = Command::new(&binary.executable);
         forget_package(&mut command);
@@ -150,7 +150,7 @@ impl Jobs<'_> {
             .args(self.filters)
             .current_dir(&binary.package)
             .env("CARGO_MANIFEST_DIR", &binary.package)
-            // As `.cargo/config.toml` has it.
+            // As in `.cargo/config.toml`.
             .env("INSTA_WORKSPACE_ROOT", cargo.root())
             .envs(self.environment.iter().copied())
             .stdin(Stdio::null());
@@ -171,7 +171,7 @@ fn pop<T>(waiting: &Mutex<Vec<T>>) -> Option<T> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner).pop()
 }
 
-/// Runs one to its end; how it ended, and all that it wrote.
+/// Runs one to its end; returns its result and its output.
 fn run_one(name: &str, command: Command, log: &Path) -> (Ended, String) {
     let started = Instant::now();
     let run = run_into(command, log);
@@ -186,19 +186,19 @@ fn run_one(name: &str, command: Command, log: &Path) -> (Ended, String) {
 fn run_into(mut command: Command, log: &Path) -> anyhow::Result<bool> {
     let file = File::create(log).context("cannot write the output of tests")?;
     command.stdout(file.try_clone()?).stderr(file);
-    // Killed if we panic, and waited for otherwise.
+    // Killed if we panic; otherwise we wait for its end.
     let mut process = Spawned::start(&mut command)?;
     Ok(process.child().wait()?.success())
 }
 
-/// How many seconds each took in the last complete run.
+/// Seconds that each took in the last complete run.
 struct Times {
     file: PathBuf,
     seconds: BTreeMap<String, f64>,
 }
 
 impl Times {
-    /// A file that is not there, or not understood, says nothing.
+    /// A missing or unreadable file means no known times.
     fn read(file: &Path) -> Self {
         let text = fs::read_to_string(file).unwrap_or_default();
         let read: Option<Value> = serde_json::from_str(&text).ok();
@@ -208,7 +208,7 @@ impl Times {
         Self { file: file.to_owned(), seconds }
     }
 
-    /// What is not known is guessed by what it needs.
+    /// An unknown time is guessed by the kind of the binary.
     fn of(&self, name: &str) -> f64 {
         let guess = match name.split_once(" --test ") {
             Some((_, "kube")) => 300.0,

@@ -1,4 +1,4 @@
-//! The rules of the tree, on the tree itself.
+//! Applies the rules of the tree to the tree itself.
 
 use slipway_xtask::command_line::workspace_root;
 use slipway_xtask::tidy::{Tree, check};

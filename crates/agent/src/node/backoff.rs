@@ -1,4 +1,4 @@
-//! How long to wait after a call that may succeed later.
+//! The delay after a call that may succeed later.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ const FIRST: Duration = Duration::from_millis(100);
 /// a thousand nodes at this pace are 200 requests a second.
 pub(crate) const LONGEST: Duration = Duration::from_secs(5);
 
-/// A `Retry-After` beyond this is taken for a mistake: the agent would look
-/// dead for longer than anybody waits for it.
+/// A longer `Retry-After` counts as a mistake and is cut to this: the agent would
+/// look dead for longer than anybody waits for it.
 const LONGEST_ASKED: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Default)]
@@ -25,9 +25,9 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// The next delay: between half and all of 100 ms doubled per failure, so
-    /// that nodes that failed together do not come back together; never less
-    /// than the server asked for.
+    /// The next delay: 100 ms doubled per failure, of which a random part
+    /// between half and all, so that nodes that failed together do not come back
+    /// together; never less than the server asked for.
     pub(crate) fn next(&mut self, asked: Option<Duration>) -> Result<Duration, Error> {
         // 2^6 * 100 ms is beyond the longest delay; more would only overflow.
         let whole = FIRST.saturating_mul(1 << self.failures.min(6)).min(LONGEST);

@@ -1,5 +1,5 @@
-//! The node protocol over HTTP: one method per call, one attempt each. Whether
-//! and when to try again is decided by the callers.
+//! The node protocol over HTTP: one method per call, one attempt each. The
+//! callers decide whether and when to try again.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,21 +18,21 @@ use super::error::Error;
 use super::identity::Identity;
 use super::secret::Secret;
 
-/// A server under load answers within this or is not worth waiting for; the
-/// next attempt asks anew.
+/// Time limit of a call. A server under load answers within this time, or a new
+/// attempt is better than a longer wait.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// A reply is a few hundred bytes, with a list of peers some hundred thousand.
 const LARGEST_REPLY: usize = 1 << 20;
 
-/// A refusal ends up in `status.json`; what is longer is not for people.
+/// Longest explanation of a refusal, in characters: people read it in `status.json`.
 const LONGEST_MESSAGE: usize = 500;
 
 /// Why a call gave no result.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// No answer, or one that makes no sense. Whether the call had an effect
-    /// is not known.
+    /// No answer, or one that makes no sense. The call may have had an effect
+    /// or not.
     NoAnswer { reason: String },
     /// The server asks to try later (408, 429, 5xx).
     Later { status: StatusCode, explanation: String, retry_after: Option<Duration> },
@@ -67,8 +67,8 @@ pub(crate) struct Client {
     calls: CallNames,
 }
 
-/// Names the calls of one life of an agent, so that a line here and the lines
-/// of the server about the same call are found by one word.
+/// Numbers the calls of one run of an agent, so that a log line of the agent and
+/// those of the server about the same call share one request id.
 #[derive(Debug)]
 struct CallNames {
     life: u32,
@@ -90,14 +90,14 @@ impl CallNames {
 
 impl Client {
     pub(crate) fn new(api_url: &Url) -> Result<Self, Error> {
-        // An error says that a provider is installed already, which is as good.
+        // An error means that a provider is installed already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = reqwest::Client::builder()
             .timeout(DEADLINE)
             .connect_timeout(DEADLINE)
-            // A bearer is for this server, not for whatever it points to.
+            // The bearer token is for this server, not for a redirect's target.
             .redirect(redirect::Policy::none())
-            // The document is the whole configuration of a node.
+            // Only the document configures a node, not proxy variables.
             .no_proxy();
         let builder = if api_url.scheme() == "http" {
             // Without this the system's certificates are loaded even for plain
@@ -205,7 +205,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 async fn decode<T: DeserializeOwned>(response: Response) -> Result<T, Failure> {
     let body = body(response).await?;
     serde_json::from_slice(&body).map_err(|error| Failure::NoAnswer {
-        // Only the place: the parser's message may quote the node key.
+        // Only the position: the parser's message may quote the node key.
         reason: format!(
             "its reply is not understood at line {}, column {}",
             error.line(),

@@ -63,8 +63,8 @@ fn parse(content: &[u8]) -> Result<Config, String> {
     if !matches!(api_url.scheme(), "http" | "https") {
         return Err(format!("api_url has the scheme {}, not http or https", api_url.scheme()));
     }
-    // The address is shown in logs and in the status, and no server of this
-    // protocol asks for a password.
+    // Logs and the status show the address, and no server of this protocol
+    // asks for a password.
     if !api_url.username().is_empty() || api_url.password().is_some() {
         return Err("api_url carries a user or a password, it must not".to_owned());
     }

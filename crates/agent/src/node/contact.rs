@@ -1,12 +1,12 @@
-//! When the server was last there. An agent whose server does not come back is
-//! an orphan: its record may be long gone, so that nobody would ever end it.
+//! The time of the last contact with the server. An agent whose server does not
+//! come back is an orphan: its row may be long gone, so that nobody would end it.
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-/// Stands in for "never" where a sum of times would overflow.
+/// Means "never" where a sum of times would overflow.
 const FAR: Duration = Duration::from_secs(30 * 365 * 86_400);
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl State {
 }
 
 impl Contact {
-    /// The start counts as contact: whoever started the agent was there.
+    /// The start counts as contact: somebody has just started the agent.
     pub(crate) fn new() -> Self {
         Self { state: watch::Sender::new(State { last: Instant::now(), allowed: FAR }) }
     }
@@ -40,14 +40,14 @@ impl Contact {
         self.state.send_modify(|state| state.allowed = allowed);
     }
 
-    /// Ends once the server was silent for longer than allowed.
+    /// Returns once the server was silent for longer than allowed.
     pub(crate) async fn lost(&self) {
         let mut receiver = self.state.subscribe();
         loop {
             let deadline = receiver.borrow_and_update().deadline();
             tokio::select! {
                 () = sleep_until(deadline) => return,
-                // The sender lives in `self`, so that this cannot fail.
+                // Cannot fail: the sender lives in `self`.
                 _ = receiver.changed() => {}
             }
         }

@@ -1,4 +1,4 @@
-//! The node directory: its paths, its lock and the way files are written.
+//! The node directory: its paths, its lock and atomic writes.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::error::Error;
 
-/// How often the agent looks whether its directory is still there.
+/// How often the agent checks whether its directory still exists.
 const POLL: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
@@ -20,9 +20,9 @@ pub(crate) struct Directory {
     path: PathBuf,
     device: u64,
     inode: u64,
-    /// Held open so that the kernel does not give the inode number to a
-    /// directory that is created after this one was removed, and so that what
-    /// is written goes into this one or nowhere, see [`Directory::by_handle`].
+    /// Kept open so that the kernel does not reuse the inode number for a
+    /// directory that is created after this one was removed, and so that a write
+    /// goes into this directory or nowhere, see [`Directory::by_handle`].
     handle: rustix::fd::OwnedFd,
 }
 
@@ -59,14 +59,14 @@ impl Directory {
         self.path.join("state").join(name)
     }
 
-    /// Where an absolute path of the document lies in this directory.
+    /// The path below `rootfs/` for an absolute path of the document.
     pub(crate) fn rootfs(&self, absolute: &Path) -> PathBuf {
         let relative = absolute.strip_prefix("/").unwrap_or(absolute);
         self.path.join("rootfs").join(relative)
     }
 
     /// False once the path leads nowhere or to another directory. A path that
-    /// cannot be looked at is not gone.
+    /// cannot be read does not count as gone.
     pub(crate) fn is_there(&self) -> bool {
         match fs::metadata(&self.path) {
             Ok(found) => (found.dev(), found.ino()) == (self.device, self.inode),
@@ -80,8 +80,8 @@ impl Directory {
         }
     }
 
-    /// Readers see the old content or the new, and after a crash as well.
-    /// Folders on the way are created.
+    /// Readers find either the old content or the new, also after a crash.
+    /// Creates missing folders of the path.
     pub(crate) fn write_atomically(
         &self,
         path: &Path,
@@ -98,7 +98,7 @@ impl Directory {
         write_file(&self.by_handle(path), content, mode).map_err(Error::file("write", path))
     }
 
-    /// Makes a folder that only its owner can look into.
+    /// Creates a folder that only its owner can read.
     pub(crate) fn create_folder(&self, path: &Path) -> Result<(), Error> {
         fs::DirBuilder::new()
             .recursive(true)
@@ -107,10 +107,10 @@ impl Directory {
             .map_err(Error::file("create", path))
     }
 
-    /// The same place, led to by the open handle instead of the name. By name,
-    /// creating folders on the way would bring a directory back to life that
-    /// somebody removed a moment ago: one without an object, of which nobody
-    /// can say what it is, and which keeps the node from being made anew.
+    /// The same path by the open handle instead of the name. By name, creating
+    /// missing folders would recreate a directory that somebody removed a moment
+    /// ago. It would contain no object, so nobody could say what it is, and it
+    /// would keep the node from being created anew.
     fn by_handle(&self, path: &Path) -> PathBuf {
         let handle = PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd()));
         path.strip_prefix(&self.path).map_or_else(|_| path.to_owned(), |below| handle.join(below))
@@ -123,9 +123,9 @@ fn write_file(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let temporary = folder.join(name);
-    // Opened for the owner alone and widened afterwards, so that a secret is
-    // at no moment readable for others, whatever the umask and whatever mode a
-    // left-over of a crash had.
+    // Created for the owner alone and widened afterwards, so that others can
+    // never read a secret, whatever the umask and whatever mode a file left by
+    // a crash had.
     let _ = fs::remove_file(&temporary);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
     file.set_permissions(fs::Permissions::from_mode(mode))?;
@@ -153,12 +153,12 @@ pub(crate) fn remove_if_there(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// The right to be the agent of a directory, held until the process ends.
+/// The right to be the agent of a directory, kept until the process ends.
 ///
-/// It is a POSIX record lock, because the kernel tells everybody which process
-/// holds such a lock. Its one trap: it goes as soon as the process closes *any*
-/// descriptor of the file. The lock file is therefore opened here and nowhere
-/// else in this crate.
+/// It is a POSIX record lock, because the kernel reports which process has such
+/// a lock. Its one trap: the kernel drops it as soon as the process closes *any*
+/// descriptor of the file. So this crate opens the lock file here and nowhere
+/// else.
 #[derive(Debug)]
 pub(crate) struct LifeLock {
     _file: File,
@@ -202,8 +202,8 @@ mod tests {
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
     }
 
-    /// Found by the soak: an agent that enrolled while its directory was
-    /// removed made it again, with nothing but its state in it.
+    /// Found by the soak test: an agent that enrolled while its directory was
+    /// removed created it again, with nothing but its state in it.
     #[test]
     fn a_removed_directory_is_not_brought_back_to_life() {
         let folder = tempfile::tempdir().unwrap();
@@ -212,7 +212,7 @@ mod tests {
         let directory = Directory::open(&path).unwrap();
         fs::remove_dir(&path).unwrap();
         assert!(directory.create_folder(&directory.state("")).is_err());
-        // Also where the look before the write is a moment too early.
+        // Also if the directory is removed between the check and the write.
         let target = directory.by_handle(&directory.state("identity.json"));
         assert!(write_file(&target, b"{}", 0o600).is_err());
         assert!(!path.exists());

@@ -1,12 +1,12 @@
-//! From a bootstrap token to an identity.
+//! Enrols: exchanges a bootstrap token for an identity.
 //!
-//! *Expected flow:* the key is on disk → register → the identity is on disk →
-//! the token is removed.
-//! *Guarantees:* one key pair for the life of the directory; a lost answer is
-//! asked for again with the same key; a refusal is not repeated until the
-//! document changes, since the same token would get the same refusal.
-//! *Assumes* that a server answers a consumed token with the same public key
-//! again as long as the node has not sent a heartbeat.
+//! *Expected flow:* write the key pair to disk → register → write the identity to
+//! disk → remove the token.
+//! *Guarantees:* one key pair for the life of the directory; after a lost answer
+//! the agent registers again with the same key; after a refusal it waits until the
+//! document changes, because the same token would get the same refusal.
+//! *Assumes* that the server accepts a consumed token again from the same public
+//! key as long as the node has not sent a heartbeat.
 
 use data_encoding::HEXLOWER;
 use slipway_wire::plexd::{CAPABILITY_DRAIN, Capabilities, RegisterRequest};
@@ -71,11 +71,11 @@ pub(crate) async fn enrol(
     }
 }
 
-/// Once more, by a node whose key is not accepted: a server whose registry was
-/// restored to an earlier state does not know it any more, and its token may be
-/// unused there, or replaced by a new one in the document. The registry decides:
-/// for a node that was taken out on purpose it refuses, as the token is used up
-/// or the resource on its way out. `None` if it did.
+/// Enrols a node again whose key is not accepted: a registry that was restored to
+/// an earlier state does not know the node any more, and its token may be unused
+/// there, or replaced by a new one in the document. The registry decides: it
+/// refuses a node that was removed on purpose, because the token is spent or the
+/// resource is being deleted. `None` if the node did not enrol.
 pub(crate) async fn again(
     directory: &Directory,
     config: &Config,
@@ -83,8 +83,8 @@ pub(crate) async fn again(
     contact: &Contact,
 ) -> Result<Option<Identity>, Error> {
     let Some(document) = UserData::read(directory)? else { return Ok(None) };
-    // A key is refused, too, because the substrate was lost and is made anew:
-    // the directory of this name is then another agent's, and so is its token.
+    // The key is also refused if the substrate was lost and created anew: then
+    // the directory of this name, with its token, belongs to another agent.
     if !directory.is_there() {
         return Ok(None);
     }
@@ -118,7 +118,7 @@ pub(crate) async fn again(
     Ok(identity)
 }
 
-/// The bodies of both generations in one.
+/// The body for both generations of the protocol.
 fn request(config: &Config, token: &Secret, public_key: &str) -> Result<RegisterRequest, Error> {
     let mut nonce = [0; 16];
     getrandom::fill(&mut nonce).map_err(|error| Error::Random(error.to_string()))?;

@@ -1,12 +1,12 @@
-//! Why an agent could not live. Everything that the server says or that the
-//! network does is not here: those are states, shown in `status.json`.
+//! Errors that end an agent. Refusals of the server and failures of the network
+//! are none of them: those are states, shown in `status.json`.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Not a failure of the node: its directory is served already.
+    /// Not a failure of the node: another agent serves its directory.
     #[error(
         "another agent holds the lock of {directory}; it is alive and serves this node, so this one ends"
     )]

@@ -1,9 +1,9 @@
-//! Who this node is: its key pair, and after enrolment its id and node key.
+//! The identity of a node: its key pair, and after enrolment its id and node key.
 //!
 //! Order on disk, each step synced before the next: key pair → register →
-//! identity → token removed. Whatever step a crash falls on, the next start
-//! registers again with the same public key (which the server answers again)
-//! or finds itself enrolled.
+//! identity → token removed. Whenever a crash happens, the next start either
+//! registers again with the same public key (which the server accepts again) or
+//! finds itself enrolled.
 
 use data_encoding::BASE64;
 use ring::rand::SystemRandom;
@@ -20,7 +20,7 @@ const IDENTITY: &str = "identity.json";
 const LEAVING: &str = "leaving.json";
 const DRAINED: &str = "drained.json";
 
-/// The public key in the form of the wire; created on the first call.
+/// The public key as it is sent; the first call creates the key pair.
 pub(crate) fn public_key(directory: &Directory) -> Result<String, Error> {
     let path = directory.state(KEY);
     let document = if let Some(document) = read_if_there(&path)? {
@@ -54,9 +54,9 @@ impl Identity {
     }
 }
 
-/// The drain that this agent has finished its work for. On disk before the
-/// server is told: from then on it may be taken down at any moment, and this
-/// tells when it was done.
+/// The drain that this agent has finished its work for. Written to disk before
+/// the acknowledgement is sent: from then on the node may be deleted at any
+/// moment, and this file shows when its work was done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Leaving<'a> {
     pub(crate) drain_id: &'a str,
@@ -68,8 +68,8 @@ impl Leaving<'_> {
     }
 }
 
-/// The drain that the server took note of. Kept so that a restarted agent
-/// knows why its key is refused.
+/// The drain that the server has accepted as acknowledged. Kept so that a
+/// restarted agent knows why its key is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Drained {
     pub(crate) drain_id: String,
@@ -91,7 +91,7 @@ fn load<T: for<'a> Deserialize<'a>>(directory: &Directory, name: &str) -> Result
         return Ok(None);
     };
     serde_json::from_slice(&content).map(Some).map_err(|error| {
-        // Only the place: the parser's message may quote the key.
+        // Only the position: the parser's message may quote the key.
         let reason = format!("not understood at line {}, column {}", error.line(), error.column());
         Error::State { path, reason }
     })

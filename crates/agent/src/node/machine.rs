@@ -13,11 +13,11 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 const OWN_STAT: &str = "/proc/self/stat";
 
 /// Field 22 of `/proc/<pid>/stat`, counted after the command name. The name is
-/// in brackets and may itself hold spaces and brackets, so that counting starts
-/// at the last closing one, behind which field 3 comes first.
+/// in brackets and may itself contain spaces and brackets, so the count starts
+/// after the last closing bracket, with field 3.
 const START_TIME_AFTER_NAME: usize = 22 - 3;
 
-/// Who holds the lock of a directory, for people; nothing decides by it.
+/// Evidence for people about the process that has the lock; no decision uses it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Evidence {
     pub(crate) pid: u32,
@@ -30,16 +30,16 @@ impl Evidence {
     pub(crate) fn collect() -> Result<Self, Error> {
         let stat =
             fs::read_to_string(OWN_STAT).map_err(Error::file("read", Path::new(OWN_STAT)))?;
-        // A kernel that writes this file differently costs the evidence, not
-        // the node.
+        // If a kernel writes this file differently, only this evidence is
+        // lost.
         let start_time = start_time(&stat).unwrap_or_default();
         Ok(Self { pid: std::process::id(), start_time, boot_id: boot_id()? })
     }
 }
 
-/// A moment that other processes of the same boot can compare with. The wall
-/// clock would do it across boots as well, but it jumps; the work of a node
-/// does not survive a boot anyway.
+/// A moment that processes of the same boot can compare. The wall clock would
+/// allow that across boots as well, but it jumps; and the work of a node does
+/// not survive a boot anyway.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BootMoment {
     boot_id: String,
@@ -51,7 +51,7 @@ impl BootMoment {
         Ok(Self { boot_id: boot_id()?, since_boot_ms: since_boot_ms() })
     }
 
-    /// `None` if the machine was booted since.
+    /// `None` if the machine has booted since.
     pub(crate) fn elapsed(&self) -> Result<Option<Duration>, Error> {
         let now = Self::now()?;
         Ok((now.boot_id == self.boot_id)

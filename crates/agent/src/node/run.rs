@@ -1,5 +1,5 @@
-//! The life of the process: take the lock, boot from the document, enrol,
-//! serve, and notice when to end.
+//! The main task of the agent: take the lock, boot from the document, enrol,
+//! serve, and end when there is a reason to.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -20,29 +20,29 @@ use super::user_data::UserData;
 
 #[derive(Debug, Clone)]
 pub struct NodeOptions {
-    /// The node directory, see the module's table.
+    /// The node directory; its files are listed in the docs of this module.
     pub directory: PathBuf,
 }
 
 /// Why an agent ended in good order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// By a signal, or by the future given to [`run_until`].
+    /// A signal, or the future given to [`run_until`], asked for it.
     Told,
     /// The directory was removed, or another one has its name.
     DirectoryGone,
-    /// The server was silent for the configured time.
+    /// The server did not answer for the configured time.
     Orphaned,
 }
 
-/// Runs the agent of a directory as the main task of this process, until it is
-/// told to end by SIGTERM or SIGINT or has no reason to live any more.
+/// Runs the agent of a directory as the main task of this process, until it
+/// receives SIGTERM or SIGINT or ends for another reason, see [`Ending`].
 pub async fn run(options: NodeOptions) -> Result<(), Error> {
     // A session of its own: the node outlives the terminal and the server that
-    // started it. Refused for the leader of a process group, which then is not
-    // in the group of its starter anyway.
+    // started it. The kernel refuses it for the leader of a process group, which
+    // is not in the group of its starter anyway.
     let _ = rustix::process::setsid();
-    // Before the lock: whoever sees the lock may send a signal at once.
+    // Before the lock: a process that sees the lock may send a signal at once.
     let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signals)?;
     let told = async {
@@ -54,9 +54,9 @@ pub async fn run(options: NodeOptions) -> Result<(), Error> {
     run_until(options, told).await.map(|_| ())
 }
 
-/// The agent without the process around it: no session, no signals. A process
-/// may run several of them, but not two for one directory: the lock tells
-/// processes apart, not tasks.
+/// The agent without a session and signal handlers. A process may run several
+/// agents, but not two for one directory: the lock excludes other processes, not
+/// other tasks.
 pub async fn run_until(
     options: NodeOptions,
     told: impl Future<Output = ()>,
@@ -74,7 +74,7 @@ pub async fn run_until(
         () = contact.lost() => Ok(Ending::Orphaned),
         result = live(&directory, &contact) => match result {
             Ok(never) => match never {},
-            // Files that fail because their directory goes are no failure.
+            // Errors of files whose directory is gone are no failure.
             Err(_) if !directory.is_there() => Ok(Ending::DirectoryGone),
             Err(error) => Err(error),
         },
@@ -111,7 +111,7 @@ async fn live(directory: &Directory, contact: &Contact) -> Result<Infallible, Er
             None => enrol(directory, &document, &config, &client, contact, &mut status).await?,
         };
         if let Some(identity) = identity {
-            // The token in it is of no use any more.
+            // Drops the token, which is spent.
             drop(document);
             return serve(directory, &config, &client, contact, &mut status, identity).await;
         }

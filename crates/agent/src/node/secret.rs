@@ -1,10 +1,10 @@
-//! A value that must not be seen: bootstrap tokens and node keys.
+//! A value that must not be shown: a bootstrap token or a node key.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Serializes as its value (the identity file needs it) and debugs as nothing.
+/// Serializes as its value (the identity file needs it); `Debug` hides it.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Secret(String);
@@ -18,7 +18,7 @@ impl Secret {
         &self.0
     }
 
-    /// Takes this value out of a text that somebody else wrote, for instance
+    /// Removes this value from a text that somebody else wrote, for instance
     /// a server that quotes the token in its refusal.
     pub(crate) fn redact(&self, text: &str) -> String {
         if self.0.is_empty() { text.to_owned() } else { text.replace(&self.0, "[secret]") }

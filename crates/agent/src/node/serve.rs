@@ -1,5 +1,5 @@
-//! The life of an enrolled node: heartbeats, and the drain when the server
-//! asks for it. Never ends by itself; a drained node waits to be taken down.
+//! Runs an enrolled node: sends heartbeats, and drains when the server asks for
+//! it. Never ends by itself; a drained node waits to be deleted.
 
 use std::time::Duration;
 
@@ -48,11 +48,11 @@ pub(crate) async fn serve(
     }
 }
 
-/// The work of a node is a timer from its enrolment on. It goes on while the
-/// agent is restarted and starts over with the machine.
+/// The work of a node is a timer that starts with its enrolment. It runs on while
+/// the agent restarts and starts over when the machine boots.
 fn work_left(config: &Config, identity: &Identity) -> Result<Duration, Error> {
     let done = identity.enrolled_at.elapsed()?.unwrap_or_default();
-    // Beyond a century the clock would overflow, and nobody sees the end.
+    // A longer duration than a century could overflow the clock.
     let century = Duration::from_secs(100 * 365 * 86_400);
     Ok(config.busy.saturating_sub(done).min(century))
 }
@@ -73,7 +73,7 @@ impl Progress {
         }
     }
 
-    /// True for a drain that was neither started nor acknowledged.
+    /// Whether this drain was neither started nor acknowledged.
     fn is_news(&self, asked: &str) -> bool {
         match self {
             Self::Active => true,
@@ -96,8 +96,8 @@ struct Node<'a, 'b> {
 }
 
 impl Node<'_, '_> {
-    /// One heartbeat, and the acknowledgement if it is due. Answers how long to
-    /// wait for the next.
+    /// Sends one heartbeat, and the acknowledgement if it is due. Returns how
+    /// long to wait for the next.
     async fn cycle(&mut self) -> Result<Duration, Error> {
         let request = HeartbeatRequest {
             status: Some(self.progress.state().as_str().to_owned()),
@@ -119,8 +119,8 @@ impl Node<'_, '_> {
         if let Progress::Drained(_) = self.progress {
             return Ok(self.idle(trouble.as_ref()));
         }
-        // A failed heartbeat does not hold back the acknowledgement: the work
-        // is done whether the server heard of it or not.
+        // A failed heartbeat does not delay the acknowledgement: the work is
+        // done whether the server received the heartbeat or not.
         let trouble = match self.acknowledge_if_done().await? {
             Acknowledged::Yes => return Ok(self.pace()),
             Acknowledged::NotDue => trouble,
@@ -142,7 +142,7 @@ impl Node<'_, '_> {
                 self.backoff.reset();
                 Ok(self.pace().min(self.until_work_ends()))
             }
-            // Nothing but a person changes this, so there is no hurry.
+            // Only a person can change this, so there is no hurry.
             Some(Failure::Refused { .. }) => Ok(self.slow_pace()),
             Some(failure) => Ok(self.backoff.next(failure.retry_after())?.max(self.pace())),
         }
@@ -170,8 +170,8 @@ impl Node<'_, '_> {
         }
     }
 
-    /// After the drain the key is revoked, so that 401 is the expected answer
-    /// and proof that the server is still there.
+    /// After the drain the key is revoked, so 401 is the expected answer and
+    /// proves that the server still answers.
     fn idle(&mut self, trouble: Option<&Failure>) -> Duration {
         match trouble {
             Some(Failure::Refused { .. }) => self.contact.made(),
@@ -205,7 +205,7 @@ impl Node<'_, '_> {
         self.pace().max(LONGEST)
     }
 
-    /// So that a drain ends with the work and not a whole interval later.
+    /// Lets a drain end with the work and not a whole interval later.
     fn until_work_ends(&self) -> Duration {
         match self.progress {
             Progress::Draining { .. } => self.work_ends.saturating_duration_since(Instant::now()),

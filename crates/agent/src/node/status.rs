@@ -1,5 +1,5 @@
-//! `status.json`: what the agent is doing, for whoever looks at the directory.
-//! It is for show. The server decides by its registry, the engine by the lock.
+//! `status.json`: shows people and `observe` what the agent is doing. No decision
+//! uses it: the server decides by its registry, the engine by the lock.
 
 use serde::Serialize;
 
@@ -53,8 +53,8 @@ impl<'a> StatusFile<'a> {
         self.node_id = Some(node_id.to_owned());
     }
 
-    /// Writes only what changed, so that a quiet node does not touch the disk.
-    /// A disk that is full does not end the node.
+    /// Writes only changes, so that a quiet node does not touch the disk. A full
+    /// disk does not end the node.
     pub(crate) fn publish(&mut self, state: State, message: impl Into<String>) {
         let status = Status { state, message: message.into(), node_id: self.node_id.clone() };
         if self.written.as_ref() == Some(&status) {

@@ -1,6 +1,6 @@
-//! The cloud-config document, and the part of cloud-init that the agent plays:
-//! it writes the document's files below `rootfs/`. `runcmd` is not run; what it
-//! would start is this very process.
+//! The cloud-config document. The agent acts as cloud-init: it writes the
+//! document's files below `rootfs/`. It does not run `runcmd`, which would start
+//! this very process.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -16,14 +16,14 @@ use super::secret::Secret;
 pub(crate) const CONFIG_PATH: &str = "/etc/plexd/config.yaml";
 pub(crate) const TOKEN_PATH: &str = "/etc/plexd/bootstrap-token";
 
-/// The first line by which cloud-init tells this format from others.
+/// The first line, by which cloud-init recognises this format.
 const HEADER: &str = "#cloud-config";
 
 /// cloud-init's own default.
 const DEFAULT_MODE: u32 = 0o644;
 
-/// How often the document is compared with the one that was refused. A person
-/// waits for it, and reading one small file costs nothing.
+/// How often the agent checks for a new document. A person waits for it, and
+/// reading one small file costs nothing.
 const POLL: Duration = Duration::from_millis(250);
 
 #[derive(Deserialize)]
@@ -41,16 +41,15 @@ struct WriteFile {
     encoding: Option<String>,
 }
 
-/// One reading of the document. Holds the token as long as it lives; has no
-/// `Debug` for that reason.
+/// One reading of the document. Has no `Debug`, because it contains the token.
 pub(crate) struct UserData {
     fingerprint: Vec<u8>,
     files: Vec<WriteFile>,
 }
 
 impl UserData {
-    /// `None` if there is no document: a node without one has nobody to enrol
-    /// with, and lives for its own sake.
+    /// `None` if there is no document: a node without one has no server to enrol
+    /// with, and just runs.
     pub(crate) fn read(directory: &Directory) -> Result<Option<Self>, Error> {
         let Some(content) = read_if_there(&directory.user_data())? else {
             return Ok(None);
@@ -59,15 +58,15 @@ impl UserData {
         Ok(Some(Self { fingerprint: fingerprint(&content), files }))
     }
 
-    /// Ends once there is a document.
+    /// Returns once there is a document.
     pub(crate) async fn appeared(directory: &Directory) {
         while !directory.user_data().exists() {
             tokio::time::sleep(POLL).await;
         }
     }
 
-    /// Writes the files of the document. The token is left out for a node that
-    /// is enrolled, and an older one never stays: it may be spent or revoked.
+    /// Writes the files of the document, without the token if the node is
+    /// enrolled. Always removes an older token: it may be spent or revoked.
     pub(crate) fn install(&self, directory: &Directory, enrolled: bool) -> Result<(), Error> {
         token_forget(directory)?;
         for file in &self.files {
@@ -81,7 +80,7 @@ impl UserData {
         Ok(())
     }
 
-    /// Ends once the document in the directory is another one. A document that
+    /// Returns once the document in the directory is another one. A document that
     /// cannot be read at the moment is no change.
     pub(crate) async fn changed(&self, directory: &Directory) {
         loop {

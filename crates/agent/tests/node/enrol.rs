@@ -1,5 +1,4 @@
-//! From the document to an identity, with everything that may go wrong on the
-//! way.
+//! Enrolment, with everything that may go wrong.
 
 use std::fs;
 
@@ -126,7 +125,7 @@ async fn a_refused_node_waits_for_another_document() {
 async fn a_new_document_is_used_even_while_the_server_is_away() {
     let server = StandIn::start().await;
     let directory = NodeDirectory::new(&server, &[]);
-    // Nobody listens on port 1 of the loopback address.
+    // Nothing listens on port 1 of the loopback address.
     directory.user_data("http://127.0.0.1:1", TOKEN, &[]);
     let agent = Agent::start(&directory.path);
     crate::stand_in::eventually("the refused connection is shown", || {

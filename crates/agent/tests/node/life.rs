@@ -16,7 +16,7 @@ async fn a_restarted_node_does_not_register_again() {
     agent.stop().await;
 
     let before = server.calls().heartbeats.len();
-    // Whoever laid out the directory may have written the document again.
+    // The engine may have written the document again.
     let agent = Agent::start(&directory.path);
     let calls = server.until("a new heartbeat", |calls| calls.heartbeats.len() > before).await;
     assert_eq!(calls.registers.len(), 1);
@@ -45,7 +45,7 @@ async fn a_drain_waits_for_the_work_and_heartbeats_go_on() {
     let calls = server.calls();
     let [(acknowledged, at)] = &calls.drains[..] else { panic!("{:?}", calls.drains) };
     assert_eq!(acknowledged.drain_id, "d-1");
-    // The agent counts in whole milliseconds of another clock.
+    // The agent measures in whole milliseconds of another clock.
     let worked = *at - calls.enrolled.unwrap();
     assert!(worked >= Duration::from_millis(990), "acknowledged after {worked:?}");
     agent.stop().await;
@@ -63,8 +63,8 @@ async fn an_acknowledgement_is_repeated_until_it_is_accepted() {
     directory.until_state("drained").await;
     assert_eq!(server.calls().drains.len(), 3);
 
-    // The key is revoked now, which is no trouble for a drained node, also
-    // after a restart.
+    // The key is revoked now. A drained node tolerates that, also after a
+    // restart.
     let before = server.calls().heartbeats.len();
     agent.stop().await;
     let agent = Agent::start(&directory.path);

@@ -1,5 +1,5 @@
 //! The agent as a process of its own: the lock, the session, the signals. The
-//! process is this test binary once more, running only [`agent_process`].
+//! process is this test binary itself, running only [`agent_process`].
 
 use std::fs::File;
 use std::process::{Child, Command, Stdio};
@@ -115,8 +115,8 @@ async fn a_killed_process_leaves_a_free_lock_and_its_identity() {
     assert_eq!(server.calls().registers.len(), 1);
 }
 
-/// In a process of its own because a log is captured whole only there: which
-/// call sites are enabled is decided once for all threads of a process.
+/// Runs in a process of its own, because only there the whole log is captured:
+/// the enabled call sites are the same for all threads of a process.
 #[tokio::test]
 async fn no_secret_is_in_the_log_or_in_the_status() {
     let server = StandIn::start().await;

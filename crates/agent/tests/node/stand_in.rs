@@ -1,5 +1,5 @@
-//! A server that speaks just enough of the node protocol, and a node directory
-//! as an engine would lay it out. It records every call and answers by script.
+//! A server that implements just enough of the node protocol, and a node directory
+//! as an engine creates it. The server records every call and answers by script.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -34,7 +34,7 @@ pub(crate) const NODE_KEY: &str = "nsk_test_this_must_not_be_seen_anywhere";
 
 #[derive(Debug, Clone)]
 pub(crate) enum RegisterAnswer {
-    /// The call took effect and the answer breaks off.
+    /// The call takes effect, but the answer breaks off.
     Lost,
     Refuse(u16, &'static str),
     /// 503 with `Retry-After: 0`.
@@ -312,7 +312,7 @@ impl Agent {
     }
 }
 
-/// Files give no notice, so that they are looked at again and again.
+/// Polls, because files send no notification.
 pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let look = async {
         while !condition() {

@@ -1,9 +1,9 @@
-//! The store of the room access: API keys, idempotency keys, the audit, and what
-//! belongs to which project. Decisions about keys are taken one at a time, under
-//! the lock of the installation's own row; authenticating locks nothing.
+//! The store of the access domain: API keys, idempotency keys, the audit, and
+//! what belongs to which project. Decisions about keys run one at a time, under
+//! the lock of the installation's own row; authentication locks nothing.
 //!
-//! A thing never changes its project, so what [`AccessStore::project_of`]
-//! answers stays true.
+//! Nothing ever changes its project, so the answer of
+//! [`AccessStore::project_of`] stays true.
 
 use serde_json::Value;
 use slipway_core::api_key::ApiKey;
@@ -34,7 +34,7 @@ pub struct AuditLine {
     pub correlation_id: Option<String>,
 }
 
-/// Which entries to list; all of it has to hold.
+/// Which entries to list; all conditions must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditFilter {
     pub actor: Option<String>,
@@ -43,7 +43,7 @@ pub struct AuditFilter {
     pub subject: Option<Uuid>,
     /// Name of a live project, or the id of any.
     pub project: Option<String>,
-    /// What the caller reaches.
+    /// The only project that the caller reaches.
     pub within: Option<ProjectId>,
     /// From this moment on.
     pub since: Option<Timestamp>,
@@ -51,8 +51,8 @@ pub struct AuditFilter {
     pub until: Option<Timestamp>,
 }
 
-/// From which end a list is read. Ids begin with their time, so the order is
-/// that of the entries' times, to the millisecond.
+/// The end from which a list is read. Ids begin with their time, so the order
+/// is that of the entries' times, to the millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditOrder {
     OldestFirst,
@@ -65,8 +65,7 @@ pub type KeyRule<'a> = Rule<'a, KeySnapshot>;
 /// Which key a decision is about.
 #[derive(Debug, Clone)]
 pub enum KeyTarget {
-    /// One that is to be made: the name that it wants, and its project by name
-    /// or id.
+    /// A new key: its name, and its project by name or id.
     New {
         name: String,
         project: Option<String>,
@@ -77,26 +76,26 @@ pub enum KeyTarget {
 /// When a key is installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Install {
-    /// Only if no key at all can be used.
+    /// Only if no usable key exists.
     First,
-    /// In the place of the one of the same name.
+    /// Replaces the key of the same name.
     Replace,
 }
 
-/// What became of it.
+/// The result of installing a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Installed {
     Inserted,
     Replaced,
-    /// The very same key is there already, usable.
+    /// The same key exists already and is usable.
     Unchanged,
-    /// Another key is there, and it was to be the first.
+    /// Another key exists, and this one was to be the first.
     Occupied,
-    /// This very text was revoked or rotated away, and stays so.
+    /// This same key text was revoked or rotated away, and stays so.
     Withdrawn,
 }
 
-/// A key that was bound, and what was answered, if that was kept.
+/// A bound idempotency key, and the answer, if it was kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnsweredEntry {
     pub record: idempotency::Entry,
@@ -113,7 +112,7 @@ pub enum Owned {
 }
 
 port! {
-/// What the application asks of keys and the audit.
+/// Everything about keys and the audit.
 pub trait AccessStore, intercepted by AccessIntercept {
     async fn audit_list(
         &self,
@@ -123,14 +122,12 @@ pub trait AccessStore, intercepted by AccessIntercept {
     ) -> Result<Listed<AuditLine>, Error>;
 
     /// The keys that have this short part, now or before their last rotation.
-    /// Those of a deleted project are left out: there is nothing that they
-    /// reach.
+    /// Leaves out keys of a deleted project: they reach nothing.
     async fn api_key_candidates(&self, short: &str) -> Result<Vec<ApiKey>, Error>;
 
     async fn api_key_fetch(&self, id: ApiKeyId) -> Result<Option<ApiKey>, Error>;
 
-    /// In the order of their ids, also those that are revoked; of one project,
-    /// or all.
+    /// In the order of their ids, including revoked ones; of one project, or all.
     async fn api_key_list(
         &self,
         project: Option<ProjectId>,
@@ -149,18 +146,18 @@ pub trait AccessStore, intercepted by AccessIntercept {
         actor: &Actor,
     ) -> Result<Installed, Error>;
 
-    /// What this key of this caller is bound to, if it is not expired.
+    /// What this key of this caller is bound to, if it has not expired.
     async fn idempotency_find(&self, caller: &str, key: &str) -> Result<Option<AnsweredEntry>, Error>;
 
-    /// Keeps the answer of a bound key; the first one that is kept stays.
+    /// Stores the answer of a bound key; the first stored answer stays.
     async fn idempotency_answer(
         &self,
         record: Uuid,
         answer: &idempotency::Answer,
     ) -> Result<(), Error>;
 
-    /// The project of something; `None` if it belongs to none or is not there.
-    /// Answers also for a row that is held.
+    /// The project of something; `None` if it belongs to none or does not
+    /// exist. Answers also for a quarantined row.
     async fn project_of(&self, owned: Owned) -> Result<Option<ProjectId>, Error>;
 }
 }

@@ -1,11 +1,11 @@
-//! The store of the room broker: resources, their attempts, and the claims of
-//! the loop. A decision locks and loads the resource, asks a pure rule, and
-//! writes the commit that the rule answers.
+//! The store of the broker domain: resources, their attempts, and the claims of
+//! the loop. A decision locks and loads the resource, calls a pure rule, and
+//! writes the commit that the rule returns.
 //!
-//! The loop records most of its ticks without a lock, on the condition that
-//! nothing moved since the row was read ([`BrokerStore::attempt_record`]). What
-//! missed its condition is decided again under lock by
-//! [`BrokerStore::decide_many`].
+//! The loop records most of its ticks without a lock, on the condition that the
+//! row did not change since it was read ([`BrokerStore::attempt_record`]).
+//! Where the condition fails, [`BrokerStore::decide_many`] decides again under
+//! lock.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use super::store::{CorruptRow, Error, Page, Rule};
 
 pub use slipway_core::explanation::HistoryLine;
 
-/// Names the resource that a decision is about. Each of them leads to the same
+/// Identifies the resource of a decision. Every variant leads to the same
 /// snapshot, with the resource row locked.
 #[derive(Debug, Clone, Copy)]
 pub enum ResourceKey {
@@ -35,7 +35,7 @@ pub enum ResourceKey {
     Node(NodeId),
 }
 
-/// What a declaration refers to, to be resolved under lock.
+/// The references of a declaration, to be resolved under lock.
 #[derive(Debug, Clone)]
 pub struct DeclareKey {
     /// Name or id.
@@ -48,7 +48,7 @@ pub struct DeclareKey {
     pub credential: Option<String>,
 }
 
-/// What became of one decision of many.
+/// The result of one decision of many.
 pub type Decided = (ProvisionedResourceId, Result<(), Error>);
 
 /// A claimed row.
@@ -65,10 +65,10 @@ pub struct ResourceFilter {
     pub project: Option<String>,
     pub handle: Option<String>,
     pub phase: Option<String>,
-    /// All of these hold for its labels in effect.
+    /// The resource's labels in effect must match all of these.
     pub labels: Vec<LabelSelector>,
     pub blocked: Option<Blocked>,
-    /// Include those whose deletion is done.
+    /// Include resources whose deletion is complete.
     pub show_deleted: bool,
 }
 
@@ -76,11 +76,11 @@ pub struct ResourceFilter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blocked {
     By(BlockerCode),
-    /// Whichever.
+    /// By at least one, whichever it is.
     ByAny,
 }
 
-/// Which attempts: those for which everything holds that is said here.
+/// Which attempts to list; all conditions must hold.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AttemptFilter {
     pub attempt: Option<ProvisionedResourceId>,
@@ -91,13 +91,13 @@ pub struct AttemptFilter {
     pub blocked: bool,
 }
 
-/// A partition in which something is due.
+/// A partition with due rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverduePartition {
     /// `None` for rows that belong to no partition.
     pub partition: Option<Partition>,
     pub cluster: Option<String>,
-    /// How long what is due longest has been waiting for a claim.
+    /// How long the longest due row has been waiting for a claim.
     pub overdue: Duration,
 }
 
@@ -106,9 +106,9 @@ pub type ResourceRule<'a> = Rule<'a, ResourceSnapshot>;
 pub type DeclareRule<'a> = Rule<'a, DeclareSnapshot>;
 
 port! {
-/// What the application asks of resources and attempts.
+/// Everything about resources and attempts.
 pub trait BrokerStore, intercepted by BrokerIntercept {
-    /// Declares: locks the project, resolves the references, asks the rule.
+    /// Locks the project, resolves the references, calls the rule.
     async fn decide_declaration(
         &self,
         key: &DeclareKey,
@@ -119,20 +119,20 @@ pub trait BrokerStore, intercepted by BrokerIntercept {
     async fn decide(&self, key: ResourceKey, rule: &mut ResourceRule<'_>) -> Result<(), Error>;
 
     /// Decides about each of these attempts (no id twice), their resource rows
-    /// locked, and answers for each, in the given order. What is answered and
-    /// written for one is what [`Self::decide`] would, and nothing that is
-    /// wrong with one (refused, corrupt, gone, poisoned) touches another. The
-    /// rule tells them apart by the snapshot, and may be asked about one again.
-    /// An error of the whole means that the database cannot be used; nothing
-    /// was written then.
+    /// locked, and returns the results in the given order. For each it returns
+    /// and writes what [`Self::decide`] would; a problem with one (refused,
+    /// corrupt, gone, poisoned) affects no other. The rule tells them apart by
+    /// the snapshot, and may be called again for one. An error of the whole
+    /// call means that the database cannot be used; then nothing was written.
     async fn decide_many(
         &self,
         attempts: &[ProvisionedResourceId],
         rule: &mut ResourceRule<'_>,
     ) -> Result<Vec<Decided>, Error>;
 
-    /// Claims up to `limit` rows of this partition that are due and not claimed: a
-    /// new claim token each, a lease, and the wake that was seen.
+    /// Claims up to `limit` rows of this partition that are due and unclaimed.
+    /// Each gets a new claim token, a lease, and the wake counter that was
+    /// read.
     async fn attempt_claim(
         &self,
         worker: &str,
@@ -141,26 +141,26 @@ pub trait BrokerStore, intercepted by BrokerIntercept {
         lease: Duration,
     ) -> Result<Vec<Claimed>, Error>;
 
-    /// Loads snapshots without locks, set-based. Order is not kept; a row that
-    /// is gone is left out.
+    /// Loads snapshots without locks, set-based, in any order. Leaves out rows
+    /// that are gone.
     async fn attempt_load(
         &self,
         ids: &[ProvisionedResourceId],
     ) -> Result<Vec<Result<ResourceSnapshot, CorruptRow>>, Error>;
 
-    /// Writes those whose conditions hold (no attempt twice), each whole or not
-    /// at all, all of them in one transaction, and answers which. An error
-    /// means that the database cannot be used.
+    /// Writes the records whose conditions hold (no attempt twice), each
+    /// completely or not at all, all in one transaction, and returns which it
+    /// wrote. An error means that the database cannot be used.
     async fn attempt_record(
         &self,
         records: &[Recorded],
     ) -> Result<HashSet<ProvisionedResourceId>, Error>;
 
-    /// Gives claims back where they are still held; others are left alone.
+    /// Releases those of these claims that are still ours.
     async fn attempt_release(&self, releases: &[Release]) -> Result<(), Error>;
 
-    /// Holds a row that cannot be hydrated: a blocker on it alone, and the
-    /// claim given back until the next sweep.
+    /// Quarantines a row that cannot be hydrated: adds a blocker to it alone
+    /// and releases the claim, due again at the next sweep.
     async fn attempt_quarantine(
         &self,
         claimed: Claimed,
@@ -168,13 +168,13 @@ pub trait BrokerStore, intercepted by BrokerIntercept {
         recheck: Duration,
     ) -> Result<(), Error>;
 
-    /// Gives those of these claims that this worker still holds a lease of this
-    /// length from now on, and answers which they are. A claim that was given
-    /// back or taken over is left alone. So is a row that somebody writes at
-    /// this moment: it may be its release; the next renewal finds out.
+    /// Extends the lease of those claims that this worker still has, to this
+    /// length from now, and returns which they are. Leaves a claim alone that
+    /// was released or taken over. Also leaves a row alone that somebody writes
+    /// at this moment: that may be its release; the next renewal finds out.
     ///
-    /// A wake that came under the claim is kept: it counts when the claim is
-    /// given back, or runs out.
+    /// A wake that came during the claim is kept: it counts when the claim is
+    /// released or expires.
     async fn attempt_renew(
         &self,
         worker: &str,
@@ -182,31 +182,30 @@ pub trait BrokerStore, intercepted by BrokerIntercept {
         lease: Duration,
     ) -> Result<Vec<ProvisionedResourceId>, Error>;
 
-    /// Ends the claims of an earlier life of this worker, which is known to be
-    /// over: the rows are due now, under a new claim token, so that nothing of
-    /// that life can write any more. Of every partition: whatever it served then, it
-    /// is not at work on it now. Says how many.
+    /// Ends the claims of an earlier process of this worker, which is known to
+    /// be over: the rows are due now, under a new claim token, so that the
+    /// earlier process cannot write any more. Covers every partition, since
+    /// this process works on none of them yet. Returns how many.
     async fn attempt_reclaim(&self, worker: &str) -> Result<u64, Error>;
 
-    /// Makes these attempts due, settled or not. What was proven of their
-    /// absence is not touched: the tick that follows takes it back if it sees
-    /// the object too, under its claim.
+    /// Makes these attempts due, settled or not. Keeps their proof of absence:
+    /// the following tick revokes it under its claim if it also observes the
+    /// object.
     async fn attempt_wake(&self, attempts: &[ProvisionedResourceId]) -> Result<(), Error>;
 
-    /// Makes every row of this partition that is not settled for good due now. Takes
-    /// in what has no partition and belongs there by its project's placement: a
-    /// replica of an older version writes such rows, and every one of those is
-    /// followed by a boot of this version. For the boot sweep.
+    /// Makes every row of this partition due now that is not settled for good,
+    /// for the sweep at boot. Adopts rows without a partition that belong here
+    /// by their project's placement: a replica of an older version writes such
+    /// rows, and a boot of this version always follows it.
     async fn attempt_wake_all(&self, partition: Partition) -> Result<u64, Error>;
 
-    /// How long the row of this partition that is due longest has been waiting for a
-    /// claim.
+    /// How long the longest due row of this partition has been waiting for a claim.
     async fn attempt_overdue(&self, partition: Partition) -> Result<Option<Duration>, Error>;
 
-    /// Every partition in which something is due, in the order of their names.
+    /// Every partition with due rows, in the order of their names.
     async fn partition_list_overdue(&self) -> Result<Vec<OverduePartition>, Error>;
 
-    /// Who holds claims in this partition just now, and how many, by name.
+    /// The workers with claims in this partition now, by name, and how many each.
     async fn partition_holders(&self, partition: Partition) -> Result<Vec<(String, u64)>, Error>;
 
     async fn resource_fetch(&self, id: ResourceId) -> Result<Option<ResourceSnapshot>, Error>;
@@ -223,7 +222,7 @@ pub trait BrokerStore, intercepted by BrokerIntercept {
     /// The newest resources first, and of each its newest attempt first.
     async fn attempt_lines(&self, filter: AttemptFilter, limit: u32) -> Result<Vec<AttemptLine>, Error>;
 
-    /// Those that are not yet proven gone, by phase, in the order of their names.
+    /// Attempts not yet proven gone, counted by phase, in the order of phase names.
     async fn phase_counts(&self, filter: AttemptFilter) -> Result<Vec<PhaseCount>, Error>;
 }
 }

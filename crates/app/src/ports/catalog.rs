@@ -1,6 +1,6 @@
-//! The store of the room catalog: projects, clouds, credentials, blueprints and
-//! labels. A reference is a name or an id; what is deleted has no reference but
-//! its id.
+//! The store of the catalog domain: projects, clouds, credentials, blueprints
+//! and labels. A reference is a name or an id; something deleted is found by
+//! its id only.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use super::store::{Error, Page, Rule};
 /// Which credential a decision is about.
 #[derive(Debug, Clone)]
 pub enum CredentialKey {
-    /// One that is to be made: the cloud by reference, the name that it wants.
+    /// A new one: its cloud by reference, and its name.
     New {
         cloud: String,
         name: String,
@@ -42,7 +42,7 @@ pub struct CredentialFilter {
 }
 
 port! {
-/// What the application asks of the catalog's tables.
+/// Everything about the catalog.
 pub trait CatalogStore, intercepted by CatalogIntercept {
     /// The live project of this reference, locked.
     async fn decide_project(
@@ -63,7 +63,7 @@ pub trait CatalogStore, intercepted by CatalogIntercept {
         show_deleted: bool,
     ) -> Result<Listed<Project>, Error>;
 
-    /// The labels of these projects, also of deleted ones.
+    /// The labels of these projects, including deleted ones.
     async fn project_labels(
         &self,
         projects: &[ProjectId],

@@ -1,5 +1,5 @@
-//! The store of the room deletion: the records of removals, and leaks: what rows
-//! say about objects, sightings, and leak records.
+//! The store of the deletion domain: deletions, findings of scans, leak
+//! records, and what the rows say about objects.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,12 +23,12 @@ pub struct ReportedFinding {
     pub fresh_id: LeakRecordId,
 }
 
-/// What became of the findings of a page.
+/// The result of recording the findings of a page.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RecordedFindings {
     /// Open leaks, new ones and ones that were known.
     pub leaks: Vec<Leak>,
-    /// Findings that do not count yet, by key, and since when they are seen.
+    /// Findings that do not count yet, by key, with the time first seen.
     pub suspected: Vec<(Uuid, Timestamp)>,
 }
 
@@ -44,39 +44,39 @@ pub struct LeakFilter {
 pub type LeakRule<'a> = Rule<'a, LeakSnapshot, LeakCommit>;
 
 port! {
-/// What the application asks of deletions and leaks.
+/// Everything about deletions and leaks.
 pub trait DeletionStore, intercepted by DeletionIntercept {
     async fn deletion_fetch(&self, id: DeletionId) -> Result<Option<Deletion>, Error>;
 
     async fn deletion_list(&self, page: Page<DeletionId>) -> Result<Listed<Deletion>, Error>;
 
-    /// Of the project itself, its resources and their attempts.
+    /// Deletions of the project itself, its resources and their attempts.
     async fn deletion_list_in(
         &self,
         project: ProjectId,
         page: Page<DeletionId>,
     ) -> Result<Listed<Deletion>, Error>;
 
-    /// What the rows of these attempts say about their objects; an attempt
-    /// without a row is left out.
+    /// What the rows of these attempts say about their objects. Leaves out
+    /// attempts without a row.
     async fn claimant_load(
         &self,
         attempts: &[ProvisionedResourceId],
     ) -> Result<Vec<Claimant>, Error>;
 
-    /// Attempts of this cluster in a phase that wants an object there.
+    /// Attempts of this cluster in a phase that expects an object there.
     async fn claimant_expecting(
         &self,
         cluster: ClusterId,
         page: Page<ProvisionedResourceId>,
     ) -> Result<Vec<Claimant>, Error>;
 
-    /// The database's clock, for what a look began with.
+    /// The database's time at the start of a scan.
     async fn leak_scan_begin(&self) -> Result<Timestamp, Error>;
 
-    /// Notes these findings as seen now, and records those that count: first
-    /// seen no less than `apart` ago. The same finding is one open leak,
-    /// whoever reports it and how often.
+    /// Marks these findings as seen now, and records those first seen at least
+    /// `apart` ago as leaks. The same finding is one open leak, whoever reports
+    /// it and how often.
     async fn leak_findings_record(
         &self,
         cluster: &Cluster,
@@ -84,8 +84,9 @@ pub trait DeletionStore, intercepted by DeletionIntercept {
         apart: Duration,
     ) -> Result<RecordedFindings, Error>;
 
-    /// Ends a look at the whole cluster that began then: what it did not see is
-    /// resolved or forgotten. Says how many leaks were resolved.
+    /// Ends a scan of the whole cluster that began at `begun_at`: resolves
+    /// leaks and forgets findings that it did not see. Returns how many leaks
+    /// it resolved.
     async fn leak_scan_end(
         &self,
         cluster: ClusterId,
@@ -93,7 +94,7 @@ pub trait DeletionStore, intercepted by DeletionIntercept {
         actor: &Actor,
     ) -> Result<u64, Error>;
 
-    /// Open leaks of this cluster whose object somebody wants removed.
+    /// Open leaks of this cluster whose removal was requested.
     async fn leak_removals(&self, cluster: ClusterId, limit: u32) -> Result<Vec<Leak>, Error>;
 
     async fn leak_list(

@@ -1,6 +1,6 @@
-//! The store of the room events: the outbox, its numbering, and the durable
-//! cursors of subscribers. A subscription is worked on by one replica at a time:
-//! the one that has its claim.
+//! The store of the events domain: the outbox, its positions, and the durable
+//! cursors of subscribers. Only the replica with the claim on a subscription
+//! delivers to it.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::store::{Error, Page};
 /// An event that has its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PositionedEvent {
-    /// The stable message id: the same however often it is delivered.
+    /// The stable message id: the same in every delivery.
     pub id: EventId,
     pub position: i64,
     pub event_type: String,
@@ -30,27 +30,27 @@ pub struct PositionedEvent {
 /// Events that were committed and have no position yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backlog {
-    /// Counted up to 10,000; what is more is said to be so many.
+    /// Counts up to 10,000, which then means 10,000 or more.
     pub waiting: u64,
-    /// How long ago the oldest of them happened.
+    /// The age of the oldest of them.
     pub oldest: Option<Duration>,
 }
 
-/// A subscription, for people to look at.
+/// A subscription, for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscription {
     pub id: SubscriptionId,
     pub name: String,
     /// Everything up to here was delivered.
     pub position: i64,
-    /// How far it could be.
+    /// The last position that any event has.
     pub last_position: i64,
-    /// Deliveries that failed in a row, and what the last one said.
+    /// Failed deliveries in a row, and the error of the last one.
     pub failures: i32,
     pub last_error: Option<String>,
     /// When the cursor last moved.
     pub published_at: Option<Timestamp>,
-    /// Not delivered to before this.
+    /// No delivery before this time.
     pub due_at: Timestamp,
     pub claimed_by: Option<String>,
 }
@@ -68,55 +68,55 @@ pub struct ClaimedSubscription {
 /// How a claim ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Published {
-    /// As far as there was time or events.
+    /// Delivered as far as there was time or events.
     Well,
-    /// The sink refused; it is tried again after the pause.
+    /// The sink refused; the next try comes after the pause.
     Failed { error: String, retry_after: Duration },
 }
 
 port! {
-/// What the application asks of the outbox and its subscriptions.
+/// Everything about the outbox and its subscriptions.
 pub trait EventStore, intercepted by EventIntercept {
-    /// Gives the next dense positions to up to `limit` events, in commit
-    /// order; says how many.
+    /// Gives the next dense positions to up to `limit` events, in commit order;
+    /// returns how many.
     async fn outbox_relay(&self, limit: u32) -> Result<u64, Error>;
 
     async fn outbox_backlog(&self) -> Result<Backlog, Error>;
 
-    /// Events after the position, in order. Without one, from the oldest that
-    /// is kept.
+    /// Events after the position, in order. Without a position, from the oldest
+    /// that is kept.
     async fn event_list(&self, page: Page<i64>) -> Result<Vec<PositionedEvent>, Error>;
 
-    /// As `event_list`, with the positions of other projects' events missing.
+    /// Like `event_list`, without the events of other projects.
     async fn event_list_in(
         &self,
         project: ProjectId,
         page: Page<i64>,
     ) -> Result<Vec<PositionedEvent>, Error>;
 
-    /// Which events are kept. Whoever wants to know that a list has no hole
-    /// asks for the list first and for this afterwards: events that were
-    /// pruned before the list was read are then known to be.
+    /// Which events are kept. To be sure that a list has no gap, read the list
+    /// first and this span afterwards: it then covers every event pruned before
+    /// the list was read.
     async fn event_span(&self) -> Result<Span, Error>;
 
-    /// As `event_span`, as far as this project's reader can tell: events of
-    /// others that were pruned are none that it missed.
+    /// Like `event_span` for a reader of this project: pruned events of other
+    /// projects do not count as missed.
     async fn event_span_in(&self, project: ProjectId) -> Result<Span, Error>;
 
-    /// Removes the oldest events, up to `limit` of them, as long as they
-    /// happened longer ago than `keep` and every subscription has had them.
-    /// The highest position that is gone is kept.
+    /// Removes the oldest events, up to `limit` of them, if they are older than
+    /// `keep` and every subscription has received them. Remembers the highest
+    /// removed position.
     async fn event_prune(&self, keep: Duration, limit: u32) -> Result<u64, Error>;
 
-    /// Makes the subscription of this name if there is none; a new one starts
+    /// Creates the subscription of this name if there is none; a new one starts
     /// with the oldest event that is kept.
     async fn subscription_open(&self, id: SubscriptionId, name: &str) -> Result<(), Error>;
 
-    /// Names of those that have events to deliver, are due, and are claimed by
-    /// nobody; the one that waited longest first.
+    /// Names of subscriptions that have events to deliver, are due, and are
+    /// unclaimed; the one that waited longest first.
     async fn subscription_due(&self) -> Result<Vec<String>, Error>;
 
-    /// Claims it, if it is still so.
+    /// Claims it, if those conditions still hold.
     async fn subscription_claim(
         &self,
         name: &str,
@@ -124,29 +124,30 @@ pub trait EventStore, intercepted by EventIntercept {
         lease: Duration,
     ) -> Result<Option<ClaimedSubscription>, Error>;
 
-    /// Everything up to `position` was delivered. Refused with `claim_lost` if
-    /// another worker has it now: that one delivers the same events again.
+    /// Everything up to `position` was delivered. Refuses with `claim_lost` if
+    /// another worker has the claim now: that one delivers the same events
+    /// again.
     async fn subscription_advance(
         &self,
         claimed: &ClaimedSubscription,
         position: i64,
     ) -> Result<(), Error>;
 
-    /// Gives the claim back where it is still held.
+    /// Releases the claim if it is still ours.
     async fn subscription_release(
         &self,
         claimed: &ClaimedSubscription,
         published: &Published,
     ) -> Result<(), Error>;
 
-    /// Ends the claims of an earlier life of this worker, which is over.
+    /// Ends the claims of an earlier process of this worker, which is over.
     async fn subscription_reclaim(&self, worker: &str) -> Result<u64, Error>;
 
     /// In the order of their names.
     async fn subscription_list(&self) -> Result<Vec<Subscription>, Error>;
 
-    /// Forgets a subscription, with an audit entry; events are no longer kept
-    /// for it. False if there is none.
+    /// Removes a subscription, with an audit entry; events are no longer kept
+    /// for it. `false` if there is none.
     async fn subscription_remove(
         &self,
         name: &str,

@@ -1,7 +1,7 @@
 //! A page of a list as the store read it. A row that cannot be read is not
-//! shown, but it was read: whether more follows, and from where, is told by the
-//! rows and never by what could be shown of them. Counting the latter ends a
-//! list early behind a bad row.
+//! shown, but it counts: the rows read, and never the items shown, determine
+//! whether more follows and from where. Counting items would end a list early
+//! after a bad row.
 
 use std::ops::Deref;
 
@@ -11,13 +11,13 @@ use uuid::Uuid;
 
 use super::store::CorruptRow;
 
-/// Reads as its items. `C` is what the list is paged by.
+/// Dereferences to its items. `C` is the cursor type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed<T, C = Uuid> {
     pub items: Vec<T>,
-    /// The rows that are left out, since they cannot be read.
+    /// The rows left out because they cannot be read.
     pub quarantined: Vec<Uuid>,
-    /// After which row the next page begins; `None` if this is the last.
+    /// The row after which the next page begins; `None` if this is the last page.
     pub next: Option<C>,
 }
 
@@ -27,13 +27,13 @@ impl<T, C> Listed<T, C> {
         Self { items, quarantined: Vec::new(), next: None }
     }
 
-    /// Of rows of which each is shown.
+    /// A page in which every row is shown.
     pub fn complete(items: Vec<T>, limit: u32, cursor: impl Fn(&T) -> C) -> Self {
         let next = items.last().filter(|_| is_full(items.len(), limit)).map(cursor);
         Self { items, quarantined: Vec::new(), next }
     }
 
-    /// As other documents.
+    /// Converts the items.
     pub fn map<D>(self, show: impl FnMut(&T) -> D) -> Listed<D, C> {
         Listed {
             items: self.items.iter().map(show).collect(),
@@ -44,12 +44,12 @@ impl<T, C> Listed<T, C> {
 }
 
 impl<T> Listed<T> {
-    /// Of rows in the order of their ids, each with what it was read as.
+    /// From rows in the order of their ids; `None` marks a row that cannot be read.
     pub fn read(rows: impl IntoIterator<Item = (Uuid, Option<T>)>, limit: u32) -> Self {
         let (mut items, mut quarantined, mut last) = (Vec::new(), Vec::new(), None);
         for (id, read) in rows {
-            // A row without an id to name it by is no place to go on from: from
-            // nil on, a list begins anew.
+            // A row without an id (nil) cannot be a cursor: a list after nil
+            // starts from the beginning.
             last = Some(id).filter(|id| !id.is_nil()).or(last);
             match read {
                 Some(item) => items.push(item),
@@ -62,7 +62,7 @@ impl<T> Listed<T> {
 }
 
 impl Listed<ResourceSnapshot> {
-    /// Of resources, by the ids of the slots; what is held is an attempt.
+    /// Resources, paged by resource id. `quarantined` contains attempt ids.
     pub fn resources(rows: Vec<Result<ResourceSnapshot, CorruptRow>>, limit: u32) -> Self {
         let full = is_full(rows.len(), limit);
         let slot = |row: &Result<ResourceSnapshot, CorruptRow>| match row {

@@ -1,6 +1,6 @@
-//! The meter: where the application says what it did and how long it took. It
-//! is told, and never asked; nothing is decided on what it knows. Every name
-//! that is given to it is of a closed set, or the name of a cluster.
+//! The meter: the application reports here what it did and how long it took.
+//! Nothing reads it back, and no decision depends on it. Every label value is
+//! from a closed set, or the name of a cluster.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use slipway_core::rules::transition::Transition;
 pub enum TickOutcome {
     Recorded,
     Unchanged,
-    /// Another worker or writer was faster: the claim was lost.
+    /// Another worker or writer was faster; the claim was lost or the row changed.
     Overtaken,
-    /// The lease was about to end, so nothing was begun.
+    /// The lease was about to end, so no action started.
     Expiring,
     Failed,
 }
@@ -34,28 +34,27 @@ impl TickOutcome {
     }
 }
 
-/// What is told. Each does nothing by default, which is all that most tests
-/// and benchmarks want.
+/// What the application reports. Every method does nothing by default, which
+/// suffices for most tests and benchmarks.
 pub trait Meter: fmt::Debug + Send + Sync {
-    /// Phases were left and entered, and that is committed.
+    /// Phases changed; the change is committed.
     fn transitioned(&self, _transitions: &[Transition]) {}
 
-    /// This process serves the partition, whether there is work in it or not.
+    /// This process serves the partition, whether it has work or not.
     fn serving(&self, _partition: &str) {}
 
-    /// So many claims were taken.
     fn claimed(&self, _partition: &str, _count: usize) {}
 
-    /// So many claims of an earlier life of this process were taken back.
+    /// This many claims of an earlier process of this worker were taken back.
     fn reclaimed(&self, _partition: &str, _count: u64) {}
 
-    /// So many claims are held more than before; fewer if it is negative.
+    /// The number of claims that this process has changed by this much.
     fn claims_changed(&self, _partition: &str, _change: i64) {}
 
-    /// A tick ended, so long after its batch was begun.
+    /// A tick ended, this long after its batch began.
     fn ticked(&self, _partition: &str, _outcome: TickOutcome, _took: Duration) {}
 
-    /// Something outside was asked for and it ended like this.
+    /// An outside action ended with this outcome.
     fn acted(
         &self,
         _partition: &str,
@@ -66,7 +65,7 @@ pub trait Meter: fmt::Debug + Send + Sync {
     }
 }
 
-/// Nobody wants to know.
+/// A meter that records nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unmetered;
 

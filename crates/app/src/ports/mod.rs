@@ -1,6 +1,6 @@
 //! The ports: what the application needs from outside, in its own words.
 //! Adapters implement them; the conformance suites in `testing` check them.
-//! The stores have one port per room; [`store`] holds what these share.
+//! Each domain has its own store port; [`store`] contains what these share.
 
 #[macro_use]
 mod port;

@@ -1,5 +1,5 @@
-//! The store of the room nodes: the registry, bootstrap tokens as people see
-//! them, and the decision that consumes a token and gives an address.
+//! The store of the nodes domain: the registry, bootstrap tokens for display,
+//! and the decision that consumes a token and assigns an address.
 
 use slipway_core::ids::{BootstrapTokenId, NodeId, ProjectId, ResourceId};
 use slipway_core::mesh::MeshCidr;
@@ -28,11 +28,11 @@ pub struct MeshView {
 }
 
 port! {
-/// What the application asks of nodes and tokens.
+/// Everything about nodes and tokens.
 pub trait NodeStore, intercepted by NodeIntercept {
-    /// Decides about the resource that the token leads to, its row locked, and
-    /// then that of its project: whoever gives out addresses holds it, so two
-    /// enrolments of a project come one after the other.
+    /// Decides about the resource of the token. Locks its row and then that of
+    /// its project; the latter serialises the enrolments of a project, which
+    /// assign addresses.
     async fn decide_enrolment(
         &self,
         token: SecretHash,
@@ -44,8 +44,8 @@ pub trait NodeStore, intercepted by NodeIntercept {
     /// The node with at most `limit` peers. `None` for an unknown one.
     async fn node_mesh(&self, id: NodeId, limit: u32) -> Result<Option<MeshView>, Error>;
 
-    /// Notes a heartbeat of a registered node and what it says of itself (what it
-    /// does not say stays). `None` if it is not registered.
+    /// Stores a heartbeat of a registered node and its report (fields that it
+    /// leaves out stay as they are). `None` if the node is not registered.
     async fn node_heartbeat(
         &self,
         id: NodeId,

@@ -1,6 +1,6 @@
-//! The store of the room placement: management clusters, which project lives on
-//! which of them, what it needs there, and the definitions that a cluster is to
-//! know.
+//! The store of the placement domain: management clusters, the placement of
+//! projects on them, what a project needs there, and the definitions that a
+//! cluster must have.
 
 use serde_json::Value;
 use slipway_core::blueprint::{CompositeType, Engine};
@@ -24,10 +24,10 @@ pub struct Cluster {
     pub substrate_uid: Option<String>,
 }
 
-/// What a look at a cluster found.
+/// The result of verifying a cluster.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    /// The identity that the cluster showed, if it did.
+    /// The identity of the cluster, if it could be read.
     pub identity: Option<String>,
     /// Why it cannot be used, if it cannot.
     pub problem: Option<String>,
@@ -41,7 +41,7 @@ pub type ProjectNamespaceRule<'a> = Rule<'a, ProjectNamespace>;
 pub type DemandRule<'a> = Rule<'a, Demand>;
 
 port! {
-/// What the application asks of clusters and placements.
+/// Everything about clusters and placements.
 pub trait PlacementStore, intercepted by PlacementIntercept {
     /// The cluster of this reference, locked.
     async fn decide_cluster(
@@ -57,24 +57,23 @@ pub trait PlacementStore, intercepted by PlacementIntercept {
     /// Every cluster and root that is registered.
     async fn cluster_list(&self) -> Result<Vec<Cluster>, Error>;
 
-    /// The clusters of a region, and whether this project (name or id) is there.
+    /// The clusters of a region, and whether this project (name or id) is placed there.
     async fn cluster_candidates(
         &self,
         region: &str,
         project: &str,
     ) -> Result<Vec<Candidate>, Error>;
 
-    /// The kinds of composites that anything was ever made of on this cluster,
-    /// as far as rows remember.
+    /// The kinds of all composites ever made on this cluster, as far as rows remember.
     async fn cluster_kinds(&self, cluster: ClusterId) -> Result<Vec<CompositeType>, Error>;
 
-    /// Writes down what was found on a cluster, if it is something else than
-    /// before. The first identity that a cluster shows is its own from then on;
-    /// another one later is not taken over. Says whether anything was written.
+    /// Records what was found on a cluster, if it changed. The first identity
+    /// that a cluster shows is recorded for good; a different one later does
+    /// not replace it. Returns whether anything was written.
     async fn cluster_verified(&self, cluster: ClusterId, found: &Found) -> Result<bool, Error>;
 
-    /// The live project, locked as a declaration locks it, its place, and the
-    /// cluster that is named, locked for share.
+    /// The live project, locked as a declaration locks it, its placement, and
+    /// the named cluster, locked for share.
     async fn decide_cluster_assignment(
         &self,
         project: &str,
@@ -93,28 +92,28 @@ pub trait PlacementStore, intercepted by PlacementIntercept {
         page: Page<ProjectId>,
     ) -> Result<Listed<ClusterAssignment>, Error>;
 
-    /// Every project that is placed on this cluster, deleted ones too until
-    /// their place is cleared, by a few statements for all of them.
+    /// Every project placed on this cluster, with a few statements for all of
+    /// them. Includes deleted projects until their namespace is cleared.
     async fn project_namespace_list(&self, cluster: ClusterId) -> Result<Vec<ProjectNamespace>, Error>;
 
-    /// Decides about a project's place, with the project and its assignment
-    /// locked as declarations lock them. `NotFound` if it has none.
+    /// Decides about the placement of a project, with the project and its
+    /// assignment locked as declarations lock them. `NotFound` if it has none.
     async fn decide_project_namespace(
         &self,
         project: ProjectId,
         rule: &mut ProjectNamespaceRule<'_>,
     ) -> Result<(), Error>;
 
-    /// Makes everything of this project due that waits for its place.
+    /// Makes every resource of this project due that waits for its placement.
     async fn project_namespace_wake(&self, project: ProjectId) -> Result<(), Error>;
 
-    /// The blueprints that are to be delivered, each in its newest version that
-    /// is to be and is not retired, with how far it is on this cluster. Two
+    /// The blueprints whose definitions must be installed, each in its newest
+    /// such version that is not retired, with its state on this cluster. Two
     /// statements for all of them.
     async fn demand_list(&self, cluster: ClusterId) -> Result<Vec<Demand>, Error>;
 
     /// Decides about one of them, with the blueprint locked as publications and
-    /// retirements lock it. `NotFound` if nothing of it is to be delivered.
+    /// retirements lock it. `NotFound` if no version of it must be installed.
     async fn decide_definitions(
         &self,
         cluster: ClusterId,
@@ -122,7 +121,7 @@ pub trait PlacementStore, intercepted by PlacementIntercept {
         rule: &mut DemandRule<'_>,
     ) -> Result<(), Error>;
 
-    /// The clusters that a blueprint is to be on, or was brought to.
+    /// The clusters that need the definitions of a blueprint, or have them.
     async fn definitions_list(
         &self,
         blueprint: BlueprintId,

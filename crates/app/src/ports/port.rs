@@ -1,9 +1,9 @@
-//! Declares the port of a room, and for tests its interceptor: a decorator that
-//! hands every call on to another store, unless it says otherwise. Nobody
-//! forwards methods by hand.
+//! Declares the store port of a domain and, for tests, its interceptor: a
+//! decorator that forwards every call to another store, unless it overrides the
+//! method. Nobody forwards methods by hand.
 
-/// Declares a port and the trait that intercepts it. Whatever implements the
-/// interceptor is a store: its methods forward by default.
+/// Declares a port and the trait that intercepts it. Every implementor of the
+/// interceptor is a store; its methods forward by default.
 macro_rules! port {
     (
         $(#[$doc:meta])*
@@ -23,14 +23,14 @@ macro_rules! port {
             )*
         }
 
-        /// Stands before another store of this room, for tests.
+        /// Wraps another store of this domain, for tests.
         #[cfg(feature = "testing")]
         #[async_trait::async_trait]
         pub trait $interceptor: std::fmt::Debug + Send + Sync {
-            /// The store that does it.
+            /// The wrapped store.
             fn inner(&self) -> &dyn $port;
 
-            /// Called before every method that is handed on.
+            /// Called before every forwarded method.
             async fn enter(&self) {}
 
             $(

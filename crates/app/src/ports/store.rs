@@ -1,9 +1,9 @@
-//! The store as the application sees it: one small port per room, and what the
-//! ports share. Decisions go through the `decide` methods: the store opens the
-//! transaction, locks and loads the snapshot, calls the rule, writes its commit
-//! and answers. No method hands out a transaction, and no I/O but the database's
-//! happens inside one. The rest are reads, and the few writes that decide
-//! nothing.
+//! The store as the application sees it: one small port per domain, and what
+//! the ports share. Decisions go through the `decide` methods: the store opens
+//! the transaction, locks and loads the snapshot, calls the rule and writes its
+//! commit. No method exposes a transaction, and no I/O but the database's
+//! happens inside one. The other methods are reads, and the few writes that
+//! decide nothing.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{
     PlacementStore,
 };
 
-/// The stores of all rooms. One adapter implements them all.
+/// The stores of all domains. One adapter implements them all.
 #[derive(Debug, Clone)]
 pub struct Stores {
     pub broker: Arc<dyn BrokerStore>,
@@ -31,7 +31,7 @@ pub struct Stores {
 }
 
 impl Stores {
-    /// All rooms of one adapter.
+    /// All ports of one adapter.
     pub fn of<S>(store: Arc<S>) -> Self
     where
         S: BrokerStore
@@ -57,11 +57,11 @@ impl Stores {
     }
 }
 
-/// A pure function that is called inside the transaction, maybe twice (a
-/// deadlock is retried), so it computes and does nothing else.
+/// A pure function that the store calls inside the transaction, maybe twice (it
+/// retries deadlocks), so it must only compute.
 pub type Rule<'a, S, C = Commit> = dyn FnMut(&S) -> Result<C, Refusal> + Send + 'a;
 
-/// Why the store did not do it. Whatever it was, nothing was written.
+/// Why the store failed. Nothing was written in any of these cases.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -69,28 +69,28 @@ pub enum Error {
     /// No row has this key.
     #[error("no {kind} with this key exists")]
     NotFound { kind: &'static str },
-    /// The row breaks an invariant and is held.
+    /// The row breaks an invariant and is quarantined.
     #[error("row {id} breaks an invariant: {reason}")]
     Corrupt { id: Uuid, reason: String },
     /// The database cannot be used now; the same call may work later.
     #[error("the database is not available: {0}")]
     Unavailable(String),
-    /// It can be read and not written, until somebody changes that.
+    /// The database can be read but not written, until somebody changes that.
     #[error("the database is read-only: {0}")]
     ReadOnly(String),
-    /// It has no room for more, until somebody gives it some.
+    /// The database has no space left, until somebody adds some.
     #[error("the database is full: {0}")]
     Full(String),
-    /// A fault of ours or of the schema; a person must look.
+    /// An error in our code or in the schema; a person must investigate.
     #[error("the database refused: {0}")]
     Internal(String),
 }
 
-/// A row of a batch that cannot be used; the rest of the batch can.
+/// A row of a batch that cannot be read; the rest of the batch is usable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CorruptRow {
     pub id: Uuid,
-    /// The resource it belongs to, where that is known: a list goes on behind it.
+    /// The resource of the row, if known: the next page of a list starts after it.
     pub resource_id: Option<ResourceId>,
     pub reason: String,
 }

@@ -1,5 +1,4 @@
-//! Keys, scopes, tokens by hand and the audit: the suite's part about who may
-//! do what.
+//! Keys, scopes, tokens by hand and the audit: the suite's part about access.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -128,7 +127,7 @@ async fn a_rotated_key_is_found_by_both_texts(world: &World) {
     rotate(&third, 0, Expected::Any).await.expect("a rotation");
     let found = world.store.access.api_key_candidates(&new.secret.short).await.expect("candidates");
     assert_eq!(found, [], "two rotations ago");
-    // Known, so that it is not installed again, and good no more.
+    // Still known, so that it is not installed again, but no longer valid.
     let previous = world.key_is(new.id).await.previous.expect("the text before");
     assert_eq!((previous.hash, previous.until), (second.hash, Timestamp::ZERO));
 }
@@ -235,7 +234,7 @@ async fn a_token_by_hand_takes_the_place_of_the_one_before(world: &World) {
     assert_eq!(refused(spent), ErrorKind::TokenNotRevocable);
     revoke(second.id, second.hash).await.expect("a revocation");
     assert_eq!(refused(revoke(second.id, second.hash).await), ErrorKind::TokenNotRevocable);
-    // The loop goes on with a token of its own.
+    // The loop continues with a token of its own.
     let claimed = world.claim_now(declared.attempt).await;
     world.tick(claimed).await.expect("an undisturbed tick succeeds");
     let snapshot = world.snapshot(declared.attempt).await;
@@ -293,7 +292,7 @@ async fn the_audit_is_filtered_and_paged_from_both_ends(world: &World) {
     }
 }
 
-/// Of two admin keys that are revoked at the same moment one stays.
+/// If the last two admin keys are revoked at the same moment, one stays.
 pub(super) async fn races(world: &Arc<World>) {
     while usable_admins(world).await.len() < 2 {
         world.make_key(&world.new_key(Role::Admin, None)).await.expect("a key");

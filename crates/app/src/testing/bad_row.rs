@@ -1,5 +1,5 @@
-//! One row that breaks an invariant: it is reported, held and decided about by
-//! nobody, and the rows beside it do not notice.
+//! One row that breaks an invariant: it is reported and quarantined, nothing
+//! decides about it, and its neighbours are not affected.
 
 use slipway_core::commit::{Commit, Recheck};
 use slipway_core::ids::ProvisionedResourceId;

@@ -1,5 +1,5 @@
 //! Races of whole batches: with another batch of the same rows, and with
-//! decisions about single rows of it.
+//! decisions about single rows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,9 +23,9 @@ async fn enrolled(world: &World) -> Vec<Declared> {
     all
 }
 
-/// A worker whose leases ran out and its successor, each with the whole batch,
-/// in opposite orders: only the successor commits, and neither is a deadlock's
-/// victim.
+/// A worker whose leases expired and its successor, each with the whole batch,
+/// in opposite orders: only the successor commits, and neither fails by a
+/// deadlock.
 pub(super) async fn batch_with_batch_of_the_same_rows(world: &Arc<World>) {
     let mark = world.mark().await;
     let all = enrolled(world).await;
@@ -56,8 +56,8 @@ pub(super) async fn batch_with_batch_of_the_same_rows(world: &Arc<World>) {
     }
 }
 
-/// Deletions come in while a batch is recorded: a row that was faster or slower
-/// is nobody else's business, and all of the deleted are leaving.
+/// Deletions concurrent with the records of a batch: the order on one row does
+/// not affect the others, and all deleted resources are leaving afterwards.
 pub(super) async fn batch_with_deletes_of_its_rows(world: &Arc<World>) {
     let mark = world.mark().await;
     let all = enrolled(world).await;

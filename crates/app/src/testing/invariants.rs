@@ -1,4 +1,4 @@
-//! What must be true of a resource after any round, seen through the port.
+//! The invariants of a resource after any round, read through the ports.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use crate::ports::broker::ResourceFilter;
 use crate::ports::events::PositionedEvent;
 use crate::ports::store::Page;
 
-/// The moment before a round: what came later belongs to it.
+/// The moment before a round; whatever is later belongs to the round.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark {
     node: NodeId,
@@ -20,7 +20,7 @@ pub(super) struct Mark {
 }
 
 impl World {
-    /// Events that have no position yet get theirs first.
+    /// First numbers events that have no position yet.
     pub(super) async fn mark(&self) -> Mark {
         let seen = self.seen_position.load(Ordering::Relaxed);
         let position = self.relay_all(seen).await.last().map_or(seen, |event| event.position);
@@ -87,8 +87,8 @@ impl World {
         self.check_handle(snapshot.resource.handle.as_str(), context).await;
     }
 
-    /// Each line begins where the one before ended: no two workers both moved
-    /// the phase from the same place.
+    /// Each line begins with the phase in which the previous one ended: no two
+    /// workers left the same phase.
     async fn check_history(&self, declared: Declared, phase: Phase, context: &str) {
         let history = self.store.broker.history_list(declared.attempt).await.expect("a history");
         let mut before = None;
@@ -99,7 +99,7 @@ impl World {
         assert_eq!(before.as_deref(), Some(phase.as_str()), "{context}: {history:?}");
     }
 
-    /// No event twice, and none about something that did not happen.
+    /// No event twice, and none about a transition that did not happen.
     async fn check_events(&self, mark: Mark, declared: Declared, phase: Phase, context: &str) {
         let events = self.relay_all(mark.position).await;
         let own: Vec<_> = events

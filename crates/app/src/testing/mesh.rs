@@ -1,5 +1,5 @@
-//! Addresses of meshes: dense, each one node's, free again when it leaves; and
-//! what nodes see of each other. With the races that could give one out twice.
+//! Mesh addresses: dense, one node each, free again when it leaves; what nodes
+//! see of each other; and the races that could assign an address twice.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::world::{Declared, World, operator, refused};
 use crate::ports::store::Error;
 
 impl World {
-    /// A project of its own with this mesh.
+    /// A new project with this mesh.
     async fn meshed(&self, cidr: &str) -> String {
         let (project, _) = self.furnished().await;
         self.move_mesh(&project, cidr).await.expect("nobody lives there yet");
@@ -31,7 +31,7 @@ impl World {
         self.store.catalog.decide_project(project, &mut rule).await
     }
 
-    /// A resource of the project that waits for its node, and its token.
+    /// A resource of the project in Enrolling, and its token.
     async fn waiting_in(&self, project: &str) -> (Declared, SecretHash) {
         let declared = self.declare_in(project).await.expect("a declaration");
         self.drive(declared.attempt, Phase::Enrolling).await;
@@ -66,7 +66,7 @@ pub(super) async fn addresses_are_dense_given_back_and_run_out(world: &World) {
             nodes.push(node);
         }
 
-        // The mesh is full; whoever waits keeps its token.
+        // The mesh is full; the refused enrolment keeps its token.
         let (declared, token) = world.waiting_in(&project).await;
         let full = world.enrol(token, world.public_key()).await;
         assert_eq!(refused(full), ErrorKind::PoolExhausted);
@@ -74,8 +74,8 @@ pub(super) async fn addresses_are_dense_given_back_and_run_out(world: &World) {
         assert!(snapshot.token.expect("the token").consumed.is_none(), "nothing is consumed");
         assert!(snapshot.node.is_none());
 
-        // The lowest that was left is the next one, and who left is still shown
-        // with the address it had.
+        // The lowest free address is the next one, and a node that left still
+        // shows its old address.
         world.leave(nodes[3].id).await.expect("it leaves");
         world.leave(nodes[1].id).await.expect("it leaves");
         let heir = world.enrol(token, world.public_key()).await.expect("there is room again");
@@ -169,7 +169,7 @@ pub(super) async fn a_node_sees_its_live_peers_and_is_shown_as_it_says(world: &W
     assert_eq!(shown.revision, nodes[0].revision, "a heartbeat decides nothing");
 }
 
-/// Two enrol while a third leaves: no address is given twice, and none is lost.
+/// Two enrol while a third leaves: no address is assigned twice, and none is lost.
 pub(super) async fn enrol_with_enrol_and_leave_of_the_same_mesh(world: &Arc<World>) {
     let project = world.meshed("10.12.0.0/29").await;
     let old = world.node_in(&project).await;
@@ -187,20 +187,20 @@ pub(super) async fn enrol_with_enrol_and_leave_of_the_same_mesh(world: &Arc<Worl
     let nodes = [world.node(left.expect("room")).await, world.node(right.expect("room")).await];
     let given: BTreeSet<_> = nodes.iter().map(address).collect();
     assert_eq!(given.len(), 2, "one address for two nodes: {nodes:?}");
-    // 2 was the one that left, which may have been seen too late: then 3 and 4.
+    // The leaving node had 2. If it left too late for both, they get 3 and 4.
     let dense = ["10.12.0.2", "10.12.0.3", "10.12.0.4"];
     assert!(given.iter().all(|given| dense.contains(&given.as_str())), "{given:?}");
     for declared in [one, other] {
         let snapshot = world.snapshot(declared.attempt).await;
         assert!(snapshot.token.expect("the token").consumed.is_some());
     }
-    // Whichever of the three nobody has is the next one: none is lost.
+    // The next node gets the free one of the three: no address is lost.
     let next = address(&world.node_in(&project).await);
     let free = dense.iter().find(|address| !given.contains(**address));
     assert_eq!(Some(&next.as_str()), free, "{given:?}");
 }
 
-/// Two machines with one key: the one that comes first is the node.
+/// Two machines with one key: the first to enrol is the node.
 pub(super) async fn enrol_with_enrol_of_the_same_key(world: &Arc<World>) {
     let project = world.meshed("10.14.0.0/24").await;
     let (_, first) = world.waiting_in(&project).await;
@@ -220,7 +220,7 @@ pub(super) async fn enrol_with_enrol_of_the_same_key(world: &Arc<World>) {
     }
 }
 
-/// Whoever comes first: a node has an address of the mesh that its project has.
+/// In either order, a node gets an address in its project's mesh.
 pub(super) async fn enrol_with_another_mesh(world: &Arc<World>) {
     let project = world.meshed("10.13.0.0/24").await;
     let (_, token) = world.waiting_in(&project).await;

@@ -1,19 +1,18 @@
-//! The conformance suite of the store port, for every adapter to run.
+//! The conformance suite of the store ports, for every adapter to run.
 //!
 //! [`conformance`] is the sequential half: each method and each rule, one after
 //! the other. [`races`] is the other half: pairs of operations on one resource
 //! at the same moment, many rounds, with the invariants checked after each. A
-//! store that passes the first and not the second is wrong; the second is where
-//! locking shows.
+//! store that passes the first and not the second is wrong; the second tests
+//! the locking.
 //!
-//! [`bad_row`] asks how the store treats a row that breaks an invariant; only
-//! the adapter's own tests can make one, so they hand in how. [`stray_row`]
-//! asks the same of a row that an older version wrote without a partition.
-//!
-//! [`expired_key`] does so with a key that has become old.
+//! [`bad_row`] tests how the store treats a row that breaks an invariant; only
+//! the adapter's own tests can make one, so they pass in a function for it.
+//! [`stray_row`] does the same for a row that an older version wrote without a
+//! partition, and [`expired_key`] for an expired idempotency key.
 //!
 //! All expect a store that nobody else uses and panic on the first violation.
-//! They speak to the store through the port alone.
+//! They use the store through its ports alone.
 
 mod access;
 mod bad_row;

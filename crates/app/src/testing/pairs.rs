@@ -1,5 +1,5 @@
-//! Every pair of operations on one resource, at the same moment, in each stage
-//! of its life. Nothing is assumed about who wins; the invariants are checked.
+//! Every pair of operations on one resource, concurrently, in each stage of its
+//! life. Assumes nothing about who wins and checks the invariants.
 
 use std::sync::Arc;
 
@@ -44,16 +44,16 @@ enum Stage {
     Draining,
 }
 
-/// What the operations of a round work on. Where a stage has no node or drain,
-/// they get one that does not exist.
+/// The targets of a round's operations. If a stage has no node or drain, the
+/// ids name none that exists.
 #[derive(Debug, Clone, Copy)]
 struct Round {
     declared: Declared,
     token: SecretHash,
     node: NodeId,
     drain: DrainId,
-    /// Both ticks of a round hold the same claim: a worker that was believed
-    /// dead and is not.
+    /// Both ticks of a round use the same claim: as by a worker that was
+    /// thought dead and is not.
     claimed: Claimed,
 }
 
@@ -82,7 +82,7 @@ async fn one_pair(world: &Arc<World>, stage: Stage, first: Operation, second: Op
     });
     for task in tasks {
         match task.await.expect("an operation does not panic") {
-            // Losing a race is answered by a refusal, never by a fault.
+            // The loser of a race gets a refusal, never an internal error.
             Ok(()) | Err(Error::Refused(_) | Error::NotFound { .. }) => {}
             Err(error) => panic!("{context}: {error}"),
         }

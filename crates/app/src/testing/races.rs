@@ -1,5 +1,4 @@
-//! Races whose outcome is known: who may win, what the loser is told, and what
-//! is there afterwards.
+//! Races with a known outcome: who may win, what the loser gets, and the state afterwards.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -47,7 +46,7 @@ pub async fn races(store: Stores, rounds: u32) {
     pairs::every_pair(&world).await;
 }
 
-/// Runs both at the same moment.
+/// Runs both concurrently.
 pub(super) async fn at_once<A, B>(
     first: impl Future<Output = A> + Send + 'static,
     second: impl Future<Output = B> + Send + 'static,
@@ -69,7 +68,7 @@ where
     (first.await.expect("no panic"), second.await.expect("no panic"))
 }
 
-/// Sorts two outcomes of which exactly one must be good.
+/// Sorts two outcomes of which exactly one must be a success.
 fn one_winner<T: std::fmt::Debug>(
     (first, second): (Result<T, Error>, Result<T, Error>),
 ) -> (T, ErrorKind) {
@@ -199,7 +198,7 @@ async fn acknowledge_with_force(world: &Arc<World>) {
     world.check(mark, declared, "acknowledge with force").await;
 }
 
-/// Whoever is first, the resource is leaving afterwards.
+/// In either order, the resource is leaving afterwards.
 async fn tick_with_delete(world: &Arc<World>) {
     let mark = world.mark().await;
     let declared = world.enrolling().await;
@@ -226,7 +225,7 @@ async fn tick_with_delete(world: &Arc<World>) {
     );
 }
 
-/// A worker whose lease ran out and its successor: only the successor commits.
+/// A worker whose lease expired and its successor: only the successor commits.
 async fn tick_with_tick_of_the_next_claim(world: &Arc<World>) {
     let mark = world.mark().await;
     let declared = world.enrolling().await;
@@ -259,7 +258,7 @@ async fn claim_with_claim(world: &Arc<World>) {
     let mut claimed = first.expect("a claim");
     claimed.extend(second.expect("a claim"));
     // One of the two may have skipped a row that the other had locked and then
-    // did not take; whoever comes next gets it.
+    // did not claim; the next claim gets it.
     claimed.extend(
         world.store.broker.attempt_claim("c", world.partition, 100, LEASE).await.expect("a claim"),
     );
@@ -286,8 +285,8 @@ async fn wake_with_release(world: &Arc<World>) {
     assert!(world.claim(declared.attempt).await.is_some(), "the wake was lost");
 }
 
-/// The end of a deletion frees the handle; a declaration at that moment gets it
-/// or is told that it is taken.
+/// The end of a deletion frees the handle; a concurrent declaration gets it or
+/// is refused because it is taken.
 async fn last_tick_with_declare_of_the_handle(world: &Arc<World>) {
     let mark = world.mark().await;
     let handle = world.handle();
@@ -309,8 +308,8 @@ async fn last_tick_with_declare_of_the_handle(world: &Arc<World>) {
     world.check(mark, old, "the last tick with declare").await;
 }
 
-/// Two relays while events are being made: each event gets one position, and
-/// there is no gap (which `mark` checks).
+/// Two relays during commits: each event gets one position without a gap
+/// (`mark` checks that).
 async fn relay_with_relay(world: &Arc<World>) {
     let before = world.mark().await;
     let mut declared = Vec::new();

@@ -1,5 +1,5 @@
-//! Races of renewal: with the release of the same claim, and with the claim
-//! that takes an ended lease over.
+//! Races of renewal: with the release of the same claim, and with a claim that
+//! takes over an expired lease.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::races::at_once;
 use super::worker::{LEASE, released};
 use super::world::World;
 
-/// Whichever comes first, the row is held by nobody afterwards.
+/// In either order, nobody has a claim on the row afterwards.
 pub(super) async fn renew_with_release(world: &Arc<World>) {
     let mark = world.mark().await;
     let declared = world.declare(&world.handle()).await.expect("a declaration");
@@ -36,7 +36,7 @@ pub(super) async fn renew_with_release(world: &Arc<World>) {
     world.check(mark, declared, "renew with release").await;
 }
 
-/// An ended lease is either prolonged or taken over, and never both.
+/// An expired lease is either renewed or taken over, never both.
 pub(super) async fn renew_with_takeover(world: &Arc<World>) {
     let mark = world.mark().await;
     let declared = world.declare(&world.handle()).await.expect("a declaration");

@@ -1,5 +1,6 @@
-//! A row without a partition, as a replica of an older version writes it: nobody
-//! claims it, and the next boot of a replica that serves its project takes it in.
+//! A row without a partition, as a replica of an older version writes it:
+//! nobody claims it, and the next boot of a replica that serves its project
+//! adopts it.
 
 use slipway_core::ids::{Partition, ProvisionedResourceId};
 
@@ -7,7 +8,7 @@ use super::worker::LEASE;
 use super::world::World;
 use crate::ports::Stores;
 
-/// `strip` must take the partition of this attempt away in the database itself.
+/// `strip` must remove the partition of this attempt in the database itself.
 pub async fn stray_row(store: Stores, strip: impl AsyncFnOnce(ProvisionedResourceId)) {
     let world = World::new(store).await;
     let declared = world.declare(&world.handle()).await.expect("a declaration");

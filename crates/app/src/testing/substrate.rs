@@ -1,4 +1,4 @@
-//! A substrate of one variable: whether the composite of an attempt exists, and
+//! A minimal substrate: knows whether the composite of an attempt exists, and
 //! which token it carries. Always ready, never slow.
 
 use std::collections::HashMap;

@@ -22,7 +22,7 @@ use super::world::World;
 use crate::ports::broker::{Claimed, Decided, ResourceKey};
 use crate::ports::store::Error;
 
-/// Long enough that it never ends by itself during a test.
+/// Long enough that it never expires during a test.
 pub(super) const LEASE: Duration = Duration::from_secs(600);
 
 impl World {
@@ -34,8 +34,8 @@ impl World {
         self.store.broker.decide(ResourceKey::Attempt(attempt), &mut rule).await
     }
 
-    /// Claims this attempt if it is due. Others that are due belong to rounds
-    /// that are over; they are parked.
+    /// Claims this attempt if it is due. Parks others that are due: they belong
+    /// to earlier rounds.
     pub(super) async fn claim(&self, attempt: ProvisionedResourceId) -> Option<Claimed> {
         let mut mine = None;
         loop {
@@ -57,8 +57,8 @@ impl World {
         }
     }
 
-    /// Leaves nothing that is due or will become so by itself: what earlier
-    /// tests left behind is claimed and given back for good.
+    /// Parks everything that earlier tests left: claims all rows and releases
+    /// them so that they never become due by themselves.
     pub(super) async fn park_all(&self) {
         self.store.broker.attempt_wake_all(self.partition).await.expect("a wake");
         let claimed = self
@@ -72,7 +72,7 @@ impl World {
         self.store.broker.attempt_release(&parked).await.expect("a release");
     }
 
-    /// Claims this attempt, once it is due, for a lease of this length.
+    /// Wakes this attempt and claims it with a lease of this length.
     pub(super) async fn claim_with_lease(
         &self,
         attempt: ProvisionedResourceId,
@@ -110,8 +110,7 @@ impl World {
         self.tick_seeing(claimed, &report).await
     }
 
-    /// One tick that observed `report`. Gives the claim back whatever happens,
-    /// as the loop does.
+    /// One tick that observed `report`. Always releases the claim, as the loop does.
     pub(super) async fn tick_seeing(
         &self,
         claimed: Claimed,
@@ -126,8 +125,8 @@ impl World {
         outcome
     }
 
-    /// One tick of a loop whose leases last for no time, so that a second proof
-    /// of absence need not be waited for.
+    /// One tick of a loop with leases of length zero, so that the deletion
+    /// verification need not wait.
     pub(super) async fn tick_proving(
         &self,
         claimed: Claimed,
@@ -162,7 +161,7 @@ impl World {
             pace,
             jitter: 0.5,
         };
-        // As the loop does: without a lock if nothing moved, under lock otherwise.
+        // As the loop does: without a lock if nothing changed, under lock otherwise.
         let commit = record(&snapshot, &tick, &worker())?;
         if let Some(recorded) = Recorded::new(claimed.id, read.revision, commit)
             && !self.store.broker.attempt_record(&[recorded]).await?.is_empty()
@@ -173,7 +172,7 @@ impl World {
         self.store.broker.decide(ResourceKey::Attempt(claimed.id), &mut rule).await
     }
 
-    /// What a tick that has nothing to do outside would record now.
+    /// What a tick without an outside action would record now.
     pub(super) async fn record_of(&self, claimed: Claimed) -> Recorded {
         let (snapshot, report) =
             (self.snapshot(claimed.id).await, self.substrate.observe(claimed.id));
@@ -191,13 +190,13 @@ impl World {
         Recorded::new(claimed.id, snapshot.attempt.revision(), commit).expect("a plain record")
     }
 
-    /// One tick of each under these claims, as the loop takes a batch: intents
-    /// in one transaction, records in another.
+    /// One tick of each under these claims, batched as in the loop: all intents
+    /// in one transaction, all records in another.
     pub(super) async fn tick_many(&self, claimed: &[Claimed]) -> Vec<Decided> {
         self.tick_many_at(claimed, pace()).await
     }
 
-    /// The same with leases that last for no time.
+    /// The same with leases of length zero.
     pub(super) async fn tick_many_proving(&self, claimed: &[Claimed]) -> Vec<Decided> {
         self.tick_many_at(claimed, Pace { lease: Duration::ZERO, ..pace() }).await
     }
@@ -258,7 +257,7 @@ impl World {
         ended
     }
 
-    /// Records the intent, then applies; answers what is known after that.
+    /// Records the intent, then applies; returns the state after that.
     async fn apply(
         &self,
         snapshot: ResourceSnapshot,
@@ -322,10 +321,10 @@ fn pace() -> Pace {
     Pace { deadlines: Deadlines::default(), sweep: Duration::from_secs(30), lease: LEASE }
 }
 
-/// What the loop would do about it.
+/// The decision of the loop.
 fn decided(snapshot: &ResourceSnapshot, report: &CompositeReport) -> Decision {
     let facts = Facts {
-        // That of what is there: nothing drifts here.
+        // The hash of the live object, so that nothing drifts here.
         owned_hash: Ok(report.live().map(|live| live.owned_hash.clone()).unwrap_or_default()),
         injectable: Ok(()),
         served: true,

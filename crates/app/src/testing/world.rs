@@ -1,6 +1,7 @@
-//! The suite's catalog_client: declaring, enrolling and deleting through the port, with ids and secrets that it makes up itself.
+//! The suite's test client: declares, enrols and deletes through the ports,
+//! with ids and secrets that it generates itself.
 //!
-//! Ids rise with every one made, so that "everything since then" is a cursor.
+//! Generated ids rise, so that "everything since then" is a cursor.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -42,7 +43,7 @@ pub(super) struct Declared {
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) store: Stores,
-    /// Of the seeded cluster, where everything declared here lives.
+    /// The partition of the seeded cluster, on which everything here is declared.
     pub(super) partition: Partition,
     pub(super) substrate: Substrate,
     counter: AtomicU64,
@@ -71,8 +72,8 @@ impl World {
         Uuid::from_u128((0x0190_0000_0000_7000_u128 << 64) | u128::from(number))
     }
 
-    /// The key of the installation that has this text, without the time at
-    /// which the database wrote it.
+    /// The installation's key with this short part, without the time at which
+    /// the database wrote it.
     pub(super) async fn installed_key(&self, short: &str) -> Option<ApiKey> {
         let found = self.store.access.api_key_candidates(short).await.expect("candidates");
         let key = found.into_iter().find(|key| key.short == short)?;
@@ -87,7 +88,7 @@ impl World {
         keys.iter().filter(|key| key.keeps_administration(now)).count()
     }
 
-    /// A secret that no other call gives.
+    /// A hash that no other call returns.
     pub(super) fn hash(&self) -> SecretHash {
         SecretHash::of(self.uuid().as_bytes())
     }
@@ -248,19 +249,19 @@ impl World {
         self.store.broker.decide(ResourceKey::Resource(resource), &mut rule).await
     }
 
-    /// The token that the attempt waits with.
+    /// The current token of the attempt.
     pub(super) async fn token(&self, attempt: ProvisionedResourceId) -> SecretHash {
         self.snapshot(attempt).await.token.expect("the attempt has a token").hash
     }
 
-    /// A fresh resource that waits for its node.
+    /// A fresh resource in Enrolling.
     pub(super) async fn enrolling(&self) -> Declared {
         let declared = self.declare(&self.handle()).await.expect("a declaration");
         self.drive(declared.attempt, Phase::Enrolling).await;
         declared
     }
 
-    /// A fresh resource with its node.
+    /// A fresh resource in Ready, and its node.
     pub(super) async fn ready(&self) -> (Declared, NodeId) {
         let declared = self.enrolling().await;
         let token = self.token(declared.attempt).await;
@@ -269,7 +270,7 @@ impl World {
         (declared, node)
     }
 
-    /// A fresh resource that is being deleted and whose node was asked to drain.
+    /// A fresh resource that is being deleted, whose node was asked to drain.
     pub(super) async fn draining(&self) -> (Declared, NodeId, DrainId) {
         let (declared, node) = self.ready().await;
         self.delete(declared.resource).await.expect("a deletion");

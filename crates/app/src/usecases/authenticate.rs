@@ -1,5 +1,5 @@
-//! Who is calling: API keys of people and programs, node keys of agents.
-//! Whatever is wrong with a key, the answer is the same.
+//! Authentication: API keys of people and programs, node keys of agents. The
+//! answer is the same whatever is wrong with a key.
 
 use slipway_core::audit::Actor;
 use slipway_core::error::{ErrorKind, Refusal};
@@ -12,7 +12,7 @@ use crate::ports::access::{Install, Installed};
 use crate::{Context, Error};
 use slipway_core::api_key::ApiKey;
 
-/// The holder of an API key.
+/// The caller that an API key belongs to.
 pub async fn api_key(context: &Context, text: &str, correlation_id: &str) -> Result<Caller, Error> {
     let parsed = ApiKeyText::parse(text).ok_or_else(unknown_key)?;
     let now = context.clock.now();
@@ -38,8 +38,8 @@ pub async fn node_key(context: &Context, text: &str) -> Result<NodeId, Error> {
     Ok(node.id)
 }
 
-/// Makes the key of this name be `text`. Told apart is whether another one was
-/// there; it does not work any more then, and the audit says who did that.
+/// Sets the key of this name to `text`. The result tells whether it replaced
+/// another one, which then stops working; the audit says who replaced it.
 pub async fn install_admin_key(
     context: &Context,
     name: &str,
@@ -50,8 +50,8 @@ pub async fn install_admin_key(
     Ok(context.stores.access.api_key_install(&key, Install::Replace, actor).await?)
 }
 
-/// Draws the first key of an installation. `None` if there is one that can be
-/// used, also if another replica was a moment faster.
+/// Creates the first key of an installation. `None` if a usable one exists,
+/// also if another replica was faster.
 pub async fn draw_first_admin_key(
     context: &Context,
     name: &str,
@@ -65,7 +65,7 @@ pub async fn draw_first_admin_key(
     }
 }
 
-/// The text of a new key.
+/// Generates the text of a new key.
 pub(super) fn draw(context: &Context) -> Secret {
     let (mut short, mut long) = ([0; 6], [0; 24]);
     context.entropy.fill(&mut short);

@@ -1,6 +1,6 @@
-//! The mode of the installation: freezing and lifting, observing and resuming,
-//! the plan of what is withheld, and the heartbeat by which replicas say that they
-//! live and a restored database is recognised.
+//! The mode of the installation: freeze and unfreeze, observe and resume, the
+//! list of withheld actions, and the heartbeat by which replicas show that they
+//! are alive and recognise a restored database.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::ports::substrate::Error as SubstrateError;
 use crate::usecases::converge::Engines;
 use crate::{Context, Error};
 
-/// How often a replica heartbeats; see [`heartbeat`].
+/// How often a replica sends a heartbeat; see [`heartbeat`].
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The mode, and who obeys it.
@@ -27,18 +27,18 @@ pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
 pub struct Status {
     pub control: Control,
     pub replicas: Vec<ReplicaStatus>,
-    /// No action that began under an earlier mode is under way anywhere.
+    /// No action that began under an earlier mode is still running anywhere.
     pub settled: bool,
 }
 
-/// A replica and what it means for the mode.
+/// A replica and its relation to the mode.
 #[derive(Debug, Clone)]
 pub struct ReplicaStatus {
     pub replica: Replica,
-    /// Everything it does obeys the mode that is in force.
+    /// All its actions obey the current mode.
     pub obeys: bool,
-    /// It has not been heard of for longer than its lease: whatever it did is
-    /// over, and it reads the mode anew before it does anything else.
+    /// No heartbeat for longer than its lease: all its actions are over, and it
+    /// reads the mode again before it does anything else.
     pub lapsed: bool,
 }
 
@@ -99,7 +99,7 @@ pub async fn resume(context: &Context, caller: &Caller, reason: &str) -> Result<
     Ok(())
 }
 
-/// One page of what is withheld, and how much was not looked at yet.
+/// One page of withheld actions, and the number of resources not observed yet.
 pub async fn withheld(
     context: &Context,
     caller: &Caller,
@@ -110,14 +110,14 @@ pub async fn withheld(
     Ok((lines, context.stores.operations.withheld_unchecked().await?))
 }
 
-/// Starts in observe-only mode, on the word of whoever started this process.
+/// Enters observe-only mode, requested by the operator at the start of this process.
 pub async fn observe(context: &Context, reason: &str, actor: &Actor) -> Result<(), Error> {
     let mut rule = |control: &Control| Ok(control::observe(control, reason, actor));
     Ok(context.stores.operations.control_decide(&mut rule).await?)
 }
 
-/// Records how nodes reach this installation. Answers the address before, if
-/// that was another one.
+/// Records the address at which nodes reach this installation. Returns the
+/// previous one if it was different.
 pub async fn locate(
     context: &Context,
     public_url: &str,
@@ -138,33 +138,33 @@ pub async fn locate(
 
 /// One heartbeat of this replica.
 ///
-/// *Expected flow:* read the high-water mark of every engine → commit one more
-/// heartbeat and this replica's acknowledgement → raise every mark, if an action
-/// began or ended since the last raise.
+/// *Expected flow:* read the high-water mark of every engine → commit an
+/// increment of the counter and this replica's acknowledgement → raise every
+/// mark, if an action began or ended since the last raise.
 ///
 /// *Guarantees:*
 /// * A mark that is ahead of the database proves a restore: the counter is
 ///   committed before a mark is raised to it, and a mark is read before the
-///   counter. The same commit then ends all acting.
-/// * A restore to a backup from before an action is noticed. The backup has the
-///   counter of its time, the counter has grown since, and the first heartbeat after
-///   the action began or ended raises the marks above it. The marks of all
-///   clusters rise after an action on one of them, so that one that can be read
-///   is enough.
-/// * A restore to a backup from after the last action is not noticed by a mark,
-///   and need not be: nothing outside is newer than that database. A node that
-///   enrolled since is newer; it enrols again by itself (`docs/restore.md`).
-/// * The counter never passes a mark that was not read in this life, and an
-///   engine acts on no cluster before this function compared its mark.
-/// * A crash anywhere leaves marks that are behind. They prove nothing, and the
-///   first heartbeat of the next life raises them, since its earlier life may have
-///   acted.
+///   counter. The same commit then enters observe-only mode.
+/// * A restore to a backup from before an action is recognised. The backup has
+///   the counter of its time, the counter has grown since, and the first
+///   heartbeat after the action began or ended raises the marks above it. The
+///   marks of all clusters rise after an action on one of them, so that one
+///   readable mark is enough.
+/// * A restore to a backup from after the last action is not recognised by a
+///   mark, and need not be: nothing outside is newer than that database. A node
+///   that enrolled since is newer; it enrols again by itself (`docs/restore.md`).
+/// * The counter never passes a mark that this process has not read, and no
+///   engine acts on a cluster before this function has compared its mark.
+/// * A crash anywhere leaves marks that are too low. They prove nothing, and the
+///   first heartbeat of the next process raises them, since the crashed one may
+///   have acted.
 ///
-/// *Caveats:* a replica that dies between its last action and its next heartbeat, two
-/// seconds later, leaves the marks below that action until a replica starts or
-/// acts. A mark that cannot be read or raised is an error of this heartbeat, and
-/// while that lasts a restore may go unnoticed; the mode is counted all the same,
-/// so that replicas keep acknowledging it.
+/// *Caveats:* a replica that dies between its last action and its next heartbeat,
+/// two seconds later, leaves the marks below that action until a replica starts
+/// or acts. A mark that cannot be read or raised is an error of this heartbeat,
+/// and while that lasts a restore may go unrecognised; the heartbeat is committed
+/// all the same, so that replicas keep acknowledging the mode.
 pub async fn heartbeat(
     context: &Context,
     engines: &Engines,
@@ -173,7 +173,7 @@ pub async fn heartbeat(
     lease: Duration,
 ) -> Result<KnownMode, HeartbeatError> {
     let actor = Actor::new(format!("replica:{worker}"));
-    // One that comes meanwhile is read by the next heartbeat before it is raised.
+    // An engine added meanwhile: the next heartbeat reads its mark before raising it.
     let engines_now = engines.iter();
     let mut problem = None;
     let mut marks = Marks { highest: None, all_read: true };
@@ -205,7 +205,7 @@ pub async fn heartbeat(
             Ok(Some(commit))
         })
         .await?;
-    // A rule is asked at least once in a decision that was written.
+    // A decision that was written called the rule at least once.
     let Some(commit) = after else { return Ok(permits.read(&context.stores).await?) };
     let heartbeat = commit.control.heartbeat;
     let mut target = permits.mark_target(activity, heartbeat);
@@ -214,16 +214,16 @@ pub async fn heartbeat(
             heartbeat,
             "the database was restored to an earlier state: only observing until `slipway resume`"
         );
-        // Before an engine may act on the word of this comparison.
+        // Before this comparison allows any engine to act.
         permits.read(&context.stores).await?;
-        // The same backup may be restored again: the next floor lies above this.
+        // The same backup may be restored again: the next floor must be above this.
         target = heartbeat;
     }
     if commit.wake_all {
         context.wakes.wake();
     }
-    // Side by side, and every one of them: a cluster that is away leaves the
-    // marks of the others as they should be.
+    // Raise all marks concurrently, and do not stop at an error: an unreachable
+    // cluster must not keep the marks of the others low.
     let raised =
         join_all(engines_now.iter().map(|(_, engine)| engine.high_water_mark_write(target))).await;
     for ((partition, _), raised) in engines_now.iter().zip(raised) {
@@ -237,7 +237,7 @@ pub async fn heartbeat(
     }
 }
 
-/// The error with the cluster that it is about.
+/// Adds the name of the cluster to the error.
 fn named(engines: &Engines, partition: Partition, error: SubstrateError) -> SubstrateError {
     match (engines.cluster(partition), error) {
         (Some(cluster), SubstrateError::Failed(problem)) => {
@@ -247,7 +247,7 @@ fn named(engines: &Engines, partition: Partition, error: SubstrateError) -> Subs
     }
 }
 
-/// Why a heartbeat was not whole.
+/// Why a heartbeat failed in part or as a whole.
 #[derive(Debug, thiserror::Error)]
 pub enum HeartbeatError {
     #[error(transparent)]
@@ -256,7 +256,7 @@ pub enum HeartbeatError {
     HighWaterMark(#[from] crate::ports::substrate::Error),
 }
 
-/// What a caller without a key may know of the mode: not who and why.
+/// The mode as a caller without a key may see it: without who and why.
 pub fn summary(mode: &Mode) -> String {
     match mode {
         Mode::Acting => "acting".to_owned(),

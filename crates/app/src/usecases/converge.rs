@@ -1,13 +1,14 @@
-//! The tick: claimed resources in, outside actions and records out.
+//! The tick: takes claimed resources, carries out outside actions, and writes
+//! records.
 //!
-//! [`Batch::tick`] is the whole order, and the order is the point: load,
-//! observe, decide, record the intent, act, record the outcome, give the claim
-//! back. A crash between any two leaves a state that the next tick recognises.
-//! `slipway_core` decides (`rules::decide`) and says what is written
+//! [`Batch::tick`] shows the whole order, which matters: load, observe, decide,
+//! record the intent, act, record the outcome, release the claim. A crash
+//! between any two steps leaves a state that the next tick recognises.
+//! `slipway_core` decides (`rules::decide`) and computes what is written
 //! (`rules::prepare`, `rules::record`); the loop in `controller` claims.
 //!
-//! Resources of a batch share transactions and nothing else: an error, a refusal
-//! or a panic of one is its own, and the others do not notice.
+//! Resources of a batch share transactions and nothing else: an error, a
+//! refusal or a panic of one does not affect the others.
 
 mod act;
 mod engines;
@@ -40,10 +41,10 @@ use crate::ports::meter::TickOutcome;
 use crate::ports::store::{self, CorruptRow};
 
 /// How long one outside action, or one observation, may take under a lease of
-/// this length. An action is started only with more lease left than this, and
+/// this length. An action starts only with more lease left than this, and is
 /// abandoned after it: actions are idempotent, and the next observation shows
-/// what became of it. A third: the batch is loaded and observed before the
-/// action and recorded after it, and each gets as much again.
+/// the result. A third of the lease, because loading and observing before the
+/// action and recording after it each get as much again.
 pub fn action_deadline(lease: Duration) -> Duration {
     lease / 3
 }
@@ -51,11 +52,11 @@ pub fn action_deadline(lease: Duration) -> Duration {
 /// How records share transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batching {
-    /// Records in one transaction, at most; no fewer than a batch has shares
-    /// the cost of a commit best.
+    /// Records in one transaction, at most. A batch in one transaction
+    /// amortises the commit best.
     pub records_per_commit: usize,
-    /// Transactions of one batch under way at once. Two, so that what is done
-    /// meanwhile does not wait for the commit before.
+    /// Concurrent transactions of one batch. Two, so that actions that finish
+    /// during a commit need not wait for it.
     pub commits_at_once: usize,
 }
 
@@ -65,16 +66,16 @@ impl Default for Batching {
     }
 }
 
-/// The claims of a batch, as whoever renews them knows them. How much lease is
-/// left is a matter of the process's own clock.
+/// The claims of a batch, as their lease renewer knows them. It measures the
+/// remaining lease with the process's own clock.
 pub trait Claims: Send + Sync {
     /// Whether an action with this deadline may start on this row.
     fn allow(&self, id: ProvisionedResourceId, deadline: Duration) -> bool;
 
-    /// These were given back, or are somebody else's; they are renewed no more.
+    /// These claims were released or lost; the renewer stops renewing them.
     fn ended(&self, ids: &[ProvisionedResourceId]);
 
-    /// How long the batch has been worked on.
+    /// How long ago work on the batch began.
     fn age(&self) -> Duration;
 }
 
@@ -83,21 +84,21 @@ pub trait Claims: Send + Sync {
 pub struct Batch<'a> {
     pub context: &'a Context,
     pub engines: &'a Engines,
-    /// The name of the cluster that the batch lives on.
+    /// The name of the batch's cluster.
     pub cluster: &'a str,
     pub pace: Pace,
     pub batching: Batching,
     pub actor: &'a Actor,
     /// How long one outside action may take, see [`action_deadline`].
     pub action_deadline: Duration,
-    /// Outside actions on the cluster that may still be begun now.
+    /// Limits the concurrent outside actions on the cluster.
     pub actions: &'a Semaphore,
-    /// Asked right before each outside action whether the mode lets it through.
+    /// Grants or refuses each outside action, right before it starts.
     pub permits: &'a Permits,
     /// The mode as it was when the batch was claimed.
     pub mode: &'a Mode,
     pub claims: &'a dyn Claims,
-    /// Notified when a phase changed, so that what follows is claimed at once.
+    /// Notified when a phase changed, so that the loop claims the next step at once.
     pub wake: &'a Notify,
 }
 
@@ -114,40 +115,40 @@ struct Item {
     report: CompositeReport,
     facts: Facts,
     decision: Decision,
-    /// Drawn where the decision mints.
+    /// The token for the apply, if the decision mints one.
     minted: Option<Minted>,
-    /// When the snapshot had been read.
+    /// Set after the snapshot was read, see `bring_to_now`.
     read_at: Instant,
 }
 
 /// How a tick ended.
 #[derive(Debug)]
 enum Ticked {
-    /// Recorded, with the claim given back in the same transaction.
+    /// Recorded; the same transaction released the claim.
     Recorded { action: Action, changed_phase: bool },
-    /// Nothing to record; the claim is given back with others of its batch.
+    /// Nothing to record; the claim is released together with others of the batch.
     Unchanged(Release),
     /// Another worker or writer was faster; nothing was written here.
     Overtaken,
-    /// The claim is about to end; nothing was begun, and the next tick acts.
+    /// The lease is about to end; no action started, and the next tick acts.
     Expiring,
-    /// It failed inside us, for this reason.
+    /// An error of our own, with its message.
     Failed(String),
 }
 
 type Ended = (ResourceSnapshot, Ticked);
 
-/// What has been done and is to be recorded, or what ended before.
+/// An outcome to be recorded, or a tick that ended before.
 type Acted = Result<(Item, Outcome), Ended>;
 
 impl Batch<'_> {
-    /// One tick of each claimed resource, from the claim to its end. Answers the
-    /// errors, each of which is shown on its resource too if that can be
+    /// Runs one tick of each claimed resource, from the claim to its end.
+    /// Returns the errors; each is also shown on its resource if it can be
     /// written.
     ///
-    /// The intents of a batch are one transaction. What needs no outside action
-    /// is recorded at once; of the others, as many at a time as are done by
-    /// then, so that a slow action holds back nobody but itself.
+    /// One transaction records all intents of a batch. Ticks without an outside
+    /// action are recorded at once; the others in groups, as they finish, so
+    /// that a slow action delays only itself.
     pub async fn tick(&self, claims: &[Claimed]) -> Vec<String> {
         let (snapshots, mut errors) = self.load(claims).await;
         let reports = observe(self.engines, &snapshots, self.action_deadline).await;
@@ -168,7 +169,8 @@ impl Batch<'_> {
         errors
     }
 
-    /// Loads the claimed rows. A row that cannot be used gets a blocker, alone.
+    /// Loads the claimed rows. A row that cannot be read gets a blocker; no
+    /// other row is affected.
     async fn load(&self, claims: &[Claimed]) -> (Vec<ResourceSnapshot>, Vec<String>) {
         let store = &self.context.stores.broker;
         let ids: Vec<_> = claims.iter().map(|claimed| claimed.id).collect();
@@ -190,8 +192,8 @@ impl Batch<'_> {
             match row {
                 Ok(snapshot) => {
                     let id = snapshot.attempt.id().as_uuid();
-                    // A row whose claim moved between claim and load is somebody
-                    // else's.
+                    // If the token changed between claim and load, another
+                    // worker has the row.
                     let ours = |claimed: &Claimed| claimed.claim_token == snapshot.claim_token;
                     if open.get(&id).is_some_and(ours) {
                         open.remove(&id);
@@ -199,7 +201,7 @@ impl Batch<'_> {
                     }
                 }
                 Err(CorruptRow { id, reason, .. }) => {
-                    // The row does not even say of what resource it is.
+                    // A corrupt row does not even name its resource.
                     let attempt_id = id;
                     tracing::error!(%attempt_id, reason, "a row breaks an invariant and is held");
                     errors.push(format!("{id}: {reason}"));
@@ -216,7 +218,7 @@ impl Batch<'_> {
         (snapshots, errors)
     }
 
-    /// Decides about each, and draws the tokens that are to be minted.
+    /// Decides about each, and draws the tokens that a decision mints.
     fn decide(
         &self,
         snapshots: Vec<ResourceSnapshot>,
@@ -250,22 +252,22 @@ impl Batch<'_> {
 }
 
 impl Item {
-    /// Whether something outside is asked for, and may be slow.
+    /// Whether the decision includes an outside action, which may be slow.
     fn acts(&self) -> bool {
         !matches!(self.decision.effect, Effect::None(_))
     }
 
-    /// Goes on from what was read when the intent was recorded. The facts of the
-    /// cloud stay those that the decision was made on: a locked read loads none.
+    /// Continues with the snapshot that was read when the intent was recorded.
+    /// Keeps the cloud facts that the decision used: a locked read loads none.
     fn prepared(&mut self, snapshot: ResourceSnapshot) {
         let provider = self.snapshot.provider.take();
         self.snapshot = ResourceSnapshot { provider, ..snapshot };
         self.read_at = Instant::now();
     }
 
-    /// Brings the snapshot's time to the database's time of now, counted on
-    /// from when it was read. Never ahead of that clock: the count began after
-    /// the reading.
+    /// Advances the snapshot's time to now on the database's clock, by the time
+    /// elapsed since the read. Never ahead of that clock: the measurement began
+    /// after the read.
     fn bring_to_now(&mut self) {
         let now = Instant::now();
         self.snapshot.now = self.snapshot.now.plus(now.duration_since(self.read_at));
@@ -274,7 +276,7 @@ impl Item {
 }
 
 impl Ticked {
-    /// Overtaken if somebody else holds the row or wrote it meanwhile.
+    /// Overtaken if another worker has the claim or somebody wrote the row meanwhile.
     fn of(error: &store::Error) -> Self {
         use slipway_core::ErrorKind::{ClaimLost, RevisionStale};
         match error {
@@ -296,7 +298,7 @@ impl Ticked {
     }
 }
 
-/// Every line about a tick names what it is about.
+/// The span that names resource and attempt in every log line of a tick.
 fn tick_span(snapshot: &ResourceSnapshot) -> tracing::Span {
     tracing::error_span!(
         "tick",
@@ -305,7 +307,7 @@ fn tick_span(snapshot: &ResourceSnapshot) -> tracing::Span {
     )
 }
 
-/// A panic about one resource must not take the batch with it.
+/// Contains a panic about one resource, so that the batch survives it.
 fn isolated<T>(step: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(step)).map_err(|_| "the tick panicked".to_owned())
 }

@@ -17,7 +17,7 @@ use crate::{Context, Error};
 /// The project of a declaration that names none.
 pub const DEFAULT_PROJECT: &str = "default";
 
-/// A declaration as it was given, unchecked.
+/// A declaration as received, unchecked.
 #[derive(Debug, Clone, Default)]
 pub struct Declare {
     pub project: Option<String>,
@@ -27,11 +27,11 @@ pub struct Declare {
     pub credential: Option<String>,
     pub parameters: BTreeMap<String, Value>,
     pub labels: BTreeMap<String, String>,
-    /// Binds the caller's key to what is declared.
+    /// Binds the caller's idempotency key to the resource.
     pub request: Option<Request>,
 }
 
-/// Accepts the declaration, or refuses it with nothing written.
+/// Accepts the declaration, or refuses it and writes nothing.
 pub async fn declare(
     context: &Context,
     caller: &Caller,
@@ -81,7 +81,7 @@ pub async fn declare(
             Ok(bind(commit, record.as_ref()))
         })
         .await?;
-    // The one line that leads from a request to what the loops do about it.
+    // The only log line that connects a request with the ticks of the loops.
     let (resource_id, attempt_id) = (declaration.resource_id, declaration.provisioned_resource_id);
     tracing::info!(%resource_id, %attempt_id, "declared");
     context.meter.transitioned(&transitioned);
@@ -89,8 +89,7 @@ pub async fn declare(
     Ok(declaration.resource_id)
 }
 
-/// The project of a declaration that names none: the caller's own, if they
-/// reach one only.
+/// The project of a declaration that names none: the caller's own, if it reaches only one.
 fn usual_project(caller: &Caller) -> String {
     caller.project.map_or_else(|| DEFAULT_PROJECT.to_owned(), |own| own.to_string())
 }

@@ -1,4 +1,4 @@
-//! Asking for the deletion of a resource.
+//! Requesting the deletion of a resource.
 
 use slipway_core::ids::{DeletionId, ResourceId};
 use slipway_core::precondition::Expected;
@@ -11,10 +11,10 @@ use crate::ports::broker::ResourceKey;
 use crate::usecases::read;
 use crate::{Context, Error};
 
-/// The reason of a request that gives none.
+/// The reason if a request gives none.
 const NO_REASON: &str = "none given";
 
-/// Accepts the deletion, or answers with the one under way.
+/// Accepts the deletion, or returns the one that is under way.
 pub async fn delete(
     context: &Context,
     caller: &Caller,
@@ -24,8 +24,8 @@ pub async fn delete(
     delete_expecting(context, caller, id, reason, Expected::Any).await
 }
 
-/// The same for a caller who says which revision they read. Asking for the
-/// deletion is a write, so a second request under the same revision is stale.
+/// The same with the revision that the caller read. A deletion request is a
+/// write, so a second one with the same revision is stale.
 pub async fn delete_expecting(
     context: &Context,
     caller: &Caller,

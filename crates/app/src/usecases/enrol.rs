@@ -1,4 +1,4 @@
-//! A node enrols with its bootstrap token, and is told its place in the mesh.
+//! A node enrols with its bootstrap token, and receives its address in the mesh.
 
 use std::str::FromStr;
 
@@ -30,7 +30,7 @@ pub struct Register {
     pub reported: Reported,
 }
 
-/// What the node is told.
+/// The answer to the node.
 #[derive(Debug, Clone)]
 pub struct Registered {
     pub node_id: NodeId,
@@ -57,7 +57,7 @@ pub async fn enrol(context: &Context, input: Register) -> Result<Registered, Err
     let project_id = identity::<ProjectId>("project_id", input.project_id.as_deref())?;
     let requested_resource_id =
         identity::<ResourceId>("requested_resource_id", input.requested_resource_id.as_deref())?;
-    // The newer generation has no host name to tell; its handle names it as well.
+    // Newer agents send no host name; their resource handle serves as one.
     let said = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let hostname = said(&input.hostname).or_else(|| said(&input.resource_handle));
     let hostname = bounded("hostname", hostname.unwrap_or_else(|| "node".to_owned()))?;
@@ -115,7 +115,7 @@ pub async fn enrol(context: &Context, input: Register) -> Result<Registered, Err
         tracing::info!(%node_id, %resource_id, %attempt_id, "a node enrolled");
     }
     context.wakes.wake();
-    // If this fails the node asks again, and is answered again.
+    // If this fails, the node enrols again and is answered again.
     let mesh = peers_of(context, node_id).await?;
     let key = NodeKeyText::mint(&context.settings.token_environment, node_id, &key_bytes);
     Ok(Registered { node_id, key, key_bytes, mesh })
@@ -128,13 +128,13 @@ fn bounded(field: &str, text: String) -> Result<String, Refusal> {
     Ok(text)
 }
 
-/// An id that was named; an empty text names none.
+/// Parses an optional id; an empty text counts as none.
 fn identity<T: FromStr>(field: &str, text: Option<&str>) -> Result<Option<T>, Refusal> {
     let named = text.filter(|text| !text.is_empty()).map(str::parse).transpose();
     named.map_err(|_| invalid(field, "must be an id in the form of a UUID"))
 }
 
-/// The protocol has a status of its own for a body that reads and does not fit.
+/// The protocol has its own status for a well-formed body with invalid values.
 fn invalid(field: &str, problem: &str) -> Refusal {
     Refusal::new(ErrorKind::RegistrationInvalid, format!("`{field}` {problem}")).at(field)
 }

@@ -1,4 +1,4 @@
-//! Reading events by position, and looking after those who do.
+//! Reading events by position, and managing subscriptions.
 
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::AuditEntryId;
@@ -10,8 +10,8 @@ use crate::ports::events::Subscription;
 use crate::ports::store::Page;
 use crate::{Context, Error};
 
-/// Events after a position. A cursor from which something would be missed is
-/// refused; no cursor means the oldest that is kept.
+/// Events after a position. Refuses a cursor after which events are missing;
+/// without a cursor, starts with the oldest that is kept.
 pub async fn list(
     context: &Context,
     caller: &Caller,
@@ -26,7 +26,7 @@ pub async fn list(
         return Ok(events);
     }
     let events = context.stores.events.event_list(page).await?;
-    // Where the next event follows on, there is no hole to look for.
+    // If the next position follows directly, there is no gap.
     let follows = |after: i64| events.first().is_some_and(|event| event.position == after + 1);
     if let Some(after) = page.after.filter(|after| !follows(*after)) {
         check_cursor("cursor", after, context.stores.events.event_span().await?)?;
@@ -34,8 +34,8 @@ pub async fn list(
     Ok(events)
 }
 
-/// The position after which a stream begins. `field` is how the caller named
-/// it; without one it is what comes from now on.
+/// The position after which a stream begins. `field` is the caller's name for
+/// it; without `after` the stream begins now.
 pub async fn begin_stream(
     context: &Context,
     caller: &Caller,
@@ -50,7 +50,7 @@ pub async fn begin_stream(
         return Ok(after);
     };
     check_cursor(field, after, context.stores.events.event_span_in(own).await?)?;
-    // What is gone in between was others'.
+    // What was pruned in between belonged to other projects.
     Ok(after.max(span.pruned))
 }
 
@@ -59,8 +59,7 @@ pub async fn subscriptions(context: &Context, caller: &Caller) -> Result<Vec<Sub
     Ok(context.stores.events.subscription_list().await?)
 }
 
-/// Forgets a subscription whose sink is gone for good; until then events are
-/// kept for it.
+/// Removes a subscription whose sink is gone for good; until then events are kept for it.
 pub async fn unsubscribe(context: &Context, caller: &Caller, name: &str) -> Result<(), Error> {
     let actor = authorise(caller, Operation::SubscriptionRemove)?;
     let audit = AuditEntryId::new(context.entropy.uuid());

@@ -1,6 +1,6 @@
-//! Why something is where it is: one answer over store, registry, the last
-//! observation and the deadlines, whatever is asked about. Reads; the answers
-//! are put together in core.
+//! Explains why something is where it is: one answer from store, registry, last
+//! observation and deadlines, for every kind. This file reads; core composes
+//! the answers.
 
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::explanation::{AttemptLine, ExplainedKind, Explanation};
@@ -16,11 +16,11 @@ use crate::usecases::leaks::Finder;
 use crate::usecases::{leaks, read, tokens};
 use crate::{Context, Error};
 
-/// How many attempts of a resource are looked at, and how many blocked ones of
-/// a project or cluster are named; the counts are of all.
+/// How many attempts of a resource are read, and how many blocked ones of a
+/// project or cluster are named; the counts cover all.
 const LINES: u32 = 50;
 
-/// Explains one thing. A project and a cluster go by name or id, the rest by id.
+/// Explains one thing: a project or a cluster by name or id, the rest by id.
 pub async fn explain(
     context: &Context,
     caller: &Caller,
@@ -56,7 +56,7 @@ pub async fn resource(
     of_resource(context, id).await?.ok_or_else(missing)
 }
 
-/// Its resource is in reach of the caller, or this is not asked.
+/// The caller must have checked that the resource is in reach.
 async fn of_resource(context: &Context, id: ResourceId) -> Result<Option<Explanation>, Error> {
     let attempts =
         attempts(context, AttemptFilter { resource: Some(id), ..AttemptFilter::default() }).await?;
@@ -68,7 +68,7 @@ async fn of_resource(context: &Context, id: ResourceId) -> Result<Option<Explana
             let timeouts = timeouts(context);
             Ok(Some(explanation::resource(&snapshot, &attempts, history, timeouts)))
         }
-        // A row that is held is what somebody asks about most.
+        // A quarantined row is the most likely to need an explanation.
         Err(store::Error::Corrupt { id, reason }) => {
             let Some(current) = attempts.iter().find(|line| line.id.as_uuid() == id) else {
                 return Err(store::Error::Corrupt { id, reason }.into());
@@ -84,7 +84,7 @@ async fn node(context: &Context, caller: &Caller, reference: &str) -> Result<Exp
     let node = read::node(context, caller, id(reference)?).await?;
     let of = AttemptFilter { resource: Some(node.resource_id), ..AttemptFilter::default() };
     let attempts = attempts(context, of).await?;
-    // Attempts are the newest first.
+    // Newest first.
     let current = attempts.first().is_some_and(|line| line.id == node.provisioned_resource_id);
     let resource = match current {
         true => of_resource(context, node.resource_id).await?,
@@ -147,7 +147,7 @@ async fn cluster(
     reference: &str,
 ) -> Result<Explanation, Error> {
     let cluster = clusters::fetch(context, caller, reference).await?;
-    // Whoever is bound to a project sees that cluster with their own on it.
+    // A caller bound to a project sees only its own resources on the cluster.
     let of = AttemptFilter {
         partition: Some(cluster.id.into()),
         project: caller.project,

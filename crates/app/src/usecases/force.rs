@@ -1,4 +1,4 @@
-//! Not waiting for a node any longer.
+//! Force: stop waiting for a node.
 
 use slipway_core::ids::ResourceId;
 use slipway_core::rules::drain;
@@ -9,7 +9,7 @@ use crate::ports::broker::ResourceKey;
 use crate::usecases::read;
 use crate::{Context, Error};
 
-/// Deregisters the node of a resource that is in Deregistering.
+/// Deregisters the node of a resource in Deregistering.
 pub async fn force_drain(
     context: &Context,
     caller: &Caller,

@@ -1,6 +1,5 @@
-//! Creates that are asked for twice. What happens once is said in
-//! [`slipway_core::idempotency`]; here is how a create and its repetition are
-//! brought to one answer.
+//! Idempotent creates. [`slipway_core::idempotency`] defines what happens only
+//! once; this file gives a create and its repetition the same answer.
 
 use slipway_core::catalog::CatalogWrite;
 use slipway_core::commit::{Commit, Write};
@@ -10,7 +9,7 @@ use uuid::Uuid;
 use crate::ports::access::AnsweredEntry;
 use crate::{Context, Error};
 
-/// What the key of this request is bound to. Refuses if it was another request.
+/// The entry of this request's key. Refuses if the key belongs to another request.
 pub async fn find(context: &Context, request: &Request) -> Result<Option<AnsweredEntry>, Error> {
     let found =
         context.stores.access.idempotency_find(&request.caller, request.key.as_str()).await?;
@@ -20,12 +19,12 @@ pub async fn find(context: &Context, request: &Request) -> Result<Option<Answere
     Ok(found)
 }
 
-/// Keeps what was answered, for whoever asks again.
+/// Stores the answer, for a repeated request.
 pub async fn keep(context: &Context, record: &Entry, answer: &Answer) -> Result<(), Error> {
     Ok(context.stores.access.idempotency_answer(record.id, answer).await?)
 }
 
-/// The record that a create binds its key with, drawn before the transaction.
+/// The entry that binds the key of a create, drawn before the transaction.
 pub(super) fn record(
     context: &Context,
     request: Option<Request>,
@@ -34,8 +33,8 @@ pub(super) fn record(
     request.map(|request| Entry { id: context.entropy.uuid(), request, subject_id })
 }
 
-/// The commit of a create with its key bound: first of all, so that a second
-/// request waits there and has written nothing yet.
+/// Adds the key to the commit of a create. It is the first write, so that a
+/// second request waits there before it has written anything.
 pub(super) fn bind(mut commit: Commit, record: Option<&Entry>) -> Commit {
     if let Some(record) = record {
         let write = CatalogWrite::IdempotencyInsert(record.clone());

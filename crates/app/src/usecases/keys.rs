@@ -1,5 +1,5 @@
-//! API keys: make, show, rotate, revoke. The text of a key leaves here once,
-//! with the answer that made it.
+//! API keys: create, show, rotate, revoke. The text of a key is returned once,
+//! by the call that made it.
 
 use std::time::Duration;
 
@@ -23,17 +23,17 @@ use crate::usecases::authenticate;
 use crate::usecases::idempotency::{bind, record};
 use crate::{Context, Error};
 
-/// A key as it was asked for, unchecked.
+/// A requested key, unchecked.
 #[derive(Debug, Clone, Default)]
 pub struct CreateKey {
     pub name: String,
     pub role: String,
-    /// Name or id; the caller's own if they reach one only.
+    /// Name or id; by default the caller's own, if it reaches only one.
     pub project: Option<String>,
     pub ttl_seconds: Option<u64>,
 }
 
-/// Whoever reaches one project only makes keys that reach no more.
+/// A caller that is bound to a project can create keys for that project only.
 pub async fn create(
     context: &Context,
     caller: &Caller,
@@ -89,7 +89,7 @@ pub async fn list(
     Ok(context.stores.access.api_key_list(caller.project, page).await?)
 }
 
-/// The key that the caller came with.
+/// The key that the caller authenticated with.
 pub async fn own(context: &Context, caller: &Caller) -> Result<ApiKey, Error> {
     authorise(caller, Operation::KeyShowOwn)?;
     let own = match caller.key_id {
@@ -105,7 +105,7 @@ pub async fn own(context: &Context, caller: &Caller) -> Result<ApiKey, Error> {
     })
 }
 
-/// Answers the new text. The one before is good for `overlap` from now on.
+/// Returns the new text. The previous one stays valid for `overlap` from now on.
 pub async fn rotate(
     context: &Context,
     caller: &Caller,
@@ -144,7 +144,7 @@ fn is_reached(caller: &Caller, key: &ApiKey) -> bool {
     caller.project.is_none_or(|own| key.project_id == Some(own))
 }
 
-/// Without a key that the caller does not reach.
+/// Hides a key that the caller does not reach.
 fn as_reached(caller: &Caller, snapshot: &KeySnapshot) -> KeySnapshot {
     let mut seen = snapshot.clone();
     seen.key = seen.key.filter(|key| is_reached(caller, key));

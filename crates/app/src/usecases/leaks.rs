@@ -1,6 +1,6 @@
-//! Leaks: what stands outside and should not, or does not and should. Found by
-//! a look at everything (`finder.rs`), removed on a person's word
-//! (`removal.rs`), resolved when it is over.
+//! Leaks: outside objects that should not exist, or missing ones that should. A
+//! scan finds them (`finder.rs`), a person requests their removal
+//! (`removal.rs`), and they are resolved when they are over.
 
 mod finder;
 mod removal;
@@ -36,18 +36,18 @@ pub async fn leak(context: &Context, caller: &Caller, id: LeakRecordId) -> Resul
     fetch(context, id).await
 }
 
-/// How many are open, by kind; for metrics, which nobody has to be let into.
+/// How many are open, by kind; for metrics, so without authorisation.
 pub async fn open_counts(context: &Context) -> Result<BTreeMap<String, u64>, Error> {
     Ok(context.stores.deletion.leak_open_counts().await?)
 }
 
-/// Looks at everything now, and answers what was found.
+/// Scans everything now, and returns the findings.
 pub async fn find(finder: &Finder, caller: &Caller) -> Result<Vec<ScanReport>, Error> {
     authorise(caller, Operation::LeakFind)?;
     finder.scan_all().await
 }
 
-/// Closes a leak whose object is gone, on a person's word and our own look.
+/// Closes a leak at a person's request, if our own observation confirms it.
 pub async fn resolve(
     finder: &Finder,
     caller: &Caller,
@@ -60,7 +60,7 @@ pub async fn resolve(
     fetch(finder.context(), id).await
 }
 
-/// Removes the object of a leak that no row claims. Answers the leak as it is
+/// Removes the object of a leak that no row claims. Returns the leak as it is
 /// then: resolved, or still being removed.
 pub async fn remove(
     finder: &Finder,

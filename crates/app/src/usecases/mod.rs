@@ -1,5 +1,5 @@
 //! The use-cases, one file each. A use-case authorises, gathers outside facts,
-//! asks the store to decide by a pure rule of the core, and wakes the loop.
+//! has the store decide by a pure rule of the core, and wakes the loop.
 
 pub mod catalog;
 pub mod control;

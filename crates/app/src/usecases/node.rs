@@ -1,6 +1,5 @@
-//! What an enrolled node says and asks: heartbeats, its peers, the end of its
-//! drain, its leaving.
-//! The caller has authenticated the node.
+//! What an enrolled node reports and requests: heartbeats, its peers, the end
+//! of its drain, leaving. The caller has authenticated the node.
 
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{DrainId, NodeId};
@@ -12,13 +11,12 @@ use crate::ports::nodes::Heartbeat;
 use crate::ports::nodes::MeshView;
 use crate::{Context, Error};
 
-/// A node is told of this many others at most, those with the lowest addresses:
-/// each is about 300 bytes, so an answer stays below 100 kB, and a mesh of a
-/// larger project is not one in which everybody speaks to everybody.
+/// A node receives at most this many peers, those with the lowest addresses:
+/// each is about 300 bytes, so an answer stays below 100 kB, and in a larger
+/// project not every node talks to every other.
 pub const MAX_PEERS: u32 = 256;
 
-/// Notes that the node is alive and what it says of itself; tells it whether to
-/// drain.
+/// Stores the heartbeat and the node's report; answers whether to drain.
 pub async fn heartbeat(
     context: &Context,
     id: NodeId,
@@ -33,12 +31,12 @@ pub async fn peers_of(context: &Context, id: NodeId) -> Result<MeshView, Error> 
     context.stores.nodes.node_mesh(id, MAX_PEERS).await?.ok_or_else(no_longer_registered)
 }
 
-/// It was deregistered between authentication and here.
+/// The node was deregistered after it was authenticated.
 fn no_longer_registered() -> Error {
     Refusal::new(ErrorKind::Unauthenticated, "this node is no longer registered").into()
 }
 
-/// The node finished what it was doing.
+/// The node finished its drain.
 pub async fn acknowledge_drain(
     context: &Context,
     id: NodeId,
@@ -54,7 +52,7 @@ pub async fn acknowledge_drain(
     Ok(())
 }
 
-/// The node leaves by itself.
+/// The node leaves on its own initiative.
 pub async fn leave(context: &Context, id: NodeId) -> Result<(), Error> {
     context
         .stores

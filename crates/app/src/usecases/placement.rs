@@ -1,9 +1,9 @@
-//! The management clusters: brings what a project's resources share to where they
-//! live, and takes it away after them. One turn looks at a whole cluster by a
-//! few lists and acts only where something is not as it should be.
+//! The placement loop's work on management clusters: creates what the resources
+//! of a project share on its cluster, and removes it after them. A pass reads a
+//! whole cluster with a few lists and acts only where something differs.
 //!
-//! For each project: plan (pure) → record what is to happen → act → plan again
-//! on what the actions answered. What goes is recorded before it goes.
+//! For each project: plan (pure) → record the plan → act → plan again on the
+//! results of the actions. A removal is recorded before it starts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -24,12 +24,12 @@ use crate::ports::store;
 
 mod definitions;
 
-/// Rounds of planning and acting for one project in one turn: base, secret,
-/// ProviderConfig, and one to see that all is well.
+/// Rounds of planning and acting for one project in one pass: base, secret,
+/// ProviderConfig, and one to check the result.
 const ROUNDS: usize = 4;
 
-/// The clusters that this process can reach. Clones share it, and see what is
-/// added later.
+/// The clusters that this process can reach. Clones share the registry and see
+/// later additions.
 #[derive(Debug, Clone, Default)]
 pub struct ManagementRegistry(Arc<RwLock<BTreeMap<ClusterId, Arc<dyn Management>>>>);
 
@@ -44,22 +44,22 @@ impl ManagementRegistry {
     }
 }
 
-/// The placement loop on one cluster.
+/// Reconciles the placements on one cluster.
 #[derive(Debug, Clone)]
 pub struct PlacementReconciler {
     context: Context,
     settings: Arc<PlacementSettings>,
     actor: Actor,
-    /// Asked right before each action outside whether the mode lets it through.
+    /// Grants or refuses each outside action, right before it starts.
     permits: Arc<Permits>,
 }
 
-/// What came of a turn.
+/// The result of a pass.
 #[derive(Debug, Default)]
 pub struct PassSummary {
     pub projects: usize,
     pub actions: usize,
-    /// Something waits for the cluster and is looked at again soon.
+    /// Something waits for the cluster; the next pass comes soon.
     pub waiting: bool,
     pub errors: Vec<String>,
 }
@@ -87,8 +87,8 @@ impl PlacementReconciler {
         &self.context
     }
 
-    /// Looks at the whole cluster and brings every project there forward.
-    /// Nothing is touched on a cluster that is not the one it was registered as.
+    /// One pass: reads the whole cluster and advances every project there.
+    /// Touches nothing on a cluster whose identity is not the registered one.
     pub async fn pass(
         &self,
         cluster: &Cluster,
@@ -118,7 +118,7 @@ impl PlacementReconciler {
         };
         match self.install_definitions(cluster.id, management, &project_namespaces).await {
             Ok(definitions) => summary.add(definitions),
-            // Projects go on without it.
+            // Projects continue without them.
             Err(error) => summary.errors.push(format!("delivery: {error}")),
         }
         for project_namespace in
@@ -127,7 +127,7 @@ impl PlacementReconciler {
             summary.projects += 1;
             match self.converge(project_namespace, management, &mut observed).await {
                 Ok(settled) => summary.add(settled),
-                // One project's row stops no other's.
+                // An error with one project's row stops no other project.
                 Err(error) => {
                     summary
                         .errors
@@ -138,8 +138,8 @@ impl PlacementReconciler {
         Ok(summary)
     }
 
-    /// Asks the cluster what it is and writes that down. Its identity, or why
-    /// nothing may be done there.
+    /// Verifies the cluster and records the result. Returns its identity, or
+    /// why nothing may be done there.
     async fn verify(
         &self,
         cluster: &Cluster,
@@ -187,8 +187,8 @@ impl PlacementReconciler {
         let project = project_namespace.assignment.project_id;
         let mut project_namespace = project_namespace.clone();
         let mut problems = Vec::new();
-        // What was in the way stays said until it was tried again: else every
-        // turn would take it back and say it anew.
+        // A problem stays recorded until the action was tried again; otherwise
+        // every pass would clear it and record it anew.
         let mut said = project_namespace.assignment.status.problems.clone();
         for _ in 0..ROUNDS {
             let objects = self.objects(&project_namespace);
@@ -202,7 +202,7 @@ impl PlacementReconciler {
             {
                 break;
             }
-            // Under lock, on what is true now: somebody may have declared.
+            // Decide again under lock, on current rows: somebody may have declared.
             let Some((locked, decision)) = self.record(project, observed, &said).await? else {
                 break;
             };
@@ -228,14 +228,14 @@ impl PlacementReconciler {
                 summary.actions += 1;
                 if let Err(problem) = act(management, &objects, action, observed).await {
                     problems.push(problem);
-                    // What comes after it needs it.
+                    // The following actions depend on this one.
                     break;
                 }
             }
             said.clear();
             if !problems.is_empty() {
-                // Tried again by the next turn. What is withheld is shown, and
-                // nobody's error.
+                // The next pass tries again. A withheld action is shown and
+                // does not count as an error.
                 if !withheld {
                     summary.errors.extend(problems.iter().cloned());
                 }
@@ -269,8 +269,8 @@ impl PlacementReconciler {
         placement::decision(project_namespace, &wanted, observed)
     }
 
-    /// Plans and records in one transaction. The project as it is after that;
-    /// none if its place is gone.
+    /// Plans and records in one transaction. Returns the project as it is then;
+    /// `None` if its placement is gone.
     async fn record(
         &self,
         project: ProjectId,
@@ -309,7 +309,7 @@ impl PlacementReconciler {
     }
 }
 
-/// Whether resources waited for what is there now.
+/// Whether something became ready that resources may wait for.
 fn opens(before: &ProjectNamespace, decision: &PlacementDecision) -> bool {
     let was = &before.assignment;
     let opened = decision.phase == NamespacePhase::Ready && was.namespace_phase != decision.phase;
@@ -320,7 +320,7 @@ fn opens(before: &ProjectNamespace, decision: &PlacementDecision) -> bool {
     opened || !ready(&decision.status).is_subset(&ready(&was.status))
 }
 
-/// The place is cleared, and nothing is asked of it.
+/// The namespace is cleared and nothing is left to do.
 fn is_done(project_namespace: &ProjectNamespace) -> bool {
     project_namespace.is_leaving()
         && project_namespace.assignment.namespace_phase == NamespacePhase::Deleted
@@ -346,7 +346,7 @@ fn with(mut decision: PlacementDecision, problems: &[String]) -> PlacementDecisi
     decision
 }
 
-/// Does one thing outside, and notes in the sight what came of it.
+/// Carries out one action, and adds its result to the observation.
 async fn act(
     management: &dyn Management,
     objects: &BTreeMap<SharedKey, SharedObject>,
@@ -355,7 +355,7 @@ async fn act(
 ) -> Result<(), String> {
     match action {
         PlacementAction::Put(key) => {
-            // It was wanted when the plan was made from the same objects.
+            // Always present: the plan was made from the same objects.
             let Some(object) = objects.get(key) else {
                 return Ok(());
             };
@@ -389,7 +389,7 @@ async fn act(
     Ok(())
 }
 
-/// It is told to go; that it is gone is for the next look to see.
+/// Starts the removal; a later observation shows when the object is gone.
 async fn remove(
     management: &dyn Management,
     key: &SharedKey,

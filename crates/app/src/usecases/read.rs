@@ -16,7 +16,7 @@ use crate::ports::broker::{HistoryLine, ResourceFilter};
 use crate::ports::store::{self, Page};
 use crate::{Context, Error};
 
-/// How many rows a list answers at most, and by default.
+/// How many rows a list returns at most, and by default.
 pub const PAGE_MAX: u32 = 500;
 pub const PAGE_DEFAULT: u32 = 100;
 
@@ -118,20 +118,20 @@ pub async fn deletions(
     })
 }
 
-/// Refuses as for an unknown resource what is in a project that the caller does
-/// not reach. Asked before anything else, also before a change: a resource
-/// never moves, so the answer holds.
+/// Refuses a resource out of the caller's reach as if it did not exist. Called
+/// before anything else, also before a change: a resource never changes its
+/// project, so the answer stays true.
 pub(super) async fn reach_resource(
     context: &Context,
     caller: &Caller,
     id: ResourceId,
 ) -> Result<(), Error> {
-    // The text of the store's own answer for a resource that is not there.
+    // The same text as the store's answer for a missing resource.
     let unknown = || store::Error::NotFound { kind: ResourceId::KIND }.into();
     reach(context, caller, Owned::Resource(id), unknown).await
 }
 
-/// Costs a caller that reaches everything nothing.
+/// Costs nothing for a caller that reaches everything.
 pub(super) async fn reach(
     context: &Context,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Trying again what failed for good.
+//! Retrying a failed attempt.
 
 use slipway_core::ids::{DeletionId, ResourceId};
 use slipway_core::rules::retry;
@@ -10,7 +10,7 @@ use crate::ports::broker::ResourceKey;
 use crate::usecases::read;
 use crate::{Context, Error};
 
-/// Takes the attempt down in order; another one follows it.
+/// Takes the attempt down in order; then the next attempt follows.
 pub async fn retry(
     context: &Context,
     caller: &Caller,

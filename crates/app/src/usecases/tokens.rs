@@ -1,5 +1,5 @@
-//! Bootstrap tokens by hand: issue, show, revoke. The text of a token leaves
-//! here once, with the answer that made it.
+//! Bootstrap tokens by hand: issue, show, revoke. The text of a token is
+//! returned once, by the call that made it.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ use crate::usecases::idempotency::{bind, record};
 use crate::usecases::read;
 use crate::{Context, Error};
 
-/// Issues a token for the current attempt of a resource; the one before is
-/// revoked. Without a lifetime it lives as long as those of the loop.
+/// Issues a token for the current attempt of a resource and revokes the
+/// previous one. The default lifetime is that of the loop's tokens.
 pub async fn issue(
     context: &Context,
     caller: &Caller,

@@ -52,7 +52,7 @@ pub(super) fn composition() -> Value {
     })
 }
 
-/// A composite as it is applied without us.
+/// A composite as the raw side applies it.
 pub(super) fn plain(name: &str) -> Value {
     json!({
         "apiVersion": format!("{GROUP}/v1"),

@@ -1,4 +1,4 @@
-//! What a watched composite costs in memory: a process of its own that has an
+//! Memory of a watched composite: measured in a separate process that has an
 //! engine and nothing else, before and after its first list.
 
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub(super) fn run(world: &World, watched: u32) -> anyhow::Result<f64> {
     String::from_utf8(output.stdout)?.trim().parse().context("no figure")
 }
 
-/// The process itself: prints its figure.
+/// Entry point of that process: prints its figure.
 pub(crate) async fn measure(
     kubeconfig: &str,
     installation: &str,
@@ -46,7 +46,7 @@ pub(crate) async fn measure(
         installation,
         sweep: Duration::from_secs(3_600),
     });
-    // The client and its connection are there before, and are not counted.
+    // Connect first, so that the client and its connection are not counted.
     engine.identity().await.map_err(|error| anyhow::anyhow!("{error}"))?;
     let empty = machine::resident_bytes()?;
     engine.expect_kinds([&documents::composite_type()]);
@@ -55,7 +55,7 @@ pub(crate) async fn measure(
         anyhow::ensure!(started.elapsed() < Duration::from_secs(120), "the list does not end");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // What the list needed meanwhile is given back by then, as far as it is.
+    // By then the allocator has released what it can of the list's memory.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let full = machine::resident_bytes()?;
     let request = InventoryRequest { substrate_uid: None, after: None, limit: 1 };

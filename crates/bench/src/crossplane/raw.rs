@@ -1,4 +1,4 @@
-//! The other side: requests of the same client and nothing else.
+//! The raw side: requests of the same client and nothing else.
 
 use std::time::{Duration, Instant};
 
@@ -10,15 +10,15 @@ use slipway_controller::resources::ResourceLoop;
 use super::documents;
 use super::world::World;
 
-/// What the server and the stand-in manage without us.
+/// Rates of the server and the stand-in without the control plane.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Raw {
     pub(super) applies_per_second: f64,
-    /// From the first apply until the stand-in has brought all of them there.
+    /// From the first apply until the stand-in has made all of them Ready.
     pub(super) ready_per_second: f64,
 }
 
-/// Server-side applies, as many at a time as the resource loop has.
+/// Server-side applies, with the concurrency of the resource loop.
 pub(super) async fn applies(world: &World, count: u32) -> anyhow::Result<Raw> {
     let api = mk_api(world, "bench-raw").await?;
     let started = Instant::now();
@@ -33,8 +33,8 @@ pub(super) async fn applies(world: &World, count: u32) -> anyhow::Result<Raw> {
     Ok(Raw { applies_per_second, ready_per_second: rate() })
 }
 
-/// What a loop needs that goes through all of them one by one every 30 s: in
-/// the first sweep each is looked up and applied, in the second found Ready.
+/// The time of a loop that handles all composites one by one every 30 s: the
+/// first sweep reads and applies each, the second finds it Ready.
 pub(super) async fn sequential_sweeps(world: &World, count: u32) -> anyhow::Result<Duration> {
     let api = mk_api(world, "bench-sequential").await?;
     let mut taken = Duration::from_secs(30);
@@ -43,7 +43,7 @@ pub(super) async fn sequential_sweeps(world: &World, count: u32) -> anyhow::Resu
         api.get_opt(&mk_name(number)).await?;
         apply(&api, number).await?;
     }
-    // The second sweep begins 30 s after the first began, or when it ends.
+    // The second sweep starts 30 s after the first one started, or when that ends.
     taken = taken.max(started.elapsed());
     until_ready(&api, count).await?;
     let started = Instant::now();

@@ -1,4 +1,4 @@
-//! From a change of status on the cluster to the phase that follows from it.
+//! The time from a status change on the cluster to the resulting phase.
 
 use std::time::{Duration, Instant};
 
@@ -9,8 +9,8 @@ use slipway_core::phase::Phase;
 
 use super::world::World;
 
-/// Latencies in milliseconds, sorted. The composite is said to have failed for
-/// good, which is decided at once and undone by nobody.
+/// Latencies in milliseconds, sorted. The change is a permanent failure of the
+/// composite: it takes effect at once, and nothing reverts it.
 pub(super) async fn measure(
     world: &World,
     resources: &[ResourceId],
@@ -24,7 +24,7 @@ pub(super) async fn measure(
     let mut taken = Vec::new();
     for id in resources.iter().take(samples as usize) {
         let name = world.name_of(*id).await?;
-        // From before the request, so that its own time is in the figure.
+        // Before the request, so that the figure includes the request itself.
         let changed = Instant::now();
         api.patch_status(&name, &PatchParams::default(), &Patch::Merge(&failed)).await?;
         while world.phase(*id).await? != Phase::Failed {

@@ -1,5 +1,5 @@
-//! The resource loop behind a valve, so that rows can be there before the clock
-//! runs.
+//! A valve in front of the resource loop, so that rows can exist before the
+//! clock starts.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

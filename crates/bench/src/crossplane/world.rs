@@ -1,5 +1,5 @@
-//! A control plane without its HTTP on a real API server: the loops as they
-//! ship, the Crossplane engine, the placement loop, and the stand-in beside them.
+//! A control plane without its HTTP on a real API server: the shipped loops,
+//! the Crossplane engine, the placement loop, and the stand-in beside them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -60,14 +60,14 @@ pub(super) struct World {
     pub(super) namespace: String,
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
-    /// The resource loop, once it is served.
+    /// The resource loop, once it runs.
     pub(super) resources: Option<Arc<Valve>>,
     standin: tokio::task::JoinHandle<()>,
 }
 
 impl World {
     pub(super) async fn start() -> anyhow::Result<Self> {
-        // On a disk, as a cluster's data is.
+        // On a disk, as in a real cluster.
         let options = Options { durable: true, ..Options::default() };
         let kubernetes = KubeEnvironment::start(options)
             .await?
@@ -110,7 +110,7 @@ impl World {
         Ok(world)
     }
 
-    /// Everything that a declaration needs.
+    /// Creates everything that a declaration needs.
     async fn furnish(&self) -> anyhow::Result<slipway_core::ids::ClusterId> {
         let (context, caller) = (&self.context, &operator());
         clouds::create(context, caller, "cloud", PROVIDER, Map::new(), None).await?;
@@ -182,8 +182,8 @@ impl World {
         let engines =
             Engines::new(settings).serving(cluster.into(), CLUSTER, Arc::clone(&substrate));
         let permits = Arc::<Permits>::default();
-        // The first heartbeat, without which an engine does not act. This cluster
-        // has no namespace for the high-water mark.
+        // An engine does not act before the first heartbeat. This cluster has
+        // no namespace for the high-water mark.
         match control::heartbeat(&self.context, &engines, &permits, "bench", ResourceLoop::LEASE)
             .await
         {
@@ -235,7 +235,7 @@ impl World {
         Ok(())
     }
 
-    /// Waits for the namespace, and for the provider by a resource that is first.
+    /// Waits for the namespace, and through a first resource for the provider.
     async fn assignment(&mut self) -> anyhow::Result<()> {
         let assignment = clusters::assignment(&self.context, &operator(), PROJECT).await?;
         self.namespace = assignment.namespace;
@@ -243,7 +243,7 @@ impl World {
         self.until(&first, Phase::Ready).await
     }
 
-    /// Declares without anything being done about it yet.
+    /// Declares resources while the valve is closed.
     pub(super) async fn declare_ahead(
         &self,
         prefix: &str,
@@ -254,7 +254,7 @@ impl World {
         self.declare(prefix, count).await
     }
 
-    /// Lets the loop begin.
+    /// Opens the valve.
     pub(super) fn begin(&self) {
         self.resources.iter().for_each(|resources| resources.open());
     }
@@ -277,7 +277,7 @@ impl World {
         Ok(declared.buffered(16).try_collect().await?)
     }
 
-    /// Waits until all of them have been there; looks at one after the other.
+    /// Waits until all of them have reached the phase; polls one after the other.
     pub(super) async fn until(&self, ids: &[ResourceId], phase: Phase) -> anyhow::Result<()> {
         let started = Instant::now();
         for id in ids {
@@ -318,7 +318,7 @@ impl World {
         Ok(())
     }
 
-    /// Requests of ours so far, watches and lists left out.
+    /// Our requests so far, without watches and lists.
     pub(super) fn requests(&self) -> anyhow::Result<usize> {
         let records = self.kubernetes.audit()?;
         let counted = records
@@ -337,7 +337,7 @@ impl World {
     }
 }
 
-/// Has the cluster know the kind, once the stand-in has brought its own kinds.
+/// Defines the kind on the cluster, once the stand-in has installed its own kinds.
 async fn define(client: &Client) -> anyhow::Result<()> {
     let resource = ApiResource {
         group: "apiextensions.crossplane.io".to_owned(),

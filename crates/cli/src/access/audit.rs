@@ -1,4 +1,4 @@
-//! `slipway audit …`: who did what, to what, and why.
+//! `slipway audit …`: who did what to which subject, and why.
 
 use clap::{Args, Subcommand};
 use slipway_wire::access::AuditEntry;
@@ -28,7 +28,7 @@ pub struct AuditFilterArguments {
     /// Only by this actor, for instance key:admin
     #[arg(long)]
     pub actor: Option<String>,
-    /// Only this, for instance resource.delete
+    /// Only this verb, for instance resource.delete
     #[arg(long)]
     pub verb: Option<String>,
     /// Only about things of this kind, for instance resource
@@ -82,8 +82,8 @@ pub(crate) async fn run(session: &mut Session<'_>, command: AuditCommand) -> Res
     }
 }
 
-/// Prints whole lines as they come, whatever the pieces are. An export that
-/// breaks off is an error, so a script does not take half of it for all.
+/// Prints complete lines as they arrive, however chunks are cut. An export that
+/// breaks off is an error, so that scripts do not take a part for the whole.
 async fn export(session: &mut Session<'_>, filter: AuditFilterArguments) -> Result<(), Error> {
     let wanted = filter.apply(Listing::default());
     let mut stream = session.client.stream(&["audit", "export"], wanted).await?;

@@ -39,13 +39,13 @@ pub enum KeyCommand {
     Rotate {
         /// The id of the key
         id: String,
-        /// How long the text before stays good, 168h at most
+        /// How long the previous text stays valid, 168h at most
         #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "0s")]
         overlap: Duration,
     },
     /// End a key at once
     Revoke(RevokeArguments),
-    /// Show the key that this command comes with
+    /// Show the key that this command uses
     Whoami,
 }
 

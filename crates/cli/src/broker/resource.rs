@@ -24,7 +24,7 @@ use crate::wait::{Goal, wait_for};
 #[derive(Debug, Clone, Subcommand)]
 pub enum ResourceCommand {
     /// Declare a resource; it is brought to Ready by itself
-    // `--version` is the blueprint's here.
+    // Here `--version` is the version of the blueprint.
     #[command(disable_version_flag = true)]
     Create {
         /// The name of the slot, unique in its project
@@ -178,10 +178,10 @@ impl Detail for Resource {
     }
 }
 
-/// With what was observed and how it came here. All of it is in `-o yaml`.
+/// Includes the observation and the history; `-o yaml` shows all of it.
 impl Detail for ResourceDetail {
     fn facts(&self) -> Facts {
-        /// Changes of phase that are shown here.
+        /// Number of transitions that are shown.
         const SHOWN: usize = 6;
         let line = |entry: &HistoryEntry| format!("{} at {}", entry.to, time(&entry.at));
         let history: Vec<_> = self.history.iter().take(SHOWN).map(line).collect();
@@ -193,7 +193,7 @@ impl Detail for ResourceDetail {
     }
 }
 
-/// The labels in effect that are the project's.
+/// The effective labels that come from the project.
 fn inherited(resource: &Resource) -> String {
     let labels = resource.effective_labels.iter().filter(|(_, label)| label.source == "project");
     labels.map(|(key, label)| format!("{key}={}", label.value)).collect::<Vec<_>>().join(" ")
@@ -295,7 +295,7 @@ async fn delete(
     Ok(())
 }
 
-/// Shows the resource, after it came to its goal if somebody waits for that.
+/// Shows the resource, with `--wait` after it has reached its goal.
 async fn show_after(
     session: &mut Session<'_>,
     mut resource: Resource,
@@ -311,8 +311,8 @@ async fn show_after(
     Ok(())
 }
 
-/// The resource that something irrevocable is to be done to, once somebody
-/// agreed: by the flag, or by an answer to a question that begins with `harm`.
+/// Finds the resource of an irrevocable action, once the user agreed: by the
+/// flag, or by an answer to a question that begins with `harm`.
 async fn find_for_harm(
     session: &mut Session<'_>,
     target: &TargetArguments,

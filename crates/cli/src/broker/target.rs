@@ -1,4 +1,4 @@
-//! Which resource is meant: an id names one, a handle is searched for.
+//! Which resource is meant: an id is used as it is, a handle is looked up.
 
 use clap::Args;
 use slipway_core::ids::ResourceId;
@@ -18,12 +18,12 @@ pub struct TargetArguments {
     pub project: Option<String>,
 }
 
-/// Whether one that is gone may be meant.
+/// Whether a deleted resource may be meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gone {
-    /// For reading: the newest of that handle, if none is left.
+    /// For reading: the newest with that handle, if all are deleted.
     Allowed,
-    /// For acting: a handle means what is there.
+    /// For acting: only a resource that is not deleted.
     Refused,
 }
 
@@ -31,8 +31,8 @@ fn is_id(target: &TargetArguments) -> bool {
     target.target.parse::<ResourceId>().is_ok()
 }
 
-/// The id of a resource that may be gone. An id is not searched for, so that a
-/// quarantined row, which no list shows, can still be named.
+/// The id of a resource that may be deleted. An id is not looked up, so that it
+/// can name a quarantined row, which no list shows.
 pub(crate) async fn find_id(client: &Client, target: &TargetArguments) -> Result<String, Error> {
     match is_id(target) {
         true => Ok(target.target.clone()),
@@ -54,7 +54,7 @@ pub(crate) async fn find(
     let mut found: Vec<Resource> = client.list(&["resources"], wanted.clone()).await?.items;
     if found.is_empty() && gone == Gone::Allowed {
         found = client.list(&["resources"], wanted.show_deleted(true)).await?.items;
-        // Ids are in the order of their making, and so is the list.
+        // Lists are ordered by id, and ids by creation.
         found = found.pop().into_iter().collect();
     }
     if found.len() > 1 {

@@ -37,7 +37,7 @@ pub enum BlueprintCommand {
         /// The folder, called as the blueprint's slug
         #[arg(short, long = "folder", value_name = "FOLDER")]
         folder: PathBuf,
-        /// Bring XRD and Composition to every cluster that a project lives on
+        /// Install XRD and Composition on every cluster that has a project
         #[arg(long)]
         install_definitions: bool,
     },
@@ -46,7 +46,7 @@ pub enum BlueprintCommand {
         /// A folder of blueprints, one that holds it as `catalog`, or the folder of one blueprint
         #[arg(value_name = "FOLDER")]
         folder: PathBuf,
-        /// Bring XRDs and Compositions to every cluster that a project lives on
+        /// Install XRDs and Compositions on every cluster that has a project
         #[arg(long)]
         install_definitions: bool,
     },
@@ -218,7 +218,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: BlueprintCommand) ->
     }
 }
 
-/// Of the newest version that something can be declared from, or was.
+/// The role for the newest version that is not retired, else for the newest.
 fn role(session: &Session<'_>, slug: &str, versions: &[BlueprintVersion]) -> Result<String, Error> {
     let mut newest: Vec<_> =
         versions.iter().filter(|version| version.composite.is_some()).collect();

@@ -1,5 +1,5 @@
-//! A blueprint version in a folder, as the catalog keeps it: `metadata.json`,
-//! `xrd.yaml` and `composition.yaml`, in a folder called as the slug.
+//! A blueprint version in a folder of the catalog, named after the slug:
+//! `metadata.json`, `xrd.yaml` and `composition.yaml`.
 
 use std::path::Path;
 
@@ -27,19 +27,19 @@ struct Metadata {
     mesh_role: Option<String>,
 }
 
-/// What a folder holds.
+/// The contents of a folder.
 #[derive(Debug)]
 pub(crate) struct Bundle {
     pub(crate) slug: String,
-    /// The slug, if it is called nothing else.
+    /// The slug if the metadata has no other name.
     pub(super) display_name: String,
     pub(super) description: String,
-    /// What is to be published.
+    /// The body of the publish request.
     pub(crate) body: PublishVersion,
 }
 
 impl Bundle {
-    /// From the contents of the three files.
+    /// Parses the contents of the three files.
     pub(crate) fn from_texts(
         metadata: &str,
         xrd: String,

@@ -1,5 +1,5 @@
-//! `slipway credential …`: where credentials lie, and which projects may use
-//! them.
+//! `slipway credential …`: where credentials are stored, and which projects may
+//! use them.
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
@@ -200,7 +200,7 @@ async fn list_assigned(
     session.list_at::<CredentialAssignment>(&path, wanted).await
 }
 
-/// Assigns or withdraws, and shows what the project may use then.
+/// Assigns or withdraws, then shows the credentials that the project may use.
 async fn change(
     session: &mut Session<'_>,
     method: Method,
@@ -212,7 +212,7 @@ async fn change(
     list_assigned(session, project, Listing::default()).await
 }
 
-/// An id is one; a name may be one in each cloud.
+/// An id is unique; a name is unique only within a cloud.
 async fn find(session: &Session<'_>, target: &CredentialArguments) -> Result<Credential, Error> {
     let name = target.credential.as_str();
     if name.parse::<CloudCredentialId>().is_ok() {

@@ -1,9 +1,9 @@
-//! `slipway blueprint import`: a catalog of blueprints in folders, published
-//! entry by entry.
+//! `slipway blueprint import`: publishes a catalog of blueprint folders, entry
+//! by entry.
 //!
-//! Everything is read and checked before anything is sent: one entry that is
-//! invalid leaves all of them. After that entries are on their own, and an
-//! import that was cut short is run again: what is there is unchanged.
+//! The import reads and checks everything before it sends anything: one invalid
+//! entry prevents all. After that entries are independent. An import that was
+//! cut short can be repeated: published entries are unchanged.
 
 use std::path::{Path, PathBuf};
 
@@ -17,12 +17,12 @@ use crate::kind::{Cells, Row, table};
 use crate::output::or_dash;
 use crate::session::Session;
 
-/// Who makes what a catalog of XRDs and Compositions describes.
+/// The engine of a catalog of XRDs and Compositions.
 const ENGINE: &str = "crossplane";
 /// The folder in which a repository keeps its catalog.
 const CATALOG: &str = "catalog";
 
-/// What became of one entry.
+/// The outcome of one entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Entry {
     pub(crate) slug: String,
@@ -36,13 +36,13 @@ pub(crate) struct Entry {
 pub(crate) enum Outcome {
     Imported,
     Unchanged,
-    /// The version is there with another content, and a version never changes.
+    /// The version exists with other content, and a version never changes.
     Drift,
-    /// The slug is that of something else.
+    /// The slug belongs to a blueprint of another engine.
     Conflict,
-    /// It could not be published; nothing of the import was sent.
+    /// It cannot be published; nothing of the import was sent.
     Invalid,
-    /// Nothing is wrong with it, and another entry is invalid.
+    /// It is valid, but another entry is not.
     NotSent,
     /// The server refused it for another reason.
     Refused,
@@ -103,8 +103,8 @@ pub(super) async fn run(
     }
 }
 
-/// The folders of the entries: this one, or those in it, in the order of their
-/// names.
+/// The folders of the entries: this one, or its subfolders in the order of
+/// their names.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     if folder.join(bundle::METADATA).exists() {
         return Ok(vec![folder.to_owned()]);
@@ -156,11 +156,11 @@ fn entry(bundle: &Bundle, outcome: Outcome, message: Option<String>) -> Entry {
     }
 }
 
-/// One entry, which was checked.
+/// Imports one checked entry.
 pub(crate) async fn import(client: &Client, bundle: &Bundle) -> Result<Entry, Error> {
     match publish(client, bundle).await {
         Ok((outcome, message)) => Ok(entry(bundle, outcome, message)),
-        // Somebody else published it after we asked for it.
+        // Somebody else published it after our check.
         Err(Error::Problem(problem)) if problem.code == "blueprint_version_exists" => {
             Ok(entry(bundle, Outcome::Drift, Some(problem.message)))
         }
@@ -207,7 +207,7 @@ async fn publish(client: &Client, bundle: &Bundle) -> Result<(Outcome, Option<St
     Ok((Outcome::Imported, None))
 }
 
-/// What a path leads to, if anything.
+/// What is at a path, if anything.
 async fn existing<T: serde::de::DeserializeOwned>(
     client: &Client,
     path: &[&str],
@@ -219,7 +219,7 @@ async fn existing<T: serde::de::DeserializeOwned>(
     }
 }
 
-/// The first field in which a folder differs from what is published.
+/// The first field in which a folder differs from the published version.
 fn difference(published: &BlueprintVersion, body: &PublishVersion) -> Option<&'static str> {
     let mesh_role = body.mesh_role.as_deref().unwrap_or("node");
     [
@@ -229,7 +229,7 @@ fn difference(published: &BlueprintVersion, body: &PublishVersion) -> Option<&'s
         ("injection_strategy", published.injection_strategy == body.injection_strategy),
         ("mesh_role", published.mesh_role == mesh_role),
         ("provider_kinds", published.provider_kinds == body.provider_kinds),
-        // Whoever does not ask for it takes it as it is.
+        // Without the flag, the published setting is accepted.
         ("install_definitions", published.install_definitions || !body.install_definitions),
     ]
     .into_iter()

@@ -12,7 +12,7 @@ use crate::output::{optional_time, or_dash, time};
 use crate::session::Session;
 use crate::terminal::clean;
 
-/// Without a verb: list.
+/// Lists if no verb is given.
 #[derive(Debug, Clone, Args)]
 pub struct LeaksArguments {
     #[command(subcommand)]
@@ -27,8 +27,8 @@ pub enum LeaksCommand {
     List(LeakListArguments),
     /// Show one leak
     Get(IdArguments),
-    /// Look at everything now. What is seen for the first time counts when it is seen again, a
-    /// lease later
+    /// Scan the clusters that the answering replica serves, now. A new finding becomes a leak when
+    /// a scan at least a lease later finds it again
     Find,
     /// Say that a leak is over, after its object was removed by hand
     Resolve(LeakEndArguments),
@@ -125,8 +125,7 @@ impl Row for LeakSuspicion {
     }
 }
 
-/// Name of the object, or the attempt that owns it where that is all that is
-/// known.
+/// The name of the object, or its attempt if nothing else is known.
 fn object(leak: &Leak) -> String {
     match (&leak.namespace, &leak.name, &leak.provisioned_resource_id) {
         (Some(namespace), Some(name), _) => format!("{namespace}/{name}"),
@@ -152,7 +151,7 @@ pub(crate) async fn run(session: &mut Session<'_>, leaks: LeaksArguments) -> Res
     }
 }
 
-/// The object is shown before somebody is asked about it.
+/// Shows the object before the user is asked to confirm.
 async fn remove(
     session: &mut Session<'_>,
     arguments: LeakEndArguments,
@@ -184,7 +183,7 @@ async fn end(
     Ok(leak)
 }
 
-/// What the inventory of each cluster brought.
+/// The result of the scan of each cluster.
 fn inventories(found: &[LeakScan], width: Option<u16>) -> String {
     if found.is_empty() {
         return "this server serves no cluster; ask the one that does".to_owned();

@@ -1,4 +1,4 @@
-//! Deletions, and leaks: what lies outside and no row claims.
+//! Deletions, and leaks: objects that no row claims, and the reverse.
 
 pub(crate) mod leak;
 pub(crate) mod record;

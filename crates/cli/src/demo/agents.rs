@@ -1,8 +1,8 @@
 //! The agent processes under one substrate root, as the kernel lists them. A
 //! process is one of ours if it runs this same executable and was started as
-//! `agent node --dir` with a directory under our root. Whatever else has such a
-//! path among its arguments, as an editor or `tail -f …/agent.log`, is neither
-//! counted nor touched.
+//! `agent node --dir` with a directory under our root. Any other process with
+//! such a path among its arguments, such as an editor or `tail -f …/agent.log`,
+//! is neither counted nor signalled.
 
 use std::fs;
 use std::io;
@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// Looks for agents of one root.
+/// Finds the agents of one root.
 #[derive(Debug, Clone)]
 pub(super) struct Agents {
     root: PathBuf,
     program: FileIdentity,
 }
 
-/// Which file it is, whatever it is called. A path would not do: it may have
-/// been replaced by another file since.
+/// Identity of a file, independent of its name. A path would not do: another
+/// file may have replaced it since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileIdentity {
     device: u64,
@@ -28,14 +28,14 @@ struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// Follows links, as those to the executables of processes.
+    /// Follows links, such as `/proc/<pid>/exe`.
     fn of(path: impl AsRef<Path>) -> io::Result<Self> {
         let file = fs::metadata(path)?;
         Ok(Self { device: file.dev(), inode: file.ino() })
     }
 }
 
-/// A process that was there a moment ago.
+/// A process that existed when it was observed.
 #[derive(Debug, Clone)]
 pub(super) struct AgentProcess {
     pid: Pid,
@@ -48,8 +48,8 @@ impl Agents {
         Ok(Self { root, program: FileIdentity::of("/proc/self/exe")? })
     }
 
-    /// Every agent of this root. A process that ends while it is looked at is
-    /// not listed; a zombie has no arguments and is not listed either.
+    /// Every agent of this root. A process that ends during the scan is not
+    /// listed; nor is a zombie, which has no arguments.
     pub(super) fn all(&self) -> Vec<AgentProcess> {
         let Ok(entries) = fs::read_dir("/proc") else {
             return Vec::new();
@@ -75,13 +75,13 @@ impl Agents {
             return None;
         }
         let status = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name of the program stands in brackets and may hold anything.
+        // The program's name is in brackets and may contain anything.
         let state = status.rsplit(')').next()?.trim_start().chars().next()?;
         Some(AgentProcess { pid, directory, stopped: state == 'T' })
     }
 
-    /// Signals an agent. The pid is pinned before it is looked at again, so
-    /// that a process which got the same pid meanwhile is never signalled.
+    /// Signals an agent. A pidfd pins the process before it is observed again,
+    /// so that a process which reused the pid is never signalled.
     pub(super) fn signal(&self, agent: &AgentProcess, signal: Signal) -> io::Result<()> {
         let process = match pidfd_open(agent.pid, PidfdFlags::empty()) {
             Ok(process) => process,
@@ -97,10 +97,10 @@ impl Agents {
         }
     }
 
-    /// Ends what is left, for the way out after a failure.
+    /// Kills the remaining agents.
     pub(super) fn kill_all(&self) {
         for agent in self.all() {
-            // Whoever cannot be killed ends when its directory is gone.
+            // An agent that cannot be killed ends when its directory is gone.
             let _ = self.signal(&agent, Signal::KILL);
         }
     }
@@ -167,7 +167,7 @@ mod tests {
 
     /// Two processes with the directory of a node among their arguments: one
     /// reads its log, and one was started like an agent, from the shell's
-    /// executable. It is an agent to whoever looks for that executable only.
+    /// executable. Only a search for that executable finds it.
     #[test]
     fn only_an_agent_of_the_same_executable_is_seen_and_ended() {
         let root = tempfile::tempdir().unwrap();
@@ -182,7 +182,7 @@ mod tests {
         let agents = Agents { root: root.path().to_owned(), program };
         let ours = Agents::of_this_program(root.path().to_owned()).unwrap();
         let begun = Instant::now();
-        // Until it is executed, a child has the arguments of this test.
+        // Until `exec`, a child has the arguments of this test.
         while agents.all().is_empty() && begun.elapsed() < Duration::from_secs(10) {
             std::thread::yield_now();
         }

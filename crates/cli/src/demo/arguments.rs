@@ -26,7 +26,7 @@ pub struct DemoArguments {
     pub timeout: Duration,
 }
 
-/// Where the demo has its nodes.
+/// Where the demo runs its nodes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum DemoSubstrate {
     #[default]

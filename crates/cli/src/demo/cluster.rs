@@ -1,9 +1,9 @@
-//! The story on a cluster: everything that a declaration there needs is made,
-//! three nodes come and go, and the project leaves nothing behind. Nobody is
+//! The demo on a cluster: it creates everything that a declaration there needs,
+//! three nodes come and go, and the project leaves nothing behind. No node is
 //! frozen here: the machines are not ours to touch.
 //!
-//! What plays Crossplane on that cluster is not started here, and nothing is
-//! applied to it but by the control plane.
+//! The demo does not start what plays Crossplane on that cluster, and only the
+//! control plane applies anything to it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -30,15 +30,14 @@ use crate::catalog::import;
 use crate::client::Client;
 use crate::error::Error;
 
-/// Said before anything begins.
+/// Shown before anything begins.
 pub(super) const NEEDS: &str = "the cluster needs Crossplane and External Secrets (or the \
     stand-in that plays them), a provider `hetzner`, the namespace slipway-system, and the XRD \
     deploy/demo/catalog/demo-server/xrd.yaml";
-/// Said if the story did not come to its end: there is nobody left who could
-/// take it away.
+/// Shown if the demo did not finish: no control plane is left to clean up.
 pub(super) const LEFT: &str = "what it made on the cluster, if anything, is still there: the \
     namespace of the project, and in it composites that the finalizer slipway.dev/drain holds";
-/// The blueprint that is published, as `slipway blueprint import` would.
+/// The blueprint that the demo publishes, as `slipway blueprint import` would.
 const METADATA: &str = include_str!("../../../../deploy/demo/catalog/demo-server/metadata.json");
 const XRD: &str = include_str!("../../../../deploy/demo/catalog/demo-server/xrd.yaml");
 const COMPOSITION: &str =
@@ -53,14 +52,14 @@ pub(super) fn read_kubeconfig(path: &Path) -> Result<Secret, Error> {
     })
 }
 
-/// `name` is that of everything which is made for this run.
+/// `name` is the name of everything that this run creates.
 pub(super) async fn tell(
     client: &Client,
     agents: &Agents,
     name: &str,
     screen: &mut Screen<'_>,
 ) -> Result<Outcome, Error> {
-    // Beside the local project and cluster of the same run.
+    // Distinct from the local project and cluster of the same run.
     let name = format!("{name}-kube");
     let bundle = Bundle::from_texts(METADATA, XRD.to_owned(), COMPOSITION.to_owned())
         .map_err(|error| Error::Demo(format!("the blueprint is not understood: {error}")))?;
@@ -107,7 +106,7 @@ pub(super) async fn tell(
     records::check(client, &watch, &NAMES.map(|name| (name, "acknowledged")), screen).await
 }
 
-/// Registers the cluster and waits until it can be used.
+/// Registers the cluster and waits until it is usable.
 async fn register(client: &Client, name: &str, screen: &mut Screen<'_>) -> Result<(), Error> {
     let wanted = CreateCluster {
         name: name.to_owned(),
@@ -146,8 +145,8 @@ async fn publish(client: &Client, bundle: &Bundle, screen: &mut Screen<'_>) -> R
     Ok(())
 }
 
-/// A project with a credential for each provider of the blueprint, Ready on
-/// the cluster.
+/// Creates a project with a credential for each provider of the blueprint, and
+/// waits until it is Ready on the cluster.
 async fn assignment(
     client: &Client,
     name: &str,
@@ -183,7 +182,7 @@ async fn assignment(
     Ok(())
 }
 
-/// Asks to have the project taken from the cluster, until that is accepted: the
+/// Requests the withdrawal of the project until the server accepts it: the
 /// absence of a composite is proven a second time, one lease after the first.
 async fn withdraw(client: &Client, project: &str, screen: &mut Screen<'_>) -> Result<(), Error> {
     let mut said = String::new();
@@ -199,7 +198,7 @@ async fn withdraw(client: &Client, project: &str, screen: &mut Screen<'_>) -> Re
     }
 }
 
-/// Waits for a phase of the project's namespace, and shows what is in the way.
+/// Waits for a phase of the project namespace, and shows its blockers.
 async fn wait_for_namespace(
     client: &Client,
     project: &str,
@@ -222,7 +221,7 @@ async fn wait_for_namespace(
     }
 }
 
-/// Says what is not what was said last.
+/// Shows a message unless it repeats the last one.
 fn say_once(who: &str, what: &str, said: &mut String, screen: &mut Screen<'_>) {
     if said != what {
         screen.now(who, what);

@@ -1,5 +1,5 @@
-//! The facts that records must show, as pure functions: documents in, facts
-//! out. What they look at was made by the control plane alone.
+//! The facts that the records must show, as pure functions: documents in, facts
+//! out. The control plane alone made these documents.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use slipway_wire::api::{Deletion, Event, Explanation, HistoryEntry, Node};
 
 use super::screen::Fact;
 
-/// What each attempt announces on a way that ends well.
+/// The events of an attempt that ends well.
 pub(super) const ANNOUNCED: [EventType; 4] =
     [EventType::Requested, EventType::Ready, EventType::Deleting, EventType::Deleted];
 
-/// Each of the four once, nothing else, in that order.
+/// Each of the four events once, in order, and no other.
 pub(super) fn events(name: &str, attempt_id: &str, events: &[Event]) -> Fact {
     let seen: Vec<_> = events
         .iter()
@@ -28,7 +28,7 @@ pub(super) fn events(name: &str, attempt_id: &str, events: &[Event]) -> Fact {
     )
 }
 
-/// Positions have no gap and no double.
+/// Positions have no gap and no duplicate.
 pub(super) fn dense(events: &[Event]) -> Fact {
     let gap = events.windows(2).find(|pair| pair[1].position != pair[0].position + 1);
     let seen = match gap {
@@ -38,7 +38,7 @@ pub(super) fn dense(events: &[Event]) -> Fact {
     Fact::equal("the positions of all events are dense", "no gap", seen)
 }
 
-/// One node for the resource, deregistered in the given way.
+/// The resource has one node, deregistered in the given way.
 pub(super) fn deregistered(name: &str, resource_id: &str, how: &str, nodes: &[Node]) -> Fact {
     let seen: Vec<_> = nodes
         .iter()
@@ -48,7 +48,7 @@ pub(super) fn deregistered(name: &str, resource_id: &str, how: &str, nodes: &[No
     Fact::equal(format!("the node of {name} was deregistered: {how}"), how, seen.join(", "))
 }
 
-/// One deletion for the resource, done.
+/// The resource has one deletion, and it is done.
 pub(super) fn deletion_done(name: &str, resource_id: &str, deletions: &[Deletion]) -> Fact {
     let seen: Vec<_> = deletions
         .iter()
@@ -61,7 +61,7 @@ pub(super) fn deletion_done(name: &str, resource_id: &str, deletions: &[Deletion
     Fact::equal(format!("the deletion of {name} is done"), "done", seen.join(", "))
 }
 
-/// The phases in the order they were walked.
+/// The attempt went through its phases in order.
 pub(super) fn walked(name: &str, seen: &Explanation) -> Fact {
     let expected = [
         Phase::Pending,
@@ -72,8 +72,8 @@ pub(super) fn walked(name: &str, seen: &Explanation) -> Fact {
         Phase::Deprovisioning,
         Phase::Deleted,
     ];
-    // A look that comes late may find two steps done at once, so a phase may
-    // be skipped; none may be walked twice or out of order.
+    // A late tick may find two steps done at once, so a phase may be skipped;
+    // none may repeat or be out of order.
     let mut rest = expected.iter();
     let walked: Vec<_> = seen.history.iter().map(|entry| entry.to.as_str()).collect();
     let in_order = walked.iter().all(|step| rest.any(|phase| phase.as_str() == *step));
@@ -86,8 +86,8 @@ pub(super) fn walked(name: &str, seen: &Explanation) -> Fact {
     )
 }
 
-/// Its node had left when its composite was given up. Both are the database's
-/// time.
+/// The node had left when its composite was deleted. Both times are the
+/// database's.
 pub(super) fn left_first(name: &str, seen: &Explanation) -> Fact {
     let time = |text: &str| text.parse::<Timestamp>().ok();
     let left = seen.node.as_ref().and_then(|node| time(node.deregistered_at.as_deref()?));
@@ -103,7 +103,7 @@ pub(super) fn left_first(name: &str, seen: &Explanation) -> Fact {
     )
 }
 
-/// The node finished its work first: it left no sooner than its work took.
+/// The node finished its work first: it left no earlier than its work took.
 pub(super) fn finished_its_work(name: &str, node: Option<&Node>, work: Duration) -> Fact {
     let time = |text: Option<&str>| text.and_then(|text| text.parse::<Timestamp>().ok());
     let lived = node.and_then(|node| {
@@ -119,9 +119,8 @@ pub(super) fn finished_its_work(name: &str, node: Option<&Node>, work: Duration)
     }
 }
 
-/// How much of its work a node has before it. Both ends are the database's
-/// time: the newest that the records show is its last heartbeat, a fraction of
-/// a second ago.
+/// How much work a node has left. Both ends are the database's time: the latest
+/// that the records show is the last heartbeat, a fraction of a second ago.
 pub(super) fn work_left(seen: &Explanation, work: Duration) -> Option<Duration> {
     let node = seen.node.as_ref()?;
     let time = |text: &str| text.parse::<Timestamp>().ok();
@@ -129,7 +128,7 @@ pub(super) fn work_left(seen: &Explanation, work: Duration) -> Option<Duration> 
     Some(work.saturating_sub(newest?.since(time(&node.registered_at)?)))
 }
 
-/// What the blocker of a node that does not drain says.
+/// The contents of the blocker of a node that does not drain.
 pub(super) fn blocker(
     name: &str,
     resource_id: &str,

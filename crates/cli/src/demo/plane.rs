@@ -1,5 +1,5 @@
-//! The control plane of the demonstration: a child process, its directory, its
-//! log. Owned from start to end by one value.
+//! The control plane of the demo: a child process, its directory and its log,
+//! all owned by one value.
 
 use std::ffi::OsString;
 use std::fs;
@@ -20,26 +20,26 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::terminal::clean;
 
-/// Opening a database and migrating it takes well under a second; a PostgreSQL
-/// server that is not there is given up by the control plane after 30 s.
+/// Opening and migrating a database takes well under a second; the control
+/// plane gives up on an unreachable PostgreSQL server after 30 s.
 const START_LIMIT: Duration = Duration::from_secs(35);
-/// The control plane gives up on what is under way after 15 s; then it ends
-/// whatever happens.
+/// The control plane gives up on work in flight after 15 s and then ends in any
+/// case.
 const STOP_LIMIT: Duration = Duration::from_secs(25);
 const PACE: Duration = Duration::from_millis(20);
 const KUBECONFIGS: &str = "kubeconfigs";
-/// The file in there; a cluster is reached by it as `kubeconfig/demo`.
+/// The file in that folder; a cluster refers to it as `kubeconfig/demo`.
 pub(super) const KUBECONFIG: &str = "demo";
 const LOG: &str = "control-plane.log";
 const LOG_TAIL: usize = 20;
 
-/// Where settings of a control plane come from besides flags: ours, and the
-/// names of the broker documents, which are accepted too.
+/// Prefixes of variables that configure a control plane: ours, and the names of
+/// the broker documents, which are accepted too.
 const FOREIGN: [&str; 2] = ["SLIPWAY_", "PLEXSPHERE_"];
 
-/// Short, so that the demonstration is. The deadline of a drain is shorter
-/// than the work of the busy node on purpose: passing it must change nothing.
-/// It is also how long an agent is frozen, at least.
+/// Short, so that the demo is short. The deadline of a drain is shorter than
+/// the work of the busy node on purpose: passing it must change nothing. It is
+/// also the least time for which an agent is frozen.
 const SETTINGS: [(&str, &str); 5] = [
     ("--heartbeat-interval", "200ms"),
     ("--orphan-after", "10s"),
@@ -47,19 +47,19 @@ const SETTINGS: [(&str, &str); 5] = [
     ("--stop-grace", "500ms"),
     ("--sweep-interval", "2s"),
 ];
-/// The end of the story waits for one lease. An outside action gets a third of
-/// it, and two seconds are enough for an API server far away.
+/// The demo ends one lease after the last deletion. An outside action may take
+/// a third of the lease; two seconds are enough for a remote API server.
 const CLUSTER_SETTINGS: [&str; 2] = ["--lease", "6s"];
 pub(super) const DRAIN_DEADLINE: Duration = Duration::from_secs(1);
 
-/// What it is started for.
+/// Settings of one run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Run<'a> {
-    /// Of its project, its local cluster and its key.
+    /// The name of its project, its local cluster and its key.
     pub(super) name: &'a str,
     pub(super) key: &'a Secret,
     pub(super) database_url: Option<&'a Secret>,
-    /// The content of a kubeconfig, which is its cluster [`KUBECONFIG`].
+    /// The content of the kubeconfig called [`KUBECONFIG`].
     pub(super) kubeconfig: Option<&'a Secret>,
 }
 
@@ -67,17 +67,17 @@ pub(super) struct Run<'a> {
 #[derive(Debug)]
 pub(super) struct Plane {
     child: Child,
-    /// Its standard input. Never written to; it ends with this process, however
-    /// that ends, and with it the control plane.
+    /// Its standard input. Nothing is written to it; it closes when this
+    /// process ends, however it ends, and then the control plane shuts down.
     _lifeline: Option<ChildStdin>,
-    /// After the child and before the directory, for the case of a panic.
+    /// Dropped after the child and before the directory if the demo panics.
     _last: LastAct,
     directory: TempDir,
     path: PathBuf,
     pub(super) agents: Agents,
 }
 
-/// Ends the agents that are left when it goes.
+/// Kills the remaining agents on drop.
 #[derive(Debug)]
 struct LastAct(Agents);
 
@@ -87,14 +87,14 @@ impl Drop for LastAct {
     }
 }
 
-/// What `up` writes when it serves.
+/// The file that `up` writes once it serves.
 #[derive(Debug, Deserialize)]
 struct ServerFile {
     url: String,
 }
 
 impl Plane {
-    /// Starts it. It serves when [`Plane::connect`] answers.
+    /// Starts the process. It serves once [`Plane::connect`] returns.
     pub(super) fn start(run: Run<'_>) -> Result<Self, Error> {
         let failed = |what: &str, error: &dyn std::fmt::Display| {
             Error::Demo(format!("{what}: {error}; nothing was started"))
@@ -118,7 +118,7 @@ impl Plane {
             .map_err(|error| failed("cannot read the file of this program", &error))?;
         if let Some(kubeconfig) = run.kubeconfig {
             let folder = path.join(KUBECONFIGS);
-            // In a directory that nobody else may look into.
+            // In a directory that other users cannot read.
             fs::create_dir(&folder)
                 .and_then(|()| fs::write(folder.join(KUBECONFIG), kubeconfig.expose()))
                 .map_err(|error| failed("cannot copy the kubeconfig", &error))?;
@@ -128,13 +128,13 @@ impl Plane {
             .stdin(Stdio::piped())
             .stdout(log)
             .stderr(errors)
-            // A Ctrl-C is for the demonstration, which then ends this in order.
+            // Ctrl-C is for the demo, which then stops this child in order.
             .process_group(0)
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| failed("cannot start the control plane", &error))?;
-        // Out of the child's hands: waiting for a child closes its input first,
-        // and then it would not be the signal that stops it.
+        // Taken out of the child: `wait` closes a child's input first, and then
+        // that would stop the control plane instead of the signal.
         let lifeline = child.stdin.take();
         let last = LastAct(agents.clone());
         Ok(Self { child, _lifeline: lifeline, _last: last, directory, path, agents })
@@ -145,7 +145,7 @@ impl Plane {
         let file = self.path.join("data").join("server.json");
         let begun = Instant::now();
         loop {
-            // It appears whole or not at all, so one that is there can be read.
+            // The file is written atomically, so it is complete if it exists.
             if let Ok(text) = fs::read(&file) {
                 let server: ServerFile = serde_json::from_slice(&text).map_err(|error| {
                     Error::Demo(format!("{} is not understood: {error}", file.display()))
@@ -166,10 +166,10 @@ impl Plane {
         }
     }
 
-    /// Asks it to end and waits for that. `None` if it had to be killed.
+    /// Requests its end and waits. `None` if it had to be killed.
     pub(super) async fn stop(&mut self) -> Option<ExitStatus> {
         if let Some(pid) = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) {
-            // Not waited for yet, so the pid is still its own.
+            // It was not reaped yet, so the pid is still its own.
             let _ = kill_process(pid, Signal::TERM);
         }
         match timeout(STOP_LIMIT, self.child.wait()).await {
@@ -189,7 +189,7 @@ impl Plane {
         lines[lines.len().saturating_sub(LOG_TAIL)..].iter().map(|line| clean(line)).collect()
     }
 
-    /// Removes the directory; answers the path that is gone.
+    /// Removes the directory; returns its path.
     pub(super) fn remove_directory(self) -> Result<PathBuf, Error> {
         let path = self.path;
         match self.directory.close() {
@@ -203,9 +203,9 @@ impl Plane {
     }
 }
 
-/// `slipway up` in `path`, with nothing from `surroundings` (the names of the
-/// variables that a child would inherit) that is meant for the user's own
-/// server. The database is always named: it must never be theirs by accident.
+/// `slipway up` in `path`. Drops all `surroundings` (names of the variables
+/// that a child would inherit) that configure the user's own server. Always
+/// names the database: it must never be the user's by accident.
 fn command(
     program: &Path,
     path: &Path,
@@ -229,7 +229,7 @@ fn command(
         .args(SETTINGS.iter().flat_map(|(flag, value)| [flag, value]))
         .args(["--local-project", run.name, "--local-cluster", run.name])
         .args(["--admin-key-name", run.name])
-        // Not as arguments: other users see those.
+        // Not as arguments, which other users can see.
         .env("SLIPWAY_ADMIN_KEY", run.key.expose())
         .env("SLIPWAY_DATABASE_URL", run.database_url.unwrap_or(&own).expose());
     if run.kubeconfig.is_some() {
@@ -246,8 +246,8 @@ pub(super) fn draw_key() -> Result<Secret, Error> {
     Ok(ApiKeyText::mint(short, long))
 }
 
-/// The name of this run's project, cluster and key, which keeps it apart from
-/// other runs and from everybody else in one database.
+/// The name of this run's project, cluster and key, which separates it from
+/// other runs and users of the same database.
 pub(super) fn draw_name() -> Result<String, Error> {
     let mut bytes = [0; 3];
     draw(&mut bytes)?;
@@ -264,7 +264,7 @@ fn draw(bytes: &mut [u8]) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// What the command changes in the environment: `None` takes a variable out.
+    /// Changes of the environment by the command: `None` removes a variable.
     fn environment(database_url: Option<&str>) -> Vec<(String, Option<String>)> {
         let theirs = ["SLIPWAY_DATABASE_URL", "SLIPWAY_CONFIG", "PLEXSPHERE_DSN", "PATH"];
         let database_url = database_url.map(Secret::new);

@@ -1,5 +1,4 @@
-//! What the control plane recorded and announced of a story, whatever it was
-//! told on.
+//! Checks what the control plane recorded and announced, on either substrate.
 
 use std::time::Duration;
 
@@ -14,24 +13,23 @@ use super::watch::{Slot, Watch};
 use crate::client::{Client, Listing};
 use crate::error::Error;
 
-/// For what follows at once but not at the same moment: an event that gets its
-/// position.
+/// For what follows almost at once: an event that gets its position.
 const CONVERGE_LIMIT: Duration = Duration::from_secs(5);
 const PACE: Duration = Duration::from_millis(50);
 
-/// What the story came to; measured, not assumed.
+/// The measured result of the demo.
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
     ready: usize,
     deleted: usize,
     forced: usize,
-    /// Each with its composite and when its node had left, so that they can be
-    /// held against the records of others, such as an API server's audit log.
+    /// Each with its composite and when its node left, so that they can be
+    /// compared with other records, such as an API server's audit log.
     resources: Vec<Value>,
 }
 
-/// Checks the records of all resources under watch; `ends` says in which way
-/// the node of each was deregistered.
+/// Checks the records of all watched resources; `ends` says how the node of
+/// each was deregistered.
 pub(super) async fn check(
     client: &Client,
     watch: &Watch,
@@ -75,7 +73,7 @@ pub(super) async fn check(
     })
 }
 
-/// All events, once those of the story have their positions.
+/// All events, once those of the demo have their positions.
 async fn announced(client: &Client, slots: &[Slot]) -> Result<Vec<Event>, Error> {
     let expected = slots.len() * facts::ANNOUNCED.len();
     let begun = Instant::now();
@@ -89,7 +87,7 @@ async fn announced(client: &Client, slots: &[Slot]) -> Result<Vec<Event>, Error>
     }
 }
 
-/// The last line, for programs.
+/// The last line of the output, for programs.
 pub(super) fn summary(
     outcome: &Outcome,
     facts: usize,

@@ -1,5 +1,5 @@
-//! From the first process to the last: starts the control plane, has the story
-//! told, and clears up however that ended.
+//! Runs the demo: starts the control plane, runs the story, and cleans up
+//! however that ended.
 
 use std::io;
 
@@ -24,8 +24,8 @@ pub(crate) async fn run(
     let kubeconfig = kubeconfig(arguments)?;
     let mut screen = Screen::new(terminal, output == Output::Json);
     let (key, name) = (draw_key()?, draw_name()?);
-    // Before anything is started, so that there is no moment at which an
-    // interruption would leave it behind.
+    // Install the handlers before anything starts, so that an interruption
+    // never leaves a process behind.
     let interrupted = interruption()
         .map_err(|error| Error::Demo(format!("cannot listen for signals: {error}")))?;
     if kubeconfig.is_some() {
@@ -75,7 +75,7 @@ pub(crate) async fn run(
     }
 }
 
-/// The orderly end is part of what is checked.
+/// Stops everything in order and checks that too.
 async fn finish(
     mut plane: Plane,
     outcome: &Outcome,
@@ -116,7 +116,7 @@ async fn finish(
     Ok(())
 }
 
-/// Ends everything that was started, whatever state it is in.
+/// Ends everything that was started, whatever its state.
 async fn clear_up(mut plane: Plane, screen: &mut Screen<'_>) {
     plane.stop().await;
     plane.agents.kill_all();
@@ -133,7 +133,7 @@ fn show_log(lines: &[String], screen: &mut Screen<'_>) {
     }
 }
 
-/// The content of the file, if the story is one of a cluster.
+/// The content of the file, if the demo runs on a cluster.
 fn kubeconfig(arguments: &DemoArguments) -> Result<Option<Secret>, Error> {
     match (arguments.substrate, &arguments.kubeconfig) {
         (DemoSubstrate::Local, None) => Ok(None),
@@ -160,7 +160,7 @@ fn database_kind(arguments: &DemoArguments) -> Result<&'static str, Error> {
     }
 }
 
-/// Resolves with the first Ctrl-C, request to end, or loss of the terminal.
+/// Resolves on the first SIGINT, SIGTERM or SIGHUP.
 fn interruption() -> io::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

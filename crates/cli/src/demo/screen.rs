@@ -1,11 +1,11 @@
-//! What the demonstration shows: a timeline, and the facts it checks.
+//! The output of the demo: a timeline, and the facts that it checks.
 
 use std::fmt::Display;
 use std::time::Instant;
 
 use crate::terminal::{Terminal, clean};
 
-/// Something that must be so, with what was seen.
+/// Something that must be true, with what was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fact {
     name: String,
@@ -44,11 +44,11 @@ impl Fact {
     }
 }
 
-/// The stage lights: where lines go, and how many facts held.
+/// Where lines go, and how many facts held.
 #[derive(Debug)]
 pub(super) struct Screen<'a> {
     terminal: &'a mut Terminal,
-    /// The output carries the last line alone; the story goes beside it.
+    /// Show the timeline on standard error and only the last line on output.
     beside: bool,
     begun: Instant,
     facts: usize,
@@ -82,13 +82,13 @@ impl<'a> Screen<'a> {
         self.line(&format!("\n{text}"));
     }
 
-    /// Something that happened at a moment of the story.
+    /// Shows something that happened at a moment of the timeline.
     pub(super) fn event(&mut self, seconds: f64, who: &str, what: &str) {
         let time = self.painted(FAINT, &format!("{seconds:>6.1}s"));
         self.line(&format!("{time}  {who:<12} {}", clean(what)));
     }
 
-    /// Something that happens now.
+    /// Shows something that happens now.
     pub(super) fn now(&mut self, who: &str, what: &str) {
         self.event(self.begun.elapsed().as_secs_f64(), who, what);
     }
@@ -107,7 +107,7 @@ impl<'a> Screen<'a> {
         self.failed.push(fact.name);
     }
 
-    /// The last line, which is for programs.
+    /// Prints the last line, which is for programs.
     pub(super) fn result(&mut self, line: &str) {
         self.terminal.print(line);
     }

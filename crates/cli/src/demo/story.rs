@@ -1,4 +1,4 @@
-//! The story on this machine, in the order in which it is told.
+//! The demo on this machine, step by step.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,13 +22,13 @@ const BUSY: &str = "demo-busy";
 const FROZEN: &str = "demo-frozen";
 const PLAIN: &str = "demo-plain";
 
-/// Longer than the deadline of a drain, so that passing it is part of the story.
+/// Longer than the deadline of a drain, so that the demo passes it.
 const WORK: Duration = Duration::from_secs(4);
-/// The least that must be left of it when the deletion is asked for: the
-/// deadline of a drain, and as much again until that is seen.
+/// The least work that must be left when the deletion is requested: the
+/// deadline of a drain, and as much again until its passing is observed.
 const WORK_LEFT: Duration = Duration::from_secs(2);
 const FORCE_REASON: &str = "demo: the agent of this node was frozen on purpose";
-/// For what follows at once but not at the same moment: a process that ends.
+/// For what follows almost at once: a process that ends.
 const CONVERGE_LIMIT: Duration = Duration::from_secs(5);
 const PACE: Duration = Duration::from_millis(50);
 
@@ -51,7 +51,7 @@ pub(super) async fn tell(
     records::check(client, &watch, &ends, screen).await
 }
 
-/// Brings all three to Ready; answers how long the busy one works.
+/// Brings all three to Ready; returns how long the busy one works.
 async fn declare(
     project: &str,
     watch: &mut Watch,
@@ -62,7 +62,7 @@ async fn declare(
         declare_one(project, name, None, watch, screen).await?;
     }
     // The busy one last: its work begins when it enrols, whether or not the
-    // others are there yet.
+    // others are ready.
     let mut work = WORK;
     loop {
         declare_one(project, BUSY, Some(work), watch, screen).await?;
@@ -129,7 +129,7 @@ async fn delete_while_busy_and_frozen(
         })?;
     }
     screen.now(FROZEN, "its agent is stopped (SIGSTOP)");
-    // The frozen one first: it should not be frozen for longer than it takes.
+    // The frozen one first, so that it is frozen no longer than necessary.
     for name in [FROZEN, BUSY, PLAIN] {
         let slot = watch.slot(name)?;
         watch.delete(&slot.id, "demo: not needed any more").await?;
@@ -167,7 +167,7 @@ async fn force(
     watch.until(screen, |watch| watch.slot(FROZEN).is_ok_and(|slot| slot.is(Phase::Deleted))).await
 }
 
-/// How each of them ended, and that no process is left.
+/// Checks how each of them ended, and that no process is left.
 async fn check_ends(
     watch: &Watch,
     agents: &Agents,
@@ -179,8 +179,8 @@ async fn check_ends(
     screen.check(facts::finished_its_work(BUSY, busy.seen.node.as_ref(), work));
     let DrainWatch { looks, polls_without_process } = busy.drain;
     if looks == 0 {
-        // Not a fact that fails: nothing was seen, neither this nor that, and
-        // the records have told that it finished its work.
+        // Not a failed fact: the drain was never observed, and the records show
+        // that the node finished its work.
         screen.now(BUSY, "this machine is slow: no look fell into its drain");
     } else {
         screen.check(Fact::equal(
@@ -194,7 +194,7 @@ async fn check_ends(
     Ok(())
 }
 
-/// Looks until it is as wanted, or for as long as that may take.
+/// Observes until the result is as wanted, or the limit passes.
 async fn converge<T>(observe: impl Fn() -> T, wanted: impl Fn(&T) -> bool) -> T {
     let begun = Instant::now();
     loop {

@@ -1,5 +1,5 @@
-//! Looking at the three resources again and again. Changes of phase are read
-//! from the history, so that none is missed between two looks.
+//! Polls the resources. Transitions are read from the history, so that none is
+//! missed between two polls.
 
 use std::time::Duration;
 
@@ -15,22 +15,22 @@ use crate::error::Error;
 
 const PACE: Duration = Duration::from_millis(100);
 
-/// One of the three resources.
+/// One of the resources.
 #[derive(Debug)]
 pub(super) struct Slot {
-    /// As the story calls it; the handle has a suffix.
+    /// Its handle, which is its name in the demo.
     pub(super) name: &'static str,
     pub(super) id: String,
     pub(super) attempt_id: String,
     pub(super) xr_name: String,
     pub(super) seen: Explanation,
-    /// How much of the history was shown.
+    /// How many entries of the history were shown.
     shown: usize,
     blocker_shown: bool,
     pub(super) drain: DrainWatch,
 }
 
-/// Whether the process was there while its node was still registered.
+/// Whether the process existed while its node was still registered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct DrainWatch {
     pub(super) looks: usize,
@@ -51,14 +51,14 @@ impl Slot {
     }
 }
 
-/// The resources under watch.
+/// The watched resources.
 #[derive(Debug)]
 pub(super) struct Watch {
     client: Client,
     agents: Agents,
     pub(super) slots: Vec<Slot>,
-    /// The moment of the first declaration, by the database's clock, and how
-    /// long after the beginning of the story that was.
+    /// When the first resource was declared, by the database's clock, and how
+    /// long after the start of the demo that was.
     origin: Option<(Timestamp, f64)>,
 }
 
@@ -67,7 +67,7 @@ impl Watch {
         Self { client, agents, slots: Vec::new(), origin: None }
     }
 
-    /// Declares a resource and takes it under watch.
+    /// Declares a resource and watches it.
     pub(super) async fn declare(
         &mut self,
         name: &'static str,
@@ -98,7 +98,7 @@ impl Watch {
         self.client.delete(&["resources", id], Some(reason)).await
     }
 
-    /// Looks at it no more.
+    /// Stops watching a resource.
     pub(super) fn forget(&mut self, name: &str) {
         self.slots.retain(|slot| slot.name != name);
     }
@@ -114,7 +114,7 @@ impl Watch {
             .ok_or_else(|| Error::Demo(format!("{name} is not part of the story")))
     }
 
-    /// Looks until `done`. A resource that fails ends the story at once.
+    /// Polls until `done`. A resource in Failed ends the demo at once.
     pub(super) async fn until(
         &mut self,
         screen: &mut Screen<'_>,
@@ -134,8 +134,8 @@ impl Watch {
     }
 
     async fn observe(&mut self, screen: &mut Screen<'_>) -> Result<(), Error> {
-        // Processes before the registry: a node that is registered in the
-        // later look was so in the earlier one, and its process must be there.
+        // Processes before the registry: a node that is registered in the later
+        // read was registered in the earlier one, so its process must exist.
         let agents = self.agents.all();
         let origin = self.origin;
         for slot in &mut self.slots {
@@ -164,7 +164,7 @@ impl Watch {
     }
 }
 
-/// A moment of the database's clock as seconds of the story.
+/// A time of the database's clock as seconds of the timeline.
 fn seconds(origin: Option<(Timestamp, f64)>, at: &str) -> f64 {
     match (origin, at.parse::<Timestamp>()) {
         (Some((created, offset)), Ok(at)) => offset + at.since(created).as_secs_f64(),

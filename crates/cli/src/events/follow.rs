@@ -1,5 +1,4 @@
-//! `slipway event follow`: events as they happen, over connections that may
-//! break.
+//! `slipway event follow`: events as they happen; lost connections are resumed.
 
 use std::time::Duration;
 
@@ -25,19 +24,19 @@ pub struct FollowArguments {
     pub limit: Option<u64>,
 }
 
-/// Between two attempts to take a stream up again: doubled with each that
-/// fails, from what a restart takes to what a person still finds prompt.
+/// Pause between two attempts to resume a stream. It doubles with each failure,
+/// from the time of a restart to what a person still finds prompt.
 const PAUSE_LEAST: Duration = Duration::from_millis(250);
 const PAUSE_MOST: Duration = Duration::from_secs(10);
 
-/// How far a reader is.
+/// How far the reader has come.
 struct Progress {
     position: Option<i64>,
     left: Option<u64>,
     pause: Duration,
 }
 
-/// Shows events until somebody interrupts it, or enough were seen.
+/// Shows events until interrupted, or until the limit is reached.
 pub(super) async fn follow(
     session: &mut Session<'_>,
     arguments: &FollowArguments,
@@ -48,7 +47,7 @@ pub(super) async fn follow(
         loop {
             match follow_once(session, &mut progress).await {
                 Ok(true) => return Ok(()),
-                // A server ends streams when it stops, and now and then.
+                // A server ends streams at shutdown and after their time limit.
                 Ok(false) => {}
                 Err(error) if error.is_temporary() => {
                     let shown = clean(&error.to_string());
@@ -62,12 +61,12 @@ pub(super) async fn follow(
     };
     tokio::select! {
         ended = followed => ended,
-        // Whoever cannot be interrupted in order is ended by the signal itself.
+        // Without a handler the signal itself ends the process.
         Ok(()) = tokio::signal::ctrl_c() => Ok(()),
     }
 }
 
-/// Reads one stream to its end; whether that is the end of all.
+/// Reads one stream to its end; answers whether the limit is reached.
 async fn follow_once(session: &mut Session<'_>, progress: &mut Progress) -> Result<bool, Error> {
     let after = progress.position.map(|position| position.to_string());
     let after = Listing::default().with("after", after);
@@ -79,7 +78,7 @@ async fn follow_once(session: &mut Session<'_>, progress: &mut Progress) -> Resu
             if let Some(position) = message.id.as_deref().and_then(|id| id.parse().ok()) {
                 progress.position = Some(position);
             }
-            // The first message only says where the stream begins.
+            // The first message only has the position where the stream begins.
             let Some(data) = message.data else { continue };
             show(session, &data)?;
             if let Some(left) = &mut progress.left {
@@ -98,7 +97,7 @@ fn show(session: &mut Session<'_>, data: &str) -> Result<(), Error> {
         serde_json::from_str(data).map_err(|error| session.client.unreadable(error.to_string()))?;
     let line = match session.output {
         Output::Table => event_line(&event),
-        // One a line, for the tool behind the pipe.
+        // One event per line, for tools in a pipe.
         Output::Json => serde_json::to_string(&event).unwrap_or_default(),
         Output::Yaml => format!("---\n{}", to_yaml(&event)),
     };
@@ -106,7 +105,7 @@ fn show(session: &mut Session<'_>, data: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// One event as one line, for a list that has no end to align to.
+/// One event as one line; an endless list has no columns to align.
 fn event_line(event: &Event) -> String {
     let Event { position, revision, .. } = event;
     let at = time(&event.occurred_at);

@@ -1,4 +1,4 @@
-//! Events, page by page or as they happen, and who gets every one of them.
+//! Events, as a list or as they happen, and their subscriptions.
 
 pub(crate) mod event;
 

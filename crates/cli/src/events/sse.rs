@@ -1,5 +1,5 @@
-//! Server-sent events: bytes in, messages out. Pure; knows the format and
-//! nothing of what is in it.
+//! Parser of server-sent events: bytes in, messages out. Pure; it knows the
+//! format but not the content.
 
 /// One message. A message without data is no event, but its id counts.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -9,17 +9,17 @@ pub(crate) struct Message {
     pub(crate) data: Option<String>,
 }
 
-/// Puts messages together from pieces that are cut anywhere.
+/// Assembles messages from chunks that are cut anywhere.
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
     line: Vec<u8>,
-    /// The last byte was a carriage return: a line feed after it ends nothing.
+    /// The last byte was a carriage return: a line feed after it ends no line.
     returned: bool,
     message: Message,
 }
 
 impl Parser {
-    /// The messages that are complete with these bytes.
+    /// Returns the messages that these bytes complete.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<Message> {
         let mut messages = Vec::new();
         for byte in bytes {
@@ -52,7 +52,7 @@ impl Parser {
                 }
                 data => *data = Some(value.to_owned()),
             },
-            // Comments have no name, and others may come to be.
+            // Comments have an empty name, and future fields are ignored.
             _ => {}
         }
         None

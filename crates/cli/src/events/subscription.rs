@@ -1,4 +1,4 @@
-//! Who gets every event, as `slipway event subscriptions` shows it.
+//! Subscriptions as `slipway event subscriptions` shows them.
 
 use slipway_wire::api::Subscription;
 

@@ -67,7 +67,7 @@ impl Detail for Node {
     }
 }
 
-/// One node within the text about something else.
+/// One line about a node, for texts about something else.
 pub(crate) fn in_short(node: &Node) -> String {
     let state = match &node.deregistered_how {
         None => format!("registered, {}", node.reachability),

@@ -1,4 +1,4 @@
-//! `slipway token …`: bootstrap tokens by hand.
+//! `slipway token …`: bootstrap tokens issued by hand.
 
 use std::time::Duration;
 
@@ -155,7 +155,7 @@ async fn issue(session: &mut Session<'_>, arguments: &TokenIssueArguments) -> Re
     Ok(())
 }
 
-/// The documents that bring up an agent with this token.
+/// The manifests that run an agent with this token.
 fn manifests(
     session: &mut Session<'_>,
     arguments: &TokenIssueArguments,

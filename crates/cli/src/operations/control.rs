@@ -1,5 +1,5 @@
-//! `slipway freeze`, `unfreeze`, `resume`, `status` and `plan`: the mode of the
-//! whole installation, and what it withholds.
+//! `slipway freeze`, `unfreeze`, `resume`, `status` and `withheld`: the mode of
+//! the whole installation, and the actions that it withholds.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::kind::{Cells, Detail, Facts, Row};
 use crate::output::{time, yes_no};
 use crate::session::Session;
 
-/// Replicas say what they obey every two seconds.
+/// Replicas acknowledge the mode every two seconds.
 const PACE: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone, Args)]

@@ -1,6 +1,6 @@
-//! `slipway explain …`: why something is where it is, for the person who was
-//! woken by it: the state first, then what blocks it with the ways out, then
-//! what belongs to it, what is known, and how it came here.
+//! `slipway explain …`: why something is in its state, for the person on call:
+//! the state first, then its blockers with remedies, then its parts, the known
+//! facts, and the history.
 
 use std::fmt::Write;
 
@@ -76,7 +76,7 @@ async fn explain(session: &mut Session<'_>, kind: ExplainedKind, id: &str) -> Re
     Ok(())
 }
 
-/// A host name means the registered node of that name, or the last one that was.
+/// A host name means the registered node of that name, or else the last one.
 async fn node_id(session: &Session<'_>, target: String) -> Result<String, Error> {
     if target.parse::<NodeId>().is_ok() {
         return Ok(target);
@@ -99,7 +99,7 @@ async fn node_id(session: &Session<'_>, target: String) -> Result<String, Error>
     })
 }
 
-/// Not a table: sentences are long and must not be broken into columns.
+/// Not a table: sentences are long and must not be wrapped into columns.
 pub(crate) fn text(explanation: &Explanation) -> String {
     let mut lines = vec![format!(
         "{} is {} since {}",
@@ -172,7 +172,7 @@ fn nothing(value: &Value) -> bool {
     }
 }
 
-/// A text without its quotes, anything else as JSON.
+/// A string without its quotes, any other value as JSON.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => clean(text),
@@ -207,7 +207,7 @@ fn blocker(blocker: &Blocker, indent: &str) -> String {
         clean(&blocker.message)
     );
     if !matches!(&blocker.evidence, Value::Null) {
-        // Writing to a text does not fail.
+        // Writing to a `String` does not fail.
         let evidence = clean(&blocker.evidence.to_string());
         let _ = write!(text, "\n{indent}  evidence: {evidence}");
     }

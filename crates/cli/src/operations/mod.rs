@@ -1,5 +1,5 @@
-//! The mode of the installation, explanations, and the server as `slipway
-//! doctor` finds it.
+//! The mode of the installation, explanations, and the server's probe for
+//! `slipway doctor`.
 
 pub(crate) mod control;
 pub(crate) mod explain;

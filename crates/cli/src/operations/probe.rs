@@ -1,5 +1,5 @@
-//! One probe of a server, for `slipway doctor`: every answer is a finding, also
-//! none at all.
+//! One probe of a server, for `slipway doctor`: every answer is a finding, and
+//! so is no answer.
 
 use std::time::Duration;
 
@@ -10,31 +10,31 @@ use crate::arguments::ClientOptions;
 use crate::client::Client;
 use crate::error::Error;
 
-/// A server that is well answers its probes within two seconds.
+/// A healthy server answers its probes within two seconds.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What a server answered.
 #[derive(Debug)]
 pub struct ServerProbe {
-    /// The probes, or why there are none.
+    /// The probes, or the error.
     pub readiness: Result<Readiness, String>,
-    /// Its `Date`, to the second.
+    /// Its `Date` header, to the second.
     pub date: Option<String>,
     pub version: Option<String>,
     pub key: KeyProbe,
 }
 
-/// What the server makes of the key.
+/// Whether the server accepts the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyProbe {
     NotGiven,
     Valid,
     Refused(String),
-    /// The server did not say.
+    /// The server gave no answer about it.
     Unknown,
 }
 
-/// Asks once. Never fails: what the server does not say is part of the answer.
+/// Asks once. Never fails: a missing answer is part of the result.
 pub async fn probe_server(options: &ClientOptions) -> ServerProbe {
     let mut probe = ServerProbe {
         readiness: Err(String::new()),

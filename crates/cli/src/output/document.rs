@@ -1,10 +1,10 @@
-//! Documents as programs read them.
+//! Documents in formats for programs.
 
 use serde::Serialize;
 
 /// A document as it is shown with `-o json`.
 pub(crate) fn to_json(document: &impl Serialize) -> String {
-    // The documents of this API have text keys only, which is all that can fail.
+    // Only map keys that are not text could fail here; there are none.
     serde_json::to_string_pretty(document).unwrap_or_default()
 }
 

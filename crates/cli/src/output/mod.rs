@@ -1,7 +1,7 @@
 //! Results as text: tables for people, JSON and YAML for programs. Pure
 //! functions. Tables fit the width of a terminal; without one no line is
-//! broken, so that each row stays one line for the tool behind the pipe.
-//! Colours come last, and only on a terminal.
+//! wrapped, so that each row stays one line for tools in a pipe. Colours come
+//! last, and only on a terminal.
 
 mod document;
 mod paint;

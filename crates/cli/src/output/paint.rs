@@ -1,13 +1,12 @@
-//! Colours, put on a text that is laid out already, so that they cannot move a
-//! column. Only what a person looks for first: phases, states, headings.
+//! Colours, added to text that is already laid out, so that they cannot move a
+//! column. Only phases, states and headings get one: people look there first.
 
 const GREEN: &str = "32";
 const YELLOW: &str = "33";
 const RED: &str = "31";
 const BOLD: &str = "1";
 
-/// A line of headings becomes bold, and words that say how something is get
-/// their colour.
+/// Makes headings bold and colours the words for phases and states.
 pub(crate) fn paint(text: &str) -> String {
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
@@ -19,7 +18,7 @@ fn line(line: &str) -> String {
         return coloured(BOLD, line);
     }
     let mut painted = String::with_capacity(line.len());
-    // Every blank stays where it is.
+    // Keeps every space where it is.
     for word in line.split_inclusive(' ') {
         let bare = word.trim_end_matches([' ', ',', '.', ':']);
         match colour(bare) {

@@ -1,5 +1,5 @@
-//! For the commands that the binary adds: their results look like those of the
-//! commands in here.
+//! Output for the commands that the binary adds, in the style of the commands
+//! of this crate.
 
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ pub fn present<T: Serialize>(
     terminal.take_failure().map_or(Ok(()), |error| Err(Error::Output(error)))
 }
 
-/// Says something about the result, beside it.
+/// Shows a message about the result, on standard error.
 pub fn say(text: &str) {
     Terminal::of_process().say(text);
 }

@@ -1,4 +1,4 @@
-//! The two shapes of tables: rows under headings, and name beside value.
+//! The two shapes of tables: rows under headings, and names beside values.
 
 use std::fmt::Display;
 
@@ -6,16 +6,16 @@ use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 
 use crate::terminal::clean;
 
-/// An id takes 36 columns and two blanks, and less than 42 are too few for all
-/// the rest.
+/// An id takes 36 columns and two spaces; all other columns together need at
+/// least 42.
 const ID_WIDTH: usize = 38;
 const REST_WIDTH: usize = 42;
 
-/// Rows under headings. Says so if there are none.
+/// Rows under headings; `none` if there are none.
 ///
-/// A table that is too wide for the terminal gets the ids of its last column on
-/// lines of their own, where they are whole and can be copied. One that is too
-/// wide even without them is wrapped within its columns.
+/// If a table is too wide for the terminal, the ids of its last column go on
+/// lines of their own, where they are complete and can be copied. If it is too
+/// wide even without them, it is wrapped within its columns.
 pub fn rows(headings: &[&str], rows: Vec<Vec<String>>, width: Option<u16>) -> String {
     if rows.is_empty() {
         return "none".to_owned();
@@ -30,8 +30,8 @@ pub fn rows(headings: &[&str], rows: Vec<Vec<String>>, width: Option<u16>) -> St
     }
 }
 
-/// With the last column below each row. None if that column holds no ids, or
-/// the rest does not fit either.
+/// The table with the last column below each row. `None` if that column has no
+/// ids, or if the rest does not fit either.
 fn folded(headings: &[&str], rows: &[Vec<String>], width: u16) -> Option<String> {
     let (last, shown) = headings.split_last()?;
     let ids: Vec<&String> = rows.iter().filter_map(|row| row.last()).collect();
@@ -54,7 +54,7 @@ fn wrapped(headings: &[&str], rows: &[Vec<String>], width: Option<u16>) -> Vec<S
     }
     let of_ids = |index: usize| rows.iter().all(|row| row.get(index).is_some_and(|id| is_id(id)));
     let ids: Vec<usize> = (0..headings.len()).filter(|index| of_ids(*index)).collect();
-    // The last ones first: what a row is about stands at its end.
+    // The last columns first: the id of the row's subject is at its end.
     let whole = width.map_or(0, |width| usize::from(width).saturating_sub(REST_WIDTH) / ID_WIDTH);
     for index in ids.iter().rev().take(whole) {
         if let Some(column) = table.column_mut(*index) {
@@ -64,7 +64,7 @@ fn wrapped(headings: &[&str], rows: &[Vec<String>], width: Option<u16>) -> Vec<S
     finish(&table)
 }
 
-/// How wide the table is if nothing is wrapped.
+/// The width of the table if nothing is wrapped.
 fn natural_width(headings: &[&str], rows: &[Vec<String>]) -> usize {
     let widest = |(index, heading): (usize, &&str)| {
         let cells = rows.iter().filter_map(|row| row.get(index)).map(|cell| cell.chars().count());
@@ -77,7 +77,7 @@ fn is_id(text: &str) -> bool {
     text.len() == 36 && text.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
 }
 
-/// Names beside values; what has no value is left out.
+/// Names beside values; names without a value are left out.
 pub fn facts(facts: Vec<(&str, Option<String>)>, width: Option<u16>) -> String {
     let mut table = empty(width);
     for (name, value) in facts {
@@ -100,7 +100,7 @@ fn empty(width: Option<u16>) -> Table {
     table
 }
 
-/// Without the margin on the left and the blanks that fill up the last column.
+/// Removes the left margin and the spaces that pad the last column.
 fn finish(table: &Table) -> Vec<String> {
     let lines = table.lines().map(|line| {
         let line = line.strip_prefix(' ').unwrap_or(&line);

@@ -1,4 +1,4 @@
-//! What people see, as snapshots.
+//! Snapshots of what people see.
 
 use serde_json::json;
 use slipway_wire::api::{
@@ -200,7 +200,7 @@ fn an_explanation() {
     assert!(explanation(&settled).contains("It waits for nothing."), "{settled:?}");
 }
 
-/// What is too wide for the terminal keeps its ids whole, on their own lines.
+/// A list too wide for the terminal keeps its ids complete, on their own lines.
 #[test]
 fn a_list_fits_the_terminal_and_ids_stay_whole() {
     let ids = ["0192f0c1-0000-7000-8000-000000000001", "0192f0c1-0000-7000-8000-000000000002"];
@@ -220,7 +220,7 @@ fn a_list_fits_the_terminal_and_ids_stay_whole() {
         let text = list(Some(width));
         assert!(text.lines().all(|line| line.chars().count() <= usize::from(width)), "{text}");
     }
-    // Piped, a row is a line.
+    // In a pipe, a row is one line.
     assert_eq!(list(None).lines().count(), 3);
     assert_eq!(list(Some(200)), list(None));
 }

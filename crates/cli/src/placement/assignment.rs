@@ -1,4 +1,4 @@
-//! The namespace of a project on its cluster, as tables show it.
+//! The project namespace on its cluster, as tables show it.
 
 use slipway_wire::catalog::{ClusterAssignment, ProviderStatus};
 

@@ -1,4 +1,4 @@
-//! `slipway cluster …`: where projects live.
+//! `slipway cluster …`: where projects are placed.
 
 use clap::Subcommand;
 use slipway_wire::catalog::{AssignCluster, Cluster, ClusterAssignment, CreateCluster};
@@ -104,7 +104,7 @@ impl Detail for Cluster {
     }
 }
 
-/// Whether projects can live there now.
+/// Whether projects can be placed there now.
 fn usable(cluster: &Cluster) -> String {
     let usable = match &cluster.verification {
         _ if cluster.substrate_uid.is_none() => "not yet",
@@ -133,7 +133,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: ClusterCommand) -> R
             let question = format!("Take project `{project}` from its cluster?");
             session.terminal.agree(yes, &question)?;
             let path = ["projects", &project, "cluster"];
-            // The server answers the assignment while its namespace still goes.
+            // The server answers the assignment while its namespace terminates.
             let leaving: Option<ClusterAssignment> = session.client.delete(&path, None).await?;
             if let Some(leaving) = leaving {
                 session.show_details(&leaving);

@@ -1,4 +1,4 @@
-//! Clusters, which project lives on which, and the definitions on them.
+//! Clusters, which project is placed on which, and the definitions on them.
 
 pub(crate) mod cluster;
 

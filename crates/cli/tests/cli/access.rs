@@ -1,4 +1,4 @@
-//! `slipway key`, `token` and `audit`: what they send and what they show.
+//! `slipway key`, `token` and `audit`: what they send and print.
 
 use serde_json::{Value, json};
 use slipway_cli::Exit;

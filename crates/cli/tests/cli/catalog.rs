@@ -1,4 +1,4 @@
-//! The catalog's commands: what they send and what they show.
+//! The catalog's commands: what they send and print.
 
 use serde_json::{Value, json};
 use slipway_cli::Exit;
@@ -84,7 +84,7 @@ fn mk_label() -> Value {
     })
 }
 
-/// Runs a line against one answer; says what was asked and shown.
+/// Runs a command line against one answer; returns the request and the output.
 async fn ask(answer: Value, line: &str) -> (String, Value, String) {
     let server = StandIn::new(vec![Reply::of(200, answer)]).await;
     let line: Vec<_> = line.split(' ').collect();
@@ -307,7 +307,7 @@ async fn a_folder_is_published_whole() {
     assert_eq!((ended.exit, server.lines().len()), (Exit::Usage, 0), "{ended:?}");
 }
 
-/// Nothing is sent while an entry is invalid, and each says what is wrong.
+/// The command sends nothing while an entry is invalid, and reports each fault.
 #[tokio::test]
 async fn a_catalog_is_checked_before_anything_is_sent() {
     let root = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What commands send and show.
+//! What commands send and print.
 
 use serde_json::{Value, json};
 use slipway_cli::Exit;

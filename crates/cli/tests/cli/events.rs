@@ -1,4 +1,4 @@
-//! Following events, and what lists make of pages that hold nothing.
+//! Following events, and lists with empty pages.
 
 use serde_json::{Value, json};
 use slipway_cli::Exit;
@@ -13,7 +13,7 @@ fn mk_event(position: i64) -> Value {
     })
 }
 
-/// A stream that begins after a position, says these events and breaks off.
+/// A stream that begins after a position, sends these events and breaks off.
 fn mk_stream(after: i64, positions: &[i64]) -> Reply {
     let mut text = format!("retry: 1000\nid: {after}\n\n: alive\n\n");
     for position in positions {
@@ -42,8 +42,8 @@ async fn following_resumes_where_it_was_cut_off() {
     assert!(ended.errors.contains("trying again"), "{ended:?}");
 }
 
-/// Cut off before the first event, it goes on where the stream began and not
-/// at the end.
+/// After a break before the first event, the client resumes where the stream
+/// began and not at the end.
 #[tokio::test]
 async fn following_from_now_on_misses_nothing_either() {
     let server = StandIn::new(vec![mk_stream(8, &[]), mk_stream(8, &[9])]).await;
@@ -80,7 +80,7 @@ async fn an_empty_page_that_leads_on_is_not_the_end() {
     let ended = server.run(&["resource", "list"]).await;
     assert!(ended.output.contains("web-1"), "{ended:?}");
 
-    // A server that leads in a circle does not keep us for ever.
+    // A link that leads in a circle does not loop for ever.
     let server = StandIn::new(vec![empty]).await;
     let ended = server.run(&["resource", "list"]).await;
     assert_eq!((ended.exit, server.lines().len()), (Exit::Success, 2));

@@ -1,4 +1,4 @@
-//! The exit codes, each by what causes it.
+//! Each exit code, with what causes it.
 
 use std::fs::File;
 use std::io;

@@ -1,5 +1,5 @@
 //! Commands against a stand-in server on loopback: what they send, what they
-//! show where, and how they end.
+//! print to which stream, and how they end.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test, with the place named")]
 

@@ -1,4 +1,4 @@
-//! A server that answers from a script, and a terminal that is read back.
+//! A server that answers from a script, and a terminal whose output tests read.
 
 use std::collections::VecDeque;
 use std::io::{self, Cursor, Write};
@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 pub(crate) const ID: &str = "0192f0c1-2b3c-7d4e-8f50-123456789abc";
 const TIME: &str = "2026-01-31T12:00:00.000000Z";
 
-/// What was asked: method, path with query, authorization, body.
+/// A received request: method, path with query, authorization, body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) line: String,
@@ -25,7 +25,7 @@ pub(crate) struct Asked {
     pub(crate) body: String,
 }
 
-/// In place of a status: the request is taken and never answered.
+/// Instead of a status: the server accepts the request and never answers.
 pub(crate) const SILENCE: u16 = 0;
 
 #[derive(Debug, Clone)]
@@ -33,7 +33,7 @@ pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) body: Value,
     pub(crate) link: Option<String>,
-    /// In place of the body: a stream that says this and ends.
+    /// Instead of the body: a stream that sends this and ends.
     pub(crate) stream: Option<String>,
 }
 
@@ -50,7 +50,7 @@ struct Script {
 }
 
 impl Script {
-    /// `None` is silence.
+    /// `None` means silence.
     fn next(&self) -> Option<Reply> {
         let mut replies = self.replies.lock().unwrap();
         let reply = match replies.len() {
@@ -62,14 +62,14 @@ impl Script {
     }
 }
 
-/// The server. Answers in the order of the script; the last answer stays.
+/// The server. It answers in the order of the script and repeats the last answer.
 #[derive(Debug)]
 pub(crate) struct StandIn {
     url: String,
     script: Arc<Script>,
 }
 
-/// How a command ended and what it said.
+/// How a command ended and what it printed.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) exit: Exit,
@@ -105,7 +105,7 @@ impl StandIn {
         run(&self.url, line, Traits::default(), "").await
     }
 
-    /// Runs a command as a person who types `answers`.
+    /// Runs a command interactively; the person types `answers`.
     pub(crate) async fn run_asked(&self, line: &[&str], answers: &'static str) -> Ended {
         let traits = Traits { asks: true, ..Traits::default() };
         run(&self.url, line, traits, answers).await
@@ -133,7 +133,7 @@ async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response
     response
 }
 
-/// The binary brings real ones; here it shows that they are asked.
+/// The binary has real renderers; these only show that the commands call them.
 const RENDERERS: Renderers = Renderers {
     faults: |_, version| match version.xrd.contains("broken") {
         true => vec!["`xrd` is broken; mend it".to_owned()],
@@ -162,7 +162,7 @@ pub(crate) async fn run(
     Ended { output: output.text(), ..ended }
 }
 
-/// Runs a command whose results go somewhere else; the output is not read back.
+/// Runs a command whose results go elsewhere; the output is not captured.
 pub(crate) async fn run_into(
     output: Box<dyn Write + Send>,
     server: &str,

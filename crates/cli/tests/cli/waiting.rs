@@ -46,8 +46,7 @@ async fn a_wait_gives_up_in_time() {
     assert!(ended.errors.contains("still Pending"), "{ended:?}");
 }
 
-/// A look that is never answered must not outlast the wait: the client alone
-/// would give it 30 s.
+/// An unanswered poll must not outlast the wait: the client alone would allow it 30 s.
 #[tokio::test]
 async fn a_wait_ends_in_time_at_a_server_that_fell_silent() {
     let mut script = phases(&["Pending", "Pending"]);
@@ -65,7 +64,7 @@ async fn a_wait_ends_in_time_at_a_server_that_fell_silent() {
 async fn a_wait_for_a_server_that_stays_away_says_that() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    // Takes the declaration, and is gone before the first look.
+    // Accepts the declaration, and is gone before the first poll.
     tokio::spawn(async move {
         let (mut connection, _) = listener.accept().await.unwrap();
         drop(listener);

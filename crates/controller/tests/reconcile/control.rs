@@ -1,4 +1,4 @@
-//! The loop under a mode that does not act, and the gate before its actions.
+//! The loop under a mode that does not act, and the permits before its actions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ async fn unfreeze(world: &World) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_loop_observes_enrols_and_drains_but_touches_nothing() {
     for world in World::each("a_frozen_loop_observes").await {
-        // One about to enrol, one asked to drain, one settled.
+        // One resource about to enrol, one asked to drain, one settled.
         let enrolling = world.declare("enrolling").await;
         world.run_until_phase(enrolling, Phase::Enrolling).await;
         let draining = world.ready("draining").await;
@@ -57,7 +57,7 @@ async fn a_frozen_loop_observes_enrols_and_drains_but_touches_nothing() {
         let held = world.run_until_blocked(settled, BlockerCode::Frozen).await;
         assert_eq!(held.blockers[0].evidence["action"], "drain");
         assert!(held.node.unwrap().drain.is_none(), "the node is left to its work");
-        // Lost outside: the phase follows what is seen, and nothing is made.
+        // Lost outside: the phase follows the observation, and nothing is made.
         world.substrate.remove(&world.name(enrolling).await);
         let lost = world.run_until_blocked(enrolling, BlockerCode::Frozen).await;
         assert_eq!(lost.attempt.phase(), Phase::Pending);
@@ -74,8 +74,8 @@ async fn a_frozen_loop_observes_enrols_and_drains_but_touches_nothing() {
     }
 }
 
-/// What waits under a freeze is not polled by its age, costs no write while
-/// nothing changes, and goes on at once when the freeze ends.
+/// A withheld resource is not polled by its age, costs no write while nothing
+/// changes, and continues at once when the freeze ends.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_freeze_withholds_waits_for_its_end_and_not_for_time() {
     const SWEEP: Duration = Duration::from_secs(600);
@@ -98,7 +98,7 @@ async fn what_a_freeze_withholds_waits_for_its_end_and_not_for_time() {
         let wait = |seen: &ResourceSnapshot| seen.due_at.unwrap().since(seen.now);
         assert!(wait(&first) > SWEEP / 2, "{:?}", wait(&first));
 
-        // As the sweep would.
+        // As the sweep does.
         world.context.stores.broker.attempt_wake_all(world.partition).await.unwrap();
         round().await;
         let second = world.get(id).await;
@@ -114,7 +114,7 @@ async fn what_a_freeze_withholds_waits_for_its_end_and_not_for_time() {
     }
 }
 
-/// What `freeze --wait` waits for.
+/// The condition that `freeze --wait` waits for.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_acknowledges_a_mode_when_nothing_older_is_under_way() {
     for world in World::each("a_replica_acknowledges").await {

@@ -1,6 +1,6 @@
 //! The resource loop against a real database and a simulated substrate: every
-//! walk through the phases that the state machine allows, and a fault at every
-//! point of them, on both databases.
+//! way through the phases that the state machine allows, with a fault at every
+//! point, on both databases.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Looks at everything outside, on both databases.
+//! Scans for leaks, on both databases.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use uuid::Uuid;
 use crate::simulated::Behaviour;
 use crate::world::World;
 
-/// What must lie between two sightings.
+/// The least time between two scans before a suspicion counts as a leak.
 const APART: Duration = Duration::from_millis(60);
 const TIMEOUT: Duration = Duration::from_secs(30);
 const STRAY: &str = "stray";
@@ -44,7 +44,7 @@ async fn scan(finder: &Finder) -> ScanReport {
     finder.scan(&cluster(finder).await).await.unwrap()
 }
 
-/// Looks until something counts.
+/// Scans until every suspicion counts.
 async fn scan_twice(finder: &Finder) -> ScanReport {
     let looking = async {
         loop {
@@ -58,7 +58,7 @@ async fn scan_twice(finder: &Finder) -> ScanReport {
     tokio::time::timeout(TIMEOUT, looking).await.expect("what is suspected counts in time")
 }
 
-/// An object that names an attempt which no row knows.
+/// An object that names an attempt without a row.
 async fn stray(world: &World) {
     let id = world.ready("web").await;
     let mut object = world.substrate.object(&world.name(id).await).unwrap();
@@ -120,7 +120,7 @@ async fn what_no_row_claims_is_found_twice_and_removed_on_request() {
     }
 }
 
-/// Invariant 3, for a look at everything.
+/// Invariant 3, for a scan.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_scan_that_cannot_read_ends_no_leak_and_misses_nothing() {
     for world in World::each("a_look_that_cannot_read").await {
@@ -192,7 +192,7 @@ async fn a_copy_is_a_leak_and_the_object_of_a_deleted_attempt_is_the_loops() {
     }
 }
 
-/// A crash, or a refusal, between the request and the deed: the loop does it.
+/// After a crash or a refusal between the request and the action, the loop performs it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_removal_that_did_not_happen_is_done_by_the_loop() {
     for world in World::each("a_removal_that_did_not_happen").await {
@@ -231,7 +231,7 @@ async fn a_removal_that_did_not_happen_is_done_by_the_loop() {
     }
 }
 
-/// Claims once and works on it: whether there was a turn, and its errors.
+/// Claims once and works on it; returns whether there was a pass, and its errors.
 async fn pass(orphans: &OrphanLoop) -> (bool, Vec<String>) {
     let asked_at = Moment::now();
     let passes = orphans.claim(4).await.unwrap();
@@ -257,7 +257,7 @@ async fn one_replica_at_a_time_scans_a_cluster() {
         };
         let held = tokio::time::timeout(TIMEOUT, held).await.expect("soon after a start");
         assert!(other.claim(4).await.unwrap().is_empty(), "somebody is looking");
-        // That replica dies and comes back under its name.
+        // That replica dies and restarts under the same name.
         drop(held);
         let again = mk_loop("one");
         assert_eq!(again.claim(4).await.unwrap().len(), 1, "it knows that it was dead");

@@ -1,5 +1,5 @@
-//! The loops of several partitions, driven as they are in the product: a slow
-//! cluster takes nothing from another, actions are bounded, and a stop is soon.
+//! The loops of several partitions, driven as in the product: a slow cluster
+//! takes nothing from another, actions are bounded, and a stop is quick.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -125,7 +125,7 @@ async fn a_partition_that_hangs_takes_nothing_from_another() {
         }
         let partitions =
             [(world.partition, world.substrate.clone() as _), (other, hanging.clone() as _)];
-        // Answers within a second, by the look's deadline.
+        // With this lease an observation times out after one second.
         let running = Running::start(&world, &partitions, Duration::from_secs(3));
         for number in 0..3_u8 {
             let id = world.declare(&format!("web-{number}")).await;
@@ -135,7 +135,7 @@ async fn a_partition_that_hangs_takes_nothing_from_another() {
             world.enrol(&token, number + 1).await.unwrap();
             until_seen(&world, id, "Ready", phase(Phase::Ready)).await;
         }
-        // What hangs is not forgotten: it says so, and nothing is concluded.
+        // A hanging resource gets a blocker, and nothing is concluded about it.
         let blocked = |seen: &ResourceSnapshot| !seen.blockers.is_empty();
         let seen = until_seen(&world, stuck[0], "a blocker", blocked).await;
         assert_eq!(seen.attempt.phase(), Phase::Pending);
@@ -150,7 +150,7 @@ async fn a_partition_that_hangs_takes_nothing_from_another() {
     }
 }
 
-/// 1,000 applies of 50 ms one by one are 50 s, 128 at once 0.4 s.
+/// 1,000 applies of 50 ms take 50 s one by one, and 0.4 s with 128 at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_slow_actions_run_side_by_side_and_bounded() {
     const COUNT: usize = 1_000;
@@ -182,8 +182,8 @@ async fn a_thousand_slow_actions_run_side_by_side_and_bounded() {
     running.stop().await;
 }
 
-/// Actions under way end by their deadline; those that were not begun are given
-/// back, so that another process has them at once.
+/// Actions in progress end by their deadline; rows whose action has not begun
+/// are released, so that another process can claim them at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_finishes_what_was_begun_and_gives_back_the_rest() {
     const COUNT: usize = 300;
@@ -206,7 +206,7 @@ async fn a_stop_finishes_what_was_begun_and_gives_back_the_rest() {
     assert!((1..COUNT).contains(&applied), "{applied} were begun");
     for seen in all(&world).await {
         let begun = substrate.inner.object(seen.attempt.xr_name()).is_some();
-        // A claim that was kept would hold its row for the rest of the lease.
+        // A claim that was not released would block its row for the rest of the lease.
         let within = if begun { Duration::from_secs(5) } else { Duration::ZERO };
         let given_back = seen.due_at.is_some_and(|due| due <= seen.now.plus(within));
         assert!(given_back, "begun {begun}, due {:?}, now {:?}", seen.due_at, seen.now);

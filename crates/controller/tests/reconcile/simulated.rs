@@ -1,4 +1,4 @@
-//! A substrate in memory that does what it is told, or what a test tells it.
+//! An in-memory substrate that performs actions, or behaves as a test sets it.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -27,19 +27,19 @@ pub(crate) struct Object {
 /// How the substrate behaves from now on.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Behaviour {
-    /// Nothing can be read.
+    /// Reads fail.
     pub(crate) unreadable: bool,
     /// Applies fail before they do anything.
     pub(crate) apply_fails: bool,
     /// Deletes fail before they do anything.
     pub(crate) delete_fails: bool,
-    /// Every action is done twice.
+    /// Every action is performed twice.
     pub(crate) twice: bool,
-    /// Objects come up without being asked again.
+    /// Objects become ready without another apply.
     pub(crate) comes_up: bool,
 }
 
-/// What became of an object.
+/// An event in the life of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Performed {
     Created,
@@ -54,12 +54,12 @@ pub(crate) struct Simulated {
     objects: Mutex<BTreeMap<String, Object>>,
     behaviour: Mutex<Behaviour>,
     journal: Mutex<Vec<(String, Performed)>>,
-    /// Uids are drawn from it: an object made anew is another object.
+    /// Source of uids: a recreated object is another object.
     made: AtomicU64,
-    /// What a watch would have seen and not said yet.
+    /// Changes that a watch has not reported yet.
     changed: Mutex<Vec<ProvisionedResourceId>>,
     arrived: Notify,
-    /// Which engine it plays; the local one unless said.
+    /// The simulated engine; the local one by default.
     engine: Option<Engine>,
 }
 
@@ -68,7 +68,7 @@ impl Simulated {
         Self { engine: Some(engine), ..Self::default() }
     }
 
-    /// The names of what stands in a namespace.
+    /// The names of the objects in a namespace.
     pub(crate) fn names_in(&self, namespace: &str) -> Vec<String> {
         let objects = self.objects.lock().unwrap();
         let inside =
@@ -88,24 +88,24 @@ impl Simulated {
         change(self.objects.lock().unwrap().get_mut(name).expect("the object exists"));
     }
 
-    /// As a watch would: the object of this attempt is another than it was.
+    /// Reports a change of this attempt's object, as a watch would.
     pub(crate) fn say_changed(&self, attempt: ProvisionedResourceId) {
         self.changed.lock().unwrap().push(attempt);
         self.arrived.notify_one();
     }
 
-    /// An object appears that nobody applied.
+    /// Adds an object that nobody applied.
     pub(crate) fn put(&self, name: &str, object: Object) {
         self.objects.lock().unwrap().insert(name.to_owned(), object);
     }
 
-    /// Somebody deletes it behind our back.
+    /// Removes an object without the control plane.
     pub(crate) fn remove(&self, name: &str) {
         self.objects.lock().unwrap().remove(name).expect("the object existed");
         self.note(name, Performed::Removed);
     }
 
-    /// A worker that was late makes it anew, as it was when that worker decided.
+    /// A late worker makes it again, as it was when that worker decided.
     pub(crate) fn apply_late(&self, name: &str, object: &Object) {
         let uid = format!("uid-{}", self.made.fetch_add(1, Ordering::Relaxed));
         let late = Object { uid, ..object.clone() };
@@ -114,7 +114,7 @@ impl Simulated {
         self.note(name, Performed::Created);
     }
 
-    /// What we did, in order: `apply <name>` and `delete <name>`.
+    /// Our actions, in order: `apply <name>` and `delete <name>`.
     pub(crate) fn journal(&self) -> Vec<String> {
         let line = |(name, performed): &(String, Performed)| match performed {
             Performed::Created | Performed::Updated => Some(format!("apply {name}")),
@@ -124,7 +124,7 @@ impl Simulated {
         self.journal.lock().unwrap().iter().filter_map(line).collect()
     }
 
-    /// What became of the objects of this name, in order.
+    /// The events of the objects of this name, in order.
     pub(crate) fn performed(&self, name: &str) -> Vec<Performed> {
         let journal = self.journal.lock().unwrap();
         journal.iter().filter(|(of, _)| of == name).map(|(_, performed)| *performed).collect()
@@ -138,7 +138,7 @@ impl Simulated {
         let comes_up = self.behaviour.lock().unwrap().comes_up;
         let mut objects = self.objects.lock().unwrap();
         let found = objects.get(rendered.name());
-        // As an engine must: a late worker does not undo what its successor wrote.
+        // As an engine must: a late worker does not overwrite what its successor wrote.
         let ours = rendered.claim_token();
         let written = found.and_then(|object| composite::claim_token(&object.object));
         if let Some(found) = written.filter(|found: &ClaimToken| found.0 > ours.0) {
@@ -240,7 +240,7 @@ impl Substrate for Simulated {
         }
     }
 
-    /// A page is one object, so that every look pages.
+    /// A page has one object, so that every scan pages.
     async fn inventory(&self, request: &InventoryRequest) -> Result<InventoryPage, Error> {
         if self.behaviour.lock().unwrap().unreadable {
             return Err(Error::Failed("connection refused".to_owned()));

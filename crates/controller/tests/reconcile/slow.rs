@@ -1,5 +1,5 @@
-//! A simulated substrate that takes its time, or never answers, or panics, and
-//! keeps count of what is under way in it.
+//! A simulated substrate that is slow, never answers, or panics. It counts the
+//! actions in progress.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,20 +19,20 @@ pub(crate) struct Slow {
     pub(crate) inner: Arc<Simulated>,
     /// How long an action takes.
     pub(crate) action: Duration,
-    /// A look is never answered.
+    /// Observations never return.
     pub(crate) hangs: AtomicBool,
-    /// A look panics.
+    /// Observations panic.
     pub(crate) blind: AtomicBool,
-    /// An action panics.
+    /// Actions panic.
     pub(crate) panics: AtomicBool,
     pub(crate) under_way: AtomicUsize,
-    /// The most that were under way at once.
+    /// The most actions in progress at once.
     pub(crate) most: AtomicUsize,
-    /// Of every apply, in order.
+    /// The claim token of every apply, in order.
     pub(crate) claims: Mutex<Vec<ClaimToken>>,
 }
 
-/// Leaves the count again, also if the action is abandoned.
+/// Decrements the count on drop, also if the action is abandoned.
 struct UnderWay<'a>(&'a AtomicUsize);
 
 impl Drop for UnderWay<'_> {

@@ -1,4 +1,4 @@
-//! Single ticks under trouble of our own: a lease that runs short, work that
+//! Single ticks under faults of our own: a lease that runs short, work that
 //! outlasts it, and faults inside.
 
 use std::sync::Arc;
@@ -34,7 +34,7 @@ fn mk_loop(world: &World, substrate: &Arc<Slow>, lease: Duration) -> ResourceLoo
 }
 
 /// Twelve actions of 400 ms one after the other outlast a lease of 3 s: without
-/// renewal the later ones would be given back and begun under a second claim.
+/// renewal the later ones would be released and begun under a second claim.
 #[tokio::test(flavor = "multi_thread")]
 async fn work_that_outlasts_its_lease_keeps_its_claims() {
     const COUNT: usize = 12;
@@ -104,7 +104,7 @@ async fn a_fault_of_our_own_is_shown_and_spaced_out_and_goes_away() {
             assert!(blocker.message.contains("panicked"), "{blocker:?}");
             waits.push(blocker.next_retry_at.unwrap().since(seen.now));
         }
-        // From 250 ms on, doubled each time up to the sweep, give or take a quarter.
+        // From 250 ms on, doubled each time up to the sweep, with a quarter of jitter.
         assert!(waits[0] <= Duration::from_millis(313), "{waits:?}");
         assert!(waits[3] > waits[0] * 2, "{waits:?}");
         assert!(waits.iter().all(|wait| *wait <= SWEEP.mul_f64(1.25)), "{waits:?}");
@@ -116,7 +116,7 @@ async fn a_fault_of_our_own_is_shown_and_spaced_out_and_goes_away() {
     }
 }
 
-/// An engine that panics while it looks has not seen an absence.
+/// An engine that panics during an observation has not proven an absence.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_engine_that_panics_while_it_looks_concludes_nothing() {
     let world = World::sqlite().await;
@@ -134,7 +134,7 @@ async fn an_engine_that_panics_while_it_looks_concludes_nothing() {
     assert!(substrate.claims.lock().unwrap().is_empty(), "nothing was applied");
 }
 
-/// Found when reading: there is nobody who could have written it down.
+/// Computed when it is read: no loop serves the row, so none could have written it.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_nobody_serves_is_explained() {
     for mut world in World::each("what_nobody_serves").await {

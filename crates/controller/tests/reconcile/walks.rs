@@ -1,4 +1,4 @@
-//! The walks.
+//! The ways through the phases.
 
 use slipway_app::usecases::node;
 use slipway_core::ErrorKind;
@@ -77,7 +77,7 @@ async fn a_composite_deleted_by_hand_is_made_anew_and_its_node_replaced() {
         let old = world.context.stores.nodes.node_fetch(old_node).await.unwrap().unwrap();
         assert_eq!(old.deregistration.unwrap().how, DeregisteredHow::SubstrateAbsent);
         assert!(seen.token.unwrap().consumed.is_none(), "a new token was minted");
-        // Neither the old token nor the old key opens anything.
+        // Neither the old token nor the old key is accepted.
         assert!(world.enrol(&old_token, 1).await.is_err());
         world.enrol(&world.token(&name), 2).await.unwrap();
         let back = world.run_until_phase(id, Phase::Ready).await;
@@ -95,7 +95,7 @@ async fn a_deliberate_failure_is_final_until_deleted() {
         world.substrate.change(&name, |object| object.failure = Some("quota".to_owned()));
         let failed = world.run_until_phase(id, Phase::Failed).await;
         assert_eq!(failed.attempt.failure_reason(), Some("quota"));
-        // Getting well does not bring it back.
+        // Recovery does not bring it back.
         world.substrate.change(&name, |object| object.failure = None);
         world.context.stores.broker.attempt_wake_all(world.partition).await.unwrap();
         world.round().await;
@@ -121,7 +121,7 @@ async fn what_cannot_be_read_is_not_gone() {
         world.context.stores.broker.attempt_wake_all(world.partition).await.unwrap();
         let held = world.run_until_blocked(id, BlockerCode::SubstrateUnknown).await;
         assert_eq!(held.attempt.phase(), Phase::Ready);
-        // A drain goes on all the same; the substrate is not called gone.
+        // A drain continues all the same; the substrate does not count as absent.
         world.delete(id).await;
         world.acknowledge(id).await;
         let drained = |seen: &slipway_core::snapshot::ResourceSnapshot| {
@@ -145,7 +145,7 @@ async fn an_action_that_fails_is_shown_and_tried_again() {
         assert_eq!(held.attempt.phase(), Phase::Pending);
         assert!(held.blockers[0].message.contains("no room"));
         let first = held.token.unwrap().id;
-        // Minted, never applied: the next try revokes it and mints another.
+        // Minted, never applied: the next attempt revokes it and mints another.
         world.substrate.behave(CALM);
         let seen = world.run_until_phase(id, Phase::Enrolling).await;
         assert_ne!(seen.token.unwrap().id, first);
@@ -211,8 +211,8 @@ async fn deleting_what_has_not_begun_needs_no_substrate() {
     }
 }
 
-/// Invariants 9 and 15: the token dies with the request, a silent node holds
-/// the drain with a blocker, and only force goes past it.
+/// Invariants 9 and 15: the request revokes the token, a silent node blocks the
+/// drain with a blocker, and only force gets past it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_node_holds_the_drain_until_it_is_forced() {
     for world in World::each("a_silent_node_holds_the_drain").await {
@@ -250,8 +250,8 @@ async fn a_terminating_composite_is_waited_for_and_made_anew() {
     }
 }
 
-/// Failed is final, but our finalizer is on it: who deletes it by hand is not
-/// kept waiting, also if it could not be read at first.
+/// Failed is final, but the object has our finalizer: a deletion by hand must
+/// not hang on it, even if the object could not be read at first.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_one_that_is_deleted_by_hand_is_let_go_after_its_node() {
     for world in World::each("a_failed_one_that_is_deleted").await {

@@ -1,4 +1,4 @@
-//! What an engine sees change is looked at now, not at the next sweep.
+//! A change that an engine reports is handled now, not at the next sweep.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ async fn what_an_engine_sees_change_is_due_at_once() {
             Duration::from_secs(30),
             NO_SWEEP,
         );
-        // Looks until it is settled: from then on only the sweep would come.
+        // Runs until it is settled: from then on only the sweep would observe it.
         let mut settled = false;
         while !settled {
             let asked_before = slipway_durable::Moment::now();

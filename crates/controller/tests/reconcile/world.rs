@@ -1,5 +1,5 @@
 //! A control plane without its HTTP: a real store, the resource loop, and a
-//! simulated substrate, with the verbs that tests speak in.
+//! simulated substrate, with the verbs that tests use.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ impl Entropy for Machine {
     }
 }
 
-/// What keeps the database alive for as long as the test runs.
+/// Keeps the database alive for as long as the test runs.
 enum Owner {
     Folder { _folder: tempfile::TempDir },
     Database { _database: TestDatabase },
@@ -78,15 +78,15 @@ pub(crate) struct World {
     pub(crate) resources: ResourceLoop,
     pub(crate) caller: Caller,
     pub(crate) node_settings: NodeSettings,
-    /// Of the database.
+    /// The URL of the database.
     pub(crate) url: String,
-    /// Nodes that [`World::ready`] brought up: no two have one key.
+    /// Nodes that [`World::ready`] has enrolled: each has its own key.
     nodes: AtomicU8,
     _keeper: Owner,
 }
 
 impl World {
-    /// One world per database that can be had here.
+    /// One world per available database.
     pub(crate) async fn each(test: &str) -> Vec<Self> {
         let mut worlds = vec![Self::sqlite().await];
         worlds.extend(Self::postgres(test).await);
@@ -99,7 +99,7 @@ impl World {
         Self::on(&url, Owner::Folder { _folder: folder }).await
     }
 
-    /// `None` where there is no PostgreSQL.
+    /// `None` without PostgreSQL.
     pub(crate) async fn postgres(test: &str) -> Option<Self> {
         let database = postgres::shared(test).await?.database("reconcile").await;
         let url = database.url().to_owned();
@@ -107,7 +107,8 @@ impl World {
     }
 
     async fn on(url: &str, keeper: Owner) -> Self {
-        // Each connection plans every statement for itself; one test needs two at most.
+        // Each connection plans every statement for itself; one test needs two
+        // connections at most.
         let config = StoreConfig { max_connections: 2, ..StoreConfig::new(url) };
         let store: Stores = slipway_store::open(config).await.unwrap();
         let context = Context {
@@ -210,7 +211,7 @@ impl World {
         read::resource(&self.context, &self.caller, id).await.unwrap()
     }
 
-    /// An attempt by its own id, also one that was followed by another.
+    /// An attempt by its own id, even if another attempt followed it.
     pub(crate) async fn get_attempt(&self, id: ProvisionedResourceId) -> ResourceSnapshot {
         let mut loaded = self.context.stores.broker.attempt_load(&[id]).await.unwrap();
         loaded.remove(0).unwrap()
@@ -257,7 +258,7 @@ impl World {
         self.run_until(id, code.as_str(), |seen| seen.blockers.iter().any(|b| b.code == code)).await
     }
 
-    /// Claims once and works on it; how many were claimed.
+    /// Claims once and works on it; returns how many were claimed.
     pub(crate) async fn round(&self) -> usize {
         let asked_before = Moment::now();
         let claimed = self.resources.claim(50).await.unwrap();
@@ -288,7 +289,7 @@ impl World {
         bootstrap_token_in(&injected(&object).unwrap()).unwrap()
     }
 
-    /// What the node agent inside the object would do.
+    /// Enrols as the node agent inside the object would.
     pub(crate) async fn enrol(&self, token: &Secret, key: u8) -> Result<Registered, Error> {
         let register = Register {
             token: token.clone(),
@@ -315,7 +316,7 @@ impl World {
         id
     }
 
-    /// Lets the node of a draining resource acknowledge.
+    /// Acknowledges the drain of a resource's node.
     pub(crate) async fn acknowledge(&self, id: ResourceId) {
         let draining =
             |seen: &ResourceSnapshot| seen.node.as_ref().is_some_and(|node| node.drain.is_some());
@@ -338,7 +339,7 @@ impl World {
         mine.map(|event| event.event_type.replace("broker.ProvisionedResource", "")).collect()
     }
 
-    /// The phases it walked through.
+    /// The phases of a resource so far.
     pub(crate) async fn walk(&self, id: ResourceId) -> Vec<String> {
         let explained = explain::resource(&self.context, &self.caller, id).await.unwrap();
         explained.history.into_iter().map(|line| line.to).collect()

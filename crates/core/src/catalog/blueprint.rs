@@ -23,10 +23,10 @@ pub struct Blueprint {
 }
 
 /// The longest `xrd` or `composition`: two of them and the rest of the body
-/// stay below the mebibyte that a body may have.
+/// stay below the body limit of one mebibyte.
 const MAX_DOCUMENT: usize = 400 * 1_024;
 
-/// What is published, checked.
+/// The content of a version, checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VersionContent {
     pub version: String,
@@ -36,11 +36,11 @@ pub struct VersionContent {
     pub injection_strategy: InjectionStrategy,
     pub mesh_role: MeshRole,
     pub provider_kinds: Vec<String>,
-    /// XRD and Composition are brought to the clusters of projects.
+    /// XRD and Composition are installed on the clusters of projects.
     pub install_definitions: bool,
 }
 
-/// The same as it was given.
+/// The content of a version as submitted.
 #[derive(Debug, Clone)]
 pub struct SubmittedContent {
     pub version: String,
@@ -117,7 +117,7 @@ fn provider_kinds(kinds: Vec<String>) -> Result<Vec<String>, Refusal> {
     Ok(kinds)
 }
 
-/// A member of a closed set by its text; the refusal names them all.
+/// Parses a member of a closed set; the refusal names them all.
 pub fn member<T: Copy>(
     field: &str,
     text: &str,
@@ -136,8 +136,8 @@ pub struct PublishedVersion {
     pub id: BlueprintVersionId,
     pub blueprint_id: BlueprintId,
     pub content: VersionContent,
-    /// What was read out of the documents when it was published; only the engine
-    /// crossplane has it, and what an older version published has none.
+    /// What was read from the documents at publication. Only engine crossplane
+    /// has it; what an older Slipway published has none.
     pub composite: Option<CompositeDefinition>,
     pub revision: Revision,
     pub published_at: Timestamp,

@@ -23,15 +23,15 @@ pub struct Cloud {
 }
 
 /// How the provider is reached: names with plain values, such as a region or a
-/// URL. Nothing nested, so that nothing hides in it.
+/// URL. Nested values are refused, so that nothing hides in them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Endpoint(Map<String, Value>);
 
 impl Endpoint {
     const MAX_COUNT: usize = 32;
     const MAX_VALUE: usize = 1_024;
-    /// Words that name a secret. A credential lies in the vault; a body that
-    /// brings one is refused before it can be stored.
+    /// Words that name a secret. Credentials are stored in the vault; an
+    /// endpoint that contains one is refused before it can be stored.
     const SECRET_WORDS: [&'static str; 6] =
         ["password", "secret", "token", "credential", "private_key", "access_key"];
 

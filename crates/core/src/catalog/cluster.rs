@@ -1,4 +1,4 @@
-//! A management cluster and which project lives on it.
+//! A management cluster and the assignment of projects to it.
 
 use std::fmt;
 
@@ -16,28 +16,28 @@ pub struct Cluster {
     pub id: ClusterId,
     pub name: Name,
     pub engine: Engine,
-    /// The identity that whoever serves the cluster has seen. `None` until then.
+    /// The identity that the serving process observed. `None` until then.
     pub substrate_uid: Option<String>,
-    /// A project's namespace is this and the id of the project.
+    /// A project namespace is this prefix followed by the id of the project.
     pub namespace_prefix: NamespacePrefix,
     /// Where it is, for placing projects by region.
     pub region: Option<Name>,
-    /// How it is reached; `None` where the engine needs no way.
+    /// How it is reached; `None` where the engine needs no access.
     pub access: Option<ClusterAccess>,
-    /// What was found there last. `None` until somebody looked.
+    /// The result of the last verification. `None` before the first one.
     pub verification: Option<Verification>,
     pub revision: Revision,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
 
-/// How a control plane reaches a cluster. Credentials are referred to and never
+/// How a control plane reaches a cluster. Credentials are referenced and never
 /// stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClusterAccess {
-    /// By the account of the pod that it runs in.
+    /// With the service account of its own pod.
     InCluster,
-    /// By the file of this name in its folder of kubeconfigs.
+    /// With the file of this name in its folder of kubeconfigs.
     Kubeconfig(Name),
 }
 
@@ -69,24 +69,24 @@ impl fmt::Display for ClusterAccess {
     }
 }
 
-/// What a look at the cluster itself found.
+/// The result of probing the cluster itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verification {
     pub at: Timestamp,
-    /// Why it cannot be used, if it cannot.
+    /// Why the cluster cannot be used, if it cannot.
     pub problem: Option<String>,
-    /// Versions and which kinds it knows, for people.
+    /// Versions and known kinds, for people.
     pub facts: Value,
 }
 
-/// What a namespace begins with. Compositions parse it, so it can be chosen.
+/// The prefix of project namespaces. It can be chosen: compositions parse it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamespacePrefix(String);
 
 impl NamespacePrefix {
     pub const DEFAULT: &str = "slipway-project-";
 
-    /// With the 36 characters of an id behind it, it has to be a DNS label.
+    /// With the 36 characters of an id behind it, it must be a DNS label.
     pub fn parse(text: &str) -> Result<Self, InvalidText> {
         let longest = Handle::MAX_LENGTH - 36;
         if text.len() > longest || Handle::parse(&format!("{text}0")).is_err() {
@@ -110,14 +110,14 @@ impl NamespacePrefix {
     }
 }
 
-/// The project's place. Immutable while the project owns resources.
+/// The placement of a project. Immutable while the project owns resources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterAssignment {
     pub project_id: ProjectId,
     pub cluster_id: ClusterId,
     pub namespace: String,
     pub namespace_phase: NamespacePhase,
-    /// Somebody asked to have the project taken from its cluster.
+    /// When somebody asked to withdraw the project from its cluster.
     pub withdrawn_at: Option<Timestamp>,
     pub status: NamespaceStatus,
     pub revision: Revision,
@@ -126,11 +126,11 @@ pub struct ClusterAssignment {
 }
 
 impl ClusterAssignment {
-    /// Whether there is something on the cluster that the placement loop made, or may
-    /// have made. The local engine makes its folders itself.
+    /// Whether the placement loop created something on the cluster, or may
+    /// have. The local engine makes its folders itself.
     pub fn is_made_by_placement(&self) -> bool {
-        // The first step is recorded before it is taken, so that nothing was
-        // made of one that is Pending.
+        // The loop records its first step before it takes it, so a Pending
+        // assignment has nothing on the cluster.
         use NamespacePhase::{Degraded, Provisioning, Terminating};
         self.status.namespace_uid.is_some()
             || matches!(self.namespace_phase, Provisioning | Degraded | Terminating)
@@ -142,9 +142,9 @@ impl Cluster {
         format!("{}{project}", self.namespace_prefix.as_str())
     }
 
-    /// The phase that a namespace begins in. The local engine makes it itself,
-    /// once a process serves the cluster, which is when its identity is known;
-    /// anywhere else somebody has to make it first.
+    /// The first phase of a project namespace. The local engine creates it
+    /// itself once a process serves the cluster, which is when its identity is
+    /// known; elsewhere somebody has to create it first.
     pub fn first_phase(&self) -> NamespacePhase {
         match (self.engine, &self.substrate_uid) {
             (Engine::Local, Some(_)) => NamespacePhase::Ready,

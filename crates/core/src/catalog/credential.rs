@@ -1,4 +1,4 @@
-//! A cloud credential: where a secret lies, never what it is.
+//! A cloud credential: where a secret is stored, never its value.
 
 use crate::catalog::name::Name;
 use crate::ids::{CloudCredentialId, CloudId, DeletionId, ProjectId, Revision};
@@ -31,8 +31,8 @@ impl Coordinates {
     const MAX_MOUNT: usize = 128;
     const MAX_PATH: usize = 512;
 
-    /// What is not given is derived: the same two ids always lead to the same
-    /// place, so whoever writes the secret can compute it too.
+    /// Derives what is not given: the same two ids always give the same path,
+    /// so whoever writes the secret can compute it too.
     pub fn new(
         mount: Option<&str>,
         path: Option<&str>,
@@ -48,8 +48,8 @@ impl Coordinates {
     }
 }
 
-/// A path that a vault takes as it stands: no empty, `.` or `..` segment that
-/// would lead somewhere else than it says.
+/// Checks that a vault takes the path literally: no empty, `.` or `..` segment
+/// that would lead elsewhere.
 fn check(field: &str, text: &str, most: usize) -> Result<(), InvalidText> {
     let segment = |segment: &str| {
         !segment.is_empty()
@@ -68,7 +68,7 @@ fn check(field: &str, text: &str, most: usize) -> Result<(), InvalidText> {
     ))
 }
 
-/// A project may use a credential.
+/// Permission for a project to use a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CredentialAssignment {
     pub project_id: ProjectId,

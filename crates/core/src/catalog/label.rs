@@ -26,7 +26,7 @@ pub struct LabelKey(String);
 
 impl LabelKey {
     pub fn parse(field: &str, text: &str) -> Result<Self, InvalidText> {
-        // The rule of labels is said once; a set of this one key is asked.
+        // `Labels::parse` has the rule; check a set of this one key.
         Labels::parse(BTreeMap::from([(text.to_owned(), String::new())]))
             .map_err(|invalid| InvalidText::new(field, invalid.problem))?;
         Ok(Self(text.to_owned()))

@@ -1,6 +1,6 @@
-//! The catalog: what has to be there before anything can be declared. Projects,
-//! clouds, credentials and who may use them, clusters and who lives on them,
-//! blueprints and their versions, label definitions.
+//! The catalog: what must exist before anything can be declared. Projects,
+//! clouds, credentials and their assignments, clusters and the projects placed
+//! on them, blueprints and their versions, label definitions.
 //!
 //! Plain data here; the rules about it are in [`crate::rules::catalog`].
 

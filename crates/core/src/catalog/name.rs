@@ -1,4 +1,4 @@
-//! The names and texts of the catalog, checked once where they enter.
+//! The names and texts of the catalog, checked once on entry.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use uuid::Uuid;
 use crate::text::{Handle, InvalidText};
 
 /// The name of a project, cloud, credential, cluster or blueprint: a DNS-1123
-/// label. A text that reads as a UUID is no name: wherever a name is taken an
-/// id is taken too, and one text must not mean two things.
+/// label. A text that parses as a UUID is no name: wherever a name is accepted
+/// an id is accepted too, and one text must not mean two things.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Name(String);
@@ -24,7 +24,7 @@ impl Name {
         Ok(Self(label.as_str().to_owned()))
     }
 
-    /// For rows: the seed is configured, and may have other names.
+    /// For rows: the seed is configured and may have names of another shape.
     pub fn from_stored(text: String) -> Self {
         Self(text)
     }
@@ -52,7 +52,7 @@ pub fn line(field: &str, text: &str, least: usize, most: usize) -> Result<String
     Ok(text.to_owned())
 }
 
-/// A text of several lines, at most so many bytes, without U+0000.
+/// A text of several lines, at most `most` bytes, without U+0000.
 pub fn document(field: &str, text: &str, most: usize) -> Result<String, InvalidText> {
     if text.len() > most || text.contains('\0') {
         return Err(InvalidText::new(

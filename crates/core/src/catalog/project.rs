@@ -1,4 +1,4 @@
-//! A project: what resources, permissions and a placement belong to.
+//! A project: the owner of resources, permissions and a placement.
 
 use crate::catalog::name::Name;
 use crate::ids::{DeletionId, ProjectId, Revision};
@@ -12,7 +12,7 @@ pub struct Project {
     /// Unique among the not deleted.
     pub name: Name,
     pub labels: Labels,
-    /// Where its nodes get their addresses from.
+    /// The network from which its nodes get addresses.
     pub mesh_cidr: MeshCidr,
     pub revision: Revision,
     pub deletion_id: Option<DeletionId>,

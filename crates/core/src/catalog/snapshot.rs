@@ -1,5 +1,5 @@
 //! What a decision about the catalog may know, loaded under lock in the
-//! transaction that will write it. A part is `None` where no live row is.
+//! transaction that will write it. A part is `None` if there is no live row.
 
 use crate::catalog::blueprint::{Blueprint, PublishedVersion};
 use crate::catalog::cloud::Cloud;
@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone)]
 pub struct ProjectSnapshot {
     pub now: Timestamp,
-    /// The one that is addressed, or that has the name which is wanted.
+    /// The addressed project, or the one that has the requested name.
     pub project: Option<Project>,
     /// Resources in it that are not deleted.
     pub resources: i64,
@@ -30,7 +30,7 @@ pub struct CloudSnapshot {
     pub credentials: i64,
 }
 
-/// A credential, its row locked, under its cloud, which is kept from leaving.
+/// A credential, its row locked, and its cloud, locked against deletion.
 #[derive(Debug, Clone)]
 pub struct CredentialSnapshot {
     pub now: Timestamp,
@@ -42,7 +42,7 @@ pub struct CredentialSnapshot {
     pub resources: i64,
 }
 
-/// A credential and a project, both kept from leaving, and what is between them.
+/// A credential, a project, both locked against deletion, and the assignment.
 #[derive(Debug, Clone)]
 pub struct CredentialAssignmentSnapshot {
     pub now: Timestamp,
@@ -76,7 +76,7 @@ pub struct ClusterSnapshot {
 }
 
 /// A project, its row locked (so that nobody declares into it meanwhile), its
-/// place, and the cluster that is wanted, which is kept from leaving.
+/// placement, and the requested cluster, which is locked against deletion.
 #[derive(Debug, Clone)]
 pub struct ClusterAssignmentSnapshot {
     pub now: Timestamp,

@@ -36,7 +36,7 @@ pub enum CatalogWrite {
     DefinitionsUpdate(InstalledDefinitions),
     ApiKeyInsert(ApiKey),
     ApiKeyUpdate(ApiKey),
-    /// Binds the caller's key to what this commit makes. Refuses the commit if
+    /// Binds the caller's key to what this commit creates. Fails the commit if
     /// the key is bound already.
     IdempotencyInsert(idempotency::Entry),
 }

@@ -59,7 +59,7 @@ fn network_gateway_and_broadcast_are_nobodys() {
     }
 }
 
-/// The table as a store keeps it: who holds a number, and whether it is live.
+/// The table as a store keeps it: each number, and whether its node is live.
 #[derive(Debug, Default)]
 struct Holders(BTreeMap<i64, bool>);
 
@@ -80,9 +80,9 @@ impl Holders {
 #[derive(Debug, Clone)]
 enum Operation {
     Enrol,
-    /// The one at this place among the live leaves.
+    /// The live node at this index leaves.
     Leave(usize),
-    /// All leave, and the project gets another network.
+    /// All nodes leave, and the project gets another network.
     Move(&'static str),
 }
 

@@ -1,6 +1,6 @@
-//! Making, rotating and revoking API keys. Decided one at a time, under the
-//! lock of the installation's own row: which key is the last that administers
-//! it is a question about all of them.
+//! Creating, rotating and revoking API keys. Decided one at a time, under the
+//! lock of the installation's row, because which key is the last admin key
+//! depends on all of them.
 
 use std::time::Duration;
 
@@ -17,33 +17,33 @@ use crate::precondition::Expected;
 use crate::time::Timestamp;
 use crate::token::SecretHash;
 
-/// What a decision about a key may know.
+/// What a decision about a key reads.
 #[derive(Debug, Clone)]
 pub struct KeySnapshot {
     pub now: Timestamp,
-    /// The one that is addressed, or that has the name which is wanted.
+    /// The addressed key, or the one that has the requested name.
     pub key: Option<ApiKey>,
-    /// The live project that is named, kept from leaving.
+    /// The named project, if it is live; locked against deletion.
     pub project: Option<ProjectId>,
     /// All keys that can administer the whole installation now.
     pub usable_admins: Vec<ApiKey>,
 }
 
-/// A key about to be made.
+/// A key about to be created.
 #[derive(Debug, Clone)]
 pub struct NewKey {
     pub id: ApiKeyId,
     pub name: String,
-    /// The only project that whoever makes it reaches.
+    /// The only project that the creator's own key reaches; `None` if it reaches all.
     pub reach: Option<ProjectId>,
     pub role: Role,
-    /// Name or id, as it was given; resolved in the snapshot.
+    /// Name or id as given; the store resolves it into the snapshot.
     pub project: Option<String>,
     pub lifetime: Option<Duration>,
     pub secret: NewSecret,
 }
 
-/// The part of a new text that is kept.
+/// The stored part of a new key text.
 #[derive(Debug, Clone)]
 pub struct NewSecret {
     pub short: String,
@@ -53,7 +53,7 @@ pub struct NewSecret {
 pub fn create(snapshot: &KeySnapshot, new: &NewKey, actor: &Actor) -> Result<Commit, Refusal> {
     if let Some(holder) = &snapshot.key {
         if new.reach.is_some_and(|own| holder.project_id != Some(own)) {
-            // Names are the installation's, keys of others are not theirs to see.
+            // Names are unique in the installation; keys of others stay hidden.
             let problem = format!("the name `{}` is taken; choose another", new.name);
             return Err(Refusal::new(ErrorKind::NameTaken, problem).at("name"));
         }
@@ -107,8 +107,8 @@ pub fn create(snapshot: &KeySnapshot, new: &NewKey, actor: &Actor) -> Result<Com
     Ok(commit(CatalogWrite::ApiKeyInsert(key), entry))
 }
 
-/// Gives the key another secret. The one before stays good for `overlap`; the
-/// one before that, if it still was, ends now.
+/// Gives the key a new secret. The current one stays valid for `overlap`; an
+/// older one that was still valid ends now.
 pub fn rotate(
     snapshot: &KeySnapshot,
     secret: &NewSecret,
@@ -132,9 +132,9 @@ pub fn rotate(
         let most = OVERLAP_MAX.as_secs();
         return Err(Refusal::invalid("overlap_seconds", format!("must be from 0 to {most}")));
     }
-    // Also without an overlap: a text that was taken from the key must be known,
-    // or a configured one would come back with the next start. It is over since
-    // ever then, whatever the clock says of who asks.
+    // Recorded also without an overlap: a start installs a configured key text
+    // again unless it is known as replaced. Its end is then time zero, so it
+    // has expired by every clock.
     let until = (!overlap.is_zero()).then(|| snapshot.now.plus(overlap));
     let previous = Some(Previous {
         short: key.short.clone(),
@@ -153,12 +153,11 @@ pub fn rotate(
     Ok(commit(CatalogWrite::ApiKeyUpdate(rotated), entry))
 }
 
-/// Ends the key at once. Of one that is revoked already nothing is written:
-/// what is asked for holds.
+/// Ends the key at once. Writes nothing if the key is revoked already.
 ///
-/// *Guarantee.* Where a key without an expiry administered the installation,
-/// one does afterwards: neither a revocation nor the passing of time locks
-/// everybody out.
+/// *Guarantee.* If a key without expiry administered the installation before,
+/// one still does afterwards: neither a revocation nor the passing of time
+/// locks everybody out.
 pub fn revoke(
     snapshot: &KeySnapshot,
     expected: Expected,
@@ -195,7 +194,7 @@ fn existing(snapshot: &KeySnapshot) -> Result<&ApiKey, Refusal> {
     snapshot.key.as_ref().ok_or_else(not_found)
 }
 
-/// The same for a key that does not exist and for one of another project.
+/// The same refusal for an unknown key and for one of another project.
 pub fn not_found() -> Refusal {
     Refusal::new(ErrorKind::KeyNotFound, "there is no such key; check its id")
 }

@@ -1,9 +1,9 @@
 //! The mode of the whole installation: acting, frozen by a person for a while,
 //! or observing only because the database may be older than the world.
 //!
-//! One row holds it. Every change is decided here, under the lock of that row,
+//! One row stores it. Every change is decided here, under the lock of that row,
 //! and audited. Loops read the mode without a lock, with each batch and again
-//! before an outside action; what that guarantees is in `docs/control.md`.
+//! before an outside action; `docs/control.md` says what that guarantees.
 
 use std::time::Duration;
 
@@ -18,37 +18,37 @@ use crate::rules::decide::Outcome;
 use crate::text::Reason;
 use crate::time::Timestamp;
 
-/// A freeze that nobody lifts ends by itself; longer than this is not asked
-/// for in an emergency but forgotten.
+/// A freeze that nobody lifts ends by itself: a freeze longer than this is not
+/// for an emergency, somebody forgot it.
 pub const FREEZE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 pub const FREEZE_DEFAULT: Duration = Duration::from_secs(3_600);
 const FREEZE_MIN: Duration = Duration::from_secs(1);
 
-/// How many claims of one row are left room for between two heartbeats when the
-/// claim tokens are lifted after a restore. A row is claimed at most about 20
-/// times a second, so 2^24 covers more than nine days in which no mark could be
-/// raised. Objects outside carry only the claim tokens of actions, and every
-/// action raises the marks. A heartbeat every 2 s for a thousand years is less than
+/// How many claims of one row fit between two heartbeats when the claim tokens
+/// are raised after a restore. A row is claimed at most about 20 times a
+/// second, so 2^24 covers more than nine days in which no mark could be raised.
+/// Objects outside carry only the claim tokens of actions, and every action
+/// raises the marks. A heartbeat every 2 s for a thousand years is less than
 /// 2^34, and 2^34 · 2^24 is far below 2^63.
 const CLAIMS_PER_HEARTBEAT: i64 = 1 << 24;
 
-/// The row, as it was read.
+/// The row of the mode, as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Control {
     pub now: Timestamp,
     pub installation: InstallationId,
-    /// +1 with every change of the mode; heartbeats do not move it.
+    /// Rises by one with every change of the mode; heartbeats do not move it.
     pub revision: Revision,
-    /// Kept until it is lifted or its end was noticed, so ask [`Control::mode`].
+    /// Stays until it is lifted or a heartbeat notices its end, so use [`Control::mode`].
     pub freeze: Option<Freeze>,
     pub observing: Option<Observing>,
-    /// Grows with every heartbeat of every replica, see [`heartbeat`].
+    /// The counter that the heartbeats of all replicas raise, see [`heartbeat`].
     pub heartbeat: i64,
     /// How nodes reach this installation, if it was ever configured.
     pub public_url: Option<String>,
 }
 
-/// Nothing outside is changed until then.
+/// Nothing outside is changed before `until`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Freeze {
     pub since: Timestamp,
@@ -84,9 +84,9 @@ impl Mode {
         }
     }
 
-    /// What becomes of an action under this mode: nothing, and why. `None` if
-    /// it may be done. Carries no time of the tick, so that a resource that
-    /// waits for the same thing keeps the same blocker.
+    /// The outcome of an action that this mode withholds; `None` if the mode
+    /// permits it. Contains no time of the tick, so that a resource that waits
+    /// for the same thing keeps the same blocker.
     pub fn withholds(&self, action: &'static str) -> Option<Outcome> {
         let (code, message, evidence) = match self {
             Self::Acting => return None,
@@ -118,7 +118,7 @@ impl Mode {
 }
 
 impl Control {
-    /// The mode at `now`. Observing goes before frozen: it has no end.
+    /// The mode at `now`. Observing takes precedence over frozen: it has no end.
     pub fn mode(&self) -> Mode {
         match (&self.observing, &self.freeze) {
             (Some(observing), _) => Mode::Observing(observing.clone()),
@@ -147,26 +147,26 @@ impl Control {
     }
 }
 
-/// What a decision about the mode writes.
+/// The writes of a decision about the mode.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ControlCommit {
-    /// The new row; its revision is the one that it will have.
+    /// The new row, with the revision that it will have.
     pub control: Control,
     pub audit: Vec<AuditEntry>,
-    /// Makes everything that is not settled for good due now.
+    /// Makes every row that is not settled for good due now.
     pub wake_all: bool,
-    /// Every claim is ended, and no claim token stays below this one.
+    /// Ends every claim and raises every claim token to at least this one.
     pub claim_floor: Option<ClaimToken>,
-    /// What a replica says about itself.
+    /// What a replica reports about itself.
     pub replica: Option<ReplicaReport>,
 }
 
-/// A replica that heartbeats, and the newest mode that everything it does obeys.
+/// The heartbeat of a replica, with the newest mode that all of its actions obey.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplicaReport {
     pub worker: String,
     pub lease: Duration,
-    /// No action that it began under an older mode is still under way.
+    /// No action that it started under an older mode is still running.
     pub acknowledged: Revision,
 }
 
@@ -183,7 +183,7 @@ impl ControlCommit {
     }
 }
 
-/// Freezes, or gives a freeze another end, reason and owner.
+/// Freezes, or replaces end, reason and owner of a freeze.
 pub fn freeze(
     control: &Control,
     length: Duration,
@@ -230,7 +230,7 @@ pub fn unfreeze(
     Ok(ControlCommit::change(Control { freeze: None, ..control.clone() }, audit))
 }
 
-/// Stops acting until a person resumes. `None` if that is so already.
+/// Stops acting until a person resumes. `None` if it observes already.
 pub fn observe(control: &Control, reason: &str, actor: &Actor) -> Option<ControlCommit> {
     if control.observing.is_some() {
         return None;
@@ -241,10 +241,10 @@ pub fn observe(control: &Control, reason: &str, actor: &Actor) -> Option<Control
     Some(ControlCommit::change(Control { observing: Some(observing), ..control.clone() }, audit))
 }
 
-/// What a database that was made from a backup begins with: it observes, and
-/// nobody holds a claim, because whoever did is not on this database. The
-/// floor is that of the heartbeat of the backup; a high-water mark that is ahead of it
-/// lifts it further at the first heartbeat.
+/// The first commit of a database that was made from a backup: it observes, and
+/// no claim is valid, because the workers that had them do not use this database.
+/// The claim floor derives from the heartbeat of the backup; a high-water mark
+/// that is ahead of it raises the floor further at the first heartbeat.
 pub fn restored(control: &Control, reason: &str, actor: &Actor) -> ControlCommit {
     let observing =
         Observing { since: control.now, by: actor.name.clone(), reason: reason.to_owned() };
@@ -258,7 +258,7 @@ pub fn restored(control: &Control, reason: &str, actor: &Actor) -> ControlCommit
     ControlCommit { claim_floor: Some(floor), ..ControlCommit::change(observing, audit) }
 }
 
-/// Acts again, on everything at once. A freeze stays.
+/// Acts again, on everything at once. A freeze stays in force.
 pub fn resume(control: &Control, reason: &Reason, actor: &Actor) -> Result<ControlCommit, Refusal> {
     if control.observing.is_none() {
         return Err(Refusal::new(
@@ -270,33 +270,33 @@ pub fn resume(control: &Control, reason: &Reason, actor: &Actor) -> Result<Contr
     Ok(ControlCommit::change(Control { observing: None, ..control.clone() }, audit))
 }
 
-/// What the high-water marks outside say, read before the row of the mode.
+/// The high-water marks outside, read before the row of the mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Marks {
     /// The highest of those that could be read.
     pub highest: Option<i64>,
-    /// Every one was read at least once in this life of the replica.
+    /// Each was read at least once since this replica started.
     pub all_read: bool,
 }
 
 /// One heartbeat of a replica.
 ///
-/// The counter is committed to the database first and written to the marks
-/// outside after that, and both only grow. So whatever a mark says was once in
+/// The replica commits the counter to the database first and then writes it to
+/// the marks outside, and both only grow. So every value of a mark was once in
 /// the database; a mark that was read *before* this row and is ahead of it
-/// proves that the database went back in time. What it then believes of the
-/// world is old: nothing is done until a person has looked.
+/// proves that the database went back in time. Its rows then describe an older
+/// world, so the installation only observes until a person resumes.
 ///
-/// The counter rests while a mark was never read in this life: a restored
-/// counter would pass that mark, and the mark would prove nothing any more.
+/// The counter pauses while a mark has not been read since the replica started:
+/// a restored counter would overtake that mark, which would then prove nothing.
 ///
-/// Claim tokens went back too. Objects outside carry newer ones and would turn
-/// every later claim away as outdated, so all are lifted above any that can
-/// have been given since, in the same commit. Deriving the floor from the heartbeat
-/// keeps a second restore of the same backup above the first.
+/// Claim tokens went back too. Objects outside carry newer ones and would reject
+/// every later claim as outdated, so the same commit raises all tokens above any
+/// that can have been issued since. The floor derives from the heartbeat, so
+/// that a second restore of the same backup gets a higher floor than the first.
 ///
-/// Also ends a freeze whose time has come, so that what waited for it is woken
-/// and does not have to wait for its turn in the sweep.
+/// Also ends a freeze whose time has come, so that the rows that waited for it
+/// are woken and need not wait for the sweep.
 pub fn heartbeat(
     control: &Control,
     marks: Marks,
@@ -318,7 +318,7 @@ pub fn heartbeat(
             "the database was restored to an earlier state: its counter is {}, the high-water mark outside is {high_water_mark}",
             control.heartbeat
         );
-        // In the place of an older reason: this is the one to act upon.
+        // Replaces an older reason: this is the one to act upon.
         let observing =
             Observing { since: control.now, by: actor.name.clone(), reason: reason.clone() };
         let floor = ClaimToken(heartbeat.saturating_mul(CLAIMS_PER_HEARTBEAT));
@@ -349,8 +349,8 @@ pub fn locate(control: &Control, public_url: &str, actor: &Actor) -> Option<Cont
     Some(ControlCommit { wake_all: false, ..ControlCommit::change(located, audit) })
 }
 
-/// The entry for a key that was installed. The key's id is drawn anew with each
-/// of them, which makes the entry's unique.
+/// The audit entry for a key that was installed. The key id is drawn anew each
+/// time, which makes the id of the entry unique.
 pub fn key_audit(
     verb: &'static str,
     key: ApiKeyId,

@@ -1,10 +1,10 @@
-//! The decision of a tick, before anything is done.
+//! The decision of a tick, before any action.
 //!
-//! [`decide`] alone says what a tick does about a resource. It asks [`next`] for
-//! action and phase and adds what `next` does not see: the object that must not
-//! exist at Deleted, the finalizer that somebody waits for at Failed, the
-//! placement, the token and the mode. The application carries the [`Decision`]
-//! out and hands what came of it to [`crate::rules::record`].
+//! [`decide`] alone decides what a tick does about a resource. It takes action
+//! and phase from [`next`] and adds what `next` does not consider: the object
+//! that must not exist at Deleted, the finalizer that blocks somebody's delete
+//! at Failed, the placement, the token and the mode. The application executes
+//! the [`Decision`] and passes the outcome to [`crate::rules::record`].
 
 use serde_json::Value;
 
@@ -19,19 +19,19 @@ use crate::snapshot::ResourceSnapshot;
 use crate::time::Timestamp;
 use crate::token::{self, TokenDecision, TokenLifetimes};
 
-/// What the application knows beside the rows and the observation.
+/// What the application knows besides the rows and the observation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// The hash over the fields that we own, or why we cannot render them.
+    /// The hash over the fields that we own, or why they cannot be rendered.
     pub owned_hash: Result<String, Obstacle>,
-    /// Whether a token that is yet to be minted can be injected.
+    /// Whether the object can carry a token that is not minted yet.
     pub injectable: Result<(), Obstacle>,
     /// Whether this process serves the engine on the resource's cluster.
     pub served: bool,
     pub token_lifetimes: TokenLifetimes,
 }
 
-/// Why an action cannot be attempted, as the blocker that shows it.
+/// Why an action cannot be attempted or failed, as the blocker that shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
     pub code: BlockerCode,
@@ -44,35 +44,35 @@ impl Obstacle {
     }
 }
 
-/// What came of the action.
+/// The outcome of the action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     Done,
-    /// It was not attempted, for a reason that is nobody's error.
+    /// Not attempted, because a precondition is missing; not an error.
     Blocked(Obstacle),
-    /// It was not attempted, because the mode of the installation does not act.
+    /// Not attempted, because the mode of the installation does not permit it.
     Withheld {
         code: BlockerCode,
         message: String,
         evidence: Value,
     },
-    /// It was attempted and failed; the loop backs off.
+    /// Attempted and failed; the loop backs off.
     Failed(Obstacle),
 }
 
-/// What the application does outside.
+/// The outside action that the application executes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing; the outcome is known.
+    /// No action; the outcome is known already.
     None(Outcome),
-    /// Applies the composite. A token decision that writes (slide, mint) is
-    /// recorded before the apply.
+    /// Applies the composite. The application records a token decision that
+    /// writes (slide, mint) before the apply.
     Apply(TokenDecision),
     /// Deletes the composite with this uid.
     Delete { uid: String },
 }
 
-/// One resource in one tick: what is to be done, and why not.
+/// What one tick does about one resource, or why it does nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     pub observed: Observed,
@@ -80,7 +80,7 @@ pub struct Decision {
     /// The phase after the action.
     pub phase: Phase,
     pub effect: Effect,
-    /// The resource begins to wait for its placement, whose loop is woken.
+    /// The resource begins to wait for its placement: wake the placement loop.
     pub wakes_placement: bool,
 }
 
@@ -88,9 +88,9 @@ pub struct Decision {
 ///
 /// *Guarantees.* Total and deterministic. The substrate is never deleted while
 /// the node is registered, and only by the uid that was observed. An unknown
-/// composite changes no phase, except that a registered node is drained all the
-/// same. Under a mode that does not act there is neither an effect nor a token
-/// to mint, whatever was observed.
+/// composite changes no phase, except that a teardown still drains a registered
+/// node. A mode that does not act yields neither an effect nor a token to mint,
+/// whatever was observed.
 pub fn decide(
     snapshot: &ResourceSnapshot,
     report: &CompositeReport,
@@ -100,14 +100,14 @@ pub fn decide(
 ) -> Decision {
     let (observed, (action, phase)) = advance(snapshot, report, facts);
     let action = match snapshot.attempt.phase() {
-        // `next` asks for nothing at the sinks; these two exceptions change no phase.
+        // `next` is a no-op in the terminal phases; these exceptions change no phase.
         Phase::Deleted => deletion_verification::action(snapshot, report),
         Phase::Failed => release_terminating(observed),
         _ => action,
     };
     let effect = match (action, report.live()) {
         (Action::Apply, _) => apply(snapshot, report, facts, observed.composite, now),
-        // The record writes the drain: it is a write to our own registry.
+        // `record` writes the drain: it is a write to our own registry.
         (Action::DeregisterNode, _) => Ok(keep_node_running(snapshot, observed.composite)),
         (Action::DeleteSubstrate, Some(live)) => Ok(Effect::Delete { uid: live.uid.clone() }),
         (Action::DeleteSubstrate, None) | (Action::Noop, _) => Ok(Effect::None(Outcome::Done)),
@@ -115,7 +115,7 @@ pub fn decide(
     let wakes_placement = effect.as_ref().err().is_some_and(|obstacle| waits(snapshot, obstacle));
     let effect = effect.unwrap_or_else(|obstacle| Effect::None(Outcome::Blocked(obstacle)));
     let mut decision = Decision { observed, action, phase, effect, wakes_placement };
-    // Before a token is minted that nothing will carry, tick after tick.
+    // Checked here, or every tick would mint a token that no object carries.
     if let Some(withheld) = decision.withheld_by(snapshot, mode) {
         decision.effect = Effect::None(withheld);
     }
@@ -124,8 +124,8 @@ pub fn decide(
 
 impl Decision {
     /// The outcome under a mode that does not act: the tick observes, records
-    /// and says what it would do. `None` if the mode acts or there is nothing
-    /// to withhold.
+    /// and reports what it would do. `None` if the mode acts or there is
+    /// nothing to withhold.
     pub fn withheld_by(&self, snapshot: &ResourceSnapshot, mode: &Mode) -> Option<Outcome> {
         let absent = self.observed.composite == Composite::Absent;
         let name = match (&self.effect, self.action) {
@@ -137,9 +137,9 @@ impl Decision {
         mode.withholds(name)
     }
 
-    /// Takes over what an apply answered, so that a substrate that is ready at
-    /// once needs no second observation. Answers whether it did: if the object
-    /// could not be read after the apply, the earlier observation stays.
+    /// Adopts the observation that an apply returned, so that a substrate that is
+    /// ready at once needs no second observation. Returns whether it did: if the
+    /// object could not be read after the apply, the earlier observation stays.
     pub fn applied(
         &mut self,
         snapshot: &ResourceSnapshot,
@@ -187,8 +187,8 @@ fn apply(
     let lifetimes = facts.token_lifetimes;
     let token = token::decide(snapshot.token.as_ref(), report.carried(), node, lifetimes, now);
     match token {
-        // Nothing would change: the object is up, ours to the letter, and its
-        // token is in place.
+        // An apply would change nothing: the object is ready, has no drift, and
+        // its token is in place.
         TokenDecision::Keep
             if matches!(seen, Composite::Present { ready: true, drifted: false, .. }) =>
         {
@@ -210,7 +210,7 @@ const fn hold_message(code: BlockerCode) -> &'static str {
     }
 }
 
-/// A node that is to finish its work must run: one whose substrate stopped is
+/// A node can only finish its work while it runs, so a substrate that stopped is
 /// applied again as it is. Otherwise nobody would ever acknowledge the drain.
 fn keep_node_running(snapshot: &ResourceSnapshot, seen: Composite) -> Effect {
     let stopped =
@@ -223,8 +223,8 @@ fn keep_node_running(snapshot: &ResourceSnapshot, seen: Composite) -> Effect {
     }
 }
 
-/// Whether the resource begins to wait for its placement. Once: afterwards the
-/// placement loop goes on by itself.
+/// Whether the resource begins to wait for its placement. True only once:
+/// afterwards the placement loop continues by itself.
 fn waits(snapshot: &ResourceSnapshot, obstacle: &Obstacle) -> bool {
     use BlockerCode::{NamespaceNotReady, ProviderNotReady};
     snapshot.placement.is_some()
@@ -232,12 +232,12 @@ fn waits(snapshot: &ResourceSnapshot, obstacle: &Obstacle) -> bool {
         && !snapshot.blockers.iter().any(|blocker| blocker.code == obstacle.code)
 }
 
-/// What is done about the composite of a Failed attempt.
+/// The action on the composite of a Failed attempt.
 ///
-/// Failed is final, but our finalizer is on the composite: whoever deletes that,
-/// or its namespace, would wait for us for ever. So the loop releases a
-/// terminating composite as in any other phase, the node first. The attempt
-/// stays Failed, and nothing is made anew.
+/// Failed is final, but the composite carries our finalizer: whoever deletes
+/// the composite or its namespace would wait for us for ever. So the loop
+/// releases a terminating composite as in any other phase, the node first. The
+/// attempt stays Failed, and nothing is created again.
 pub const fn release_terminating(observed: Observed) -> Action {
     match (observed.composite, observed.node) {
         (Composite::Present { terminating: true, .. }, NodeFact::Registered) => {
@@ -251,9 +251,9 @@ pub const fn release_terminating(observed: Observed) -> Action {
     }
 }
 
-/// Whether the loop comes back to a Failed attempt by itself. It does where the
-/// composite could not be read: somebody had a reason to wake it, and a
-/// composite that is as it was when the watch broke off wakes nobody.
+/// Whether the loop returns to a Failed attempt by itself. It does if the
+/// composite could not be read: something woke the attempt for a reason, and a
+/// composite that did not change since the watch broke off causes no second wake.
 pub(crate) fn is_open(observed: Observed) -> bool {
     release_terminating(observed) != Action::Noop || observed.composite == Composite::Unknown
 }

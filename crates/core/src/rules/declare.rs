@@ -1,4 +1,4 @@
-//! Declaring a resource: every gate is checked here, before anything exists.
+//! Declaring a resource: every precondition is checked here, before anything exists.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::resource::Resource;
 use crate::snapshot::DeclareSnapshot;
 use crate::text::{Handle, Labels};
 
-/// What an operator asks for. References are resolved by the store into the
+/// What an operator asks for. The store resolves the references into the
 /// snapshot; their texts are kept for error messages.
 #[derive(Debug, Clone)]
 pub struct Declaration {
@@ -31,7 +31,7 @@ pub struct Declaration {
     pub parameters: BTreeMap<String, Value>,
 }
 
-/// Checks the gates in a fixed order and builds slot, attempt and announcement.
+/// Checks the preconditions in a fixed order and builds slot, attempt and event.
 pub fn declare(
     snapshot: &DeclareSnapshot,
     declaration: &Declaration,
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(commit.wakes.len(), 1);
     }
 
-    /// Invariant 5: every gate is checked before anything is written.
+    /// Invariant 5: every precondition is checked before anything is written.
     #[test]
     fn each_check_refuses_with_its_own_code_and_field() {
         let good = mk_declare_snapshot;

@@ -1,10 +1,11 @@
-//! What is done about one blueprint on one cluster, from what the rows say and
-//! what was seen. Pure: the placement loop looks, asks here, acts, and asks again.
+//! Decides about the definitions of one blueprint on one cluster, from the rows
+//! and the observation. Pure: the placement loop observes, asks here, acts, and
+//! asks again.
 //!
 //! The XRD goes first, with the role that lets our account handle its
-//! composites; the Composition once Crossplane says that the kind is
-//! Established, since it is checked against it. Nothing is ever taken away, and
-//! what is not ours is left alone.
+//! composites. The Composition follows once Crossplane reports the kind as
+//! Established, since Crossplane checks it against the kind. Nothing is ever
+//! removed, and objects that are not ours are left alone.
 
 use std::collections::BTreeSet;
 
@@ -20,15 +21,15 @@ use crate::definitions::{
 use crate::event::derive_id;
 use crate::ids::{AuditEntryId, BlueprintId, Revision};
 
-/// Something to do outside.
+/// An action outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DefinitionsAction {
     Put(DefinitionKey),
-    /// Ask what our account may do with the composites.
+    /// Ask which rights our account has on the composites.
     AskRights,
 }
 
-/// What is to be done, and what is known now.
+/// The actions, and the state to record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefinitionsDecision {
     pub actions: Vec<DefinitionsAction>,
@@ -38,9 +39,9 @@ pub struct DefinitionsDecision {
 }
 
 impl DefinitionsDecision {
-    /// The same before it is acted on. What was refused is not better for being
-    /// tried again: it stays as it was shown until that succeeded, so that a
-    /// refusal that lasts is neither audited with every try nor gone for moments.
+    /// The decision before its actions are tried. A refusal that was recorded
+    /// stays as it is until a try succeeds, so that a lasting refusal is
+    /// neither audited with every try nor hidden for moments.
     pub fn trying(self, demand: &Demand) -> Self {
         let shown = demand.definitions.as_ref().filter(|before| {
             let lasts = before.phase == DefinitionPhase::Degraded || before.phase == self.phase;
@@ -54,12 +55,12 @@ impl DefinitionsDecision {
         }
     }
 
-    /// The same with what an action came to.
+    /// The decision after an action failed.
     pub fn failed(self, problem: &str) -> Self {
         Self { phase: DefinitionPhase::Degraded, problem: Some(problem.to_owned()), ..self }
     }
 
-    /// The same while nothing may be done: what holds it is nobody's error.
+    /// The decision while the mode withholds its actions, which is not an error.
     pub fn withheld(self, demand: &Demand, why: &str) -> Self {
         let before = demand.definitions.as_ref();
         let phase = before.map_or(DefinitionPhase::Pending, |before| before.phase);
@@ -78,7 +79,7 @@ pub fn decision(
     decision
 }
 
-/// Writes down what is known now; nothing if it is known already.
+/// Records the decision; writes nothing if nothing changed.
 pub fn record(demand: &Demand, decision: &DefinitionsDecision, actor: &Actor) -> Commit {
     let before = demand.definitions.as_ref();
     let from = before.map(|before| before.phase);
@@ -110,7 +111,7 @@ pub fn record(demand: &Demand, decision: &DefinitionsDecision, actor: &Actor) ->
         let (blueprint, cluster) = (demand.blueprint_id.as_uuid(), demand.cluster_id.as_uuid());
         let mut entry =
             AuditEntry::of_installation(verb, actor, BlueprintId::KIND, blueprint, demand.now);
-        // A blueprint comes to several clusters at one moment.
+        // The id includes the cluster: several may get the blueprint at one moment.
         let parts: [&[u8]; 5] = [
             b"audit",
             verb.as_bytes(),
@@ -130,7 +131,7 @@ pub fn record(demand: &Demand, decision: &DefinitionsDecision, actor: &Actor) ->
     commit
 }
 
-/// The demand as it is once the commit of [`record`] is written.
+/// The demand after the commit of [`record`].
 pub fn recorded(demand: &Demand, commit: &Commit) -> Demand {
     let mut after = demand.clone();
     for write in &commit.writes {
@@ -224,7 +225,7 @@ impl View<'_> {
         }
     }
 
-    /// An XRD that serves less takes the ground from under what was made in it.
+    /// Blocks an XRD that would stop serving a version still published or in use.
     fn definition(&self) -> Need {
         let key = &self.definitions.definition;
         let need = self.need(key);
@@ -247,7 +248,7 @@ impl View<'_> {
         }
     }
 
-    /// Why the kind cannot be used yet.
+    /// Why the composite kind cannot be used yet.
     fn unready(&self) -> Option<String> {
         let key = &self.definitions.definition;
         let said = match self.seen(key) {
@@ -257,9 +258,9 @@ impl View<'_> {
         said.err().map(|why| format!("the XRD {} is not Established: {why}", key.name))
     }
 
-    /// A role that we may not write stops nothing: our account may have the
-    /// rights by another one, or be given them by a person. What it still lacks
-    /// is answered.
+    /// A role that we may not write blocks nothing: our account may have the
+    /// rights by another role, or get them from a person. Returns the problem
+    /// that names the rights it still lacks.
     fn role(&self, actions: &mut Vec<DefinitionsAction>) -> Option<String> {
         let key = &self.definitions.role;
         let put = match self.observed.objects.get(key) {
@@ -293,7 +294,7 @@ impl View<'_> {
         }
     }
 
-    /// It was whole in this version when it was last looked at, rights and all.
+    /// Whether this version was complete, rights included, at the last observation.
     fn is_settled(&self) -> bool {
         self.demand.definitions.as_ref().is_some_and(|before| {
             before.phase == DefinitionPhase::Established
@@ -302,7 +303,7 @@ impl View<'_> {
         })
     }
 
-    /// The Composition comes last: its version is there whole.
+    /// The installed version: that of the Composition, which is installed last.
     fn found(&self) -> Option<String> {
         let ours = |key| self.seen(key).filter(|seen| self.is_ours(seen));
         ours(&self.definitions.definition)?;

@@ -1,4 +1,4 @@
-//! Asking for the deletion of a resource.
+//! Requesting the deletion of a resource.
 
 use crate::audit::Actor;
 use crate::commit::{Commit, Write};
@@ -10,15 +10,15 @@ use crate::rules::teardown::{self, Order, Scope};
 use crate::snapshot::ResourceSnapshot;
 use crate::text::Reason;
 
-/// What deletion a request led to; the second request gets the first's.
+/// The deletion that a request led to; a second request gets the first one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Requested {
     pub deletion_id: DeletionId,
     pub commit: Commit,
 }
 
-/// Accepts the deletion, or answers with the one that is under way. A teardown
-/// that only made room for another attempt becomes one of the whole resource.
+/// Accepts the deletion, or returns the one that is running. The teardown of a
+/// retry becomes a deletion of the whole resource.
 pub fn request(
     snapshot: &ResourceSnapshot,
     deletion_id: DeletionId,
@@ -41,7 +41,7 @@ pub fn request(
             }));
             Ok(Requested { deletion_id, commit })
         }
-        // A leaving attempt always has its deletion: both were written at once.
+        // An attempt in teardown always has its deletion: one commit wrote both.
         under_way => {
             let existing = under_way.as_ref().map_or(deletion_id, |deletion| deletion.id);
             Ok(Requested { deletion_id: existing, commit: Commit::default() })
@@ -64,7 +64,7 @@ mod tests {
         request(snapshot, id, &Reason::parse("no longer needed").unwrap(), &mk_actor()).unwrap()
     }
 
-    /// Invariant 9: the unconsumed token goes with the request.
+    /// Invariant 9: the request revokes the unconsumed token.
     #[test]
     fn asking_for_deletion_revokes_the_unconsumed_token() {
         let mut snapshot = mk_snapshot(Phase::Enrolling);

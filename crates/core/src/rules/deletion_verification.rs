@@ -1,20 +1,19 @@
-//! The second proof of absence.
+//! Deletion verification: the second proof of absence.
 //!
 //! An attempt becomes Deleted when its composite is proven absent. A worker
-//! that was paused between its decision and its apply may still wake up after
-//! that and make the composite anew: fencing keeps its record out of the
+//! that was paused between its decision and its apply may still resume after
+//! that and create the composite again: fencing keeps its record out of the
 //! database, but nothing keeps its apply out of the substrate. So absence is
 //! proven a second time, one lease after Deleted, when no worker of that time
 //! may act any more. Only then may the attempt be purged.
 //!
 //! *Expected flow.* Deleted → one lease later: absent → `absence_proven_at`.
-//! *Guarantees.* What is found is recorded before it is removed, so that a
-//! crash in between leaves the record and not a silence; one object is one
-//! record, however often it is seen. What cannot be read proves nothing. What
-//! is not ours is recorded and never removed. The node goes before its
-//! substrate here too.
-//! *Caveat.* A worker that sleeps for longer than a lease is found by whoever
-//! wakes the attempt again; the rule is the same at any later time.
+//! *Guarantees.* A finding is recorded before it is removed, so that a crash in
+//! between leaves a record; one object has one record, however often it is
+//! observed. A failed read proves nothing. An object that is not ours is
+//! recorded and never removed. The node goes before its substrate here too.
+//! *Caveat.* If a worker sleeps for longer than a lease, whatever wakes the
+//! attempt again finds its object; the rule is the same at any later time.
 
 use std::time::Duration;
 
@@ -35,32 +34,32 @@ use crate::time::Timestamp;
 pub const PROVEN: &str = "provisioned_resource.absence_proven";
 pub const FOUND: &str = "provisioned_resource.leak_found";
 
-/// What is looked at rarely is looked at this many sweeps apart, at most: an
-/// unreadable substrate must not be asked about everything that ever was there
-/// as often as about what is in use.
+/// At most this many sweeps between two observations of an attempt that cannot
+/// be verified: an unreadable substrate must not get as many requests for
+/// everything that ever existed as for what is in use.
 const RARELY: u32 = 10;
 
 /// What an observation of a Deleted attempt means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict<'a> {
-    /// Absent, at a time when a late worker might still act; look again then.
+    /// Absent, but a late worker might still act; observe again then.
     TooEarly(Timestamp),
     /// Absent, one lease after Deleted.
     Proven,
-    /// Something that must not be there.
+    /// Something exists that must not.
     Found(Finding<'a>),
     /// Nothing is concluded.
     Unknown,
 }
 
-/// Something that is there although the attempt is Deleted.
+/// Something that exists although the attempt is Deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finding<'a> {
     /// Our composite, with its uid.
     Composite(&'a str),
-    /// A composite of another installation or attempt, and what says so.
+    /// A composite of another installation or attempt, and how it differs.
     Foreign(&'a str),
-    /// Our own registry still knows the node.
+    /// The node is still registered.
     Node,
 }
 
@@ -73,7 +72,7 @@ impl Finding<'_> {
         }
     }
 
-    /// What tells this finding from another one of its kind.
+    /// Distinguishes this finding from others of its kind.
     const fn mark(&self) -> &str {
         match self {
             Self::Composite(text) | Self::Foreign(text) => text,
@@ -82,8 +81,8 @@ impl Finding<'_> {
     }
 }
 
-/// Judges what was seen of a Deleted attempt. `lease` is how long after Deleted
-/// a worker of the time before may still act.
+/// Judges an observation of a Deleted attempt. `lease` is how long after
+/// Deleted an earlier worker may still act.
 pub fn judge<'a>(
     snapshot: &ResourceSnapshot,
     report: &'a CompositeReport,
@@ -103,8 +102,8 @@ pub fn judge<'a>(
     }
 }
 
-/// What is done outside about a Deleted attempt: our own composite is removed,
-/// by its uid, once it is on record.
+/// The outside action for a Deleted attempt: removes our own composite by its
+/// uid, once it is recorded.
 pub fn action(snapshot: &ResourceSnapshot, report: &CompositeReport) -> Action {
     match judge(snapshot, report, Duration::ZERO) {
         Verdict::Found(finding @ Finding::Composite(_)) if is_recorded(snapshot, finding) => {
@@ -114,11 +113,11 @@ pub fn action(snapshot: &ResourceSnapshot, report: &CompositeReport) -> Action {
     }
 }
 
-/// Whether the leak record of a finding was written. The last observation says
-/// so: it is written in the same commit, and before Deleted it was an absence.
+/// Whether the leak record of a finding was written. The last observation shows it:
+/// both are written in one commit, and at Deleted the observation was an absence.
 fn is_recorded(snapshot: &ResourceSnapshot, finding: Finding<'_>) -> bool {
     let Some(observed) = &snapshot.observed else { return false };
-    // A registered node was the finding, whatever else was seen beside it.
+    // If the node was registered, that was the finding, whatever else was observed.
     let node = observed["node"] == json!(NodeFact::Registered);
     match finding {
         Finding::Node => node,
@@ -127,7 +126,7 @@ fn is_recorded(snapshot: &ResourceSnapshot, finding: Finding<'_>) -> bool {
     }
 }
 
-/// Writes down what this tick saw; when to look again.
+/// Records what this tick observed; returns when to observe again.
 pub(crate) fn conclude(
     commit: &mut Commit,
     snapshot: &ResourceSnapshot,
@@ -171,14 +170,14 @@ pub(crate) fn conclude(
     }
 }
 
-/// An eighth of the time since the proof was due, as every wait is polled.
+/// An eighth of the time since the proof was due, like every polled wait.
 fn proof_delay(snapshot: &ResourceSnapshot, tick: &Tick<'_>, most: Duration) -> Duration {
     let due = snapshot.attempt.phase_since().plus(tick.pace.lease);
     let delay = (snapshot.now.since(due) / 8).clamp(SOONEST, most.max(SOONEST));
     tick.spread(delay)
 }
 
-/// The same object at the same attempt is the same record.
+/// The id is derived: the same object of the same attempt gives the same record.
 fn leak(snapshot: &ResourceSnapshot, tick: &Tick<'_>, finding: Finding<'_>) -> LeakRecord {
     let attempt = &snapshot.attempt;
     let id = derive_id(

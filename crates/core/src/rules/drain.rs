@@ -1,7 +1,7 @@
-//! Draining: how a registered node leaves. Four ways lead out, all of them
-//! writes to the registry: its acknowledgement of this drain request, no
-//! capability to drain, proof that its substrate is absent, and force. A node
-//! may also leave by itself.
+//! Draining: how a registered node leaves. There are four ways, all of them
+//! writes to the registry: the node acknowledges this drain request, it has no
+//! capability to drain, its substrate is proven absent, or a person uses force.
+//! A node may also leave by itself.
 
 use serde_json::json;
 
@@ -14,8 +14,8 @@ use crate::phase::Phase;
 use crate::snapshot::ResourceSnapshot;
 use crate::text::Reason;
 
-/// What the loop writes about the node in a tick that decided DeregisterNode.
-/// Nothing, while it waits for an acknowledgement.
+/// What the loop writes about the node in a tick that decided DeregisterNode:
+/// nothing while it waits for an acknowledgement.
 pub(crate) fn advance(
     snapshot: &ResourceSnapshot,
     substrate_absent: bool,
@@ -39,14 +39,14 @@ pub(crate) fn advance(
     Some((draining, audit))
 }
 
-/// Whether a tick that decided DeregisterNode would write anything: ask the
-/// node to drain, or take it out of the registry.
+/// Whether a tick that decided DeregisterNode would write anything: request the
+/// drain, or deregister the node.
 pub fn is_due(snapshot: &ResourceSnapshot, substrate_absent: bool) -> bool {
     let node = snapshot.node.as_ref().filter(|node| node.is_registered());
     node.is_some_and(|node| substrate_absent || !node.can_drain() || node.drain.is_none())
 }
 
-/// The node says that it finished this drain.
+/// The node acknowledges that it finished this drain.
 pub fn acknowledge(
     snapshot: &ResourceSnapshot,
     node_id: NodeId,
@@ -71,16 +71,16 @@ pub fn leave(snapshot: &ResourceSnapshot, node_id: NodeId) -> Result<Commit, Ref
     Ok(leaving(snapshot, deregister(node, DeregisteredHow::Left, None, &actor, snapshot)))
 }
 
-/// A person decides not to wait for the node. Its key is revoked; what it was
-/// doing may be lost, which is why a reason is kept.
+/// A person decides not to wait for the node. Its key is revoked; its current
+/// work may be lost, which is why a reason is required.
 pub fn force(
     snapshot: &ResourceSnapshot,
     reason: &Reason,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
     let node = snapshot.node.as_ref().filter(|node| node.is_registered());
-    // A drain is asked for in Deregistering, and of a node whose substrate
-    // somebody is deleting by hand.
+    // A drain is requested in Deregistering, and of a node whose substrate
+    // somebody else is deleting.
     let waits =
         |node: &&Node| snapshot.attempt.phase() == Phase::Deregistering || node.drain.is_some();
     let Some(node) = node.filter(waits) else {

@@ -1,6 +1,6 @@
-//! Enrolment: a bootstrap token is consumed and a node is registered, in one
-//! transaction with the rows of the resource and of its project locked: the
-//! node gets its address of the project's mesh in it. A refusal consumes nothing.
+//! Enrolment: consumes a bootstrap token and registers a node, in one
+//! transaction that locks the rows of the resource and of its project, because
+//! the node gets an address of the project's mesh. A refusal consumes nothing.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::phase::Phase;
 use crate::snapshot::{EnrolSnapshot, ResourceSnapshot};
 use crate::token::{BootstrapToken, Consumption, SecretHash, TokenKind};
 
-/// What a node presents, with the identity it would get.
+/// What a node presents, with the identity that it would get.
 #[derive(Debug, Clone)]
 pub struct Enrolment {
     pub token_hash: SecretHash,
@@ -22,12 +22,12 @@ pub struct Enrolment {
     pub hostname: String,
     pub capabilities: Vec<String>,
     pub nonce: Option<String>,
-    /// What the node says it belongs to; checked if said.
+    /// What the node claims to belong to; each is checked if given.
     pub project_id: Option<ProjectId>,
     pub resource_handle: Option<String>,
     pub requested_resource_id: Option<ResourceId>,
     pub reported: Reported,
-    /// The id and the key of the node, if it is a new one.
+    /// Id and key for the node, if it is a new one.
     pub node_id: NodeId,
     pub key_hash: SecretHash,
 }
@@ -35,21 +35,21 @@ pub struct Enrolment {
 /// The node that a token led to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Enrolled {
-    /// The same as before if this answers a register whose answer was lost.
+    /// The same as before if this repeats a registration whose answer was lost.
     pub node_id: NodeId,
     pub commit: Commit,
 }
 
-/// Consumes the token, or answers the same node again.
+/// Consumes the token, or returns the same node again.
 ///
 /// *Expected flow.* Resource waits → token usable → address found → node
 /// registered, token consumed, loop woken.
-/// *Guarantees.* A token registers at most one node. A register that is
-/// repeated with the same key before the first heartbeat gets the same node
-/// with a fresh key, since the first answer may have been lost. That holds while
-/// the resource is leaving too: without its key the node could never
-/// acknowledge its drain. A public key has one registered node in a project.
-/// *Assumptions.* `known` was found by the hash of the presented token.
+/// *Guarantees.* A token registers at most one node. If a node repeats its
+/// registration with the same public key before the first heartbeat, it gets the
+/// same node with a fresh key, since the first answer may have been lost. This
+/// holds while the resource is being deleted too: without its key the node could
+/// never acknowledge its drain. A public key has one registered node in a project.
+/// *Assumptions.* `known` was loaded by the hash of the presented token.
 pub fn enrol(known: &EnrolSnapshot, enrolment: &Enrolment) -> Result<Enrolled, Refusal> {
     let snapshot = &known.resource;
     let now = snapshot.now;
@@ -72,8 +72,8 @@ pub fn enrol(known: &EnrolSnapshot, enrolment: &Enrolment) -> Result<Enrolled, R
     }
     let Some(token) = snapshot.token.as_ref().filter(|token| token.hash == enrolment.token_hash)
     else {
-        // A token that was replaced: the attempt records another one. Whether
-        // it was used before is what its bearer has to know.
+        // The token was replaced: the attempt records another one. The answer
+        // tells its bearer whether it was used before.
         let used = snapshot.presented.as_ref().is_some_and(|token| token.consumed.is_some());
         return Err(if used { consumed() } else { revoked() });
     };
@@ -100,8 +100,8 @@ pub fn enrol(known: &EnrolSnapshot, enrolment: &Enrolment) -> Result<Enrolled, R
         )
         .at("nonce"));
     }
-    // Peers tell each other apart by their keys: two nodes with one key would
-    // take each other's traffic.
+    // Peers identify each other by their keys: two nodes with one key would
+    // take over the traffic of each other.
     if known.public_key_taken {
         return Err(Refusal::new(
             ErrorKind::PublicKeyTaken,

@@ -12,14 +12,14 @@ use crate::rules::flapping;
 use crate::snapshot::ResourceSnapshot;
 use crate::time::Timestamp;
 
-/// When the wait of a resource becomes a blocker, whichever it is.
+/// When the wait becomes a blocker, by phase or flapping window, whichever is earlier.
 pub fn deadline(snapshot: &ResourceSnapshot, deadlines: &Deadlines) -> Option<Timestamp> {
     let attempt = &snapshot.attempt;
     let flapping_since = flapping::deadline_of(attempt, deadlines);
     deadline_of(snapshot, attempt, deadlines).into_iter().chain(flapping_since).min()
 }
 
-/// When the phase of `attempt` becomes a blocker.
+/// When the phase of `attempt` is overdue.
 pub(crate) fn deadline_of(
     snapshot: &ResourceSnapshot,
     attempt: &ProvisionedResource,
@@ -28,9 +28,9 @@ pub(crate) fn deadline_of(
     deadlines.of(attempt.phase()).map(|duration| began(snapshot, attempt).plus(duration))
 }
 
-/// Since when the phase is waited for. The deletion phases may walk back and
-/// forth, so theirs is the beginning of what they wait for: the request for the
-/// drain, the end of the drain (or the request, without one) for the substrate.
+/// The start of the wait. The deletion phases may go back and forth, so each
+/// counts from the start of what it waits for: the deletion request for the
+/// drain, the end of the drain (without one, the request) for the substrate.
 fn began(snapshot: &ResourceSnapshot, attempt: &ProvisionedResource) -> Timestamp {
     let requested = attempt.deletion_requested_at().unwrap_or_else(|| attempt.phase_since());
     match attempt.phase() {
@@ -79,10 +79,10 @@ pub fn waiting_for(snapshot: &ResourceSnapshot) -> Option<String> {
     }
 }
 
-/// What nobody can have recorded, because nobody works on it: the resource has
-/// been due for longer than `within` and was not claimed. A claim moves the due
-/// time to the end of its lease, and a renewal moves it on, so a due time that
-/// far back is one that no worker has seen since.
+/// The blocker that no loop can record, because none works on the resource: it
+/// has been due for longer than `within` and was not claimed. A claim moves the
+/// due time to the end of its lease and a renewal moves it on, so an old due
+/// time means that no worker has claimed the row since.
 pub fn not_served(snapshot: &ResourceSnapshot, within: Duration) -> Option<Blocker> {
     let due_at = snapshot.due_at?;
     let waited = snapshot.now.since(due_at);
@@ -93,7 +93,7 @@ pub fn not_served(snapshot: &ResourceSnapshot, within: Duration) -> Option<Block
     Some(unserved(cluster, snapshot.attempt.partition(), due_at, waited, within))
 }
 
-/// The same for a whole partition: `lag` is how long what is due longest has waited.
+/// The same for a whole partition: `lag` is the wait of the row that is due longest.
 pub fn partition_not_served(
     cluster: &str,
     partition: Partition,
@@ -128,7 +128,7 @@ fn unserved(
     Blocker {
         code: BlockerCode::ClusterNotServed,
         message,
-        // From then on somebody should have been there.
+        // From then on it should have been claimed.
         since: due_at.plus(within),
         evidence: json!({ "cluster": cluster, "partition": partition, "due_at": due_at }),
         next_retry_at: None,
@@ -149,7 +149,7 @@ mod tests {
         let deadlines = Deadlines::default();
         for phase in Phase::ALL {
             let snapshot = mk_snapshot(phase);
-            // A second proof that cannot be had is a blocker at once.
+            // Deleted has no deadline: a failed second proof is a blocker at once.
             let waits = deadline(&snapshot, &deadlines).is_some() || phase == Phase::Deleted;
             assert_eq!(waiting_for(&snapshot).is_some(), waits, "{phase}");
         }
@@ -214,8 +214,8 @@ mod tests {
     }
 
     proptest! {
-        /// Neither what is not due, nor what is claimed (its due time is the end
-        /// of the lease), nor what has waited for less than a lease and a sweep.
+        /// Excludes rows that are not due, that are claimed (due at the end of
+        /// the lease), or that have waited for no longer than `within`.
         #[test]
         fn only_what_waited_too_long_is_not_served(due in 0_i64..2_000, within in 0_u64..500) {
             let mut snapshot = mk_snapshot(Phase::Ready);

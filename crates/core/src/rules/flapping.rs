@@ -1,15 +1,15 @@
-//! Unrest: how long a resource has been coming up, however often it changed
-//! its phase meanwhile.
+//! Flapping: how long a resource has been coming up, however often it changed its
+//! phase meanwhile.
 //!
-//! A deadline measured from the beginning of a phase never passes for one that
-//! flaps: an agent that dies every minute is Provisioning for seconds at a
-//! time, for ever. So the flapping_since has a beginning of its own. It begins with the
-//! declaration, or when a settled resource leaves Ready, and ends when Ready
-//! has lasted for [`settled_after`]; a shorter Ready is part of it.
+//! A deadline measured from the start of a phase never passes for a resource that
+//! flaps: if its agent dies every minute, it is Provisioning for seconds at a time,
+//! for ever. So the flapping window has a start of its own, `unsettled_since`. It
+//! starts with the declaration, or when a settled resource leaves Ready, and ends
+//! when Ready has lasted for [`settled_after`]; a shorter Ready is part of it.
 //!
-//! That end is not written anywhere: a Ready that lasted long enough is settled
-//! by its age alone, and the next flapping_since overwrites the beginning of the last
-//! one. A settled resource costs no write.
+//! Nothing writes that end: a Ready that lasted long enough is settled by its age
+//! alone, and the next window overwrites the start of the last one. A settled
+//! resource costs no write.
 
 use std::time::Duration;
 
@@ -21,16 +21,16 @@ use crate::provisioned_resource::ProvisionedResource;
 use crate::snapshot::ResourceSnapshot;
 use crate::time::Timestamp;
 
-/// How long Ready has to last for the flapping_since before it to be over: as long as
-/// a fresh resource may take to begin. Shorter, and an agent that dies every
-/// few minutes would count as well; longer, and a repaired one would carry its
-/// blocker for no use.
+/// How long Ready has to last to end the flapping window: as long as a new
+/// resource may stay Pending. If it were shorter, an agent that dies every few
+/// minutes would count as settled; if it were longer, a repaired resource would
+/// keep its blocker for no use.
 pub const fn settled_after(deadlines: &Deadlines) -> Duration {
     deadlines.pending
 }
 
-/// Since when the resource is unsettled; `None` if it is not, or is on its way
-/// out. Rows of an older version do not say; theirs began with the phase.
+/// The start of the flapping window; `None` if the resource is settled, failed or being
+/// deleted. Rows of an older version lack it; their window starts with the phase.
 pub fn flapping_since(
     attempt: &ProvisionedResource,
     deadlines: &Deadlines,
@@ -47,7 +47,7 @@ pub fn flapping_since(
     }
 }
 
-/// What is recorded as the beginning when the attempt crosses into a phase.
+/// The start of the window to record when the attempt enters a phase.
 pub(crate) fn transition(
     before: &ProvisionedResource,
     into: Phase,
@@ -64,10 +64,10 @@ pub(crate) fn transition(
     }
 }
 
-/// When an flapping_since that has got to this phase has lasted for too long: when a
-/// straight walk would be overdue that used up every deadline on its way. One
-/// that keeps its deadlines and never walks back does not meet it. `None` where
-/// the phase is the first of its flapping_since, whose own deadline says as much.
+/// When the flapping window has lasted too long for this phase: when a straight
+/// way through the phases would be overdue even if it used up every deadline. A
+/// resource that keeps its deadlines and never goes back does not reach it.
+/// `None` in the first phase of the window, whose own deadline suffices.
 pub fn deadline_of(attempt: &ProvisionedResource, deadlines: &Deadlines) -> Option<Timestamp> {
     let walk = match attempt.phase() {
         Phase::Pending => deadlines.pending,
@@ -83,9 +83,9 @@ pub fn deadline_of(attempt: &ProvisionedResource, deadlines: &Deadlines) -> Opti
     (since < attempt.phase_since()).then(|| since.plus(walk))
 }
 
-/// The blocker of an flapping_since that lasts for too long. Once raised it stays until
-/// the resource has settled, also through the short times in which it is Ready
-/// or in a phase that may last longer; it would come and go with them.
+/// The blocker of a window that lasts too long. Once raised it stays until the
+/// resource has settled, also while the resource is briefly Ready or in a phase
+/// that may last longer; otherwise it would come and go with them.
 pub(crate) fn blocker(
     snapshot: &ResourceSnapshot,
     attempt: &ProvisionedResource,

@@ -1,7 +1,7 @@
 //! The decisions: one file per use-case, each a pure function from a snapshot
 //! and a command to a [`crate::commit::Commit`] or a [`crate::Refusal`]. They
-//! run inside the store's transaction and may run twice (a deadlock is
-//! retried), so they must not do anything but compute.
+//! run inside the store's transaction, which retries after a deadlock and may
+//! thus run them twice, so they only compute.
 
 pub mod api_keys;
 pub mod catalog;

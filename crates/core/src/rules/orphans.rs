@@ -1,13 +1,13 @@
-//! What a look at everything outside means: each object of ours is held against
-//! the rows, each row against the objects.
+//! Judges a scan: compares each object of ours with the rows, and each row with
+//! the objects.
 //!
-//! The order of the two reads is part of the rule: objects first, rows after.
-//! A row is written before its object is made, so whatever is seen and was made
-//! for a row finds that row. The other way round every object made in between
-//! would look unclaimed. Rows that lack an object cannot be ordered the same
-//! way, and a look is not one moment; so no finding counts before it was seen
-//! twice, at least a lease apart ([`is_confirmed`]): whoever was at work on it
-//! when it was first seen is done, or has lost the claim.
+//! The order of the two reads is part of the rule: objects first, rows after. A
+//! row is written before its object is created, so every object that was
+//! created for a row finds that row. In the opposite order every object created
+//! in between would seem unclaimed. Rows that lack an object cannot be ordered
+//! the same way, and a scan is not one moment. So a finding counts only when it
+//! was observed twice, at least a lease apart ([`is_confirmed`]): a worker that
+//! was busy with the object at first is done by then, or has lost its claim.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -26,16 +26,16 @@ use crate::phase::Phase;
 use crate::text::{Reason, storable, storable_value};
 use crate::time::Timestamp;
 
-/// What a page of objects means.
+/// The judgement of a page of objects.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Judged {
     pub findings: Vec<Finding>,
-    /// Attempts whose object stands where it belongs.
+    /// Attempts whose object is where it belongs.
     pub at_home: Vec<ProvisionedResourceId>,
 }
 
-/// Judges a page of objects of one cluster. `rows` holds those of the attempts
-/// that they name, read after them.
+/// Judges a page of objects of one cluster. `rows` are those of the attempts
+/// that the objects name, read after the objects.
 pub fn judge_objects(
     cluster: ClusterId,
     page: &[Found],
@@ -47,7 +47,7 @@ pub fn judge_objects(
         let kind = match row {
             None => FindingKind::UnclaimedObject,
             Some(row) => match &row.home {
-                // It cannot be said to stand in the wrong place.
+                // An unplaced row has no home that the object could contradict.
                 None => continue,
                 Some(home) if (home.0, &home.1) != (cluster, &object.object_ref) => {
                     FindingKind::DuplicateObject
@@ -66,8 +66,8 @@ pub fn judge_objects(
     judged
 }
 
-/// Judges rows of one cluster against a whole look at it: `at_home` are the
-/// attempts whose object was seen where it belongs.
+/// Judges rows of one cluster against a complete scan of it: `at_home` are the
+/// attempts whose object was observed where it belongs.
 pub fn judge_rows(
     cluster: ClusterId,
     rows: &[Claimant],
@@ -90,15 +90,15 @@ pub fn judge_rows(
         .collect()
 }
 
-/// The phases that are only reached with the object seen, and end when it is
-/// not. In the others it may not have been made yet, or be gone already.
+/// The phases that are reached only with the object observed, and end when it
+/// is missing. In others it may not be created yet, or be gone already.
 pub const EXPECTING: [Phase; 2] = [Phase::Enrolling, Phase::Ready];
 
 fn expects_object(row: &Claimant) -> bool {
     row.phase.is_some_and(|phase| EXPECTING.contains(&phase))
 }
 
-/// Whether a finding that is seen now, and was first seen then, counts.
+/// Whether a finding that was first observed then and is observed now counts.
 pub fn is_confirmed(first_seen: Timestamp, now: Timestamp, apart: Duration) -> bool {
     now.since(first_seen) >= apart
 }
@@ -121,7 +121,7 @@ fn of_object(cluster: ClusterId, kind: FindingKind, object: &Found) -> Finding {
     }
 }
 
-/// The same thing has the same key, whoever finds it and when.
+/// The same thing has the same key, whoever finds it and whenever.
 fn key(cluster: ClusterId, kind: FindingKind, object_ref: &ObjectRef, which: &[u8]) -> Uuid {
     let mut hasher = Sha256::new();
     let cluster = cluster.as_uuid();
@@ -141,24 +141,24 @@ fn key(cluster: ClusterId, kind: FindingKind, object_ref: &ObjectRef, which: &[u
     uuid::Builder::from_custom_bytes(bytes).into_uuid()
 }
 
-/// What a decision about one leak writes.
+/// The writes of a decision about one leak.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeakCommit {
     pub leak: Leak,
     pub audit: AuditEntry,
 }
 
-/// What was seen of a leak's object, right before a decision about it.
+/// The observation of a leak's object, right before a decision about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Presence {
-    /// Proven absent, or there is no place where it could be.
+    /// Proven absent, or nothing tells where it could be.
     Gone,
     There,
     Unknown(String),
 }
 
-/// A person says that it is over. Refused while the object is seen, or cannot
-/// be looked for: "could not read" is not "gone".
+/// A person resolves the leak. Refused while the object is observed or cannot
+/// be read: "could not be read" is not "gone".
 pub fn resolve(
     snapshot: &LeakSnapshot,
     presence: &Presence,
@@ -186,8 +186,8 @@ pub fn resolve(
     }
 }
 
-/// A person wants the object gone. Only what no row claims may go this way;
-/// whatever a row claims is the resource loop's.
+/// A person asks to remove the object. Allowed only for an object that no row
+/// claims; the resource loop takes care of the others.
 pub fn request_removal(
     snapshot: &LeakSnapshot,
     reason: &Reason,
@@ -216,13 +216,13 @@ pub fn request_removal(
     Ok(LeakCommit { leak: Leak { removal: Some(removal), ..leak.clone() }, audit })
 }
 
-/// Whether a removal that was asked for may still be done: asked again right
-/// before the object is touched.
+/// Whether a requested removal is still allowed. Checked again right before the
+/// object is touched.
 pub fn may_remove(snapshot: &LeakSnapshot) -> bool {
     snapshot.leak.is_open() && snapshot.leak.removal.is_some() && !claims(snapshot)
 }
 
-/// The row of the leak's attempt wants the object right where it stands.
+/// Whether the row of the leak's attempt claims the object where it is.
 fn claims(snapshot: &LeakSnapshot) -> bool {
     let leak = &snapshot.leak;
     snapshot.claimant.as_ref().is_some_and(|row| {
@@ -230,13 +230,13 @@ fn claims(snapshot: &LeakSnapshot) -> bool {
             (Some((cluster, home)), Some(found_on), Some(object_ref)) => {
                 (*cluster, home) == (found_on, object_ref)
             }
-            // Not knowing where the row wants it is no proof that it is not here.
+            // An unknown home is no proof that the object does not belong here.
             _ => true,
         }
     })
 }
 
-/// The object is proven gone, by removal or by itself.
+/// Ends a leak whose object was removed, or that a scan no longer finds.
 pub fn vanished(leak: &Leak, now: Timestamp, actor: &Actor) -> LeakCommit {
     let how = match (&leak.removal, leak.finding_kind()) {
         (Some(removal), _) => format!("removed for {}: {}", removal.by, removal.reason),

@@ -1,9 +1,9 @@
-//! What is done about one project's namespace, from what the rows say and what
-//! was seen. Pure: the loop looks, asks here, acts, and asks again.
+//! Decides what to do about one project namespace, from the rows and the
+//! observation. Pure: the placement loop observes, asks here, acts, and asks again.
 //!
-//! Taking away goes in the opposite order of making: ProviderConfigs, then
-//! secrets, then the namespace, each only on proof that the one before is gone,
-//! and none of it while a resource may still need it.
+//! Removal goes in the opposite order of creation: ProviderConfigs, then secrets,
+//! then the namespace, each only on proof that the one before is gone, and none of
+//! it while a resource may still need it.
 
 use serde_json::json;
 
@@ -17,7 +17,7 @@ use crate::shared_objects::{
     Desired, ProjectNamespace, Seen, SharedKey, SharedKind, SharedObjects, Source,
 };
 
-/// Something to do outside.
+/// An action outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlacementAction {
     Put(SharedKey),
@@ -25,17 +25,17 @@ pub enum PlacementAction {
         key: SharedKey,
         uid: String,
     },
-    /// It is not among what carries our labels: ask for it by name.
+    /// The list of objects with our labels lacks it: ask for it by name.
     Prove(SharedKey),
-    /// The namespace is next to go: ask what lives in it, and remove it if
-    /// nothing does.
+    /// The namespace is next to go: list what is in it, and remove it if it is
+    /// empty.
     RemoveIfEmpty {
         key: SharedKey,
         uid: String,
     },
 }
 
-/// What is to be done, and what is known now.
+/// The actions, and the phase and status to record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacementDecision {
     pub actions: Vec<PlacementAction>,
@@ -44,7 +44,7 @@ pub struct PlacementDecision {
 }
 
 /// Decides. `wanted` is everything that the project should have there, in the
-/// order of making; empty if it is leaving.
+/// order of creation; empty if the project is leaving.
 pub fn decision(
     project_namespace: &ProjectNamespace,
     wanted: &[Desired],
@@ -54,7 +54,7 @@ pub fn decision(
     if project_namespace.is_leaving() { view.leave() } else { view.converge(wanted) }
 }
 
-/// Writes down what is known now; nothing if it is known already.
+/// Records phase and status; writes nothing if neither changed.
 pub fn record(
     project_namespace: &ProjectNamespace,
     decision: &PlacementDecision,
@@ -93,7 +93,7 @@ pub fn record(
     commit
 }
 
-/// One project's part of what was seen.
+/// One project's part of the observation.
 struct View<'a> {
     project_namespace: &'a ProjectNamespace,
     observed: &'a SharedObjects,
@@ -131,7 +131,7 @@ impl<'a> View<'a> {
         true
     }
 
-    /// Whether a kind could be listed for every provider that there is.
+    /// Whether a kind could be listed for every provider of the project.
     fn all_readable(&mut self, kind: SharedKind) -> bool {
         let sources: Vec<_> =
             self.observed.unreadable.keys().filter(|source| source.kind == kind).cloned().collect();
@@ -176,7 +176,7 @@ impl<'a> View<'a> {
         if base {
             status.providers = self.providers(wanted, &mut actions);
         } else {
-            // What stands in it is not looked at before it stands itself.
+            // Nothing in the namespace is checked before the namespace itself is ready.
             status.providers = before.status.providers.iter().map(waiting).collect();
         }
         status.problems = std::mem::take(&mut self.problems);
@@ -212,8 +212,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Secrets and ProviderConfigs of what is used; those that nobody uses any
-    /// more are released, which is recorded before the first of them goes.
+    /// Creates secrets and ProviderConfigs of the providers in use, and releases those
+    /// that no resource uses any more. A release is recorded before its first removal.
     fn providers(
         &mut self,
         wanted: &[Desired],
@@ -245,8 +245,8 @@ impl<'a> View<'a> {
         statuses
     }
 
-    /// The secret first: a ProviderConfig that leads to nothing makes a provider
-    /// fail where it could have waited.
+    /// The secret first: with a ProviderConfig that points to no secret, a
+    /// provider would fail where it could have waited.
     fn provider(
         &mut self,
         secret: &Desired,
@@ -262,7 +262,7 @@ impl<'a> View<'a> {
                     return Some(format!("{} is being put in place", shown(&want.key)));
                 }
                 Need::Blocked => {
-                    // Said of the provider, not of the namespace.
+                    // A problem of the provider, not of the namespace.
                     let problem = self.problems.split_off(before).pop();
                     return Some(
                         problem.unwrap_or_else(|| format!("{} is not there", shown(&want.key))),
@@ -298,7 +298,7 @@ impl<'a> View<'a> {
             configs_left = true;
             let recorded = key.provider.as_deref().and_then(|provider| before.provider(provider));
             let Some(recorded) = recorded else {
-                // Nothing that was recorded made it; it is not ours to judge.
+                // No recorded provider explains it, so it is left alone.
                 continue;
             };
             if recorded.phase == ProviderPhase::Releasing && !seen.terminating {
@@ -336,12 +336,12 @@ impl<'a> View<'a> {
             phase = NamespacePhase::Deleted;
             status = NamespaceStatus::default();
         }
-        // Otherwise the intent is recorded first, and nothing is touched yet.
+        // Otherwise this pass only records the intent and touches nothing yet.
         status.problems = std::mem::take(&mut self.problems);
         PlacementDecision { actions, phase, status }
     }
 
-    /// One rung of the ladder down. True when nothing is left.
+    /// Removes the next kind that is left. True when nothing is left.
     fn clear(&mut self, actions: &mut Vec<PlacementAction>) -> bool {
         for kind in [SharedKind::ProviderConfig, SharedKind::ExternalSecret] {
             if !self.all_readable(kind) {
@@ -374,7 +374,7 @@ impl<'a> View<'a> {
                 false
             }
             Some(seen) if seen.owner != Some(self.project_namespace.assignment.project_id) => {
-                // Another one of that name is nobody's concern; ours is gone.
+                // Somebody else may reuse the name; with another uid, ours is gone.
                 let is_ours = made == Some(&*seen.uid);
                 if is_ours {
                     self.problems.push(format!(
@@ -403,7 +403,7 @@ impl<'a> View<'a> {
 enum Need {
     Fulfilled,
     Put,
-    /// Not to be had now; the problem is noted.
+    /// Not possible now; the problem is recorded.
     Blocked,
 }
 

@@ -1,6 +1,6 @@
-//! Positions of events: which cursors can be read from, and how far events may
-//! be pruned. Positions are dense, so both questions have answers that compare
-//! numbers and look at no event.
+//! Positions of events: which cursors are valid, and how far events may be
+//! pruned. Positions are dense, so both answers compare numbers and read no
+//! event.
 
 use serde_json::json;
 
@@ -11,25 +11,25 @@ use crate::error::{ErrorKind, Refusal};
 pub struct Span {
     /// The highest position that was pruned; 0 if none was.
     pub pruned: i64,
-    /// The highest position that was given; 0 if none was.
+    /// The highest position that was assigned; 0 if none was.
     pub last: i64,
 }
 
-/// What was written down of prunes, project by project.
+/// The notes that a prune leaves for each project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Notes {
-    /// Up to where there are notes.
+    /// The end of the last prune that left notes.
     pub noted: i64,
-    /// Up to where there are none: an older version pruned.
+    /// The end of the last prune without notes, by an older version.
     pub unnoted: i64,
-    /// The highest position of the project that was pruned since; 0 if none was.
+    /// The highest noted position of the project that was pruned; 0 if none was.
     pub own: i64,
 }
 
 impl Span {
-    /// What is kept as far as one project's reader can tell: others' events that
-    /// are gone are none that it missed. Where a version that takes no notes has
-    /// pruned, everything may have been the project's own.
+    /// The span for a reader of one project: it misses nothing when only events
+    /// of other projects were pruned. Where a version that leaves no notes has
+    /// pruned, any of the events may have been the project's own.
     pub fn of_project(self, notes: Notes) -> Self {
         let Notes { noted, unnoted, own } = notes;
         let pruned = if noted == self.pruned { unnoted.max(own) } else { self.pruned };
@@ -37,12 +37,12 @@ impl Span {
     }
 }
 
-/// Whether a reader that has seen `after` can go on without missing anything.
-/// `field` is how the caller named the cursor.
+/// Whether a reader that has read up to `after` can continue without missing
+/// anything. `field` is how the caller named the cursor.
 ///
-/// A cursor beyond the end was never given out by this database. It is refused
-/// and not waited for: it belongs to another installation, or to this one
-/// before it was restored, and events would be missed in silence until the
+/// This database never issued a cursor beyond the end. Such a cursor is refused
+/// rather than waited for: it belongs to another installation, or to this one
+/// before a restore, and the reader would silently miss events until the
 /// positions have caught up with it.
 pub fn check_cursor(field: &str, after: i64, span: Span) -> Result<(), Refusal> {
     let Span { pruned, last } = span;
@@ -74,21 +74,21 @@ pub fn check_cursor(field: &str, after: i64, span: Span) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// Up to where prunes have no notes, once another is noted: as before, or all
-/// that there was if somebody else pruned meanwhile.
+/// The new `unnoted` once another prune leaves notes: unchanged, or everything
+/// pruned so far if a version without notes pruned meanwhile.
 pub fn unnoted(span: Span, noted: i64, unnoted: i64) -> i64 {
     if noted == span.pruned { unnoted } else { span.pruned }
 }
 
-/// How far pruning may go at most in one step of `batch`: never past what was
-/// given a position, nor past the slowest subscriber.
+/// The limit of one pruning step of `batch`: neither past the last assigned
+/// position nor past the slowest subscriber.
 pub fn prune_limit(span: Span, slowest_subscriber: Option<i64>, batch: u32) -> i64 {
     let had = slowest_subscriber.unwrap_or(span.last);
     span.pruned.saturating_add(i64::from(batch)).min(span.last).min(had).max(span.pruned)
 }
 
-/// How far it goes: up to the event before the first that is still young.
-/// Events are pruned from the front only, so that what is left is dense.
+/// The end of the pruning step: the event before the first one that is still
+/// young. Events are pruned from the front only, so that the rest is dense.
 pub fn prune_to(span: Span, limit: i64, first_young: Option<i64>) -> i64 {
     first_young.map_or(limit, |young| limit.min(young - 1)).max(span.pruned)
 }
@@ -119,9 +119,9 @@ mod tests {
     }
 
     proptest! {
-        /// Versions that note and one that does not prune in turns; a reader of
-        /// one project is refused if something of its own is gone, and without
-        /// the older version only then.
+        /// Versions with and without notes prune in turns: a reader of one
+        /// project is refused if an event of its own is gone, and without the
+        /// older version only then.
         #[test]
         fn a_reader_of_one_project_misses_nothing_of_its_own(
             owners in prop::collection::vec(0_u8..3, 1..40),
@@ -150,7 +150,7 @@ mod tests {
             }
         }
 
-        /// A cursor is good exactly if the next event is kept or still to come.
+        /// A cursor is valid exactly if the next event is kept or still to come.
         #[test]
         fn a_cursor_is_good_if_nothing_is_missed(
             pruned in 0_i64..50, kept in 0_i64..50, after in -5_i64..120,
@@ -176,8 +176,8 @@ mod tests {
             prop_assert!(young.is_none_or(|young| to < young));
         }
 
-        /// A subscriber that was behind already (a restored cursor) stops
-        /// pruning; it does not turn it back.
+        /// A subscriber that is behind the pruned position (a restored cursor)
+        /// stops pruning but does not move it back.
         #[test]
         fn what_is_pruned_stays_pruned(pruned in 10_i64..50, had in 0_i64..10) {
             let span = Span { pruned, last: 60 };

@@ -1,6 +1,6 @@
-//! Before an apply: the intent is recorded first. A token is minted or
-//! prolonged, the one it replaces revoked, and a node whose substrate is gone
-//! deregistered, so that a crash after this leaves nothing usable behind.
+//! Records the intent before an apply: mints or prolongs a token, revokes the
+//! one that it replaces, and deregisters a node whose substrate is gone, so
+//! that a crash after this leaves nothing usable behind.
 
 use std::mem;
 
@@ -19,13 +19,13 @@ use crate::token::{
     self, BootstrapToken, Carried, SecretHash, TokenDecision, TokenKind, TokenLifetimes,
 };
 
-/// What a loop read before it acted; its writes hold only if that still stands.
+/// What a loop read before it acted; its writes are valid only if that is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Read {
     pub revision: Revision,
     pub claim_token: ClaimToken,
     /// Enrolment, leaving and the end of a drain change this without writing
-    /// the attempt, so its revision does not tell.
+    /// the attempt, so the revision does not show it.
     pub node: NodeFact,
 }
 
@@ -39,7 +39,7 @@ impl Read {
     }
 }
 
-/// Refuses a write of a worker whose claim or whose knowledge is outdated.
+/// Refuses a write of a worker whose claim or snapshot is outdated.
 pub fn fence(snapshot: &ResourceSnapshot, read: Read) -> Result<(), Refusal> {
     check_claim(snapshot, read.claim_token)?;
     let attempt = &snapshot.attempt;
@@ -71,9 +71,9 @@ pub struct FreshToken {
     pub hash: SecretHash,
 }
 
-/// Looks again at what an intent rests on, in the decision that records it: the
-/// gate is open, and the token still asks for the same. Answers the token decision with
-/// the times of now.
+/// Checks the grounds of an intent again, in the decision that records it: the
+/// placement is ready, and the token needs the same action. Returns the token
+/// decision with current times.
 pub fn confirm(
     snapshot: &ResourceSnapshot,
     intended: TokenDecision,
@@ -95,8 +95,8 @@ pub fn confirm(
     Ok(decision)
 }
 
-/// Writes what `decision` says. Empty for one that needs no record; one that
-/// mints needs `fresh`.
+/// Writes the token decision. The commit is empty if it needs no record;
+/// minting needs `fresh`.
 pub fn prepare(
     snapshot: &ResourceSnapshot,
     read: Read,
@@ -110,7 +110,7 @@ pub fn prepare(
     if let (Carried::NoObject, Some(node)) =
         (carried, snapshot.node.as_ref().filter(|node| node.is_registered()))
     {
-        // Its substrate is proven absent; a second node will enrol in its place.
+        // Its substrate is proven absent; a second node will enrol instead.
         let (node, audit) =
             drain::deregister(node, DeregisteredHow::SubstrateAbsent, None, actor, snapshot);
         commit.writes.push(Write::NodeUpdate(node));
@@ -193,7 +193,7 @@ mod tests {
     const MINT: TokenDecision =
         TokenDecision::Mint { expires_at: at(2_000), hard_expires_at: at(9_000) };
 
-    /// Invariant 5: the gate is asked in the decision that records the intent.
+    /// Invariant 5: the decision that records the intent checks the placement.
     #[test]
     fn an_intent_whose_grounds_moved_is_refused() {
         let lifetimes = TokenLifetimes::default();
@@ -204,7 +204,7 @@ mod tests {
         assert!(matches!(asked(&good), Ok(TokenDecision::Mint { .. })));
         let unplaced = ResourceSnapshot { placement: None, ..good.clone() };
         assert_eq!(asked(&unplaced), Err(ErrorKind::RevisionStale));
-        // The token is in place by now, so that nothing is to be minted.
+        // The token is in place by now, so there is nothing to mint.
         let token = mk_token(1_000, 90_000, 90_000);
         let carried = Carried::Token { id: token.id, hash: token.hash };
         let minted = ResourceSnapshot { token: Some(token), ..good };
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(refusal.kind, ErrorKind::RevisionStale);
     }
 
-    /// What the loop goes on with is what it would read.
+    /// The loop continues with the snapshot that it would read.
     #[test]
     fn a_snapshot_follows_the_commit_that_was_written() {
         let mut snapshot = mk_snapshot(Phase::Pending);
@@ -264,7 +264,7 @@ mod tests {
         let stale = Read { revision: Revision(current.revision.0 - 1), ..current };
         assert_eq!(fence(&snapshot, stale).unwrap_err().kind, ErrorKind::RevisionStale);
         assert_eq!(fence(&snapshot, current), Ok(()));
-        // The node left between the look and the record.
+        // The node left between the observation and the record.
         let gone = Read { node: NodeFact::Registered, ..current };
         assert_eq!(fence(&snapshot, gone).unwrap_err().kind, ErrorKind::RevisionStale);
     }

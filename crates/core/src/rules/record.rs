@@ -1,6 +1,6 @@
-//! The end of a tick: what was observed, decided and done becomes a phase, an
+//! The end of a tick: turns observation, decision and outcome into a phase, an
 //! event, history, blockers and the time of the next observation, in one commit
-//! that also gives the claim back. [`crate::rules::decide`] is its beginning.
+//! that also releases the claim. [`crate::rules::decide`] is the start of the tick.
 
 use std::time::Duration;
 
@@ -26,50 +26,50 @@ use crate::snapshot::ResourceSnapshot;
 use crate::text::{storable, storable_value};
 use crate::time::Timestamp;
 
-/// How patient the loop is.
+/// Deadlines and intervals of the loop.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     pub deadlines: Deadlines,
-    /// How often a settled resource is looked at.
+    /// Interval between two observations of a settled resource.
     pub sweep: Duration,
-    /// For how long a worker may act on a claim: absence is proven again this
-    /// long after Deleted.
+    /// How long a worker may act on a claim: absence is proven a second time
+    /// this long after Deleted.
     pub lease: Duration,
 }
 
-/// One tick, up to its record.
+/// One tick, ready to be recorded.
 #[derive(Debug, Clone)]
 pub struct Tick<'a> {
     pub read: Read,
     pub report: &'a CompositeReport,
     pub decision: &'a Decision,
     pub outcome: Outcome,
-    /// Used if this tick asks the node to drain.
+    /// Used if this tick requests the drain.
     pub drain_id: DrainId,
     pub pace: Pace,
-    /// In 0..1; spreads the next look.
+    /// In 0..1; spreads the next observation.
     pub jitter: f64,
 }
 
 impl Tick<'_> {
-    /// Spread over ±25 %, so that what was declared together is not swept
+    /// Spreads over ±25 %, so that resources declared together are not swept
     /// together.
     pub(crate) fn spread(&self, duration: Duration) -> Duration {
         spread(duration, self.jitter)
     }
 }
 
-/// No wait is polled faster.
+/// The shortest polling interval.
 pub(crate) const SOONEST: Duration = Duration::from_millis(50);
 
-/// Sweeps between two observations of a resource whose action a mode withholds,
-/// once an observation has shown nothing new. Nothing may be done about what is
-/// seen, an engine that watches wakes the resource at once, and so does the end
-/// of the mode. Ten thousand that wait are 83 observations a second at a sweep
-/// of 30 s; polled by their age they were more than a thousand.
+/// Sweeps between two observations of a resource whose action the mode
+/// withholds, once an observation has shown nothing new. The loop may not act on
+/// it anyway; an engine that watches wakes the resource at once, and so does the
+/// end of the mode. Ten thousand waiting resources cost 83 observations a second
+/// at a sweep of 30 s; polled by their age they cost more than a thousand.
 const WITHHELD_SWEEPS: u32 = 4;
 
-/// Writes the tick down.
+/// Records the tick.
 pub fn record(
     snapshot: &ResourceSnapshot,
     tick: &Tick<'_>,
@@ -140,8 +140,8 @@ fn advance(snapshot: &ResourceSnapshot, tick: &Tick<'_>) -> ProvisionedResource 
     }
 }
 
-/// A change of phase: the row, its history, its event, and the end of the
-/// deletion if this is it.
+/// Writes a transition: the row, its history, its event, and the end of the
+/// deletion if the attempt is Deleted now.
 fn transition_to(
     commit: &mut Commit,
     snapshot: &ResourceSnapshot,
@@ -176,13 +176,13 @@ pub(crate) fn subject(attempt: &ProvisionedResource, revision: Revision) -> Subj
     Subject { kind, id, project_id: attempt.project_id(), revision }
 }
 
-/// The attempt is gone: its deletion is done, and the slot is either free or
-/// filled anew, as the deletion says.
+/// The attempt is gone: completes its deletion, and frees the slot or fills it
+/// with the next attempt, depending on the scope of the deletion.
 fn release(commit: &mut Commit, snapshot: &ResourceSnapshot, actor: &Actor) {
     let now = snapshot.now;
     let retried = snapshot.deletion.as_ref().is_some_and(|d| Scope::of(d) == Scope::Attempt);
-    // The successor of a valid attempt is valid; if it ever were not, the
-    // resource would be released rather than left without an attempt.
+    // The successor of a valid attempt is valid. If it ever were not, the
+    // resource would become deleted rather than stay without an attempt.
     let successor = if retried { retry::successor(snapshot).ok() } else { None };
     let resource = match &successor {
         Some(_) => Resource { deletion_id: None, ..snapshot.resource.clone() },
@@ -219,7 +219,7 @@ fn release(commit: &mut Commit, snapshot: &ResourceSnapshot, actor: &Actor) {
     }
 }
 
-/// The evidence for a change, in words.
+/// The evidence for a transition, in words.
 fn why(tick: &Tick<'_>) -> String {
     let composite = match tick.decision.observed.composite {
         Composite::Unknown => "substrate unknown",
@@ -250,19 +250,19 @@ fn recheck(
     let after = |duration| Recheck::After(tick.spread(duration));
     match (attempt.phase(), &tick.outcome) {
         (Phase::Failed, _) if !decide::is_open(observed) => return Recheck::Never,
-        // Whoever holds an older claim may act until then.
+        // A worker with an older claim may act until then.
         (Phase::Deleted, _) if before != Phase::Deleted => {
             return Recheck::After(tick.pace.lease);
         }
         // Only the end of the mode helps, and that wakes every resource that is
-        // in none of the sinks.
+        // not in a terminal phase.
         (phase, Outcome::Withheld { code, evidence, .. }) if !phase.is_terminal() => {
             let known = |found: &Blocker| found.code == *code && found.evidence == *evidence;
             let unchanged = phase == before && snapshot.blockers.iter().any(known);
             return after(sweep * if unchanged { WITHHELD_SWEEPS } else { 1 });
         }
-        // The observation may ask for nothing more in the new phase either; then
-        // observing again at once would tell nothing new.
+        // Only if this observation calls for more in the new phase; if it does
+        // not, observing again at once would show nothing new.
         (phase, _) if phase != before && next(observed, phase) != (Action::Noop, phase) => {
             return Recheck::Now;
         }
@@ -278,7 +278,7 @@ fn recheck(
     after((waited / 8).clamp(SOONEST, sweep))
 }
 
-/// Everything that keeps this resource from advancing, as seen in this tick.
+/// Everything that keeps this resource from advancing, as of this tick.
 fn assess(
     snapshot: &ResourceSnapshot,
     attempt: &ProvisionedResource,
@@ -330,7 +330,7 @@ fn assess(
     }
     let registered = snapshot.node.as_ref().is_some_and(|node| node.is_registered());
     let code = match BlockerCode::of_overdue(attempt.phase()) {
-        // Nobody is left to drain: it is the substrate that is waited for.
+        // No node is left to drain: the attempt waits for the substrate.
         Some(BlockerCode::NodeNotDraining) if !registered => {
             Some(BlockerCode::DeprovisioningOverdue)
         }
@@ -381,8 +381,8 @@ fn evidence(tick: &Tick<'_>) -> Value {
     tick.report.live().map_or(Value::Null, |live| storable_value(&live.evidence))
 }
 
-/// The observation for people and for the row. Carries no time, so that an
-/// unchanged world is an unchanged text.
+/// The observation for people and for the row. It contains no time, so that an
+/// unchanged world gives an unchanged text.
 pub(crate) fn describe(tick: &Tick<'_>) -> Value {
     let Observed { composite, node } = tick.decision.observed;
     let mut seen = json!({ "composite": composite, "node": node });
@@ -401,8 +401,8 @@ pub(crate) fn describe(tick: &Tick<'_>) -> Value {
     seen
 }
 
-/// Equal but for their order, which a database may change, and the time of the
-/// next retry, which moves with every tick.
+/// Compares without the order, which a database may change, and without the
+/// time of the next retry, which moves with every tick.
 fn same_blockers(left: &[Blocker], right: &[Blocker]) -> bool {
     let timeless = |blockers: &[Blocker]| {
         let mut blockers = blockers.to_vec();
@@ -413,9 +413,9 @@ fn same_blockers(left: &[Blocker], right: &[Blocker]) -> bool {
     timeless(left) == timeless(right)
 }
 
-/// How long a resource is left alone after this many failures in a row: from a
-/// quarter of a second, doubled each time, up to a sweep, spread over ±25 % so
-/// that what failed together does not come back together.
+/// The backoff after this many failures in a row: a quarter of a second,
+/// doubled each time, up to a sweep, spread over ±25 % so that resources that
+/// failed together do not retry together.
 pub fn retry_after(failures: i32, sweep: Duration, jitter: f64) -> Duration {
     const FIRST: Duration = Duration::from_millis(250);
     // 2^16 quarters of a second are four hours, beyond any sweep.
@@ -428,11 +428,11 @@ fn spread(duration: Duration, jitter: f64) -> Duration {
     duration.mul_f64(0.75 + jitter.clamp(0.0, 1.0) / 2.0)
 }
 
-/// A tick that failed inside us. Nothing is known of the resource that was not
-/// known before, so nothing of it changes but a blocker that says so and the
-/// time of the next try. The write names the claim and not the revision: it says
-/// something of the worker, whatever became of the row. The next tick that gets
-/// to its record drops the blocker.
+/// Records a tick that failed inside the control plane. It learnt nothing about
+/// the resource, so it changes nothing but a blocker that reports the error and
+/// the time of the next try. The write names the claim and not the revision: it
+/// is about the worker, whatever happened to the row. The next tick that
+/// reaches [`record`] drops the blocker.
 pub fn fault(
     snapshot: &ResourceSnapshot,
     claim_token: ClaimToken,
@@ -452,7 +452,7 @@ pub fn fault(
         evidence: json!({ "error": message, "failures": failures }),
         next_retry_at: Some(snapshot.now.plus(delay)),
     }];
-    // The newer one first, which is the one that stays.
+    // The new blocker first: `merge` keeps the first of each code.
     blockers.extend(snapshot.blockers.iter().cloned());
     let blockers = blocker::merge(&snapshot.blockers, blockers);
     let release = Release { attempt, claim_token, recheck: Recheck::After(delay), failures };

@@ -11,8 +11,8 @@ use crate::resource::Resource;
 use crate::snapshot::ResourceSnapshot;
 use crate::text::Labels;
 
-/// Labels are for people and selectors: the attempt is not touched and nothing
-/// is woken. One that is on its way out keeps those it has.
+/// Labels are for people and selectors: a change neither touches the attempt
+/// nor wakes it. A deleted resource keeps its labels.
 pub fn relabel(
     snapshot: &ResourceSnapshot,
     labels: &Labels,

@@ -1,5 +1,5 @@
-//! Trying again: the attempt that went wrong is taken down in order, and a new
-//! one for the same resource follows it. The old one stays in the history.
+//! Retry: takes the attempt that went wrong down in order and then makes a new
+//! one for the same resource. The old attempt stays in the history.
 
 use crate::audit::Actor;
 use crate::blocker::BlockerCode;
@@ -15,7 +15,7 @@ use crate::rules::teardown::{self, Order, Scope};
 use crate::snapshot::ResourceSnapshot;
 use crate::text::Reason;
 
-/// Accepts the retry of an attempt that cannot get any further by itself.
+/// Accepts the retry of an attempt that cannot advance by itself.
 pub fn request(
     snapshot: &ResourceSnapshot,
     deletion_id: DeletionId,
@@ -44,8 +44,8 @@ pub fn request(
     }
 }
 
-/// The attempt that follows one that is gone: the same declaration, one number
-/// on. Its id is derived, so a transaction that is run again makes the same.
+/// The attempt that follows one that is gone: the same declaration, the next
+/// number. Its id is derived, so a transaction that runs again creates the same.
 pub(crate) fn successor(
     snapshot: &ResourceSnapshot,
 ) -> Result<ProvisionedResource, InvalidAggregate> {
@@ -60,7 +60,7 @@ pub(crate) fn successor(
             cloud_credential_id: gone.cloud_credential_id(),
             attempt: gone.attempt() + 1,
             parameter_values: gone.parameter_values().clone(),
-            // Where the project is placed now, which may be another cluster.
+            // The current placement of the project, which may be another cluster.
             partition: snapshot
                 .placement
                 .as_ref()

@@ -1,6 +1,6 @@
-//! The beginning of every teardown, whoever asked for it and for whatever: one
-//! `Deletion` record, the first teardown phase, the announcement and the
-//! revoked token, all at once.
+//! The start of every teardown, whoever requested it and why: one `Deletion`
+//! record, the first teardown phase, the event and the revocation of the token,
+//! in one commit.
 
 use serde_json::json;
 
@@ -15,23 +15,23 @@ use crate::snapshot::ResourceSnapshot;
 use crate::text::Reason;
 use crate::token::BootstrapToken;
 
-/// How much goes.
+/// How much is taken down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// The slot and what fills it.
+    /// The slot and the attempt that fills it.
     Resource,
-    /// What fills the slot; another attempt follows it.
+    /// The attempt; another one follows it in the slot.
     Attempt,
 }
 
 impl Scope {
-    /// What a deletion that is under way takes with it.
+    /// The scope of a running deletion.
     pub(crate) fn of(deletion: &Deletion) -> Self {
         if deletion.kind == ProvisionedResourceId::KIND { Self::Attempt } else { Self::Resource }
     }
 }
 
-/// Why, on whose behalf, and under which id.
+/// A teardown order: what, why, for whom, and under which id.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Order<'a> {
     pub(crate) scope: Scope,
@@ -42,7 +42,7 @@ pub(crate) struct Order<'a> {
     pub(crate) verb: &'static str,
 }
 
-/// Writes the order down, with `leaving` as the attempt will be.
+/// Records the order; `leaving` is the attempt after the request.
 pub(crate) fn begin(
     snapshot: &ResourceSnapshot,
     leaving: ProvisionedResource,
@@ -61,7 +61,7 @@ pub(crate) fn begin(
         why: format!("{} by {}", order.verb, order.actor.name),
     });
     commit.writes.push(Write::AttemptUpdate(leaving));
-    // Nobody may enrol for what is going away.
+    // No node may enrol for an attempt in teardown.
     let unused = |token: &&BootstrapToken| token.consumed.is_none() && token.revoked_at.is_none();
     if let Some(token) = snapshot.token.as_ref().filter(unused) {
         commit
@@ -71,7 +71,7 @@ pub(crate) fn begin(
     commit
 }
 
-/// The record and its audit entry, for an attempt that is leaving already.
+/// Only the deletion record and its audit entry, for an attempt in teardown already.
 pub(crate) fn order_only(
     snapshot: &ResourceSnapshot,
     order: Order<'_>,
@@ -96,7 +96,7 @@ pub(crate) fn order_only(
         revision: Revision::FIRST,
         requested_at: now,
         done_at: None,
-        // Grace is 0: the substrate is touched at once, and that has no way back.
+        // Grace is 0: the teardown touches the substrate at once, and cannot be undone.
         restorable_until: None,
     };
     let subject = Subject {

@@ -1,11 +1,11 @@
 //! Bootstrap tokens by hand: issuing one for an attempt that waits for its
 //! node, and revoking one.
 //!
-//! The loop puts a token into the object that it applies. A person needs one of
-//! their own where that one cannot be used: the machine lost it, the cap is
-//! reached, the node is started by hand. An attempt records one token, so the
-//! one before is revoked in the same transaction, and the loop leaves the new
-//! one alone until it expires (see [`crate::token::decide`]).
+//! The loop puts a token into the object that it applies. A person needs
+//! another one where that token cannot be used: the machine lost it, it reached
+//! its cap, or the node is started by hand. An attempt records one token, so
+//! the same transaction revokes the one before, and the loop leaves the new one
+//! alone until it expires (see [`crate::token::decide`]).
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::phase::{NodeFact, Phase};
 use crate::snapshot::ResourceSnapshot;
 use crate::token::{BootstrapToken, SecretHash, TokenKind};
 
-/// How long a token may live: plexd's bounds.
+/// Bounds of the lifetime of a token: those of plexd.
 pub const LIFETIME_MIN: Duration = Duration::from_secs(300);
 pub const LIFETIME_MAX: Duration = Duration::from_secs(24 * 3_600);
 
@@ -44,7 +44,7 @@ pub fn issue(snapshot: &ResourceSnapshot, issue: Issue, actor: &Actor) -> Result
     check_waiting(snapshot)?;
     let now = snapshot.now;
     let expires_at = now.plus(issue.lifetime);
-    // What is left of the cap stays for the loop, if this one is not used.
+    // The loop keeps the rest of the cap, in case this token is not used.
     let cap = snapshot.token.as_ref().map_or(expires_at, |token| token.hard_expires_at);
     let attempt = snapshot.attempt.with_bootstrap_token(issue.id);
     let mut commit = Commit::default();
@@ -77,14 +77,14 @@ pub fn issue(snapshot: &ResourceSnapshot, issue: Issue, actor: &Actor) -> Result
     Ok(commit)
 }
 
-/// Whether the attempt waits for a node that has not come yet.
+/// Refuses unless the attempt waits for a node that has not enrolled yet.
 fn check_waiting(snapshot: &ResourceSnapshot) -> Result<(), Refusal> {
     let phase = snapshot.attempt.phase();
     let problem = match (phase, snapshot.node_fact()) {
         (_, NodeFact::NotExpected) => "has a blueprint without a node".to_owned(),
         (_, NodeFact::Registered) => "has its node already".to_owned(),
-        // Before there is an object the loop mints with the first apply, and
-        // would revoke this one.
+        // Not in Pending: the loop mints a token with the first apply and would
+        // revoke this one.
         (Phase::Provisioning | Phase::Enrolling, NodeFact::Absent) => {
             let used = snapshot.token.as_ref().is_some_and(|token| token.consumed.is_some());
             if !used {
@@ -103,7 +103,7 @@ fn check_waiting(snapshot: &ResourceSnapshot) -> Result<(), Refusal> {
     ))
 }
 
-/// Revokes the token by whose hash the snapshot was found. If the attempt still
+/// Revokes a token; the snapshot was loaded by its hash. If the attempt still
 /// waits, the loop mints another one with its next apply.
 pub fn revoke(
     snapshot: &ResourceSnapshot,
@@ -138,7 +138,7 @@ pub fn revoke(
     })
 }
 
-/// The same for a token that does not exist and for one of another project.
+/// The same refusal for an unknown token and for one of another project.
 pub fn not_found() -> Refusal {
     Refusal::new(ErrorKind::TokenNotFound, "there is no such bootstrap token; check its id")
 }
@@ -198,8 +198,7 @@ mod tests {
         assert!(matches!(decided(new.expires_at), TokenDecision::Mint { .. }));
     }
 
-    /// Invariant 9: whatever the phase, a token is issued only where a node may
-    /// enrol with it.
+    /// Invariant 9: a token is issued only in phases in which a node may enrol.
     #[test]
     fn a_token_is_issued_only_while_a_node_is_waited_for() {
         let refused = |snapshot: &ResourceSnapshot| {

@@ -1,7 +1,7 @@
-//! What a commit says about the speed of things: which phases were left and
-//! entered, how long the one that was left had lasted, and how long after its
-//! cause the change was written down. Measured on the database's clock alone,
-//! so that it is right whatever the clocks of the replicas say.
+//! Timing of transitions, read from a commit: which phases were left and
+//! entered, how long the phase that was left had lasted, and how long after its
+//! cause the transition was recorded. Uses the database's clock alone, so that
+//! the clocks of the replicas do not matter.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use crate::phase::Phase;
 use crate::snapshot::ResourceSnapshot;
 use crate::time::Timestamp;
 
-/// A change of phase that a commit writes down.
+/// A transition that a commit records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transition {
-    /// `None` for an attempt that begins.
+    /// `None` for a new attempt.
     pub from: Option<Phase>,
     pub to: Phase,
-    /// How long the phase that is left had lasted.
+    /// How long the phase `from` had lasted.
     pub lasted: Option<Duration>,
-    /// How long after its cause it is written down, if we were told the cause.
+    /// How long after its cause it was recorded, if the time of the cause is known.
     pub reaction: Option<Duration>,
 }
 
-/// The transitions in a commit that was decided on this snapshot; none was there
-/// to read for a declaration.
+/// The transitions in a commit that was decided on this snapshot. A declaration
+/// has no snapshot of a resource.
 pub fn transitions(commit: &Commit, snapshot: Option<&ResourceSnapshot>) -> Vec<Transition> {
     let transition = |write: &Write| {
         let Write::HistoryAppend { attempt, at, from, to, .. } = write else { return None };
@@ -39,20 +39,20 @@ pub fn transitions(commit: &Commit, snapshot: Option<&ResourceSnapshot>) -> Vec<
     commit.writes.iter().filter_map(transition).collect()
 }
 
-/// When we learnt what leads to this transition. `None` where the cause is
-/// outside: when a substrate became ready is known to the substrate.
+/// When the control plane learnt the cause of this transition. `None` if the
+/// cause is outside: only the substrate knows when it became ready.
 fn cause(read: &ResourceSnapshot, to: Phase) -> Option<Timestamp> {
     let entered = read.attempt.phase_since();
     let node = read.node.as_ref();
     let told = match (read.attempt.phase(), to) {
-        // Declared, or made room for: it begins with its phase.
+        // A declaration or a retry: the cause is the start of the phase.
         (Phase::Pending, Phase::Provisioning) => entered,
         (Phase::Enrolling, Phase::Ready) => node?.registered_at,
-        // Without a node there is nothing to wait for.
+        // Without a node there was nothing to wait for.
         (Phase::Deregistering, Phase::Deprovisioning) => node.and_then(left).unwrap_or(entered),
         _ => return None,
     };
-    // What was there before the phase began could not have led out of it.
+    // What happened before the phase began cannot have ended it.
     Some(told.max(entered))
 }
 
@@ -128,7 +128,7 @@ mod tests {
     }
 
     proptest! {
-        /// A reaction lies within the phase that it ended, whatever the clocks did.
+        /// A reaction is no longer than the phase that it ended, whatever the clocks did.
         #[test]
         fn a_reaction_is_never_longer_than_its_phase(
             from in proptest::sample::select(Phase::ALL.to_vec()),

@@ -1,8 +1,8 @@
-//! What an error of the driver says of the database, by the codes of PostgreSQL
-//! and SQLite. A five digit code is PostgreSQL's; SQLite's are shorter, and
-//! their low byte is the primary code.
+//! Classification of the driver's errors, by the codes of PostgreSQL and
+//! SQLite. A five digit code is PostgreSQL's; SQLite's are shorter, and their
+//! low byte is the primary code.
 
-/// An error of an operation, which may carry one of the database.
+/// An error of an operation, which may carry a database error.
 pub trait OperationError: From<sqlx::Error> {
     fn database_error(&self) -> Option<&sqlx::Error>;
 }
@@ -13,8 +13,8 @@ impl OperationError for sqlx::Error {
     }
 }
 
-/// A state of the whole database in which nothing can be written, and that
-/// somebody has to end.
+/// A state of the whole database in which no write succeeds until somebody ends
+/// that state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
     ReadOnly,
@@ -32,9 +32,8 @@ pub fn condition(error: &sqlx::Error) -> Option<Condition> {
     }
 }
 
-/// Whether the database rolled back and asks to try again: PostgreSQL's
-/// serialization failure and deadlock, SQLite's BUSY and LOCKED in all their
-/// extended forms.
+/// Whether the database rolled back and a retry is safe: PostgreSQL's serialization
+/// failure and deadlock, SQLite's BUSY and LOCKED in all their extended forms.
 pub fn is_transient(error: &sqlx::Error) -> bool {
     let Some(code) = error.as_database_error().and_then(|error| error.code()) else {
         return false;
@@ -42,7 +41,7 @@ pub fn is_transient(error: &sqlx::Error) -> bool {
     matches!(code.as_ref(), "40001" | "40P01") || matches!(sqlite_primary(&code), Some(5 | 6))
 }
 
-/// Whether no connection was had, or it broke: nothing the database itself said.
+/// Whether there was no connection, or it broke; the database itself answered nothing.
 pub fn has_no_connection(error: &sqlx::Error) -> bool {
     matches!(
         error,
@@ -72,8 +71,8 @@ pub fn concerns_the_database(error: &sqlx::Error) -> bool {
 }
 
 /// Whether the same call may work later. PostgreSQL: connection lost (08),
-/// resources short (53), canceled or shutting down (57), lock not had in time
-/// (55P03), and what the retries already tried.
+/// resources short (53), canceled or shutting down (57), lock timeout (55P03),
+/// and errors that outlasted the retries.
 pub fn is_temporary(error: &sqlx::Error) -> bool {
     let sqlx::Error::Database(refusal) = error else { return has_no_connection(error) };
     is_transient(error)

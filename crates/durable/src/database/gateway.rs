@@ -1,17 +1,17 @@
-//! The doors to a database. An operation is a function that gets a connection;
-//! nobody else ever has one.
+//! The methods through which operations reach a database. An operation is a
+//! function that gets a connection; no other code ever has one.
 //!
-//! *Expected flow:* a door takes a connection or begins a transaction, runs the
-//! operation within the limit, and ends the transaction. If the database rolled
-//! it back by chance, the door runs it again.
+//! *Expected flow:* a method takes a connection or begins a transaction, runs
+//! the operation within the limit, and ends the transaction. If the database
+//! rolled it back by chance, the method runs it again.
 //!
-//! *Guarantees:* an operation ends within the limit, also if the server went
-//! silent; the pools are then replaced. An error writes nothing.
+//! *Guarantees:* an operation ends within the limit, even if the server does not
+//! answer; the pools are then replaced. An operation that fails writes nothing.
 //!
-//! *Caveats:* a door takes a plain function and its arguments, and where it has
-//! to lend something to each run a [`Work`]. Closures were rejected: the
-//! compiler cannot prove that the future of a closure is `Send` for every
-//! lifetime of the connection that it gets.
+//! *Caveats:* a method takes a plain function and its arguments, or a [`Work`]
+//! where each run borrows something. Closures were rejected: the compiler
+//! cannot prove that the future of a closure is `Send` for every lifetime of
+//! the connection that it gets.
 
 use std::io::{Error as IoError, ErrorKind};
 use std::pin::pin;
@@ -29,11 +29,11 @@ use super::retry::Retries;
 #[derive(Debug, Clone, Copy)]
 pub struct Begin {
     pub write: &'static str,
-    /// One that sees one state of the database and writes nothing.
+    /// A transaction that reads one state of the database and writes nothing.
     pub read: &'static str,
 }
 
-/// How a transaction ends whose operation did not fail.
+/// How a transaction ends if its operation did not fail.
 #[derive(Debug)]
 pub enum End<T> {
     Commit(T),
@@ -41,7 +41,7 @@ pub enum End<T> {
     Rollback(T),
 }
 
-/// An operation that lends something to each of its runs: a rule that is asked.
+/// An operation whose runs borrow something, such as the rule that decides.
 pub trait Work<Db: Database>: Send {
     type Answer: Send;
     type Error: OperationError + Send;
@@ -52,8 +52,7 @@ pub trait Work<Db: Database>: Send {
     ) -> impl Future<Output = Result<End<Self::Answer>, Self::Error>> + Send;
 }
 
-/// The one way to a database. It owns the pools, the limit, and what is known
-/// of the connections' health.
+/// Owns the pools, the limit, and the health of the connections.
 #[derive(Debug)]
 pub struct Gateway<Db: Database> {
     pools: Pools<Db>,
@@ -61,9 +60,9 @@ pub struct Gateway<Db: Database> {
     health: Arc<Health>,
 }
 
-/// Runs an expression that gives a future, within the limit, and again while
-/// the database asks for it. A macro and not a function for the reason that
-/// stands at the top; it is used in this file only.
+/// Runs an expression that yields a future, within the limit, and again while
+/// the error is transient. It is a macro for the reason in the module docs, and
+/// used in this file only.
 macro_rules! limited_and_retried {
     ($gateway:expr, $run:expr) => {{
         let mut retries = Retries::new();
@@ -81,7 +80,7 @@ impl<Db: Database> Gateway<Db> {
         Self { pools: Pools::new(source), begin, health: Arc::new(Health::new(statement_limit)) }
     }
 
-    /// Reads by statements that need not see the same state.
+    /// Reads by statements that need not see the same state of the database.
     pub async fn read<A: Copy, T, E: OperationError>(
         &self,
         arguments: A,
@@ -120,8 +119,8 @@ impl<Db: Database> Gateway<Db> {
         })
     }
 
-    /// The same for a hot statement: its connection stays at hand for the next
-    /// one if it succeeded.
+    /// The same for a hot statement: if it succeeds, its connection stays in
+    /// the idle cache for the next one.
     pub async fn hot_statement<A: Copy, T, E: OperationError>(
         &self,
         arguments: A,
@@ -136,8 +135,8 @@ impl<Db: Database> Gateway<Db> {
         })
     }
 
-    /// Writes in a transaction: commits what succeeded, unless it says that
-    /// nothing was written.
+    /// Writes in a transaction, and commits unless the operation answers that
+    /// it wrote nothing.
     pub async fn write<A: Copy, T, E: OperationError>(
         &self,
         arguments: A,
@@ -150,7 +149,7 @@ impl<Db: Database> Gateway<Db> {
         })
     }
 
-    /// The same for an operation that lends something to each run.
+    /// The same for an operation whose runs borrow something.
     pub async fn transact<W: Work<Db>>(&self, mut work: W) -> Result<W::Answer, W::Error> {
         limited_and_retried!(self, async {
             let mut transaction = self.begin_write().await?;
@@ -159,14 +158,14 @@ impl<Db: Database> Gateway<Db> {
         })
     }
 
-    /// Whether the database was read-only since the last call. From then on new
-    /// connections are used: one that is left of that time would refuse writes.
+    /// Whether the database was read-only since the last call. If so, later
+    /// operations use new connections: an old one would still refuse writes.
     pub fn leave_read_only(&self) -> bool {
         self.health.leave_read_only()
     }
 
-    /// Waits no longer than `limit` for what goes through the doors, where that
-    /// is shorter than theirs.
+    /// Limits a whole call, which may run several operations, to `limit`, where
+    /// that is shorter than the limit of one.
     pub async fn within<T, E: From<sqlx::Error>>(
         &self,
         limit: Duration,
@@ -175,8 +174,8 @@ impl<Db: Database> Gateway<Db> {
         limited(&self.health, limit, operation).await
     }
 
-    /// Makes `wanted` connections; fails with how many could be had and why it
-    /// was not more.
+    /// Opens `wanted` connections. The error has the number that could be
+    /// opened, and why there were no more.
     pub async fn fill(&self, wanted: u32) -> Result<(), (usize, sqlx::Error)> {
         let pool = self.pools.current(&self.health).writer;
         let mut connections = Vec::new();
@@ -193,15 +192,14 @@ impl<Db: Database> Gateway<Db> {
         self.begin(self.pools.current(&self.health).writer, self.begin.write).await
     }
 
-    /// Begins in a task of its own, which runs to its end (or that of the
-    /// limit) whoever still waits for it.
+    /// Runs BEGIN in a task of its own, which finishes (or reaches the limit)
+    /// even if the caller is gone.
     ///
-    /// A caller's future can be dropped wherever it waits: a client hangs up, a
-    /// timeout ends. Once a transaction is begun, the driver rolls it back when
-    /// it is dropped. While BEGIN itself is under way the driver does not know
-    /// of it yet; a connection dropped there would go back to the pool inside a
-    /// transaction, and whoever gets it next would write into one that nobody
-    /// commits.
+    /// A caller's future can be dropped at any await: a client hangs up, a
+    /// timeout ends. Once a transaction is begun, the driver rolls it back on
+    /// drop. While BEGIN itself is under way the driver does not know of it yet;
+    /// a connection dropped there would return to the pool inside a transaction,
+    /// and its next user would write into a transaction that nobody commits.
     async fn begin(
         &self,
         pool: Pool<Db>,
@@ -214,8 +212,7 @@ impl<Db: Database> Gateway<Db> {
         begun.await.map_err(|error| sqlx::Error::Io(IoError::other(error)))?
     }
 
-    /// Waits no longer than the limit, and notes what an error says of the
-    /// whole database.
+    /// Applies the limit, and notes an error that concerns the whole database.
     async fn limited<T, E: OperationError>(
         &self,
         operation: impl Future<Output = Result<T, E>>,
@@ -234,8 +231,8 @@ async fn limited<T, E: From<sqlx::Error>>(
     limit: Duration,
     operation: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
-    // Dropped at the end of this function and not before, so that the pool is
-    // replaced by the time at which the connection goes back to it.
+    // The operation is dropped at the end of this function and not before, so
+    // that the pool is already replaced when the connection returns to it.
     let mut operation = pin!(operation);
     tokio::select! {
         outcome = &mut operation => outcome,

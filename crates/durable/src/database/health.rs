@@ -1,29 +1,29 @@
-//! Whether the connections of a gateway can still be used.
+//! Whether the connections of a gateway are still usable.
 //!
-//! What one connection shows of its server is true of its neighbours: the host
-//! is gone, or it became a read-only standby while another took over. The
-//! connections made before are then not used again, and they are not asked
-//! either: asking is what would hang. So a whole generation of them ends.
+//! A fault that one connection shows concerns all connections to that server: the
+//! host is gone, or it became a read-only standby while another took over. The
+//! gateway then uses none of them again. It does not ping them either, because the
+//! ping is what would hang. So a whole generation of connections ends at once.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The server's limit for a statement, if nobody says another.
+/// The server's limit for a statement, unless configured otherwise.
 pub const STATEMENT_LIMIT: Duration = Duration::from_secs(30);
 
 /// What an operation gets beyond the limit of a statement: time for the server
-/// to end it and say so, and three seconds to get a connection.
+/// to cancel the statement and answer, and three seconds to get a connection.
 const BEYOND_A_STATEMENT: Duration = Duration::from_secs(5);
 
-/// Longer than it takes all callers to notice the same loss, and short beside
-/// the time that a server takes to come back.
+/// Longer than all callers need to notice the same loss, and short compared to
+/// the time that a server needs to come back.
 const SHORTEST_GENERATION: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Health {
     /// How long an operation may take on this side: the server's own limits
-    /// cannot end the wait for a server that is not there any more.
+    /// cannot end the wait for a server that is gone.
     pub(super) limit: Duration,
     generation: AtomicU64,
     saw_read_only: AtomicBool,
@@ -44,9 +44,9 @@ impl Health {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Ends the generation, once for all that notice the same thing: a server
-    /// that stays read-only refuses every write, which is no reason to connect
-    /// anew for each of them, and what went silent together times out together.
+    /// Ends the generation, once for all callers that notice the same fault: a server
+    /// that stays read-only refuses every write, which is no reason to reconnect for
+    /// each of them, and connections that stop answering together time out together.
     pub(super) fn replace_pools(&self) {
         let mut last = self.last_replacement.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_none_or(|last| last.elapsed() >= SHORTEST_GENERATION) {
@@ -59,16 +59,15 @@ impl Health {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// A session keeps the default that it began with, and a server that became
-    /// a standby stays one for its old connections.
+    /// A session keeps the read-only default that it began with, and a server
+    /// that became a standby stays one for its old connections.
     pub(super) fn note_read_only(&self) {
         self.saw_read_only.store(true, Ordering::Release);
         self.replace_pools();
     }
 
-    /// Whether the database was read-only since the last call. Then a connection
-    /// that can be written to says nothing of its neighbours, and none is used
-    /// again.
+    /// Whether the database was read-only since the last call. One connection that
+    /// accepts writes then proves nothing about the others, so all of them are replaced.
     pub(super) fn leave_read_only(&self) -> bool {
         let left = self.saw_read_only.swap(false, Ordering::AcqRel);
         if left {

@@ -1,10 +1,10 @@
-//! Connections that stay at hand between two hot statements.
+//! A cache of connections between two hot statements.
 //!
-//! The pool asks a connection whether it still works each time it is given
-//! back, which is a round trip and a task more for every statement. A record is
-//! one statement, so that would double it. Connections that were used a moment
-//! ago are taken again from here instead; one whose statement failed, or that
-//! was idle for longer, goes back to the pool and is asked there.
+//! The pool pings each connection that is returned to it, which costs a round
+//! trip and a task for every statement. A record is one statement, so that
+//! would double it. This cache hands out connections that were used a moment
+//! ago instead. A connection whose statement failed, or that was idle for
+//! longer, returns to the pool, which pings it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use sqlx::{Database, Pool};
 pub(super) struct IdleCache<Db: Database> {
     idle: Mutex<Vec<(PoolConnection<Db>, Instant)>>,
     most: usize,
-    /// A connection that was idle for longer is asked before it is used.
+    /// A connection that was idle for longer is pinged before it is used.
     fresh_for: Duration,
 }
 
@@ -46,7 +46,7 @@ impl<Db: Database> IdleCache<Db> {
         if since.elapsed() < self.fresh_for {
             return Some(connection);
         }
-        // The last one in was the youngest: all of them go back to be asked.
+        // The last one in was the youngest, so all of them return to the pool.
         idle.clear();
         None
     }

@@ -1,10 +1,10 @@
-//! The choke point to a database. Every statement of a store goes through a
-//! door of a [`Gateway`], which alone has the pools. The time limit, the retry
-//! of what the database rolled back by chance, and the replacement of a pool
-//! whose connections went silent are written here and nowhere else.
+//! The only way to a database. Every statement of a store goes through a method
+//! of a [`Gateway`], which alone owns the pools. The time limit, the retry of
+//! transactions that the database rolled back by chance, and the replacement of
+//! a pool whose connections do not answer are written here and nowhere else.
 //!
-//! [`errors`] says what an error of the driver means, [`health`] counts the
-//! generations of pools, [`pools`] has the connections, [`retry`] runs again.
+//! [`errors`] classifies the driver's errors, [`health`] counts the generations
+//! of pools, [`pools`] owns the connections, [`retry`] retries.
 
 mod errors;
 mod gateway;

@@ -1,10 +1,9 @@
-//! The pools of a gateway, and the next ones when their connections cannot be
-//! used any more.
+//! The pools of a gateway, and their replacement when the connections are unusable.
 //!
-//! A pool is replaced as a whole. To throw out single connections would need
-//! their cooperation: the driver asks a connection that comes back whether it
-//! is still alive, and waits for the answer without a limit, so that each one
-//! that went silent in the middle of a statement would occupy its slot for good.
+//! A pool is replaced as a whole. Removing single connections would need their
+//! cooperation: the driver pings a connection that is returned and waits for
+//! the answer without a limit, so each one that stopped answering in the middle
+//! of a statement would occupy its slot for good.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,14 +16,14 @@ use super::idle::IdleCache;
 
 /// Where connections come from.
 pub enum Source<Db: Database> {
-    /// One writer and many readers of a file, for good: a file does not go
-    /// silent, and its only writer must not exist twice.
+    /// One writer and many readers of a file, never replaced: a file does not
+    /// stop answering, and its only writer must not exist twice.
     Fixed { writer: Pool<Db>, readers: Pool<Db> },
-    /// One pool for all, made anew when its connections cannot be used.
+    /// One pool for everything, replaced when its connections are unusable.
     Replaceable {
         make: Box<dyn Fn() -> Pool<Db> + Send + Sync>,
-        /// Connections that stay at hand for records, and for how long they
-        /// are used without asking.
+        /// How many connections stay in the idle cache for records, and for how
+        /// long they are used without a ping.
         idle: usize,
         fresh_for: Duration,
     },
@@ -50,7 +49,7 @@ pub(super) struct Pools<Db: Database> {
 pub(super) struct Current<Db: Database> {
     pub(super) writer: Pool<Db>,
     pub(super) readers: Pool<Db>,
-    /// Of this generation, so that they end with it.
+    /// Belongs to this generation, so its connections end with it.
     pub(super) idle: Arc<IdleCache<Db>>,
     generation: u64,
 }
@@ -72,21 +71,21 @@ impl<Db: Database> Pools<Db> {
         Self { source, current }
     }
 
-    /// The pools to use now. What is under way on the ones before ends there;
-    /// their connections are closed as they come back.
+    /// The pools to use now. Operations under way on the previous pools end
+    /// there; those connections are closed when they are returned.
     pub(super) fn current(&self, health: &Health) -> Current<Db> {
         self.renewed(health).clone()
     }
 
     fn renewed(&self, health: &Health) -> MutexGuard<'_, Current<Db>> {
-        // Nothing in here panics, and half a replacement cannot be seen.
+        // Nothing in here panics, so nobody can see half a replacement.
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let generation = health.generation();
         if current.generation != generation && matches!(self.source, Source::Replaceable { .. }) {
             let old = std::mem::replace(&mut *current, Current::new(&self.source, generation));
-            // From here on nobody gets anything from it. Nobody waits for its
-            // last connection: that one may never come back. The idle ones go
-            // now, or closing would wait for them.
+            // From here on nobody gets a connection from the old pool. Nothing
+            // waits for its last connection, which may never be returned. The
+            // idle ones are dropped now, or closing would wait for them.
             let Current { writer, readers, idle, .. } = old;
             drop((readers, idle));
             tokio::spawn(async move { writer.close().await });

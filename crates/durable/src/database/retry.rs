@@ -1,9 +1,9 @@
-//! The one place where a transaction is run again.
+//! The one place that runs a transaction again.
 //!
 //! A database may refuse a transaction for reasons that have nothing to do with
-//! what it says: a deadlock, a serialization failure, a busy file. It has then
-//! been rolled back as a whole, and running it again is safe. Anything else is
-//! the caller's to judge.
+//! its content: a deadlock, a serialization failure, a busy file. The database
+//! has then rolled it back as a whole, and running it again is safe. The caller
+//! judges any other error.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -11,8 +11,8 @@ use std::time::Duration;
 use super::errors::{OperationError, is_transient};
 use crate::Backoff;
 
-/// 5, 10, 20, 40 ms at most between five runs: a deadlock is over as soon as
-/// one of the two has been sent away, so waiting longer helps nobody.
+/// 5, 10, 20, 40 ms at most between five runs: a deadlock ends as soon as one
+/// of the two transactions is refused, so a longer wait does not help.
 pub(super) const RUNS: u32 = 5;
 const BACKOFF: Backoff =
     Backoff { base: Duration::from_millis(5), max: Duration::from_millis(100) };
@@ -28,7 +28,7 @@ impl Retries {
         Self { runs: 1 }
     }
 
-    /// Whether to run it again after this error; waits first if so.
+    /// Whether to run it again after this error; if so, waits first.
     pub(super) async fn again(&mut self, error: &impl OperationError) -> bool {
         if self.runs >= RUNS || !error.database_error().is_some_and(is_transient) {
             return false;
@@ -40,8 +40,8 @@ impl Retries {
     }
 }
 
-/// Runs `run`, again while the database asks for it. Before there is a gateway:
-/// connecting to a file that another process is switching to its log.
+/// Runs `run`, and again while the error is transient. For calls before there
+/// is a gateway: connecting to a file that another process is switching to WAL.
 pub async fn retried<A: Copy, T, E: OperationError>(
     arguments: A,
     run: impl AsyncFn(A) -> Result<T, E>,
@@ -55,8 +55,8 @@ pub async fn retried<A: Copy, T, E: OperationError>(
     }
 }
 
-/// The same on one connection, and without any limit: for what may take
-/// minutes, a migration.
+/// The same on one connection and without a limit, for a migration, which may
+/// take minutes.
 pub async fn retried_on<C, T, E: OperationError>(
     connection: &mut C,
     run: impl AsyncFn(&mut C) -> Result<T, E>,
@@ -70,8 +70,8 @@ pub async fn retried_on<C, T, E: OperationError>(
     }
 }
 
-/// A number in `0..1` that differs between processes and calls. Nothing depends
-/// on it but who waits longer, so the standard library's hash seed will do.
+/// A number in `0..1` that differs between processes and calls. It only decides
+/// who waits longer, so the standard library's hash seed will do.
 fn jitter() -> f64 {
     let bits = RandomState::new().hash_one(0_u8);
     f64::from(u32::try_from(bits >> 32).unwrap_or(0)) / f64::from(u32::MAX)

@@ -1,6 +1,6 @@
-//! Each door ends what never answers, and runs again what was refused by
-//! chance. The pools are private to the gateway, so there is no other way to a
-//! connection.
+//! Each method of the gateway ends an operation that never answers, and retries
+//! a transient refusal. The pools are private to the gateway, so there is no
+//! other way to a connection.
 
 use std::cell::Cell;
 use std::future::pending;

@@ -1,4 +1,4 @@
-//! Tests of the driver with a made-up loop.
+//! Tests of the driver with a fake loop.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 
-/// What the loop told its host.
+/// What the loop reported to its host.
 #[derive(Debug, Default)]
 struct Counts {
     claimed: AtomicU32,
@@ -28,7 +28,7 @@ impl Host for Counts {
     }
 }
 
-/// Hands out what is queued; reports what was worked on.
+/// Hands out what is queued; reports each item that was worked on.
 #[derive(Debug)]
 struct Queue {
     queued: Mutex<Vec<u32>>,

@@ -1,8 +1,8 @@
 //! A small explicit-state checker: breadth first over hashed states, so that
 //! the counterexample of a property is among the shortest there are.
 //!
-//! A broken promise is noted, and the search goes on behind it, so that a report
-//! says everything that a missing rule leads to.
+//! The checker notes a broken property and continues the search behind it, so
+//! that a report names everything that a missing rule leads to.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -18,22 +18,22 @@ use super::transition::Transition;
 pub(super) struct Report {
     pub(super) states: usize,
     pub(super) transitions: usize,
-    /// The longest of the shortest ways to a state.
+    /// The length of the longest of the shortest paths to a state.
     pub(super) depth: usize,
-    /// What could happen in no state at all.
+    /// The transitions that no state allowed.
     pub(super) never_taken: Vec<Transition>,
-    /// For each property that does not hold, a way from the initial state to
-    /// where it is broken, with the counters as they really are.
+    /// For each broken property, a path from the initial state to where it
+    /// breaks, with the counters not renamed.
     pub(super) broken: BTreeMap<Property, String>,
 }
 
-/// Visits every state that the configuration can get into.
+/// Visits every state that the configuration can reach.
 pub(super) fn check(config: &Config) -> Report {
     let mut space = Space::new(State::initial().canonical());
     let mut broken: BTreeMap<Property, Vec<Transition>> = BTreeMap::new();
     let possible: Vec<Transition> = Transition::all().collect();
     let mut taken = vec![0_usize; possible.len()];
-    // Edges that are no disturbance, from and to, for the question of convergence.
+    // Edges that are no disturbance, from and to, for the check of convergence.
     let mut hoped_for: Vec<(u32, u32)> = Vec::new();
     let mut index = 0;
     while let Some(state) = space.states.get(index).copied() {
@@ -48,7 +48,7 @@ pub(super) fn check(config: &Config) -> Report {
                     successors
                 });
             }
-            // A state has room for one action: there is nothing behind an overlap.
+            // A state has room for one action, so the search does not follow an overlap.
             if successor.broken == Some(Property::NoActionsOverlap) {
                 continue;
             }
@@ -59,7 +59,7 @@ pub(super) fn check(config: &Config) -> Report {
         }
         index += 1;
     }
-    // Not of a space with parts cut off: a way may lead through them.
+    // Not checked in a space with parts cut off: a path may lead through them.
     if !broken.contains_key(&Property::NoActionsOverlap)
         && let Some(stuck) = first_stuck(&space.states, &hoped_for)
     {
@@ -121,14 +121,14 @@ impl Space {
     }
 }
 
-/// Four bytes a position: the edges are what takes the memory.
+/// Four bytes per position: the edges take most of the memory.
 fn position(index: usize) -> u32 {
     u32::try_from(index).expect("a space of fewer than 2^32 states")
 }
 
-/// The first state from which no settled one is reached by hoped-for edges.
+/// The first state from which no path of undisturbed edges reaches a settled one.
 fn first_stuck(states: &[State], edges: &[(u32, u32)]) -> Option<usize> {
-    // The edges into each state, one after the other, and where each begins.
+    // The edges into each state, grouped by state, and where each group begins.
     let mut begins = vec![0_usize; states.len() + 1];
     for (_, to) in edges {
         begins[*to as usize + 1] += 1;
@@ -157,8 +157,7 @@ fn first_stuck(states: &[State], edges: &[(u32, u32)]) -> Option<usize> {
     reaches.iter().position(|reaches| !reaches)
 }
 
-/// The steps, walked again without renaming the counters. After each, what is
-/// different.
+/// Replays the steps without renaming the counters and describes what each changes.
 fn tell(config: &Config, successors: &[Transition]) -> String {
     let mut state = State::initial();
     let mut text = describe(&state).join("\n");
@@ -196,9 +195,9 @@ fn describe(state: &State) -> [String; 4] {
     ]
 }
 
-/// A hasher for small keys of ours: a rotation and a product for each part, by
-/// 2^64 over the golden ratio. The standard one withstands chosen keys, which
-/// nobody chooses here, and takes most of the run in a debug build.
+/// A hasher for our small keys: a rotation and a product for each part, by 2^64
+/// over the golden ratio. The standard one resists chosen keys, which nobody
+/// chooses here, and takes most of the run in a debug build.
 #[derive(Debug, Default)]
 struct Mix(u64);
 
@@ -230,7 +229,7 @@ impl Hasher for Mix {
 
     fn finish(&self) -> u64 {
         // The table takes the top seven bits as a tag and the low ones as the
-        // place; the product is best mixed at the top.
+        // slot; the product is best mixed at the top.
         self.0 ^ (self.0 >> 32)
     }
 }

@@ -1,5 +1,5 @@
-//! The switches of the model: what the protocol does, and what it relies on.
-//! A mutation is a configuration with one of them turned.
+//! The switches of the model: what the protocol does, and what it assumes. A
+//! mutation is a configuration with one of them flipped.
 
 /// A configuration to check.
 #[derive(Debug, Clone, Copy)]
@@ -10,22 +10,22 @@ pub(super) struct Config {
     pub(super) renewing: Renewing,
 }
 
-/// The rules. Each of them is needed; the tests take them out one by one.
+/// The rules. Each of them is needed; the tests disable them one by one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Protocol {
-    /// Every write of a worker holds only under the claim token that it got.
+    /// Every write of a worker succeeds only under the claim token that it got.
     pub(super) writes_name_the_claim: bool,
     /// A release makes the row due at once if `wake` moved since the claim.
     pub(super) release_compares_wake: bool,
-    /// What is asked of the lease before an outside action.
+    /// The lease check before an outside action.
     pub(super) lease_check: LeaseCheck,
     /// From when on a worker counts its lease.
     pub(super) lease_counts_from: LeaseStart,
-    /// What a renewal asks of the row.
+    /// What a renewal compares in the row.
     pub(super) renewal_names: RenewalNames,
-    /// From when on a worker counts the lease that a renewal gave it.
+    /// From when on a worker counts the lease that a renewal granted.
     pub(super) renewal_counts_from: LeaseStart,
-    /// No claim gets in between the fence of an intent and its commit.
+    /// No claim comes between the fence of an intent and its commit.
     pub(super) intent_keeps_claims_out: bool,
 }
 
@@ -33,18 +33,18 @@ pub(super) struct Protocol {
 pub(super) enum LeaseCheck {
     /// Strictly more lease left than the action may take: `Lease::allows`.
     MoreThanDeadline,
-    /// As much would do.
+    /// An equal lease suffices.
     AtLeastDeadline,
     Absent,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RenewalNames {
-    /// The claim token, and that the claim was not given back.
+    /// The claim token, and that the claim was not released.
     LeasedClaim,
     /// The claim token alone, which a release leaves as it is.
     ClaimToken,
-    /// The row, whoever has it.
+    /// The row, whoever holds it.
     RowOnly,
 }
 
@@ -52,30 +52,30 @@ pub(super) enum RenewalNames {
 pub(super) enum LeaseStart {
     /// The moment before the statement is sent.
     BeforeTheStatement,
-    /// The moment its answer is there.
+    /// The moment the answer arrives.
     AfterTheAnswer,
 }
 
-/// What the protocol relies on and cannot enforce by itself.
+/// What the protocol assumes and cannot enforce by itself.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Assumptions {
-    /// An outside action is over when its deadline has passed. It does not hold
-    /// for a process that is stopped between the lease check and the action,
-    /// or in it, nor for one that abandons the action and leaves it running;
-    /// what such a late action does is limited by the outside world's own
-    /// conditions (uid of what is deleted, claim token on what is made).
+    /// An outside action is over when its deadline has passed. This does not
+    /// hold for a process that is stopped between the lease check and the
+    /// action, or during it, nor for one that abandons the action and leaves it
+    /// running. The outside world's own preconditions (uid of a deleted object,
+    /// claim token on a created one) limit what such a late action does.
     pub(super) actions_end_by_their_deadline: bool,
     /// What happens to an action whose worker dies.
     pub(super) crash: Crash,
-    /// A new life of a worker takes over at once what the earlier one held.
+    /// A new life of a worker ends the claims of its earlier life at once.
     pub(super) new_life_reclaims: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Crash {
-    /// It is carried out by the worker's own process and dies with it.
+    /// The worker's own process carries it out, so it dies with it.
     EndsItsAction,
-    /// It was sent away and goes on without the worker.
+    /// It was sent to another system and goes on without the worker.
     LeavesItsActionRunning,
 }
 
@@ -85,23 +85,23 @@ pub(super) enum Crash {
 pub(super) struct Times {
     pub(super) lease: u8,
     pub(super) action_deadline: u8,
-    /// When a row that is under way is looked at again.
+    /// How long until a row that is under way is due again.
     pub(super) recheck: u8,
 }
 
-/// Who renews its claims. A renewal on its way multiplies the space, so most
+/// Who renews its claims. A renewal under way multiplies the space, so most
 /// runs do without: a worker that does not renew is one whose batch was short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Renewing {
     Nobody,
-    /// The two differ in nothing else, so which one does not matter; what the
-    /// other may do to it (claim, act, write, crash) is all there.
+    /// The two workers differ in nothing else, so it does not matter which one renews;
+    /// everything that the other may do to it (claim, act, write, crash) is included.
     One,
     Both,
 }
 
 impl Config {
-    /// The protocol as it is meant, with actions in the worker's own process.
+    /// The intended protocol, with actions in the worker's own process.
     pub(super) const fn sound() -> Self {
         Self {
             protocol: Protocol {

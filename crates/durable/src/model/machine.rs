@@ -14,7 +14,7 @@ pub(super) struct Successor {
     pub(super) broken: Option<Property>,
 }
 
-/// What came of a write that names what it was decided on.
+/// The result of a write that names the claim or revision it was decided on.
 enum Written {
     Yes {
         broken: Option<Property>,
@@ -48,7 +48,7 @@ impl Config {
         Some(Successor { state: next, broken })
     }
 
-    /// Time stands still for an action that has to end by now.
+    /// Time cannot pass while an action has to end by now.
     fn tick(&self, state: &mut State) -> Option<Option<Property>> {
         if let Some(action) = &mut state.action {
             if action.left == 0 && self.assumptions.actions_end_by_their_deadline {
@@ -116,7 +116,8 @@ impl Config {
                 Some(self.start(state, name, held, seen, then))
             }
             (Move::Abandon, Worker::Acting { held, seen, then }) => {
-                // Its own action: two are never followed up, see the checker.
+                // It is its own action: the checker follows no state with two,
+                // see `check`.
                 let action = state.action.as_mut().filter(|action| {
                     action.left == 0 && !self.assumptions.actions_end_by_their_deadline
                 })?;
@@ -236,8 +237,7 @@ impl Config {
         (!enough).then_some(Property::EnoughLeaseToAct)
     }
 
-    /// What was seen before the action is recorded; what it led to is seen by
-    /// the next tick.
+    /// Records what was observed before the action; the next tick observes its result.
     fn after_action(&self, held: Leased, seen: Level, then: Then) -> Worker {
         let due = Due::In(self.times.recheck);
         match then {
@@ -246,8 +246,8 @@ impl Config {
         }
     }
 
-    /// `rules::record`: its fence asks for the revision, its release for the
-    /// claim, and all of it is one transaction.
+    /// `rules::record`: its fence compares the revision, its release the claim,
+    /// and all of it is one transaction.
     fn record(
         &self,
         state: &mut State,
@@ -269,7 +269,7 @@ impl Config {
                 *state.worker_mut(name) = if answered {
                     Worker::Idle
                 } else {
-                    // It cannot know; it gives back what it no longer has.
+                    // It cannot know, and releases a claim that it no longer has.
                     Worker::Releasing { claim: held.claim, due: Due::In(self.times.recheck) }
                 };
                 Some(broken)
@@ -278,7 +278,8 @@ impl Config {
                 *state.worker_mut(name) = overtaken(held);
                 Some(None)
             }
-            // A refusal that is not heard is the release that follows a heard one.
+            // A refusal without an answer equals the release that follows an
+            // answered one.
             Written::No => None,
         }
     }
@@ -304,7 +305,7 @@ impl Config {
 
     fn crash(&self, state: &mut State, name: Name) {
         *state.worker_mut(name) = Worker::Down;
-        // A statement that was sent may still arrive; an answer is heard by nobody.
+        // A statement that was sent may still arrive; nobody hears its answer.
         let renewal = &mut state.renewals[name.index()];
         *renewal = renewal.filter(|renewal| renewal.stage == Stage::Sent);
         if let Some(action) = state.action.filter(|action| action.worker == Some(name)) {
@@ -340,12 +341,12 @@ fn decide(actual: Level, held: Leased, wanted: Level, recorded: Level) -> Worker
     }
 }
 
-/// Somebody else was faster: what is left is to give back, for another look.
+/// Another writer was faster: release the claim, due at once.
 fn overtaken(held: Leased) -> Worker {
     Worker::Releasing { claim: held.claim, due: Due::NOW }
 }
 
-/// The store's reclaim: `WHERE claimed_by` the name of the earlier life.
+/// The store's reclaim: `WHERE claimed_by` is the name of the earlier life.
 fn reclaim(state: &mut State, name: Name) {
     let row = &mut state.row;
     if row.claimed_by == Some(name) {
@@ -357,7 +358,7 @@ fn reclaim(state: &mut State, name: Name) {
     *state.worker_mut(name) = Worker::Idle;
 }
 
-/// Asked of every write that went through.
+/// Checked at every write that succeeded.
 fn lost_claim(state: &State, claim: Counter) -> Option<Property> {
     (state.row.claim_token != claim).then_some(Property::NoWriteUnderALostClaim)
 }

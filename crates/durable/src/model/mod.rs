@@ -1,52 +1,51 @@
-//! A model of the claim protocol, and a checker that visits every state it can
-//! get into. Compiled for tests only: it proves the rules of this crate and is
-//! no part of what ships.
+//! A model of the claim protocol, and a checker that visits every state that it can
+//! reach. Compiled for tests only: it proves the rules of this crate and does not ship.
 //!
-//! One row, two workers, a requester, an outside world and a clock. Every step
-//! of the product that is atomic (a statement, a transaction, the start of an
-//! outside action) is one transition; whoever is not scheduled is paused, for
-//! as long as the others and the clock please. A late write is therefore
-//! nothing special: it is a worker that is scheduled again after its lease.
+//! One row, two workers, a requester, an outside world and a clock. Every atomic
+//! step of the product (a statement, a transaction, the start of an outside
+//! action) is one transition. A worker that is not scheduled is paused, for as
+//! long as the others and the clock go on. A late write therefore needs no
+//! transition of its own: it is a worker that is scheduled again after its lease.
 //!
-//! # What stands for what
+//! # What each transition models
 //!
-//! | transition | code it stands for |
+//! | transition | code that it models |
 //! |---|---|
 //! | `Tick` | the database's clock and every monotonic clock move on by one; they run at the same rate and do not jump |
-//! | `Request` | a decision for a person (`rules::delete`): the row changes, its revision moves, and `wake_assignments!` in the same transaction |
-//! | `Fact` | something that is decided on changes beside the row (an enrolment, a drain acknowledged): `wake_assignments!` without a new revision |
+//! | `Request` | a person's decision (`rules::delete`): the row changes, its revision moves, and `wake_assignments!` in the same transaction |
+//! | `Fact` | a fact beside the row changes that decisions depend on (an enrolment, an acknowledged drain): `wake_assignments!` without a new revision |
 //! | `Ask` | the driver reads its clock before it sends the claim, `Lease::new` |
 //! | `Claim` | `claim_sql!` |
-//! | `Load` | `attempt_load`, and letting go of a row whose claim moved since |
+//! | `Load` | `attempt_load`, and dropping a row whose claim moved since |
 //! | `Observe` | `converge::observe` and the pure decision |
-//! | `Fence`, `Intend` | `rules::prepare`: `fence` compares claim token and revision, the commit names the revision; before an apply, not before a delete. The store locks the row from the one to the other, so that no claim comes between; the model lets one come |
-//! | `Start` | `Lease::allows` with the action's deadline, then the action; or none, and the tick is recorded as held |
+//! | `Fence`, `Intend` | `rules::prepare`: `fence` compares claim token and revision, the commit names the revision; before an apply, not before a delete. The store locks the row between the two, so that no claim comes between: the model then takes both as one `Intend`. Without `intent_keeps_claims_out` they are two steps |
+//! | `Start` | `Lease::allows` with the action's deadline, then the action; if the lease does not allow it, the tick goes on without the action |
 //! | `Finish`, `Fail` | the outside action ends, with or without effect, within its deadline |
-//! | `Abandon` | the timeout around the action: the worker goes on, the action may too (only if actions need not end by their deadline) |
-//! | `Record` | `rules::record` in one transaction with `release_sql!`: names revision and claim token, compares `wake` with `claimed_wake`. A record without a lock (`attempt_record`) is this step where `wake` has not moved, and no step at all where it has |
-//! | `RecordUnanswered` | the same, but the answer is lost, and the worker gives back what it no longer has |
+//! | `Abandon` | the timeout around the action: the worker goes on, and so may the action (only if actions need not end by their deadline) |
+//! | `Record` | `rules::record` in one transaction with `release_sql!`: names revision and claim token, compares `wake` with `claimed_wake`. A record without a lock (`attempt_record`) is this step if `wake` has not moved, and no step at all if it has |
+//! | `RecordUnanswered` | the same, but the answer is lost, and the worker releases a claim that it no longer has |
 //! | `Release` | `release_sql!` without a record (nothing changed, or overtaken): names the claim token only |
-//! | `AskRenewal` | the keeper of a batch reads its clock before it sends the renewal, at any moment between claim and record |
-//! | `Renew` | the store's renewal: names the claim token and its holder; may be as late as it likes, also after its worker's death |
-//! | `HearRenewal` | the keeper takes the longer lease for what was renewed, counted from the reading |
+//! | `AskRenewal` | the lease renewer of a batch reads its clock before it sends the renewal, at any moment between claim and record |
+//! | `Renew` | the store's renewal: names the claim token and its holder; may arrive arbitrarily late, even after its worker's death |
+//! | `HearRenewal` | the lease renewer takes over the longer lease of the renewed claim, counted from its clock reading |
 //! | `Crash`, `Restart` | the worker forgets everything; a new life starts |
 //! | `Reclaim` | a new life that first ends the claims of its earlier one: the store's reclaim, which moves the claim token |
 //!
-//! A settled row is given back without a due time, as the product does for
-//! terminal phases. The sweep of the others is left out on purpose: it would
-//! heal a lost wake, and hide it.
+//! A settled row is released without a due time, as the product does for
+//! terminal phases. The sweep of the other rows is left out on purpose: it
+//! would heal a lost wake, and so hide it.
 //!
-//! # Why the space is finite and nothing is cut off
+//! # Why the space is finite and complete
 //!
-//! Times are kept as what is left of them, and the three counters are renamed
-//! to their ranks after each step (see [`state::State::canonical`]). Requests,
-//! crashes, pauses and claims are thereby unbounded: what is exhausted is the
-//! protocol for ever, not up to some depth.
+//! Times are stored as the time left, and the three counters are renamed to
+//! their ranks after each step (see [`state::State::canonical`]). Requests,
+//! crashes, pauses and claims are thereby unbounded: the checker exhausts the
+//! protocol without a limit of depth.
 //!
-//! # What is taken for granted
+//! # Assumptions
 //!
-//! [`config::Assumptions`] says it, and the tests show of each that the promise
-//! falls without it.
+//! [`config::Assumptions`] lists them, and the tests show for each that a
+//! property breaks without it.
 
 mod checker;
 mod config;

@@ -1,6 +1,6 @@
 //! Renewal: how a worker whose batch takes longer keeps its claim. It runs
 //! beside the tick, so its statement may arrive after anything else that the
-//! worker did meanwhile, a release and a crash among them.
+//! worker did meanwhile, including a release or a crash.
 
 use super::config::{Config, LeaseStart, RenewalNames, Renewing};
 use super::properties::Property;
@@ -24,7 +24,7 @@ impl Config {
             }
             (Move::Renew, Some(renewal @ Renewal { stage: Stage::Sent, .. })) => {
                 let renewed = self.renew(state, name, renewal);
-                // Nobody is left to hear of it.
+                // If the worker no longer has the claim, nobody hears the answer.
                 let heard = state.worker(name).claim() == Some(renewal.claim);
                 state.renewals[index] =
                     (renewed && heard).then_some(Renewal { stage: Stage::Renewed, ..renewal });
@@ -46,9 +46,9 @@ impl Config {
         }
     }
 
-    /// Forgets the statements that can change nothing any more: tokens only
-    /// grow, so one that names an old token never finds its row. States that
-    /// behave alike are thereby alike.
+    /// Drops the statements that can change nothing any more: tokens only grow,
+    /// so a statement that names an old token never matches its row. States
+    /// that behave alike thereby become equal.
     pub(super) fn forget_idle_renewals(&self, state: &mut State) {
         if self.protocol.renewal_names == RenewalNames::RowOnly {
             return;
@@ -59,7 +59,7 @@ impl Config {
         }
     }
 
-    /// The statement. Whether it changed the row.
+    /// The statement. Answers whether it changed the row.
     fn renew(&self, state: &mut State, name: Name, renewal: Renewal) -> bool {
         let row = &mut state.row;
         let current = row.claim_token == renewal.claim;
@@ -75,8 +75,8 @@ impl Config {
         renewed
     }
 
-    /// A worker that has moved on to another claim, or will not ask its lease
-    /// any more, takes no notice.
+    /// A worker that has moved on to another claim, or will not read its lease
+    /// any more, ignores the answer.
     fn hear(&self, state: &mut State, name: Name, renewal: Renewal) {
         let worker = state.worker_mut(name);
         if worker.claim() != Some(renewal.claim)

@@ -1,6 +1,6 @@
 //! A state of the model: the row, the workers, the outside world.
 
-/// What is wanted, recorded or the case: something is there, or it is not.
+/// What is wanted, recorded or actual: something is there, or it is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Level {
     Gone,
@@ -37,7 +37,7 @@ impl Name {
 /// A claim token, wake or revision. In an explored state it is a rank.
 pub(super) type Counter = u16;
 
-/// When the row is due: `due_at`, as what is left until then.
+/// When the row is due: `due_at`, as the time left until then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Due {
     WhenWoken,
@@ -51,9 +51,9 @@ impl Due {
 /// The row in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Row {
-    /// What was asked for.
+    /// What the requester asked for.
     pub(super) wanted: Level,
-    /// The phase-like value: what a worker last recorded of the outside.
+    /// What a worker last recorded of the outside, like a phase.
     pub(super) recorded: Level,
     pub(super) revision: Counter,
     pub(super) due: Due,
@@ -61,14 +61,14 @@ pub(super) struct Row {
     pub(super) claimed_wake: Counter,
     pub(super) claim_token: Counter,
     pub(super) claimed_by: Option<Name>,
-    /// What is left of the lease; 0 is over and not given back.
+    /// The time left of the lease; 0 means that it expired and was not released.
     pub(super) lease: Option<u8>,
 }
 
 /// Where a worker is, and what it remembers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Worker {
-    /// Dead; whatever it knew is lost.
+    /// Dead; it forgot everything.
     Down,
     Idle,
     /// Has noted the time, and sends its claim.
@@ -83,15 +83,15 @@ pub(super) enum Worker {
         wanted: Level,
         recorded: Level,
     },
-    /// Will make it there, and records the intent first.
+    /// Will create the object, and records the intent first.
     Intending {
         held: Leased,
     },
-    /// In the transaction of the intent: the fence was passed, nothing written.
+    /// In the transaction of the intent: passed the fence, wrote nothing yet.
     Fenced {
         held: Leased,
     },
-    /// About to act on what it saw.
+    /// About to act on what it observed.
     Ready {
         held: Leased,
         seen: Level,
@@ -102,13 +102,13 @@ pub(super) enum Worker {
         seen: Level,
         then: Then,
     },
-    /// About to record what it saw, and to give the claim back with that.
+    /// About to record what it observed, which also releases the claim.
     Recording {
         held: Leased,
         seen: Level,
         due: Due,
     },
-    /// About to give the claim back, with nothing to record.
+    /// About to release the claim, with nothing to record.
     Releasing {
         claim: Counter,
         due: Due,
@@ -119,8 +119,8 @@ pub(super) enum Worker {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Leased {
     pub(super) claim: Counter,
-    /// The lease by the worker's own clock. Forgotten (0) once nothing will
-    /// ask for it, so that states that behave alike are alike.
+    /// The lease by the worker's own clock. Reset to 0 once nothing reads it
+    /// any more, so that states that behave alike are equal.
     pub(super) lease: u8,
     /// The revision read; 0 before that.
     pub(super) revision: Counter,
@@ -140,15 +140,15 @@ pub(super) struct Action {
     pub(super) worker: Option<Name>,
     pub(super) claim: Counter,
     pub(super) target: Level,
-    /// Until its deadline.
+    /// The time left until its deadline.
     pub(super) left: u8,
 }
 
-/// A renewal on its way, beside whatever its worker does meanwhile.
+/// A renewal under way, beside whatever its worker does meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Renewal {
     pub(super) claim: Counter,
-    /// The lease that it is worth, by the worker's own clock.
+    /// The lease that it grants, by the worker's own clock.
     pub(super) lease: u8,
     pub(super) stage: Stage,
 }
@@ -157,7 +157,7 @@ pub(super) struct Renewal {
 pub(super) enum Stage {
     /// The statement is under way; it outlives its worker.
     Sent,
-    /// It went through, and its worker does not know yet.
+    /// It succeeded, and its worker does not know yet.
     Renewed,
 }
 
@@ -166,13 +166,13 @@ pub(super) struct State {
     pub(super) row: Row,
     pub(super) workers: [Worker; 2],
     pub(super) renewals: [Option<Renewal>; 2],
-    /// What is really there.
+    /// What really exists outside.
     pub(super) actual: Level,
     pub(super) action: Option<Action>,
 }
 
 impl Worker {
-    /// The claim that it believes to hold.
+    /// The claim that it believes it holds.
     pub(super) const fn claim(&self) -> Option<Counter> {
         match self {
             Self::Down | Self::Idle | Self::Asked { .. } => None,
@@ -211,7 +211,7 @@ impl Worker {
 }
 
 impl State {
-    /// Declared, due, and nobody at work on it.
+    /// Declared, due, and nobody works on it.
     pub(super) const fn initial() -> Self {
         Self {
             row: Row {
@@ -242,9 +242,9 @@ impl State {
 
     /// The state with its counters renamed to their ranks.
     ///
-    /// Sound, because the protocol does two things only with a counter: it
-    /// compares it for equality with an earlier value of the same one, and it
-    /// adds one, which gives a value that nobody holds. Ranks keep both.
+    /// This is sound, because the protocol does only two things with a counter:
+    /// it compares it for equality with an earlier value of the same counter, and
+    /// it adds one, which yields a value that nobody holds. Ranks preserve both.
     pub(super) fn canonical(mut self) -> Self {
         self.row.wake = Counter::from(self.row.wake != self.row.claimed_wake);
         self.row.claimed_wake = 0;
@@ -268,7 +268,7 @@ impl State {
         }
         self.row.claim_token = NEWEST;
 
-        // Of a revision only "still the row's" is ever asked.
+        // A revision is only ever compared with the row's current one.
         let current = self.row.revision;
         for held in self.workers.iter_mut().filter_map(Worker::leased_mut) {
             held.revision = if held.revision == current { NEWEST } else { 0 };
@@ -281,8 +281,8 @@ impl State {
 /// The rank of the row's own value, above those of the five that may be held.
 const NEWEST: Counter = 5;
 
-/// How many different held values are newer than this one, taken off the top.
-/// Which of two outdated claims is the older is kept, to tell them apart.
+/// The rank of a held value: the top rank minus the number of different newer held
+/// values. It preserves which of two outdated claims is older, to tell them apart.
 fn rank_below(claim: Counter, held: [Option<Counter>; 5], current: Counter) -> Counter {
     if claim == current {
         return NEWEST;

@@ -1,6 +1,6 @@
-//! The protocol as it is holds; without any one of its rules, or of what it
-//! relies on, it does not. Each run is exhaustive and takes about a second in
-//! a debug build.
+//! The protocol as it is keeps every property; without any one of its rules, or
+//! of its assumptions, it does not. Each run is exhaustive and takes about a
+//! second in a debug build.
 
 use super::checker::{Report, check};
 use super::config::{
@@ -16,16 +16,16 @@ use super::transition::{Move, Transition};
 
 const SOUND: Config = Config::sound();
 
-/// Actions that go on without their worker. Nothing may then be taken over
-/// before the lease has ended.
+/// Actions that go on without their worker. No claim may then be taken over
+/// before its lease has ended.
 const SENT_AWAY: Assumptions = Assumptions {
     crash: Crash::LeavesItsActionRunning,
     new_life_reclaims: false,
     ..SOUND.assumptions
 };
 
-/// For the two runs with actions that nobody waits for, whose space is several
-/// times as large: the shortest lease under which anything can be done.
+/// For runs with a space several times as large (renewal, actions that outlive their
+/// worker or their deadline): the shortest lease under which an action can start.
 const SHORT: Times = Times { lease: 2, action_deadline: 1, recheck: 1 };
 
 #[expect(clippy::print_stdout, reason = "the size of the space is a result of the run")]
@@ -42,8 +42,8 @@ fn run(config: &Config) -> Report {
     report
 }
 
-/// What does not happen in a run of the sound protocol without renewal, in the
-/// order of the moves.
+/// The moves that never happen in a run of the sound protocol without renewal,
+/// in the order of the moves.
 const UNUSED: [Move; 5] =
     [Move::Fence, Move::Abandon, Move::AskRenewal, Move::Renew, Move::HearRenewal];
 
@@ -54,7 +54,7 @@ fn holds(config: &Config, unused: &[Move]) {
     let report = run(config);
     let broken: Vec<_> = report.broken.keys().collect();
     assert!(broken.is_empty(), "{broken:?} do not hold; the ways there are printed above");
-    // A transition that never happens is a part of the protocol not checked.
+    // A transition that never happens is a part of the protocol that is not checked.
     let renewing = |name, successor| match config.renewing {
         Renewing::Nobody => false,
         Renewing::One => name == Name::A && is_renewal(successor),
@@ -75,7 +75,7 @@ fn is_renewal(successor: Move) -> bool {
     matches!(successor, Move::AskRenewal | Move::Renew | Move::HearRenewal)
 }
 
-/// All that is broken, so that a test says what exactly a rule is there for.
+/// Expects exactly these broken properties, so that a test shows what a rule is for.
 fn breaks(config: &Config, expected: &[Property]) {
     let report = run(config);
     assert_eq!(report.broken.into_keys().collect::<Vec<_>>(), expected);
@@ -96,8 +96,8 @@ fn it_holds_for_actions_that_outlive_their_worker_if_leases_are_waited_for() {
     holds(&config, &unused);
 }
 
-/// A worker that was paused beyond its lease writes over its successor, gives
-/// away a lease that is not its own, and all the rest follows.
+/// A worker that was paused beyond its lease overwrites its successor's write
+/// and releases a lease that is not its own; the rest follows.
 #[test]
 fn without_the_claim_token_a_late_write_is_found() {
     let protocol = Protocol { writes_name_the_claim: false, ..SOUND.protocol };
@@ -113,8 +113,7 @@ fn without_the_wake_comparison_a_lost_wake_is_found() {
     breaks(&Config::with_protocol(protocol), &[NoWakeIsLost, Converges]);
 }
 
-/// And an action that comes after its successor has settled the row is seen by
-/// no later tick.
+/// No later tick observes an action that ends after its successor has settled the row.
 #[test]
 fn without_the_lease_check_overlapping_actions_are_found() {
     let protocol = Protocol { lease_check: LeaseCheck::Absent, ..SOUND.protocol };
@@ -135,9 +134,9 @@ fn a_lease_counted_from_the_answer_is_believed_too_long() {
     breaks(&Config::with_protocol(protocol), &[NoWakeIsLost, EnoughLeaseToAct, NoActionsOverlap]);
 }
 
-/// An intent that only reads the claim token, without keeping claims out until
-/// it commits, may be written after a takeover. Nothing follows from it: its
-/// revision makes the successor look again, and the lease forbids the action.
+/// An intent that only reads the claim token, without a lock that keeps claims out
+/// until it commits, may be written after a takeover. Nothing follows from it: its
+/// revision makes the successor load again, and the lease forbids the action.
 #[test]
 fn an_intent_that_lets_claims_in_is_a_late_write_and_no_more() {
     let protocol = Protocol { intent_keeps_claims_out: false, ..SOUND.protocol };
@@ -151,8 +150,8 @@ fn reclaiming_at_once_needs_actions_that_die_with_their_worker() {
     breaks(&config, &[NoWakeIsLost, NoActionsOverlap]);
 }
 
-/// The limit of what a lease can promise; beyond it stand the conditions of the
-/// outside world and the second proof of absence.
+/// The limit of what a lease can promise. Beyond it, the preconditions of the
+/// outside world (uid, claim token) and the deletion verification protect the row.
 #[test]
 fn an_action_beyond_its_deadline_is_beyond_the_lease() {
     let assumptions = Assumptions { actions_end_by_their_deadline: false, ..SOUND.assumptions };
@@ -165,7 +164,7 @@ fn it_holds_while_a_worker_renews_its_claims() {
     holds(&RENEWING, &UNUSED);
 }
 
-/// The run with two, and with room for delays: a hundred times the size.
+/// The run with two renewing workers, and with room for delays: a hundred times the size.
 #[test]
 #[ignore = "takes minutes; run it in release when renewal changes"]
 fn it_holds_while_both_renew_their_claims() {
@@ -173,7 +172,7 @@ fn it_holds_while_both_renew_their_claims() {
     holds(&Config { times: SOUND.times, ..RENEWING }, &UNUSED);
 }
 
-/// A worker whose claim was taken over would be told that it has it still.
+/// A worker whose claim was taken over would hear that it still has it.
 #[test]
 fn a_renewal_that_does_not_name_the_claim_token_is_found() {
     let protocol = Protocol { renewal_names: RenewalNames::RowOnly, ..SOUND.protocol };
@@ -183,8 +182,8 @@ fn a_renewal_that_does_not_name_the_claim_token_is_found() {
     );
 }
 
-/// A release leaves the token as it is, so the token alone does not tell that
-/// the claim was given back.
+/// A release leaves the token as it is, so the token alone does not show that
+/// the claim was released.
 #[test]
 fn a_renewal_of_what_was_given_back_is_found() {
     let protocol = Protocol { renewal_names: RenewalNames::ClaimToken, ..SOUND.protocol };
@@ -197,8 +196,9 @@ fn a_renewed_lease_counted_from_the_answer_is_believed_too_long() {
     breaks(&Config { protocol, ..RENEWING }, &[NoWakeIsLost, EnoughLeaseToAct, NoActionsOverlap]);
 }
 
-/// What makes the space finite must not change it: along random ways the state
-/// with renamed counters can do what the state itself can, with the same end.
+/// Renaming the counters makes the space finite and must not change behaviour:
+/// along random paths the renamed state allows the same transitions as the
+/// state itself, with the same result.
 #[test]
 fn renaming_the_counters_changes_no_behaviour() {
     let renewing = Config { renewing: Renewing::Both, ..SOUND };

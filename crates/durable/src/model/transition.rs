@@ -1,4 +1,4 @@
-//! What can happen next. Each is described in the table of the module above.
+//! What can happen next. The table in the module docs of `model` describes each.
 
 use super::state::Name;
 
@@ -14,7 +14,7 @@ pub(super) enum Transition {
     By(Name, Move),
 }
 
-/// What a worker does, or what befalls it.
+/// What a worker does, or what happens to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Move {
     Ask,
@@ -66,8 +66,8 @@ impl Transition {
         [Self::Tick, Self::Request, Self::Fact, Self::Finish, Self::Fail].into_iter().chain(moves)
     }
 
-    /// Whether it is left out when convergence is asked for: a fault, or a new
-    /// wish. Time, work and the start of a dead worker are what may be hoped for.
+    /// Whether the check of convergence leaves it out: a fault, or a new
+    /// request. It counts on time, work and the restart of a dead worker.
     pub(super) const fn is_disturbance(self) -> bool {
         matches!(
             self,

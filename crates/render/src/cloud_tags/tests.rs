@@ -1,4 +1,4 @@
-//! Each reason once by hand, and what holds for any labels.
+//! Each reason once by hand, and properties of any set of labels.
 
 use proptest::prelude::*;
 
@@ -50,8 +50,8 @@ fn the_cap_takes_the_first_in_order() {
 }
 
 proptest! {
-    /// Every label is a tag with its own value or is named with a reason, and
-    /// what is a tag is within what the provider takes.
+    /// Every label becomes a tag with its own value or is reported with a
+    /// reason, and every tag is within what the provider accepts.
     #[test]
     fn no_label_is_lost_or_altered(
         labels in proptest::collection::btree_map("[a-zA-Z0-9_./:-]{1,70}", "\\PC{0,70}", 0..70),

@@ -1,5 +1,5 @@
-//! Snapshots of the composite by strategy and scope, what is kept by a later
-//! apply, and what is owned.
+//! Snapshots of the composite by strategy and scope, what a later apply keeps,
+//! and what we own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -112,8 +112,8 @@ fn a_kind_of_the_whole_cluster_has_no_namespace() {
     insta::assert_json_snapshot!(composite.expose_object());
 }
 
-/// Invariant 10, for each site: what is injected is found, told by its hash, and
-/// written back to the letter, also where somebody added to it.
+/// Invariant 10, for each site: injected content is found, recognised by its
+/// hash, and written back verbatim, even if somebody added to it.
 #[test]
 fn what_is_injected_is_taken_over_to_the_letter() {
     let hash = SecretHash::of(TOKEN.as_bytes());
@@ -141,7 +141,7 @@ fn a_default_of_user_data_hides_no_token() {
     assert!(matches!(carried(&live), Carried::Token { .. }));
     live["spec"]["parameters"]["providerSecret"] = json!({});
     assert_eq!(carried(&live), Carried::Nothing);
-    // What is at another site is not this blueprint's: nothing is taken over.
+    // Content at another site is not this blueprint's: nothing is taken over.
     let document = injected(&live).unwrap();
     let again = rendered(&snapshot, &Injection::Verbatim { id: None, document });
     assert!(again.expose_object()["spec"].get("userData").is_none());

@@ -1,4 +1,4 @@
-//! Snapshots of the composite, and what must not be seen of it.
+//! Snapshots of the composite, and what it must not reveal.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A pair that holds, and every rule broken once.
+//! A valid pair, and every rule broken once.
 
 use slipway_core::blueprint::CompositeScope;
 use slipway_core::parameters::ParameterSchema;
@@ -220,7 +220,7 @@ fn what_preserves_unknown_fields_has_every_site_and_parameter() {
     assert!(check(&standalone).is_ok(), "without a token no site is needed");
 }
 
-/// A document of a few bytes that stands for gigabytes is given up.
+/// A document of a few bytes that expands to gigabytes is refused.
 #[test]
 fn a_bomb_is_refused() {
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();

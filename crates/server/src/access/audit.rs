@@ -1,4 +1,4 @@
-//! The audit: page by page, newest first, or as a whole, oldest first.
+//! The audit: as pages, newest first, or as one export, oldest first.
 
 use std::sync::Arc;
 
@@ -31,11 +31,11 @@ pub(super) async fn list(call: Call) -> Answered {
     Ok(call.page(found.map(document), page.limit))
 }
 
-/// One document a line. A page is in memory at a time, and the next is read
-/// when the reader has taken it, by the key as it is then: a reader may take its
-/// time, and one that was revoked meanwhile reads no further. If anything fails
-/// the connection breaks off, so that half an export is never taken for a whole
-/// one.
+/// Writes one document per line. Only one page is in memory; the next is read
+/// when the reader has taken it. Each page authenticates the key again, because
+/// an export may take long: a key revoked meanwhile reads no further. If
+/// anything fails, the connection breaks off, so that nobody takes a partial
+/// export for a complete one.
 pub(super) async fn export(call: Call, headers: HeaderMap) -> Answered {
     let reader = Reader {
         key: Secret::new(bearer(&headers).unwrap_or_default()),
@@ -43,7 +43,7 @@ pub(super) async fn export(call: Call, headers: HeaderMap) -> Answered {
         filter: filter(&call.query)?,
         context: call.context,
     };
-    // What is wrong with the request is said before the first line.
+    // Errors in the request are answered before the first line.
     let first = reader.page(&call.caller, None).await?;
     let lines = Body::from_stream(follow(reader, first));
     let headers = [
@@ -53,7 +53,7 @@ pub(super) async fn export(call: Call, headers: HeaderMap) -> Answered {
     Ok((headers, lines).into_response())
 }
 
-/// Who reads an export, and what of it.
+/// Who reads an export, and with which filter.
 struct Reader {
     context: Context,
     key: Secret,
@@ -79,7 +79,7 @@ impl Reader {
     }
 }
 
-/// Where an export stands.
+/// How far an export has come.
 enum ExportCursor {
     Read(Listed<AuditLine>),
     After(AuditEntryId),
@@ -112,7 +112,7 @@ fn follow(
     })
 }
 
-/// A page of a list names what it cannot show; an export has no place for that.
+/// A list names the rows that it cannot show; an export cannot, so it fails.
 fn complete(found: Listed<AuditLine>) -> Result<Listed<AuditLine>, slipway_app::Error> {
     match found.quarantined.first() {
         None => Ok(found),
@@ -124,7 +124,7 @@ fn complete(found: Listed<AuditLine>) -> Result<Listed<AuditLine>, slipway_app::
 }
 
 fn line(line: &AuditLine) -> String {
-    // These documents have text keys only, which is all that can fail.
+    // Only map keys that are not text could fail here; there are none.
     let mut text = serde_json::to_string(&document(line)).unwrap_or_default();
     text.push('\n');
     text

@@ -1,5 +1,5 @@
-//! API keys. The text of one is in the answer to the request that made it and
-//! is kept nowhere: a repeated request is answered without it.
+//! API keys. Only the answer to the request that created a key has its text. It
+//! is stored nowhere, so a repeated request is answered without it.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -22,8 +22,8 @@ pub(super) async fn create(call: Call, new: Creation<CreateKey>) -> Made {
         let CreateKey { name, role, project, ttl_seconds } = body;
         let input = keys::CreateKey { name, role, project, ttl_seconds };
         let (id, text) = keys::create(&call.context, &call.caller, input, request).await?;
-        // Only a committed key's text: of two concurrent requests the other
-        // drew the text of a key that does not exist.
+        // Keep the text of a committed key only: of two concurrent requests,
+        // the loser has drawn the text of a key that does not exist.
         let _ = drawn.set(text);
         Ok(id)
     };
@@ -64,7 +64,7 @@ pub(super) async fn rotate(
     Ok(Tagged { revision, document: ApiKeyWithText { about, key } })
 }
 
-/// Revoking twice is the same as once.
+/// Revoking is idempotent.
 pub(super) async fn revoke(
     call: Call,
     Id(id): Id<ApiKeyId>,

@@ -1,6 +1,5 @@
-//! Resources as documents, with their attempts, history and blockers. Pure; adds
-//! nothing that the domain does not know and leaves out hashes and keys, which
-//! are nobody's business.
+//! Resources as documents, with their attempts, history and blockers. Pure;
+//! adds nothing that the domain does not know, and leaves out hashes and keys.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +35,7 @@ pub(super) fn resource(
         phase_since: attempt.phase_since().to_string(),
         revision: resource.revision.0,
         created_at: resource.created_at.to_string(),
-        // The document is as young as the younger of its two rows.
+        // The later change of the two rows that make up the document.
         updated_at: resource.updated_at.max(attempt.updated_at()).to_string(),
         deleted_at: text(resource.deleted_at),
         deletion_id: text(resource.deletion_id),
@@ -87,7 +86,7 @@ pub(super) fn history(line: &HistoryLine) -> HistoryEntry {
     }
 }
 
-/// Remedies are said once per code; here their commands get the id.
+/// Remedies are the same per code; this fills the id into their commands.
 pub(super) fn blocker(blocker: &blocker::Blocker, resource_id: &str) -> Blocker {
     let remedies = blocker.code.remedies().iter();
     Blocker {

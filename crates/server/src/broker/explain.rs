@@ -1,4 +1,4 @@
-//! Explanations: why something is where it is, whatever it is.
+//! Explanations: why a subject of any kind is in its state.
 
 use axum::Json;
 use serde_json::Value;
@@ -22,7 +22,7 @@ pub(super) async fn explain(
     Ok(Json(document(found, call.now())))
 }
 
-/// The same of a resource, under its own path.
+/// The explanation of a resource, under the resource's own path.
 pub(super) async fn resource(
     call: Call,
     Id(id): Id<ResourceId>,
@@ -67,8 +67,8 @@ fn part(part: domain::Part) -> ExplainedPart {
     }
 }
 
-/// A blocker of something else than a resource leaves it to the reader whom to
-/// look at.
+/// If the subject is no resource, the commands of remedies keep the placeholder
+/// `<resource>`.
 fn blockers(found: &[blocker::Blocker], resource: Option<ResourceId>) -> Vec<Blocker> {
     let id = resource.map_or_else(|| "<resource>".to_owned(), |id| id.to_string());
     found.iter().map(|found| documents::blocker(found, &id)).collect()

@@ -1,4 +1,4 @@
-//! The broker: resources, and why something is where it is.
+//! The broker: resources, and explanations of any subject.
 
 mod documents;
 mod explain;

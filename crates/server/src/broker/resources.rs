@@ -1,4 +1,4 @@
-//! Resources: declare, read, delete, retry, and not waiting for a node.
+//! Resources: declare, read, delete, retry, force a drain.
 
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
@@ -103,7 +103,7 @@ pub(super) async fn relabel(
     fetch(&call, id).await
 }
 
-/// A second request is answered with the deletion of the first.
+/// A repeated request is answered with the deletion of the first.
 pub(super) async fn delete(
     call: Call,
     Id(id): Id<ResourceId>,
@@ -128,7 +128,7 @@ pub(super) async fn retry(call: Call, Id(id): Id<ResourceId>, Body(body): Body<R
     Ok(accepted(id, fetch(&call, id).await?))
 }
 
-/// 202: the rest of the work follows, and this is where to see it.
+/// 202: the loops do the rest; `Location` says where to follow it.
 fn accepted(id: ResourceId, document: Tagged<Resource>) -> Response {
     let location = [(LOCATION, format!("/api/v1/resources/{id}"))];
     (StatusCode::ACCEPTED, location, document).into_response()
@@ -140,14 +140,14 @@ async fn fetch(call: &Call, id: ResourceId) -> Shown<Resource> {
 
 async fn read(call: &Call, id: ResourceId) -> Result<ResourceSnapshot, Rejection> {
     let mut snapshot = read::resource(&call.context, &call.caller, id).await?;
-    // No loop could have recorded this blocker, since none serves the resource.
+    // No loop can have recorded this blocker: none serves the resource.
     let within = call.context.settings.claimed_within;
     snapshot.blockers.extend(not_served(&snapshot, within));
     Ok(snapshot)
 }
 
-/// The document with its ETag: the revision of the declared slot, which the
-/// loops' writes to the attempt do not move.
+/// The document with its ETag. The tag is the revision of the declared slot,
+/// which does not change when loops write to the attempt.
 async fn document(call: &Call, snapshot: &ResourceSnapshot) -> Shown<Resource> {
     let project = snapshot.resource.project_id;
     let labels = projects::labels(&call.context, &call.caller, &[project]).await?;

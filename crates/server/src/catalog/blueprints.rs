@@ -46,7 +46,7 @@ pub(super) async fn update(
     fetch(&call, &blueprint).await
 }
 
-/// The same version with the same content is answered as if it were new.
+/// Publishing the same version and content again is answered as a create.
 pub(super) async fn publish(
     call: Call,
     Segments([blueprint]): Segments<1>,
@@ -91,7 +91,7 @@ pub(super) async fn version(
     fetch_version(&call, &blueprint, &version).await
 }
 
-/// Retiring twice is the same as once.
+/// Retiring is idempotent.
 pub(super) async fn retire(
     call: Call,
     Segments([blueprint, version]): Segments<2>,
@@ -174,7 +174,7 @@ fn parameter(parameter: &parameters::Parameter) -> Parameter {
     }
 }
 
-/// The other way, for what is published.
+/// The reverse, for publishing.
 fn parameter_from_wire(given: Parameter) -> parameters::Parameter {
     parameters::Parameter {
         name: given.name,

@@ -71,7 +71,7 @@ pub(super) async fn assigned(call: Call, Segments([project]): Segments<1>) -> An
     Ok(call.page(found.map(assignment), page.limit))
 }
 
-/// Assigning twice is the same as once, so there is nothing to create.
+/// Assigning is idempotent, so it answers 204 and not 201.
 pub(super) async fn assign(
     call: Call,
     Segments([project, credential]): Segments<2>,

@@ -16,7 +16,7 @@ pub(super) async fn define(call: Call, new: Creation<DefineLabel>) -> Made {
         let DefineLabel { key, description, propagate } = body;
         labels::define(&call.context, &call.caller, &key, &description, propagate, request).await
     };
-    // By its id: a key may contain a slash, and a path segment may not.
+    // The location has the id: a key may contain a slash, a segment may not.
     let show = |id| async move { Ok(fetch(call, &id).await?.created(call.below(id))) };
     create_once(call, new, make, show).await
 }

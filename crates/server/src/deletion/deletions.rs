@@ -1,4 +1,4 @@
-//! Deletions: what was asked to go, by whom and why.
+//! Deletions: what is removed, by whom and why.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -23,7 +23,7 @@ pub(super) async fn get(call: Call, Id(id): Id<DeletionId>) -> Result<Json<Delet
     Ok(Json(document(&found)))
 }
 
-/// The answer to the request that led to a deletion: its record, and where it is.
+/// The answer to a request that led to a deletion: the record and its location.
 pub(crate) async fn answer(call: &Call, status: StatusCode, id: DeletionId) -> Answered {
     let found = read::deletion(&call.context, &call.caller, id).await?;
     let location = [(LOCATION, format!("/api/v1/deletions/{id}"))];

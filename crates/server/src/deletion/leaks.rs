@@ -17,7 +17,7 @@ use crate::error::Rejection;
 use crate::request::{Answered, Body, Call, Id, text};
 use crate::state::ServerState;
 
-/// Open ones, unless another state is asked for.
+/// Lists open leaks unless the query asks for another state.
 pub(super) async fn list(call: Call) -> Answered {
     let page = call.query.page()?;
     let filter = LeakFilter {
@@ -60,7 +60,7 @@ pub(super) async fn resolve(
     Ok(Json(document(&found)))
 }
 
-/// 200 if the object is gone, 202 if it takes its time.
+/// 200 if the object is gone, 202 while it is still terminating.
 pub(super) async fn remove(
     call: Call,
     State(state): State<ServerState>,

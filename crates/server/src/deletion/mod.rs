@@ -1,4 +1,4 @@
-//! Deletion: the records of what was asked to go, and leaks.
+//! Deletion: the record of each removal, and leaks.
 
 mod deletions;
 mod leaks;

@@ -1,4 +1,4 @@
-//! Every kind, one by one, through the real layer.
+//! Every kind of error, one by one, through the real layer.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ async fn every_kind_has_a_status_a_code_and_the_media_type() {
     }
 }
 
-/// What the node protocol can be refused with, as `docs/nodes.md` tells agents.
+/// Every code of the node protocol is in `docs/nodes.md`, which agents rely on.
 #[test]
 fn the_codes_of_the_node_protocol_are_documented_with_their_status() {
     const DOCUMENT: &str = include_str!("../../../../docs/nodes.md");
@@ -155,7 +155,7 @@ fn an_error_line_is_a_fault_of_ours() {
     assert_eq!(Rejection::from(error).level(), Some(Level::WARN));
 }
 
-/// What a path addresses is not found; what a field names is not usable.
+/// A missing thing is 404 if the path addresses it and 422 if a field names it.
 #[test]
 fn what_is_addressed_is_404_and_what_is_named_is_422() {
     for kind in ErrorKind::ALL.iter().filter(|kind| is_reference(**kind)) {

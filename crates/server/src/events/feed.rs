@@ -1,6 +1,6 @@
-//! Events: the lifecycle in the order of its positions, page by page or as a
-//! stream. The cursor is a position, so a reader that remembers the last one
-//! misses nothing, and is told when it would.
+//! Events in the order of their positions, as pages or as a stream. The cursor
+//! is a position: a reader that remembers its last one misses nothing, and gets
+//! an error if the next events were pruned.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use super::streams::EventStream;
 use crate::request::{Answered, Call};
 use crate::state::ServerState;
 
-/// What a browser sends when it takes a stream up again.
+/// Browsers send this header when they resume a stream.
 const LAST_EVENT_ID: &str = "last-event-id";
 
-/// A comment this often tells a reader, and whatever is between, that the
-/// stream is alive. Proxies cut what is silent for 30 to 60 s.
+/// Interval of comments that show the reader and the proxies between that the
+/// stream is alive. Proxies close connections that are silent for 30 to 60 s.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// How soon a browser takes a stream up again that ended.
+/// How soon a browser resumes a stream that ended.
 const RETRY: Duration = Duration::from_secs(1);
 
 pub(super) async fn list(call: Call) -> Answered {
@@ -45,8 +45,8 @@ pub(super) async fn follow(
     headers: HeaderMap,
 ) -> Answered {
     let given = call.query.get("after");
-    // The header wins: whoever resumes asks the same address again, and the
-    // `after` in it is where the stream once began.
+    // The header wins: a client resumes with the same URL, whose `after` is
+    // where the stream first began.
     let resumed = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty());
     let (field, after) = match resumed {
         Some(value) => (LAST_EVENT_ID, value.to_str().ok().and_then(|text| text.parse().ok())),
@@ -60,13 +60,13 @@ pub(super) async fn follow(
     let after = events::begin_stream(&call.context, &call.caller, field, after).await?;
     let frames = frames(after, state.streams.subscribe(after, permit), call.caller.project);
     let stream = Sse::new(frames).keep_alive(KeepAlive::new().interval(HEARTBEAT).text("alive"));
-    // A proxy that collects answers before it passes them on would hold events.
+    // Otherwise a buffering proxy would delay events.
     let unbuffered = [(HeaderName::from_static("x-accel-buffering"), "no")];
     Ok((unbuffered, stream).into_response())
 }
 
-/// The first frame holds no event, only where the stream begins: a reader that
-/// is cut off before the first event resumes there and not at the end.
+/// The first frame has no event, only the start position: a reader that is
+/// disconnected before the first event resumes there and not at the end.
 fn frames(
     after: i64,
     stream: EventStream,
@@ -81,8 +81,9 @@ fn frames(
     first.chain(batches.flatten()).map(Ok)
 }
 
-/// The events that the reader may see. Behind others it is told how far the
-/// stream has come, so that it resumes there and not where its own last was.
+/// The events that the reader may see. If the batch ends with an event that it
+/// may not see, an empty frame tells it the position, so that it resumes there
+/// and not at its own last event.
 fn shown(events: &[Arc<PositionedEvent>], project: Option<ProjectId>) -> Vec<Frame> {
     let own = |event: &&Arc<PositionedEvent>| project.is_none_or(|own| event.project_id == own);
     let mut frames: Vec<_> = events.iter().filter(own).map(|event| frame(event)).collect();
@@ -94,12 +95,12 @@ fn shown(events: &[Arc<PositionedEvent>], project: Option<ProjectId>) -> Vec<Fra
 
 fn frame(event: &PositionedEvent) -> Frame {
     let document = document(event);
-    // These documents have text keys only, which is all that can fail.
+    // Only map keys that are not text could fail here; there are none.
     let data = serde_json::to_string(&document).unwrap_or_default();
     Frame::default().id(document.position.to_string()).event(document.event_type).data(data)
 }
 
-/// An event as everybody gets it: lists, streams and sinks.
+/// The document of an event, the same in lists, streams and sinks.
 pub fn document(event: &PositionedEvent) -> Event {
     Event {
         id: event.id.to_string(),

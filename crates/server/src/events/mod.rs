@@ -1,4 +1,4 @@
-//! Events: the lifecycle as a list and as a stream, and who subscribes to it.
+//! Events as a list and as a stream, and their subscriptions.
 
 mod feed;
 mod rows;

@@ -1,12 +1,12 @@
-//! Live events for many readers at the price of one.
+//! Live events for many readers at the database cost of one.
 //!
-//! While anybody listens, one poller reads new events and keeps the last ones
-//! here; every stream takes its own from there, and asks the database itself
-//! only for what is older. Without a listener there is no poller and no cost.
+//! While there are readers, one poller reads new events and keeps the latest in
+//! memory. Streams take events from there and query the database only for older
+//! ones. Without readers no poller runs.
 //!
-//! A stream holds no queue: the connection pulls from it, so what a reader does
-//! not take is not read for it. Whoever stops reading is cut off by the
-//! connection (see `serve`), and whoever is cut off resumes by position.
+//! A stream has no queue: the connection pulls from it, so nothing is read
+//! ahead for a slow reader. A connection closes if its reader stops reading
+//! (see `serve`), and the reader resumes by position.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -20,18 +20,18 @@ use slipway_core::error::{ErrorKind, Refusal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// What the streams of a process may take together.
+/// Limits of all streams of a process together.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamLimits {
-    /// Streams at once. Each holds a connection, of which there are 768.
+    /// Streams at once. Each takes one of the 768 connections.
     pub streams: usize,
-    /// Events kept for readers that are up to date. At about a kilobyte each
-    /// this is a mebibyte; a reader further behind asks the database.
+    /// Events kept for readers that are up to date: about a kilobyte each, so a
+    /// mebibyte. A reader further behind queries the database.
     pub recent: usize,
-    /// How often events are looked for that another replica gave positions.
+    /// Interval of polling for events that another replica numbered.
     pub poll: Duration,
-    /// How long a stream lasts. Its key is looked at when it begins, so this
-    /// is how long a revoked one is good for; a reader resumes at once.
+    /// How long a stream lasts. The key is checked when it begins, so this is
+    /// how long a revoked key can still read; the reader resumes at once.
     pub lasting: Duration,
 }
 
@@ -46,10 +46,10 @@ impl Default for StreamLimits {
     }
 }
 
-/// Events handed over at once, from here or from the database.
+/// Events per batch, from memory or from the database.
 const BATCH: u32 = 100;
 
-/// A database that does not answer is asked again after this.
+/// Pause after a failed read of the database.
 const AFTER_FAULT: Duration = Duration::from_secs(1);
 
 /// The streams of this process. Cheap to clone.
@@ -61,12 +61,12 @@ struct Hub {
     limits: StreamLimits,
     assignments: Arc<Semaphore>,
     recent: Mutex<Recent>,
-    /// The last position that is known here.
+    /// The last position known to this process.
     head: watch::Sender<i64>,
     stopping: watch::Receiver<bool>,
 }
 
-/// The last events, without a hole, up to `head`.
+/// The latest events without a gap, up to `head`.
 #[derive(Debug, Default)]
 struct Recent {
     events: VecDeque<Arc<PositionedEvent>>,
@@ -78,9 +78,9 @@ struct Recent {
 /// What the hub has for a reader at a position.
 enum Next {
     Events(Vec<Arc<PositionedEvent>>),
-    /// It is up to date.
+    /// The reader is up to date.
     Nothing,
-    /// What it needs is no longer, or not yet, here.
+    /// The hub does not have what follows, any more or yet.
     Elsewhere,
 }
 
@@ -112,8 +112,8 @@ impl Recent {
 }
 
 impl EventStreams {
-    /// `stopping` becomes true when the process is told to stop; every stream
-    /// then ends, so that none of them holds up the stop.
+    /// `stopping` becomes true when the process shuts down; every stream then
+    /// ends, so that none delays the shutdown.
     pub fn new(context: Context, limits: StreamLimits, stopping: watch::Receiver<bool>) -> Self {
         Self(Arc::new(Hub {
             context,
@@ -125,12 +125,12 @@ impl EventStreams {
         }))
     }
 
-    /// How many there are.
+    /// Number of open streams.
     pub(crate) fn open(&self) -> usize {
         self.0.limits.streams - self.0.assignments.available_permits()
     }
 
-    /// A place for one more, if there is one.
+    /// Reserves a slot for one more stream.
     pub(crate) fn reserve(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         Arc::clone(&self.0.assignments).try_acquire_owned().map_err(|_| {
             Refusal::new(
@@ -144,7 +144,7 @@ impl EventStreams {
         })
     }
 
-    /// A stream of what comes after the position.
+    /// A stream of the events after the position.
     pub(crate) fn subscribe(&self, after: i64, permit: OwnedSemaphorePermit) -> EventStream {
         let hub = Arc::clone(&self.0);
         let head = hub.head.subscribe();
@@ -162,13 +162,12 @@ impl fmt::Debug for EventStreams {
 }
 
 impl Hub {
-    /// What is kept here stays usable even if a holder of the lock panicked:
-    /// it is only ever appended to and cut.
+    /// A poisoned lock is usable: events are only ever appended and trimmed.
     fn recent(&self) -> MutexGuard<'_, Recent> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more reader; the first one brings the poller.
+    /// Counts a reader; the first one starts the poller.
     fn enter(self: &Arc<Self>) {
         let mut recent = self.recent();
         recent.readers += 1;
@@ -179,19 +178,19 @@ impl Hub {
 
     fn leave(&self) {
         self.recent().readers -= 1;
-        // So that a poller without readers does not wait for its next turn.
+        // Wake the poller, so that it notices at once if no reader is left.
         self.context.wakes.streams.notify_one();
     }
 
-    /// Ends, under the lock that `enter` takes, once nobody listens: whoever
-    /// comes later finds no poller and starts the next.
+    /// Whether the poller ends. Decided under the lock that `enter` takes, so a
+    /// later reader finds `polled` unset and starts a new poller.
     fn ends(&self) -> bool {
         let mut recent = self.recent();
-        // An error means that whoever could tell us to stop is gone.
+        // An error means that the sender is gone, which counts as a shutdown.
         let told = *self.stopping.borrow() || self.stopping.has_changed().is_err();
         let over = recent.readers == 0 || told;
         if over {
-            // What comes while nobody looks would be a hole.
+            // Without a poller, later events would leave a gap.
             *recent = Recent { readers: recent.readers, ..Recent::default() };
         }
         over
@@ -201,7 +200,7 @@ impl Hub {
         let mut known = false;
         while !self.ends() {
             let pause = match self.read_head(known).await {
-                // As long as there is more, it is read.
+                // A full page: read the next one at once.
                 Ok(true) => Duration::ZERO,
                 Ok(false) => self.limits.poll,
                 Err(error) => {
@@ -219,8 +218,8 @@ impl Hub {
         }
     }
 
-    /// Reads what is new; whether there may be more. The first look only
-    /// learns where the end is.
+    /// Reads new events; answers whether there may be more. The first call only
+    /// reads the last position.
     async fn read_head(&self, known: bool) -> Result<bool, store::Error> {
         if !known {
             let last = self.context.stores.events.event_span().await?.last;
@@ -232,8 +231,8 @@ impl Hub {
         let page = Page { after: Some(after), limit: BATCH };
         let events = self.context.stores.events.event_list(page).await?;
         let full = events.len() >= BATCH as usize;
-        // Pruned before they were read here, which takes a poller that was
-        // away for as long as events are kept: start again at the end.
+        // A gap: events were pruned before this poller read them, which takes
+        // an outage as long as their retention. Drop the events before the gap.
         if events.first().is_some_and(|event| event.position != after + 1) {
             self.recent().events.clear();
         }
@@ -248,7 +247,7 @@ impl Hub {
     }
 }
 
-/// One reader's stream.
+/// The stream of one reader.
 pub(crate) struct EventStream {
     hub: Arc<Hub>,
     position: i64,
@@ -259,10 +258,10 @@ pub(crate) struct EventStream {
 }
 
 impl EventStream {
-    /// The next events, as soon as there are any. `None` is the end: this
-    /// process stops, the stream has lasted its time, the database does not
-    /// answer, or what comes next was pruned. The reader resumes by position
-    /// and is told then.
+    /// Waits for the next events. `None` ends the stream: the process stops,
+    /// the stream has reached its time limit, the database does not answer, or
+    /// the next events were pruned. The reader then resumes by position, and
+    /// learns there if they were pruned.
     pub(crate) async fn next(&mut self) -> Option<Vec<Arc<PositionedEvent>>> {
         loop {
             if *self.stopping.borrow() || Instant::now() >= self.ends_at {
@@ -287,7 +286,7 @@ impl EventStream {
         }
     }
 
-    /// What is older than the hub has.
+    /// Reads events that the hub does not have.
     async fn read(&self) -> Option<Vec<Arc<PositionedEvent>>> {
         let page = Page { after: Some(self.position), limit: BATCH };
         match self.hub.context.stores.events.event_list(page).await {

@@ -1,4 +1,4 @@
-//! Subscriptions: who gets every event, how far each is, and what ails it.
+//! Subscriptions: who receives every event, how far, and the last error.
 
 use axum::Json;
 use axum::extract::Path;
@@ -12,7 +12,7 @@ use slipway_wire::api::Subscription;
 use crate::error::Rejection;
 use crate::request::{Call, text};
 
-/// There are as many as sinks are configured, so they are not paged.
+/// There is one per configured sink, so the list has no pages.
 pub(super) async fn list(call: Call) -> Result<Json<Vec<Subscription>>, Rejection> {
     let found = events::subscriptions(&call.context, &call.caller).await?;
     Ok(Json(found.iter().map(document).collect()))

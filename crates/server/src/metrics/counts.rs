@@ -1,12 +1,13 @@
-//! How everything stands: resources by phase, blockers, nodes, what waits in
-//! the partitions, readiness. Asked of the database when somebody asks for the
-//! metrics, so that each replica says the same and nobody asking costs nothing.
+//! Counts of the whole installation: resources by phase, blockers, nodes,
+//! overdue work per partition, readiness. A scrape reads them from the
+//! database: every replica shows the same, and without scrapes they cost
+//! nothing.
 //!
-//! Counting reads every attempt, so it is done beside the answer, by one at a
-//! time, and its numbers are shown for [`CACHED_FOR`] at least and for twenty times as
-//! long as they took: whoever asks how often, counting costs the database no more
-//! than a twentieth of one connection's time. What waits in the partitions costs one
-//! look into an index for each cluster and is always fresh.
+//! Counting reads every attempt. One task at a time does it beside the answer,
+//! and the numbers are cached for [`CACHED_FOR`] at least and for twenty times
+//! as long as the count took. However often somebody scrapes, counting costs at
+//! most a twentieth of one connection's time. Overdue work costs one index
+//! lookup per cluster and is always current.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,13 +31,13 @@ use crate::state::ServerState;
 /// A scrape waits this long for the database.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// The usual distance of scrapes. See `docs/metrics.md` for what a count costs.
+/// The usual scrape interval. `docs/metrics.md` says what a count costs.
 const CACHED_FOR: Duration = Duration::from_secs(15);
 
-/// Counting takes one part of the time in so many.
+/// Counting takes at most one part in this many of the time.
 const SHARE: u32 = 20;
 
-/// When the numbers shown were counted, and how long they are good enough.
+/// When the shown numbers were counted, and how long they stay valid.
 #[derive(Debug, Clone, Copy)]
 struct Counted {
     at: Instant,
@@ -64,9 +65,9 @@ pub(super) struct CountMetrics {
     failures: By<1, Counter>,
     age: Gauge<f64, AtomicU64>,
     counted: Mutex<Option<Counted>>,
-    /// Quarantined by whoever counts.
+    /// Locked by the task that counts.
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// Who knows which partitions are served here; none where nothing is.
+    /// Knows which partitions this process serves; `None` if it runs no loops.
     loops: Option<Arc<LoopMetrics>>,
 }
 
@@ -103,8 +104,8 @@ impl CountMetrics {
         }
     }
 
-    /// Has it counted if that is due. Waits for the numbers only if there are
-    /// none to show.
+    /// Starts a count if one is due. Waits for it only if there are no numbers
+    /// yet.
     async fn count(&self, state: &ServerState) {
         let counted = self.counted();
         if counted.is_none_or(Counted::is_old)
@@ -125,7 +126,7 @@ impl CountMetrics {
 
     async fn recount(&self, state: &ServerState) {
         let begun = Instant::now();
-        // The store gives up by itself if the database does not answer.
+        // The store has its own timeout.
         let counted = match state.context.stores.operations.counts().await {
             Ok(counts) => {
                 self.show(&counts);
@@ -133,7 +134,7 @@ impl CountMetrics {
             }
             Err(error) => {
                 tracing::warn!(%error, "what there is could not be counted");
-                // What is not known is not shown: an old number would look like a true one.
+                // Unknown counts are absent: stale ones would pass for current.
                 self.phases.clear();
                 self.blockers.clear();
                 self.nodes.clear();
@@ -164,7 +165,7 @@ impl CountMetrics {
         }
     }
 
-    /// Also of partitions that nobody serves: that is when it grows.
+    /// Includes partitions that nobody serves: those fall behind.
     async fn lag(&self, state: &ServerState) {
         let overdue = answer(state.context.stores.broker.partition_list_overdue()).await;
         self.overdue.clear();

@@ -1,6 +1,5 @@
-//! How far events have come: numbered, delivered, streamed. Read from the
-//! database when somebody asks for the metrics, so that nobody asking costs
-//! nothing.
+//! Progress of events: numbered, delivered, streamed. Read from the database on
+//! a scrape, so without scrapes it costs nothing.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -13,7 +12,7 @@ use tokio::time::timeout;
 use super::{By, add};
 use crate::state::ServerState;
 
-/// A scrape waits about ten seconds; what is not known by then stays as it was.
+/// A scrape takes about ten seconds at most; unread values stay as they were.
 const LIMIT: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -22,7 +21,7 @@ pub(super) struct EventMetrics {
     last_position: Gauge,
     unrelayed: Gauge,
     relay_lag: Gauge<f64, AtomicU64>,
-    /// By subscription, of which there are as many as sinks are configured.
+    /// By subscription; there is one per configured sink.
     subscription_lag: By<1, Gauge>,
     subscription_failures: By<1, Gauge>,
 }
@@ -56,7 +55,7 @@ impl EventMetrics {
         self.relay_lag.set(backlog.oldest.unwrap_or_default().as_secs_f64());
         self.last_position.set(store.events.event_span().await?.last);
         let subscriptions = store.events.subscription_list().await?;
-        // One that was removed must not be shown for ever.
+        // A removed subscription must disappear from the metrics.
         self.subscription_lag.clear();
         self.subscription_failures.clear();
         for found in subscriptions {

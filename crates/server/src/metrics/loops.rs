@@ -1,6 +1,6 @@
-//! What the loops and the use-cases say while they work: counted in memory, so
-//! that it costs them no more than that. Labels are phases, closed sets, and the
-//! names of the clusters that this process serves.
+//! Metrics that loops and use-cases report while they work. They are counted in
+//! memory, so reporting is cheap. Labels are phases, closed sets, and the names
+//! of the clusters that this process serves.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -16,17 +16,17 @@ use slipway_core::rules::transition::Transition;
 
 use super::{By, Histograms, Labels, add, add_histograms, exponential};
 
-/// What an attempt comes from that begins.
+/// The `from` of a new attempt.
 const NOWHERE: &str = "none";
 
-/// From the blink of a local process to the day that an enrolment may take.
+/// From a local process, ready at once, to the day that an enrolment may take.
 const PHASE_BUCKETS: [f64; 15] = [
     0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_800.0, 7_200.0,
     86_400.0,
 ];
 
-/// From a millisecond, a write to a database nearby, to half a minute, the usual
-/// lease: 1 ms · 2^0 … 2^15.
+/// From a millisecond, a write to a nearby database, to half a minute, the
+/// usual lease: 1 ms · 2^0 … 2^15.
 const SHORT_BUCKETS: (f64, f64, u16) = (0.001, 2.0, 16);
 
 /// The meter that `/metrics` shows.
@@ -48,7 +48,7 @@ pub struct LoopMetrics {
 }
 
 impl LoopMetrics {
-    /// Adds what it counts to a registry, which shows it from then on.
+    /// Registers the metrics.
     #[rustfmt::skip]
     pub fn register(to: &mut Registry) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl Meter for LoopMetrics {
         }
     }
 
-    /// A counter that is there from the start can be seen to grow from nothing.
+    /// Creates the counters at zero, so that their first increase is visible.
     fn serving(&self, partition: &str) {
         for counters in [&self.taken, &self.lost, &self.reclaimed] {
             counters.get_or_create(&of(partition)).inc_by(0);

@@ -1,5 +1,5 @@
-//! Nodes: reading our registry, bootstrap tokens by hand, and the protocol that
-//! nodes themselves speak ([`plexd`]).
+//! Nodes: the registry, bootstrap tokens issued by hand, and the protocol that
+//! nodes speak ([`plexd`]).
 
 mod plexd;
 mod registry;

@@ -1,4 +1,4 @@
-//! Nodes: reading our registry.
+//! Reads of the node registry.
 
 use axum::Json;
 use slipway_app::usecases::read;

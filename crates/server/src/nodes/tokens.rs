@@ -1,5 +1,5 @@
-//! Bootstrap tokens by hand. The text of one is in the answer to the request
-//! that issued it and is kept nowhere.
+//! Bootstrap tokens issued by hand. Only the answer to the request that issued
+//! a token contains its text, which is stored nowhere.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(super) async fn issue(
     let show = |id| async move {
         let about = fetch(call, BootstrapTokenId::new(id)).await?;
         let document = IssuedToken { about, token: None };
-        // A token has no revision that could be named again.
+        // A token has no revision, so it gets no ETag.
         Ok(Created::new(&document, format!("/api/v1/tokens/{id}"), None))
     };
     Ok(create_once(call, new, make, show).await?.with_secret("token", drawn.get()))

@@ -1,5 +1,5 @@
-//! The OpenAPI document. Written as JSON and not by a builder: what it says is
-//! regular, so a few functions say all of it.
+//! The OpenAPI document. Written as JSON instead of with a builder: the
+//! description is regular, so a few functions produce all of it.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ const ABOUT: &str = "Declare infrastructure and it is brought to Ready; delete i
     What converges later is answered with 202 and `Location`. Nodes speak another protocol, \
     under `/v1`.";
 
-/// What the API is, for machines.
+/// The OpenAPI document of the whole API.
 pub fn document() -> Value {
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for route in TABLE.iter() {
@@ -49,7 +49,7 @@ pub fn document() -> Value {
     })
 }
 
-/// Every document that a row names, with all that those hold.
+/// The schema of every document that a row names, with all it refers to.
 fn schemas() -> BTreeMap<String, Value> {
     let mut found = Schemas::new();
     (Document::of::<Problem>().collect)(&mut found);
@@ -62,14 +62,14 @@ fn schemas() -> BTreeMap<String, Value> {
             (document.collect)(&mut found);
         }
     }
-    // Schemas are plain data, so none of them can fail.
+    // Schemas are plain data, so serialising them cannot fail.
     let mut schemas: BTreeMap<_, _> =
         found.into_iter().map(|(name, schema)| (name, json!(schema))).collect();
     schemas.values_mut().for_each(bound_labels);
     schemas
 }
 
-/// Of a request: the derive has no word for the names of a map.
+/// Limits labels in requests: the derive cannot describe the keys of a map.
 fn bound_labels(schema: &mut Value) {
     let is_request = schema["additionalProperties"] == false;
     if let Some(labels) = schema.pointer_mut("/properties/labels").filter(|_| is_request) {
@@ -207,8 +207,8 @@ mod tests {
 
     use super::*;
 
-    /// The rows are the only description there is. A row that lost its place in
-    /// the table would leave its operation without a route.
+    /// The rows are the only description of the API. A row missing from the
+    /// table would leave its operation without a route.
     #[test]
     fn every_route_is_described_once_and_nothing_else_is() {
         let rows: Vec<_> = TABLE.iter().map(|row| (row.method, row.path)).collect();
@@ -239,7 +239,7 @@ mod tests {
         }
     }
 
-    /// `cargo xtask generate` writes it.
+    /// `cargo xtask generate` writes the file.
     #[test]
     fn the_committed_document_is_the_one_of_the_code() {
         let committed = include_str!("../../../../docs/openapi.json");

@@ -1,5 +1,5 @@
-//! The API description, from the table of routes: [`document`] makes OpenAPI of
-//! it for machines, [`page`] a page for people.
+//! The API description, generated from the table of routes: [`document`] is the
+//! OpenAPI document for machines, [`page`] a page for people.
 
 mod document;
 mod page;

@@ -1,5 +1,5 @@
-//! What the API is, for machines at `/openapi.json` and for people at `/docs`:
-//! one page, without scripts and without anything from elsewhere.
+//! The API description, for machines at `/openapi.json` and for people at
+//! `/docs`: one page without scripts or external content.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -27,7 +27,7 @@ pub(crate) async fn people() -> Html<&'static str> {
     Html(&PAGE)
 }
 
-/// Where the `type` of a problem leads: to its line of the page.
+/// Redirects the `type` of a problem to its line of the page.
 pub(crate) async fn problem(Path(code): Path<String>) -> Result<Redirect, Rejection> {
     let known = ErrorKind::ALL.iter().find(|kind| kind.code() == code);
     let kind = known.ok_or_else(|| {
@@ -159,7 +159,7 @@ fn put_schema(page: &mut String, name: &str, schema: &Value) {
     page.push_str("</table>");
 }
 
-/// What a field holds, in a word or two.
+/// The type of a field, in a word or two.
 fn kind(schema: &Value) -> String {
     if let Some(reference) = schema["$ref"].as_str() {
         return link(reference.rsplit('/').next().unwrap_or_default());
@@ -187,7 +187,7 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Text with `code` between backticks.
+/// HTML of a text that has code between backticks.
 fn with_code(text: &str) -> String {
     let mut parts = text.split('`').enumerate();
     parts.by_ref().fold(String::new(), |mut all, (index, part)| {
@@ -198,7 +198,7 @@ fn with_code(text: &str) -> String {
 }
 
 fn put(page: &mut String, text: std::fmt::Arguments<'_>) {
-    // Writing to a text does not fail.
+    // Writing to a `String` does not fail.
     let _ = page.write_fmt(text);
 }
 

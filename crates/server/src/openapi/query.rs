@@ -1,10 +1,10 @@
-//! The query parameters as they are described.
+//! Descriptions of the query parameters.
 
 use serde_json::{Value, json};
 use slipway_app::usecases::read::{PAGE_DEFAULT, PAGE_MAX};
 use slipway_core::phase::Phase;
 
-/// What a query parameter means; the same wherever a row takes it.
+/// What a query parameter means; the same for every row that takes it.
 pub(super) fn query(name: &str) -> (&'static str, Value) {
     let text = json!({ "type": "string" });
     let moment = json!({ "type": "string", "format": "date-time" });

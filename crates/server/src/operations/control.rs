@@ -1,5 +1,5 @@
-//! The mode of the installation: see it, freeze and lift, resume, and the plan
-//! of what is withheld meanwhile.
+//! The mode of the installation: read it, freeze and lift, resume, and list the
+//! withheld actions.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::error::Rejection;
 use crate::request::{Answered, Body, Call};
 
 pub(super) async fn get(call: Call) -> Answered {
-    // Only to whoever has a key: it is nobody else's business.
+    // The version is shown only to callers with a key.
     let version = [(HeaderName::from_static(VERSION), env!("CARGO_PKG_VERSION"))];
     Ok((version, show(&call).await?).into_response())
 }
@@ -64,7 +64,7 @@ async fn show(call: &Call) -> Result<Json<Control>, Rejection> {
 fn document(status: control::Status) -> Control {
     let control = status.control;
     let mode = control.mode().name().to_owned();
-    // The row keeps an expired freeze until the next heartbeat removes it; it is none.
+    // The row keeps an expired freeze until the next heartbeat; skip it.
     let freeze = control.freeze.filter(|freeze| control.now < freeze.until);
     let replicas = status.replicas.into_iter();
     Control {

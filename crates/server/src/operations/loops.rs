@@ -1,4 +1,4 @@
-//! Loops: what each one last did.
+//! Loops: the status of each.
 
 use axum::Json;
 use axum::extract::State;

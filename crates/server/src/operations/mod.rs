@@ -1,4 +1,4 @@
-//! Running the installation: its mode, and the loops of this process.
+//! Operations: the mode of the installation, and the loops of this process.
 
 mod control;
 mod loops;

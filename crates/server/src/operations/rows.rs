@@ -1,4 +1,4 @@
-//! The rows of running the installation.
+//! The rows of operations.
 
 use slipway_app::authorise::Operation::*;
 use slipway_wire::api::{Control, LoopStatus, PutFreeze, Resume, WithheldAction};

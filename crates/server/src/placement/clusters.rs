@@ -1,4 +1,4 @@
-//! Clusters, and which project lives on which.
+//! Clusters, and which project is placed on which.
 
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
@@ -40,7 +40,7 @@ pub(super) async fn get(call: Call, Segments([cluster]): Segments<1>) -> Shown<C
     fetch(&call, &cluster).await
 }
 
-/// Puts the project there, or finds it there.
+/// Places the project on the cluster; idempotent.
 pub(super) async fn assign(
     call: Call,
     Segments([project]): Segments<1>,
@@ -59,7 +59,7 @@ pub(super) async fn assignment(
     fetch_assignment(&call, &project).await
 }
 
-/// 202 while what was made there for the project is still to be taken down.
+/// 202 while the project's objects on the cluster are still being removed.
 pub(super) async fn withdraw(
     call: Call,
     Segments([project]): Segments<1>,

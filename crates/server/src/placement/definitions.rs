@@ -1,4 +1,4 @@
-//! Where the definitions of a blueprint are to be and where they are, skew shown.
+//! Definitions of a blueprint per cluster: version wanted and version found.
 
 use slipway_app::usecases::catalog::blueprints;
 use slipway_core::definitions::{DefinitionPhase, DefinitionsView};
@@ -12,8 +12,8 @@ pub(super) async fn list(call: Call, Segments([blueprint]): Segments<1>) -> Answ
     Ok(call.page(found.map(document), page.limit))
 }
 
-/// What no loop has observed yet is Pending; so is what is wanted in another
-/// version than it was observed for.
+/// Definitions that no loop has observed yet are Pending, and so are those that
+/// were last observed for another version than the wanted one.
 fn document(shown: &DefinitionsView) -> BlueprintDefinitions {
     let known = shown.definitions.as_ref();
     let current = known.filter(|known| shown.wanted.as_ref().is_none_or(|w| *w == known.wanted));

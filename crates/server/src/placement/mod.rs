@@ -1,5 +1,5 @@
-//! Placement: clusters, which project lives on which, and where blueprints are
-//! brought to.
+//! Placement: clusters, which project is placed on which, and the definitions
+//! of blueprints on them.
 
 mod clusters;
 mod definitions;

@@ -1,5 +1,5 @@
-//! The admitted [`Call`] from which every handler of ours starts, and what many
-//! of them answer.
+//! The admitted [`Call`] that every handler of our API starts from, and common
+//! shapes of answers.
 
 use std::fmt::Display;
 
@@ -28,8 +28,8 @@ pub(crate) type Answered = Result<Response, Rejection>;
 pub(crate) type Shown<T> = Result<Tagged<T>, Rejection>;
 pub(crate) type Made = Result<Created, Rejection>;
 
-/// A request that the guard of its row admitted. Its query holds nothing that
-/// the row does not name.
+/// A request that the guard of its row admitted. Its query has only parameters
+/// that the row names.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) context: Context,
@@ -47,7 +47,7 @@ impl FromRequestParts<ServerState> for Call {
             Refusal::new(ErrorKind::Internal, problem)
         })?;
         let query = Parameters::parse(&parts.uri, &route.query)?;
-        // Routes are nested, so the path lacks the prefix of our API.
+        // Routes are nested, so the path lacks the `/api/v1` prefix.
         let path = format!("/api/v1{}", parts.uri.path());
         Ok(Self { context: state.context.clone(), caller, query, path })
     }
@@ -58,12 +58,12 @@ impl Call {
         self.context.clock.now()
     }
 
-    /// Where the thing of this id is, if the call asked for its collection.
+    /// The path of a member, for a call on its collection.
     pub(crate) fn below(&self, id: impl Display) -> String {
         format!("{}/{id}", self.path)
     }
 
-    /// A page of the list that was asked for; its `next` link keeps the filters.
+    /// A page of the requested list; its `next` link keeps the filters.
     pub(crate) fn page<T: Serialize, C: Display>(
         &self,
         listed: Listed<T, C>,
@@ -81,7 +81,7 @@ pub(crate) struct Tagged<T> {
 }
 
 impl<T: Serialize> Tagged<T> {
-    /// The answer to the create that made it; it is at `location` from now on.
+    /// The answer to the create that made it.
     pub(crate) fn created(&self, location: String) -> Created {
         Created::new(&self.document, location, Some(self.revision))
     }
@@ -93,7 +93,7 @@ impl<T: Serialize> IntoResponse for Tagged<T> {
     }
 }
 
-/// A value as documents write it.
+/// An optional value as documents write it.
 pub(crate) fn text(value: Option<impl Display>) -> Option<String> {
     value.map(|value| value.to_string())
 }

@@ -1,6 +1,6 @@
-//! What handlers ask for instead of raw requests. An extractor that refuses
-//! names the field and, in a body, line and column. The guard authenticates the
-//! caller before any of them runs, so nobody without a key makes us read a body.
+//! Extractors that handlers use instead of raw requests. A refusal names the
+//! field and, in a body, line and column. The guard authenticates the caller
+//! before any extractor runs, so nobody without a key makes us read a body.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use tokio::time::timeout;
 
 use crate::error::{Rejection, clip};
 
-/// Most that is read of a body. A declaration with the most labels (64 of 63
-/// and 256 characters) is under 100 KiB; parameters may be long texts.
+/// Longest body. A declaration with the most labels (64 of 63 and 256
+/// characters) is under 100 KiB; parameters may be long texts.
 pub(crate) const BODY_LIMIT: usize = 1 << 20;
 
-/// How long a body may take to arrive. The longest is a mebibyte, so this asks
-/// for 100 KiB a second; a declaration is a few packets. Counted over the whole
-/// body and not between two packets: a byte a second is no progress.
+/// How long a body may take to arrive. The longest is a mebibyte, so this
+/// requires 100 KiB a second; a declaration is a few packets. The limit is for
+/// the whole body and not between two packets: a byte a second is no progress.
 const BODY_TIME: Duration = Duration::from_secs(10);
 
 /// The value of `Authorization: Bearer …`.
@@ -54,7 +54,7 @@ where
     }
 }
 
-/// The parameters of the path, in its order, as texts: names or ids.
+/// The parameters of the path, in order, as texts: names or ids.
 #[derive(Debug)]
 pub(crate) struct Segments<const N: usize>(pub(crate) [String; N]);
 
@@ -104,7 +104,7 @@ pub(crate) fn check_media_type(headers: &HeaderMap) -> Result<(), Refusal> {
     ))
 }
 
-/// The whole body, or a refusal once it is known to be too long or too slow.
+/// The whole body; refused as soon as it is too long or too slow.
 pub(crate) async fn read_body(request: Request) -> Result<Vec<u8>, Refusal> {
     let too_large = || {
         Refusal::new(
@@ -130,7 +130,7 @@ pub(crate) async fn read_body(request: Request) -> Result<Vec<u8>, Refusal> {
     }
 }
 
-/// The type of this cause is private to a crate below axum, its text is not.
+/// The type of this cause is private to a crate below axum; its text is not.
 fn is_length_limit(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -142,7 +142,7 @@ fn is_length_limit(error: &(dyn std::error::Error + 'static)) -> bool {
     false
 }
 
-/// Reads a document; a fault is told with its place and its field.
+/// Parses a document; an error names position and field.
 pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
@@ -156,7 +156,7 @@ pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal
 fn refuse_json(path: &str, error: &serde_json::Error) -> Refusal {
     let (line, column) = (error.line(), error.column());
     let text = error.to_string();
-    // serde_json ends its text with the place, which is told apart here.
+    // serde_json appends the position to its text; report it separately.
     let place = format!(" at line {line} column {column}");
     let problem = clip_long(text.strip_suffix(&place).unwrap_or(&text));
     let named = unknown_or_missing_field(&problem);
@@ -177,7 +177,7 @@ fn refuse_json(path: &str, error: &serde_json::Error) -> Refusal {
     }
 }
 
-/// serde names these fields in its text only.
+/// serde names these fields only in its text.
 fn unknown_or_missing_field(problem: &str) -> Option<String> {
     let rest = ["unknown field `", "missing field `", "duplicate field `"]
         .iter()

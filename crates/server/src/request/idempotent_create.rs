@@ -1,4 +1,4 @@
-//! Idempotent creates: the body with its `Idempotency-Key`, and the way from both
+//! Idempotent creates: the body with its `Idempotency-Key`, and how both lead
 //! to one answer.
 
 use std::future::Future;
@@ -24,14 +24,14 @@ use crate::error::Rejection;
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-/// The body of a create, and under which key it is asked for.
+/// The body of a create, and its idempotency key.
 #[derive(Debug)]
 pub(crate) struct Creation<T> {
     body: T,
     keyed: Option<Keyed>,
 }
 
-/// What identifies the request, but for its caller.
+/// What identifies the request, apart from its caller.
 #[derive(Debug)]
 struct Keyed {
     key: Key,
@@ -49,7 +49,7 @@ where
     async fn from_request(request: Request, _: &S) -> Result<Self, Rejection> {
         check_media_type(request.headers())?;
         let key = key(request.headers())?;
-        // Without the prefix of our API, which all creates share.
+        // Without the `/api/v1` prefix, which all creates share.
         let route = format!("{} {}", request.method(), request.uri().path());
         let bytes = read_body(request).await?;
         let keyed = key.map(|key| Keyed { key, route, body_hash: SecretHash::of(&bytes) });
@@ -66,10 +66,10 @@ fn key(headers: &HeaderMap) -> Result<Option<Key>, Refusal> {
     }
 }
 
-/// Creates and answers, or answers as before. `create` binds the key to the id
-/// that it answers, in its own transaction; `show` makes the answer from it.
+/// Creates and answers, or repeats the earlier answer. `create` stores the key
+/// with the new id in its own transaction; `show` makes the answer from the id.
 ///
-/// Of two concurrent requests one creates. The other is refused by what the
+/// Of two concurrent requests one creates. The other conflicts with what the
 /// first wrote (its key, or the name that it took), reads the key again, and
 /// finds the first.
 pub(crate) async fn create_once<B, Id, Creating, Showing>(
@@ -115,29 +115,28 @@ fn lost() -> Refusal {
     )
 }
 
-/// The answer to a create, as it is stored for whoever asks again.
+/// The answer to a create, as it is stored for repeated requests.
 #[derive(Debug)]
 pub(crate) struct Created(Answer);
 
 impl Created {
-    /// The document, where it is from now on, and its revision, if it has one
-    /// that could be named again.
+    /// The document, its location, and its revision if it has one.
     pub(crate) fn new(document: &impl Serialize, location: String, revision: Option<i64>) -> Self {
         Self(Answer {
             status: StatusCode::CREATED.as_u16(),
             location: Some(location),
             etag: revision.map(etag),
-            // These documents have text keys only, which is all that can fail.
+            // Only map keys that are not text could fail here; there are none.
             body: serde_json::to_string(document).unwrap_or_default(),
         })
     }
 
-    /// 202: the rest of the work follows.
+    /// 202: the loops do the rest.
     pub(crate) fn accepted(self) -> Self {
         Self(Answer { status: StatusCode::ACCEPTED.as_u16(), ..self.0 })
     }
 
-    /// With the secret that this very request drew. The stored answer lacks it.
+    /// Adds the secret that this request drew. The stored answer lacks it.
     pub(crate) fn with_secret(mut self, field: &str, secret: Option<&Secret>) -> Self {
         if let Some(secret) = secret {
             let mut document: serde_json::Value =

@@ -1,5 +1,5 @@
-//! A page of a list: an array, and a `Link` to the next page while there may
-//! be one. What the list cannot show since it cannot be read, it names.
+//! A page of a list: an array, with a `Link` to the next page while there may
+//! be one. A header names rows that are left out because they cannot be read.
 
 use std::fmt::{Display, Write};
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 use slipway_app::ports::Listed;
 use slipway_wire::api::QUARANTINED_ROWS;
 
-/// Answers what was listed at `path` with these filters.
+/// The answer with what was listed at `path` with these filters.
 pub(crate) fn page<'a, T: Serialize, C: Display>(
     listed: Listed<T, C>,
     path: &str,
@@ -22,7 +22,7 @@ pub(crate) fn page<'a, T: Serialize, C: Display>(
     let link = listed.next.and_then(|cursor| {
         let mut target = format!("<{path}?limit={limit}&cursor={}", encode(&cursor.to_string()));
         for (name, value) in filters {
-            // Writing to a text does not fail.
+            // Writing to a `String` does not fail.
             let _ = write!(target, "&{name}={}", encode(value));
         }
         HeaderValue::from_str(&format!("{target}>; rel=\"next\"")).ok()

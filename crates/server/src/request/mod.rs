@@ -1,6 +1,5 @@
-//! What the handlers of every room share: the admitted [`Call`], the extractors,
-//! and the answers: a document with its ETag, a page of a list, an idempotent
-//! create.
+//! What all handlers share: the admitted [`Call`], the extractors, and the
+//! answers: a document with its ETag, a page of a list, an idempotent create.
 
 mod call;
 mod extract;

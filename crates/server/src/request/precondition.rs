@@ -1,4 +1,4 @@
-//! `If-Match`: what the caller expects to change.
+//! `If-Match`: the revision that the caller expects to change.
 
 use axum::extract::FromRequestParts;
 use axum::http::header::IF_MATCH;
@@ -9,7 +9,7 @@ use slipway_core::precondition::Expected;
 
 use crate::error::Rejection;
 
-/// The header, or "whatever is there" without one.
+/// The header; without one, any revision matches.
 #[derive(Debug)]
 pub(crate) struct IfMatch(pub(crate) Expected);
 
@@ -29,8 +29,8 @@ impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
     }
 }
 
-/// Our tags are strong and one revision each; a weak one or a list is nothing
-/// that we ever gave.
+/// Our tags are strong and name one revision; the server never issues a weak
+/// one or a list.
 fn parse(text: &str) -> Option<Expected> {
     let text = text.trim();
     if text == "*" {

@@ -1,5 +1,5 @@
-//! Query strings. The row of a route names the parameters that it takes; any
-//! other is refused and named instead of ignored.
+//! Query strings. The row of a route names its parameters; any other is refused
+//! by name instead of ignored.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -19,14 +19,14 @@ pub(crate) struct Parameters {
     labels: Vec<String>,
 }
 
-/// The only parameter that may be given several times: all have to hold.
+/// The only parameter that may repeat: all its values have to match.
 const LABEL: &str = "label";
 
-/// The two parameters that say which page of a list is asked for.
+/// The two parameters that select a page.
 const PAGING: [&str; 2] = ["limit", "cursor"];
 
 impl Parameters {
-    /// Refuses what is malformed, given twice, or not among the known names.
+    /// Refuses parameters that are malformed, repeated, or not known.
     pub(crate) fn parse(uri: &Uri, known: &[&str]) -> Result<Self, Refusal> {
         let malformed = |_| Refusal::invalid("query", "is not a valid query string");
         let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri).map_err(malformed)?;
@@ -60,7 +60,7 @@ impl Parameters {
         self.single.get(name).cloned()
     }
 
-    /// `label`, which some lists take, any number of times.
+    /// `label`, which some lists take any number of times.
     pub(crate) fn labels(&self) -> &[String] {
         &self.labels
     }
@@ -89,7 +89,7 @@ impl Parameters {
         Ok(Page { after: after.transpose()?, limit })
     }
 
-    /// All but those that say which page is asked for.
+    /// All parameters but those that select the page.
     pub(crate) fn filters(&self) -> impl Iterator<Item = (&str, &str)> {
         let single = self.single.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let labels = self.labels.iter().map(|value| (LABEL, value.as_str()));

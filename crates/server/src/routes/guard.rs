@@ -1,7 +1,7 @@
-//! The guard before every handler: it authenticates the caller, limits how
-//! often they ask, and admits them by the operation of the row. It does so
-//! before path parameters, query and body are read, so that nobody learns from
-//! a refusal what they may not ask.
+//! The guard before every handler: it authenticates the caller, limits their
+//! rate, and admits them by the operation of the row. It runs before path
+//! parameters, query and body are read, so that a refusal reveals nothing to
+//! callers who may not ask.
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -16,14 +16,14 @@ use crate::error::Rejection;
 use crate::request::bearer;
 use crate::state::ServerState;
 
-/// A row, and what it takes to check it.
+/// A row, and the state to check a caller against it.
 #[derive(Debug, Clone)]
 pub(super) struct Guard {
     pub(super) state: ServerState,
     pub(super) route: &'static Route,
 }
 
-/// A caller whom the guard of this row admitted.
+/// A caller admitted by the guard of this row.
 #[derive(Debug, Clone)]
 pub(crate) struct Admitted {
     pub(crate) caller: Caller,
@@ -37,7 +37,7 @@ pub(super) async fn guard(
 ) -> Response {
     let correlation_id = request.extensions().get::<CorrelationId>().map(|id| id.0.clone());
     // A request without a key is authenticated with an empty one, so that the
-    // answer is the same as for a wrong one.
+    // answer is the same as for a wrong key.
     let key = Secret::new(bearer(request.headers()).unwrap_or_default());
     match guard.admit(&key, &correlation_id.unwrap_or_default()).await {
         Ok(admitted) => {

@@ -1,7 +1,7 @@
-//! The rows of our own API, `/api/v1`. A [`Route`] says all there is to say of
-//! one route; the [`table`] concatenates the rows of the rooms. The router, the
-//! [`guard`] and the API description are made from it, and tests walk it: a
-//! route that is not in the table is not served.
+//! The rows of our own API, `/api/v1`. A [`Route`] describes one route
+//! completely; the [`table`] concatenates the rows of the domain modules. The
+//! router, the [`guard`] and the API description are built from the table, and
+//! tests iterate over it: a route outside the table is not served.
 
 mod guard;
 mod row;

@@ -1,7 +1,7 @@
 //! One row of the table: method, path, operation (least role, reach and audit
-//! verb, see [`slipway_app::authorise::Operation`]), handler, summary, and what
-//! goes in and comes out. A row begins with its method; the calls that follow
-//! name its documents, query parameters and statuses.
+//! verb, see [`slipway_app::authorise::Operation`]), handler, summary, request
+//! and answer. A row begins with its method; the calls that follow add
+//! documents, query parameters and statuses.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -33,20 +33,20 @@ pub struct Route {
     handler: MethodRouter<ServerState>,
 }
 
-/// What a successful answer holds.
+/// The body of a successful answer.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
     Nothing,
     One(Document),
     Array(Document),
-    /// Something else than JSON, of this media type.
+    /// Not JSON, but this media type.
     Text(&'static str),
 }
 
 /// The named schemas that a document refers to.
 pub(crate) type Schemas = Vec<(String, RefOr<Schema>)>;
 
-/// A document by its name, and how to get its schema with all that it holds.
+/// A document by its name, and how to collect its schema and all it refers to.
 #[derive(Debug, Clone)]
 pub(crate) struct Document {
     pub(crate) name: String,
@@ -65,8 +65,8 @@ impl Document {
     }
 }
 
-/// Any request may be refused like this: a malformed query, no key, too small a
-/// role, too many requests, no database.
+/// Every request can be refused for these reasons: a malformed query, no key,
+/// too small a role, too many requests, no database.
 const ALWAYS: [u16; 5] = [400, 401, 403, 429, 503];
 
 macro_rules! methods {
@@ -150,8 +150,8 @@ impl Route {
         self.statuses(&[204])
     }
 
-    /// Makes something new from `B`, once for each `Idempotency-Key`, and
-    /// answers it as `T`.
+    /// Creates something from `B`, once for each `Idempotency-Key`, and answers
+    /// it as `T`.
     pub(crate) fn create<B: ToSchema, T: ToSchema>(self) -> Self {
         let create = self.body::<B>().one::<T>().statuses(&[201]);
         Self { takes_idempotency_key: true, ..create }
@@ -194,7 +194,7 @@ impl Route {
         self.operation.terms()
     }
 
-    /// What it is about: the first part of its path.
+    /// The first part of the path, which groups routes in the description.
     pub(crate) fn tag(&self) -> &'static str {
         self.path.split('/').nth(1).unwrap_or_default()
     }

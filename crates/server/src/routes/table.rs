@@ -1,4 +1,4 @@
-//! The whole table, and the router that is built from it.
+//! The table of all rows, and the router built from it.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use super::row::Route;
 use crate::state::ServerState;
 use crate::{access, broker, catalog, deletion, events, nodes, operations, placement};
 
-/// Every route of ours.
+/// Every route of our API.
 pub static TABLE: LazyLock<Vec<Route>> = LazyLock::new(|| {
     let rooms = [
         broker::rows(),
@@ -25,11 +25,11 @@ pub static TABLE: LazyLock<Vec<Route>> = LazyLock::new(|| {
     rooms.into_iter().flatten().collect()
 });
 
-/// The router of the table: methods of one path merged, each behind its guard.
+/// The router of the table: methods of a path are merged, each with its guard.
 pub(crate) fn router(state: &ServerState) -> Router<ServerState> {
     TABLE.iter().fold(Router::new(), |router, route| {
         let layer = from_fn_with_state(Guard { state: state.clone(), route }, guard);
-        // The guard covers only the methods of the row: any other is 405 to everybody.
+        // The guard covers the methods of the row only: others are 405 for all.
         router.route(route.path, route.handler().route_layer(layer))
     })
 }

@@ -1,5 +1,5 @@
-//! Connections by hand. The clock stands still and jumps to the next timer
-//! once nothing else can happen, so that no limit is waited for.
+//! Raw connections. The clock is paused and advances to the next timer once
+//! nothing else can run, so no test waits for a limit.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ use crate::request::read_body;
 
 const SMALL: Limits = Limits { connections: 2, lasting: 1, ..LIMITS };
 
-/// More than the buffers of both sides hold.
+/// More than the socket buffers of both sides hold.
 const LONG: usize = 64 << 20;
 
 /// A server with one route that answers at once and one that reads a body.
@@ -33,7 +33,7 @@ async fn started(limits: Limits) -> (SocketAddr, watch::Sender<bool>, JoinHandle
     (address, stop, serving)
 }
 
-/// Sends `text` and reads to the end: the answer, and when the end came.
+/// Sends `text` and reads to the end; answers the text and how long it took.
 async fn say(address: SocketAddr, text: &str) -> (String, Duration) {
     let begun = Instant::now();
     let mut connection = TcpStream::connect(address).await.unwrap();
@@ -44,7 +44,7 @@ async fn say(address: SocketAddr, text: &str) -> (String, Duration) {
     (answer, begun.elapsed())
 }
 
-/// Asks on a connection that stays open, and reads one answer.
+/// Sends a request on a connection that stays open, and reads one answer.
 async fn ask(connection: &mut TcpStream) -> String {
     connection.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
     let mut answer = vec![0; 1024];
@@ -73,18 +73,18 @@ async fn a_body_that_does_not_end_is_408_and_the_end() {
     assert!(waited >= Duration::from_secs(10) && waited < Duration::from_secs(20), "{waited:?}");
 }
 
-/// A client that asks for something long and does not read it.
+/// A client requests a long answer and does not read it.
 #[tokio::test(start_paused = true)]
 async fn who_does_not_read_the_answer_is_cut_off() {
     let (address, _stop, _) = started(LIMITS).await;
     let begun = Instant::now();
     let mut connection = TcpStream::connect(address).await.unwrap();
     connection.write_all(b"GET /long HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
-    // Nothing else is left to happen but that the limit runs out.
+    // Only the limit is left to expire.
     tokio::time::sleep(LIMITS.stall * 2).await;
     let mut answer = Vec::new();
     let cut = timeout(Duration::from_secs(60), connection.read_to_end(&mut answer)).await;
-    // Closed with bytes under way, which the other side may see as a reset.
+    // Closed with bytes in flight, which the other side may see as a reset.
     let whole = cut.expect("the connection was left open").is_ok() && answer.len() >= LONG;
     assert!(!whole, "it was read in full");
     assert!(begun.elapsed() < LIMITS.stall * 4, "{:?}", begun.elapsed());
@@ -103,8 +103,8 @@ async fn what_arrives_in_pieces_but_in_time_is_served() {
     assert!(answer[..length].ends_with(b"\r\n\r\n4"), "{}", String::from_utf8_lossy(&answer));
 }
 
-/// Two hold the only places and say nothing; the third is served when the
-/// limit has ended them, and not before.
+/// Two silent connections take the only slots; the third is served once the
+/// limit has closed them, and not before.
 #[tokio::test(start_paused = true)]
 async fn one_connection_too_many_waits_for_a_place() {
     let (address, _stop, _) = started(SMALL).await;
@@ -132,8 +132,8 @@ async fn beyond_the_lasting_ones_a_connection_serves_one_request() {
     assert_eq!(end.expect("it was left open").unwrap(), 0, "and is closed");
 }
 
-/// An idle connection does not hold the stop up, one that says half does so
-/// no longer than the limit, and nobody gets in any more.
+/// At shutdown an idle connection delays nothing, one with half a request
+/// delays it no longer than the limit, and no new connection is accepted.
 #[tokio::test(start_paused = true)]
 async fn a_stop_comes_to_its_end_whoever_is_connected() {
     let (address, stop, serving) = started(LIMITS).await;

@@ -1,6 +1,6 @@
-//! A connection with a write timeout. Without it, a client that stops reading in
-//! the middle of a long answer would keep its connection, and its slot among the
-//! streams, for as long as it likes.
+//! A connection with a write timeout. Without it, a client that stops reading
+//! in the middle of a long answer would occupy its connection, and its slot
+//! among the streams, for as long as it likes.
 
 use std::io;
 use std::pin::Pin;
@@ -10,12 +10,12 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// Fails a write of which not a byte was taken within the limit.
+/// Fails a write that makes no progress within the limit.
 #[derive(Debug)]
 pub(super) struct WriteTimeout<S> {
     inner: S,
     limit: Duration,
-    /// Runs while a write waits.
+    /// The timer, while a write waits.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 

@@ -1,5 +1,5 @@
-//! The table of the routes, walked: who gets in, who does not, and what those
-//! who are bound to a project see.
+//! Walks the table of routes: who gets in, who does not, and what keys that are
+//! bound to a project see.
 
 use serde_json::{Value, json};
 use slipway_app::authorise::Terms;
@@ -12,7 +12,7 @@ use crate::world::{KEY, World};
 const ID: &str = "0192f0c1-2b3c-7d4e-8f50-123456789abc";
 
 impl World {
-    /// Makes a key over the API; answers its id and its text.
+    /// Makes a key over the API; returns its id and its text.
     pub(crate) async fn key(
         &self,
         name: &str,
@@ -25,7 +25,7 @@ impl World {
         (text("id"), text("key"))
     }
 
-    /// Makes a project in which something can be declared.
+    /// Makes a project in which resources can be declared.
     pub(crate) async fn project(&self, name: &str) -> String {
         let made = self.create("/api/v1/projects", &json!({ "name": name })).await;
         let credential = json!({ "cloud": "local", "name": name });
@@ -57,7 +57,7 @@ impl World {
 fn fill(route: &Route, parameter: &str) -> String {
     let segments = route.path.split('/');
     let filled = segments.map(|part| match part {
-        // One of a few words; any other is told so.
+        // It takes one of a few words and refuses any other.
         "{kind}" => "resource",
         part if part.starts_with('{') => parameter,
         part => part,
@@ -77,7 +77,7 @@ async fn every_route_of_the_table_wants_a_good_key_before_anything_else() {
     assert_eq!(world.ask("DELETE", "/api/v1/projects/doomed", KEY, "").await.status.as_u16(), 200);
     let mut connection =
         sqlx::SqliteConnection::connect(&format!("sqlite:{}", world.file.display())).await.unwrap();
-    // The clock of this world stands in January.
+    // The clock of this world is fixed in January.
     sqlx::query("UPDATE api_keys SET expires_at = 1000000 WHERE name = 'expired'")
         .execute(&mut connection)
         .await
@@ -85,8 +85,8 @@ async fn every_route_of_the_table_wants_a_good_key_before_anything_else() {
     let wrong_secret = "slipway_12345678_zzzzzzzzzzzzzzzzzzzzzzzzz";
     assert!(TABLE.len() > 60, "the table is not whole");
     for route in TABLE.iter() {
-        // A parameter that is no id, a query that nobody knows and a body that
-        // nobody could parse: none may be looked at before the key.
+        // An invalid id, an unknown query and a body that does not parse: the
+        // server must check the key before any of them.
         for path in [fill(route, ID), format!("{}?nonsense=1", fill(route, "x"))] {
             for key in ["", "nonsense", wrong_secret, &expired, &revoked, &orphaned] {
                 let answer = world.ask(route.method, &path, key, "{").await;
@@ -98,9 +98,10 @@ async fn every_route_of_the_table_wants_a_good_key_before_anything_else() {
     }
 }
 
-/// Every role, bound and not, on every route. Whoever may not ask is told so
-/// whatever they ask; whoever may is told what is wrong with the question, which
-/// also proves that the use-case behind it agrees with the table.
+/// Every role, bound and not, on every route. A caller without the right gets
+/// 403 whatever the request is; one with the right gets an error about the
+/// request, which also proves that the use-case behind it agrees with the
+/// table.
 #[tokio::test]
 async fn every_route_takes_the_roles_that_its_row_names() {
     let world = World::new().await;
@@ -114,7 +115,7 @@ async fn every_route_takes_the_roles_that_its_row_names() {
                 let allowed = role >= least && !bound;
                 let context = format!("{} {} as {name}", route.method, route.path);
                 for path in [fill(route, ID), format!("{}?nonsense=1", fill(route, "x"))] {
-                    // Whoever follows events would wait for the first.
+                    // An allowed stream would wait for its first event.
                     if allowed && route.path == "/events/stream" && !path.contains('?') {
                         continue;
                     }
@@ -126,7 +127,7 @@ async fn every_route_takes_the_roles_that_its_row_names() {
                         answer.refused(403, "forbidden");
                     }
                 }
-                // Down to the use-case, where a request without a body is whole.
+                // Down to the use-case: these requests need no body.
                 if allowed && audit.is_none() && route.path != "/events/stream" {
                     let answer = world.ask(route.method, &fill(route, ID), &key, "").await;
                     let expected = if route.path.contains('{') { [404, 404] } else { [200, 503] };
@@ -137,14 +138,13 @@ async fn every_route_takes_the_roles_that_its_row_names() {
     }
 }
 
-/// A row of the table that changes something is audited, and one that changes
-/// nothing has no verb.
+/// A route that changes something is audited, and one that changes nothing has no verb.
 #[test]
 fn rows_are_unique_and_those_that_write_are_audited() {
     let mut seen = std::collections::BTreeSet::new();
     for route in TABLE.iter() {
         assert!(seen.insert((route.path, route.method)), "{} {}", route.method, route.path);
-        // Looking for leaks writes what it finds in its own name.
+        // The scan for leaks records its findings under its own name.
         let reads = route.method == "GET" || route.path == "/leaks/find";
         let Terms { least, audit, .. } = route.terms();
         assert_eq!(audit.is_none(), reads, "{} {}", route.method, route.path);
@@ -152,7 +152,7 @@ fn rows_are_unique_and_those_that_write_are_audited() {
     }
 }
 
-/// What people read is what is served.
+/// The documented table is the served one.
 #[test]
 fn the_page_about_security_shows_the_table() {
     let page = include_str!("../../../../docs/security.md");
@@ -169,7 +169,7 @@ fn the_page_about_security_shows_the_table() {
     assert_eq!(shown, expected, "put this between the marks of docs/security.md:\n{expected}");
 }
 
-/// Credentials and keys that are not theirs do not show by how they are refused.
+/// A refusal does not reveal whether foreign credentials and keys exist.
 #[tokio::test]
 async fn a_bound_key_learns_nothing_of_what_is_not_its_own() {
     let world = World::new().await;
@@ -218,7 +218,7 @@ async fn a_bound_key_meets_its_own_project_and_nothing_else() {
     }
     world.relay().await;
 
-    // Lists show what is in reach, and all of it to whoever reaches all.
+    // Lists show what is in reach: everything to a key that reaches everything.
     for (path, all, bound) in [
         ("/api/v1/resources?show_deleted=true", 2, 1),
         ("/api/v1/resources?project=foreign", 1, 0),
@@ -235,7 +235,7 @@ async fn a_bound_key_meets_its_own_project_and_nothing_else() {
         assert_eq!(world.count(path, &key).await, bound, "{path}");
     }
 
-    // What is elsewhere is exactly as unknown as what does not exist.
+    // Foreign objects answer exactly like objects that do not exist.
     let same = async |method: &str, foreign: &str, unknown: &str, body: &str| {
         let [met, missed] = [
             world.ask(method, foreign, &key, body).await,
@@ -244,7 +244,7 @@ async fn a_bound_key_meets_its_own_project_and_nothing_else() {
         assert_eq!(met.status, missed.status, "{method} {foreign}: {met:?} {missed:?}");
         assert_eq!(met.json()["code"], missed.json()["code"], "{method} {foreign}");
         let (foreign, unknown) = (foreign.rsplit('/'), unknown.rsplit('/'));
-        // But for the words that the caller said themselves.
+        // Except for the words that the caller sent.
         let mut texts =
             [met, missed].map(|answer| answer.json()["detail"].as_str().unwrap().to_owned());
         for (a, b) in foreign.zip(unknown) {
@@ -292,7 +292,8 @@ async fn a_bound_key_meets_its_own_project_and_nothing_else() {
         assert_eq!(answer.status.as_u16(), 200, "{path}: {answer:?}");
     }
 
-    // Declaring: into one's own without naming it, into another's as into none.
+    // Declaring works in one's own project without naming it; another's project
+    // answers like a missing one.
     let declare = async |project: Value| {
         let body = json!({ "handle": "b", "blueprint": "local-node", "project": project });
         world.ask("POST", "/api/v1/resources", &key, &body.to_string()).await
@@ -305,14 +306,14 @@ async fn a_bound_key_meets_its_own_project_and_nothing_else() {
     assert_eq!(declared.status.as_u16(), 202, "{declared:?}");
     assert_eq!(declared.json()["project_id"], own.as_str());
 
-    // Keys of one's own project can be made, and reach no further.
+    // A bound key can make keys of its own project, which reach no further.
     let made = world.ask("POST", "/api/v1/keys", &key, r#"{"name":"more","role":"admin"}"#).await;
     assert_eq!(made.json()["project_id"], own.as_str(), "{made:?}");
     let body = r#"{"name":"far","role":"viewer","project":"foreign"}"#;
     let answer = world.ask("POST", "/api/v1/keys", &key, body).await;
     answer.refused(422, "project_not_found");
 
-    // What a cloud is called is for everybody, where it is reached is not.
+    // The name of a cloud is visible to everybody, its endpoint is not.
     let endpoint = json!({ "name": "far", "provider": "p", "endpoint": { "url": "https://x" } });
     world.create("/api/v1/clouds", &endpoint).await;
     let seen = |key| world.ask("GET", "/api/v1/clouds/far", key, "");

@@ -1,4 +1,4 @@
-//! Reading the audit, and that the table says what is audited.
+//! Reads the audit, and checks that the table says what is audited.
 
 use std::collections::BTreeSet;
 
@@ -48,8 +48,8 @@ async fn an_export_is_every_entry_oldest_first() {
     assert_eq!(world.get("/api/v1/audit/export?actor=nobody").await.text, "");
 }
 
-/// A slow reader does not outlive its key: revoked or rotated away, it gets the
-/// page it asked for before and then breaks off.
+/// A slow reader does not outlive its key: once the key is revoked or rotated,
+/// it gets the page in progress and then the export breaks off.
 #[tokio::test]
 async fn an_export_ends_with_its_key() {
     let world = World::new().await;
@@ -101,8 +101,8 @@ async fn filters_are_checked_and_kept_in_links() {
     assert_eq!(world.get(target).await.json()[0]["details"]["name"], "a");
 }
 
-/// Asks every row of the table that is audited, and finds the verb of its
-/// operation in the audit.
+/// Calls every audited route of the table, and finds the verb of its operation
+/// in the audit.
 #[tokio::test]
 async fn rows_are_audited_by_their_verb() {
     let world = World::new().await;
@@ -196,7 +196,7 @@ fn audited_rows() -> BTreeSet<(&'static str, &'static str)> {
     audited.map(|route| (route.method, route.path)).collect()
 }
 
-/// A leak whose object nobody can locate any more, so that a person's word ends it.
+/// A leak whose object can no longer be located, so that a person may resolve it.
 async fn leaked_somewhere(world: &World) -> String {
     let id = leaked(world, FindingKind::MissingObject).await;
     let url = format!("sqlite:{}", world.file.display());

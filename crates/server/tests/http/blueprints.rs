@@ -46,7 +46,7 @@ trait WithRequired {
     fn clone_with_required(&self) -> Value;
 }
 
-/// The document always says whether a parameter is required.
+/// The shown document always says whether a parameter is required.
 impl WithRequired for Value {
     fn clone_with_required(&self) -> Value {
         let mut shown = self.clone();
@@ -163,8 +163,8 @@ spec:
   pipeline: [{step: compose, functionRef: {name: function-patch-and-transform}}]
 ";
 
-/// What would fail on a cluster, or be dropped there without a word, is refused
-/// when it is published, with everything that is wrong in one answer.
+/// What would fail on a cluster, or be dropped there silently, is refused when
+/// it is published, with all faults in one answer.
 #[tokio::test]
 async fn documents_for_a_cluster_have_to_fit() {
     let world = World::new().await;
@@ -213,7 +213,7 @@ async fn documents_for_a_cluster_have_to_fit() {
     assert_eq!(again, made);
 }
 
-/// InstalledDefinitions is asked for once, with the version, and only where it can be.
+/// Installing definitions is requested with the version, and only where it is possible.
 #[tokio::test]
 async fn a_version_is_installed_if_it_was_published_so() {
     let world = with_blueprint().await;

@@ -1,4 +1,4 @@
-//! Projects, clouds, credentials, clusters: made, read, changed, taken away.
+//! Projects, clouds, credentials, clusters: created, read, changed, deleted.
 
 use serde_json::{Value, json};
 
@@ -113,7 +113,7 @@ async fn a_cloud_and_its_credentials_hold_each_other() {
     assert_eq!(orphan.refused(422, "cloud_not_found").as_deref(), Some("cloud"));
 }
 
-/// Whatever looks like a value is refused, and nothing of it is repeated.
+/// Anything that looks like a secret value is refused, and the answer repeats none of it.
 #[tokio::test]
 async fn a_body_that_brings_a_secret_is_refused() {
     let world = World::new().await;

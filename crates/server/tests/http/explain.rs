@@ -66,8 +66,8 @@ async fn what_cannot_be_explained_is_refused_by_field() {
     }
 }
 
-/// What is elsewhere is as unknown as what does not exist, and a cluster is
-/// shown with one's own on it.
+/// Foreign objects answer like missing ones, and a cluster shows only the
+/// caller's own project on it.
 #[tokio::test]
 async fn a_bound_key_is_explained_its_own_and_nothing_else() {
     let world = World::new().await;

@@ -8,7 +8,7 @@ async fn send(world: &World, path: &str, key: &str, body: &Value) -> Answer {
     world.ask_with("POST", path, ("idempotency-key", key), &body.to_string()).await
 }
 
-/// A good body for each create.
+/// A valid body for each create.
 fn creates() -> Vec<(&'static str, Value)> {
     let version = json!({
         "version": "v2", "injection_strategy": "cloud-init-user-data",
@@ -39,7 +39,7 @@ async fn every_create_happens_once_and_is_answered_alike() {
         for header in ["location", "etag", "content-type"] {
             assert_eq!(again.header(header), first.header(header), "{path} {header}");
         }
-        // Another body under the same key, whether or not it is a good one.
+        // Another body under the same key, valid or not.
         let mut renamed = body.clone();
         let name = ["name", "slug", "version", "key", "handle"]
             .into_iter()
@@ -64,13 +64,13 @@ async fn a_key_is_bound_to_its_route_and_a_refusal_binds_nothing() {
     let elsewhere = json!({ "name": "team-a", "provider": "p" });
     let reused = send(&world, "/api/v1/clouds", "k", &elsewhere).await;
     reused.refused(409, "idempotency_key_reused");
-    // Without a key, and under another one, it is what it is: taken.
+    // Under another key the real conflict shows: the name is taken.
     send(&world, "/api/v1/projects", "k2", &good).await.refused(409, "name_taken");
     let odd = send(&world, "/api/v1/projects", &"x".repeat(256), &good).await;
     assert_eq!(odd.refused(400, "invalid_input").as_deref(), Some("idempotency-key"));
 }
 
-/// The first answer is kept: what became of the thing since does not change it.
+/// The first answer is stored: later changes of the object do not change it.
 #[tokio::test]
 async fn the_first_answer_is_given_again_after_the_thing_changed() {
     let world = World::new().await;

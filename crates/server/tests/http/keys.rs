@@ -1,4 +1,4 @@
-//! API keys over HTTP: their life, and what is refused.
+//! API keys over HTTP: their life, and refusals.
 
 use serde_json::json;
 
@@ -99,8 +99,8 @@ async fn the_last_admin_key_is_not_revoked() {
     world.ask("DELETE", &path, key, "").await.refused(409, "last_admin_key");
 }
 
-/// The text of a key is kept nowhere, so a repeated request is answered with
-/// the same key and without its text.
+/// The text of a key is stored nowhere, so a repeated request gets the same key
+/// without its text.
 #[tokio::test]
 async fn a_repeated_create_is_the_same_key_without_its_text() {
     let world = World::new().await;
@@ -112,7 +112,7 @@ async fn a_repeated_create_is_the_same_key_without_its_text() {
     let text = first["key"].take();
     assert_eq!(first, again, "all but the text");
     assert!(text.is_string() && again["key"].is_null());
-    // Not in the file either, in whatever table.
+    // Nor is it in any table of the database file.
     let text = text.as_str().unwrap();
     let secret = text.rsplit('_').next().unwrap();
     for file in [world.file.clone(), world.file.with_extension("db-wal")] {
@@ -142,11 +142,11 @@ async fn whoever_asks_too_often_waits() {
     let wait: u64 = refused.header("retry-after").parse().unwrap();
     assert_eq!(refused.json()["details"]["retry_after_seconds"], wait);
     assert!((1..=2).contains(&wait), "{refused:?}");
-    // Probes have no key, and no limit.
+    // Probes need no key and have no rate limit.
     assert_eq!(world.ask("GET", "/healthz", "", "").await.status.as_u16(), 200);
 }
 
-/// The key is not revoked, and nobody can use it: it says so, and why.
+/// The key is not revoked but unusable: the answer says so, and why.
 #[tokio::test]
 async fn a_key_of_a_deleted_project_is_not_usable() {
     let world = World::new().await;

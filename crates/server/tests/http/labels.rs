@@ -1,4 +1,4 @@
-//! Labels: their definitions, which are in effect, and lists by them.
+//! Labels: their definitions, which are in effect, and lists filtered by them.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Leaks over HTTP. There is no engine behind this server, so that what has to
-//! be looked at cannot be.
+//! Leaks over HTTP. This server has no engine, so it can observe nothing
+//! outside.
 
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ async fn a_server_without_the_engine_looks_at_nothing_and_concludes_nothing() {
         .post(&format!("{PATH}/{missing}/remove"), reason)
         .await
         .refused(409, "leak_not_removable");
-    // Another replica has the engine and does it.
+    // Another replica has the engine and removes it.
     let asked = world.post(&format!("{PATH}/{unclaimed}/remove"), reason).await;
     assert_eq!(asked.status.as_u16(), 202, "{asked:?}");
     assert_eq!(asked.header("location"), format!("{PATH}/{unclaimed}"));

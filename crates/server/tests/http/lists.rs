@@ -1,4 +1,4 @@
-//! Lists: pages, filters, links, and what they refuse.
+//! Lists: pages, filters, links, and refusals.
 
 use serde_json::{Value, json};
 use sqlx::Connection as _;
@@ -17,7 +17,7 @@ async fn pages_follow_their_links_to_the_end() {
     }
     let mut path = "/api/v1/resources?limit=2&project=default".to_owned();
     let mut seen = Vec::new();
-    // Three pages, and the third has no link: one more would be read, and seen.
+    // Three pages, and the third has no link; a fourth would fail the test.
     for page in 0..4 {
         let answer = world.get(&path).await;
         assert!(page < 3, "the last page links to another: {answer:?}");
@@ -109,7 +109,7 @@ async fn a_cursor_that_is_too_old_is_410_and_names_what_is_left() {
     }
 }
 
-/// A page on which nothing can be shown says what is held, and leads on.
+/// A page without readable rows names the quarantined rows, and links to the next page.
 #[tokio::test]
 async fn a_page_of_quarantined_rows_does_not_end_the_list() {
     let world = World::new().await;
@@ -131,8 +131,8 @@ async fn a_page_of_quarantined_rows_does_not_end_the_list() {
     assert!(!second.headers.contains_key("slipway-quarantined-rows"), "{second:?}");
 }
 
-/// Every list is paged by the rows that were read and not by what of them could
-/// be shown: behind two bad rows on a page of two there is a good one.
+/// Every list is paged by the rows read and not by those that can be shown:
+/// behind two bad rows on a page of two there is a good one.
 #[tokio::test]
 async fn no_list_ends_behind_rows_that_cannot_be_read() {
     let world = World::new().await;
@@ -152,7 +152,7 @@ async fn no_list_ends_behind_rows_that_cannot_be_read() {
         ("/api/v1/keys", "api_keys", "hash = x'00'"),
         ("/api/v1/deletions", "deletions", "members = '7'"),
         (tokens.as_str(), "bootstrap_tokens", "kind = 'new'"),
-        // Newest first; as everything else it was written by what is above.
+        // Newest first; the entries come from the requests above.
         ("/api/v1/audit", "audit_entries", "details = 'no json'"),
     ];
     let file = format!("sqlite:{}", world.file.display());
@@ -165,7 +165,7 @@ async fn no_list_ends_behind_rows_that_cannot_be_read() {
     for (path, rows, spoilt) in table {
         let ids: Vec<_> = world.get(path).await.json().as_array().unwrap().iter().map(id).collect();
         assert!(ids.len() >= 3, "{path}: {ids:?}");
-        // The key that asks is the first.
+        // The key of this test is the first.
         let skipped = usize::from(rows == "api_keys");
         for id in &ids[skipped..skipped + 2] {
             let spoil = format!("UPDATE {rows} SET {spoilt} WHERE id = $1");

@@ -1,5 +1,5 @@
-//! The whole router over a real SQLite store, called without a socket. What a
-//! loop would do (mint a token, ask for a drain) the tests write themselves.
+//! The whole router over a real SQLite store, called without a socket. The
+//! tests themselves write what a loop would write (a token, a drain request).
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test, with the place named")]
 

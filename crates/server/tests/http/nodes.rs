@@ -1,4 +1,4 @@
-//! The node protocol: both generations register, live, drain and leave.
+//! The node protocol: both generations register, send heartbeats, drain and leave.
 
 use axum::body::Body;
 use axum::http::Request;
@@ -41,7 +41,7 @@ async fn the_older_generation_registers_with_token_and_bearer() {
     assert_eq!(reply["signing_public_key"], "c2lnbmluZw==");
     assert_eq!(reply["signing_key_id"], "key-1");
     assert_eq!((&reply["peers"], &reply["peer_snapshot"]), (&json!([]), &json!([])));
-    // Both spellings of the key are the same key.
+    // Both fields contain the same key.
     let bare = BASE64.decode(reply["nsk"].as_str().unwrap().as_bytes()).unwrap();
     let node = reply["node_id"].as_str().unwrap().parse().unwrap();
     let bearer = NodeKeyText::mint("live", node, &bare.try_into().unwrap());
@@ -71,11 +71,11 @@ async fn a_register_that_cannot_be_is_refused_in_the_protocols_words() {
     }
 }
 
-/// Nobody has shown a token yet, so nobody may make the server wait.
+/// The caller has not shown a token yet, so it may not make the server wait.
 #[tokio::test]
 async fn a_register_whose_body_does_not_come_is_408() {
     let world = World::new().await;
-    // From here on no database is asked, and only timers move the clock.
+    // From here on nothing uses the database, and only timers advance the clock.
     tokio::time::pause();
     let never = futures::stream::pending::<Result<Vec<u8>, std::io::Error>>();
     let request = Request::post("/v1/register").body(Body::from_stream(never)).unwrap();

@@ -1,6 +1,6 @@
-//! Both generations of plexd, replayed: the bodies as their agents send them,
-//! through the real router, and every code that a register can be refused with.
-//! The bodies are ours, written after the published fields.
+//! Both generations of plexd, replayed through the real router: bodies as their
+//! agents send them, and every code with which a register can be refused. We
+//! wrote the bodies after the published fields.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use crate::world::{Answer, KEY, World};
 
 const PROJECT: &str = "/api/v1/projects/default";
 
-/// Generation A, as it comes from its agent: the token twice, and capabilities
-/// that describe the agent.
+/// Generation A, as its agent sends it: the token twice, and capabilities that
+/// describe the agent.
 fn older(token: &str, key: u8) -> Value {
     json!({
         "token": token,
@@ -119,7 +119,7 @@ async fn the_newer_generation_builds_its_bearer_and_sees_its_peers() {
     let token = world.mint_token(&resource).await;
     let mut body = newer(&token, 8, "web-2", &project_id(&world).await);
     body["requested_resource_id"] = resource.as_str().into();
-    // No Authorization at all.
+    // Without an Authorization header.
     let answer = register(&world, "", &body).await;
     assert_eq!(answer.status.as_u16(), 201, "{answer:?}");
     let reply = answer.json();
@@ -166,7 +166,7 @@ async fn the_newer_generation_builds_its_bearer_and_sees_its_peers() {
     assert_eq!((text(&shown, "hostname"), text(&shown, "version")), ("web-2", "2.0.0"));
 }
 
-/// One after the other with one token, which is good for a node in the end.
+/// All refusals use one token, which still enrols a node in the end.
 #[tokio::test]
 async fn a_refused_register_names_its_code_and_consumes_nothing() {
     let world = World::new().await;

@@ -1,4 +1,4 @@
-//! Events as they happen: resuming, limits, and every way a stream ends.
+//! Event streams: resuming, limits, and every way a stream ends.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::world::{KEY, World};
 const STREAM: &str = "/api/v1/events/stream";
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A stream that is read frame by frame.
+/// Reads a stream frame by frame.
 struct Reader {
     body: BodyDataStream,
     text: String,
@@ -40,7 +40,7 @@ impl Reader {
         }
     }
 
-    /// The position of the next event, whose fields are checked.
+    /// The position of the next event, after checking its fields.
     async fn position(&mut self) -> i64 {
         loop {
             let frame = self.frame().await.expect("an event");
@@ -56,7 +56,7 @@ impl Reader {
     }
 }
 
-/// So long that only a wake of this process makes progress.
+/// So long that only a wake within this process makes progress.
 fn long_timeouts() -> StreamLimits {
     StreamLimits { poll: Duration::from_secs(3_600), ..StreamLimits::default() }
 }
@@ -88,7 +88,7 @@ async fn what_another_replica_relayed_is_found_by_polling() {
     let mut live = Reader::of(world.open(STREAM, &[]).await);
     assert_eq!(live.frame().await.as_deref(), Some("retry: 1000\nid: 0"));
     world.declare("a").await;
-    // Numbered without telling anybody.
+    // Numbered without a wake.
     world.context.stores.events.outbox_relay(100).await.unwrap();
     assert_eq!(live.position().await, 1);
 }
@@ -146,7 +146,7 @@ async fn one_stream_too_many_is_503_until_a_place_is_free() {
     assert_eq!(refused.header("retry-after"), "1");
     drop(first);
     let mut second = Reader::of(world.open(STREAM, &[]).await);
-    // The poller of the first has ended, or ends; the second has one all the same.
+    // The poller of the first has ended or is ending; the second still has one.
     world.declare("a").await;
     world.relay().await;
     assert_eq!(second.position().await, 1);
@@ -190,8 +190,8 @@ async fn subscriptions_are_shown_counted_and_forgotten() {
     assert!(!metrics.contains("event-log"), "{metrics}");
 }
 
-/// A key that is bound to a project is streamed that project's events. Others'
-/// move only the position at which it resumes.
+/// A key that is bound to a project receives that project's events. Other
+/// events only move the position at which it resumes.
 #[tokio::test]
 async fn a_bound_reader_gets_its_own_events_and_everybodys_positions() {
     let world = World::with(long_timeouts()).await;
@@ -209,8 +209,8 @@ async fn a_bound_reader_gets_its_own_events_and_everybodys_positions() {
     assert_eq!(reader.position().await, 4);
 }
 
-/// Others' events that are no longer kept are none that a bound reader missed;
-/// its own are.
+/// A bound reader misses nothing if other projects' events are no longer kept;
+/// it does if its own are not.
 #[tokio::test]
 async fn a_bound_reader_is_too_old_only_if_something_of_its_own_is_gone() {
     let world = World::new().await;

@@ -32,7 +32,7 @@ async fn an_unknown_route_and_a_wrong_method_are_problems() {
     answer.refused(405, "method_not_allowed");
 }
 
-/// The `type` of every refusal can be followed, without a key.
+/// The `type` of every refusal is a page that needs no key.
 #[tokio::test]
 async fn the_type_of_a_problem_leads_to_its_line() {
     let world = World::new().await;
@@ -113,7 +113,7 @@ async fn the_loops_are_shown() {
     assert_eq!((&loops[0]["name"], &loops[0]["activations"]), (&"resources".into(), &3.into()));
 }
 
-/// What is under way when the stop comes is answered; then serving ends.
+/// Requests in progress at the stop are answered; then serving ends.
 #[tokio::test]
 async fn a_stop_lets_requests_finish() {
     let (entered, mut inside) = tokio::sync::mpsc::channel::<()>(1);
@@ -137,7 +137,7 @@ async fn a_stop_lets_requests_finish() {
     connection.write_all(b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
     inside.recv().await.unwrap();
     stop.send(()).unwrap();
-    // Only once the stop is in force, so that it is what is outlived.
+    // Wait until the stop is in effect, so that the request really outlives it.
     let refused = async { while TcpStream::connect(address).await.is_ok() {} };
     tokio::time::timeout(Duration::from_secs(20), refused).await.unwrap();
     release.notify_one();

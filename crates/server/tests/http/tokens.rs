@@ -1,4 +1,4 @@
-//! Bootstrap tokens by hand.
+//! Bootstrap tokens issued by hand.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::world::{KEY, World};
 
 const PUBLIC_KEY: &str = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
 
-/// As the loop leaves a resource whose node is waited for.
+/// A resource that waits for its node, as the loop leaves it.
 async fn waiting(world: &World, handle: &str) -> (String, String) {
     let resource = world.declare(handle).await;
     let token = world.mint_token(&resource).await;

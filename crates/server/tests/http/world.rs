@@ -1,4 +1,4 @@
-//! A server on a fresh database, and how to ask it.
+//! A server on a fresh database, and helpers to call it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub(crate) struct World {
     _directory: tempfile::TempDir,
 }
 
-/// An answer, read to its end.
+/// An answer with its complete body.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -71,7 +71,7 @@ impl Answer {
         value.to_str().unwrap()
     }
 
-    /// Checks status and code of a problem; answers the field it names.
+    /// Checks status and code of a problem; returns the field it names.
     pub(crate) fn refused(&self, status: u16, code: &str) -> Option<String> {
         assert_eq!(self.status.as_u16(), status, "{self:?}");
         let problem = self.json();
@@ -122,7 +122,7 @@ impl World {
         authenticate::install_admin_key(&context, "admin", &key, &actor).await.unwrap();
         let (stop, _) = watch::channel(false);
         let loops_ok = Arc::new(AtomicBool::new(true));
-        // No engine: what needs one is refused, which is what is asked here.
+        // No engine: what needs one is refused, as these tests expect.
         let settings = local_node::NodeSettings {
             installation: context.stores.operations.installation().await.unwrap(),
             public_url: "http://127.0.0.1:1".to_owned(),
@@ -146,13 +146,13 @@ impl World {
         Self { context, loops_ok, stop, file, router: router(state), _directory: directory }
     }
 
-    /// Gives all events their positions, as the relay does.
+    /// Assigns positions to all events, as the relay does.
     pub(crate) async fn relay(&self) {
         while self.context.stores.events.outbox_relay(100).await.unwrap() > 0 {}
         self.context.wakes.relayed();
     }
 
-    /// The answer before its body is read.
+    /// Sends a request and returns the answer before reading its body.
     pub(crate) async fn open(&self, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
         self.open_as(KEY, path, headers).await
     }
@@ -189,7 +189,7 @@ impl World {
         self.send(request.body(Body::from(body.to_owned())).unwrap()).await
     }
 
-    /// With the key and one more header.
+    /// Sends a request with the key and one more header.
     pub(crate) async fn ask_with(
         &self,
         method: &str,
@@ -215,7 +215,7 @@ impl World {
         self.ask("POST", path, KEY, body).await
     }
 
-    /// Creates, and answers the document.
+    /// Creates an object and returns its document.
     pub(crate) async fn create(&self, path: &str, body: &Value) -> Value {
         let answer = self.post(path, &body.to_string()).await;
         assert_eq!(answer.status, StatusCode::CREATED, "{answer:?}");
@@ -229,12 +229,12 @@ impl World {
         answer.json()["id"].as_str().unwrap().to_owned()
     }
 
-    /// Issues a bootstrap token for a resource, as the loop does before it applies.
+    /// Issues a bootstrap token for a resource, as the loop does before an apply.
     pub(crate) async fn mint_token(&self, resource: &str) -> String {
         self.mint_token_of(resource, TokenKind::Node, Duration::from_secs(3_600)).await
     }
 
-    /// With another kind in its text, or another time to live.
+    /// Issues a token with another kind in its text, or another lifetime.
     pub(crate) async fn mint_token_of(
         &self,
         resource: &str,
@@ -263,7 +263,7 @@ impl World {
         token.expose().to_owned()
     }
 
-    /// Puts the attempt of a resource into a phase, as if the loop had seen it.
+    /// Sets the phase of a resource's attempt, as if the loop had decided it.
     pub(crate) async fn set_phase(&self, resource: &str, phase: &str) {
         let url = format!("sqlite:{}", self.file.display());
         let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
@@ -300,7 +300,7 @@ impl World {
     }
 }
 
-/// It is always the same moment: only what is shown depends on this clock.
+/// A fixed time: only displayed values depend on this clock.
 #[derive(Debug)]
 struct FixedClock;
 
@@ -310,7 +310,7 @@ impl Clock for FixedClock {
     }
 }
 
-/// Identities in ascending order, so that lists come in the order of making.
+/// Ascending ids, so that lists are in the order of creation.
 #[derive(Debug, Default)]
 struct Counting(AtomicU64);
 

@@ -1,5 +1,5 @@
-//! The file: read, and a fault in it named by its line, never by its text,
-//! which may hold a password.
+//! Reads the configuration file. An error names the line, never its text, which
+//! may contain a password.
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ fn text(path: &Path) -> Result<String, InvalidConfig> {
         .map_err(|error| InvalidConfig::new("config", format!("{}: {error}", path.display())))
 }
 
-/// What is wrong with the keys of the file, if that is what is wrong with it.
+/// The problem of an unknown key, if the file has one.
 fn unknown_key(text: &str) -> Option<String> {
     let table: toml::Table = text.parse().ok()?;
     let known = keys::in_file();

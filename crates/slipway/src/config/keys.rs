@@ -6,11 +6,11 @@ use slipway_core::nearest::nearest;
 
 use super::Layer;
 
-/// Those that a file cannot give: where the file is, one secret that would lie
-/// in it, and what is said of a single start.
+/// Settings that a file cannot contain: the path of the file, a secret that must
+/// not be stored in it, and two that are for a single start.
 const NOT_IN_A_FILE: [&str; 4] = ["config", "admin_key", "observe_only", "stop_with_stdin"];
 
-/// What the tests of this repository read; nobody's slip.
+/// Variables that the tests of this repository read; no misspellings.
 const OF_TESTS: [&str; 2] = ["SLIPWAY_TEST", "SLIPWAY_REQUIRE_POSTGRES"];
 
 /// Every setting, in the order of `--help`.
@@ -29,8 +29,8 @@ pub(super) fn in_file() -> Vec<String> {
     keys
 }
 
-/// Variables that begin like ours and that nothing reads, each with the one
-/// that was probably meant. `known` is the whole command line.
+/// Warnings about variables that begin like ours and that nothing reads, each
+/// with the one that was probably meant. `known` is the whole command line.
 pub(crate) fn unknown_variables(
     known: &clap::Command,
     present: impl IntoIterator<Item = String>,

@@ -1,5 +1,4 @@
-//! How layers come to lie on top of each other, and the one at the bottom: the
-//! documents' own names.
+//! Merges layers. The lowest layer are the variable names of the broker documents.
 
 use slipway_core::secret::Secret;
 

@@ -1,4 +1,4 @@
-//! Single settings, from text to what they mean. Each refusal names its key.
+//! Parses single settings. Each error names its key.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -73,7 +73,7 @@ pub(super) fn checked_url(url: &str) -> Result<String, InvalidConfig> {
     }
 }
 
-/// The name of an image as a container runtime takes it; an empty one is none.
+/// The name of a container image; an empty one means none.
 pub(super) fn checked_image(image: Option<String>) -> Result<Option<String>, InvalidConfig> {
     let Some(image) = image.filter(|image| !image.is_empty()) else { return Ok(None) };
     let allowed = |c: char| c.is_ascii_alphanumeric() || "./:@_-".contains(c);
@@ -84,8 +84,8 @@ pub(super) fn checked_image(image: Option<String>) -> Result<Option<String>, Inv
     Ok(Some(image))
 }
 
-/// Reads `30s`, `200ms`, `1h 30m`. Zero and less is refused: every one of
-/// these settings is a pause or a limit.
+/// Parses `30s`, `200ms`, `1h 30m`. Refuses zero and less: every one of these
+/// settings is a pause or a limit.
 pub(super) fn duration(
     key: &str,
     text: Option<String>,
@@ -93,7 +93,7 @@ pub(super) fn duration(
 ) -> Result<Duration, InvalidConfig> {
     let Some(text) = text else { return Ok(default) };
     let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|d| Duration::try_from(d).ok());
-    // A year is more than any of these can mean, and far from what overflows.
+    // A year is longer than any of these settings needs, and cannot overflow.
     let sensible = Duration::from_millis(1)..=Duration::from_secs(366 * 86_400);
     parsed.filter(|duration| sensible.contains(duration)).ok_or_else(|| {
         InvalidConfig::new(
@@ -105,7 +105,7 @@ pub(super) fn duration(
     })
 }
 
-/// Reads `30d` beside what [`duration`] reads; ten years at the longest.
+/// Parses `30d` in addition to what [`duration`] parses; at most ten years.
 pub(super) fn days(
     key: &str,
     text: Option<String>,

@@ -1,4 +1,4 @@
-//! What the namespaces of projects on management clusters are made with.
+//! The settings of project namespaces on management clusters.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use slipway_render::shared::{PlacementSettings, Subject};
 use super::InvalidConfig;
 use super::parse::kubernetes_name;
 
-/// What a namespace may hold at most, by the names that Kubernetes gives it.
+/// The limits of a project namespace, by the resource names of Kubernetes.
 pub(super) type Quota = BTreeMap<String, u64>;
 
-/// The settings of the management clusters, checked.
+/// The settings of project namespaces, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PlacementConfig {
-    /// As they were given; each can be read.
+    /// As they were configured; each one parses.
     pub(crate) subjects: Vec<String>,
     pub(crate) role: String,
     pub(crate) quota: Quota,
@@ -39,7 +39,7 @@ impl PlacementConfig {
         }
         let usual = || ["count/configmaps", "count/secrets"].map(|what| (what.to_owned(), 100));
         let quota = quota.unwrap_or_else(|| usual().into());
-        // A path of names, as in count/deployments.apps.
+        // Names separated by slashes, as in count/deployments.apps.
         let name = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
         if let Some(what) = quota.keys().find(|what| what.is_empty() || !what.chars().all(name)) {
             return Err(InvalidConfig::new(
@@ -70,7 +70,7 @@ impl PlacementConfig {
     }
 }
 
-/// Reads `count/configmaps=100,count/secrets=100`; nothing is no limit at all.
+/// Parses `count/configmaps=100,count/secrets=100`; an empty text means no limit.
 pub(super) fn quota_in_text(text: &str) -> Result<Quota, String> {
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
     parts

@@ -1,4 +1,4 @@
-//! What is in force, and who said so: flag, environment, file or nobody.
+//! The settings in force and their sources: flag, environment, file or default.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{ALIASES, Config, Environment, InvalidConfig, Layer, LogFormat, file, keys};
 
-/// One setting as it is in force.
+/// One setting in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Setting {
     pub(crate) key: String,
@@ -57,7 +57,6 @@ pub(crate) fn settings(
         .collect())
 }
 
-/// Each key with what it comes to.
 pub(super) fn values(config: &Config, file: Option<String>) -> Vec<(&'static str, Option<String>)> {
     let path = |path: &std::path::Path| path.display().to_string();
     let log_format = match config.log_format {
@@ -127,8 +126,8 @@ pub(super) fn values(config: &Config, file: Option<String>) -> Vec<(&'static str
 
 const MASK: &str = "***";
 
-/// A URL with its password masked. The query goes as a whole: drivers take a
-/// password there too.
+/// A URL with its password masked. The whole query is masked, because drivers
+/// accept a password there too.
 pub(super) fn without_password(url: &str) -> String {
     if url.starts_with("sqlite:") {
         return url.to_owned();
@@ -145,7 +144,7 @@ pub(super) fn without_password(url: &str) -> String {
     format!("{scheme}://{masked}{query}")
 }
 
-/// In the largest unit that leaves no rest, as it is written in a file.
+/// The duration in the largest unit that divides it, as a file contains it.
 pub(super) fn written(time: Duration) -> String {
     let millis = time.as_millis();
     let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];

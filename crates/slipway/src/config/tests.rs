@@ -1,4 +1,4 @@
-//! The rules of settings, one by one.
+//! Tests of the rules of each setting.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
-//! Whether the clocks agree. Stored times are the database's; ours is used for
-//! display and deadlines, so a difference shows as nonsense rather than harm,
-//! but certificates and people judge by it.
+//! Checks whether the clocks agree. Stored times are the database's; ours is used
+//! for display and deadlines, so a difference causes nonsense rather than harm,
+//! but certificates and people rely on it.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use slipway_core::Timestamp;
 
 use super::finding::{Area, Finding};
 
-/// More than the answer takes, and than the second that HTTP rounds to.
+/// More than a response takes, and more than the second that HTTP rounds to.
 const NOTABLE: Duration = Duration::from_secs(3);
-/// What nobody calls drift any more.
+/// Too much to be drift.
 const WRONG: Duration = Duration::from_secs(60);
 
-/// Each other clock with ours at the moment it was read.
+/// The time of each other clock, with ours when it was read.
 #[derive(Debug, Default)]
 pub(super) struct Times {
     pub(super) database: Option<(Timestamp, Timestamp)>,

@@ -1,5 +1,5 @@
-//! Whether the database answers, fits this binary, takes writes and keeps what
-//! it was given.
+//! Checks whether the database answers, fits this binary, accepts writes and
+//! commits durably.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use slipway_store::{Inspection, Location, OpenError, Schema, StoreConfig};
 use super::finding::{Area, Finding};
 use crate::config::Config;
 
-/// A person waits for the answer, so less than at a start.
+/// Shorter than at a start, because a person waits for the answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Also answers what time it is there.
+/// Also returns the time of the database.
 pub(super) async fn inspect(config: &Config) -> (Vec<Finding>, Option<Timestamp>) {
     let mut area = Area::new("database");
     let store = StoreConfig {

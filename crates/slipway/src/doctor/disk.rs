@@ -1,4 +1,4 @@
-//! Space, permissions and kind of the places that this machine keeps things in.
+//! Checks space, permissions and file system of the folders of this machine.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -17,12 +17,12 @@ const SCARCE: u64 = 1024 * MIB;
 /// ... and less than this of minutes.
 const NEARLY_FULL: u64 = 100 * MIB;
 
-/// File systems on which locks or what is written do not last.
+/// File systems on which locks or written data do not last.
 const NETWORK: [(u64, &str); 4] =
     [(0x6969, "NFS"), (0xff53_4d42, "CIFS"), (0xfe53_4d42, "SMB2"), (0x0102_1997, "9p")];
 const IN_MEMORY: u64 = 0x0102_1994;
 
-/// What only its owner may read, in the data directory.
+/// The files in the data directory that only their owner may read.
 const SECRET_FILES: [&str; 4] = ["signing.pk8", "slipway.db", "slipway.db-wal", "worker"];
 
 pub(super) fn inspect(config: &Config) -> Vec<Finding> {
@@ -49,7 +49,7 @@ pub(super) fn is_held(config: &Config) -> bool {
         Ok(Location::Sqlite(path)) => path.parent().map(Path::to_path_buf),
         _ => None,
     };
-    // What cannot be looked at is reported where the folder is.
+    // The check of the folder reports one that cannot be read.
     folder.is_some_and(|folder| DirectoryLock::is_held(&folder).unwrap_or(false))
 }
 
@@ -136,8 +136,8 @@ fn secrets(area: &mut Area, directory: &Path) {
             open.push(path.display().to_string());
         }
     }
-    // The folder keeps others out of files that SQLite makes with the usual
-    // mode; only the key has to be shut by itself.
+    // The mode of the folder protects the files that SQLite creates with the
+    // default mode; only the key needs a strict mode of its own.
     let shut = std::fs::metadata(directory).is_ok_and(|folder| folder.mode() & 0o077 == 0);
     let key_open = open.iter().any(|path| path.ends_with("signing.pk8"));
     if open.is_empty() || (shut && !key_open) {

@@ -1,4 +1,4 @@
-//! What a look came to.
+//! The result of a check.
 
 use serde::Serialize;
 
@@ -6,20 +6,20 @@ use serde::Serialize;
 #[serde(rename_all = "snake_case")]
 pub(super) enum Status {
     Ok,
-    /// It works, and something about it should be known.
+    /// It works, but somebody should know about it.
     Warning,
-    /// It does not work, or will not for long.
+    /// It does not work, or will soon stop working.
     Problem,
 }
 
-/// One thing that was looked at. Area and check are stable, for scripts.
+/// The result of one check. Scripts may rely on the names of area and check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     pub(super) area: &'static str,
     pub(super) check: &'static str,
     pub(super) status: Status,
     pub(super) detail: String,
-    /// There is one whenever the status is not ok.
+    /// Present whenever the status is not ok.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) remedy: Option<String>,
 }

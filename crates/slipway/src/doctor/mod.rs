@@ -1,6 +1,6 @@
-//! `slipway doctor`: looks at everything that a control plane of this machine
-//! stands on, changes nothing, and says of each thing how it is and what to do
-//! about it. Works without a server, and on what no server would start with.
+//! `slipway doctor`: checks everything that a control plane of this machine
+//! depends on, and reports each finding with a remedy. It changes nothing, and
+//! works without a server and with settings that no server would start with.
 
 mod clock;
 mod database;

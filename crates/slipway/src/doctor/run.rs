@@ -1,4 +1,4 @@
-//! All looks in order, and how they are shown.
+//! Runs all checks in order and shows the findings.
 
 use slipway_app::ports::Clock as _;
 use slipway_cli::{ClientOptions, Exit, Traits, present};
@@ -9,8 +9,8 @@ use crate::adapters::SystemClock;
 use crate::config::Layer;
 use crate::local::Error;
 
-/// Looks once at everything. A setting that cannot be used is a finding like
-/// any other, and all that can be looked at without it still is.
+/// Runs every check once. An invalid setting is a finding like any other; the
+/// checks that need no settings still run.
 pub(crate) async fn run(layer: Layer, client: &ClientOptions) -> Result<Exit, Error> {
     let mut findings = Vec::new();
     let resolved = layer.resolve(&|name| std::env::var(name).ok());
@@ -34,7 +34,7 @@ pub(crate) async fn run(layer: Layer, client: &ClientOptions) -> Result<Exit, Er
     Ok(if unwell { Exit::Unwell } else { Exit::Success })
 }
 
-/// A line for each, with its remedy below it.
+/// One line per finding, with its remedy below it.
 fn lines(findings: &[Finding], traits: Traits) -> String {
     let checks = findings.iter().map(|finding| finding.area.len() + finding.check.len() + 1);
     let width = checks.max().unwrap_or(0);
@@ -48,7 +48,8 @@ fn lines(findings: &[Finding], traits: Traits) -> String {
         let word = format!("{word:<7}");
         let word = if traits.colours { format!("\u{1b}[{colour}m{word}\u{1b}[0m") } else { word };
         let check = format!("{} {}", finding.area, finding.check);
-        // Text of databases and servers must not drive the terminal.
+        // Control characters from databases and servers must not reach the
+        // terminal.
         let detail: String =
             finding.detail.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         lines.push(format!("{word}  {check:<width$}  {detail}"));

@@ -1,4 +1,4 @@
-//! Whether the server can be reached, is ready, is of this version and takes
+//! Checks whether the server is reachable, ready and of this version, and accepts
 //! the key.
 
 use slipway_cli::{ClientOptions, KeyProbe, probe_server};
@@ -7,10 +7,10 @@ use slipway_core::Timestamp;
 use super::finding::{Area, Finding};
 use crate::config::Config;
 
-/// What the client asks if nobody names a server.
+/// The default server of the client.
 const USUAL_SERVER: &str = "http://127.0.0.1:7700";
 
-/// Also answers what time it is there. `held`: a control plane runs on the data
+/// Also returns the time of the server. `held`: a control plane runs on the data
 /// directory of this machine.
 pub(super) async fn inspect(
     client: &ClientOptions,
@@ -83,7 +83,7 @@ pub(super) async fn inspect(
     (area.into_findings(), seen.date.as_deref().and_then(http_date))
 }
 
-/// Nobody answers there; somebody else may sit on the port.
+/// The server does not answer; another process may use the port.
 fn port(area: &mut Area, config: &Config) {
     match std::net::TcpListener::bind(config.listen) {
         Ok(_) => area.ok("port", format!("{} is free", config.listen)),

@@ -1,4 +1,4 @@
-//! Whether the settings can be used, and whether something was misspelt.
+//! Checks whether the settings are valid, and whether a variable is misspelt.
 
 use super::finding::{Area, Finding};
 use crate::config::InvalidConfig;

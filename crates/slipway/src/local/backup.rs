@@ -1,10 +1,10 @@
-//! `slipway backup`: one file with the database and what belongs to it.
+//! `slipway backup`: writes the database and what belongs to it to one file.
 //!
-//! In it: the database (API keys and tokens are there as hashes only) and the
-//! signing key, without which nodes would not recognise the installation. Not
-//! in it: the substrate root with the high-water mark, which must *not* go back in time
-//! (`docs/restore.md`), logs, the event log, and the configuration, which is
-//! the operator's.
+//! The file contains the database (API keys and tokens only as hashes) and the
+//! signing key, without which nodes would not recognise the installation. It does
+//! not contain the substrate root with the high-water mark, which must *not* go
+//! back in time (`docs/restore.md`), logs, the event log, and the configuration,
+//! which the operator keeps.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
@@ -30,10 +30,11 @@ struct Taken {
     manifest: Manifest,
 }
 
-/// *Expected flow:* copy into a file of another name in the same folder, check
-/// the copy, flush it, give it its name. *Guarantees:* the name never stands
-/// for half a backup; the control plane goes on meanwhile; without `--force`
-/// nothing is replaced, not even what appears at the last moment.
+/// *Expected flow:* copy into a temporary file in the same folder → check the copy
+/// → sync it → rename it.
+/// *Guarantees:* a file of that name is never half a backup; the control plane
+/// runs on meanwhile; without `--force` nothing is replaced, not even a file that
+/// appears at the last moment.
 pub(crate) async fn run(arguments: BackupArguments, output: Output) -> Result<Exit, Error> {
     let config = Layer::from(arguments.place).resolve(&|name| std::env::var(name).ok())?;
     let database = database_file(&StoreConfig::new(config.database_url.expose()))?;
@@ -43,7 +44,7 @@ pub(crate) async fn run(arguments: BackupArguments, output: Output) -> Result<Ex
         return Err(Error::FileExists { path: file });
     }
     let folder = files::folder_of(&file);
-    // For the owner alone from its first moment, and gone if this fails.
+    // Only the owner can ever read it, and it is removed if the backup fails.
     let fresh = tempfile::Builder::new()
         .prefix(".slipway-backup-")
         .permissions(std::fs::Permissions::from_mode(0o600))
@@ -87,7 +88,7 @@ pub(crate) async fn run(arguments: BackupArguments, output: Output) -> Result<Ex
     Ok(Exit::Success)
 }
 
-/// Also not with `--force`, and not its journals.
+/// Refuses to overwrite the database or its journals, even with `--force`.
 fn refuse_the_database(database: &Path, file: &Path) -> Result<(), Error> {
     let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let taken = ["", "-wal", "-shm", "-journal"].map(|end| files::with_suffix(database, end));

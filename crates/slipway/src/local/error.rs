@@ -20,7 +20,7 @@ pub(crate) enum Error {
     IsTheDatabase { path: PathBuf },
     #[error("{what}: {source}")]
     Io { what: String, source: std::io::Error },
-    /// Shown, and answered with an exit code, like those of the client.
+    /// Shown like an error of the client, with the client's exit code.
     #[error(transparent)]
     Client(#[from] slipway_cli::Error),
 }

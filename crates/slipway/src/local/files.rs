@@ -1,16 +1,15 @@
-//! Files that appear whole or not at all, and are on the disk when that is said.
+//! Writes files atomically and durably.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The folder that a path lies in.
 pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A rename is lasting once its folder is.
+/// A rename is durable once its folder is synced.
 pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
@@ -25,15 +24,14 @@ pub(super) fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
     std::fs::rename(&fresh, path)
 }
 
-/// The same path with something more at its end.
 pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// Makes a folder that only its owner can enter, with a number at its end if
-/// the name is taken: two within one second have the same moment in it.
+/// Creates a folder that only its owner can enter, with a number at its end if
+/// the name is taken: two folders of the same second have the same timestamp.
 pub(super) fn make_folder(wanted: &Path) -> io::Result<PathBuf> {
     let mut path = wanted.to_path_buf();
     let mut number = 1_u32;
@@ -49,7 +47,7 @@ pub(super) fn make_folder(wanted: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// A moment as part of a file name: `20260131T120000Z`.
+/// A timestamp as part of a file name: `20260131T120000Z`.
 pub(super) fn stamp(now: slipway_core::Timestamp) -> String {
     let text = now.to_string();
     let seconds = text.split('.').next().unwrap_or(&text);

@@ -1,5 +1,5 @@
 //! Commands that work on an installation of this machine without its server:
-//! its settings, its backups.
+//! settings, backup, restore.
 
 pub(crate) mod backup;
 mod error;

@@ -1,5 +1,5 @@
-//! `slipway restore`: a backup in place of the database, which then observes
-//! only until a person resumes.
+//! `slipway restore`: replaces the database by a backup. The control plane then
+//! observes only, until a person resumes.
 
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
@@ -19,32 +19,32 @@ use crate::adapters::SystemClock;
 use crate::arguments::RestoreArguments;
 use crate::config::{Config, Layer};
 
-/// Where the restored database is made before it gets its name. Left only by a
-/// crash, and then of no use to anybody. One name is enough: whoever restores
-/// holds the lock of the data directory.
+/// The folder in which the restored database is prepared. Only a crash leaves it
+/// behind, and then nobody needs it. One name is enough: a restore locks the data
+/// directory.
 const STAGING: &str = "slipway.restoring";
 
 #[derive(Debug, Serialize)]
 struct Restored {
     database: PathBuf,
-    /// Where what was there before is kept.
+    /// The folder with the files that were there before.
     kept_aside: Option<PathBuf>,
     signing_key: bool,
     #[serde(flatten)]
     manifest: Manifest,
 }
 
-/// *Expected flow:* lock the data directory → check the backup → make the
+/// *Expected flow:* check the backup → lock the data directory → prepare the
 /// database from it in a folder of its own (schema of this binary, mode
-/// `observing`) → link or move what is there aside → rename.
-/// *Guarantees:* until the rename the old database is in place; after it the
-/// new one, whole and observing. A crash in between may leave the old one
-/// without its last commits, if they could not be folded into it; they are kept
-/// aside, and the high-water mark tells the next start. Nothing is deleted.
+/// `observing`) → link or move the old files aside → rename.
+/// *Guarantees:* until the rename the old database is in place; after it the new
+/// one, complete and observing. A crash in between may leave the old one without
+/// its last commits, if the checkpoint failed; they are kept aside, and the
+/// high-water mark reveals it at the next start. Nothing is deleted.
 pub(crate) async fn run(arguments: RestoreArguments, output: Output) -> Result<Exit, Error> {
     let config = Layer::from(arguments.place).resolve(&|name| std::env::var(name).ok())?;
     let database = database_file(&StoreConfig::new(config.database_url.expose()))?;
-    // Before anything is made or locked: a wrong name leaves no trace.
+    // Before anything is created or locked, so that a wrong name leaves no trace.
     let backup = &arguments.file;
     std::fs::File::open(backup).map_err(Error::io(format!("read {}", backup.display())))?;
     let manifest = slipway_store::backup_check(backup).await?;
@@ -62,8 +62,8 @@ pub(crate) async fn run(arguments: RestoreArguments, output: Output) -> Result<E
     }
     let staging = folder.join(STAGING);
     let replaced = replace(&config, &database, backup, &manifest, &staging).await;
-    // Also of one that failed: a copy that nobody can use is of the size of the
-    // database, and a failure for want of room would leave less of it.
+    // Also after a failure: the unusable copy has the size of the database, and
+    // if the disk was full, it would be even fuller.
     let cleaned = std::fs::remove_dir_all(&staging);
     let (kept_aside, signing_key) = replaced?;
     cleaned.map_err(Error::io(format!("remove {}", staging.display())))?;
@@ -73,8 +73,8 @@ pub(crate) async fn run(arguments: RestoreArguments, output: Output) -> Result<E
     Ok(Exit::Success)
 }
 
-/// Answers where the old one is kept, and whether a signing key came with the
-/// new one.
+/// Returns where the old database is kept, and whether the backup has a signing
+/// key.
 async fn replace(
     config: &Config,
     database: &Path,
@@ -107,7 +107,7 @@ fn table(restored: &Restored, width: Option<u16>) -> String {
     )
 }
 
-/// A copy that only this user can read, in a folder of its own.
+/// Copies the backup into a folder of its own that only this user can read.
 fn stage(backup: &Path, staging: &Path) -> Result<PathBuf, Error> {
     let failed = || Error::io(format!("write {}", staging.display()));
     match std::fs::remove_dir_all(staging) {
@@ -143,19 +143,19 @@ async fn prepare(staged: &Path, backup: &Path, manifest: &Manifest) -> Result<Ve
     Ok(beside)
 }
 
-/// Keeps the old database, also one that cannot be read. It stays in place too,
-/// for the rename to replace.
+/// Keeps the old database aside, even one that cannot be read. It also stays in
+/// place until the rename replaces it.
 async fn put_aside(config: &Config, database: &Path) -> Result<Option<PathBuf>, Error> {
     let key = config.data_dir.join(SIGNING_KEY);
     let journals = ["-wal", "-shm", "-journal"].map(|end| files::with_suffix(database, end));
-    // Also without the database: what is left of it would be taken for the new
-    // one's.
+    // Also if the database itself is missing: SQLite would take its journals for
+    // those of the new one.
     let mut old = journals.iter().map(PathBuf::as_path).chain([database, key.as_path()]);
     if !old.any(Path::exists) {
         return Ok(None);
     }
     if database.exists() {
-        // Best with everything in one file. One that is damaged is kept as it is.
+        // Folds the journal into the file. A damaged database is kept as it is.
         let _ = slipway_store::checkpoint(database).await;
     }
     let folder = files::folder_of(database);
@@ -167,7 +167,7 @@ async fn put_aside(config: &Config, database: &Path) -> Result<Option<PathBuf>, 
         let Some(name) = kept.file_name().filter(|_| kept.exists()) else { continue };
         link_or_copy(kept, &aside.join(name)).map_err(failed())?;
     }
-    // A log of the old database beside the new one would be applied to it.
+    // SQLite would apply a journal of the old database to the new one.
     for journal in &journals {
         if let Some(name) = journal.file_name().filter(|_| journal.exists()) {
             std::fs::rename(journal, aside.join(name)).map_err(failed())?;
@@ -178,7 +178,8 @@ async fn put_aside(config: &Config, database: &Path) -> Result<Option<PathBuf>, 
     Ok(Some(aside))
 }
 
-/// The key may lie on another file system than the database.
+/// Copies if a link fails: the key may be on another file system than the
+/// database.
 fn link_or_copy(from: &Path, to: &Path) -> std::io::Result<()> {
     match std::fs::hard_link(from, to) {
         Ok(()) => Ok(()),
@@ -190,7 +191,8 @@ fn link_or_copy(from: &Path, to: &Path) -> std::io::Result<()> {
     }
 }
 
-/// The key first: a start after a crash in between would draw another one.
+/// Installs the key first: a start after a crash in between would otherwise
+/// generate another one.
 fn install(
     config: &Config,
     staged: &Path,

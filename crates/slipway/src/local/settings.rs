@@ -1,4 +1,4 @@
-//! `slipway config`: what is in force, and whether it can be.
+//! `slipway config`: shows the settings in force, and checks them.
 
 use clap::{ArgMatches, CommandFactory};
 use serde::Serialize;
@@ -44,7 +44,8 @@ pub(crate) fn run(
     Ok(Exit::Success)
 }
 
-/// Variables that look like ours and that nothing reads.
+/// Warnings about environment variables that begin like ours and that nothing
+/// reads.
 pub(crate) fn warnings() -> Vec<String> {
     let present = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     keys::unknown_variables(&Arguments::command(), present)

@@ -1,11 +1,11 @@
-//! The management clusters of engine crossplane that this process can reach,
-//! found while it runs: a row that is new, or a kubeconfig that comes into the
-//! folder, is served without a restart.
+//! Finds the management clusters of engine crossplane that this process can
+//! reach. A new row, or a new kubeconfig in the folder, is served without a
+//! restart.
 //!
-//! *Guarantees:* a cluster that is away keeps neither the process from starting
-//! nor another cluster from being served; the engine acts only after a heartbeat
+//! *Guarantees:* an unreachable cluster keeps neither the process from starting
+//! nor another cluster from being served. The engine acts only after a heartbeat
 //! compared the high-water mark of its cluster with the database, so a restored
-//! database is recognised before anything is done there.
+//! database is recognised before anything happens there.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,26 +26,26 @@ use super::partitions::Partitions;
 use crate::config::Config;
 use crate::metered_substrate::MeteredSubstrate;
 
-/// How often rows and files are looked at without a wake: how long a cluster
-/// that was registered at another replica waits.
+/// How often rows and files are read without a wake. A cluster that was
+/// registered at another replica waits this long.
 const POLL: Duration = Duration::from_secs(2);
 
 /// Rows in a page.
 const PAGE: u32 = 200;
 
-/// What a cluster is served with.
+/// Finds clusters and serves them.
 #[derive(Debug)]
 pub(super) struct Clusters {
     partitions: Partitions,
     installation: InstallationId,
     reach: Reach,
-    /// What the placement loop loop finds there.
+    /// The clusters that the placement loop can reach.
     registry: ManagementRegistry,
     sweep: Duration,
     system_namespace: String,
 }
 
-/// The ways in which this process reaches clusters.
+/// The credentials that this process has for clusters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Reach {
     in_pod: bool,
@@ -53,12 +53,12 @@ struct Reach {
 }
 
 impl Reach {
-    /// How this process reaches a cluster, if it can.
+    /// The access of this process to a cluster, if it has any.
     async fn of(&self, access: &ClusterAccess) -> Option<Access> {
         match access {
             ClusterAccess::InCluster => self.in_pod.then_some(Access::InCluster),
             ClusterAccess::Kubeconfig(name) => {
-                // A name is a DNS label: it leads nowhere but into the folder.
+                // A name is a DNS label, so it cannot lead out of the folder.
                 let path = self.kubeconfig_dir.as_ref()?.join(name.as_str());
                 let found = tokio::fs::metadata(&path).await.ok()?;
                 found.is_file().then_some(Access::Kubeconfig(path))
@@ -86,7 +86,7 @@ impl Clusters {
         }
     }
 
-    /// Looks for clusters until shutdown, then waits for their partitions.
+    /// Serves new clusters until shutdown, then waits for their partitions.
     pub(super) async fn keep(self, shutdown: Shutdown) {
         let mut tasks = JoinSet::new();
         let wake = Arc::clone(&self.partitions.context().wakes.clusters);
@@ -111,7 +111,7 @@ impl Clusters {
         }
     }
 
-    /// Serves every cluster that can be served and is not yet.
+    /// Serves every reachable cluster that is not served yet.
     async fn observe(&self, tasks: &mut JoinSet<()>, shutdown: &Shutdown) {
         let clusters = match self.registered().await {
             Ok(clusters) => clusters,
@@ -138,7 +138,7 @@ impl Clusters {
             let page = store.placement.cluster_page(Page { after, limit: PAGE }).await?;
             let crossplane = |cluster: &Cluster| cluster.engine == Engine::Crossplane;
             found.extend(page.items.into_iter().filter(crossplane));
-            // A row that cannot be read is shown by whoever lists them.
+            // The API shows rows that cannot be read; they are skipped here.
             let Some(next) = page.next else { return Ok(found) };
             after = Some(ClusterId::new(next));
         }
@@ -167,7 +167,7 @@ impl Clusters {
         let view = self.partitions.open(partition, name);
         match view.resources.late_sweep().await {
             Ok(due) => tracing::info!(cluster = name, due, "a cluster is served from now on"),
-            // As at the start: the sweep by due time finds all of it.
+            // As at the start: the loop claims the resources by their due time.
             Err(error) => tracing::warn!(
                 cluster = name,
                 %error,
@@ -175,7 +175,7 @@ impl Clusters {
             ),
         }
         self.partitions.drive(&view, tasks, shutdown);
-        // What its projects need there can be made now.
+        // The placement loop can now write what its projects need there.
         self.registry.add(cluster.id, crossplane);
         context.wakes.wake_placement();
     }

@@ -13,7 +13,7 @@ use slipway_server::NodeSettings;
 
 use super::Error;
 
-/// Reads the key, or draws one at the first start.
+/// Reads the key; the first start generates it.
 pub(super) async fn load_or_create(path: &Path) -> Result<NodeSettings, Error> {
     let unusable = || Error::SigningKey { path: path.display().to_string() };
     let stored = match tokio::fs::read(path).await {
@@ -34,7 +34,8 @@ pub(super) async fn load_or_create(path: &Path) -> Result<NodeSettings, Error> {
     })
 }
 
-/// Whole or not at all: a half written key would lock the installation out.
+/// Writes the key atomically: a half written one would keep the installation from
+/// starting.
 fn store(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let fresh = path.with_extension("new");
     let mut file = std::fs::OpenOptions::new()

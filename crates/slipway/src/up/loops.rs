@@ -1,4 +1,4 @@
-//! The loops of this process: started together, shown together, ended together.
+//! Starts, shows and ends the loops of this process together.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,6 @@ use super::partitions::{PartitionView, Partitions};
 use crate::config::Config;
 use crate::event_log::EventLog;
 
-/// The running loops.
 #[derive(Debug)]
 pub(super) struct Loops {
     view: Arc<View>,
@@ -39,12 +38,12 @@ pub(super) struct Loops {
 #[derive(Debug)]
 struct View {
     partitions: Partitions,
-    /// Of the others.
+    /// The statuses of the loops that have no partitions.
     statuses: Vec<Arc<Status>>,
 }
 
 /// Sweeps once and starts every loop: one over resources for each cluster that
-/// this process serves, and what looks for clusters that it can serve too.
+/// this process serves, the one that finds further clusters, and the others.
 pub(super) async fn start(
     context: &Context,
     engines: &Engines,
@@ -59,14 +58,14 @@ pub(super) async fn start(
         .iter()
         .map(|(partition, cluster)| partitions.open(*partition, cluster))
         .collect();
-    // All of them before the first is driven: a sweep takes back what an earlier
-    // life of this worker held, in whatever partition.
+    // All sweeps run before the first loop is driven: a sweep takes over the
+    // claims of the previous process of this worker, in every partition.
     for PartitionView { cluster, resources, .. } in &first {
         match resources.boot_sweep().await {
             Ok(due) => {
                 tracing::info!(cluster, due, "boot sweep: everything not settled for good is due");
             }
-            // The database was there a moment ago; the sweep by due time finds all of it.
+            // No reason to refuse the start: the loop claims resources by due time.
             Err(error) => tracing::warn!(
                 cluster,
                 %error,
@@ -142,7 +141,7 @@ pub(super) async fn start(
     tasks.spawn(driven(
         Arc::new(RetentionLoop::new(context.clone(), config.retention, worker.to_owned())),
         RetentionLoop::PACING,
-        // Nothing wakes it: it is not in a hurry.
+        // Nothing wakes it: there is no hurry.
         dependencies(Arc::default()),
         retention_status,
         shutdown.clone(),
@@ -167,7 +166,7 @@ pub(super) async fn start(
     tasks.spawn(driven(
         Arc::new(heartbeat),
         Pacing { slots: 1, batch: 1, poll: ReplicaHeartbeat::INTERVAL },
-        // Nobody wakes it: it is its own clock.
+        // Nothing wakes it: its poll interval is the heartbeat interval.
         dependencies(Arc::default()),
         heartbeat_status,
         shutdown,
@@ -177,7 +176,7 @@ pub(super) async fn start(
     Loops { view, tasks }
 }
 
-/// The loop, with its name on every line that it writes by itself.
+/// The loop in a span with its name, which every log line of its own carries.
 pub(super) fn driven<L: Loop>(
     work: Arc<L>,
     pacing: Pacing,
@@ -189,7 +188,7 @@ pub(super) fn driven<L: Loop>(
     drive(work, pacing, dependencies, status, shutdown).instrument(span)
 }
 
-/// Where this process brings events.
+/// The sinks to which this process publishes events.
 fn sinks(config: &Config) -> Vec<Arc<dyn EventSink>> {
     let event_log = config.event_log.clone().map(EventLog::new);
     event_log.into_iter().map(|sink| Arc::new(sink) as Arc<dyn EventSink>).collect()
@@ -200,7 +199,7 @@ impl Loops {
         Arc::clone(&self.view) as Arc<dyn LoopsView>
     }
 
-    /// Waits until every loop finished what it held.
+    /// Waits until every loop has finished its claimed rows.
     pub(super) async fn join(mut self) {
         while let Some(ended) = self.tasks.join_next().await {
             if let Err(error) = ended {
@@ -211,13 +210,13 @@ impl Loops {
 }
 
 impl View {
-    /// Clusters that wait for a control plane which this one is not. Shown and
-    /// no failure: this process could do nothing about it by starting anew.
+    /// Clusters that wait for a control plane other than this one. They are shown
+    /// and fail no probe: restarting this process would not help.
     async fn not_served(&self) -> Vec<String> {
         let context = self.partitions.context();
         let overdue = match context.stores.broker.partition_list_overdue().await {
             Ok(overdue) => overdue,
-            // Shown to callers without a key: the text of the error is not.
+            // Callers without a key see this text, so it omits the error.
             Err(error) => {
                 tracing::warn!(%error, "cannot look for clusters that nobody serves");
                 return vec!["other clusters cannot be looked at".to_owned()];
@@ -260,9 +259,9 @@ impl LoopsView for View {
 
     async fn probes(&self) -> Vec<Probe> {
         let partitions = self.partitions.all();
-        // One cluster that is behind is shown, and is no reason to send nobody
-        // here: every replica would say the same, and the nodes of all others
-        // would find no control plane.
+        // One cluster that is behind is shown and does not make this replica
+        // unready: every replica would report the same, and the nodes of all
+        // other clusters would find no control plane.
         let (mut ok, mut details) = (partitions.is_empty(), Vec::with_capacity(partitions.len()));
         for PartitionView { cluster, resources, status } in &partitions {
             let probe = resources.probe(status).await;

@@ -1,5 +1,5 @@
-//! What a start means for the mode: the database may be older than the world,
-//! an operator may ask for observing only, and a new public address is noticed.
+//! Determines the mode at the start: detects a restored database, observes only
+//! if the operator asks for it, and notices a new public address.
 
 use slipway_app::Context;
 use slipway_app::permits::Permits;
@@ -10,9 +10,9 @@ use slipway_core::audit::Actor;
 use super::Error;
 use crate::config::Config;
 
-/// Before any loop runs, so that not even one batch acts on a database that
-/// was restored. A high-water mark that is there and cannot be read refuses the start:
-/// going on would be to guess.
+/// Runs before any loop, so that not even one batch acts on a restored database.
+/// If a high-water mark exists and cannot be read, the start is refused: to go on
+/// would be a guess.
 pub(super) async fn converge(
     context: &Context,
     engines: &Engines,
@@ -30,8 +30,8 @@ pub(super) async fn converge(
         control::observe(context, "started with --observe-only", &actor).await?;
         tracing::warn!("only observing: nothing outside is changed until `slipway resume`");
     }
-    // Only a configured one: without it each replica has its own, and they
-    // would take turns in announcing a change.
+    // Only a configured URL: otherwise each replica has its own, and they would
+    // take turns in announcing a change.
     if let Some(url) = &config.public_url
         && let Some(before) = control::locate(context, url, &actor).await?
     {

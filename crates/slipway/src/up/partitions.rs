@@ -1,7 +1,7 @@
 //! The partitions of this process: for each cluster that it serves a loop over
-//! resources, with slots, batches and a status of its own, and beside it a wait
-//! for what the cluster's engines see change. Some are there from the start,
-//! others come while it runs ([`super::clusters`]); none goes before the end.
+//! resources, with slots, batches and a status of its own, and a task per engine
+//! that waits for changes on the cluster. Some partitions exist from the start,
+//! [`super::clusters`] adds others later; none goes before shutdown.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use super::loops::driven;
 use crate::config::Config;
 
-/// What a partition is made of, and the partitions that there are. Clones share them.
+/// The open partitions, and what a new one needs. Clones share them.
 #[derive(Debug, Clone)]
 pub(super) struct Partitions {
     context: Context,
@@ -42,7 +42,7 @@ impl Partitions {
         Self {
             context: context.clone(),
             engines: engines.clone(),
-            // One for the process: a mode is acknowledged when all of it obeys.
+            // One for the process: it acknowledges a mode when all its loops obey.
             permits: Arc::default(),
             worker: worker.to_owned(),
             lease: config.lease,
@@ -71,7 +71,7 @@ impl Partitions {
         self.lease
     }
 
-    /// Those that there are now.
+    /// The partitions that are open now.
     pub(super) fn all(&self) -> Vec<PartitionView> {
         self.shown.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -80,8 +80,8 @@ impl Partitions {
         self.all().iter().any(|served| served.resources.partition() == partition)
     }
 
-    /// Makes the loop of a cluster that the engines serve, and shows it from
-    /// now on. Whoever makes it sweeps and drives it.
+    /// Creates the loop of a cluster that the engines serve, and shows it from
+    /// now on. The caller has to sweep and drive it.
     pub(super) fn open(&self, partition: Partition, cluster: &str) -> PartitionView {
         let resources = ResourceLoop::new(
             self.context.clone(),
@@ -100,7 +100,7 @@ impl Partitions {
         view
     }
 
-    /// Drives the loop of a partition and hears its engines until shutdown.
+    /// Drives the loop of a partition and watches its engines until shutdown.
     pub(super) fn drive(&self, view: &PartitionView, tasks: &mut JoinSet<()>, shutdown: &Shutdown) {
         let partition = view.resources.partition();
         for (_, engine) in self.engines.iter().into_iter().filter(|(of, _)| *of == partition) {

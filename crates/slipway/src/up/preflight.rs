@@ -1,5 +1,5 @@
-//! What can be refused before anything is made: a start that cannot succeed
-//! leaves no database and no key behind.
+//! Checks before anything is created, so that a start that cannot succeed leaves
+//! no database and no key behind.
 
 use std::io;
 use std::path::Path;
@@ -9,8 +9,8 @@ use rustix::fs::Access;
 use super::Error;
 use crate::config::Config;
 
-/// The folders that a start makes beside the data directory, which is refused
-/// by the lock on it.
+/// Checks the substrate root if it is outside the data directory. The data
+/// directory itself is checked when its lock is taken.
 pub(super) fn check(config: &Config) -> Result<(), Error> {
     let root = &config.substrate_root;
     if root.starts_with(&config.data_dir) {
@@ -23,8 +23,8 @@ pub(super) fn check(config: &Config) -> Result<(), Error> {
     })
 }
 
-/// It is a folder that can be written, or can be made. Says no more than it
-/// knows: between this look and the making anything may happen.
+/// Checks that the path is a writable folder, or can be created. This is no
+/// guarantee: anything may happen between this check and the creation.
 fn usable(path: &Path) -> io::Result<()> {
     let mut nearest = path;
     loop {

@@ -1,4 +1,4 @@
-//! What a fresh installation starts with, and the admin's first key.
+//! Seeds a fresh installation, and installs the first admin key.
 
 use slipway_app::ports::Substrate;
 use slipway_app::ports::access::Installed;
@@ -12,7 +12,7 @@ use super::Error;
 use crate::config::Config;
 
 /// Makes sure that project, cloud, credential, cluster, assignments and the
-/// built-in blueprint are there. Answers the cluster that this process serves.
+/// built-in blueprint exist. Returns the cluster that this process serves.
 pub(super) async fn seed(
     context: &Context,
     local: &dyn Substrate,
@@ -31,10 +31,10 @@ pub(super) async fn seed(
     Ok(context.stores.operations.seed(&seed).await.map_err(AppError::from)?)
 }
 
-/// Installs the configured admin key, or draws one if there is no key at all.
-/// Answers the text only if it was drawn: it is shown once and not kept. Of
-/// replicas that start together on an empty database one draws, and the others
-/// find that a key is there.
+/// Installs the configured admin key, or generates one if there is no key at all.
+/// Returns the text only of a generated key: it is shown once and not kept. If
+/// replicas start together on an empty database, one generates a key and the
+/// others find it.
 pub(super) async fn admin_key(
     context: &Context,
     config: &Config,

@@ -1,19 +1,19 @@
-//! What tells a control plane to stop.
+//! The signals that stop a control plane.
 
 use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Error;
 
-/// SIGTERM, SIGINT and SIGHUP, and the end of standard input if that is asked
-/// for. Heard from the moment at which this is made.
+/// SIGTERM, SIGINT and SIGHUP, and the end of standard input if that is
+/// configured. Received from the moment this is created.
 #[derive(Debug)]
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
-    /// Only for the first: Ctrl-C reaches whoever started this as well, whose
-    /// end is then no second request.
+    /// Only for the first request: Ctrl-C also ends the process that started this
+    /// one, and the end of standard input that follows is no second request.
     with_stdin: bool,
 }
 
@@ -28,8 +28,8 @@ impl Signals {
         })
     }
 
-    /// Returns at the next of them. The first means to finish what is under
-    /// way, a second one not to.
+    /// Returns at the next request to stop. After the first, work under way is
+    /// finished; after the second, it is not.
     pub(super) async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
@@ -41,7 +41,7 @@ impl Signals {
     }
 }
 
-/// Whoever started this holds the other end for life.
+/// The process that started this one keeps the other end open until it ends.
 async fn end_of_stdin() {
     let mut bytes = [0; 64];
     let mut stdin = tokio::io::stdin();

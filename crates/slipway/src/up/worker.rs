@@ -1,7 +1,7 @@
-//! The name under which this process claims work. It is kept in the data
-//! directory and held by a lock, so that there is one process of that name at
-//! a time: a process that starts knows that whoever had the name is dead, and
-//! can take its claims over at once instead of waiting for the leases to end.
+//! The name under which this process claims rows. The data directory keeps it,
+//! and a lock ensures that one process at a time has it. So a process that starts
+//! knows that the previous one of this name is dead, and takes over its claims at
+//! once instead of waiting for the leases to end.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use slipway_store::{DirectoryError, OpenError};
 use super::Error;
 use crate::adapters::SystemEntropy;
 
-/// The name, held for as long as this lives.
+/// The name, locked until this is dropped.
 #[derive(Debug)]
 pub(super) struct Worker {
     name: String,
@@ -23,7 +23,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Takes the name of this data directory, making both at the first start.
+    /// Takes the name of this data directory; the first start creates both.
     pub(super) fn take(data_dir: &Path) -> Result<Self, Error> {
         let failed = || {
             |source| {

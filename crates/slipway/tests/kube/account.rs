@@ -1,4 +1,4 @@
-//! The account that is shipped, installed on a cluster as `deploy/rbac` says.
+//! The shipped account, installed on a cluster as `deploy/rbac` says.
 
 use std::path::Path;
 
@@ -19,13 +19,13 @@ use crate::stage::PROVIDER;
 
 const NAMESPACE: &str = "slipway-system";
 
-/// The group of what the stand-in composes.
+/// The API group of what the stand-in composes.
 pub(crate) const COMPOSED: &str = "standin.slipway.dev";
 
-/// As the API server calls it.
+/// The user name of the account in the API server.
 pub(crate) const USER: &str = "system:serviceaccount:slipway-system:slipway";
 
-/// What has to be put into a copy of `groups.example.yaml` for these tests: the
+/// A copy of `groups.example.yaml` with the entries that these tests need: the
 /// group of the composites and that of the provider.
 fn groups() -> String {
     let mut groups = shipped("deploy/rbac/groups.example.yaml");
@@ -41,15 +41,15 @@ fn groups() -> String {
 
 /// A file of the repository, by its path from the root.
 fn shipped(path: &str) -> String {
-    // Tests are started in the folder of their package.
+    // Tests run in the folder of their package.
     std::fs::read_to_string(Path::new("../..").join(path)).unwrap()
 }
 
-/// Installs it and answers its kubeconfig. Its rights are in force then.
+/// Installs it, waits until its rights are in effect, and returns its kubeconfig.
 pub(crate) async fn install(kubernetes: &KubeEnvironment, admin: &Client) -> String {
     bring(admin, &shipped("deploy/rbac/control-plane.yaml")).await;
     bring(admin, &groups()).await;
-    // Of each role that its own is filled from one right.
+    // One right of each role that is aggregated into its own.
     let provider = format!("{PROVIDER}.crossplane.io");
     for (group, resource, verb) in [
         ("", "resourcequotas", "patch"),
@@ -68,8 +68,7 @@ pub(crate) async fn install(kubernetes: &KubeEnvironment, admin: &Client) -> Str
     kubernetes.kubeconfig_with_token("slipway", &given.unwrap().status.unwrap().token)
 }
 
-/// Lets it look for what the stand-in composes too, as whoever has such a group
-/// on a cluster is told to.
+/// Also lets it list what the stand-in composes, as the documents advise for such a group.
 pub(crate) async fn inspect(admin: &Client) {
     let known = "      - protection.crossplane.io\n";
     let groups = groups();
@@ -78,7 +77,7 @@ pub(crate) async fn inspect(admin: &Client) {
     until_allowed(admin, COMPOSED, "servers", "list").await;
 }
 
-/// The aggregated role is filled by a controller, a moment later.
+/// A controller fills the aggregated role a moment later.
 async fn until_allowed(admin: &Client, group: &str, resource: &str, verb: &str) {
     let review: SubjectAccessReview = serde_json::from_value(json!({ "spec": {
         "user": USER,

@@ -1,4 +1,4 @@
-//! The blueprint of these tests, in the documents that are published.
+//! The blueprint of these tests, in its published documents.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! One resource in each phase, held there by what the stand-in was told, and
-//! what others wrote down about them: the API server, the machines, the history.
+//! One resource in each phase, kept there by the stand-in's scripts, and the
+//! records about them: of the API server, the machines, the history.
 
 use jiff::Timestamp;
 use kube::Client;
@@ -18,13 +18,13 @@ pub(crate) struct Cast {
     pub(crate) ready: String,
     /// Its node works and does not finish.
     pub(crate) deregistering: String,
-    /// Crossplane does not let go of it.
+    /// Crossplane keeps its finalizer.
     pub(crate) deprovisioning: String,
     pub(crate) failed: String,
 }
 
 impl Cast {
-    /// All of them at their places; handles begin with `prefix`.
+    /// Brings each of them into its phase; handles begin with `prefix`.
     pub(crate) async fn gather(world: &World, prefix: &str) -> Self {
         let declare = async |name: &str, script: &str| {
             world.declare(&format!("{prefix}-{name}"), script).await
@@ -62,10 +62,10 @@ impl Cast {
         }
     }
 
-    /// Nothing holds them any more: some come up, the others go.
+    /// Ends what keeps them in their phases: some come up, the others end.
     pub(crate) async fn release(&self, world: &World) {
         for (id, word) in [
-            // Those that go first: others may have to wait for them.
+            // First those that end: others may have to wait for them.
             (&self.deregistering, "busy"),
             (&self.deprovisioning, "keep-finalizer"),
             (&self.provisioning, "never-ready"),
@@ -75,7 +75,7 @@ impl Cast {
         }
     }
 
-    /// Where they get to after that.
+    /// Waits for the phases that follow.
     pub(crate) async fn wait_released(&self, world: &World) {
         for id in [&self.provisioning, &self.enrolling, &self.ready] {
             world.wait_well(id).await;
@@ -87,12 +87,12 @@ impl Cast {
 }
 
 impl World {
-    /// Somebody else than the control plane, by the API server's audit log.
+    /// A client under another user than the control plane, for the API server's audit log.
     pub(crate) async fn hand(&self) -> Client {
         self.kubernetes.client(OTHER_ADMIN).await.unwrap()
     }
 
-    /// Has the stand-in play a composite otherwise, once it is there.
+    /// Changes the script of a composite, once it exists.
     pub(crate) async fn tell(&self, id: &str, word: &str, value: &str) {
         let (composites, name) = (self.composites().await, self.xr_name(id).await);
         let word = format!("standin.slipway.dev/{word}");
@@ -103,13 +103,13 @@ impl World {
         .await;
     }
 
-    /// Ready, with nothing that keeps it from anything.
+    /// Waits until it is Ready without blockers.
     pub(crate) async fn wait_well(&self, id: &str) -> Value {
         let well = |seen: &Value| seen["phase"] == "Ready" && seen["blockers"] == json!([]);
         self.plane.wait_for(id, "Ready without a blocker", well).await
     }
 
-    /// Waits until a blocker of this code says this; then the resource.
+    /// Waits for a blocker with this code and text; returns the resource.
     pub(crate) async fn wait_blocked(&self, id: &str, code: &str, text: &str) -> Value {
         let says = |blocker: &Value| {
             blocker["code"] == code && blocker["message"].as_str().unwrap().contains(text)
@@ -121,14 +121,14 @@ impl World {
             .await
     }
 
-    /// Every change of phase, oldest first.
+    /// Every transition, oldest first.
     pub(crate) async fn walk(&self, id: &str) -> Vec<String> {
         let resource = self.plane.resource(id).await;
         let history = resource["history"].as_array().unwrap().iter().rev();
         history.map(|entry| entry["to"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// It never went back to an earlier phase.
+    /// It never returned to an earlier phase.
     pub(crate) async fn assert_straight(&self, id: &str) {
         const ORDER: [&str; 7] = [
             "Pending",
@@ -147,7 +147,7 @@ impl World {
         assert!(assignments.is_sorted_by(|one, next| one < next), "{id} went {walk:?}");
     }
 
-    /// What the API server was asked about one composite, oldest first.
+    /// The API server's records about one composite, oldest first.
     pub(crate) fn asked(&self, name: &str) -> Vec<AuditRecord> {
         let mut records = self.kubernetes.audit().unwrap();
         let named =
@@ -156,8 +156,8 @@ impl World {
         records
     }
 
-    /// Who made a composite, as often as it was made, by the API server's word. An API server
-    /// that is killed may have made one and not have written that down.
+    /// The user of each creation of a composite, by the API server's log. A
+    /// killed API server may have made one without a record.
     pub(crate) fn makers(&self, name: &str) -> Vec<String> {
         let asked = self.asked(name).into_iter();
         let made = asked.filter(|record| record.verb == "patch" && record.code == Some(201));
@@ -194,14 +194,14 @@ impl World {
         }
     }
 
-    /// The deletions that the control plane asked for.
+    /// The deletions that the control plane requested.
     pub(crate) fn deletes(&self, name: &str) -> Vec<AuditRecord> {
         let mut asked = self.all_deletes(name);
         asked.retain(|record| record.user == ADMIN);
         asked
     }
 
-    /// Those of whoever has another name, too.
+    /// The deletions by other users, too.
     pub(crate) fn all_deletes(&self, name: &str) -> Vec<AuditRecord> {
         let mut asked = self.asked(name);
         asked.retain(|record| record.verb == "delete");
@@ -220,7 +220,7 @@ impl World {
         assert!(left.is_some() && left < stopped, "{name}: {left:?}, {stopped:?}");
     }
 
-    /// Nothing of ours is left on the cluster, and nobody knows of a leak.
+    /// Nothing of ours is left on the cluster, and no leak is open.
     pub(crate) async fn assert_nothing_left(&self) {
         let left = self.composites().await.list(&Default::default()).await.unwrap().items;
         let names: Vec<_> = left.iter().map(|found| &found.metadata.name).collect();

@@ -1,4 +1,4 @@
-//! Clusters are served while a control plane runs, each for itself.
+//! Each cluster is served on its own while a control plane runs.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::stage::Stage;
 /// Seconds on an idle machine; the rest is for a busy one.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Waits until a loop over the resources of this cluster has looked.
+/// Waits until a loop over the resources of this cluster has run.
 async fn wait_served(plane: &ControlPlane, cluster: &str) {
     let name = format!("resources/{cluster}");
     wait::until(TIMEOUT, &format!("cluster {cluster} to be served"), async || {
@@ -25,7 +25,7 @@ async fn wait_served(plane: &ControlPlane, cluster: &str) {
     .await;
 }
 
-/// How often this loop of the control plane looked for work; `None` if it has no such loop.
+/// Activations of this loop; `None` if the control plane has no such loop.
 async fn activations(plane: &ControlPlane, name: &str) -> Option<u64> {
     let loops = plane.get("/api/v1/loops").await;
     let found = loops.as_array().into_iter().flatten().find(|one| one["name"] == *name);
@@ -54,7 +54,7 @@ async fn a_cluster_is_served_as_soon_as_it_can_be_reached() {
         assert!((200..300).contains(&status), "{status}: {answer}");
     }
 
-    // Nobody listens behind the first one: it is served and stops nobody.
+    // Nothing listens behind the first one: it is served and delays no other.
     let config = kubernetes.kubeconfig(ADMIN);
     let nowhere = config.replace(&kubernetes.url(), "https://127.0.0.1:1");
     assert_ne!(nowhere, config, "the address stands in the file");
@@ -64,8 +64,9 @@ async fn a_cluster_is_served_as_soon_as_it_can_be_reached() {
     std::fs::write(kubeconfigs.path().join("here"), &config).unwrap();
     wait_served(&plane, "here").await;
 
-    // Its high-water mark is written there, and stays while nothing is done; that
-    // it rises is in `the_high_water_mark_rises_after_an_action_and_rests_while_idle`.
+    // Its high-water mark is written there, and stays the same while nothing is
+    // done; `the_high_water_mark_rises_after_an_action_and_rests_while_idle`
+    // shows the rise.
     let marks = Api::<ConfigMap>::namespaced(client, "slipway-system");
     let heartbeat = async || {
         let name = mark_of(&plane).ok_or("no high-water mark on the local engine")?;

@@ -1,4 +1,4 @@
-//! Blueprints that bring their own kind to the clusters of projects.
+//! Blueprints that install their own kind on the clusters of projects.
 
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::ServiceAccount;
@@ -86,7 +86,7 @@ fn documents(text: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The second version, which goes on serving the first.
+/// The second version, which also serves the first.
 fn second() -> (Value, Value) {
     let mut definition = blueprint::definition(KIND);
     let mut newer = definition["spec"]["versions"][0].clone();
@@ -98,12 +98,12 @@ fn second() -> (Value, Value) {
     (definition, composition)
 }
 
-/// From a cluster that knows nothing of it to a resource that is Ready; a second
-/// version beside the first, with the skew shown; and what was brought stays.
+/// From a cluster without the kind to a Ready resource; a second version beside
+/// the first, with the skew shown; and installed definitions stay.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_installed_kind_is_established_upgraded_and_never_deleted() {
     let test = "a_installed_kind_is_established_upgraded_and_never_deleted";
-    // Its place is cleared one lease after its last resource is Deleted.
+    // Its placement is cleared one lease after its last resource is Deleted.
     let setup =
         Setup { install_definitions: true, settings: &["--lease", "3s"], ..Setup::default() };
     let Some(world) = World::start(test, setup).await else { return };
@@ -122,7 +122,7 @@ async fn a_installed_kind_is_established_upgraded_and_never_deleted() {
     let definition = world.definitions().get(&name).await.unwrap();
     assert_eq!(definition.labels()["slipway.dev/blueprint-version"], "v1");
 
-    // A freeze holds it, and both versions are to be seen.
+    // A freeze withholds the installation, and both versions are shown.
     world.plane.says(&["freeze", "--for", "10m", "--reason", "test", "--wait"]);
     let (xrd, composition) = second();
     world.publish(BLUEPRINT, "v2", &xrd, &composition).await;
@@ -168,7 +168,7 @@ async fn a_installed_kind_is_established_upgraded_and_never_deleted() {
     assert_eq!((kept.resource_version(), kept.uid()), (settled, definition.uid()));
 }
 
-/// Somebody else's XRD of the same name, until it is handed over.
+/// An XRD of the same name that belongs to somebody else, until it is handed over.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_definition_of_somebody_else_is_left_alone() {
     let test = "a_definition_of_somebody_else_is_left_alone";
@@ -200,7 +200,7 @@ async fn a_definition_of_somebody_else_is_left_alone() {
     assert_eq!(taken.uid(), before.uid(), "the same object, with all its composites");
 }
 
-/// The shipped account brings the kind and may not handle it, until somebody
+/// The shipped account installs the kind and may not use it, until somebody
 /// grants that by the command that it names.
 #[tokio::test(flavor = "multi_thread")]
 async fn rights_that_are_missing_are_named_with_the_command_that_grants_them() {

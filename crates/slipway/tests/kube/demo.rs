@@ -1,5 +1,5 @@
-//! The demo on a cluster, as a newcomer runs it, held against what others
-//! wrote down: the API server and the agents.
+//! The demo on a cluster, as a newcomer runs it, compared with the records of
+//! the API server and the agents.
 
 use std::process::Stdio;
 
@@ -26,7 +26,7 @@ async fn the_demo_verifies_every_fact_on_a_cluster() {
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = stage.kubernetes.kubeconfig_file(ADMIN).unwrap();
     let mut command = tokio::process::Command::from(binary());
-    // Its temporary folder is put here, so that what it leaves can be seen.
+    // Its temporary folder is here, so that the test sees what it leaves.
     command
         .args(["demo", "--substrate", "crossplane", "--kubeconfig"])
         .arg(kubeconfig)

@@ -1,4 +1,4 @@
-//! A composite whose Ready turns True and False many times a second.
+//! A composite whose Ready changes many times a second.
 
 use std::time::{Duration, Instant};
 
@@ -9,11 +9,11 @@ use slipway_testkit::wait;
 use crate::control_plane::TIMEOUT;
 use crate::world::{Setup, World};
 
-/// Turns that it is seen to make.
+/// Changes of Ready before the test goes on.
 const FLAPS: usize = 150;
 
-/// Of the stand-in's turns each is written; of ours far fewer are: the first ten
-/// changes are followed at once, and then one a second, and a sweep every two.
+/// The stand-in writes every change of Ready; we make far fewer transitions:
+/// the first ten at once, then one a second, and a sweep every two.
 fn most_changes(took: Duration) -> usize {
     let seconds = usize::try_from(took.as_secs()).unwrap() + 1;
     10 + seconds + seconds / 2 + 5
@@ -35,7 +35,7 @@ async fn a_flapping_composite_makes_no_storm_and_ends_ready() {
     };
     wait::until(TIMEOUT, "it to have turned often", async || {
         let turns = turns();
-        // Reading the log is a load of its own.
+        // Reading the log is itself a load.
         tokio::time::sleep(Duration::from_millis(200)).await;
         if turns >= FLAPS { Ok(()) } else { Err(format!("{turns} turns")) }
     })
@@ -53,7 +53,7 @@ async fn a_flapping_composite_makes_no_storm_and_ends_ready() {
     let ready = world.plane.wait_for_phase(&id, "Ready").await;
     let took = begun.elapsed();
 
-    // It was never taken for gone or failed, and its node was left alone.
+    // It never counted as absent or failed, and its node was left alone.
     assert_eq!(ready["blockers"], json!([]), "{ready}");
     assert_eq!(world.composites().await.get(&name).await.unwrap().metadata.uid, uid);
     assert_eq!(ready["node"]["deregistered_at"], Value::Null, "{ready}");
@@ -75,15 +75,15 @@ async fn a_flapping_composite_makes_no_storm_and_ends_ready() {
     let changes = world.transitions().await;
     assert!(changes <= most_changes(took), "{changes} changes of phase in {took:?}");
 
-    // What it does is read from the watch, and nothing about it is written.
+    // The control plane reads its changes from the watch, and writes nothing to it.
     let records = world.kubernetes.audit().unwrap();
     let asked = records.iter().filter(|record| {
         record.user == ADMIN && record.uri.contains(&name) && record.code < Some(300)
     });
     let (writes, reads): (Vec<_>, Vec<_>) = asked.partition(|record| record.verb != "get");
-    // One that makes it, one of this test.
+    // One creates it, one is by this test.
     assert_eq!(writes.len(), 2, "{writes:#?}");
-    // Two of this test; some more if the watch was begun anew meanwhile.
+    // Two are by this test; some more if the watch restarted meanwhile.
     assert!(reads.len() <= 2 + 5, "{reads:#?}");
 
     world.plane.delete(&id).await;
@@ -91,7 +91,7 @@ async fn a_flapping_composite_makes_no_storm_and_ends_ready() {
 }
 
 impl World {
-    /// Every change of phase that the control plane committed.
+    /// Every transition that the control plane committed.
     async fn transitions(&self) -> usize {
         let response = self.plane.send(reqwest::Method::GET, "/metrics", None).await;
         let text = response.text().await.unwrap();

@@ -1,4 +1,4 @@
-//! What people do by hand on the cluster, and what becomes of it.
+//! Manual changes on the cluster, and their consequences.
 
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
@@ -10,8 +10,9 @@ use crate::control_plane::TIMEOUT;
 use crate::world::{Setup, World, resource};
 
 /// `kubectl delete` of a composite, a ProviderConfig and a namespace, with a
-/// resource in every phase: what is wanted is drained, goes, and is made anew;
-/// nothing is stuck, nothing is left behind, nothing is Deleted without proof.
+/// resource in every phase: wanted resources are drained, removed and made
+/// again; nothing is stuck, nothing is left behind, nothing is Deleted without
+/// proof.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_deleted_by_hand_in_any_phase_is_let_go_in_order() {
     let test = "what_is_deleted_by_hand_in_any_phase_is_let_go_in_order";
@@ -69,14 +70,14 @@ async fn composites_go(world: &World) {
     }
     let old = world.plane.get(&format!("/api/v1/nodes/{}", node.as_str().unwrap())).await;
     assert_eq!(old["deregistered_how"], "acknowledged", "{old}");
-    // Failed is final; what somebody removes of it goes all the same.
+    // Failed is final; a composite that somebody deletes goes all the same.
     let name = world.xr_name(&cast.failed).await;
     wait::until(TIMEOUT, "the failed composite to go", async || {
         let found = composites.get_opt(&name).await.unwrap();
         found.map_or(Ok(()), |found| Err(format!("{:?}", found.metadata)))
     })
     .await;
-    // These go on as they were: one for its node, one for Crossplane.
+    // These wait as before: one for its node, one for Crossplane.
     for id in [&cast.deregistering, &cast.deprovisioning] {
         let found = composites.get(&world.xr_name(id).await).await.unwrap().metadata;
         assert!(found.deletion_timestamp.is_some(), "{found:?}");
@@ -93,7 +94,7 @@ async fn composites_go(world: &World) {
     leave(world, &[&cast.provisioning, &cast.enrolling, &cast.ready, &cast.failed]).await;
 }
 
-/// Answers a resource that is Pending, because its secret is missing.
+/// Returns a resource that is Pending because its secret is missing.
 async fn provider_configs_go(world: &World, cast: &Cast) -> String {
     let namespace = world.namespace().await;
     let hand = world.hand().await;
@@ -144,8 +145,8 @@ async fn namespace_goes(world: &World, cast: &Cast, pending: &str) {
         let seen = world.wait_blocked(id, "namespace_not_ready", why).await;
         assert_eq!(seen["phase"], "Pending", "{seen}");
     }
-    // The one that waits for its node and the one that Crossplane does not let
-    // go hold the namespace, and nothing else does.
+    // The one that waits for its node and the one that Crossplane keeps hold
+    // the namespace, and nothing else does.
     let left = async || {
         let left = world.composites().await.list(&Default::default()).await.unwrap().items;
         left.into_iter().map(|found| found.metadata.name.unwrap()).collect::<Vec<_>>()
@@ -177,7 +178,7 @@ async fn namespace_goes(world: &World, cast: &Cast, pending: &str) {
     }
 }
 
-/// The composites, in somebody else's hands.
+/// The composites, through another user.
 async fn by_hand(world: &World) -> Api<DynamicObject> {
     let kind = resource("tests.slipway.dev/v1", "XServer", "xservers");
     Api::namespaced_with(world.hand().await, &world.namespace().await, &kind)

@@ -1,7 +1,7 @@
-//! A kind of composites is removed while composites of it exist. Kubernetes
-//! deletes them all; our finalizer holds each until its node has left. What is
-//! gone then is gone, and yet nothing is concluded before the kind is back: a
-//! kind that is not there proves nothing.
+//! A kind is removed while composites of it exist. Kubernetes deletes them all;
+//! our finalizer holds each until its node has left. Then they are gone, and
+//! yet nothing is concluded before the kind is back: a missing kind proves
+//! nothing.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
@@ -28,7 +28,7 @@ async fn a_kind_that_is_removed_deletes_nothing_and_makes_nothing_on_the_sly() {
     let kinds = Api::<CustomResourceDefinition>::all(world.hand().await);
     kinds.delete(NAME, &DeleteParams::default()).await.unwrap();
 
-    // It is terminating for as long as one of its composites is there.
+    // The kind is terminating for as long as one of its composites exists.
     let gone = [&cast.provisioning, &cast.enrolling, &cast.ready];
     for (id, phase) in gone.into_iter().zip(["Provisioning", "Enrolling", "Ready"]) {
         let seen = world.wait_blocked(id, "substrate_unknown", "is being removed").await;
@@ -44,7 +44,7 @@ async fn a_kind_that_is_removed_deletes_nothing_and_makes_nothing_on_the_sly() {
     let left = composites.list(&Default::default()).await.unwrap().items;
     assert_eq!(left.len(), 2, "one waits for its node, one for Crossplane: {left:?}");
 
-    // Then it is gone, and what was asked to go meanwhile is not Deleted either.
+    // Then the kind is gone, and a resource deleted meanwhile is not Deleted either.
     world.plane.delete(&cast.provisioning).await;
     for (id, word) in [(&cast.deregistering, "busy"), (&cast.deprovisioning, "keep-finalizer")] {
         world.tell(id, word, "false").await;
@@ -70,7 +70,8 @@ async fn a_kind_that_is_removed_deletes_nothing_and_makes_nothing_on_the_sly() {
     assert!(explained.contains("does not know this kind"), "{explained}");
     assert_eq!(world.plane.resource(&cast.failed).await["phase"], "Failed");
 
-    // It is back: what is wanted is made anew, openly, and the others are gone.
+    // The kind is back: wanted composites are made again, visibly, and the
+    // others are Deleted.
     touch_definition(&world).await;
     for id in [&cast.provisioning, &cast.deregistering, &cast.deprovisioning] {
         world.plane.wait_for_phase(id, "Deleted").await;
@@ -84,7 +85,7 @@ async fn a_kind_that_is_removed_deletes_nothing_and_makes_nothing_on_the_sly() {
     let walk = world.walk(&cast.ready).await;
     assert_eq!(walk.iter().filter(|phase| *phase == "Ready").count(), 2, "{walk:?}");
 
-    // The same by way of the definition, as Crossplane would do it.
+    // The same through the definition, as Crossplane would do it.
     definitions(&world).await.delete(NAME, &DeleteParams::default()).await.unwrap();
     let seen = world.wait_blocked(&late, "substrate_unknown", "does not know this kind").await;
     assert_eq!(seen["phase"], "Ready", "{seen}");

@@ -1,4 +1,4 @@
-//! A resource comes up and goes, in order, on a cluster.
+//! A resource comes up and is taken down, in order, on a cluster.
 
 use slipway_standin::AgentMode;
 
@@ -44,7 +44,7 @@ async fn every_node_leaves_before_its_composite_is_deleted() {
 async fn each_way_of_injection_brings_a_node_up() {
     for (strategy, environment) in [
         ("helm-values", Environment::Shared),
-        // With a secret alone a node has to be told where its control plane is.
+        // A secret alone does not say where the control plane is, so the stand-in must.
         ("provider-secret", Environment::Own),
     ] {
         let setup = Setup { strategy, environment, ..Setup::default() };
@@ -56,8 +56,8 @@ async fn each_way_of_injection_brings_a_node_up() {
     }
 }
 
-/// Secrets and ProviderConfigs go with their last user, the namespace with the
-/// project, and nothing is left.
+/// Secrets and ProviderConfigs are removed after their last user, the namespace
+/// with the project, and nothing is left.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_shared_goes_after_the_last_who_needed_it() {
     let test = "what_is_shared_goes_after_the_last_who_needed_it";

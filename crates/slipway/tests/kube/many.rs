@@ -1,4 +1,4 @@
-//! A thousand composites, of which every tenth fails for good.
+//! A thousand composites, every tenth of which fails permanently.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::world::{Setup, World};
 const MANY: usize = 1000;
 const FAILING: usize = MANY / 10;
 
-/// Declarations and deletions under way at once.
+/// Concurrent declarations and deletions.
 const AT_ONCE: usize = 16;
 
 /// Under a minute on an idle machine, and CI is not one.
@@ -24,8 +24,8 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 async fn a_thousand_come_up_or_fail_and_all_of_them_go() {
     let test = "a_thousand_come_up_or_fail_and_all_of_them_go";
     let setup = Setup {
-        // As in production: what is shown is the work for a thousand, not that
-        // of looking at them all the time.
+        // As in production: the test measures the work for a thousand, not that
+        // of polling them all the time.
         heartbeat: Duration::from_secs(10),
         settings: &["--reconcile-interval", "30s", "--lease", "12s"],
         ..Setup::default()
@@ -62,14 +62,14 @@ async fn a_thousand_come_up_or_fail_and_all_of_them_go() {
     stream::iter(&ids).for_each_concurrent(AT_ONCE, |id| world.plane.delete(id)).await;
     log.until(&world, &[("Deleted", MANY)]).await;
 
-    // Nothing is left there, and nothing was made or deleted twice.
+    // Nothing is left on the cluster, and nothing was made or deleted twice.
     assert_eq!(world.names_of(&format!("{GROUP}/v1"), "XServer", "xservers").await, [""; 0]);
     assert_eq!(world.names_of("standin.slipway.dev/v1alpha1", "Server", "servers").await, [""; 0]);
     for verb in ["patch", "delete"] {
         let counts = world.counted(verb);
         assert_eq!(counts.len(), MANY, "{verb}");
-        // A request that was given up may have been carried out all the same:
-        // then it is not answered as done, and what follows finds it done.
+        // An abandoned request may have been carried out all the same: then it
+        // has no success in the log, and the next request finds the work done.
         let once = |count: &Count| count.done == 1 || (count.done == 0 && count.given_up > 0);
         let odd: Vec<_> = counts.iter().filter(|(_, count)| !once(count)).collect();
         assert!(odd.is_empty(), "{verb}: {odd:?}");
@@ -84,8 +84,8 @@ async fn a_thousand_come_up_or_fail_and_all_of_them_go() {
     .await;
 }
 
-/// How often a request made or deleted a composite, and how often one was given
-/// up: by its client, or by a server that was too busy.
+/// How many requests made or deleted a composite, and how many were abandoned:
+/// by the client, or by a server that was too busy.
 #[derive(Debug, Default)]
 struct Count {
     done: usize,
@@ -93,7 +93,7 @@ struct Count {
 }
 
 impl World {
-    /// By the audit log, for each composite. A patch that makes one is an apply.
+    /// Counts per composite, by the audit log. A patch that creates one is an apply.
     fn counted(&self, verb: &str) -> BTreeMap<String, Count> {
         let mut counts: BTreeMap<String, Count> = BTreeMap::new();
         let records = self.kubernetes.audit().unwrap();
@@ -109,7 +109,7 @@ impl World {
     }
 }
 
-/// What happened, counted as it is read.
+/// The events, counted as they are read.
 #[derive(Default)]
 struct Log {
     position: u64,
@@ -124,7 +124,7 @@ impl Log {
             if wanted.iter().all(has) {
                 return Ok(());
             }
-            // Reading is a load of its own.
+            // Reading is itself a load.
             tokio::time::sleep(Duration::from_millis(250)).await;
             Err(format!("{:?}\n{}", self.counts, world.plane.log_tail()))
         })

@@ -1,4 +1,4 @@
-//! What keeps a resource from advancing on a cluster is shown, as the real
+//! Whatever keeps a resource from advancing on a cluster is shown, as the real
 //! binary explains it.
 
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::control_plane::TIMEOUT;
 use crate::world::{Setup, World, resource};
 
-/// A secret that External Secrets cannot bring holds the apply and is named.
+/// A secret that External Secrets cannot bring blocks the apply, and the blocker names it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_secret_is_a_blocker() {
     let test = "a_missing_secret_is_a_blocker";
@@ -43,8 +43,8 @@ async fn a_missing_secret_is_a_blocker() {
     world.plane.wait_for_phase(&held, "Ready").await;
 }
 
-/// The control plane asks nothing of the API server while nothing happens, but
-/// for watches, the lists of sweeps, and which cluster it is once in ten minutes.
+/// Without events the control plane sends the API server nothing but watches,
+/// the lists of sweeps, and an identity check of the cluster every ten minutes.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_control_plane_only_watches_and_lists() {
     let test = "an_idle_control_plane_only_watches_and_lists";
@@ -94,7 +94,7 @@ async fn the_high_water_mark_rises_after_an_action_and_rests_while_idle() {
     assert!(after > before, "{after} after {before}");
 }
 
-/// A freeze holds the placement loop as it holds resources: nothing is made there.
+/// A freeze withholds placement actions like resource actions: nothing is made there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_installation_touches_no_cluster() {
     let test = "a_frozen_installation_touches_no_cluster";
@@ -120,7 +120,7 @@ async fn a_frozen_installation_touches_no_cluster() {
     .await;
 }
 
-/// A namespace that no list of ours shows any more is not gone.
+/// A namespace that is missing in our lists does not count as absent.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_namespace_without_our_labels_is_not_taken_for_gone() {
     let test = "a_namespace_without_our_labels_is_not_taken_for_gone";

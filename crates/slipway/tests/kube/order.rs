@@ -1,4 +1,4 @@
-//! Who goes first: the node, then its composite.
+//! The order of removal: the node, then its composite.
 
 use jiff::Timestamp;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! The API server and etcd go away in the middle of everything, and come back.
+//! The API server and etcd stop in the middle of everything, and come back.
 
 use slipway_testkit::kube::Part;
 use slipway_testkit::wait;
@@ -8,7 +8,7 @@ use crate::control_plane::TIMEOUT;
 use crate::stage::{Environment, HEARTBEAT};
 use crate::world::{Account, Setup, World};
 
-/// So that only the outage is shown, not the drain that it is no fault of.
+/// A long deadline, so that only the outage shows and not a drain that it delays.
 const LONG_TIMEOUT: Setup<'_> = Setup {
     agent: slipway_standin::AgentMode::InProcess,
     strategy: "cloud-init-user-data",
@@ -19,8 +19,8 @@ const LONG_TIMEOUT: Setup<'_> = Setup {
     environment: Environment::Own,
 };
 
-/// With a resource in every phase, one that is declared and one that is asked
-/// to go meanwhile; the control plane is killed during it too.
+/// With a resource in every phase, and one that is declared and one that is
+/// deleted during the outage, in which the control plane is killed too.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outage_in_every_phase_loses_nothing_and_doubles_nothing() {
     let test = "an_outage_in_every_phase_loses_nothing_and_doubles_nothing";
@@ -40,7 +40,7 @@ async fn an_outage_in_every_phase_loses_nothing_and_doubles_nothing() {
         let explained = world.plane.says(&["explain", "resource", &cast.provisioning]);
         assert!(explained.contains("substrate_unknown"), "{explained}");
 
-        // Nodes are served all the same.
+        // The control plane still serves nodes.
         let (status, said) = world.plane.readiness().await;
         assert_eq!(status, 200, "{said}");
 
@@ -89,9 +89,9 @@ async fn an_outage_in_every_phase_loses_nothing_and_doubles_nothing() {
     }
 }
 
-/// Killed right after the first composite was made, and again right after the
-/// first was told to go: requests are under way, and nobody knows what became of
-/// them.
+/// The server is killed right after the first composite was made, and again
+/// right after the first deletion: requests are in flight, and their outcome is
+/// unknown.
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_amid_requests_each_is_made_once_and_goes_in_order() {
     let test = "killed_amid_requests_each_is_made_once_and_goes_in_order";
@@ -125,7 +125,7 @@ async fn killed_amid_requests_each_is_made_once_and_goes_in_order() {
         for (id, name) in ids.iter().zip(&names) {
             world.plane.wait_for_phase(id, "Deleted").await;
             world.assert_straight(id).await;
-            // What was made or deleted as the server was killed is not in its log.
+            // The log may lack what was made or deleted when the server was killed.
             world.assert_after_its_node(id, &world.deletes(name)).await;
             world.assert_drained_before_it_stopped(name);
             assert!(world.made(name) <= 1, "{:?}", world.asked(name));

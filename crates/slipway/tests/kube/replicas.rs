@@ -1,5 +1,5 @@
-//! Two control planes on one PostgreSQL and one cluster. Each asks the API
-//! server under a name of its own, so that its audit log tells who did what.
+//! Two control planes on one PostgreSQL and one cluster. Each uses its own
+//! user, so that the API server's audit log shows who did what.
 
 use slipway_testkit::kube::{ADMIN, OTHER_ADMIN};
 use slipway_testkit::postgres;
@@ -8,9 +8,10 @@ use slipway_testkit::wait;
 use crate::control_plane::{ControlPlane, TIMEOUT};
 use crate::world::{BLUEPRINT, PROJECT, Setup, World};
 
-/// Which come up and go with a node.
+/// Resources with a node.
 const WITH_NODE: usize = 20;
-/// Which wait for one, so that they can go while no node is heard.
+/// Resources that wait for a node, so that they can be removed while no node
+/// sends heartbeats.
 const WITHOUT: usize = 6;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -18,7 +19,7 @@ async fn two_replicas_make_each_composite_once_and_delete_it_after_its_node() {
     let test = "two_replicas_make_each_composite_once_and_delete_it_after_its_node";
     let Some(server) = postgres::shared(test).await else { return };
     let mut first = ControlPlane::new(Some(server.database("replicas").await));
-    // Nodes speak to the first, whoever rendered what they were given.
+    // Nodes connect to the first, whichever replica rendered their configuration.
     let url = first.url();
     first.set(&["--public-url", &url, "--lease", "3s", "--deregistering-deadline", "10m"]);
     let Some(mut world) = World::start_with(test, Setup::default(), first).await else { return };
@@ -29,7 +30,7 @@ async fn two_replicas_make_each_composite_once_and_delete_it_after_its_node() {
     second.set(&["--kubeconfig-dir", folder.to_str().unwrap()]);
     second.start().await;
 
-    // Declared at both, and one of them dies over it.
+    // Declared at both, and one of them is killed meanwhile.
     let mut ids = Vec::new();
     for number in 0..WITH_NODE / 2 {
         let plane = if number % 2 == 0 { &world.plane } else { &second };
@@ -63,7 +64,7 @@ async fn two_replicas_make_each_composite_once_and_delete_it_after_its_node() {
     }
     assert!(makers(&world, &ids).await.iter().any(|user| user == ADMIN));
 
-    // Asked to go at both, and the other one dies over it.
+    // Deleted at both, and the other one is killed meanwhile.
     for (number, id) in ids.iter().enumerate() {
         let plane = if number % 2 == 0 { &world.plane } else { &second };
         plane.delete(id).await;

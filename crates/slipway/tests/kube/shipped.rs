@@ -1,4 +1,4 @@
-//! The whole control plane as the account that is shipped, which is no admin.
+//! The whole control plane under the shipped account, which is no admin.
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Client;
@@ -12,15 +12,14 @@ use crate::account::{self, COMPOSED, USER};
 use crate::control_plane::TIMEOUT;
 use crate::world::{Account, PROJECT, Setup, World};
 
-/// From an empty cluster to a project that is gone with its namespace: no
-/// request is refused but the one whose right the test withholds, and no Secret
-/// is asked for.
+/// From an empty cluster to a removed project and namespace: no request is
+/// refused but the one whose right the test withholds, and none reads a Secret.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_shipped_account_carries_the_whole_control_plane() {
     let test = "the_shipped_account_carries_the_whole_control_plane";
     let setup = Setup {
         account: Account::Shipped,
-        // So that all that can be made in a namespace is made.
+        // With subjects, so that everything that can be made in a namespace is made.
         settings: &["--lease", "3s", "--namespace-subjects", "group:shop-team"],
         ..Setup::default()
     };
@@ -44,7 +43,7 @@ async fn the_shipped_account_carries_the_whole_control_plane() {
     let composites = world.composites().await;
     assert!(composites.list(&ListParams::default()).await.unwrap().items.is_empty());
 
-    // The project goes with what was made for it.
+    // The project is removed with everything made for it.
     wait::until(TIMEOUT, "the project to be removed", async || {
         let path = format!("/api/v1/projects/{PROJECT}?reason=test");
         match world.plane.call(Method::DELETE, &path, None).await {
@@ -53,8 +52,7 @@ async fn the_shipped_account_carries_the_whole_control_plane() {
         }
     })
     .await;
-    // A kind that it may not look for holds the namespace, and it says what
-    // to do about it.
+    // A kind that it may not list keeps the namespace, and it names the remedy.
     wait::until(TIMEOUT, "the right that is missing to be named", async || {
         let assignments = world.plane.get("/api/v1/cluster-assignments").await;
         let remedy = format!("name {COMPOSED} in rbac.inspectedGroups");
@@ -95,7 +93,7 @@ async fn the_shipped_account_carries_the_whole_control_plane() {
     }));
     assert!(secrets.is_empty(), "{secrets:#?}");
 
-    // And it could not have read one.
+    // Nor could it have read one.
     let account = client_of(&world).await;
     let secrets = Api::<Secret>::namespaced(account.clone(), "slipway-system");
     assert_eq!(code(secrets.get("any").await), 403);

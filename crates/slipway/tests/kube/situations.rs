@@ -1,9 +1,8 @@
-//! The ten situations of the runbook on a cluster: each is brought about, shown
-//! by the real `slipway explain` with its code and its remedy, and mended as
-//! the page says. `docs/crossplane.md` names the test of each.
+//! The ten situations of the runbook on a cluster: each is produced, shown by
+//! the real `slipway explain` with its code and its remedy, and repaired as the
+//! page says. `docs/crossplane.md` names the test of each.
 //!
-//! Few worlds, each with several resources at once, so that the waits lie
-//! beside each other.
+//! Few worlds, each with several resources at once, so that the waits overlap.
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -17,7 +16,7 @@ use crate::control_plane::TIMEOUT;
 use crate::stage::Environment;
 use crate::world::{BLUEPRINT, Setup, World};
 
-/// What is waited for is overdue soon.
+/// Short deadlines, so that everything is overdue soon.
 const SOON: [&str; 8] = [
     "--provisioning-deadline",
     "1s",
@@ -54,7 +53,7 @@ impl World {
     }
 }
 
-/// 2, 3 and 5: what does not come up.
+/// 2, 3 and 5: resources that do not come up.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_come_up_says_why_and_goes_on_when_it_is_mended() {
     let test = "what_does_not_come_up_says_why_and_goes_on_when_it_is_mended";
@@ -102,7 +101,7 @@ async fn what_does_not_come_up_says_why_and_goes_on_when_it_is_mended() {
     }
 }
 
-/// 1 and 4: a namespace that cannot be had, and a cluster that cannot be read.
+/// 1 and 4: a namespace that cannot be created, and a cluster that cannot be read.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_reached_says_why_and_goes_on_when_it_is_mended() {
     let test = "what_cannot_be_reached_says_why_and_goes_on_when_it_is_mended";
@@ -110,7 +109,7 @@ async fn what_cannot_be_reached_says_why_and_goes_on_when_it_is_mended() {
     let Some(world) = World::start(test, setup).await else { return };
     let served = world.declare("served", "").await;
 
-    // Somebody has a namespace of that name.
+    // Somebody else has a namespace of that name.
     let project = world.make("/api/v1/projects", json!({ "name": "taken" })).await;
     let name = format!("slipway-project-{}", project["id"].as_str().unwrap());
     let namespaces = Api::<Namespace>::all(world.client.clone());
@@ -132,7 +131,7 @@ async fn what_cannot_be_reached_says_why_and_goes_on_when_it_is_mended() {
     let text = world.plane.says(&["explain", "project", "taken"]);
     assert!(text.contains(left_alone) && text.contains("to become Ready"), "{text}");
 
-    // What is known is not written anew by every look.
+    // A pass does not write an unchanged state again.
     let turns = async || {
         let loops = world.plane.get("/api/v1/loops").await;
         let placement =
@@ -145,7 +144,7 @@ async fn what_cannot_be_reached_says_why_and_goes_on_when_it_is_mended() {
     namespaces.delete(&name, &DeleteParams::default()).await.unwrap();
     world.plane.wait_for_phase(waits, "Ready").await;
 
-    // The account's token is not accepted any more.
+    // The account's token is no longer accepted.
     world.plane.wait_for_phase(&served, "Ready").await;
     let file = world.kubeconfig_file();
     let refused = world.kubernetes.kubeconfig_with_token(ADMIN, "one-that-was-revoked");
@@ -163,7 +162,7 @@ async fn what_cannot_be_reached_says_why_and_goes_on_when_it_is_mended() {
     world.plane.wait_for(&served, "Ready, and well", well).await;
 }
 
-/// 6, 7 and 10: a node that takes its time, whoever lets go of its substrate.
+/// 6, 7 and 10: a slow node, whoever deletes its substrate.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_drains_is_waited_for_whoever_deletes_it() {
     let test = "what_drains_is_waited_for_whoever_deletes_it";
@@ -206,8 +205,8 @@ async fn what_drains_is_waited_for_whoever_deletes_it() {
         assert_eq!(node["deregistered_how"], json!("acknowledged"), "{node}");
     }
 
-    // Somebody pulls the plug: with the substrate goes what was waited for. As
-    // long as it carries our finalizer it does not, and is waited for.
+    // Somebody deletes the substrate of a draining node. While it carries our
+    // finalizer it stays, and the drain waits; without it, both end.
     world.remove_by_hand(&names[2]).await;
     world.explains(&pulled, &["node_not_draining"], &["is Deregistering"]).await;
     world.merge(&names[2], json!({ "metadata": { "finalizers": null } })).await;
@@ -216,7 +215,7 @@ async fn what_drains_is_waited_for_whoever_deletes_it() {
     world.explains(&pulled, &[], &["is Deleted"]).await;
 }
 
-/// 8 and 9: a substrate that must not go, and one that does not.
+/// 8 and 9: a substrate that must not be deleted, and one whose deletion does not end.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_go_says_what_holds_it() {
     let test = "what_does_not_go_says_what_holds_it";
@@ -269,8 +268,8 @@ async fn what_does_not_go_says_what_holds_it() {
     }
 }
 
-/// Has a webhook that is not there be asked before this composite is deleted;
-/// in force when this is done.
+/// Makes the API server call a webhook that does not exist before it deletes
+/// this composite; returns when that is in effect.
 async fn guard(world: &World, composite: &str) {
     world.merge(composite, json!({ "metadata": { "labels": { "guarded": "yes" } } })).await;
     let webhook = json!({
@@ -279,7 +278,7 @@ async fn guard(world: &World, composite: &str) {
         "metadata": { "name": "guard" },
         "webhooks": [{
             "name": "guard.example.org",
-            // Nobody listens there.
+            // Nothing listens there.
             "clientConfig": { "url": "https://127.0.0.1:1/" },
             "rules": [{
                 "apiGroups": ["*"], "apiVersions": ["*"], "operations": ["DELETE"],
@@ -291,7 +290,7 @@ async fn guard(world: &World, composite: &str) {
     });
     let webhooks = Api::<ValidatingWebhookConfiguration>::all(world.client.clone());
     webhooks.patch("guard", &PatchParams::apply("tests"), &Patch::Apply(&webhook)).await.unwrap();
-    // The server takes notice of it a moment later.
+    // The server loads it a moment later.
     let dry = DeleteParams { dry_run: true, ..DeleteParams::default() };
     let composites = world.composites().await;
     wait::until(TIMEOUT, "the webhook to be in force", async || {
@@ -300,7 +299,7 @@ async fn guard(world: &World, composite: &str) {
     .await;
 }
 
-/// What the page says of them is true: each is shown by tests that are here.
+/// The page is right: a test in one of these files shows each situation.
 #[test]
 fn the_page_names_the_tests_of_every_situation() {
     let tests: String = ["situations.rs", "namespace_status.rs", "hand.rs"]

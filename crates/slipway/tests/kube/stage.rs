@@ -1,5 +1,5 @@
-//! A real cluster that is prepared as whoever runs one would, with the stand-in
-//! playing Crossplane on it.
+//! A real cluster, prepared as its operator would, with the stand-in playing
+//! Crossplane on it.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -20,30 +20,30 @@ use crate::control_plane::TIMEOUT;
 
 pub(crate) const PROVIDER: &str = "hetzner";
 
-/// Often, so that a drain is heard of at once.
+/// Short, so that a node learns of a drain at once.
 pub(crate) const HEARTBEAT: Duration = Duration::from_millis(100);
 
 pub(crate) struct Stage {
     pub(crate) kubernetes: Servers,
     pub(crate) client: Client,
-    /// What agents did, a JSON line each.
+    /// The agents' journal, one JSON line per entry.
     pub(crate) journal: PathBuf,
     pub(crate) standin: Playing,
 }
 
-/// Which servers a test runs on. Starting some takes six seconds of a core.
+/// The servers of a test. Starting its own takes six seconds of a core.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum Environment {
-    /// For a test that stops servers, removes kinds, counts what is on the whole
-    /// cluster or has the stand-in play otherwise.
+    /// For a test that stops servers, removes kinds, counts objects on the
+    /// whole cluster or needs other options of the stand-in.
     #[default]
     Own,
-    /// For a test that keeps to its own project. The stand-in has agents in its
-    /// process and the usual heartbeat, and knows no control plane.
+    /// For a test that only uses its own project. This stand-in has in-process
+    /// agents and the usual heartbeat, and knows no control plane.
     Shared,
 }
 
-/// The servers of a test; its own go with it.
+/// The servers of a test; its own end with it.
 pub(crate) enum Servers {
     Own(Box<KubeEnvironment>),
     Shared(&'static KubeEnvironment),
@@ -60,7 +60,7 @@ impl Deref for Servers {
     }
 }
 
-/// The stand-in, until this goes; that of the shared servers stays.
+/// The stand-in; drop ends it, except that of the shared servers.
 pub(crate) struct Playing(Option<JoinHandle<()>>);
 
 impl Drop for Playing {
@@ -72,8 +72,8 @@ impl Drop for Playing {
 }
 
 impl Stage {
-    /// `None` where there is no Kubernetes. Nodes to which nobody says where
-    /// their control plane is ask `api_url`, and are heard of this often.
+    /// `None` without Kubernetes. Nodes whose configuration does not name their
+    /// control plane use `api_url`, and this heartbeat.
     pub(crate) async fn start(
         test: &str,
         agent: AgentMode,
@@ -99,7 +99,7 @@ impl Stage {
         let prepare = async || {
             make_system_namespace(&client).await;
             let options = standin(kubernetes, AgentMode::InProcess, None, HEARTBEAT);
-            // On a runtime of its own: that of the first test ends with it.
+            // On its own runtime: that of the first test ends with the test.
             std::thread::spawn(move || {
                 let runtime = tokio::runtime::Runtime::new().expect("a runtime");
                 runtime.block_on(async {
@@ -115,7 +115,7 @@ impl Stage {
     }
 }
 
-/// For the high-water mark.
+/// Holds the high-water mark.
 async fn make_system_namespace(client: &Client) {
     let system: Namespace =
         serde_json::from_value(json!({ "metadata": { "name": "slipway-system" } })).unwrap();
@@ -145,7 +145,7 @@ async fn play(client: Client, options: Standin) {
     slipway_standin::run(client, options).await.expect("the stand-in begins");
 }
 
-/// Has the cluster know a kind of composites.
+/// Defines a kind of composites on the cluster.
 pub(crate) async fn define(client: &Client, definition: &Value) {
     let definitions = resource(
         "apiextensions.crossplane.io/v2",
@@ -168,7 +168,7 @@ pub(crate) async fn define(client: &Client, definition: &Value) {
     .await;
 }
 
-/// What the agents did, in the order of their journal.
+/// The agents' entries, in the order of their journal.
 pub(crate) fn read_lines(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

@@ -1,5 +1,5 @@
-//! A control plane that serves a real cluster, with a project on it and
-//! something to declare.
+//! A control plane that serves a real cluster, with a project on it and a
+//! blueprint to declare.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(crate) struct World {
     _standin: Playing,
 }
 
-/// How the nodes come up.
+/// How the nodes and the control plane are set up.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setup<'a> {
     pub(crate) agent: AgentMode,
@@ -41,15 +41,15 @@ pub(crate) struct Setup<'a> {
     pub(crate) settings: &'a [&'a str],
     pub(crate) account: Account,
     pub(crate) heartbeat: Duration,
-    /// The blueprint is delivered; otherwise its kind is there already.
+    /// Whether the blueprint installs its definitions; otherwise its kind exists already.
     pub(crate) install_definitions: bool,
     pub(crate) environment: Environment,
 }
 
-/// Who the control plane is on the cluster.
+/// The control plane's account on the cluster.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum Account {
-    /// Somebody who may do everything.
+    /// A user who may do everything.
     #[default]
     Admin,
     /// The account of `deploy/rbac`.
@@ -73,7 +73,7 @@ impl Default for Setup<'_> {
 impl World {
     /// A cluster with the project Ready on it; `None` where there is no Kubernetes.
     pub(crate) async fn start(test: &str, setup: Setup<'_>) -> Option<Self> {
-        // In memory, as the cluster's data is: it is not a disk that is tested.
+        // In memory, as the cluster's data is: the disk is not under test.
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         Self::start_with(test, setup, ControlPlane::within(folder, None)).await
     }
@@ -112,7 +112,7 @@ impl World {
         Some(world)
     }
 
-    /// By which the control plane reaches the cluster; read anew when it changes.
+    /// With it the control plane reaches the cluster; it reloads it on a change.
     pub(crate) fn kubeconfig_file(&self) -> PathBuf {
         self.kubeconfigs.path().join(CLUSTER)
     }
@@ -129,7 +129,7 @@ impl World {
         answer
     }
 
-    /// Everything that a declaration needs.
+    /// Creates everything that a declaration needs.
     async fn furnish(&self, setup: Setup<'_>) {
         let cloud =
             json!({ "name": "cloud", "provider": PROVIDER, "endpoint": { "region": "fsn1" } });
@@ -219,7 +219,7 @@ impl World {
         found.items.iter().map(ResourceExt::name_any).collect()
     }
 
-    /// What the agents did, in the order of their journal.
+    /// The agents' entries, in the order of their journal.
     pub(crate) fn journal(&self) -> Vec<Value> {
         stage::read_lines(&self.journal)
     }
@@ -229,7 +229,7 @@ impl World {
     }
 }
 
-/// Through this a test tells the stand-in how a composite goes.
+/// Through this parameter a test passes a composite's script to the stand-in.
 fn standin_parameter() -> Value {
     json!({ "name": "standin", "type": "string", "required": false })
 }

@@ -40,7 +40,7 @@ fn refused(command: &mut Command, code: &str) -> String {
     text
 }
 
-/// Everything that lies in a folder, by name.
+/// The names of everything in a folder.
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
     let mut names: Vec<_> =
@@ -58,7 +58,7 @@ async fn a_backup_of_a_busy_control_plane_is_restored_elsewhere() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("slipway.backup");
 
-    // Declared just before, and worked on while the backup is taken.
+    // Declared just before, and in progress while the backup is taken.
     let mut busy = Vec::new();
     for number in 0..8 {
         busy.push(plane.declare(&format!("busy-{number}"), 0).await);
@@ -71,7 +71,7 @@ async fn a_backup_of_a_busy_control_plane_is_restored_elsewhere() {
         plane.wait_for_phase(id, "Ready").await;
     }
 
-    // It is refused where it would do harm.
+    // Commands that would do harm are refused.
     let written = std::fs::read(&file).unwrap();
     assert!(refused(&mut backup(&plane.data_dir(), &file), "file_exists").contains("--force"));
     assert_eq!(std::fs::read(&file).unwrap(), written);
@@ -117,7 +117,8 @@ async fn a_backup_of_a_busy_control_plane_is_restored_elsewhere() {
     other.stop().await;
 }
 
-/// No high-water mark, no newer world: the mode alone keeps it from acting.
+/// There is no high-water mark and no newer state outside: the mode alone keeps
+/// it from acting.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restore_in_place_observes_only_and_keeps_the_old_one_aside() {
     let mut plane = ControlPlane::new(None);
@@ -127,7 +128,7 @@ async fn a_restore_in_place_observes_only_and_keeps_the_old_one_aside() {
     plane.kill();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("slipway.backup");
-    // With nobody running, and commits that are only in the write-ahead log.
+    // Nothing is running, and some commits are only in the write-ahead log.
     succeeds(&mut backup(&plane.data_dir(), &file));
 
     let text = refused(&mut restore(&plane.data_dir(), &file), "usage");
@@ -155,7 +156,7 @@ async fn a_restore_in_place_observes_only_and_keeps_the_old_one_aside() {
     plane.wait_for_phase(&first, "Ready").await;
     plane.stop().await;
 
-    // What was kept aside is a database that starts.
+    // The database that was kept aside starts.
     for journal in ["slipway.db-wal", "slipway.db-shm"] {
         let journal = plane.data_dir().join(journal);
         if journal.exists() {
@@ -168,7 +169,7 @@ async fn a_restore_in_place_observes_only_and_keeps_the_old_one_aside() {
     plane.stop().await;
 }
 
-/// The log of a database that is gone would be taken for the restored one's.
+/// The log of a lost database would be applied to the restored one.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_left_of_a_lost_database_is_not_applied_to_the_restored_one() {
     let mut plane = ControlPlane::new(None);
@@ -210,10 +211,10 @@ async fn what_is_no_backup_is_refused_and_nothing_is_touched() {
     refused(restore(&plane.data_dir(), &file).arg("--yes"), "io_failed");
     std::fs::write(&file, "not a database, whatever its name").unwrap();
     refused(restore(&plane.data_dir(), &file).arg("--yes"), "backup_invalid");
-    // A database, and no backup.
+    // A database, but no backup.
     std::fs::copy(plane.data_dir().join("slipway.db"), &file).unwrap();
     refused(restore(&plane.data_dir(), &file).arg("--yes"), "backup_invalid");
-    // One that lost its end.
+    // A truncated backup.
     let whole = folder.path().join("whole");
     succeeds(&mut backup(&plane.data_dir(), &whole));
     let bytes = std::fs::read(&whole).unwrap();
@@ -236,8 +237,8 @@ async fn what_is_no_backup_is_refused_and_nothing_is_touched() {
     );
 }
 
-/// The old database stays, what was staged goes, and the next one works: also
-/// two within one second, each of which keeps what it found.
+/// The old database stays, staged files are removed, and the next restore
+/// works: even two within one second each keep what they found.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restore_that_fails_leaves_nothing_staged_and_the_next_ones_work() {
     let mut plane = ControlPlane::new(None);
@@ -246,7 +247,7 @@ async fn a_restore_that_fails_leaves_nothing_staged_and_the_next_ones_work() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("backup");
     succeeds(&mut backup(&plane.data_dir(), &file));
-    // Where the signing key is written before it gets its name.
+    // The temporary path of the signing key.
     let obstacle = plane.data_dir().join("signing.pk8.new");
     std::fs::create_dir(&obstacle).unwrap();
     refused(restore(&plane.data_dir(), &file).arg("--yes"), "io_failed");

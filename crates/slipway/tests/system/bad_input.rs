@@ -1,5 +1,5 @@
-//! Bad input over HTTP: each a stable code, the field or the remedy named,
-//! nothing half written, no token consumed.
+//! Bad input over HTTP: each has a stable code, names the field or the remedy,
+//! leaves nothing half written and consumes no token.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -106,7 +106,7 @@ async fn unknown_and_malformed_addresses_and_bodies_are_told_apart() {
     assert_eq!((status, problem["code"].as_str()), (400, Some("invalid_input")));
     assert!(problem["detail"].as_str().unwrap().contains("line 2"), "{problem}");
     for key in [None, Some("nonsense"), Some("slipway_testtest_aaaaaaaaaaaaaaaaaaaaaaaa")] {
-        // Not even a body that cannot be read is looked at without a key.
+        // Without a valid key even an unreadable body is not parsed.
         let (status, problem) = raw("{", key).await;
         assert_eq!((status, problem["code"].as_str()), (401, Some("unauthenticated")), "{key:?}");
     }
@@ -139,7 +139,7 @@ async fn a_token_that_does_not_fit_enrols_nobody() {
     let directory = plane.node_directory(&id).await;
     let user_data = std::fs::read_to_string(directory.join("user-data")).unwrap();
     let token = user_data.split_whitespace().find(|word| word.starts_with("psb_")).unwrap();
-    // Somebody else with the consumed token; the node itself is past its first heartbeat.
+    // Another caller with the consumed token; the node itself has sent its first heartbeat.
     plane
         .wait_for(&id, "heard of", |resource| resource["node"]["last_heartbeat_at"].is_string())
         .await;
@@ -150,7 +150,7 @@ async fn a_token_that_does_not_fit_enrols_nobody() {
     plane.delete(&id).await;
     let (status, code) = register(json!({ "token": token, "public_key": key })).await;
     assert_eq!((status, code.as_str()), (409, "not_enrolling"));
-    // Without a node key, or with another's, a node is not listened to.
+    // Calls without a node key, or with another's, are refused.
     let node = plane.resource(&id).await["node"]["id"].as_str().unwrap().to_owned();
     let path = format!("/v1/nodes/{node}/heartbeat");
     let (status, answer) = plane.call(Method::POST, &path, Some(json!({}))).await;
@@ -158,7 +158,7 @@ async fn a_token_that_does_not_fit_enrols_nobody() {
 }
 
 /// Invariant 9: an error consumes nothing. The agent cannot reach the server,
-/// so the token waits for whoever presents it.
+/// so the token stays unused until this test presents it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_register_leaves_the_token_usable() {
     for mut plane in ControlPlane::each("a_refused_register_leaves_the_token_usable").await {
@@ -199,7 +199,7 @@ async fn a_refused_register_leaves_the_token_usable() {
         let (status, node) =
             register(json!({ "bootstrap_token": token, "public_key": key(1) })).await;
         assert_eq!(status, 201, "{node}");
-        // A lost answer is given again to the same key, and to no other.
+        // A lost answer is repeated to the same key, and to no other.
         let again = register(json!({ "token": token, "public_key": key(1) })).await;
         assert_eq!(again, (201, node.clone()));
         let other = register(json!({ "token": token, "public_key": key(2) })).await;

@@ -41,7 +41,7 @@ async fn a_substrate_root_of_another_installation_is_refused() {
     let mut plane = ControlPlane::new(None);
     plane.start().await;
     plane.stop().await;
-    // On SQLite: a database, and so an installation, of its own.
+    // On SQLite each has its own database, and so its own installation.
     let stranger = plane.beside();
     refused(&mut stranger.command(), "substrate_foreign", "--substrate-root");
 }
@@ -53,7 +53,7 @@ fn a_database_that_cannot_be_reached_is_named_without_its_password() {
     command
         .args(["up", "--listen", "127.0.0.1:0", "--database-timeout", "1s", "--data-dir"])
         .arg(folder.path().join("data"));
-    // Port 1 on loopback: nothing listens there.
+    // Nothing listens on port 1 of loopback.
     command.env("SLIPWAY_DATABASE_URL", "postgres://me:hunter2@127.0.0.1:1/slipway");
     let output = run(&mut command);
     let text = String::from_utf8(output.stderr).unwrap();
@@ -78,8 +78,7 @@ fn a_wrong_setting_is_named() {
     refused(&mut key, "invalid_input", "admin_key");
 }
 
-/// Not by permissions, which do not hold root back: where a folder should be
-/// lies a file.
+/// Not by permissions, which root ignores: a file is in the way of a folder.
 #[test]
 fn folders_that_cannot_be_written_are_refused_before_anything_is_made() {
     let folder = tempfile::tempdir().unwrap();
@@ -132,7 +131,7 @@ async fn probes_and_metrics_answer_without_a_key() {
     let (status, metrics) = text("/metrics").await;
     assert_eq!(status, 200);
     assert!(metrics.contains("# TYPE"), "{metrics}");
-    // Loopback, own key file, nobody else's to read.
+    // It listens on loopback, and nobody else can read its key file.
     use std::os::unix::fs::PermissionsExt;
     let mode = |file: &str| {
         std::fs::metadata(plane.data_dir().join(file)).unwrap().permissions().mode() & 0o777

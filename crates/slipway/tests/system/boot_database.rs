@@ -1,4 +1,4 @@
-//! A database that is not there, or not fit, when the control plane starts.
+//! A database that is missing or unusable when the control plane starts.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ async fn assert_refused(plane: &mut ControlPlane, code: &str, words: &[&str]) {
     }
 }
 
-/// It waits for its database, does not serve meanwhile, and comes up with it.
+/// It waits for its database, does not serve meanwhile, and then comes up.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_comes_up_later_is_waited_for() {
     let Some(server) = postgres::shared("a_database_that_comes_up_later").await else { return };
@@ -28,8 +28,8 @@ async fn a_database_that_comes_up_later_is_waited_for() {
     let (mut plane, relay) = on_relay(&database).await;
     relay.cut();
     plane.launch();
-    // Long enough to have tried and failed: it logs nothing, but its lock on
-    // the data directory is taken right before the first try.
+    // Long enough for a failed attempt: it logs nothing, but it locks the data
+    // directory right before the first attempt.
     let worker = plane.data_dir().join("worker");
     wait::until(TIMEOUT, "it to try", async || worker.exists()).await;
     assert!(!plane.data_dir().join("server.json").exists(), "it says that it is up");
@@ -46,7 +46,7 @@ async fn a_database_that_stays_away_is_given_up_in_time() {
     let Some(server) = postgres::shared("a_database_that_stays_away").await else { return };
     let database = server.database("boot_never").await;
     let (mut plane, relay) = on_relay(&database).await;
-    // Worse than a refusal: somebody takes the connection and says nothing.
+    // Worse than a refusal: the connection is accepted and stays silent.
     relay.silence();
     plane.set(&["--database-timeout", "1s"]);
     let begun = Instant::now();
@@ -68,7 +68,7 @@ async fn a_database_without_a_free_connection_names_the_settings() {
     let words = ["max_connections", "CONNECTION LIMIT", "`database_connections` (7 here)"];
     assert_refused(&mut plane, "database_connections_exhausted", &words).await;
 
-    // Some, but not what it was told to use.
+    // Some connections, but fewer than configured.
     database.execute(&[&format!("ALTER ROLE {} CONNECTION LIMIT 4", database.name())]).await;
     assert_refused(&mut plane, "database_connections_exhausted", &["gave 4 of 7"]).await;
     plane.set(&["--database-connections", "4"]);

@@ -1,5 +1,5 @@
-//! A second project from nothing: everything that it needs is made with
-//! commands, a real node lives in it, and all of it is taken away again.
+//! A second project from nothing: commands create everything that it needs, a
+//! real node runs in it, and commands remove all of it again.
 
 use std::process::{Output, Stdio};
 
@@ -27,7 +27,7 @@ const UP: [&str; 7] = [
     "resource list -l team=a -o yaml",
 ];
 
-/// Each is refused while the resource lives.
+/// Each is refused while the resource exists.
 const EXPECTED_LINES: [&str; 4] = [
     "project delete team-a --yes",
     "credential unassign second --project team-a --yes",
@@ -41,7 +41,7 @@ const DOWN: [&str; 3] = [
     "credential delete second --yes",
 ];
 
-/// Held until absence is proven a second time, one lease after Deleted.
+/// Refused until absence is proven a second time, one lease after Deleted.
 const UNASSIGN: &str = "cluster unassign --project team-a --yes";
 
 const LAST: [&str; 2] = ["label delete team --yes", "project delete team-a --yes"];

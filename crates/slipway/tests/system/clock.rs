@@ -1,5 +1,6 @@
-//! Wall clocks that jump, by two hours there and back. On PostgreSQL it is the
-//! control plane's clock, on SQLite the database's too, which is the same host.
+//! Wall clocks that jump by two hours, forward and back. On PostgreSQL only the
+//! control plane's clock jumps, on SQLite the database's too, which is the same
+//! host.
 
 use std::time::Duration;
 
@@ -28,8 +29,8 @@ async fn a_clock_that_jumps_stalls_nothing_and_repeats_nothing() {
             let next = plane.declare(&format!("next-{number}"), 0).await;
             plane.wait_for_phase(&next, "Ready").await;
             assert_eq!(plane.agent(&first).await.pid, agent.pid, "the node was left alone");
-            // One from before loses its agent. Nobody notices that but the
-            // sweep, which goes by the time at which it was to look again.
+            // An earlier resource loses its agent. Only the sweep detects that,
+            // and it depends on the recorded due time.
             let lost = plane.agent(&swept).await;
             send_signal(lost.pid, Signal::Kill).unwrap();
             wait::until(TIMEOUT, "the sweep to start the agent again", async || {
@@ -50,7 +51,7 @@ async fn a_clock_that_jumps_stalls_nothing_and_repeats_nothing() {
     }
 }
 
-/// The last time at which a resource was written, which never goes back.
+/// The last update time of a resource, which never goes back.
 #[derive(Default)]
 struct Written(String);
 
@@ -58,7 +59,7 @@ impl Written {
     async fn observe(&mut self, plane: &ControlPlane, id: &str) {
         let resource = plane.resource(id).await;
         let now = resource["updated_at"].as_str().unwrap().to_owned();
-        // RFC 3339 with a fixed number of digits: in order as text.
+        // RFC 3339 with a fixed number of digits: ordered as text.
         assert!(now >= self.0, "{now} after {}", self.0);
         self.0 = now;
     }

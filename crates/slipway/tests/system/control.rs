@@ -1,4 +1,4 @@
-//! Freezing the whole installation, on each database.
+//! Freezes the whole installation, on each database.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ async fn while_frozen_nothing_moves_and_afterwards_everything_does() {
 
         freeze(&plane, 3_600).await;
         until_settled(&plane).await;
-        // Declarations and deletions are taken, and wait.
+        // Declarations and deletions are accepted, and wait.
         let coming = plane.declare("coming", 0).await;
         plane.delete(&leaving).await;
         for (id, phase, action) in
@@ -72,7 +72,7 @@ async fn while_frozen_nothing_moves_and_afterwards_everything_does() {
             "no process came or went"
         );
 
-        // Shown without a key, and no reason not to send traffic.
+        // Visible without a key, and no reason to withhold traffic.
         let show = async |path: &str| {
             let response = client().get(format!("{}{path}", plane.url())).send().await.unwrap();
             (response.status().as_u16(), response.text().await.unwrap())
@@ -83,7 +83,7 @@ async fn while_frozen_nothing_moves_and_afterwards_everything_does() {
         let (_, metrics) = show("/metrics").await;
         assert!(metrics.contains("slipway_control_mode{mode=\"frozen\"} 1"), "{metrics}");
 
-        // It outlives the process, and is lifted for all at once.
+        // The freeze outlives the process, and ends for all at once.
         plane.kill();
         plane.start().await;
         assert_eq!(plane.get("/api/v1/control").await["mode"], "frozen");
@@ -148,7 +148,7 @@ async fn every_replica_obeys_and_says_so() {
     }
     assert!(first.agents().is_empty());
 
-    // One that is gone is not waited for.
+    // A replica that is gone is not waited for.
     second.kill();
     freeze(&first, 3_600).await;
     let control = until_settled(&first).await;

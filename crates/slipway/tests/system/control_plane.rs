@@ -1,5 +1,5 @@
 //! A control plane under test: the launcher of the testkit with the settings of
-//! these tests, a client, and what tests ask of resources and their agents.
+//! these tests, a client, and assertions on resources and their agents.
 
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -39,9 +39,9 @@ pub(crate) fn binary() -> Command {
     clean(program())
 }
 
-/// A client that speaks plain HTTP to loopback and asks no proxy.
+/// A client for plain HTTP on loopback, without a proxy.
 pub(crate) fn client() -> reqwest::Client {
-    // The second test of a process finds it installed, which is as good.
+    // A second test of the process finds a provider installed, which is fine.
     let _installed = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder().no_proxy().build().unwrap()
 }
@@ -56,7 +56,7 @@ pub(crate) struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// One on each database that can be had here, not yet started.
+    /// One per available database, not yet started.
     pub(crate) async fn each(test: &str) -> Vec<Self> {
         let mut planes = vec![Self::new(None)];
         if let Some(server) = postgres::shared(test).await {
@@ -69,7 +69,7 @@ impl ControlPlane {
         Self::within(tempfile::tempdir().unwrap(), database)
     }
 
-    /// One that keeps what it has in this folder.
+    /// One whose files are in this folder.
     pub(crate) fn within(folder: tempfile::TempDir, database: Option<TestDatabase>) -> Self {
         let mut config = Config::new(program(), folder.path(), KEY).unwrap();
         config.database_url = database.as_ref().map(|database| database.url().to_owned());
@@ -77,18 +77,18 @@ impl ControlPlane {
         Self { launcher: Launcher::new(config), folder, _database: database, client: client() }
     }
 
-    /// Uses the database at this URL, which the test keeps.
+    /// Uses the database at this URL, which the test owns.
     pub(crate) fn on_database(&mut self, url: &str) {
         self.launcher.config.database_url = Some(url.to_owned());
     }
 
-    /// None if it is SQLite in the data directory.
+    /// `None` for SQLite in the data directory.
     pub(crate) fn database_url(&self) -> Option<&str> {
         self.launcher.config.database_url.as_deref()
     }
 
-    /// Another one on the same database and the same nodes, with the same
-    /// settings and a data directory of its own. This one has to outlive it.
+    /// A second replica on the same database and the same nodes, with the same
+    /// settings and its own data directory. `self` has to outlive it.
     pub(crate) fn beside(&self) -> Self {
         let mut other = Self::new(None);
         let (config, ours) = (&mut other.launcher.config, &self.launcher.config);
@@ -98,26 +98,26 @@ impl ControlPlane {
         other
     }
 
-    /// One that takes over: the same nodes at the same address, with a data
-    /// directory of its own. This one has to outlive it, stopped.
+    /// A replacement: the same nodes at the same address, with its own data
+    /// directory. `self` has to outlive it, stopped.
     pub(crate) fn successor(&self) -> Self {
         let mut other = self.beside();
         other.launcher.config.port = self.launcher.config.port;
         other
     }
 
-    /// Starts with these from now on, such as `--lease 3s`; a flag that takes
-    /// no value stands alone.
+    /// Sets flags from the next start on, such as `--lease 3s`; a flag without
+    /// a value stands alone.
     pub(crate) fn set(&mut self, settings: &[&str]) {
         self.launcher.config.set(settings);
     }
 
-    /// Starts with this variable from now on.
+    /// Sets this variable from the next start on.
     pub(crate) fn set_environment(&mut self, name: &str, value: &str) {
         self.launcher.config.environment.insert(name.to_owned(), value.to_owned());
     }
 
-    /// Its processes follow what is ordered by the answered value.
+    /// Puts its processes under the returned orders.
     pub(crate) fn take_orders(&mut self) -> Orders {
         let orders = Orders::in_folder(self.folder.path()).unwrap();
         for (name, path) in orders.environment() {
@@ -130,7 +130,7 @@ impl ControlPlane {
         self.launcher.config.substrate_root()
     }
 
-    /// Canonical, as the engine and so the process table have it.
+    /// Canonical, as in the engine and therefore the process table.
     pub(crate) fn data_dir(&self) -> PathBuf {
         self.launcher.config.data_dir()
     }
@@ -139,7 +139,7 @@ impl ControlPlane {
         self.launcher.config.url()
     }
 
-    /// `slipway up` with its settings.
+    /// The `slipway up` command with its settings.
     pub(crate) fn command(&self) -> Command {
         self.launcher.config.command()
     }
@@ -161,22 +161,22 @@ impl ControlPlane {
         self.launcher.log_tail(&[])
     }
 
-    /// SIGKILL: no goodbye.
+    /// SIGKILL: no orderly stop.
     pub(crate) fn kill(&mut self) {
         self.launcher.kill();
     }
 
-    /// SIGSTOP and SIGCONT, mostly.
+    /// Mostly SIGSTOP and SIGCONT.
     pub(crate) fn signal(&self, signal: Signal) {
         self.launcher.signal(signal).unwrap();
     }
 
-    /// Waits until it ended by itself; how.
+    /// Waits until it ends by itself; returns its exit status.
     pub(crate) async fn ended(&mut self) -> std::process::ExitStatus {
         self.launcher.exit(TIMEOUT).await.unwrap()
     }
 
-    /// SIGTERM, and it must end by itself.
+    /// Sends SIGTERM; it must then end by itself.
     pub(crate) async fn stop(&mut self) {
         self.signal(Signal::Terminate);
         let status = self.ended().await;
@@ -210,13 +210,13 @@ impl ControlPlane {
         request.send().await.unwrap()
     }
 
-    /// What `/readyz` says: its status and its text.
+    /// Status and text of `/readyz`.
     pub(crate) async fn readiness(&self) -> (u16, String) {
         let response = self.send(reqwest::Method::GET, "/readyz", None).await;
         (response.status().as_u16(), response.text().await.unwrap())
     }
 
-    /// Waits until it is ready to serve, as whoever sends it traffic would.
+    /// Waits until `/readyz` says that it is ready, as a load balancer would.
     pub(crate) async fn wait_until_ready(&self) {
         wait::until(TIMEOUT, "the control plane to be ready", async || {
             match self.readiness().await {
@@ -227,8 +227,8 @@ impl ControlPlane {
         .await;
     }
 
-    /// Tries to declare and is refused for the state of the database: soon,
-    /// with this code, and told when to come again.
+    /// A declaration is refused because of the database's state: soon, with
+    /// this code, and with the time of a retry.
     pub(crate) async fn assert_refused_for_now(&self, handle: &str, code: &str) {
         let body = json!({ "handle": handle, "blueprint": "local-node" });
         let response = self.send(reqwest::Method::POST, "/api/v1/resources", Some(body)).await;
@@ -239,7 +239,7 @@ impl ControlPlane {
         assert_eq!(retry_after.unwrap(), "1");
     }
 
-    /// A resource comes up and goes, and each event happened once.
+    /// A resource comes up and is deleted, with each event once.
     pub(crate) async fn assert_works(&self, handle: &str) {
         let id = self.declare(handle, 0).await;
         self.wait_for_phase(&id, "Ready").await;
@@ -259,7 +259,7 @@ impl ControlPlane {
         body
     }
 
-    /// Declares a `local-node`; its id.
+    /// Declares a `local-node`; returns its id.
     pub(crate) async fn declare(&self, handle: &str, busy_seconds: u64) -> String {
         let body = json!({
             "handle": handle,
@@ -272,8 +272,9 @@ impl ControlPlane {
         body["id"].as_str().unwrap().to_owned()
     }
 
-    /// Declares a `local-node` and does not wait for the answer, which comes on
-    /// this connection: the control plane may be stopped before it gives one.
+    /// Declares a `local-node` without waiting for the answer, which comes on
+    /// the returned connection: the control plane may be stopped before it
+    /// answers.
     pub(crate) fn declare_unanswered(&self, handle: &str) -> TcpStream {
         let body = json!({ "handle": handle, "blueprint": "local-node" });
         self.launcher.client().send("POST", "/api/v1/resources", Some(&body)).unwrap()
@@ -310,12 +311,12 @@ impl ControlPlane {
         .await
     }
 
-    /// The agents of this control plane's substrate that are alive.
+    /// The living agents of this control plane's substrate.
     pub(crate) fn agents(&self) -> Vec<Process> {
         self.launcher.agents().unwrap()
     }
 
-    /// Those of one composite.
+    /// The agents of one composite.
     pub(crate) fn agents_of(&self, xr_name: &str) -> Vec<Process> {
         let mut found = self.agents();
         found.retain(|process| process.command_line.contains(xr_name));
@@ -348,8 +349,8 @@ impl ControlPlane {
         events.iter().map(|event| (text(&event["aggregate_id"]), text(&event["type"]))).collect()
     }
 
-    /// Waits until every event has its position, then checks that each of
-    /// these happened exactly once to the attempt.
+    /// Waits until every event has its position, then checks that each of these
+    /// happened exactly once to the attempt.
     pub(crate) async fn assert_each_event_once(&self, id: &str, expected: &[&str]) {
         let attempt = self.resource(id).await["attempt"]["id"].as_str().unwrap().to_owned();
         let of_attempt = async || {

@@ -1,6 +1,5 @@
-//! SIGKILL of the control plane in the middle, at a few fixed points, then
-//! `up` again on the same data: it converges, one process per resource, each
-//! event once.
+//! SIGKILL of the control plane at a few fixed points, then `up` again on the
+//! same data: it converges, with one process per resource and each event once.
 
 use slipway_testkit::process::is_alive;
 use slipway_testkit::wait;
@@ -13,12 +12,12 @@ const ALL: [&str; 4] = ["Requested", "Ready", "Deleting", "Deleted"];
 async fn killed_while_provisioning_it_converges_with_one_process_each() {
     for mut plane in ControlPlane::each("killed_while_provisioning").await {
         plane.start().await;
-        // Killed at once after the answer: nothing but the declaration is kept.
+        // Killed right after the answer: only the declaration is stored.
         let mut ids = vec![plane.declare("at-once", 0).await];
         plane.kill();
         plane.start().await;
 
-        // Killed as soon as an agent process shows up, before it is Ready.
+        // Killed as soon as an agent process appears, before the resource is Ready.
         ids.push(plane.declare("at-first-process", 0).await);
         wait::until(TIMEOUT, "a second agent process", async || plane.agents().len() >= 2).await;
         plane.kill();
@@ -60,7 +59,7 @@ async fn killed_while_tearing_down_it_ends_with_nothing_left() {
         plane.wait_for_phase(&plain, "Ready").await;
         let agent = plane.agent(&busy).await;
 
-        // Killed right after the request, with the drain not yet asked for.
+        // Killed right after the request, before the drain is requested.
         plane.delete(&plain).await;
         plane.kill();
         plane.start().await;

@@ -1,6 +1,7 @@
-//! Databases that are there and do not let one write: read-only, full, without
-//! a free connection. Reading goes on, writing is refused by name, nothing is
-//! half written, and when the reason is gone everything goes on by itself.
+//! Databases that are reachable but not writable: read-only, full, without a
+//! free connection. Reads continue, writes are refused with a specific code,
+//! nothing is half written, and when the cause is gone everything continues by
+//! itself.
 
 use futures::future::join_all;
 use reqwest::Method;
@@ -40,7 +41,7 @@ async fn a_read_only_database_is_named_and_left_again() {
     assert_eq!((status, problem["code"].as_str()), (503, Some("database_read_only")), "{problem}");
     assert_eq!(plane.resource(&id).await["phase"], "Ready", "reading goes on");
 
-    // Its sessions were begun read-only and would stay so.
+    // Its sessions started read-only and would stay so.
     read_only("off").await;
     plane.wait_until_ready().await;
     assert_eq!(plane.agent(&id).await.pid, agent.pid, "the node was left alone");
@@ -49,8 +50,8 @@ async fn a_read_only_database_is_named_and_left_again() {
     plane.stop().await;
 }
 
-/// A SQLite file that may not grow: declarations are refused as a whole, what
-/// is there can be read, and with more room everything goes on.
+/// A SQLite file that may not grow: declarations are refused as a whole,
+/// existing data can be read, and with more room everything continues.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_database_is_named_and_half_writes_nothing() {
     let mut plane = ControlPlane::new(None);
@@ -60,7 +61,7 @@ async fn a_full_database_is_named_and_half_writes_nothing() {
     let id = plane.declare("web-1", 0).await;
     plane.wait_for_phase(&id, "Ready").await;
     plane.stop().await;
-    // What is there now, and a little: pages of 4096 bytes.
+    // The current size and a little more, in pages of 4096 bytes.
     let pages = std::fs::metadata(&file).unwrap().len() / 4_096;
     plane.on_database(&url(u32::try_from(pages).unwrap() + 8));
     plane.start().await;
@@ -85,7 +86,7 @@ async fn a_full_database_is_named_and_half_writes_nothing() {
     let listed = plane.get("/api/v1/resources?limit=500").await;
     let handles: Vec<_> = listed.as_array().unwrap().iter().map(|r| r["handle"].clone()).collect();
     assert_eq!(handles.len(), accepted.len(), "{handles:?}");
-    // It stops in order, and knows where it was.
+    // It stops in order, and resumes where it was.
     plane.stop().await;
 
     plane.on_database(&url(100_000));
@@ -100,7 +101,7 @@ async fn a_full_database_is_named_and_half_writes_nothing() {
     plane.stop().await;
 }
 
-/// More callers than connections: the limit of the server is met while running.
+/// More callers than connections: the server's limit is reached while running.
 #[tokio::test(flavor = "multi_thread")]
 async fn too_few_connections_are_waited_for_and_not_for_ever() {
     let Some(server) = postgres::shared("too_few_connections").await else { return };
@@ -125,7 +126,7 @@ async fn too_few_connections_are_waited_for_and_not_for_ever() {
         assert_eq!(status == 503, answer.headers().contains_key("retry-after"));
     }
 
-    // None at all: everybody is refused soon.
+    // None at all: every request is refused soon.
     limit("0").await;
     database.end_connections().await;
     plane.assert_refused_for_now("web-2", "unavailable").await;

@@ -11,7 +11,7 @@ use crate::control_plane::binary;
 fn demo(arguments: &[&str]) -> (Output, Value) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = binary();
-    // Its temporary folder is put here, so that what it leaves can be seen.
+    // Its temporary folder is here, so that the test sees what it leaves.
     command.arg("demo").args(arguments).env("TMPDIR", folder.path());
     let output = command.stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap();
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();

@@ -8,7 +8,7 @@ use slipway_testkit::postgres;
 
 use crate::control_plane::{ControlPlane, KEY, binary};
 
-/// What the doctor says of the place of a control plane, and how it ended.
+/// The doctor's findings about a control plane, and its exit code.
 fn inspect(plane: &ControlPlane, more: &[&str]) -> (i32, Value) {
     let mut command = binary();
     command.args(["doctor", "-o", "json", "--server", &plane.url(), "--data-dir"]);
@@ -34,7 +34,7 @@ fn status<'a>(findings: &'a Value, area: &str, check: &str) -> &'a str {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_doctor_looks_at_everything_with_and_without_a_server() {
     let mut plane = ControlPlane::new(None);
-    // Nothing is there, and nothing is made.
+    // Nothing exists, and nothing is created.
     let (code, findings) = inspect(&plane, &[]);
     assert_eq!(status(&findings, "database", "reachable"), "ok");
     assert_eq!((code, status(&findings, "server", "reachable")), (8, "problem"), "{findings}");
@@ -69,7 +69,7 @@ async fn the_doctor_looks_at_everything_with_and_without_a_server() {
     assert_eq!((code, status(&findings, "server", "key")), (8, "problem"), "{findings}");
     plane.stop().await;
 
-    // Down, with everything still to be looked at.
+    // Stopped, with everything still to be checked.
     let (code, findings) = inspect(&plane, &[]);
     assert_eq!((code, status(&findings, "server", "reachable")), (8, "problem"));
     assert_eq!(status(&findings, "database", "migrations"), "ok");
@@ -106,14 +106,14 @@ async fn the_doctor_names_what_is_wrong() {
     assert!(!findings.to_string().contains("hunter2"), "{findings}");
 }
 
-/// Also not what a crash left: who folds a log into its database has written.
+/// Not even after a crash: checkpointing the log into the database would be a write.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_doctor_leaves_a_database_as_it_is() {
     let files = |plane: &ControlPlane| {
         let found = std::fs::read_dir(plane.data_dir()).unwrap().map(Result::unwrap);
         let found =
             found.filter(|entry| entry.file_name().to_string_lossy().contains("slipway.db"));
-        // The shared memory of a log is made anew by whoever comes first.
+        // The first process to open the log recreates its shared memory.
         let found = found.filter(|entry| !entry.file_name().to_string_lossy().ends_with("-shm"));
         found
             .map(|entry| (entry.file_name(), std::fs::read(entry.path()).unwrap()))
@@ -135,7 +135,7 @@ async fn the_doctor_leaves_a_database_as_it_is() {
     assert_eq!(status(&findings, "database", "migrations"), "ok", "{findings}");
     assert!(files(&plane) == before, "after a stop");
 
-    // As a copy by `VACUUM INTO` is, byte 18 and 19 of the header: as safe.
+    // Like a copy by `VACUUM INTO`, with bytes 18 and 19 of the header: it is as durable.
     let file = plane.data_dir().join("slipway.db");
     let mut bytes = std::fs::read(&file).unwrap();
     bytes[18..20].copy_from_slice(&[1, 1]);
@@ -159,7 +159,7 @@ async fn the_doctor_looks_at_postgres() {
         assert_eq!(status(&findings, "database", check), "ok", "{findings}");
     }
     assert_eq!(status(&findings, "clock", "database"), "ok", "{findings}");
-    // The server of the tests runs without fsync, which the doctor must see.
+    // The server of the tests runs without fsync, which the doctor must report.
     assert_eq!((code, status(&findings, "database", "durability")), (8, "problem"), "{findings}");
     plane.stop().await;
     database.execute(&["UPDATE schema_migrations SET min_reader = 9999 WHERE version = 1"]).await;

@@ -1,5 +1,5 @@
-//! Events on their way out of the real thing: the event log over a kill, and
-//! a reader that follows over it.
+//! Events that leave the real control plane: the event log across a kill, and a
+//! reader that follows across it.
 
 use std::process::Stdio;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use slipway_testkit::wait;
 
 use crate::control_plane::{ControlPlane, KEY, TIMEOUT, binary};
 
-/// Follows with the real client, into a file.
+/// Follows events with the real client, into a file.
 fn follow(plane: &ControlPlane, arguments: &[&str], into: &std::path::Path) -> Spawned {
     let mut command = binary();
     command.env("SLIPWAY_KEY", KEY).args(["event", "follow", "--server", &plane.url()]);
@@ -21,7 +21,7 @@ fn follow(plane: &ControlPlane, arguments: &[&str], into: &std::path::Path) -> S
 
 fn lines(path: &std::path::Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    // The last line may be under way.
+    // The last line may be incomplete.
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
@@ -66,7 +66,7 @@ async fn the_event_log_has_every_event_once_whatever_is_killed() {
         })
         .await;
 
-        // An open stream holds up no stop, and Ctrl-C is a clean end.
+        // An open stream does not delay a stop, and Ctrl-C is a clean end.
         let mut reader = follow(&plane, &["--after", "0"], &followed);
         wait::until(TIMEOUT, "the stream", async || lines(&followed).len() == 8).await;
         let begun = Instant::now();

@@ -1,8 +1,8 @@
-//! Every code of a blocker, produced on a real control plane, and what
-//! `slipway explain` says of it: ids, times, paths and processes masked.
+//! Every blocker code, produced on a real control plane, and what `slipway
+//! explain` prints about it: ids, times, paths and processes masked.
 //!
 //! Few control planes, each with several resources at once, so that the waits
-//! lie beside each other. SQLite, because rows are spoiled here by hand.
+//! overlap. SQLite, because the tests corrupt rows by hand.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -24,7 +24,7 @@ impl ControlPlane {
         connection.close().await.unwrap();
     }
 
-    /// A project of its own, placed on this cluster; its id.
+    /// A project of its own, placed on this cluster; returns its id.
     async fn project_on(&self, name: &str, cluster: &str) -> String {
         let make = async |method: Method, path: &str, body: Value| {
             let (status, made) = self.call(method, path, Some(body)).await;
@@ -65,21 +65,21 @@ fn write(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-/// Long deadlines, but for the one of a drain.
+/// Long deadlines, except that of a drain.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_stuck_says_why() {
     let mut plane = ControlPlane::new(None);
     plane.set(&["--lease", "3s", "--reconcile-interval", "1s", "--orphan-after", "10m"]);
     plane.start().await;
 
-    // A cluster that nobody serves.
+    // A cluster without a replica that serves it.
     let elsewhere = json!({ "name": "elsewhere", "engine": "local" });
     let (status, made) = plane.call(Method::POST, "/api/v1/clusters", Some(elsewhere)).await;
     assert_eq!(status, 201, "{made}");
     plane.project_on("far", "elsewhere").await;
     let unserved = plane.declare_in("far", "unserved").await;
 
-    // A namespace that is not Ready, and values that no version takes.
+    // A namespace that is not Ready, and values that no version accepts.
     let shop = plane.project_on("shop", "local").await.replace('-', "");
     plane
         .execute(&format!(
@@ -96,7 +96,7 @@ async fn what_is_stuck_says_why() {
         ))
         .await;
 
-    // A namespace whose folder leads nowhere.
+    // A namespace whose folder is a dangling link.
     let files = plane.project_on("files", "local").await;
     let folder = plane.substrate_root().join(format!("slipway-project-{files}"));
     std::os::unix::fs::symlink("nowhere", &folder).unwrap();
@@ -113,7 +113,7 @@ async fn what_is_stuck_says_why() {
         unreachable!("six were declared");
     };
     write(&plane.node_directory(unreadable).await.join("composite.json"), "not a document");
-    // It is asked to drain before its substrate is let go, and cannot answer.
+    // It is asked to drain before its substrate is released, and cannot answer.
     send_signal(plane.agent(terminating).await.pid, Signal::Stop).unwrap();
     write(&plane.node_directory(terminating).await.join("terminating"), "");
 
@@ -129,7 +129,7 @@ async fn what_is_stuck_says_why() {
     plane.delete(draining).await;
 
     let attempt = plane.attempt(spoiled).await;
-    // It cannot have been asked to go and be Ready.
+    // A row cannot have a requested deletion and be Ready.
     plane
         .execute(&format!(
             "UPDATE provisioned_resources SET deletion_requested_at = created_at, due_at = 1 \
@@ -137,7 +137,7 @@ async fn what_is_stuck_says_why() {
         ))
         .await;
 
-    // A database that refuses the change of phase that one resource needs.
+    // A database that refuses the transition that one resource needs.
     let attempt = plane.attempt(faulty).await;
     plane
         .execute(&format!(
@@ -180,8 +180,8 @@ async fn what_is_stuck_says_why() {
     insta::assert_snapshot!("frozen", plane.explained(&frozen, &["frozen"]).await);
 }
 
-/// What was taken down cannot be put out of sight: the folder for that leads
-/// nowhere.
+/// A substrate that was taken down cannot be moved away: the folder for that is
+/// a dangling link.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_removed_says_why() {
     let mut plane = ControlPlane::new(None);
@@ -210,7 +210,7 @@ async fn what_takes_too_long_says_so() {
     let waiting = plane.declare_in("shop", "waiting").await;
     let broken = plane.declare("broken", 0).await;
     let flapping = plane.declare("flapping", 0).await;
-    // Before it has settled, so that its flapping is the one of its beginning.
+    // Before it has settled, so that the flapping window is that of its start.
     plane.wait_for_phase(&broken, "Ready").await;
     plane.break_agent(&broken).await;
     plane.wait_for_phase(&flapping, "Ready").await;
@@ -240,7 +240,7 @@ async fn what_takes_too_long_says_so() {
     insta::assert_snapshot!("pending_overdue", plane.explained(&waiting, &codes).await);
 }
 
-/// The agents are told an address where nobody is.
+/// The agents get an address at which nothing listens.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_never_enrols_says_why() {
     let mut plane = ControlPlane::new(None);
@@ -272,10 +272,10 @@ async fn what_is_only_observed_says_so() {
     insta::assert_snapshot!("observe_only", plane.explained(&id, &["observe_only"]).await);
 }
 
-/// What the snapshots show is every code, and none that is no code.
+/// The snapshots cover every code, and no unknown one.
 #[test]
 fn every_code_is_produced() {
-    // Those of what only a cluster can lack are of the tests on Kubernetes.
+    // The snapshots of codes that need a cluster are with the tests on Kubernetes.
     let folders = ["tests/system/snapshots", "tests/kube/snapshots"];
     let mut shown = BTreeSet::new();
     for entry in folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap()) {

@@ -1,5 +1,5 @@
-//! What `slipway explain` says of something, with ids, times, paths and
-//! processes masked.
+//! The output of `slipway explain`, with ids, times, paths and processes
+//! masked.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use slipway_testkit::wait;
 use crate::control_plane::{ControlPlane, KEY, TIMEOUT, binary};
 
 impl ControlPlane {
-    /// `slipway …` against this control plane; what it prints, masked.
+    /// Runs `slipway …` against this control plane; returns its output, masked.
     pub(crate) fn says(&self, arguments: &[&str]) -> String {
         let output = binary()
             .env("SLIPWAY_SERVER", self.url())
@@ -21,9 +21,9 @@ impl ControlPlane {
         self.masked(&String::from_utf8(output.stdout).unwrap())
     }
 
-    /// Without what differs from run to run. The history depends on how often
-    /// somebody looked, so it is left out, and so is whether the loop is at work
-    /// on it this very moment.
+    /// Removes what differs from run to run: the history, which depends on the
+    /// number of observations, and whether the loop is working on the row right
+    /// now.
     fn masked(&self, text: &str) -> String {
         let text = text.split("\nHistory:").next().unwrap_or_default();
         let text = text.replace(&self.data_dir().display().to_string(), "<data>");
@@ -36,7 +36,7 @@ impl ControlPlane {
         mask(&lines.collect::<Vec<_>>().join("\n"))
     }
 
-    /// Waits until exactly these codes are shown, then what `explain` says.
+    /// Waits until exactly these codes are shown, then returns the output of `explain`.
     pub(crate) async fn explained(&self, id: &str, codes: &[&str]) -> String {
         let wanted: BTreeSet<_> = codes.iter().copied().collect();
         let path = format!("/api/v1/explain/resource/{id}");
@@ -51,7 +51,7 @@ impl ControlPlane {
     }
 }
 
-/// Ids, times, numbers of processes, and what an agent says of itself just now.
+/// Masks ids, times, process ids, and the agent's current status.
 fn mask(text: &str) -> String {
     let mut masked = String::new();
     let mut rest = text;
@@ -63,7 +63,7 @@ fn mask(text: &str) -> String {
     masked
 }
 
-/// How much of the beginning is masked, and by what.
+/// How many leading bytes are masked, and by what.
 fn masking(text: &str) -> Option<(usize, &'static str)> {
     let is = |pattern: &str| {
         let of = |(have, want): (char, char)| match want {
@@ -87,7 +87,7 @@ fn masking(text: &str) -> Option<(usize, &'static str)> {
         ("\"failures\":", &['}'], "\"failures\":<n>"),
         ("lag_seconds: ", &['\n'], "lag_seconds: <n>"),
         ("failures_in_a_row: ", &['\n'], "failures_in_a_row: <n>"),
-        // Whether it was heard of yet.
+        // Depends on whether the first heartbeat has arrived.
         (" registered, ", &['\n'], " registered, <reachability>"),
         ("reachability: ", &['\n'], "reachability: <reachability>"),
         ("\"reachability\":\"", &['"'], "\"reachability\":\"<reachability>"),

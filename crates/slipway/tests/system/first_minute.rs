@@ -1,5 +1,5 @@
-//! A bare machine's first minute: nothing but the program and a home folder.
-//! What `slipway up` prints as the next step is run as it stands.
+//! The first minute on a bare machine: nothing but the program and a home
+//! folder. The test runs the next step that `slipway up` prints, as printed.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -12,7 +12,7 @@ use slipway_testkit::wait;
 
 use crate::control_plane::{TIMEOUT, binary};
 
-/// A shell on that machine.
+/// Runs a shell line on that machine.
 fn shell(home: &Path, line: &str) -> Output {
     let program = Path::new(env!("CARGO_BIN_EXE_slipway"));
     let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
@@ -26,7 +26,7 @@ async fn the_first_minute_of_a_bare_machine_is_five_commands() {
     let begun = Instant::now();
     let home = tempfile::tempdir().unwrap();
     let printed = home.path().join("printed");
-    // The usual port may be taken on the machine of the tests.
+    // The default port may be taken on the test machine.
     let address = format!("127.0.0.1:{}", lasting_loopback_port().unwrap());
     let mut up = binary();
     up.arg("up").env("HOME", home.path()).env("SLIPWAY_LISTEN", &address);

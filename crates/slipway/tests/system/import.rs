@@ -1,5 +1,5 @@
 //! A catalog in folders, imported by the real binary into a real server; and
-//! what a person needs to bring up an agent by hand.
+//! the manifests with which a person starts an agent by hand.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn run(plane: &ControlPlane, line: &[&str]) -> Output {
         .unwrap()
 }
 
-/// The exit code, and each entry with what became of it.
+/// The exit code, and each entry with its outcome.
 fn import(plane: &ControlPlane, folder: &Path) -> (Option<i32>, Value) {
     let output = run(plane, &["blueprint", "import", folder.to_str().unwrap(), "-o", "json"]);
     let said = String::from_utf8_lossy(&output.stderr);
@@ -69,14 +69,14 @@ async fn a_catalog_is_imported_once_and_drift_is_refused() {
     let shown = String::from_utf8_lossy(&told.stdout);
     assert!(shown.contains("drift") && shown.contains("`xrd` differs"), "{shown}");
 
-    // The slug of something that another engine makes.
+    // A slug that a blueprint of another engine has.
     copied("server", folder.path());
     let taken = folder.path().join("local-node");
     fs::rename(folder.path().join("server"), &taken).unwrap();
     edited(&taken.join("metadata.json"), |text| text.replace("\"server\"", "\"local-node\""));
     assert_eq!(import(&plane, &taken), (Some(1), json!({ "local-node": "conflict" })));
 
-    // One that is invalid leaves the others.
+    // One invalid entry keeps the others from being sent.
     let mixed = folder.path().join("mixed");
     copied("agent", &mixed);
     copied("server", &mixed);
@@ -101,7 +101,7 @@ async fn a_catalog_is_imported_once_and_drift_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_is_written_out_as_a_daemon_set() {
     let mut plane = ControlPlane::new(None);
-    // Nobody enrols, so that the token stays wanted.
+    // Nobody enrols, so that the token stays open.
     plane.set(&["--public-url", "http://127.0.0.1:9", "--orphan-after", "300s"]);
     plane.start().await;
     let id = plane.declare("web-1", 0).await;

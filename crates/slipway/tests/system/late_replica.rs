@@ -1,5 +1,5 @@
 //! A replica that is stopped between its decision and the action, for longer
-//! than its lease, and wakes up when the resource is long Deleted.
+//! than its lease, and continues when the resource is long Deleted.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,11 +10,12 @@ use slipway_testkit::wait;
 
 use crate::control_plane::{ControlPlane, TIMEOUT};
 
-/// The last step before a node directory is laid out. No check of ours comes
-/// after it: whoever stops here makes what nobody wants any more.
+/// The last step before a node directory is laid out. None of our checks comes
+/// after it: a replica that stops here later makes an object that nobody wants
+/// any more.
 const LAYING_OUT: &str = "/.new-";
 
-/// What is below a namespace of the root: node directories, finished or not.
+/// The contents of the namespaces below the root: node directories, finished or not.
 fn below(root: &Path) -> Vec<String> {
     let namespaces = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap());
     namespaces
@@ -47,7 +48,7 @@ async fn what_a_late_replica_makes_is_found_and_removed() {
 
     late.signal(Signal::Continue);
     drop(unanswered);
-    // Nobody has to do anything: absence is proven a second time one lease after
+    // Nobody has to intervene: absence is proven a second time one lease after
     // Deleted, and what is found then is recorded and removed.
     wait::until(TIMEOUT, "the late action to be recorded and undone", async || {
         let leaks = other.get("/api/v1/leaks?state=all").await;
@@ -62,7 +63,7 @@ async fn what_a_late_replica_makes_is_found_and_removed() {
     })
     .await;
     assert_eq!(other.resource(&id).await["phase"], "Deleted");
-    // Both are well, and what comes next is not disturbed.
+    // Both work, and the next resource is not disturbed.
     for plane in [&late, &other] {
         plane.wait_until_ready().await;
     }

@@ -1,5 +1,6 @@
-//! What no row claims, with the real engine and real agents: found, removed on
-//! request; what vanished is healed; what is others' is left alone.
+//! Leaks with the real engine and real agents: unclaimed objects are found and
+//! removed on request, vanished ones are healed, and foreign ones are left
+//! alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,8 +15,8 @@ use crate::control_plane::{ControlPlane, KEY, TIMEOUT, binary, client};
 
 const FIND: &str = "/api/v1/leaks/find";
 
-/// Puts a copy of a node directory beside it, its labels changed: what a
-/// database that was restored to an earlier state no longer knows.
+/// Copies a node directory beside itself with changed labels: an object that a
+/// database restored to an earlier state no longer knows.
 fn copy(from: &Path, name: &str, label: &str, value: &str) -> PathBuf {
     let to = from.with_file_name(name);
     fs::create_dir(&to).unwrap();
@@ -30,7 +31,7 @@ fn copy(from: &Path, name: &str, label: &str, value: &str) -> PathBuf {
     to
 }
 
-/// An agent in that directory, as the engine would have started it.
+/// Starts an agent in that directory, as the engine would have.
 fn run_agent(directory: &Path) -> Spawned {
     let mut command = binary();
     command.args(["agent", "node", "--dir"]).arg(directory).current_dir(directory);
@@ -40,7 +41,7 @@ fn run_agent(directory: &Path) -> Spawned {
 
 async fn find(plane: &ControlPlane) -> Value {
     let (status, found) = plane.call(Method::POST, FIND, None).await;
-    // The loop may be looking at this moment.
+    // The loop may be scanning right now.
     if status == 503 {
         return Value::Null;
     }
@@ -48,7 +49,7 @@ async fn find(plane: &ControlPlane) -> Value {
     found[0].clone()
 }
 
-/// Looks until this many leaks are open.
+/// Scans until this many leaks are open.
 async fn find_leaks(plane: &ControlPlane, count: usize) -> Vec<Value> {
     wait::until(TIMEOUT, "findings to count", async || {
         let found = find(plane).await;
@@ -117,7 +118,7 @@ async fn what_no_row_claims_is_found_and_removed_by_command() {
     }
 }
 
-/// With a sweep that would take an hour, it is the look that heals.
+/// With a sweep interval of an hour, only the scan can heal it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resource_whose_object_vanished_is_healed_by_a_scan() {
     let mut plane = ControlPlane::new(None);

@@ -1,5 +1,5 @@
-//! A life: declared, Ready, drained, Deleted, seen through the API and in the
-//! process table.
+//! A life: declared, Ready, drained, Deleted, observed through the API and in
+//! the process table.
 
 use reqwest::Method;
 use serde_json::json;
@@ -33,7 +33,7 @@ async fn a_node_comes_up_as_a_process_and_leaves_in_order() {
     }
 }
 
-/// The agent process dies: it is started again with the identity it had.
+/// The agent process dies and is restarted with the same identity.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_agent_comes_back_as_the_same_node() {
     let mut plane = ControlPlane::new(None);
@@ -53,8 +53,8 @@ async fn a_killed_agent_comes_back_as_the_same_node() {
     assert_eq!(plane.agents().len(), 1);
 }
 
-/// The agent process dies in the middle of its drain: it comes back, finishes
-/// and says so; nobody has to force anything.
+/// The agent process dies in the middle of its drain: it is restarted, finishes
+/// and acknowledges; nobody has to force anything.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_killed_while_draining_comes_back_and_finishes() {
     let mut plane = ControlPlane::new(None);
@@ -72,8 +72,8 @@ async fn an_agent_killed_while_draining_comes_back_and_finishes() {
     assert!(plane.agents().is_empty());
 }
 
-/// The node directory is removed by hand: the agent ends by itself, the node
-/// is replaced, the resource is Ready again.
+/// Somebody removes the node directory: the agent ends by itself, the node is
+/// replaced, the resource is Ready again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_substrate_removed_by_hand_is_made_anew() {
     let mut plane = ControlPlane::new(None);
@@ -95,8 +95,8 @@ async fn a_substrate_removed_by_hand_is_made_anew() {
     assert_eq!(old["deregistered_how"], "substrate_absent");
 }
 
-/// Invariants 9 and 15 on the real thing: a frozen agent holds the drain with
-/// a blocker that names it, `explain` says so, and force leads out.
+/// Invariants 9 and 15 with real agents: a frozen agent blocks the drain with a
+/// blocker that names it, `explain` shows it, and force ends the wait.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_agent_holds_the_drain_until_forced() {
     let mut plane = ControlPlane::new(None);
@@ -132,7 +132,7 @@ async fn a_frozen_agent_holds_the_drain_until_forced() {
 }
 
 /// A deliberate failure is final for the attempt; a retry takes it down in
-/// order and fills the slot anew, under the same handle.
+/// order and fills the slot again, under the same handle.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_attempt_is_retried_in_the_same_slot() {
     for mut plane in ControlPlane::each("a_failed_attempt_is_retried").await {

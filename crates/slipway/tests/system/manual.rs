@@ -1,4 +1,4 @@
-//! What is generated from the command line.
+//! The documents that are generated from the command line.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ fn a_slip_names_what_was_probably_meant() {
     }
 }
 
-/// What the server knows is suggested too.
+/// Completions include names that the server knows.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slip_in_a_name_names_what_was_probably_meant() {
     let mut plane = ControlPlane::new(None);

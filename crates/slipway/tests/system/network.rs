@@ -22,8 +22,8 @@ pub(crate) async fn on_relay(database: &TestDatabase) -> (ControlPlane, Relay) {
     (plane, relay)
 }
 
-/// While the database is away, requests are refused soon with 503 and nothing
-/// is half written; when it is back, everything goes on by itself.
+/// While the database is unreachable, requests are refused soon with 503 and
+/// nothing is half written; afterwards everything continues by itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_goes_away_costs_answers_and_nothing_else() {
     let Some(server) = postgres::shared("a_database_that_goes_away").await else { return };
@@ -52,17 +52,17 @@ async fn a_database_that_goes_away_costs_answers_and_nothing_else() {
     plane.stop().await;
 }
 
-/// The server is gone and nobody said so: what is sent is lost, and connections
-/// stay open for ever. Every call ends all the same, and once the server can be
-/// reached again the old connections are not waited for.
+/// The server vanishes without closing: sent bytes are lost, and connections
+/// stay open for ever. Every call ends all the same, and once the server is
+/// reachable again nothing waits for the old connections.
 #[tokio::test(flavor = "multi_thread")]
 async fn half_open_connections_are_given_up() {
     let Some(server) = postgres::shared("half_open_connections").await else { return };
     let database = server.database("half_open").await;
     let (mut plane, relay) = on_relay(&database).await;
-    // As few as it can do with: one that is lost for good would show.
+    // As few as it can work with: one that is lost for good would show.
     plane.set(&["--database-statement-timeout", "1s", "--database-connections", "3"]);
-    // Six refusals take half a minute, in which no heartbeat is taken either.
+    // Six refusals take half a minute, in which no heartbeat is accepted either.
     plane.set(&["--orphan-after", "300s"]);
     plane.start().await;
     let id = plane.declare("web-1", 0).await;
@@ -74,7 +74,7 @@ async fn half_open_connections_are_given_up() {
     for number in 0..6 {
         plane.assert_refused_for_now(&format!("lost-{number}"), "unavailable").await;
     }
-    // An operation gets six seconds here, and three to find a connection.
+    // An operation may take six seconds here, and three to get a connection.
     assert!(asked_at.elapsed() < Duration::from_secs(6 * 9), "{:?}", asked_at.elapsed());
     let (status, text) = plane.readiness().await;
     assert_eq!(status, 503, "{text}");
@@ -87,8 +87,8 @@ async fn half_open_connections_are_given_up() {
     plane.stop().await;
 }
 
-/// Nothing passes for a while and then everything does, late: what was sent
-/// before is done once or not at all.
+/// Nothing passes for a while, then everything arrives late: what was sent
+/// before happens once or not at all.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stall_ends_and_nothing_is_done_twice() {
     let Some(server) = postgres::shared("a_stall_ends").await else { return };
@@ -112,8 +112,8 @@ async fn a_stall_ends_and_nothing_is_done_twice() {
     plane.stop().await;
 }
 
-/// A database far away makes everything slower and breaks nothing: no claim is
-/// lost, nobody is told that it is away, nothing happens twice.
+/// A distant database makes everything slower and breaks nothing: no claim is
+/// lost, nobody is told that it is unavailable, nothing happens twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_database_costs_time_and_nothing_else() {
     let Some(server) = postgres::shared("a_slow_database").await else { return };
@@ -136,8 +136,8 @@ async fn a_slow_database_costs_time_and_nothing_else() {
     plane.stop().await;
 }
 
-/// A statement that waits for a lock ends by its limit and says so; whoever
-/// holds the lock is to blame, and with it gone the work goes on.
+/// A statement that waits for a lock ends at its limit with an error that
+/// blames the lock; once the lock is gone the work continues.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_that_takes_too_long_is_ended() {
     let Some(server) = postgres::shared("a_statement_that_takes_too_long").await else { return };

@@ -1,8 +1,8 @@
 //! Foreign agents: a scripted plexd of each generation enrols with the real
-//! binary, knowing nothing but what the protocol says.
+//! binary, knowing only the protocol.
 //!
-//! The agents that the local engine starts are told an address at which nobody
-//! answers. They go on asking, and the token stays in their directory, from
+//! The agents that the local engine starts get an address at which nothing
+//! answers. They keep retrying, and the token stays in their directory, from
 //! where the scripted ones take it, as a plexd takes it from its cloud-init.
 
 use data_encoding::{BASE64, BASE64URL_NOPAD};
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::control_plane::{ControlPlane, TIMEOUT, client};
 
-/// A node that speaks for itself: where, and with which key.
+/// A scripted node: its URL and its key.
 struct Scripted<'a> {
     plane: &'a ControlPlane,
     id: String,
@@ -50,7 +50,7 @@ fn text(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_else(|| panic!("no `{name}` in {value}")).to_owned()
 }
 
-/// Declares and waits until a node is waited for; answers resource and token.
+/// Declares, waits until a node is expected, and returns resource and token.
 async fn waiting(plane: &ControlPlane, handle: &str) -> (String, String) {
     let resource = plane.declare(handle, 0).await;
     plane.wait_for_phase(&resource, "Enrolling").await;
@@ -143,7 +143,7 @@ async fn a_plexd_of_each_generation_enrols_unchanged() {
             (&"sha256:a2".into(), &"healthy".into())
         );
 
-        // The older one leaves by itself, which a person has to look at.
+        // The older one leaves by itself, which needs a person's attention.
         assert_eq!(older.ask(Method::POST, "deregister", &Value::Null).await.0, 204);
         let left = plane
             .wait_for(&of_older, "left by its node", |resource| {
@@ -155,7 +155,7 @@ async fn a_plexd_of_each_generation_enrols_unchanged() {
         let (_, state) = newer.ask(Method::GET, "state", &Value::Null).await;
         assert_eq!(state["peers"], json!([]), "nobody's peer any more");
 
-        // The newer one knows no drain, so nobody waits for it.
+        // The newer one does not support a drain, so nobody waits for it.
         plane.delete(&of_newer).await;
         let gone = plane.wait_for_phase(&of_newer, "Deleted").await;
         assert_eq!(gone["node"]["deregistered_how"], "immediate");

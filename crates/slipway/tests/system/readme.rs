@@ -1,5 +1,5 @@
-//! Every command of the README is run: the reader's first minutes must not
-//! depend on somebody's memory.
+//! Runs every command of the README: the reader's first minutes must not depend
+//! on anybody's memory.
 
 use std::process::Stdio;
 
@@ -24,9 +24,9 @@ fn commands() -> Vec<String> {
     commands
 }
 
-/// Those that are not commands of the binary, or start it for good: the demo
-/// is run by its own tests, `cargo xtask test` is what runs this test, and the
-/// two ways of `slipway up` are what every control plane here is started with.
+/// Lines that are not commands of the binary, or that start it permanently: the
+/// demo has its own tests, `cargo xtask test` runs this test, and every control
+/// plane here is started in one of the two ways of `slipway up`.
 const RUN_ELSEWHERE: [&str; 4] = [
     "cargo run --release -- demo",
     "cargo xtask test",
@@ -34,8 +34,8 @@ const RUN_ELSEWHERE: [&str; 4] = [
     "slipway up --database-url postgres://user@host/slipway",
 ];
 
-/// What PostgreSQL has its own tools for, and what finds that the server of the
-/// tests runs without fsync.
+/// PostgreSQL has its own tool for the one, and the other would report that the
+/// test server runs without fsync.
 const OF_SQLITE: [&str; 2] = ["slipway backup", "slipway doctor"];
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,5 @@
 //! Two control planes on one PostgreSQL and one substrate root. Whichever is
-//! killed or frozen, the other goes on with its work once the lease is over,
+//! killed or frozen, the other continues its work once the lease has expired,
 //! and the one that comes back does no harm.
 //!
 //! `cargo xtask soak --scenario replicas` does the same with 200 resources for
@@ -15,14 +15,15 @@ use crate::control_plane::{ControlPlane, TIMEOUT};
 
 const ALL: [&str; 4] = ["Requested", "Ready", "Deleting", "Deleted"];
 
-/// The shortest that there is.
+/// The shortest allowed lease.
 const LEASE: Duration = Duration::from_secs(3);
-/// Beyond the lease: the poll of the other control plane (250 ms), loading and
-/// observing a batch, starting processes, on two cores that other tests use.
+/// Time beyond the lease: the poll of the other control plane (250 ms), loading
+/// and observing a batch, starting processes, on two cores that other tests
+/// use.
 const TAKE_OVER_LIMIT: Duration = Duration::from_secs(3 + 5);
 
-/// Which of the two is hurt in each round, and how. Every pair stands here, and
-/// each of them as the first fault and as one after others.
+/// Which of the two gets which fault in each round. Every pair occurs, each of
+/// them as the first fault and as a later one.
 const ROUNDS: [(usize, Hurt); 6] = [
     (0, Hurt::Freeze),
     (1, Hurt::Kill),
@@ -47,7 +48,7 @@ impl Hurt {
         Instant::now()
     }
 
-    /// A frozen one wakes up only when its claims are somebody else's.
+    /// A frozen one resumes only after another replica could take over its claims.
     async fn end(self, plane: &mut ControlPlane, since: Instant) {
         match self {
             Self::Kill => plane.start().await,
@@ -102,7 +103,7 @@ async fn two_control_planes_share_the_work_and_survive_each_other() {
     }
     assert_eq!(planes[0].agents().len(), ids.len());
 
-    // The same while they go: asked at one, which then is away for a while.
+    // The same during deletion: requested at one, which is then away for a while.
     for (round, (hurt, how)) in ROUNDS.into_iter().take(2).enumerate() {
         for id in ids.iter().skip(round).step_by(2) {
             planes[hurt].delete(id).await;

@@ -1,5 +1,5 @@
 //! A database that was restored to an earlier state: nothing outside is changed
-//! until a person has looked and resumes, and then everything converges.
+//! until a person has checked and resumes, and then everything converges.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use slipway_testkit::wait;
 
 use crate::control_plane::{ControlPlane, TIMEOUT};
 
-/// SQLite's files, copied while nobody has them open.
+/// Copies SQLite's files while nobody has them open.
 fn copy_database(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for name in ["slipway.db", "slipway.db-wal", "slipway.db-shm"] {
@@ -25,7 +25,7 @@ fn copy_database(from: &Path, to: &Path) {
     }
 }
 
-/// What the engine keeps: every node directory with its object and document.
+/// The engine's files: every node directory with its object and document.
 fn outside(root: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     for namespace in std::fs::read_dir(root).unwrap().map(Result::unwrap) {
@@ -72,8 +72,8 @@ async fn until_withheld(plane: &ControlPlane, wanted: &[(&str, &str)]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restored_database_observes_only_until_resumed() {
     let mut plane = ControlPlane::new(None);
-    // A leak is one when it was seen for longer than a lease; the agents that
-    // the backup does not know end by themselves 30 s after the restore.
+    // A suspicion becomes a leak after more than a lease; agents that the
+    // backup does not know end by themselves 30 s after the restore.
     plane.set(&["--lease", "3s"]);
     plane.start().await;
     let kept = plane.declare("kept", 0).await;
@@ -83,15 +83,15 @@ async fn a_restored_database_observes_only_until_resumed() {
     let body = json!({ "reason": "backup" });
     let (status, _) = plane.call(Method::PUT, "/api/v1/control/freeze", Some(body)).await;
     assert_eq!(status, 200);
-    // Declared and nothing more when the backup is taken.
+    // Only declared when the backup is taken.
     let late = plane.declare("late", 0).await;
     until_withheld(&plane, &[("late", "apply")]).await;
     plane.kill();
     let (data, backup) = (plane.data_dir(), plane.data_dir().with_extension("backup"));
     copy_database(&data, &backup);
 
-    // Life goes on: one goes, one comes, one enrols, one is made ready again
-    // under claims that the backup does not know.
+    // After the backup: one is deleted, one is declared, one enrols, one
+    // becomes Ready again under claims that the backup does not know.
     plane.start().await;
     let lift = "/api/v1/control/freeze?reason=the+backup+is+done";
     assert_eq!(plane.call(Method::DELETE, lift, None).await.0, 200);
@@ -121,15 +121,15 @@ async fn a_restored_database_observes_only_until_resumed() {
     assert_eq!(control["mode"], "observing", "{control}");
     let reason = control["observing"]["reason"].as_str().unwrap();
     assert!(reason.contains("restored to an earlier state"), "{reason}");
-    // The deleted one would be made again, the late one given a new token; the
-    // one that stands as the backup says needs nothing.
+    // The deleted one would be made again, the late one would get a new token;
+    // the one that still matches the backup needs nothing.
     until_withheld(&plane, &[("gone", "apply"), ("late", "apply")]).await;
     let shown = plane.resource(&gone).await;
     assert_eq!(shown["blockers"][0]["code"], "observe_only", "{shown}");
     assert_eq!(shown["blockers"][0]["evidence"]["action"], "apply");
     assert_eq!((pids(&plane), outside(&plane.substrate_root())), before, "nothing was touched");
 
-    // What the restored rows do not know is listed, and left alone.
+    // Objects that the restored rows do not know are listed, and left alone.
     wait::until(TIMEOUT, "the unknown node to be listed", async || {
         plane.call(Method::POST, "/api/v1/leaks/find", None).await;
         let leaks = plane.get("/api/v1/leaks").await.to_string();
@@ -138,12 +138,12 @@ async fn a_restored_database_observes_only_until_resumed() {
     .await;
     assert_eq!((pids(&plane), outside(&plane.substrate_root())), before, "nothing was touched");
 
-    // Not even what would be harmless: a dead agent stays dead.
+    // Not even a harmless action: a dead agent stays dead.
     let agent = plane.agent(&kept).await;
     send_signal(agent.pid, Signal::Kill).unwrap();
     until_withheld(&plane, &[("gone", "apply"), ("kept", "apply"), ("late", "apply")]).await;
     assert!(pids(&plane).iter().all(|pid| before.0.contains(pid)), "nothing was started");
-    // Also not after another restart, which finds nothing new.
+    // Nor after another restart, which detects nothing new.
     plane.stop().await;
     plane.start().await;
     let again = plane.get("/api/v1/control").await;
@@ -152,7 +152,7 @@ async fn a_restored_database_observes_only_until_resumed() {
     let body = json!({ "reason": "looked at the plan" });
     let (status, control) =
         plane.call(Method::POST, "/api/v1/control/resume", Some(body.clone())).await;
-    // The freeze of the backup came back with it.
+    // The freeze of the backup is in effect again.
     assert_eq!((status, &control["mode"]), (200, &json!("frozen")), "{control}");
     assert_eq!(plane.call(Method::DELETE, lift, None).await.0, 200);
     for id in [&kept, &gone, &late] {
@@ -164,7 +164,7 @@ async fn a_restored_database_observes_only_until_resumed() {
         plane.agent(id).await;
         assert_eq!(ready["node"]["registered"], true);
     }
-    // Written under a claim above any that the backup did not know.
+    // Written under a claim token above any that the backup did not know.
     let object = plane.node_directory(&kept).await.join("composite.json");
     let object: Value = serde_json::from_str(&std::fs::read_to_string(object).unwrap()).unwrap();
     let claim = object["metadata"]["annotations"]["slipway.dev/claim-token"].as_str().unwrap();

@@ -6,9 +6,9 @@ use slipway_testkit::wait;
 
 use crate::control_plane::{ControlPlane, TIMEOUT};
 
-/// What a newer binary's migration does and writes down: it widens the tables
-/// that every statement touches, and old readers still understand it. The number is far
-/// from those that are in use.
+/// The effect of a newer binary's migration: it widens the tables that every
+/// statement uses, and old readers still understand it. Its number is far from
+/// those in use.
 const EXPAND: [&str; 4] = [
     "ALTER TABLE provisioned_resources ADD COLUMN test_next_version text",
     "ALTER TABLE resources ADD COLUMN test_next_version bigint NOT NULL DEFAULT 7",
@@ -24,7 +24,7 @@ async fn a_newer_schema_does_not_disturb_who_works_on_it() {
     let mut plane = ControlPlane::new(None);
     plane.on_database(database.url());
     plane.start().await;
-    // Every statement has been prepared by now, with the columns of before.
+    // Every statement is prepared by now, with the old columns.
     plane.assert_works("before").await;
     let during = plane.declare("during", 0).await;
     plane.wait_for_phase(&during, "Ready").await;
@@ -36,7 +36,7 @@ async fn a_newer_schema_does_not_disturb_who_works_on_it() {
     assert!(!log.contains("cached plan"), "{log}");
     assert!(!log.contains(" ERROR "), "{log}");
 
-    // Older and newer side by side, and the older one started anew.
+    // Older and newer side by side, and the older one restarted.
     let mut other = plane.beside();
     other.start().await;
     other.assert_works("beside").await;
@@ -56,8 +56,8 @@ async fn a_newer_schema_does_not_disturb_who_works_on_it() {
     plane.stop().await;
 }
 
-/// The same on SQLite, where a file has one process at a time: the newer binary
-/// ran, and then the older one again.
+/// The same on SQLite, where one process has the file at a time: the newer
+/// binary ran, and then the older one again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_a_newer_binary_widened_is_used_by_the_older_one() {
     let mut plane = ControlPlane::new(None);

@@ -1,6 +1,6 @@
-//! No secret lies about: not in the log at its most talkative, not in metrics,
-//! not in any answer but the one that shows it once, not in the data folder but
-//! where a node is given its own.
+//! No secret leaks: not into the log at its most verbose level, not into
+//! metrics, not into any answer but the one that shows it once, not into the
+//! data folder except where a node gets its own.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use slipway_testkit::wait;
 
 use crate::control_plane::{ControlPlane, KEY, TIMEOUT, client};
 
-/// A secret and the only files that may hold it, by their names.
+/// A secret and the only files that may contain it, by their names.
 struct Known {
     what: &'static str,
     text: String,
@@ -28,7 +28,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
         match entry.file_type().unwrap() {
             kind if kind.is_dir() => found.extend(files_below(&entry.path())),
             kind if kind.is_file() => found.push(entry.path()),
-            // A socket or a pipe keeps nothing.
+            // A socket or a pipe stores nothing.
             _ => {}
         }
     }
@@ -44,7 +44,7 @@ impl Known {
         for file in files_below(folder) {
             let name = file.file_name().unwrap().to_string_lossy().into_owned();
             if !self.may_lie_in.contains(&name.as_str()) {
-                // One that is gone by now keeps nothing.
+                // A file that is gone by now stores nothing.
                 let bytes = std::fs::read(&file).unwrap_or_default();
                 self.assert_absent(&file.display().to_string(), &bytes);
             }
@@ -52,7 +52,7 @@ impl Known {
     }
 }
 
-/// Everything that the API shows and that is no list of its own making.
+/// The answers of all GET routes that could show a secret.
 async fn everything_shown(plane: &ControlPlane, id: &str) -> Vec<(String, String)> {
     let mut shown = Vec::new();
     for path in [
@@ -101,13 +101,13 @@ fn text_of(answer: &Value, field: &str) -> String {
     answer[field].as_str().unwrap_or_else(|| panic!("{field} in {answer}")).to_owned()
 }
 
-/// The word of a document that begins like this.
+/// The word of a document with this prefix.
 fn word(document: &str, beginning: &str) -> String {
     let mut words = document.split(|c: char| c.is_whitespace() || "\"'".contains(c));
     words.find(|word| word.starts_with(beginning)).unwrap().to_owned()
 }
 
-/// With the agent that we ship, which enrols, drains and leaves.
+/// With the shipped agent, which enrols, drains and leaves.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_secret_is_left_lying_about() {
     let mut plane = ControlPlane::new(None);
@@ -139,14 +139,14 @@ async fn no_secret_is_left_lying_about() {
     let log = plane.log_text();
     for secret in &secrets {
         secret.assert_absent("the log", log.as_bytes());
-        // With the node its documents went, too.
+        // The node's documents are gone with the node.
         Known { may_lie_in: &[], text: secret.text.clone(), ..*secret }
             .assert_absent_below(&plane.data_dir());
     }
 }
 
-/// With keys made and rotated, and a token issued, by hand; the test is the
-/// node, because the agents are told an address at which nobody answers.
+/// With keys made and rotated, and a token issued, by hand. The test plays the
+/// node: the agents get an address at which nothing answers.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_shown_once_is_shown_nowhere_else() {
     let mut plane = ControlPlane::new(None);
@@ -176,7 +176,7 @@ async fn what_is_shown_once_is_shown_nowhere_else() {
     let node = |path: String, bearer: &str, body: Value| {
         client().post(format!("{}{path}", plane.url())).bearer_auth(bearer).json(&body).send()
     };
-    // Once as it must not be: what was sent must not come back with the refusal.
+    // Once as an invalid request: the refusal must not repeat what was sent.
     let refused = json!({ "token": format!("{token}x"), "public_key": "none" });
     let refused = node("/v1/register".to_owned(), &token, refused).await.unwrap();
     assert_eq!(refused.status().as_u16(), 400);

@@ -1,5 +1,5 @@
-//! Stopping: SIGTERM finishes what is under way, but not for ever, and a second
-//! one does not wait. Whatever was left is taken up at the next start.
+//! Stopping: SIGTERM finishes work in progress within a limit, and a second one
+//! does not wait. The next start continues what was left.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
@@ -14,11 +14,11 @@ use crate::control_plane::{ControlPlane, TIMEOUT};
 const DRAIN_LIMIT: Duration = Duration::from_secs(15);
 const COUNT: usize = 12;
 
-/// A control plane in the middle of an action that goes on until the answered
+/// A control plane in the middle of an action that lasts until the returned
 /// file is closed: the engine waits for the lock of the node's directory.
-/// Answers the resource too.
+/// Returns the resource too.
 async fn amid_a_slow_action(plane: &mut ControlPlane, drain: &str) -> (String, File) {
-    // An action gets a third of the lease.
+    // An action may take a third of the lease.
     plane.set(&["--lease", "90s", "--drain-timeout", drain]);
     plane.start().await;
     let id = plane.declare("web-1", 0).await;
@@ -36,7 +36,7 @@ async fn amid_a_slow_action(plane: &mut ControlPlane, drain: &str) -> (String, F
     (id, directory)
 }
 
-/// Started again, it ends what was left: no process, each event once.
+/// After a restart it finishes what was left: no process, each event once.
 async fn assert_taken_up(plane: &mut ControlPlane, id: &str) {
     plane.start().await;
     plane.wait_for_phase(id, "Deleted").await;
@@ -59,7 +59,7 @@ async fn what_is_under_way_is_finished_before_the_end() {
     assert!(plane.ended().await.success(), "{}", plane.log_tail());
     let log = plane.log_text();
     assert!(!log.contains("not everything was finished"), "{log}");
-    // The agent gave its lock up, which ends the action, and is ending itself.
+    // The agent released its lock, which ends the action, and is ending itself.
     wait::until(TIMEOUT, "the action to have been finished", async || plane.agents().is_empty())
         .await;
     assert_taken_up(&mut plane, &id).await;
@@ -72,7 +72,7 @@ async fn a_stop_does_not_wait_longer_than_its_limit() {
     let told = Instant::now();
     plane.stop().await;
     assert!(told.elapsed() >= Duration::from_secs(1), "{:?}", told.elapsed());
-    // One second for the loops, one for file work that hangs, and some.
+    // One second for the loops, one for hanging file work, and some slack.
     assert!(told.elapsed() < Duration::from_secs(6), "{:?}", told.elapsed());
     assert!(plane.log_text().contains("not everything was finished"), "{}", plane.log_tail());
     drop(lock);

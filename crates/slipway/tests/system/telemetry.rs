@@ -1,5 +1,5 @@
-//! What the control plane says about itself: metrics against their page, the
-//! dashboard and the alerts; log lines against the names they must carry.
+//! The telemetry of the control plane: metrics against their page, the
+//! dashboard and the alerts; log lines against the fields they must have.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ const PAGE: &str = "../../docs/metrics.md";
 const DASHBOARD: &str = "../../deploy/grafana/slipway.json";
 const ALERTS: &str = "../../deploy/prometheus/alerts.yaml";
 
-/// What stands in the page, or is exposed, of one metric.
+/// One metric, as documented or as exposed.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Described {
     kind: String,
@@ -21,7 +21,7 @@ struct Described {
     help: String,
 }
 
-/// By the names under which samples are found, without what a histogram adds.
+/// By sample name, without the suffixes of a histogram.
 type Metrics = BTreeMap<String, Described>;
 
 fn exposed(text: &str) -> Metrics {
@@ -81,13 +81,13 @@ fn documented() -> Metrics {
     page.lines().filter_map(row).collect()
 }
 
-/// Every name that begins like ours in the expressions of a document.
+/// Every name with our prefix in the expressions of a document.
 fn names_in(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     words.filter(|word| word.starts_with("slipway_")).map(str::to_owned).collect()
 }
 
-/// Under which names samples of these can be asked for.
+/// The names under which queries can find samples of these.
 fn askable(metrics: &Metrics) -> BTreeSet<String> {
     let names = |(name, found): (&String, &Described)| match found.kind.as_str() {
         "histogram" => ["_bucket", "_count", "_sum"].map(|end| format!("{name}{end}")).to_vec(),
@@ -100,7 +100,7 @@ async fn metrics_text(plane: &ControlPlane) -> String {
     plane.send(Method::GET, "/metrics", None).await.text().await.unwrap()
 }
 
-/// The number of a sample, summed over those whose line has all of these.
+/// The value of a sample, summed over the lines that contain all of these.
 fn sum(text: &str, name: &str, having: &[&str]) -> f64 {
     let of_name = |line: &&str| line.split(['{', ' ']).next() == Some(name);
     let samples = text.lines().filter(of_name);
@@ -110,8 +110,9 @@ fn sum(text: &str, name: &str, having: &[&str]) -> f64 {
         .sum()
 }
 
-/// A whole life leaves a trace in every metric; the page names each of them as
-/// it is, and the dashboard and the alerts ask for nothing that is not there.
+/// A whole life leaves a trace in every metric; the page describes each of them
+/// correctly, and the dashboard and the alerts query nothing that does not
+/// exist.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_metrics_are_those_of_the_page_the_dashboard_and_the_alerts() {
     let mut plane = ControlPlane::new(None);
@@ -124,7 +125,7 @@ async fn the_metrics_are_those_of_the_page_the_dashboard_and_the_alerts() {
     let ready = plane.declare("web-2", 0).await;
     plane.wait_for_phase(&ready, "Ready").await;
 
-    // A change is shown by the API when it is committed, and counted right after.
+    // The API shows a transition when it is committed; it is counted right after.
     let text = wait::until(TIMEOUT, "everything to be counted", async || {
         let text = metrics_text(&plane).await;
         let ready = sum(&text, "slipway_transitions_total", &["to=\"Ready\""]);
@@ -170,14 +171,14 @@ async fn the_metrics_are_those_of_the_page_the_dashboard_and_the_alerts() {
     plane.stop().await;
 }
 
-/// All fields of a line: its own and those of the spans around it.
+/// All fields of a line: its own and those of its spans.
 fn fields(line: &Value) -> BTreeMap<String, Value> {
     let spans = line["spans"].as_array().into_iter().flatten().chain([line, &line["fields"]]);
     let objects = spans.filter_map(Value::as_object);
     objects.flatten().map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// From a request over the loop to the agent, by what stands in the lines.
+/// Follows a request through the loop to the agent, by the fields of the lines.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_log_line_names_what_it_is_about() {
     const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -233,7 +234,7 @@ async fn every_log_line_names_what_it_is_about() {
         assert_eq!(line["partition"], "local", "{line:?}");
         assert_eq!(line["worker"], plane.read("worker"), "{line:?}");
     }
-    // The agent, by the name that it gave its call.
+    // The agent, by the correlation id of its call.
     let enrolled = having("message", "a node enrolled");
     assert_eq!(enrolled.len(), 1, "{enrolled:?}");
     assert_eq!(enrolled[0]["resource_id"], id.as_str());

@@ -1,4 +1,4 @@
-//! The agent that the options ask for.
+//! The kind of agent that the options select.
 
 use super::injected::Injected;
 use super::{in_process, process};
@@ -6,15 +6,14 @@ use crate::context::Context;
 use crate::journal::{JournalEntry, Name};
 use crate::options::AgentMode;
 
-/// A running agent. Dropped, it ends without a word, as a machine that loses
-/// its power.
+/// A running agent. Drop ends it without a good-bye, like a machine that loses power.
 pub(crate) enum Agent {
     InProcess(in_process::Agent),
     Process(Box<process::Agent>),
 }
 
 impl Agent {
-    /// `None` if none is wanted or it cannot be started, which is logged.
+    /// `None` if the options want none, or if it cannot be started, which is logged.
     pub(crate) async fn boot(context: &Context, name: &Name, injected: Injected) -> Option<Self> {
         let agent = match context.options.agent {
             AgentMode::None => return None,
@@ -34,7 +33,7 @@ impl Agent {
         Some(agent)
     }
 
-    /// Tells it what is injected now.
+    /// Passes on the currently injected configuration.
     pub(crate) async fn update(&mut self, injected: Injected) {
         match self {
             Self::InProcess(agent) => agent.update(injected),
@@ -42,15 +41,15 @@ impl Agent {
         }
     }
 
-    /// Whether its work has no end for now. A process has work of its own
-    /// (`busy_seconds`) and takes no orders.
+    /// Whether its work does not finish for now. A process has its own work
+    /// (`busy_seconds`) and ignores this.
     pub(crate) fn keep_busy(&self, busy: bool) {
         if let Self::InProcess(agent) = self {
             agent.keep_busy(busy);
         }
     }
 
-    /// Ends it; with a good-bye to the control plane if it `leaves`.
+    /// Ends it; if it `leaves`, with a good-bye to the control plane.
     pub(crate) async fn end(self, leaves: bool) {
         match self {
             Self::InProcess(agent) => agent.end(leaves).await,

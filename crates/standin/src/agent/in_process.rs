@@ -1,4 +1,5 @@
-//! An agent that is a task: the calls of a real one, all through one client.
+//! An agent as a task: makes the calls of a real agent through one shared
+//! client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,8 +24,8 @@ const LONGEST_RETRY: Duration = Duration::from_secs(5);
 
 pub(crate) struct Agent {
     told: watch::Sender<Drained>,
-    /// Looked at with each heartbeat. Not part of what is told: that begins
-    /// the node's life anew when it changes.
+    /// Read with each heartbeat. Not part of the watched value: a change of
+    /// that restarts the node's life.
     busy: Arc<AtomicBool>,
     task: JoinHandle<()>,
 }
@@ -32,7 +33,7 @@ pub(crate) struct Agent {
 #[derive(Clone)]
 struct Drained {
     injected: Injected,
-    /// Set once, when the machine is to end: whether with a good-bye.
+    /// Set once, when the machine has to end: whether it says good-bye.
     end: Option<bool>,
 }
 
@@ -81,13 +82,13 @@ struct Node {
     context: Context,
     name: Name,
     told: watch::Receiver<Drained>,
-    /// `None` if there is no randomness, without which nobody registers.
+    /// `None` without a source of randomness; then it cannot register.
     public_key: Option<String>,
 }
 
-/// Why a call brought nothing.
+/// Why a call failed.
 enum CallError {
-    /// The same call would be answered the same way.
+    /// Repeating the call would give the same answer.
     Refused(u16, String),
     Later(String),
 }
@@ -122,7 +123,7 @@ impl Node {
         self.write(JournalEntry::Stopped, node_id, None);
     }
 
-    /// Registers, heartbeats, drains; never ends by itself.
+    /// Registers, sends heartbeats, drains; never ends by itself.
     async fn work(&mut self, identity: &mut Option<Identity>) {
         loop {
             let enrolled = self.register().await;
@@ -180,7 +181,7 @@ impl Node {
         }
     }
 
-    /// Until the key is refused: the node was taken out.
+    /// Runs until the key is refused, which means that the node was deregistered.
     async fn heartbeat(&mut self, identity: &mut Identity) {
         let injected = self.told.borrow().injected.clone();
         let work_ends = Instant::now() + injected.busy;
@@ -231,8 +232,8 @@ impl Node {
     }
 
     async fn injected_anew(&mut self) {
-        // The sender lives as long as the agent; afterwards there is nothing
-        // to wait for, and the task is ended from outside.
+        // The sender lives as long as the agent; afterwards there is nothing to
+        // wait for, and the task is aborted from outside.
         if self.told.changed().await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -1,4 +1,4 @@
-//! What a composite carries for its node, in the three ways of doing so.
+//! Parses what a composite carries for its node, in each of the three forms.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ const HEADER: &str = "#cloud-config\n";
 const CONFIG_PATH: &str = "/etc/plexd/config.yaml";
 const TOKEN_PATH: &str = "/etc/plexd/bootstrap-token";
 
-/// What a node is told. No `Debug`: it holds a token.
+/// The configuration of a node. No `Debug`: it contains a token.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Injected {
     pub(crate) token: String,
     pub(crate) api_url: String,
-    /// The next three stand in a cloud-init document only; with the bearer
-    /// token of generation A a node needs none of them to register.
+    /// Only a cloud-init document has the next three. With the bearer token of
+    /// generation A a node needs none of them to register.
     pub(crate) project_id: Option<String>,
     pub(crate) resource_handle: Option<String>,
     pub(crate) hostname: Option<String>,
     pub(crate) heartbeat: Duration,
     pub(crate) busy: Duration,
-    /// The document as it is, or one that says the same.
+    /// The injected document, or an equivalent one.
     pub(crate) document: String,
 }
 
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!((&*injected.token, &*injected.api_url), ("secret", URL));
         assert_eq!(injected.project_id, None);
 
-        // A real agent reads the document that is made of it.
+        // A real agent reads the document that we build.
         let again = of(&json!({ "userData": injected.document }), None).unwrap();
         assert!(injected.document.starts_with(HEADER));
         assert_eq!((again.token, again.api_url), (injected.token, injected.api_url));

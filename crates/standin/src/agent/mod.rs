@@ -1,4 +1,5 @@
-//! The node agent of a composite's machine, from what was injected.
+//! The node agent of a composite's machine, booted from the injected
+//! configuration.
 
 mod choice;
 mod in_process;

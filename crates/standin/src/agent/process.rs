@@ -1,5 +1,5 @@
 //! The real agent as a process of its own, in a directory laid out as the local
-//! engine does it: the document, which the agent takes everything from.
+//! engine does it. The agent takes everything from the document in there.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -16,8 +16,7 @@ use super::injected::Injected;
 use crate::context::Context;
 use crate::journal::{JournalEntry, Name};
 
-/// How often is looked at what an agent says of itself, and when one that died
-/// is started again.
+/// Interval of reading the agent's own status, and the delay before a restart.
 const POLL: Duration = Duration::from_millis(50);
 const RESTART: Duration = Duration::from_millis(500);
 
@@ -71,8 +70,8 @@ impl Agent {
     pub(super) async fn end(mut self) {
         let status = status(&self.directory).await;
         self.report_leave(status["node_id"].as_str()).await;
-        // Dropped with the task, the process is killed: machines do not say
-        // good-bye when they are deleted.
+        // Dropping the task kills the process: machines do not say good-bye
+        // when they are deleted.
         self.task.abort();
         let _aborted = (&mut self.task).await;
         if let Err(error) = fs::remove_dir_all(&self.directory).await {
@@ -88,8 +87,8 @@ impl Agent {
 }
 
 impl Agent {
-    /// What the agent noted before it said good-bye, with its own time: it may
-    /// have been ended right after.
+    /// Reports the leave that the agent noted, with the agent's own time: the
+    /// agent may have been ended right after.
     async fn report_leave(&self, node_id: Option<&str>) {
         let noted = fs::metadata(self.directory.join(LEAVING)).await;
         let noted = noted.and_then(|metadata| metadata.modified()).ok();
@@ -105,7 +104,7 @@ impl Drop for Agent {
     }
 }
 
-/// In one step, so that the agent never reads half of it.
+/// Atomic, so that the agent never reads a partial document.
 async fn write_document(directory: &Path, injected: &Injected) -> anyhow::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     let unfinished = directory.join("user-data.unfinished");
@@ -116,7 +115,7 @@ async fn write_document(directory: &Path, injected: &Injected) -> anyhow::Result
     fs::rename(&unfinished, directory.join(DOCUMENT)).await.with_context(writing)
 }
 
-/// Runs the agent, again if it dies, and writes down what it says it did.
+/// Runs the agent, restarts it if it dies, and journals its own status.
 async fn keep(context: Context, name: Name, program: PathBuf, directory: PathBuf) {
     let mut said = String::new();
     loop {
@@ -166,7 +165,7 @@ async fn start(program: &Path, directory: &Path) -> anyhow::Result<Child> {
         .with_context(|| format!("cannot start {}", program.display()))
 }
 
-/// What the agent says of itself; null if it says nothing yet.
+/// The agent's own status; null if there is none yet.
 async fn status(directory: &Path) -> Value {
     let content = fs::read(directory.join(STATUS)).await.unwrap_or_default();
     serde_json::from_slice(&content).unwrap_or_default()
@@ -179,7 +178,7 @@ fn report(context: &Context, name: &Name, status: &Value, said: &mut String) {
     }
     let node_id = status["node_id"].as_str();
     let entry = match (state, said.as_str()) {
-        // After a drain that the control plane took back it is active again.
+        // It becomes active again when the control plane cancels a drain.
         ("active", "" | "booting" | "enrolling" | "refused") => Some(JournalEntry::Registered),
         ("drained", _) => Some(JournalEntry::Drained),
         ("refused", _) => Some(JournalEntry::Refused),

@@ -1,4 +1,4 @@
-//! Nodes that boot with their composite and end with it.
+//! Nodes that boot and end with their composite.
 
 use std::path::Path;
 
@@ -143,7 +143,7 @@ async fn a_real_agent_is_a_process_that_ends_with_its_composite() {
     until_performed(&world, "one", &["booted", "registered", "drained"]).await;
     world.api(&composites()).delete("one", &DeleteParams::default()).await.unwrap();
     world.until_gone(&composites(), "one").await;
-    // When it was done is read when it ends; the time is its own.
+    // The leave is read from the agent's own record when it ends, with the agent's time.
     until_performed(&world, "one", &["booted", "registered", "drained", "leaving", "stopped"])
         .await;
     assert_eq!(agents(), []);
@@ -171,7 +171,7 @@ async fn within_a_test_it_ends_when_it_is_dropped() {
     until_installed(&client, &kubernetes).await;
     make_namespace(&client, "agents").await;
     let world = World { client, namespace: "agents".to_owned(), journal: journal.clone() };
-    // Nobody but the options says where the control plane is.
+    // Only the options name the control plane.
     let secret = json!({ "providerSecret": { "bootstrapToken": "token-one" } });
     world.apply(&composite("one", &secret)).await;
     until_node(&plane, "token-one", |node| node.heartbeats > 0).await;

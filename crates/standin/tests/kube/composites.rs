@@ -1,4 +1,4 @@
-//! The life of composites, as they are told to go.
+//! The life of composites, as their scripts define it.
 
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -25,15 +25,15 @@ async fn a_composite_becomes_ready_and_leaves_after_others_let_it_go() {
     assert_eq!(ready.data["spec"]["parameters"], json!({ "size": "small" }));
     let server = world.api(&servers()).get("one").await.unwrap();
     assert_eq!(server.owner_references()[0].uid, ready.uid().unwrap());
-    // Ours is applied again with the finalizer and the parameters that it had,
+    // A second apply of ours has the finalizer and the parameters as before,
     // and takes nothing from the other manager.
     let applied = world.apply(&object).await;
     assert_eq!(applied.finalizers().len(), 2);
 
     let api = world.api(&composites());
     api.delete("one", &DeleteParams::default()).await.unwrap();
-    // The next composite goes through while this one waits: it is not stuck
-    // behind it, and by then the stand-in has seen the deletion.
+    // Wait for the next composite to become Ready: it is not stuck behind the
+    // first, and by then the stand-in has seen the deletion.
     world.apply(&composite("two", &json!({}))).await;
     world.until("two", "Ready", "True").await;
     assert_eq!(api.get("one").await.unwrap().finalizers().len(), 2);
@@ -67,7 +67,7 @@ async fn a_composite_goes_as_it_is_told() {
         world.until("flaps", "Ready", status).await;
     }
 
-    // An annotation overrules the parameter, while the composite lives.
+    // An annotation overrules the parameter while the composite lives.
     let mut relieved = composite("never", &told("never-ready"));
     relieved["metadata"]["annotations"] = json!({ "standin.slipway.dev/never-ready": "false" });
     world.apply(&relieved).await;
@@ -84,8 +84,8 @@ async fn a_deletion_lingers_as_it_is_told() {
         world.until(name, "Ready", "True").await;
         world.api(&composites()).delete(name, &DeleteParams::default()).await.unwrap();
     }
-    // Of the one the composed resource goes and the finalizer stays; the other
-    // is not begun.
+    // The first loses its composed resource and keeps the finalizer; the
+    // deletion of the second has not begun.
     world.until_gone(&servers(), "kept").await;
     for name in ["kept", "slow"] {
         let leaving = world.until(name, "Ready", "False").await;
@@ -94,7 +94,7 @@ async fn a_deletion_lingers_as_it_is_told() {
     }
     assert!(world.api(&servers()).get_opt("slow").await.unwrap().is_some());
 
-    // Both let go when they are told so.
+    // Both end when their annotations say so.
     for (name, word, value) in
         [("kept", "keep-finalizer", "false"), ("slow", "deletion-delay", "0")]
     {

@@ -1,4 +1,4 @@
-//! As much of a control plane as a node can see.
+//! A minimal control plane, with only what a node uses.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -9,14 +9,14 @@ use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
-/// A server that lets every token register once, and asks nodes to drain.
+/// A server that accepts every token once, and asks nodes to drain.
 #[derive(Clone)]
 pub(crate) struct ControlPlane {
     pub(crate) url: String,
     nodes: Arc<Mutex<HashMap<String, Node>>>,
 }
 
-/// What is known of the node that came with a token, which is also its id.
+/// The node that registered with a token, which is also its id.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Node {
     pub(crate) registered: Value,

@@ -59,7 +59,7 @@ async fn a_composite_of_the_whole_cluster_is_composed_too() {
     })
     .await;
     assert_eq!(ready.data["spec"]["crossplane"]["resourceRefs"][0]["namespace"], "default");
-    // With the definition everything goes, the composite in order.
+    // Deleting the definition removes everything, the composite in order.
     let all = Api::<DynamicObject>::all_with(world.client.clone(), &definitions());
     all.delete("xwide.example.org", &DeleteParams::default()).await.unwrap();
     let servers =
@@ -86,6 +86,6 @@ async fn the_kinds_of_a_provider_are_installed() {
     });
     let namespace = Some(world.namespace.as_str());
     let made = apply(&world.client, &provider_configs(), namespace, &object).await.unwrap();
-    // Kept as it is written, not pruned.
+    // Kept as written, not pruned.
     assert_eq!(made.data["spec"], object["spec"]);
 }

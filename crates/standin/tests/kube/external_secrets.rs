@@ -1,4 +1,4 @@
-//! Secrets that External Secrets would bring.
+//! Secrets that External Secrets would create.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};

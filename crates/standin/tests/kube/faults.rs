@@ -1,4 +1,4 @@
-//! Servers that go away in the middle.
+//! Servers that stop in the middle of the work.
 
 use kube::api::DeleteParams;
 use serde_json::json;
@@ -28,7 +28,7 @@ async fn it_goes_on_where_it_was_when_the_servers_come_back() {
     world.apply(&composite("later", &json!({}))).await;
     world.until("later", "Ready", "True").await;
 
-    // What is deleted while it is down goes when it is back.
+    // A composite that is deleted while the stand-in is down ends after its restart.
     kubernetes.end_beside("standin").await.unwrap();
     world.api(&composites()).delete("waits", &DeleteParams::default()).await.unwrap();
     start_program(&kubernetes, "none", &world.journal).await;

@@ -1,8 +1,8 @@
 //! The stand-in on a real Kubernetes API.
 //!
 //! Most tests share one environment and one stand-in, which runs as a program;
-//! each has a namespace of its own. What needs other flags, or all to itself,
-//! has an environment of its own.
+//! each test has its own namespace. A test that needs other flags, or the whole
+//! cluster, has its own environment.
 
 mod agents;
 mod composites;

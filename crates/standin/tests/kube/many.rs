@@ -40,7 +40,7 @@ async fn a_thousand_composites_take_three_requests_each_and_some_fail() {
         })
         .await;
     let (ready, failed) = until(TIMEOUT, "all of them to be decided", async || {
-        // A list of a thousand is a load of its own.
+        // Listing a thousand objects is itself a load.
         tokio::time::sleep(Duration::from_millis(500)).await;
         let found = api.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
         let count = |kind: &str| {

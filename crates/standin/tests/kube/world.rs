@@ -16,14 +16,14 @@ use tokio::sync::OnceCell;
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 const PROGRAM: &str = env!("CARGO_BIN_EXE_crossplane-standin");
 
-/// A namespace of a test, with the shared stand-in at work.
+/// The namespace of one test, served by the shared stand-in.
 pub(crate) struct World {
     pub(crate) client: Client,
     pub(crate) namespace: String,
     pub(crate) journal: PathBuf,
 }
 
-/// `None` where there is no Kubernetes.
+/// `None` without Kubernetes.
 pub(crate) async fn world(test: &str) -> Option<World> {
     static STARTED: OnceCell<()> = OnceCell::const_new();
     let kubernetes = shared(test).await?;
@@ -37,7 +37,7 @@ pub(crate) async fn world(test: &str) -> Option<World> {
     Some(World { client, namespace, journal })
 }
 
-/// The stand-in as a program, as another user than the tests.
+/// Starts the stand-in as a program, under another user than the tests.
 pub(crate) async fn start_program(kubernetes: &KubeEnvironment, agent: &str, journal: &Path) {
     let kubeconfig = kubernetes.kubeconfig_file(OTHER_ADMIN).expect("a kubeconfig");
     let agents = kubernetes.folder().join("agents");
@@ -58,7 +58,7 @@ pub(crate) async fn start_program(kubernetes: &KubeEnvironment, agent: &str, jou
     kubernetes.run_beside("standin", Path::new(PROGRAM), &arguments).await.expect("started");
 }
 
-/// The definitions can be made, and one of them is there for all tests.
+/// Waits until definitions can be created, and creates one for all tests.
 pub(crate) async fn until_installed(client: &Client, kubernetes: &KubeEnvironment) {
     until(TIMEOUT, "the kind of the composites", async || {
         apply(client, &definitions(), None, &definition("xservers", "XServer"))
@@ -143,7 +143,7 @@ pub(crate) fn definition(plural: &str, kind: &str) -> Value {
     })
 }
 
-/// A composite whose parameters are these.
+/// A composite with these parameters.
 pub(crate) fn composite(name: &str, parameters: &Value) -> Value {
     json!({
         "apiVersion": "example.org/v1",
@@ -153,7 +153,7 @@ pub(crate) fn composite(name: &str, parameters: &Value) -> Value {
     })
 }
 
-/// Server-side apply under a manager of the test's.
+/// Server-side apply under the test's own field manager.
 pub(crate) async fn apply(
     client: &Client,
     resource: &ApiResource,
@@ -177,7 +177,7 @@ impl World {
         apply(&self.client, &composites(), Some(&self.namespace), object).await.expect("applied")
     }
 
-    /// Waits for a condition of a composite, and answers the composite.
+    /// Waits for a condition of a composite and returns the composite.
     pub(crate) async fn until(&self, name: &str, kind: &str, status: &str) -> DynamicObject {
         let api = self.api(&composites());
         until(TIMEOUT, &format!("{name} with {kind}={status}"), async || {
@@ -200,7 +200,7 @@ impl World {
         .await;
     }
 
-    /// What the agents of this namespace did, oldest first: composite and deed.
+    /// The journal of this namespace's agents, oldest first: composite and entry.
     pub(crate) fn performed(&self) -> Vec<(String, String)> {
         performed(&self.journal, &self.namespace)
     }

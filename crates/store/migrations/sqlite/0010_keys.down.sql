@@ -1,7 +1,7 @@
 DROP INDEX audit_entries_actor_index;
 ALTER TABLE bootstrap_tokens DROP COLUMN issued_by;
 
--- AnsweredEntry keys stay, with roles that an older version does not take for a key.
+-- Bound keys stay, with roles that an older version does not take for a key.
 DROP INDEX api_keys_project_id_id_index;
 DROP INDEX api_keys_previous_short_index;
 ALTER TABLE api_keys DROP COLUMN created_by;

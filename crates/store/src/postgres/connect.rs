@@ -1,4 +1,4 @@
-//! Connecting to the server, with limits on everything that may hang.
+//! Connecting to the server, with a limit for everything that may hang.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::blueprints::Blueprints;
 use crate::config::OpenError;
 use crate::migration::{Migration, MigrationError, Scripts};
 
-/// Serialises migrations among everything that shares this database. The number
-/// is arbitrary and must never change.
+/// Serialises the migrations of all processes that share this database. The
+/// number is arbitrary and must never change.
 const MIGRATION_LOCK: i64 = 0x736c_6970_7761_7901;
 
 /// Between two tries to reach a server that is still starting.
@@ -31,14 +31,14 @@ const BEGIN: Begin =
     Begin { write: "BEGIN", read: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" };
 
 /// How long a caller waits for a connection, whether all are busy or the server
-/// is gone. A person waits behind it, so it is short: the answer is 503, and a
-/// loop comes again by itself.
+/// is gone. A person may be waiting, so it is short: the answer is 503, and a
+/// loop tries again by itself.
 const ACQUIRE_LIMIT: Duration = Duration::from_secs(3);
 
-/// A connection that was idle for longer is asked whether it still works
-/// before it is used. Asking each time is a round trip more for every
-/// statement; one that broke within this time is found out by its first use,
-/// which says that the database is not available.
+/// A connection that was idle for longer is pinged before it is used. A ping
+/// each time would cost a round trip for every statement. A connection that
+/// broke within this time fails at its first use, with the error that the
+/// database is not available.
 const FRESH_FOR: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -63,14 +63,15 @@ impl Backend {
         let server = describe(&options);
         let source = Source::Replaceable {
             make: Box::new(move || pool(&options, max_connections)),
-            // Half of the pool at most: the other half is always there for the rest.
+            // Half of the pool at most, so that the other half is always free
+            // for the rest.
             idle: usize::try_from(max_connections / 2).unwrap_or(0),
             fresh_for: FRESH_FOR,
         };
         let database = Gateway::new(source, BEGIN, statement_limit);
         let deadline = Instant::now() + limit;
-        // A pool that cannot grow to its size keeps callers waiting for the
-        // connections that it will never get, so that is found out now.
+        // A pool that cannot grow to its size makes callers wait for
+        // connections that it will never get, so this is checked now.
         while let Err((had, error)) = database.fill(max_connections).await {
             if Instant::now() >= deadline {
                 let (wanted, source) = (max_connections, Box::new(error));
@@ -104,16 +105,15 @@ fn pool(options: &PgConnectOptions, max_connections: u32) -> PgPool {
 
 /// Limits of each session, beside those that the configuration sets. A lock is
 /// held for the length of one decision, so 10 s of waiting for one means that
-/// something is wrong. The isolation is pinned because a
-/// server-wide default of another level would break the locking rules.
+/// something is wrong. The isolation level is pinned because another
+/// server-wide default would break the locking rules.
 ///
-/// A statement is planned once for each connection and the plan kept: planning
-/// the record of a tick takes longer than doing it, and with parameters that
-/// are arrays the planner would do it every time. A plan that is kept may have
-/// been made while a table was empty, so it must not depend on how full that
-/// was: joins go in the order in which they are written, along keys, by nested
-/// loops and indexes. No statement of ours wants another plan; none is worth
-/// compiling.
+/// Each connection plans a statement once and keeps the plan: planning the
+/// record of a tick takes longer than running it, and with array parameters the
+/// planner would plan it every time. A kept plan may have been made while a
+/// table was empty, so it must not depend on how full the table was: joins go
+/// in the written order, along keys, by nested loops and indexes. No statement
+/// of ours wants another plan, and none is worth JIT compilation.
 pub(super) fn with_limits(options: PgConnectOptions) -> PgConnectOptions {
     options.application_name("slipway").options([
         ("lock_timeout", "10s"),
@@ -127,8 +127,8 @@ pub(super) fn with_limits(options: PgConnectOptions) -> PgConnectOptions {
     ])
 }
 
-/// Tries until the limit: at boot the server may be starting too. A server that
-/// answers and refuses (password, role, database) will not change its mind.
+/// Tries until the limit: at boot the server may still be starting. A server
+/// that answers and refuses (password, role, database) is final.
 pub(crate) async fn connect(
     options: &PgConnectOptions,
     max_connections: u32,
@@ -154,8 +154,8 @@ pub(crate) async fn connect(
     }
 }
 
-/// A server that answers says no for good, unless it is starting, stopping
-/// (57) or full (53).
+/// A server that answers with an error is final, unless it is starting,
+/// stopping (57) or full (53).
 fn is_final(error: &sqlx::Error) -> bool {
     error
         .as_database_error()
@@ -179,10 +179,10 @@ fn failed(
     OpenError::DatabaseUnreachable { server, limit, source }
 }
 
-/// Of the server as a whole, of the role or of the database.
+/// The limit of the server as a whole, of the role or of the database.
 const TOO_MANY_CONNECTIONS: &str = "53300";
 
-/// Who was asked, never with what password.
+/// The address of the server, without the password.
 pub(crate) fn describe(options: &PgConnectOptions) -> String {
     format!(
         "{}@{}:{}/{}",
@@ -194,7 +194,7 @@ pub(crate) fn describe(options: &PgConnectOptions) -> String {
 }
 
 /// An advisory lock of the transaction rather than of the session: it cannot
-/// outlive a failed migration. The session's limits do not apply; the replica
+/// outlive a failed migration. The session's limits do not apply: the replica
 /// that migrates may need minutes, and the others wait for it.
 pub(crate) async fn begin_migration(
     connection: &mut Connection,

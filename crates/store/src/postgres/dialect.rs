@@ -14,8 +14,8 @@ macro_rules! wake_assignments {
     };
 }
 
-/// The columns of a node, by name: a statement that is prepared on `*` breaks,
-/// or answers something else, when a newer version adds a column.
+/// The columns of a node, by name: a statement prepared with `*` breaks, or
+/// answers something else, when a newer version adds a column.
 macro_rules! node_columns {
     () => {
         "id, revision, project_id, resource_id, provisioned_resource_id, bootstrap_token_id, \
@@ -25,7 +25,7 @@ macro_rules! node_columns {
     };
 }
 
-/// The columns of a deletion, up to its table.
+/// The columns of a deletion, with FROM and its table.
 macro_rules! deletion_columns {
     () => {
         deletion_columns!("deletions")
@@ -42,14 +42,14 @@ macro_rules! deletion_columns {
     };
 }
 
-/// Equal to one of what a query answers, found by the index of what is compared.
+/// Equal to one of the ids that a query answers; uses the index of the compared column.
 macro_rules! one_of {
     ($query:literal) => {
         concat!("= ANY (ARRAY (", $query, "))")
     };
 }
 
-/// Gives one claimed attempt back; `$4` is its count of failures.
+/// Releases one claimed attempt; `$4` is its count of failures.
 macro_rules! release_sql {
     () => {
         slipway_durable::release_sql!(postgres, "provisioned_resources", ", failures = $4")
@@ -64,9 +64,8 @@ macro_rules! claim_sql {
 }
 
 /// The JSON parameter `$1`, an array of objects, as rows named `given`:
-/// `given!(id: uuid, at: time)`. A field that is missing is null. One parameter
-/// whatever the length, so a statement is prepared once and a batch is one
-/// round trip.
+/// `rows_from_json!(id: uuid, at: time)`. A missing field is null. It is one parameter
+/// whatever the length, so a statement is prepared once and a batch is one round trip.
 macro_rules! rows_from_json {
     (@list $column:ident $kind:ident) => {
         concat!(stringify!($column), " ", rows_from_json!(@type $kind))
@@ -86,7 +85,7 @@ macro_rules! rows_from_json {
     };
 }
 
-/// What a row of `given` adds to a time.
+/// The interval that a row of `given` adds to a time.
 macro_rules! json_micros {
     () => {
         "given.micros * interval '1 microsecond'"

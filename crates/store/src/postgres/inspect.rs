@@ -1,4 +1,4 @@
-//! Looking at a server: its version, its durability, whether it takes writes.
+//! Inspects a server: its version, its durability, whether it accepts writes.
 
 use sqlx::{Connection as _, Row as _};
 
@@ -9,13 +9,13 @@ use crate::migration::MigrationError;
 
 pub(crate) const HAS_SCHEMA: &str = "SELECT to_regclass('schema_migrations') IS NOT NULL AS there";
 
-/// Each with the value with which a commit that was answered may be lost.
+/// Each with the value with which an acknowledged commit may be lost.
 const DURABILITY: [(&str, &str); 3] =
     [("fsync", "off"), ("full_page_writes", "off"), ("synchronous_commit", "off")];
 
 pub(crate) async fn inspect(mut connection: Connection) -> Result<Inspection, OpenError> {
     let seen = read_inspection(&mut connection).await;
-    // Nothing is lost with a connection that wrote nothing.
+    // The connection wrote nothing, so an error of closing it loses nothing.
     let _ = connection.close().await;
     seen.map_err(|error| MigrationError::from(error).into())
 }
@@ -41,7 +41,7 @@ async fn setting(connection: &mut Connection, name: &str) -> Result<String, sqlx
     row.bind(name).fetch_one(connection).await?.try_get("value")
 }
 
-/// Writes no row: a server that is read-only refuses it all the same.
+/// Writes no row, yet a read-only server refuses it.
 async fn write_nothing(connection: &mut Connection) -> Result<(), sqlx::Error> {
     sqlx::query("UPDATE schema_migrations SET name = name WHERE version < 0")
         .execute(connection)
@@ -49,7 +49,7 @@ async fn write_nothing(connection: &mut Connection) -> Result<(), sqlx::Error> {
     Ok(())
 }
 
-/// Why the first migration would be refused, if it would.
+/// Why the server would refuse the first migration, if it would.
 async fn may_create(connection: &mut Connection) -> Result<Option<String>, sqlx::Error> {
     let row = sqlx::query(
         "SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS allowed, \

@@ -1,5 +1,5 @@
-//! How values stand in the JSON of `given!`: what PostgreSQL's input functions
-//! read.
+//! The format of values in the JSON of `rows_from_json!`: what PostgreSQL's
+//! input functions read.
 
 use data_encoding::HEXLOWER;
 use serde::Serialize;
@@ -16,7 +16,7 @@ impl From<Timestamp> for JsonTime {
     }
 }
 
-/// Hexadecimal after its mark.
+/// Hexadecimal after PostgreSQL's `\x`.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub(crate) struct JsonBytes(String);

@@ -1,6 +1,7 @@
 //! The store on PostgreSQL: a pool, READ COMMITTED and explicit row locks.
 //!
-//! What is peculiar to PostgreSQL is here; the statements are in `shared/`.
+//! This module contains what is particular to PostgreSQL; the statements are in
+//! `shared/`.
 
 #[macro_use]
 mod dialect;

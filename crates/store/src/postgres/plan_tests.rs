@@ -1,5 +1,5 @@
-//! That lists read what they answer and not the whole table, with the plans that
-//! PostgreSQL keeps: made when the tables were empty, or when they were full.
+//! Lists read the rows of their answer and not the whole table, with the plans
+//! that PostgreSQL keeps: made when the tables were empty, or when they were full.
 
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, Row as _};
 use uuid::Uuid;
@@ -7,10 +7,10 @@ use uuid::Uuid;
 use super::connect::with_limits;
 use super::{migrate, reads, scope};
 
-/// Twice as many rows are somebody else's; enough to be told from a page.
+/// Twice as many rows belong to other projects; enough to tell from a page.
 const STRANGERS: u32 = 5_000;
 
-/// A few times what is answered, since each step of a plan counts its rows.
+/// A few times the rows of the answer, since each step of a plan counts its rows.
 const MOST: f64 = 500.0;
 
 /// The rows that a plan touched, whether it answered them or not.
@@ -65,7 +65,7 @@ async fn a_list_reads_what_it_answers() {
     fill(&mut connection, Uuid::from_u128(9), "behind", STRANGERS).await;
     for planned in ["empty", "full"] {
         if planned == "full" {
-            // Also throws away the plans that there are.
+            // ANALYZE also discards the existing plans.
             run(&mut connection, "ANALYZE".to_owned()).await;
         }
         for (name, _, parameters) in &statements {

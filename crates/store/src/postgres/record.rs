@@ -1,15 +1,15 @@
-//! The records of ticks in one statement, which is one round trip and its own
-//! transaction. An exception to "no data-modifying CTE", see
+//! Writes the records of many ticks by one statement, which is one round trip
+//! and its own transaction. An exception to "no data-modifying CTE", see
 //! `docs/adr/0004-records-without-a-lock.md`.
 //!
-//! The update takes only rows whose conditions hold, and hands the rest of what
-//! is to be said to the inserts by its RETURNING: nothing is said of a row that
-//! was not written. A row that another transaction has locked is waited for,
-//! and its conditions are asked again of what was committed there.
+//! The UPDATE writes only rows whose conditions hold, and its RETURNING feeds
+//! the inserts of history, events and audit: a row that was not written gets
+//! none of them. If another transaction has locked a row, the statement waits
+//! and checks the conditions again on what was committed.
 //!
 //! A line of history is numbered by the revision that its write gives the row.
-//! That leaves gaps and never meets another number: every line goes with a
-//! revision of its own, so no number there is larger than the revision.
+//! That leaves gaps but no collisions: every line has a revision of its own, so
+//! no number in the history is larger than the revision.
 
 use std::collections::HashSet;
 
@@ -77,7 +77,7 @@ entries AS (\
     FROM moved WHERE audit_id IS NOT NULL) \
 SELECT id FROM moved";
 
-/// Answers which were written.
+/// Answers the attempts that were written.
 pub(super) async fn record(
     backend: &Backend,
     records: &[Recorded],
@@ -92,8 +92,8 @@ async fn write(
     connection: &mut Connection,
     records: &[Recorded],
 ) -> Result<HashSet<ProvisionedResourceId>, Failure> {
-    // In the order of their ids, so that two that share some rows wait for each
-    // other instead of dying.
+    // In the order of their ids, so that two calls that share rows wait for
+    // each other instead of deadlocking.
     let mut records: Vec<&Recorded> = records.iter().collect();
     records.sort_by_key(|record| record.attempt());
     let parts: Vec<Parts<'_>> = records.iter().map(|record| Parts::of(record)).collect();

@@ -1,5 +1,5 @@
-//! The table of API keys as people manage it. What the binary does with it at
-//! the start is in `keys.rs`.
+//! The table of API keys as people manage it. `keys.rs` installs keys at the
+//! start of the binary.
 
 use slipway_app::ports::Listed;
 use slipway_app::ports::access::KeyTarget;
@@ -27,7 +27,7 @@ macro_rules! select {
     };
 }
 
-/// What the role of a bound key begins with in its row; see the migration.
+/// The prefix of the role of a key that is bound to a project; see the migration.
 const BOUND: &str = "project-";
 
 pub(super) async fn candidates(
@@ -68,7 +68,7 @@ pub(super) async fn list(
     fetch_page(connection, query, (ApiKeyId::KIND, "id"), page, api_key).await
 }
 
-/// The key of this name, also a revoked one.
+/// The key of this name, even if it is revoked.
 pub(super) async fn by_name(
     connection: &mut Connection,
     name: &str,
@@ -77,8 +77,8 @@ pub(super) async fn by_name(
     fetch_one(connection, query, "id", api_key).await
 }
 
-/// The row of the installation is locked first, and with it every other
-/// decision about keys waits; then the project, which is kept from leaving.
+/// Locks the row of the installation first, so that every other decision about
+/// keys waits; then the project, so that it cannot be deleted meanwhile.
 impl Load for &KeyTarget {
     type Snapshot = KeySnapshot;
 
@@ -115,7 +115,7 @@ impl Load for &KeyTarget {
 fn api_key(row: &Row) -> Result<ApiKey, Fault> {
     let project_id = rows::get::<Option<Uuid>>(row, "project_id")?.map(ProjectId::new);
     let text: String = rows::get(row, "role")?;
-    // The two say the same; a row in which they do not is trusted in nothing.
+    // The role and the binding must agree; a row in which they do not is a fault.
     let role = match project_id {
         Some(_) => text.strip_prefix(BOUND).and_then(Role::parse),
         None => Role::parse(&text),

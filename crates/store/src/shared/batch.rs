@@ -5,15 +5,15 @@
 //! kind of write, commit once. A row that the rule refuses, or that cannot be
 //! hydrated, is left out before anything is written.
 //!
-//! *Guarantees.* Each row ends as `decide` would end it, and none takes another
-//! with it. What no rule can foresee (a claim lost between load and write, a
-//! commit computed from something old, a constraint) makes the whole transaction
-//! roll back; its rows are then decided one by one, which finds the one that it
-//! was. So a poisoned row costs its batch time and never progress.
+//! *Guarantees.* Each row ends as `decide` would end it, and none affects
+//! another. A condition that no rule can foresee (a claim lost between load and
+//! write, a commit computed from old facts, a constraint) rolls back the whole
+//! transaction; its rows are then decided one by one, which finds the failing
+//! one. So a bad row costs its batch time and never progress.
 //!
-//! *Caveats.* Statements go by kind and no longer by commit. That is no
-//! difference: the commits of a batch are about different resources, and
-//! within one commit every kind that another refers to is written before it.
+//! *Caveats.* Statements go by kind of write and not by commit. The result is the
+//! same: the commits of a batch are about different resources, and within one
+//! commit every kind that another refers to is written before it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -35,9 +35,9 @@ use crate::id_list::IdList;
 
 /// How the transaction of a batch ended.
 enum Batch {
-    /// Committed; what became of each row that was there.
+    /// Committed; the result of each row that exists.
     Written(HashMap<ProvisionedResourceId, Result<(), Failure>>),
-    /// Rolled back: a condition was not met, and it is not known whose.
+    /// Rolled back: a condition was not met, and it is not known for which row.
     Mixed,
 }
 
@@ -116,8 +116,8 @@ impl Work<Db> for Together<'_, '_> {
 }
 
 /// Locks the resources of these attempts in the order of their ids, so that two
-/// batches that share some wait for each other instead of dying. Their nodes
-/// are locked where they are loaded.
+/// batches that share some wait for each other instead of deadlocking. The
+/// nodes are locked where they are loaded.
 async fn lock(
     connection: &mut Connection,
     attempts: &[ProvisionedResourceId],
@@ -209,12 +209,12 @@ impl<'a> Writes<'a> {
         self.patches.entry(id).or_insert_with(|| AttemptPatch { id, ..AttemptPatch::default() })
     }
 
-    /// Writes all of it; whether every condition was met. The caller commits.
+    /// Writes everything and answers whether every condition was met. The caller commits.
     async fn apply(self, connection: &mut Connection) -> Result<bool, Failure> {
         for write in self.others {
             match commit::apply_write(connection, write).await {
                 Ok(()) => {}
-                // Which row it was is found out one by one.
+                // Deciding one by one finds the row.
                 Err(Failure::Refused(_)) => return Ok(false),
                 Err(failure) => return Err(failure),
             }

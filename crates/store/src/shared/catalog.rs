@@ -1,4 +1,4 @@
-//! The catalog's port, method by method, and which function writes what.
+//! Dispatches each write of the catalog to the function of its table.
 
 use slipway_core::catalog::CatalogWrite;
 

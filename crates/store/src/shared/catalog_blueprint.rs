@@ -36,9 +36,8 @@ macro_rules! select_version {
 
 /// A blueprint by its slug or id, and one of its versions.
 ///
-/// The lock of the blueprint makes publications and retirements of one
-/// blueprint take turns. The version is locked too: declarations hold it for
-/// share, and what they read must not be retired under them.
+/// The lock of the blueprint serialises its publications and retirements. The version is
+/// locked too: declarations lock it for share, and it must not be retired under them.
 pub(super) struct ByReference<'a> {
     pub(super) blueprint: &'a str,
     pub(super) version: Option<&'a str>,
@@ -236,7 +235,7 @@ pub(super) async fn version_insert(
     })
 }
 
-/// The only change that a version knows.
+/// The only change that a version allows.
 pub(super) async fn version_retire(
     connection: &mut Connection,
     version: &PublishedVersion,

@@ -51,8 +51,8 @@ impl Load for ByReference<'_> {
 
     async fn load(&self, connection: &mut Connection) -> Result<CloudSnapshot, Failure> {
         let cloud = find(connection, LIVE_FOR_UPDATE, self.0).await?;
-        // Whoever makes a credential locks the cloud for share, so under the lock
-        // for update this count stays true.
+        // A new credential locks the cloud for share, so under the lock for
+        // update this count cannot change.
         let credentials = match &cloud {
             Some(cloud) => {
                 let statement = "SELECT count(*) AS found FROM cloud_credentials \

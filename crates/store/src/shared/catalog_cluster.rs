@@ -1,4 +1,4 @@
-//! The tables of clusters and of who lives on them.
+//! The tables of clusters and of the projects assigned to them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -63,8 +63,8 @@ async fn find(
     fetch_one(connection, query, "id", cluster).await
 }
 
-/// The placement of a project. The project is locked first, as declarations
-/// do, then the cluster that is named.
+/// The placement of a project. Locks the project first, as declarations do,
+/// then the named cluster.
 pub(super) struct PlacementOf<'a> {
     pub(super) project: &'a str,
     pub(super) cluster: Option<&'a str>,
@@ -123,8 +123,8 @@ pub(super) async fn assignment_fetch(
     fetch_one(connection, query, "id", assignment).await
 }
 
-/// Places of projects, and those that a project which is gone has not left yet:
-/// what holds them up would be seen nowhere else.
+/// The placements of live projects, and those of deleted projects whose namespace
+/// is still terminating: what blocks them would be visible nowhere else.
 pub(super) async fn assignment_list(
     connection: &mut Connection,
     page: Page<ProjectId>,

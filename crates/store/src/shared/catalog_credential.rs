@@ -1,4 +1,4 @@
-//! The tables of credentials and of who may use them.
+//! The tables of credentials and of their assignments to projects.
 
 use slipway_app::ports::Listed;
 use slipway_app::ports::catalog::{CredentialFilter, CredentialKey};
@@ -31,7 +31,7 @@ macro_rules! select {
     };
 }
 
-/// The cloud is locked before the credential, by everybody.
+/// Every writer locks the cloud before the credential.
 impl Load for &CredentialKey {
     type Snapshot = CredentialSnapshot;
 
@@ -62,7 +62,7 @@ impl Load for &CredentialKey {
     }
 }
 
-/// What leads from a credential to its cloud never changes.
+/// The cloud of a credential never changes.
 async fn cloud_of(
     connection: &mut Connection,
     id: CloudCredentialId,
@@ -98,8 +98,8 @@ async fn by_name(
     fetch_one(connection, query, "id", credential).await
 }
 
-/// Whoever assigns the credential locks it for share, and nobody declares with
-/// one that is not assigned; under the lock for update both counts stay true.
+/// An assignment locks the credential for share, and nobody can declare with a credential
+/// that is not assigned, so under the lock for update both counts cannot change.
 async fn uses(
     connection: &mut Connection,
     id: CloudCredentialId,
@@ -167,8 +167,8 @@ fn credential(row: &Row) -> Result<Credential, Fault> {
 ///
 /// Locks in the order of declarations: project, then assignment. The credential
 /// is locked between them, which no declaration does. The project is locked as
-/// declarations lock it, so that two who assign take turns and only the first
-/// one writes, and says so in the audit.
+/// declarations lock it, so that two concurrent assignments are serialised and
+/// only the first one writes, also into the audit.
 pub(super) struct AssignmentOf<'a> {
     pub(super) project: &'a str,
     pub(super) credential: CloudCredentialId,
@@ -222,7 +222,7 @@ async fn lock_assignment(
 }
 
 /// A declaration locks the assignment that it uses for share, so under the lock
-/// for update this count stays true.
+/// for update this count cannot change.
 async fn users(
     connection: &mut Connection,
     project: ProjectId,

@@ -28,8 +28,8 @@ macro_rules! select {
     };
 }
 
-/// The live project of a reference, locked: whoever puts something into it or
-/// takes it away holds this.
+/// The live project of a reference, locked: every decision that adds something
+/// to it or removes it takes this lock.
 const LIVE: &str = concat!(
     select!(),
     "WHERE (name = $1 OR id = $2) AND deleted_at IS NULL ORDER BY id LIMIT 1",
@@ -63,7 +63,7 @@ pub(super) async fn lock(
     fetch_one(connection, query, "id", project).await
 }
 
-/// Declarations lock the project, so under its lock this count stays true.
+/// Declarations lock the project, so under its lock this count cannot change.
 pub(super) async fn live_resources(
     connection: &mut Connection,
     project: ProjectId,
@@ -73,8 +73,8 @@ pub(super) async fn live_resources(
     count(connection, statement, project.as_uuid()).await
 }
 
-/// The same with those whose absence is still to be proven a second time: that
-/// is looked for where the project lives.
+/// The same, plus those that still await their deletion verification, which
+/// observes the cluster of the project.
 pub(super) async fn placed_resources(
     connection: &mut Connection,
     project: ProjectId,

@@ -1,7 +1,7 @@
-//! The loop's side: claiming, giving back, holding and waking attempts.
+//! The loop's side: claiming, releasing, quarantining and waking attempts.
 //!
-//! These statements touch the loop's columns only and take no lock but that of
-//! the row they write. A release that names an old claim token changes nothing.
+//! These statements touch the loop's columns only and lock only the row that
+//! they write. A release that names an old claim token changes nothing.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub(super) async fn claim(
         .collect()
 }
 
-/// Gives many back by one statement.
+/// Releases many by one statement.
 pub(super) async fn release(
     connection: &mut Connection,
     releases: &[Release],
@@ -79,8 +79,8 @@ pub(super) async fn release(
     Ok(())
 }
 
-/// Puts a blocker on a row that cannot be hydrated and gives its claim back.
-/// Without the claim nothing is said: somebody else is looking at the row.
+/// Quarantines a row that cannot be hydrated: puts a blocker on it and releases
+/// its claim. Does nothing if the claim is lost: another worker has the row.
 pub(super) async fn hold(
     connection: &mut Connection,
     (claimed, reason, recheck): (Claimed, &str, Duration),
@@ -130,9 +130,10 @@ pub(super) async fn reclaim(connection: &mut Connection, worker: &str) -> Result
     Ok(ended.rows_affected())
 }
 
-/// Wakes everything of the partition but what is settled for good, and what has no
-/// partition and belongs to it. A Deleted one keeps the time of its second proof; it
-/// gets one here if it has none, as those have that an older version deleted.
+/// Wakes every attempt of the partition that is not settled for good, and takes
+/// in rows without a partition whose project is assigned to it. A Deleted row
+/// keeps the due time of its deletion verification; one without a due time,
+/// which an older version deleted, gets one here.
 pub(super) async fn wake_all(
     connection: &mut Connection,
     partition: Partition,

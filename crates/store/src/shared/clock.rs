@@ -1,4 +1,4 @@
-//! The database's clock, and bringing the schedule back to it after a jump.
+//! The database's clock, and moving the schedule back to it after a jump.
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
-//! Writing what a decision answered, in the transaction that loaded what it
-//! decided on.
+//! Writes the commit that a decision answered, in the transaction that loaded
+//! its snapshot.
 //!
 //! Every update names the revision (or the claim token) that was read. Under
 //! the lock of the resource row it cannot have moved; if it did all the same,
-//! the whole commit is refused and nothing of it stays.
+//! the whole commit is refused and rolled back.
 
 use slipway_core::audit::AuditEntry;
 use slipway_core::commit::{Commit, Recheck, Release, Write};
@@ -16,7 +16,7 @@ use super::{Connection, catalog, leak_writes, writes};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 
-/// Writes all of it. The caller commits.
+/// Writes the whole commit. The caller commits the transaction.
 pub(super) async fn apply(connection: &mut Connection, commit: &Commit) -> Result<(), Failure> {
     for write in &commit.writes {
         apply_write(connection, write).await?;
@@ -64,9 +64,9 @@ pub(super) async fn apply_write(connection: &mut Connection, write: &Write) -> R
     }
 }
 
-/// The event is unique on (aggregate, revision, type); the insert says so in
-/// its own words, since going on after a violation is not the same on both
-/// databases. A second one means that a decision announced twice.
+/// The event is unique on (aggregate, revision, type). The insert checks this by ON
+/// CONFLICT and the count of rows, since continuing after a violation differs between
+/// the databases. A duplicate means that a decision announced the event twice.
 async fn event_insert(connection: &mut Connection, event: &Event) -> Result<(), Failure> {
     let inserted = sqlx::query(
         "INSERT INTO outbox_events (id, aggregate_kind, aggregate_id, revision, event_type, \
@@ -172,7 +172,7 @@ pub(super) async fn release_one(
     })
 }
 
-/// After how many microseconds the row is due again; none is "when woken".
+/// After how many microseconds the row is due again; none means "when woken".
 pub(super) fn recheck_micros(recheck: Recheck) -> Option<i64> {
     match recheck {
         Recheck::Now => Some(0),

@@ -1,9 +1,8 @@
-//! The mode of the installation, the replicas that obey it, and the keys of
-//! the installation itself.
+//! The mode of the installation, its replicas, and the withheld actions.
 //!
-//! The one row is locked by whoever changes the mode and by the heartbeats, a few
-//! times a minute. Claims, decisions and records never lock it; the loop reads
-//! it like anybody else.
+//! Heartbeats, changes of the mode and decisions about API keys lock the one
+//! row, a few times a minute. Claims, decisions about resources and records
+//! never lock it; the loop reads it without a lock.
 
 use std::time::Duration;
 
@@ -22,10 +21,10 @@ use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
 
-/// A replica that was silent for this long is of no interest to anybody.
+/// The row of a replica that was silent for this long is deleted.
 const FORGOTTEN: Duration = Duration::from_secs(24 * 3_600);
 
-/// The columns of the row beside the clock; the id is that of the installation.
+/// The columns of the row, and the clock; the id is the installation's.
 const CONTROL: &str = sql!(
     "SELECT ",
     now,
@@ -85,7 +84,8 @@ impl Load for Installation {
 
     async fn load(&self, connection: &mut Connection) -> Result<Control, Failure> {
         lock(connection).await?;
-        // A statement of its own: its clock and its row are younger than the lock.
+        // A statement of its own, so that it reads clock and row after the lock
+        // was granted.
         fetch(connection, ()).await
     }
 }
@@ -160,8 +160,8 @@ async fn replica_upsert(
     Ok(())
 }
 
-/// Ends every claim and fences off whoever holds one. In the order of the ids,
-/// like every statement that locks many of these rows.
+/// Ends every claim and fences off its holder. In the order of the ids, like
+/// every statement that locks many of these rows.
 async fn lift_claims(connection: &mut Connection, floor: ClaimToken) -> Result<(), sqlx::Error> {
     sqlx::query(sql!(
         "UPDATE provisioned_resources SET claim_token = ",
@@ -178,7 +178,7 @@ async fn lift_claims(connection: &mut Connection, floor: ClaimToken) -> Result<(
     Ok(())
 }
 
-/// Wakes everything of every partition but what is settled for good.
+/// Wakes every attempt of every partition that is not settled for good.
 async fn wake_all(connection: &mut Connection) -> Result<(), sqlx::Error> {
     sqlx::query(concat!(
         "UPDATE provisioned_resources SET ",
@@ -227,7 +227,7 @@ pub(super) async fn withheld(
     page: Page<ProvisionedResourceId>,
 ) -> Result<Vec<WithheldAction>, Failure> {
     let after = page.after.map_or(Uuid::nil(), ProvisionedResourceId::as_uuid);
-    // One line per attempt: what is withheld says more than "unreadable".
+    // One line per attempt: a withheld action is more informative than "unreadable".
     let found = sqlx::query(sql!(
         "SELECT a.id, a.resource_id, p.name AS project, r.handle, a.status, b.code, b.since, \
          b.message, b.evidence ->> 'action' AS action FROM blockers b \

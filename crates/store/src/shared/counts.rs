@@ -1,6 +1,6 @@
-//! How everything stands, in numbers: three statements, each one pass over its
-//! table. That is a scan of the attempts, for which no index is kept: it would
-//! be written with every change of phase, and be read a few times a minute.
+//! The counts of the installation: three statements, each one scan of its
+//! table. No index supports the scan of the attempts: every change of phase
+//! would write it, and it would be read a few times a minute.
 
 use slipway_app::ports::operations::Counts;
 use slipway_core::Phase;
@@ -20,7 +20,8 @@ pub(super) async fn count(connection: &mut Connection, (): ()) -> Result<Counts,
     .fetch_all(&mut *connection)
     .await?;
     for row in &found {
-        // What no version of ours wrote is a held row, and shown as a blocker.
+        // A phase that this version does not know is a quarantined row, and
+        // shown as a blocker.
         if let Some(phase) = Phase::parse(row.try_get("name")?) {
             counts.phases.insert(phase, number(row, "found")?);
         }

@@ -2,11 +2,10 @@
 //!
 //! Locks are taken in one order: the project (when declaring), or the resource,
 //! then its nodes, then rows of attempts, and the project last when a node
-//! enrols (see `enrolment.rs`). Whatever a decision about a resource
-//! reads or writes is written by decisions only, so the lock of the resource
-//! row is all that keeps two of them apart. Claims, wakes and releases touch the
-//! loop's columns without it; heartbeats touch a node, whose row is therefore
-//! locked too, where it is loaded.
+//! enrols (see `enrolment.rs`). Only decisions write what a decision about a
+//! resource reads or writes, so the lock of the resource row alone serialises
+//! them. Claims, wakes and releases touch the loop's columns without it;
+//! heartbeats touch a node, so the node's row is locked too, where it is loaded.
 
 use slipway_app::ports::broker::ResourceKey;
 use slipway_core::ids::{NodeId, ProvisionedResourceId, ResourceId};
@@ -28,7 +27,7 @@ pub(super) struct ByKey<'a> {
 impl Load for ByKey<'_> {
     type Snapshot = ResourceSnapshot;
 
-    /// Locks the resource that the key leads to.
+    /// Locks the resource of the key.
     async fn load(&self, connection: &mut Connection) -> Result<ResourceSnapshot, Failure> {
         let attempt = lock(connection, self.key).await?;
         let loaded = snapshot::load_locked(self.blueprints, connection, &[attempt]).await?;
@@ -45,9 +44,9 @@ impl Load for ByKey<'_> {
     }
 }
 
-/// Locks the resource that the key leads to and answers the attempt that is
-/// decided on. What leads from a key to its resource never changes, so it is
-/// read before the lock; which attempt is the current one is read after it.
+/// Locks the resource of the key and answers the attempt to decide on. The
+/// resource of a key never changes, so it is read before the lock; the current
+/// attempt may change, so it is read after it.
 async fn lock(
     connection: &mut Connection,
     key: ResourceKey,

@@ -1,7 +1,7 @@
-//! What a declaration is checked against, resolved with the project row locked.
+//! Loads what a declaration is checked against, with the project row locked.
 //!
-//! The lock makes declarations of one project take turns, so that the handle
-//! that was seen free still is when it is taken.
+//! The lock serialises the declarations of one project, so that a handle that
+//! was read as free still is when it is written.
 
 use slipway_app::ports::broker::DeclareKey;
 use slipway_core::blueprint::{BlueprintVersion, Engine};
@@ -78,8 +78,8 @@ async fn project_lock(
     row.map(|row| row.try_get("id")).transpose()
 }
 
-/// The named version, or the one that was published last and not retired. Kept
-/// from being retired until this transaction is over. Says whether it is.
+/// The named version, or the last published one that is not retired, and whether it
+/// is retired. The lock keeps it from being retired until this transaction ends.
 async fn blueprint_version(
     connection: &mut Connection,
     slug: &str,
@@ -110,8 +110,8 @@ async fn blueprint_version(
     Ok((Some(rows::blueprint_version(&row).map_err(corrupt)?), retired))
 }
 
-/// The credentials that the project may use; the rows are kept from being
-/// withdrawn until this transaction is over.
+/// The credentials that the project may use. The lock keeps the assignments
+/// from being withdrawn until this transaction ends.
 async fn assigned_credentials(
     connection: &mut Connection,
     project: Uuid,
@@ -137,8 +137,8 @@ async fn assigned_credentials(
     found.iter().map(|row| Ok((row.try_get("id")?, row.try_get("name")?))).collect()
 }
 
-/// By name or id. A name is unique within its cloud only; one that the project
-/// may use comes before one that it may not.
+/// Finds it by name or id. A name is unique within its cloud only; a credential
+/// that the project may use is preferred.
 async fn credential(
     connection: &mut Connection,
     project: Option<Uuid>,
@@ -212,8 +212,8 @@ async fn holder(
 }
 
 /// A resource of the project whose composite would read the same ProviderConfig
-/// and needs another credential in it. All attempts of a resource are made with
-/// one credential, so any of them tells.
+/// and needs another credential in it. All attempts of a resource use one
+/// credential, so any of them will do.
 async fn conflict(
     connection: &mut Connection,
     project: Uuid,

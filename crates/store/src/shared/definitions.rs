@@ -1,4 +1,4 @@
-//! InstalledDefinitions: which blueprints a cluster is to know, and how far each is there.
+//! Definitions: which blueprints a cluster needs, and their state there.
 
 use std::collections::BTreeSet;
 
@@ -19,8 +19,8 @@ use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
 
-/// A version that is the newest of those that are to be delivered, by the order
-/// in which declarations choose.
+/// Selects the newest version whose definitions are to be installed, by the
+/// order in which declarations choose.
 macro_rules! newest {
     () => {
         "v.install_definitions = 1 AND v.retired_at IS NULL AND v.kind IS NOT NULL AND NOT EXISTS \
@@ -40,7 +40,7 @@ macro_rules! definitions_columns {
     };
 }
 
-/// A cluster of the engine that has definitions, with a project that stays.
+/// A cluster whose engine has definitions, with a project that is not leaving.
 macro_rules! in_use {
     () => {
         "(c.engine = $3 AND EXISTS \
@@ -83,8 +83,8 @@ pub(super) async fn demands(
 /// An API version of a kind: group, plural, version.
 type VersionInUse = (String, String, String);
 
-/// What the cluster must go on serving: what somebody could declare from, and
-/// what something there was made in, until its absence is proven for good.
+/// The API versions that the cluster must go on serving: those of versions that can still
+/// be declared, and those of existing composites until their absence is proven for good.
 async fn versions_in_use(
     connection: &mut Connection,
     cluster: ClusterId,
@@ -156,10 +156,9 @@ fn definitions(row: &Row) -> Result<Option<InstalledDefinitions>, Fault> {
     }))
 }
 
-/// The blueprint's lock makes this take turns with publications and
-/// retirements: what is decided on is the newest version for as long as it is
-/// decided.
-/// A blueprint on a cluster.
+/// A blueprint on a cluster. The lock of the blueprint serialises this with
+/// publications and retirements: the version that is decided on stays the
+/// newest until the decision commits.
 pub(super) struct DemandOf {
     pub(super) cluster: ClusterId,
     pub(super) blueprint: BlueprintId,

@@ -1,16 +1,15 @@
-//! Enrolment: the token's resource and the project's addresses under lock.
+//! Enrolment: locks the resource of the token and the addresses of the project.
 //!
-//! An address is a host number. Each number that was given out is in exactly
-//! one row: that of its live holder or of the last node that left with it. So
-//! the lowest that was left and the highest that was given are looked up in one
-//! index each, however many nodes there are, and an older version that takes a
-//! node out of the registry sets its number free without knowing of it.
+//! An address is a host number. Each number that was ever assigned is in
+//! exactly one row: that of its live holder or of the last node that left with
+//! it. So the lowest free number and the highest assigned one are one index
+//! lookup each, however many nodes there are, and an older version that
+//! deregisters a node frees its number without knowing of it.
 //!
 //! The lock of the project comes after those of the resource, its nodes and its
-//! attempts. Whoever holds a project's lock otherwise (declarations, the
-//! catalog) waits for no row of an existing resource, and the row of a node
-//! that left is passed over where somebody looks at it, so nothing here waits
-//! in a circle.
+//! attempts. Other holders of a project's lock (declarations, the catalog) wait
+//! for no row of an existing resource, and the query for a free number skips
+//! locked rows, so no deadlock is possible.
 
 use slipway_app::ports::nodes::MeshView;
 use slipway_core::Timestamp;
@@ -28,7 +27,7 @@ use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
 
-/// A register with a token.
+/// An enrolment with a token.
 pub(super) struct Enrolment<'a> {
     pub(super) resource: decide::ByKey<'a>,
     pub(super) nonce: Option<&'a str>,
@@ -58,7 +57,7 @@ impl Load for Enrolment<'_> {
         .bind(&self.public_key[..])
         .fetch_one(&mut *connection)
         .await?;
-        // The project may have been waited for.
+        // The lock of the project may have been waited for.
         resource.now = Timestamp::from(row.try_get::<Micros, _>("now")?);
         let pool = MeshPool { cidr, lowest_left, highest: row.try_get("highest")? };
         let nonce_taken = row.try_get::<i64, _>("with_nonce")? > 0;
@@ -91,8 +90,8 @@ async fn lowest_left(
     row.map(|row| row.try_get("mesh_host")).transpose()
 }
 
-/// Takes the number from whoever left with it. The address that it had stays
-/// in its row, for people.
+/// Takes the number from the node that left with it. That node's row keeps the
+/// address, for people.
 pub(super) async fn host_take_over(
     connection: &mut Connection,
     node: &Node,
@@ -138,7 +137,7 @@ pub(super) async fn node_mesh(
     Ok(Some(MeshView { cidr: hydrate(&project, "id", cidr)?, node, peers }))
 }
 
-/// The mesh of a project; rows of an older version name none.
+/// The mesh of a project; rows of an older version have none.
 pub(super) fn cidr(row: &Row) -> Result<MeshCidr, Fault> {
     let Some(text) = rows::get::<Option<String>>(row, "mesh_cidr")? else {
         return Ok(MeshCidr::DEFAULT);
@@ -146,7 +145,7 @@ pub(super) fn cidr(row: &Row) -> Result<MeshCidr, Fault> {
     MeshCidr::parse("mesh_cidr", &text).map_err(|error| Fault::new("mesh_cidr", error.problem))
 }
 
-/// The address of a node, if it was given one.
+/// The address of a node, if it has one.
 pub(super) fn address(row: &Row) -> Result<Option<MeshAddress>, Fault> {
     let Some(text) = rows::get::<Option<String>>(row, "mesh_ip")? else { return Ok(None) };
     let ip = text.parse().map_err(|_| Fault::new("mesh_ip", "is no address"))?;

@@ -1,5 +1,5 @@
-//! Attempts as their rows say, for explanations. No row is hydrated here: one
-//! that breaks an invariant is shown like any other.
+//! Attempts as their rows are, for explanations. No row is hydrated here, so
+//! one that breaks an invariant is shown like any other.
 
 use slipway_app::ports::broker::AttemptFilter;
 use slipway_core::Phase;
@@ -12,7 +12,7 @@ use super::{Connection, Db, Row, rows, snapshot};
 use crate::failure::Failure;
 use crate::fault::Fault;
 
-/// Says of which attempts `a` the statement is.
+/// Restricts the statement to the attempts `a` of the filter.
 fn narrow(query: &mut QueryBuilder<Db>, filter: AttemptFilter) {
     let AttemptFilter { attempt, resource, project, partition, blocked } = filter;
     if let Some(id) = attempt {

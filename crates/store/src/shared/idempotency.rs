@@ -1,9 +1,9 @@
 //! The table of idempotency keys.
 //!
-//! A key is inserted in the transaction of the create that it names, first of
-//! all its writes: of two that come at once the second waits there until the
-//! first is committed, and is then refused, so that its caller looks again and
-//! finds the first one's answer.
+//! A key is inserted in the transaction of the create that it names, before all
+//! its other writes. Of two concurrent creates the second waits there until the
+//! first is committed, and is then refused, so that its caller reads the key
+//! again and finds the first one's answer.
 
 use slipway_app::ports::access::AnsweredEntry;
 use slipway_core::error::{ErrorKind, Refusal};
@@ -15,8 +15,8 @@ use super::{Connection, Row, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
 
-/// How many expired keys an insert takes away: more than it adds, so that the
-/// table shrinks to what is not expired, and few enough to cost nothing.
+/// How many expired keys an insert deletes: more than it adds, so that the table
+/// shrinks to the keys that are not expired, and few enough to cost nothing.
 const SWEPT: i64 = 8;
 
 /// Takes over an expired row of the same key.

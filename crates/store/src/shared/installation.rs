@@ -1,5 +1,5 @@
-//! The identity of this installation: drawn once, when the database was made.
-//! Every object that Slipway makes outside carries it.
+//! The identity of this installation: generated once, when the database was
+//! created. Every object that Slipway creates outside carries it.
 
 use slipway_core::ids::InstallationId;
 use sqlx::Row as _;
@@ -8,8 +8,8 @@ use uuid::Uuid;
 use super::Connection;
 use crate::failure::Failure;
 
-/// Draws the id if there is none. Several replicas may start at once; one of
-/// them inserts, the others find it.
+/// Generates the id if there is none. Several replicas may start at once; one
+/// of them inserts, the others find it.
 pub(super) async fn ensure(connection: &mut Connection) -> Result<(), sqlx::Error> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| sqlx::Error::Configuration(Box::new(error)))?;

@@ -1,6 +1,5 @@
-//! API keys at the start of the binary: installed by name, under the lock of
-//! the installation's row. Only admin keys of the whole installation are
-//! installed so.
+//! Installs API keys at the start of the binary, by name, under the lock of the
+//! installation's row. Only admin keys of the whole installation are installed this way.
 
 use slipway_app::ports::access::{Install, Installed};
 use slipway_core::api_key::ApiKey;
@@ -50,7 +49,7 @@ pub(super) async fn install(
     Ok(End::Commit(installed))
 }
 
-/// Whether the key of this name had this text, and it was taken from it.
+/// Whether the key of this name had this secret before, and it was rotated or revoked.
 async fn is_withdrawn(connection: &mut Connection, key: &ApiKey) -> Result<bool, sqlx::Error> {
     let row = sqlx::query(
         "SELECT id FROM api_keys WHERE name = $1 \

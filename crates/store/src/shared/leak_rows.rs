@@ -1,4 +1,4 @@
-//! Reading leaks, and what rows say about the objects of their attempts.
+//! Reads leaks, and what the rows of attempts say about their objects.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ use crate::fault::Fault;
 use crate::id_list::IdList;
 use crate::micros::Micros;
 
-/// An attempt stays on the cluster it was made for; one that an older version
-/// made goes by its project's placement. The namespace is its project's.
+/// An attempt stays on the cluster it was made for; one that an older version made
+/// is on the cluster of its project's placement. The namespace is its project's.
 macro_rules! claimant_columns {
     () => {
         "SELECT a.id, a.status, a.xr_name, \
@@ -35,8 +35,8 @@ pub(super) async fn now(connection: &mut Connection, (): ()) -> Result<Timestamp
     Ok(row.try_get::<Micros, _>("now")?.into())
 }
 
-/// A cluster of an engine that this version does not know is somebody else's to
-/// look at; it is logged and left out.
+/// A cluster of an engine that this version does not know is left to a replica
+/// that knows it; it is logged and left out.
 pub(super) async fn clusters(connection: &mut Connection, (): ()) -> Result<Vec<Cluster>, Failure> {
     let found = sqlx::query("SELECT id, name, engine, substrate_uid FROM clusters ORDER BY id")
         .fetch_all(&mut *connection)

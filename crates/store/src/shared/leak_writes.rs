@@ -1,4 +1,5 @@
-//! Leak records: what was found outside of what is gone, and when that was over.
+//! Leak records of the resource loop: what still exists outside after its
+//! deletion, and when it was gone.
 
 use slipway_core::commit::LeakRecord;
 use slipway_core::ids::ProvisionedResourceId;
@@ -9,8 +10,8 @@ use crate::failure::Failure;
 use crate::id_list::IdList;
 use crate::micros::Micros;
 
-/// The same finding has the same id, and is recorded once. One that was
-/// resolved and is seen again is open again; when it was first found stays.
+/// The same finding has the same id, and is recorded once. A resolved one that
+/// is found again is reopened; the time it was first found stays.
 pub(super) async fn insert(connection: &mut Connection, leak: &LeakRecord) -> Result<(), Failure> {
     sqlx::query(
         "INSERT INTO leak_records (id, kind, subject_id, found_at, evidence) \
@@ -27,9 +28,9 @@ pub(super) async fn insert(connection: &mut Connection, leak: &LeakRecord) -> Re
     Ok(())
 }
 
-/// What the resource loop recorded about these attempts is over. What the finder
-/// recorded (it has a finding) it ends itself: a duplicate elsewhere is not gone
-/// because the object at home is.
+/// Resolves what the resource loop recorded about these attempts. The leak scan
+/// resolves its own records (those with a finding): a duplicate elsewhere is
+/// not gone because the object in its namespace is.
 pub(super) async fn resolve(
     connection: &mut Connection,
     attempts: &[ProvisionedResourceId],

@@ -1,10 +1,10 @@
-//! RecordedFindings and leak records: noting what was seen, recording what lasts,
-//! ending what is gone.
+//! Findings and leak records: notes what a scan found, records what lasts,
+//! resolves what is gone.
 //!
-//! Several replicas may look at once (a person asks, a task is taken over), so
-//! each statement holds whatever the others do: a finding is one row by its
-//! key, an open leak is one row by the key of its finding, and a look ends only
-//! what nobody saw since it began.
+//! Several replicas may scan at once (a person asks, a task is taken over), so
+//! each statement is correct whatever the others do: a finding is one row by
+//! its key, an open leak is one row by the key of its finding, and a scan
+//! resolves only what no scan has found since it began.
 
 use std::time::Duration;
 
@@ -80,12 +80,12 @@ pub(super) async fn reported(
     .fetch_all(&mut *connection)
     .await?;
     let leaks: Vec<Leak> = open.iter().map(leak_rows::read).collect::<Result<_, _>>()?;
-    // One that was recorded before a sighting was lost is no suspicion.
+    // A finding with an open leak is no suspicion, even if its suspicion was lost.
     suspected.retain(|(key, _)| leaks.iter().all(|leak| leak.finding != Some(*key)));
     Ok(End::Commit(RecordedFindings { leaks, suspected }))
 }
 
-/// In the order of their keys, so that two looks take the rows in one order.
+/// In the order of their keys, so that two scans lock the rows in one order.
 async fn note(
     connection: &mut Connection,
     cluster: ClusterId,
@@ -127,7 +127,7 @@ fn document(cluster: &Cluster, one: &ReportedFinding, first_seen: Timestamp) -> 
     })
 }
 
-/// An open leak is as it was seen last, however young its sighting is.
+/// Updates open leaks to the latest finding, even if that is not confirmed yet.
 async fn refresh(connection: &mut Connection, reported: &[ReportedFinding]) -> Result<(), Failure> {
     let given: Vec<_> = reported
         .iter()
@@ -179,7 +179,8 @@ async fn record(connection: &mut Connection, given: Vec<Value>) -> Result<(), Fa
     Ok(())
 }
 
-/// Leaks that somebody else resolves at this moment are left to them.
+/// Resolves what the scan did not find. A leak that another transaction
+/// resolves at this moment is left to it.
 pub(super) async fn scan_end(
     connection: &mut Connection,
     (cluster, begun_at, actor): (ClusterId, Timestamp, &Actor),
@@ -238,8 +239,8 @@ impl Written for LeakCommit {
     }
 }
 
-/// Writes what may change of a leak. A leak that ended takes its sighting with
-/// it: if it is seen once more, that is a first sighting again.
+/// Writes the columns of a leak that may change. A resolved leak also deletes
+/// its suspicion, so that it counts as new if it is found once more.
 async fn write(connection: &mut Connection, commits: &[LeakCommit]) -> Result<(), Failure> {
     if commits.is_empty() {
         return Ok(());

@@ -1,9 +1,9 @@
 //! Runs migrations, up and down, under a lock of our own.
 //!
-//! Everything happens in one transaction that holds the lock from its first
+//! Everything happens in one transaction that takes the lock with its first
 //! statement: many replicas may start at once, one migrates, the others wait
 //! and then find nothing to do. Both databases have transactional DDL, so a
-//! failed migration leaves the schema as it was.
+//! failed migration leaves the schema unchanged.
 
 use sqlx::Row as _;
 
@@ -36,7 +36,7 @@ pub(crate) async fn migrate_up(connection: &mut Connection) -> Result<usize, Mig
     Ok(steps)
 }
 
-/// Takes back every migration above `version`; answers how many.
+/// Reverts every migration above `version`; answers how many.
 pub(crate) async fn migrate_down_to(
     connection: &mut Connection,
     version: i64,
@@ -65,9 +65,9 @@ pub(crate) async fn migrate_down_to(
     Ok(steps)
 }
 
-/// Refuses a database that this binary must not touch. Migrations that it does
-/// not know are fine as long as they leave it able to read: that is what a
-/// rolling upgrade looks like from the older side.
+/// Refuses a database that this binary must not touch. Unknown migrations are
+/// accepted as long as their `min_reader` allows this binary: the older replica
+/// of a rolling upgrade is in that situation.
 pub(super) fn check(applied: &[Applied]) -> Result<(), MigrationError> {
     let supported = latest_version();
     let needed = applied.iter().map(|applied| applied.min_reader).max().unwrap_or(0);

@@ -1,10 +1,9 @@
-//! The outbox: events get their positions here, and are read by them.
+//! The outbox: numbers events and reads them by position.
 //!
-//! A position is given after the event was committed, under the lock of the one
-//! row that holds the last position. Positions are therefore dense and in the
-//! order of commits: an event that becomes visible later gets a later one, and
-//! a reader that has seen position n has seen all before it. Hot transactions
-//! never touch that row.
+//! The relay numbers an event after it was committed, under the lock of the one row
+//! with the last position. Positions are therefore dense and in the order of commits:
+//! an event that becomes visible later gets a later one, and a reader that has read
+//! position n has read all before it. Hot transactions never touch that row.
 
 use slipway_app::ports::events::{Backlog, PositionedEvent};
 use slipway_app::ports::store::Page;
@@ -19,8 +18,8 @@ use super::{Connection, Row};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
-/// Up to this many waiting events are counted; a relay that is further behind
-/// than this is as alarming as it gets, and counting costs.
+/// Waiting events are counted up to this many; a relay that is further behind
+/// is as alarming as it gets, and counting costs.
 const COUNTED: i64 = 10_000;
 
 pub(super) fn span(row: &Row) -> Result<Span, sqlx::Error> {

@@ -1,6 +1,6 @@
-//! Reading rows, for every table: one by its key, a page of a list, a count.
-//! A row that cannot be read is named if it is the one that was asked for, and
-//! left out of a list, since one bad row must not hide the others.
+//! Reads rows, for every table: one by its key, a page of a list, a count. A
+//! row that cannot be read is an error with its id if it is the requested one,
+//! and left out of a list, since one bad row must not hide the others.
 
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
@@ -17,7 +17,7 @@ use crate::micros::Micros;
 /// A statement with its parameters.
 pub(super) type Query<'q> = sqlx::query::Query<'q, Db, <Db as Database>::Arguments>;
 
-/// A text that may be a name or an id. The id is null where it is no UUID.
+/// The id, if this text is one; a reference may be a name or an id.
 pub(super) fn as_id(text: &str) -> Option<Uuid> {
     Uuid::try_parse(text).ok()
 }
@@ -27,8 +27,7 @@ pub(super) fn by_reference<'q>(statement: &'static str, reference: &'q str) -> Q
     sqlx::query(statement).bind(reference).bind(as_id(reference))
 }
 
-/// The row of this statement as its aggregate; one that cannot be read is named
-/// by its id.
+/// The row of this statement as its aggregate; an unreadable row is an error with its id.
 pub(super) async fn fetch_one<T>(
     connection: &mut Connection,
     query: Query<'_>,
@@ -39,8 +38,8 @@ pub(super) async fn fetch_one<T>(
     row.map(|row| hydrate(&row, id_column, read)).transpose()
 }
 
-/// A page of rows in the order of `id_column`, which is what it is paged by.
-/// What cannot be read is logged and left out, and counts all the same.
+/// A page of rows in the order of `id_column`, which is also its cursor. An
+/// unreadable row is logged and left out, but counts towards the page.
 pub(super) async fn fetch_page<T, C>(
     connection: &mut Connection,
     query: Query<'_>,
@@ -52,7 +51,7 @@ pub(super) async fn fetch_page<T, C>(
     Ok(listed(kind, id_column, &page, &found, read))
 }
 
-/// A row as its aggregate; one that cannot be read is named by its id.
+/// A row as its aggregate; an unreadable row is an error with its id.
 pub(super) fn hydrate<T>(
     row: &Row,
     id_column: &str,
@@ -62,7 +61,7 @@ pub(super) fn hydrate<T>(
     read(row).map_err(|fault| Failure::Corrupt { id, fault })
 }
 
-/// Many rows that are no page.
+/// The readable ones of many rows that are no page.
 pub(super) fn readable<T>(
     kind: &'static str,
     rows: &[Row],
@@ -71,7 +70,7 @@ pub(super) fn readable<T>(
     rows.iter().filter_map(|row| shown(kind, "id", row, &read).1).collect()
 }
 
-/// The rows of a page that were fetched.
+/// The readable ones of the fetched rows of a page.
 pub(super) fn listed<T, C>(
     kind: &'static str,
     id_column: &'static str,
@@ -82,9 +81,8 @@ pub(super) fn listed<T, C>(
     Listed::read(rows.iter().map(|row| shown(kind, id_column, row, &read)), page.limit)
 }
 
-/// After which id a page begins; every id is greater than nil. Not a test for
-/// null beside the comparison: in a plan for every value that would walk the
-/// index from its front.
+/// The id after which a page begins; every id is greater than nil. A test for null beside
+/// the comparison was rejected: a generic plan would then walk the index from its front.
 pub(super) fn after<C: Into<Uuid>>(page: Page<C>) -> Uuid {
     page.after.map(Into::into).unwrap_or_default()
 }
@@ -102,7 +100,7 @@ fn shown<T>(
     (id, read.ok())
 }
 
-/// The database's clock, read after the locks were had.
+/// The database's clock, read after the locks were granted.
 pub(super) async fn now(connection: &mut Connection) -> Result<Timestamp, sqlx::Error> {
     let row = sqlx::query(sql!("SELECT ", now, " AS now")).fetch_one(connection).await?;
     Ok(row.try_get::<Micros, _>("now")?.into())
@@ -117,7 +115,7 @@ pub(super) async fn count(
     sqlx::query(statement).bind(id).fetch_one(connection).await?.try_get("found")
 }
 
-/// The index said no: somebody took the name after it was seen free.
+/// The unique index refused: somebody took the name after it was read as free.
 pub(super) fn taken(field: &str, name: &str) -> Refusal {
     Refusal::new(ErrorKind::NameTaken, format!("`{name}` was taken a moment ago; choose another"))
         .at(field)

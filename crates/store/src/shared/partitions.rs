@@ -1,5 +1,5 @@
-//! What waits in every partition. One look into the due index for each cluster, so
-//! that it costs the same whatever is due.
+//! The most overdue row of every partition. One lookup in the due index for
+//! each cluster, so that the cost does not depend on how many rows are due.
 
 use slipway_app::ports::broker::OverduePartition;
 use slipway_core::Timestamp;
@@ -11,8 +11,8 @@ use super::Connection;
 use crate::failure::Failure;
 use crate::micros::Micros;
 
-/// A partition that is no cluster's can only be one whose cluster was removed by
-/// hand; it is not looked for.
+/// A partition without a cluster exists only if somebody removed the cluster by
+/// hand; it is not listed.
 pub(super) async fn list_overdue(
     connection: &mut Connection,
     (): (),

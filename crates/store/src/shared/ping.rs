@@ -1,11 +1,11 @@
-//! Whether the database can be used: read from, and written to.
+//! Checks that the database accepts reads and writes.
 
 use super::{Backend, Connection};
 use crate::failure::Failure;
 
 impl Backend {
-    /// After a time of read-only the answer is that of new connections: nobody
-    /// who was told that all is well meets one that is left of it.
+    /// After the database was read-only, this checks again on new connections,
+    /// so that after a successful answer nobody gets an old connection.
     pub(super) async fn read_and_write(&self) -> Result<(), Failure> {
         loop {
             self.database.read((), read).await?;
@@ -22,8 +22,8 @@ async fn read(connection: &mut Connection, (): ()) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Touches no row, so it costs neither a lock nor a flush, and a database that
-/// is read-only refuses it all the same.
+/// Touches no row, so it costs neither a lock nor a flush; a read-only database
+/// refuses it all the same.
 async fn write(connection: &mut Connection, (): ()) -> Result<(), Failure> {
     sqlx::query("UPDATE schema_migrations SET name = name WHERE version < 0")
         .execute(connection)

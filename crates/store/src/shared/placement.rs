@@ -1,4 +1,4 @@
-//! The management clusters: places of projects with what their resources use.
+//! The placements of projects on management clusters, with what their resources use.
 
 use std::collections::HashMap;
 
@@ -60,8 +60,8 @@ macro_rules! select {
     };
 }
 
-/// What resources use whose absence is not proven for good, as
-/// [`catalog_project::placed_resources`] counts them.
+/// The clouds and credentials used by resources whose absence is not proven for
+/// good, as [`catalog_project::placed_resources`] counts them.
 macro_rules! uses {
     ($which:literal) => {
         concat!(
@@ -96,7 +96,7 @@ pub(super) async fn list(
         let uses = used.remove(&project.as_uuid()).unwrap_or_default();
         let mut project_namespace =
             ProjectNamespace { now, assignment, project_deleted, resources: 0, uses };
-        // Few leave at a time, and only for them it matters.
+        // Only leaving projects need the count, and few leave at a time.
         if project_namespace.is_leaving() {
             project_namespace.resources =
                 catalog_project::placed_resources(connection, project).await?;
@@ -127,8 +127,8 @@ async fn used(
         let project: Uuid = row.try_get("project_id")?;
         let uses = uses.entry(project).or_default();
         let used = hydrate(row, "credential_id", one_use)?;
-        // One credential for each provider; an older declaration may have left
-        // a second one, which must not be rendered over the first in turns.
+        // One credential for each provider: an older declaration may have left
+        // a second one, and the two must not alternately overwrite each other.
         if uses.last().is_none_or(|last| last.provider != used.provider) {
             uses.push(used);
         }
@@ -147,8 +147,8 @@ fn one_use(row: &Row) -> Result<ProviderUse, Fault> {
     })
 }
 
-/// The placement of a project. The project is locked first, as declarations do:
-/// whoever declares meanwhile waits, and whoever declared before is counted.
+/// The placement of a project. Locks the project first, as declarations do: a
+/// concurrent declaration waits, and an earlier one is counted.
 pub(super) struct PlacementOf(pub(super) ProjectId);
 
 impl Load for PlacementOf {

@@ -1,4 +1,4 @@
-//! The port of the room access: keys, idempotency and the audit.
+//! Implements the port `AccessStore`: keys, idempotency and the audit.
 
 use async_trait::async_trait;
 use slipway_app::ports::access::{

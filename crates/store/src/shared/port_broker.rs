@@ -1,4 +1,4 @@
-//! The port of the room broker: resources, attempts and the claims of the loop.
+//! Implements the port `BrokerStore`: resources, attempts and the claims of the loop.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -62,7 +62,8 @@ impl BrokerStore for Backend {
     ) -> Result<HashSet<ProvisionedResourceId>, Error> {
         match record::record(self, records).await {
             Ok(recorded) => Ok(recorded),
-            // Nothing was written; whose fault it is is found under lock, one by one.
+            // Nothing was written; the caller decides row by row under lock,
+            // which finds the bad one.
             Err(failure) if failure.may_be_of_one_row() => {
                 tracing::debug!(?failure, rows = records.len(), "records failed together");
                 Ok(HashSet::new())

@@ -1,4 +1,5 @@
-//! The port of the room catalog: projects, clouds, credentials, blueprints and labels.
+//! Implements the port `CatalogStore`: projects, clouds, credentials,
+//! blueprints and labels.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The port of the room deletion: records of removals, and leaks.
+//! Implements the port `DeletionStore`: records of removals, and leaks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

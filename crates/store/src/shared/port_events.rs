@@ -1,4 +1,4 @@
-//! The port of the room events: the outbox and its subscriptions.
+//! Implements the port `EventStore`: the outbox and its subscriptions.
 
 use std::time::Duration;
 
@@ -17,8 +17,7 @@ use super::{Backend, outbox, retention, scope, subscriptions};
 #[async_trait]
 impl EventStore for Backend {
     async fn outbox_relay(&self, limit: u32) -> Result<u64, Error> {
-        // A relay with nothing to do must not take the write lock several times a
-        // second.
+        // An idle relay must not take the write lock several times a second.
         if self.read((), outbox::has_unpublished).await? {
             self.write(limit, outbox::relay).await
         } else {

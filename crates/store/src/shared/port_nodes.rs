@@ -1,4 +1,4 @@
-//! The port of the room nodes: the registry and bootstrap tokens.
+//! Implements the port `NodeStore`: the registry and bootstrap tokens.
 
 use async_trait::async_trait;
 use slipway_app::ports::broker::ResourceKey;

@@ -1,4 +1,4 @@
-//! The port of the room operations: the installation itself.
+//! Implements the port `OperationsStore`: the installation itself.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::{Backend, clock, control, counts, installation, retention, seed, tasks};
 
-/// A probe waits two seconds for an answer; ours comes before it goes away.
+/// A probe waits two seconds for an answer; ours comes before its timeout.
 const PING_LIMIT: Duration = Duration::from_millis(1_800);
 
 #[async_trait]
@@ -72,8 +72,8 @@ impl OperationsStore for Backend {
         worker: &str,
         lease: Duration,
     ) -> Result<Option<ClaimToken>, Error> {
-        // Without a lock first: most of the time nothing is due, and the only
-        // writer of SQLite is not taken for that.
+        // Reads first, without a lock: most of the time nothing is due, and
+        // that must not occupy the only writer of SQLite.
         if !self.read(name, tasks::is_due).await? {
             return Ok(None);
         }

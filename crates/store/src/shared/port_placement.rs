@@ -1,4 +1,4 @@
-//! The port of the room placement: clusters, placements and definitions.
+//! Implements the port `PlacementStore`: clusters, placements and definitions.
 
 use async_trait::async_trait;
 use slipway_app::ports::placement::{Cluster, DemandRule, Found, ProjectNamespaceRule};

@@ -1,6 +1,6 @@
-//! The facts of the clouds that composites are made in, for the snapshots of a
-//! whole batch by one statement. Only engine crossplane renders anything from
-//! them, so for batches of other engines nothing is asked.
+//! Loads the facts of the clouds that composites are made in, for the snapshots
+//! of a whole batch by one statement. Only engine `crossplane` renders anything
+//! from them, so batches of other engines skip the query.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -17,22 +17,22 @@ use super::{Connection, Row, rows};
 use crate::fault::Fault;
 use crate::id_list::IdList;
 
-/// What the resources of a project share that are made with one credential.
+/// What resources of one project and one credential share.
 struct Shared {
-    /// Without labels: those are the resource's.
+    /// Without labels: those belong to the resource.
     facts: ProviderFacts,
     project_labels: Labels,
     /// The keys of the labels that become tags.
     propagating: Vec<String>,
 }
 
-/// By project and credential.
+/// The key is project and credential.
 #[derive(Default)]
 pub(super) struct Providers(HashMap<(Uuid, Uuid), Result<Shared, Fault>>);
 
 impl Providers {
-    /// What these attempts are made with. A credential or a cloud that was
-    /// deleted counts all the same: what was made with it is still rendered.
+    /// The facts of these attempts. A deleted credential or cloud is included:
+    /// what was made with it is still rendered.
     pub(super) async fn of(
         connection: &mut Connection,
         attempts: IdList,
@@ -40,7 +40,7 @@ impl Providers {
         if attempts.0.is_empty() {
             return Ok(Self::default());
         }
-        // A key holds letters, digits and - _ . / and no comma, see `Labels`.
+        // A key consists of letters, digits and - _ . / and has no comma, see `Labels`.
         let found = sqlx::query(sql!(
             "SELECT a.project_id, a.cloud_credential_id, k.kv_mount, k.kv_path, \
              c.id AS cloud_id, c.provider, c.endpoint, p.labels, \
@@ -62,8 +62,7 @@ impl Providers {
         by_key.collect::<Result<_, sqlx::Error>>().map(Self)
     }
 
-    /// The facts for a resource with these labels. `None` if nothing was asked
-    /// about it.
+    /// The facts for a resource with these labels. `None` if they were not loaded.
     pub(super) fn facts(
         &self,
         project: Uuid,

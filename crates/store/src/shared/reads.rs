@@ -1,7 +1,7 @@
 //! Reads without a decision: resources, nodes, deletions, history.
 //!
 //! Lists go by id after a cursor, which is stable however the set changes
-//! meanwhile. What belongs to a page is loaded for the whole page at once.
+//! meanwhile. Related rows are loaded for the whole page at once.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ use crate::micros::Micros;
 pub(super) const DELETIONS: &str =
     concat!(deletion_columns!(), "WHERE id > $1 ORDER BY id LIMIT $2");
 
-/// A page of attempts, each a snapshot or a row that cannot be used.
+/// A page of attempts, each a snapshot or an unreadable row.
 type Snapshots = Vec<Result<ResourceSnapshot, CorruptRow>>;
 
 pub(super) async fn attempt_load(
@@ -96,7 +96,7 @@ pub(super) async fn resource_list(
         query.push(" AND a.status = ").push_bind(phase);
     }
     for selector in &filter.labels {
-        // The nearer label wins, as in the rule of core.
+        // The resource's label overrides the project's, as in the rule of core.
         let key = selector.key.as_str();
         query
             .push(" AND EXISTS (SELECT 1 FROM projects p WHERE p.id = r.project_id AND coalesce(r.labels ->> ")
@@ -202,8 +202,8 @@ pub(super) async fn node_list(
     fetch_page(connection, query, (NodeId::KIND, "id"), page, rows::node).await
 }
 
-/// Does not count as a write of the node: its revision guards decisions, and a
-/// heartbeat has no part in any.
+/// Not a write of the node in the sense of its revision: the revision guards
+/// decisions, and no decision depends on a heartbeat.
 pub(super) async fn node_heartbeat(
     connection: &mut Connection,
     (id, reported): (NodeId, &Reported),

@@ -1,4 +1,4 @@
-//! A tick's record, taken apart into the columns that its statement writes.
+//! A tick's record, split into the columns that its statement writes.
 //! `postgres/record.rs` and `sqlite/record.rs` write it, each in its own way.
 
 use serde_json::Value;
@@ -10,17 +10,17 @@ use slipway_core::{Phase, Timestamp};
 
 use super::commit::recheck_micros;
 
-/// What a record writes, by place.
+/// What a record writes, by table.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Parts<'a> {
-    /// The attempt as it is to be; none if only the observation is noted.
+    /// The attempt with its new values; none if only the observation is recorded.
     pub(super) attempt: Option<&'a ProvisionedResource>,
     pub(super) observed: Option<&'a Value>,
     pub(super) line: Option<Line<'a>>,
     pub(super) event: Option<&'a Event>,
     pub(super) audit: Option<&'a AuditEntry>,
     pub(super) claim_token: i64,
-    /// After how long it is due again; none is "when woken".
+    /// After how long it is due again; none means "when woken".
     pub(super) micros: Option<i64>,
     pub(super) failures: i32,
 }
@@ -51,7 +51,7 @@ impl<'a> Parts<'a> {
                     parts.micros = recheck_micros(release.recheck);
                     parts.failures = release.failures;
                 }
-                // `Recorded` lets nothing else through.
+                // `Recorded` allows no other write.
                 _ => {}
             }
         }

@@ -1,8 +1,8 @@
-//! Renewal of claims, by one statement for a whole batch.
+//! Renews the claims of a whole batch by one statement.
 //!
-//! It names the claim token, so that a worker that was replaced prolongs
-//! nothing, and the holder, because a release leaves the token as it is. The
-//! model in `slipway_durable` shows what happens without either.
+//! It names the claim token, so that a worker that was replaced renews nothing,
+//! and the holder, because a release leaves the token as it is. The model in
+//! `slipway_durable` shows what breaks without either.
 
 use std::time::Duration;
 
@@ -16,9 +16,8 @@ use sqlx::types::Json;
 use super::{Connection, commit};
 use crate::failure::Failure;
 
-/// Locked rows are passed over: the writer may be the record of this very
-/// batch, which locks them in an order of its own, and a renewal that waited
-/// for it could be waited for by it.
+/// Skips locked rows: the writer may be the record of this very batch, which
+/// locks them in an order of its own, so waiting for it could deadlock.
 pub(super) async fn renew(
     connection: &mut Connection,
     (worker, claims, lease): (&str, &[Claimed], Duration),

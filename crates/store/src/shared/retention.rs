@@ -1,8 +1,8 @@
-//! Letting go of what was kept long enough: events from the front, histories
-//! and audit entries of what is gone.
+//! Deletes what was kept long enough: events from the front, histories and
+//! audit entries of deleted subjects.
 //!
-//! "Gone" is said of the declared slot: a failed attempt of a resource that is
-//! still there keeps its history and its entries with it.
+//! "Deleted" refers to the declared slot: a failed attempt of a resource that
+//! still exists keeps its history and its entries.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use super::commit::recheck_micros;
 use super::{Connection, outbox};
 use crate::failure::Failure;
 
-/// What is added to the clock to get the moment before which things are old.
+/// The offset from the clock to the moment before which rows are old.
 fn backwards(keep: Duration) -> i64 {
     -recheck_micros(Recheck::After(keep)).unwrap_or_default()
 }
 
-/// Under the lock of the head, so that pruning and numbering, and two prunings,
-/// come one after the other. The subscriptions are read after the lock is had;
-/// one that is opened meanwhile begins where it finds the head.
+/// Runs under the lock of the outbox head, so that pruning and numbering, and two
+/// prunings, are serialised. The subscriptions are read after the lock is granted;
+/// one that is opened meanwhile begins at the pruned position that it reads.
 pub(super) async fn events(
     connection: &mut Connection,
     (keep, limit): (Duration, u32),
@@ -106,9 +106,9 @@ pub(super) async fn histories(
     Ok(removed.rows_affected())
 }
 
-/// Entries of what is still there stay and are passed over, which is why this
-/// goes through the table by a cursor and not always from its front. Ids of
-/// subjects are unique over all kinds, so the kind need not be looked at.
+/// Entries of subjects that still exist stay and are skipped, so this walks the
+/// table by a cursor and does not always start at its front. Ids of subjects
+/// are unique over all kinds, so the kind need not be compared.
 ///
 /// Answers the last entry of the page, and whether a page follows.
 pub(super) async fn audit_page(

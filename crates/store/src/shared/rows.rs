@@ -1,8 +1,8 @@
-//! From rows to aggregates.
+//! Hydrates aggregates from rows.
 //!
-//! Each function reads the columns of one thing, by name. A column that cannot
-//! be read or breaks a rule of core is a [`Fault`] of that row alone; nothing
-//! here guesses, repairs or gives up on the rows beside it.
+//! Each function reads the columns of one aggregate, by name. A column that
+//! cannot be read or breaks a rule of core is a [`Fault`] of that row alone;
+//! nothing here guesses, repairs or fails other rows.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ pub(super) fn json<T: DeserializeOwned>(row: &Row, column: &str) -> Result<T, Fa
         .map_err(|error| Fault::new(column, format!("has an unexpected shape: {error}")))
 }
 
-/// The same where there may be nothing.
+/// The same for a column that may be null.
 pub(super) fn json_or_null<T: DeserializeOwned>(
     row: &Row,
     column: &str,
@@ -68,8 +68,8 @@ pub(super) fn json_or_null<T: DeserializeOwned>(
     }
 }
 
-/// Reads a text of a closed set. There is no lossy way: a member that this
-/// version does not know is a fault.
+/// Reads a text of a closed set. A member that this version does not know is a
+/// fault, never replaced by a default.
 pub(super) fn member<T>(
     row: &Row,
     column: &str,
@@ -156,7 +156,7 @@ pub(super) fn blueprint_version(row: &Row) -> Result<BlueprintVersion, Fault> {
     })
 }
 
-/// `None` where the version has none; the columns are there together or not at all.
+/// `None` if the version has none; all columns are set or none is.
 pub(super) fn composite_definition(row: &Row) -> Result<Option<CompositeDefinition>, Fault> {
     let text = |column: &str| required(get::<Option<String>>(row, column)?, column);
     if get::<Option<String>>(row, "v_kind")?.is_none() {
@@ -173,7 +173,7 @@ pub(super) fn composite_definition(row: &Row) -> Result<Option<CompositeDefiniti
     Ok(Some(CompositeDefinition { composite_type, cloud_tags }))
 }
 
-/// `None` where the project is not assigned to a cluster.
+/// `None` if the project is not assigned to a cluster.
 pub(super) fn placement(row: &Row) -> Result<Option<Placement>, Fault> {
     let Some(cluster_id) = get::<Option<Uuid>>(row, "p_cluster_id")? else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! What schema a database has, found out without changing anything.
+//! Reads the schema version of a database without changing anything.
 
 use slipway_core::Timestamp;
 use sqlx::Row as _;
@@ -8,7 +8,7 @@ use crate::inspect::Schema;
 use crate::micros::Micros;
 use crate::migration::latest_version;
 
-/// None if nothing was ever migrated.
+/// None if no migration ever ran.
 pub(super) async fn read_inspection(
     connection: &mut Connection,
 ) -> Result<Option<Schema>, sqlx::Error> {

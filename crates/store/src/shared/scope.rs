@@ -1,4 +1,4 @@
-//! What belongs to which project, and lists of one project's things.
+//! The project that something belongs to, and lists for one project.
 
 use slipway_app::ports::Listed;
 use slipway_app::ports::access::Owned;
@@ -15,9 +15,9 @@ use super::page::{after, fetch_page};
 use super::{Connection, outbox, rows};
 use crate::failure::Failure;
 
-/// Ids are unique over all kinds, so the kind need not be looked at. What is the
-/// project's own is found first, apart from the order: otherwise everybody's
-/// deletions are walked in it.
+/// Ids are unique over all kinds, so the kind need not be compared. The
+/// project's own rows are selected first and ordered afterwards: otherwise the
+/// plan walks the deletions of all projects in that order.
 pub(super) const DELETIONS: &str = concat!(
     "WITH own AS MATERIALIZED (SELECT * FROM deletions WHERE target_id ",
     one_of!(
@@ -31,9 +31,9 @@ pub(super) const DELETIONS: &str = concat!(
     "WHERE id > $2 ORDER BY id LIMIT $3"
 );
 
-/// Compared and ordered as pairs, which only the index of pairs has in order: by
-/// the position alone everybody's events are walked. What follows behind the
-/// project's own is the next project's, and cut off.
+/// Compared and ordered as pairs, because only the index of pairs has this
+/// order: by the position alone the plan walks the events of all projects. The
+/// rows after the project's own belong to the next project and are filtered out.
 pub(super) const EVENTS: &str = "SELECT id, position, event_type, aggregate_id, project_id, revision, occurred_at, payload \
      FROM (SELECT * FROM outbox_events WHERE position IS NOT NULL \
         AND (project_id, position) > ($2, $1) ORDER BY project_id, position LIMIT $3) AS own \

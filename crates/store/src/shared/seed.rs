@@ -1,4 +1,4 @@
-//! Writing the seed: what is missing is inserted, what is there stays as it is.
+//! Writes the seed: inserts what is missing and leaves existing rows unchanged.
 
 use serde_json::json;
 use slipway_app::seed::Seed;
@@ -39,7 +39,7 @@ pub(super) async fn seed(
     Ok(End::Commit(cluster))
 }
 
-/// Inserts a row by its name and answers the id that the name has then.
+/// Inserts a row by its name and answers the id that the name then has.
 async fn named(
     connection: &mut Connection,
     insert: &'static str,
@@ -96,8 +96,8 @@ async fn credential(
     .try_get("id")
 }
 
-/// A seeded namespace is Ready from the start: the engines that are seeded make
-/// it themselves when they first need it.
+/// A seeded namespace is Ready from the start: the seeded engines create it
+/// themselves when they first need it.
 async fn placement(
     connection: &mut Connection,
     seed: &Seed,
@@ -133,10 +133,9 @@ async fn placement(
     Ok(ClusterId::new(cluster))
 }
 
-/// Takes on a cluster that was registered before anybody served it: it gets its
-/// identity, and the projects that were placed on it need wait no longer. Their
-/// attempts are woken by the boot sweep that follows. A cluster that has an
-/// identity keeps it.
+/// Adopts a cluster that was registered before a process served it: it gets its
+/// identity, and the projects placed on it stop waiting. The boot sweep that
+/// follows wakes their attempts. A cluster that has an identity keeps it.
 async fn adopt(connection: &mut Connection, seed: &Seed, cluster: Uuid) -> Result<(), sqlx::Error> {
     let adopted = sqlx::query(sql!(
         "UPDATE clusters SET substrate_uid = $2, revision = revision + 1, updated_at = ",
@@ -188,8 +187,8 @@ async fn blueprint(connection: &mut Connection, seed: &Seed) -> Result<(), sqlx:
         .fetch_one(&mut *connection)
         .await?
         .try_get("id")?;
-    // The engines that are seeded know their blueprints; these two texts are
-    // for engines that hand them to a cluster.
+    // The seeded engines know their blueprints; these two texts are for engines
+    // that install them on a cluster.
     sqlx::query(
         "INSERT INTO blueprint_versions (id, blueprint_id, version, xrd, composition, \
          parameter_schema, injection_strategy, mesh_role, provider_kinds) \

@@ -1,9 +1,9 @@
 //! One statement per kind of write for a whole set of rows, as `writes.rs` has
-//! them for one row. What is hot in the loop is here; see `batch.rs` for when.
+//! them for one row. These are the hot writes of the loop; `batch.rs` uses them.
 //!
-//! Each statement takes its rows as one JSON parameter and says by the number
-//! of rows it touched whether every condition was met. Whose was not is not
-//! asked here: the caller rolls back and decides row by row.
+//! Each statement takes its rows as one JSON parameter and tells by the number
+//! of touched rows whether every condition was met. It does not tell which row
+//! failed: the caller rolls back and decides row by row.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -20,12 +20,12 @@ use super::Connection;
 use super::json_values::{JsonBytes, JsonTime};
 
 /// Everything that one decision writes to the row of its attempt. A decision
-/// moves the phase, notes what was seen and gives the claim back: one write of
-/// the row instead of three.
+/// changes the phase, records the observation and releases the claim: one write
+/// of the row instead of three.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct AttemptPatch<'a> {
     pub(super) id: Uuid,
-    /// The revision that was read; with it go the seven columns below.
+    /// The revision that was read; required for the seven columns below.
     pub(super) revision: Option<i64>,
     pub(super) status: Option<&'static str>,
     pub(super) phase_since: Option<JsonTime>,
@@ -34,10 +34,10 @@ pub(super) struct AttemptPatch<'a> {
     pub(super) deletion_requested_at: Option<JsonTime>,
     pub(super) unsettled_since: Option<JsonTime>,
     pub(super) absence_proven_at: Option<JsonTime>,
-    // Missing and not null: a null would be read as JSON's own.
+    // Omitted rather than null: a null would be read as JSON's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) observed: Option<&'a Value>,
-    /// The claim that is given back; with it go the two below.
+    /// The claim to release; required for the two columns below.
     pub(super) claim_token: Option<i64>,
     pub(super) micros: Option<i64>,
     pub(super) failures: Option<i32>,
@@ -71,8 +71,8 @@ impl<'a> HistoryRow<'a> {
     }
 }
 
-/// Runs a statement over rows; whether it touched exactly as many. Without rows
-/// there is nothing to ask the database for.
+/// Runs a statement over rows and answers whether it touched exactly as many.
+/// Without rows it sends nothing.
 macro_rules! touched_all {
     ($connection:expr, $rows:expr, $sql:expr) => {{
         let rows = $rows;
@@ -85,8 +85,8 @@ macro_rules! touched_all {
     }};
 }
 
-/// Names the revision where the aggregate is written, and the claim where it is
-/// given back. A release looks at `wake` as every release does.
+/// Names the revision if the aggregate is written, and the claim if it is
+/// released. The release compares `wake` as every release does.
 pub(super) async fn attempts_patch(
     connection: &mut Connection,
     patches: &[AttemptPatch<'_>],
@@ -145,8 +145,8 @@ pub(super) async fn attempts_patch(
 }
 
 /// Numbers each line itself; the resource rows are locked, so nobody else does.
-/// Two lines of one history would get one number: that is refused by the key,
-/// and decided row by row.
+/// Two lines of one history would get the same number: the key refuses that,
+/// and the rows are decided one by one.
 pub(super) async fn history_append(
     connection: &mut Connection,
     lines: &[HistoryRow<'_>],
@@ -177,8 +177,8 @@ struct EventRow<'a> {
     occurred_at: JsonTime,
 }
 
-/// An event that was announced already is not announced again, and is missing
-/// in the count.
+/// An event that was announced already is not inserted again, and is missing
+/// from the count.
 pub(super) async fn events_insert(
     connection: &mut Connection,
     events: &[&Event],
@@ -342,7 +342,7 @@ struct BlockerRow<'a> {
     next_retry_at: Option<JsonTime>,
 }
 
-/// The whole sets of these attempts, replacing what was there.
+/// Replaces the whole sets of blockers of these attempts.
 pub(super) async fn blockers_replace(
     connection: &mut Connection,
     sets: &[(ProvisionedResourceId, &[Blocker])],

@@ -1,10 +1,10 @@
-//! Loading what a decision may know, for one attempt or for many by the same
-//! few statements, each over the whole set: the attempts with their resources,
-//! then what hangs on them, where anything does.
+//! Loads the snapshots of one attempt or of many by the same few statements,
+//! each over the whole set: the attempts with their resources, then the related
+//! rows, if there are any.
 //!
-//! A snapshot that will be decided on is loaded after its resource row was
-//! locked, by statements of their own: under READ COMMITTED each statement sees
-//! what was committed before it began, so nothing older than the lock is read.
+//! A snapshot for a decision is loaded after its resource row was locked, by
+//! separate statements: under READ COMMITTED each statement sees what was
+//! committed before it began, so nothing older than the lock is read.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -27,10 +27,10 @@ use crate::blueprints::Blueprints;
 use crate::fault::Fault;
 use crate::id_list::IdList;
 
-/// The snapshot of one attempt, or what is wrong with its rows.
+/// The snapshot of one attempt, or the fault of its rows.
 pub(super) type Loaded = Result<ResourceSnapshot, Fault>;
 
-/// Things of one kind by the id they are found by, each readable or not.
+/// Rows of one kind by the id they are looked up by, each readable or not.
 pub(super) type Found<T> = HashMap<Uuid, Result<T, Fault>>;
 
 macro_rules! attempts_sql {
@@ -60,8 +60,7 @@ macro_rules! attempts_sql {
     };
 }
 
-/// Loads the snapshots of these attempts, in the given order; unknown ids are
-/// left out.
+/// Loads the snapshots of these attempts, in the given order; unknown ids are left out.
 pub(super) async fn load(
     blueprints: &Blueprints,
     connection: &mut Connection,
@@ -85,12 +84,12 @@ pub(super) async fn load(
     load_related(connection, ids, &nodes, &attempts, versions, providers).await
 }
 
-/// Whether something is rendered from the facts of a cloud.
+/// Whether its composite is rendered from the facts of a cloud.
 fn is_made_in_a_cloud(version: &BlueprintVersion) -> bool {
     version.engine == Engine::Crossplane
 }
 
-/// The attempts whose composites are made from facts of a cloud.
+/// The attempts whose composites are rendered from the facts of a cloud.
 fn made_in_a_cloud(
     attempts: &[Row],
     versions: &Found<Arc<BlueprintVersion>>,
@@ -115,20 +114,20 @@ async fn versions_of(
     versions(blueprints, connection, named(attempts, "a_blueprint_version_id")?).await
 }
 
-/// The ids that a column of these attempts names.
+/// The distinct ids in a column of these attempts.
 fn named(attempts: &[Row], column: &str) -> Result<BTreeSet<Uuid>, sqlx::Error> {
     let ids = attempts.iter().map(|row| row.try_get::<Option<Uuid>, _>(column));
     ids.filter_map(Result::transpose).collect()
 }
 
-/// The same with the resources locked by the caller, and the nodes and then the
-/// attempts locked here, each in one order (nodes not by id alone: that order
-/// invites a walk over all of them). Reading and locking is one statement: what
-/// it answers is what was locked, also after a wait, and a node that it does
-/// not see could only come from a decision about the same resource.
+/// The same for decisions. The caller has locked the resources; this locks the
+/// nodes and then the attempts, each in one order (nodes not by id alone: that
+/// order invites a scan of the whole table). Reading and locking is one
+/// statement: it answers what it locked, also after a wait, and a node that it
+/// misses could only come from a decision about the same resource.
 ///
-/// The lock of the attempt keeps claims away: what is written here under a
-/// claim that was held when it was read is written while it is held.
+/// The lock of the attempt keeps claims out: a claim that was current when it
+/// was read is still current when the decision is written.
 pub(super) async fn load_locked(
     blueprints: &Blueprints,
     connection: &mut Connection,
@@ -154,7 +153,7 @@ pub(super) async fn load_locked(
             .fetch_all(&mut *connection)
             .await?;
     let versions = versions_of(blueprints, connection, &attempts).await?;
-    // No decision looks at the cloud.
+    // No decision reads the facts of the cloud.
     let providers = Providers::default();
     load_related(connection, ids, &nodes, &attempts, versions, providers).await
 }
@@ -187,7 +186,7 @@ async fn load_related(
     Ok(loaded)
 }
 
-/// What several attempts may share.
+/// Rows that several attempts may share.
 struct RelatedRows {
     versions: Found<Arc<BlueprintVersion>>,
     providers: Providers,
@@ -231,7 +230,7 @@ impl RelatedRows {
     }
 }
 
-/// What an id leads to: nothing, something, or a row that cannot be read.
+/// The row of an id: none, readable, or a fault.
 fn found<T: Clone>(found: &Found<T>, id: Option<Uuid>) -> Result<Option<T>, Fault> {
     id.and_then(|id| found.get(&id)).cloned().transpose()
 }
@@ -256,8 +255,8 @@ fn by_id<T>(
     rows.iter().map(|row| Ok((row.try_get(column)?, read(row)))).collect()
 }
 
-/// Those that were read before are not read again; one that cannot be read is
-/// looked at each time, since somebody may repair it.
+/// Cached versions are not read again; an unreadable one is read each time,
+/// since somebody may repair it.
 async fn versions(
     blueprints: &Blueprints,
     connection: &mut Connection,
@@ -338,9 +337,9 @@ async fn deletions(
     by_id(&rows, "d_id", rows::deletion)
 }
 
-/// The node that enrolled last, for each attempt. An attempt has few nodes in
-/// its life, so the earlier ones are read and passed over. One that cannot be
-/// read stands in for all of its attempt.
+/// The last enrolled node of each attempt. An attempt has few nodes in its
+/// life, so the earlier ones are read and skipped. An unreadable node counts as
+/// the last one of its attempt.
 fn last_nodes(rows: &[Row]) -> Result<Found<Node>, sqlx::Error> {
     let mut last: Found<Node> = Found::with_capacity(rows.len());
     for row in rows {

@@ -1,9 +1,9 @@
-//! Subscriptions: durable cursors into the outbox, each worked on by the one
+//! Subscriptions: durable cursors into the outbox, each served by the one
 //! replica that holds its claim.
 //!
-//! Every write of a worker names its claim token. A claim asks for events
-//! behind the cursor itself, so a subscription without any is never written,
-//! however often it is looked for.
+//! Every write of a worker names its claim token. The claim itself checks for
+//! events after the cursor, so a subscription without any is never written,
+//! however often a worker tries to claim it.
 
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ use super::{Connection, Row, writes};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
-/// Starts behind what is pruned, not at zero: a cursor that is too old would be
-/// a fault. What retention prunes in the same moment was before its time.
+/// Starts at the pruned position, not at zero: a cursor that is too old would be a fault.
+/// Events that retention prunes in the same moment are older than the subscription.
 pub(super) async fn open(
     connection: &mut Connection,
     (id, name): (SubscriptionId, &str),
@@ -40,7 +40,7 @@ pub(super) async fn open(
     Ok(())
 }
 
-/// Which subscriptions may be claimed.
+/// The condition under which a subscription may be claimed.
 macro_rules! claimable {
     () => {
         sql!(
@@ -64,8 +64,8 @@ pub(super) async fn due(connection: &mut Connection, (): ()) -> Result<Vec<Strin
     Ok(found.iter().map(|row| row.try_get("name")).collect::<Result<_, _>>()?)
 }
 
-/// Two that want the same row come one after the other; the second looks at
-/// the conditions again and finds a lease.
+/// Two workers that claim the same row are serialised; the second checks the
+/// conditions again and finds a lease.
 pub(super) async fn claim(
     connection: &mut Connection,
     (name, worker, lease): (&str, &str, Duration),
@@ -99,7 +99,7 @@ fn claimed(row: &Row) -> Result<ClaimedSubscription, sqlx::Error> {
     })
 }
 
-/// A delivery that worked ends a row of failures.
+/// A successful publication resets the failures.
 pub(super) async fn advance(
     connection: &mut Connection,
     (claimed, position): (&ClaimedSubscription, i64),
@@ -167,7 +167,8 @@ pub(super) async fn list(
     connection: &mut Connection,
     (): (),
 ) -> Result<Vec<Subscription>, Failure> {
-    // Whoever died with a claim does not install_definitions, so it is not shown as doing so.
+    // A worker that died with a claim publishes nothing, so it is not shown as
+    // the holder.
     let found = sqlx::query(sql!(
         "SELECT id, name, position, failures, last_error, published_at, due_at, \
          CASE WHEN lease_until > ",
@@ -195,7 +196,7 @@ fn subscription(row: &Row) -> Result<Subscription, sqlx::Error> {
     })
 }
 
-/// The entry's time is the database's, by its default.
+/// The database's clock sets the time of the entry, by the column's default.
 pub(super) async fn remove(
     connection: &mut Connection,
     (name, audit, actor): (&str, AuditEntryId, &Actor),

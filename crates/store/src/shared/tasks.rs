@@ -1,5 +1,5 @@
-//! Periodic tasks: claimed by name, given back by their claim token. The rules
-//! of the columns are those of every claim, see `slipway_durable`.
+//! Periodic tasks: claimed by name, released by their claim token. The columns
+//! follow the rules of every claim, see `slipway_durable`.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn micros(duration: Duration) -> Option<i64> {
     commit::recheck_micros(Recheck::After(duration))
 }
 
-/// A task under a claim keeps its time: its holder sets the next one.
+/// A claimed task keeps its due time: its holder sets the next one.
 pub(super) async fn ensure(
     connection: &mut Connection,
     (name, within): (&str, Duration),

@@ -1,5 +1,4 @@
-//! The token that somebody presents, also one that its attempt no longer
-//! records.
+//! Finds a presented token by its hash, even if its attempt no longer refers to it.
 
 use slipway_core::token::{BootstrapToken, SecretHash};
 use sqlx::Row as _;
@@ -7,7 +6,7 @@ use sqlx::Row as _;
 use super::{Connection, rows};
 use crate::failure::Failure;
 
-/// The token of this hash. The caller has locked the resource of its attempt.
+/// The caller has locked the resource of the token's attempt.
 pub(super) async fn token(
     connection: &mut Connection,
     hash: SecretHash,

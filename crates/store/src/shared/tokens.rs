@@ -1,4 +1,4 @@
-//! Bootstrap tokens, read for people.
+//! Lists bootstrap tokens for people.
 
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;

@@ -1,10 +1,9 @@
-//! The doors to the database in the port's terms, and the one shape of a
-//! decision: open a transaction, lock and load, ask the rule, write what it
-//! answered, commit. A refusal rolls back.
+//! The gateway's methods in terms of the port, and the one shape of a decision:
+//! open a transaction, lock and load, call the rule, write what it answered,
+//! commit. A refusal rolls back.
 //!
-//! Whoever brings a new aggregate writes a [`Load`] for its key, and where it
-//! has a commit of its own a [`Written`]; nothing else opens a transaction for
-//! a rule.
+//! A new aggregate implements [`Load`] for its key, and [`Written`] if it has a
+//! commit type of its own; nothing else opens a transaction for a rule.
 
 use slipway_app::ports::store::{Error, Rule};
 use slipway_core::commit::Commit;
@@ -13,11 +12,11 @@ use slipway_durable::database::{End, Work};
 use super::{Backend, Connection, Db, commit};
 use crate::failure::Failure;
 
-/// The key of what a decision is about.
+/// The key of the subject of a decision.
 pub(super) trait Load: Send + Sync {
     type Snapshot: Send + Sync;
 
-    /// Locks what the decision is about, and loads what its rule may know.
+    /// Locks the subject of the decision, and loads the snapshot for its rule.
     fn load(
         &self,
         connection: &mut Connection,
@@ -44,14 +43,14 @@ impl Written for Commit {
     }
 }
 
-/// A decision on its way through the transaction.
+/// One decision, as the work of a transaction.
 pub(super) struct Decision<'a, 'r, L: Load, C> {
     pub(super) key: L,
     pub(super) rule: &'a mut Rule<'r, L::Snapshot, C>,
 }
 
 impl<L: Load, C: Written> Decision<'_, '_, L, C> {
-    /// In a transaction that the caller ends.
+    /// Decides in a transaction that the caller ends.
     pub(super) async fn in_txn(&mut self, connection: &mut Connection) -> Result<End<()>, Failure> {
         let snapshot = self.key.load(connection).await?;
         let decided = (self.rule)(&snapshot)?;
@@ -73,7 +72,7 @@ impl<L: Load, C: Written> Work<Db> for Decision<'_, '_, L, C> {
 }
 
 impl Backend {
-    /// Decides about what the key leads to.
+    /// Decides about the subject of the key.
     pub(super) async fn decided<L: Load, C: Written>(
         &self,
         key: L,

@@ -1,5 +1,4 @@
-//! One statement per kind of write. Nothing here decides or orders; see
-//! `commit.rs` for that.
+//! One statement per kind of write. Nothing here decides or orders; `commit.rs` does.
 
 use slipway_core::blocker::Blocker;
 use slipway_core::deletion::Deletion;
@@ -15,7 +14,7 @@ use super::{Connection, enrolment};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
-/// Insists that a conditional write met its condition.
+/// Refuses unless a conditional write changed its row.
 pub(super) fn one_row(affected: u64, refusal: impl FnOnce() -> Refusal) -> Result<(), Failure> {
     if affected == 1 { Ok(()) } else { Err(Failure::Refused(refusal())) }
 }
@@ -31,7 +30,7 @@ pub(super) fn optional(time: Option<Timestamp>) -> Option<Micros> {
     time.map(Micros::from)
 }
 
-/// The handle was looked at under the lock of its project; the index is the
+/// The handle was checked under the lock of its project; the index is the
 /// backstop, and ON CONFLICT keeps the transaction usable on both databases.
 pub(super) async fn resource_insert(
     connection: &mut Connection,
@@ -120,7 +119,7 @@ pub(super) async fn attempt_insert(
     Ok(())
 }
 
-/// Leaves the loop's columns alone: they belong to claims, wakes and releases.
+/// Does not touch the loop's columns: claims, wakes and releases own them.
 pub(super) async fn attempt_update(
     connection: &mut Connection,
     attempt: &ProvisionedResource,
@@ -172,8 +171,8 @@ pub(super) async fn token_insert(
     Ok(())
 }
 
-/// A token has no revision; what must not be overwritten is its consumption.
-/// Once a node has used it up, only a write that names that node goes through.
+/// A token has no revision; its consumption must not be overwritten. Once a
+/// node has consumed it, only a write that names that node succeeds.
 pub(super) async fn token_update(
     connection: &mut Connection,
     token: &BootstrapToken,
@@ -241,8 +240,8 @@ pub(super) async fn node_insert(connection: &mut Connection, node: &Node) -> Res
     })
 }
 
-/// Leaves the heartbeat alone, which is written on its own path and has no part
-/// in any decision, and the address, which a node has for life.
+/// Does not touch the heartbeat, which has its own statement and no part in
+/// decisions, nor the address, which a node keeps for life.
 pub(super) async fn node_update(connection: &mut Connection, node: &Node) -> Result<(), Failure> {
     let deregistration = node.deregistration.as_ref();
     let updated = sqlx::query(sql!(
@@ -342,7 +341,7 @@ pub(super) async fn blockers_replace(
     Ok(())
 }
 
-/// Adds a blocker, or renews the one of the same code; its age stays.
+/// Adds a blocker, or updates the one of the same code, which keeps its age.
 pub(super) async fn blocker_put(
     connection: &mut Connection,
     attempt: ProvisionedResourceId,

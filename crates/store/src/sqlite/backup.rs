@@ -1,4 +1,4 @@
-//! Copying a database that is in use, and making one from a copy.
+//! Copies a database that is in use, and turns a copy into a database.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::backup::{BackupError, Beside, FORMAT, Manifest};
 use crate::config::OpenError;
 use crate::migration::MigrationError;
 
-/// A backup reads; it waits only while the file is switched to another journal.
+/// A backup only reads; it waits only while the file is switched to another journal mode.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What is more in a backup than in a database.
+/// The table that a backup has and a database has not.
 const BESIDE: &str = "CREATE TABLE slipway_backup (
     name TEXT NOT NULL PRIMARY KEY,
     content BLOB NOT NULL
@@ -30,17 +30,17 @@ pub(crate) async fn write(
     slipway: &str,
     beside: &[Beside],
 ) -> Result<Manifest, BackupError> {
-    // Read-only, so that the last one to close the file does not fold the log
-    // into it either: a backup leaves its source as it was.
+    // Read-only, so that even the last process to close the file does not
+    // checkpoint the log into it: a backup leaves its source unchanged.
     let options = SqliteConnectOptions::new().filename(database).read_only(true);
     let mut source = options.busy_timeout(TIMEOUT).connect().await?;
-    // One read transaction: writers go on beside it (WAL), and what they commit
-    // meanwhile is not in it.
+    // One read transaction: writers continue beside it (WAL), and the copy does
+    // not contain what they commit meanwhile.
     let copied = sqlx::query("VACUUM INTO $1")
         .bind(into.to_string_lossy().into_owned())
         .execute(&mut source)
         .await;
-    // It was only read; what closing it says changes nothing.
+    // The source was only read, so an error of closing it changes nothing.
     let _ = source.close().await;
     copied?;
 
@@ -70,8 +70,8 @@ pub(crate) async fn write(
 }
 
 pub(crate) async fn check(path: &Path) -> Result<Manifest, BackupError> {
-    // Not even a lock file is made beside a backup, which may lie on a medium
-    // that cannot be written.
+    // This creates not even a lock file beside a backup, which may be on a
+    // read-only medium.
     let options = SqliteConnectOptions::new().filename(path).immutable(true).read_only(true);
     let invalid = |problem: String| BackupError::NotABackup { path: path.to_path_buf(), problem };
     let mut connection = options.connect().await.map_err(|error| invalid(error.to_string()))?;
@@ -130,8 +130,8 @@ pub(crate) async fn checkpoint(database: &Path) -> Result<(), BackupError> {
     Ok(())
 }
 
-/// A connection to a file that nobody else has open. The rollback journal is
-/// gone when the connection is: what is left is one file.
+/// A connection to a file that no other process has open. The rollback journal
+/// disappears with the connection, so that one file is left.
 async fn alone(file: &Path) -> Result<Connection, sqlx::Error> {
     SqliteConnectOptions::new()
         .filename(file)
@@ -176,6 +176,6 @@ async fn assert_intact(connection: &mut Connection, path: &Path) -> Result<(), B
 }
 
 fn json(manifest: &Manifest) -> Vec<u8> {
-    // A struct of numbers and texts always has a JSON text.
+    // A struct of numbers and texts always serialises to JSON.
     serde_json::to_vec(manifest).unwrap_or_default()
 }

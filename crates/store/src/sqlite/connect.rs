@@ -69,7 +69,7 @@ impl Backend {
     }
 }
 
-/// Takes the directory that holds the file for this process.
+/// Locks the directory of the file for this process.
 pub(crate) fn lock_directory(file: &Path) -> Result<DirectoryLock, DirectoryError> {
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     DirectoryLock::acquire(directory.unwrap_or_else(|| Path::new(".")))
@@ -80,8 +80,8 @@ pub(crate) fn options(file: &Path) -> SqliteConnectOptions {
         .filename(file)
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
-        // FULL, not NORMAL: in WAL mode NORMAL may lose the last commits with
-        // the power, and a decision that was answered must not be lost.
+        // FULL, not NORMAL: in WAL mode NORMAL may lose the last commits in a
+        // power loss, and an acknowledged decision must not be lost.
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .busy_timeout(BUSY_TIMEOUT)
@@ -94,9 +94,9 @@ fn pool(size: u32) -> SqlitePoolOptions {
         .test_before_acquire(false)
         .idle_timeout(None)
         .max_lifetime(None)
-        // After some errors (a full disk, a failed read) SQLite has rolled back
-        // by itself. The driver's own rollback then fails, and it believes for
-        // ever to be inside a transaction: every later BEGIN would be refused.
+        // After some errors (a full disk, a failed read) SQLite has rolled back by
+        // itself. The driver's own rollback then fails, and the driver believes for
+        // ever that it is inside a transaction: it would refuse every later BEGIN.
         .before_acquire(|connection, _| {
             let usable = !connection.is_in_transaction();
             Box::pin(async move { Ok(usable) })

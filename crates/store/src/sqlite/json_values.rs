@@ -1,5 +1,5 @@
-//! How values stand in the JSON of `given!`: what SQLite keeps, or makes of it
-//! by `unhex`.
+//! The format of values in the JSON of `rows_from_json!`: as SQLite stores
+//! them, or as `unhex` reads them.
 
 use data_encoding::HEXLOWER;
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! The store on SQLite: one writer, many readers, one process.
 //!
-//! What is peculiar to SQLite is here; the statements are in `shared/`.
+//! This module contains what is particular to SQLite; the statements are in `shared/`.
 
 #[macro_use]
 mod dialect;

@@ -1,15 +1,15 @@
-//! The records of ticks, one row after the other in one transaction: there is no
-//! round trip to save, and plain parameters cost less than a set in JSON.
+//! Writes the records of ticks, one row after the other in one transaction: there
+//! is no round trip to save, and plain parameters cost less than a set in JSON.
 //!
-//! The four statements of a row are one call to the driver. Each after the first
-//! asks by `changes()` whether the one before it wrote its row, so nothing is
-//! said of a row whose conditions did not hold. An event comes last because not
-//! every change has one; a change always has a line and an audit entry, see
-//! `Recorded`.
+//! The four statements of a row are one call to the driver. Each after the
+//! first checks by `changes()` whether the one before it wrote its row, so a
+//! row whose conditions did not hold gets no history, audit entry or event. The
+//! event comes last because not every change has one; a change always has a
+//! line of history and an audit entry, see `Recorded`.
 //!
 //! A line of history is numbered by the revision that its write gives the row.
-//! That leaves gaps and never meets another number: every line goes with a
-//! revision of its own, so no number there is larger than the revision.
+//! That leaves gaps but no collisions: every line has a revision of its own, so
+//! no number in the history is larger than the revision.
 
 use std::collections::HashSet;
 
@@ -53,7 +53,7 @@ const RECORD: &str = sql!(
         WHERE changes() = 1 AND $16 IS NOT NULL"
 );
 
-/// Answers which were written.
+/// Answers the attempts that were written.
 pub(super) async fn record(
     backend: &Backend,
     records: &[Recorded],

@@ -1,5 +1,5 @@
-//! Acting: server-side apply, and deletion in two steps. Both read first, and
-//! name the object that they have read, so that they hit nothing else.
+//! Acts on composites: server-side apply, and deletion in two steps. Both read
+//! the object first and name it in the request, so that they hit no other.
 
 use serde_json::{Value, json};
 use slipway_app::ports::substrate::{Address, Error};
@@ -11,19 +11,19 @@ use super::engine::{CrossplaneSubstrate, Index, failed, key_of, object_of, shown
 use super::live_object::LiveObject;
 use super::{FIELD_MANAGER, observe};
 
-/// Reads after somebody else wrote in between.
+/// Attempts when somebody else writes the object between our read and our write.
 const RETRIES: usize = 4;
 
-/// *Expected flow:* read, unless the observation just did → leave alone what is another's, terminating, newer,
-/// or already so → server-side apply, over other managers if need be.
-/// *Guarantees:* an object that was written since it was read, for example made
-/// again by somebody else, is read again and not written blindly: its uid and
-/// version are in the body.
-/// *Caveats:* two that create at the same moment both succeed, and the later one
-/// has the last word; the lease is what keeps them apart. An object that somebody
-/// else made under our name since the read, and in which no field of ours has
-/// another value, is taken over; names are derived from our ids, so nobody does
-/// that by chance.
+/// *Expected flow:* read, unless the observation just did → stop if the object
+/// is another's, terminating, written under a newer claim or already as rendered
+/// → server-side apply, with force if other managers own fields of ours.
+/// *Guarantees:* the body carries the uid and the version that were read. So an
+/// object that was written since, for example recreated by somebody else, is
+/// read again and not written blindly.
+/// *Caveats:* two concurrent creates both succeed and the later one wins; the
+/// lease prevents that. The apply takes over an object that somebody else created
+/// under our name since the read, if no field of ours has another value in it;
+/// names are derived from our ids, so nobody does that by chance.
 pub(super) async fn apply(
     engine: &CrossplaneSubstrate,
     rendered: &RenderedComposite,
@@ -34,7 +34,7 @@ pub(super) async fn apply(
     let index = &engine.kind(kind).watch.index;
     let mut live = match index.current(&key_of(&address)) {
         Some(known) => Some(LiveObject::clone(&known)),
-        // The observation that led here was the read, if it is a moment old.
+        // The observation that led here serves as the read while it is fresh.
         None if index.take_absent(&key_of(&address)) => None,
         None => observe::fetch(engine, kind, &address).await.map_err(failed)?,
     };
@@ -65,7 +65,7 @@ pub(super) async fn apply(
     Err(Error::Conflict(busy("apply", &object)))
 }
 
-/// Whether what is there may be written by this claim.
+/// Whether this claim may write the live object.
 fn may_write(
     engine: &CrossplaneSubstrate,
     live: &LiveObject,
@@ -88,15 +88,16 @@ fn may_write(
     Ok(())
 }
 
-/// Whether there is nothing to write. The claim alone is not worth a request.
+/// Whether there is nothing to write. A new claim token alone is not worth a
+/// request.
 fn is_so(live: &LiveObject, rendered: &RenderedComposite) -> bool {
     live.owned_hash() == rendered.owned_hash()
         && live.carried() == injection::carried(rendered.expose_object())
         && live.is_held()
 }
 
-/// Applies, and overrules other managers of our fields. Not on an object that
-/// was not there a moment ago: its owner has to be read first.
+/// Applies, and takes our fields over from other managers. Not if the object was
+/// absent at the read and exists now: its owner has to be read first.
 async fn patch(
     engine: &CrossplaneSubstrate,
     object: &ObjectRef,
@@ -117,10 +118,10 @@ async fn patch(
     Ok(answer)
 }
 
-/// *Expected flow:* read → delete under the uid → take our finalizer off. What
-/// other finalizers wait for goes on by itself.
-/// *Guarantees:* only an object of this installation with this uid is deleted,
-/// on the cluster that was registered.
+/// *Expected flow:* read → delete by uid → remove our finalizer. The owners of
+/// other finalizers go on by themselves.
+/// *Guarantees:* deletes only an object of this installation with this uid, on
+/// the registered cluster.
 pub(super) async fn delete(
     engine: &CrossplaneSubstrate,
     address: &Address,
@@ -129,7 +130,7 @@ pub(super) async fn delete(
     let found;
     let kind = match &address.composite_type {
         Some(kind) => kind,
-        // The kind of a leak may be unknown and is searched for.
+        // The kind of a leak may be unknown.
         None => match observe::kind_of(engine, address).await.map_err(failed)? {
             Some(kind) => {
                 found = kind;
@@ -142,7 +143,7 @@ pub(super) async fn delete(
     let index = &engine.kind(kind).watch.index;
     let known = index.current(&key_of(address));
     if known.as_ref().is_some_and(|known| *known.uid == *uid && is_released(known)) {
-        // Requested already: the rest is not ours to hurry.
+        // Deleted and released already; only other finalizers remain.
         return Ok(());
     }
     engine.same_cluster(address.substrate_uid.as_deref()).await.map_err(failed)?;
@@ -178,7 +179,7 @@ fn is_released(live: &LiveObject) -> bool {
     live.is_terminating() && !live.is_held()
 }
 
-/// Takes our finalizer off a terminating object, so that it can go.
+/// Removes our finalizer from a terminating object, so that it can go.
 async fn release(
     engine: &CrossplaneSubstrate,
     index: &Index,
@@ -197,8 +198,8 @@ async fn release(
         let read = (&*live.uid, live.resource_version);
         match engine.connection().set_finalizers(&object, read, &others, FIELD_MANAGER).await {
             Ok(answer) => {
-                // The last finalizer takes the object along; the answer is then
-                // its end, which the watch shows.
+                // Without finalizers the object is gone; the watch reports its
+                // deletion.
                 let answer = answer.as_ref().and_then(LiveObject::parse);
                 if let Some(live) = answer.filter(|live| !live.finalizers.is_empty()) {
                     index.answered(key_of(address), live);
@@ -216,7 +217,7 @@ async fn release(
     Err(Error::Failed(busy("release", &object)))
 }
 
-/// Where a rendered composite goes, by what it says of itself.
+/// The address of a rendered composite, from its own labels and names.
 fn address_of(rendered: &RenderedComposite) -> Result<Address, Error> {
     let labels = &rendered.expose_object()["metadata"]["labels"];
     let owner = labels[composite::LABEL_PROVISIONED_RESOURCE].as_str();

@@ -1,5 +1,5 @@
-//! The definitions port on a cluster: XRDs, Compositions and the roles for
-//! their composites.
+//! Implements the definitions port on a cluster: XRDs, Compositions and the
+//! roles for their composites.
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -39,7 +39,7 @@ impl CrossplaneSubstrate {
     }
 }
 
-/// What an error says about a read.
+/// The state that a failed read leaves.
 fn unread(error: &slipway_cluster::Error) -> DefinitionState {
     let problem = error.to_string();
     if error.is_forbidden() {
@@ -51,8 +51,8 @@ fn unread(error: &slipway_cluster::Error) -> DefinitionState {
 
 #[async_trait]
 impl Definitions for CrossplaneSubstrate {
-    /// By a list of one name, as everything that an idle installation reads. An
-    /// object that is not in it is asked for by name before it counts as absent.
+    /// Lists by name, because an idle installation reads only by lists. If the
+    /// list is empty, a GET confirms that the object is absent.
     async fn observe(&self, object: &DefinitionObject) -> DefinitionState {
         let reference = object_of(object);
         let listing = Listing { name: Some(&reference.name), ..Listing::all(&reference.resource) };
@@ -71,7 +71,7 @@ impl Definitions for CrossplaneSubstrate {
         }
     }
 
-    /// One that was absent is applied without force: whoever made it meanwhile
+    /// Applies an absent object without force: whoever created it meanwhile
     /// keeps it.
     async fn define(&self, object: &DefinitionObject) -> Result<DefinitionState, Error> {
         self.require_same_cluster().await?;
@@ -93,7 +93,8 @@ impl Definitions for CrossplaneSubstrate {
         };
         match self.connection().apply(&reference, &object.value, FIELD_MANAGER, force).await {
             Ok(live) => Ok(match self.definition(&live, object) {
-                // A server that writes it otherwise has it all the same.
+                // The apply succeeded, so the object fits even if the server
+                // normalised its fields.
                 DefinitionState::Seen(seen) => {
                     DefinitionState::Seen(ObservedDefinition { fits: true, ..seen })
                 }
@@ -137,7 +138,7 @@ fn seen(live: &Value, object: &DefinitionObject, installation: &str) -> Observed
     }
 }
 
-/// A condition that is older than the last change says nothing about it.
+/// A condition that is older than the last change does not count.
 fn established(definition: &Value) -> Result<(), String> {
     let conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
     let condition = conditions

@@ -1,5 +1,5 @@
-//! The substrate port on a management cluster: what the engine is made of, and
-//! whose object is whose. What it does is in `observe` and `act`.
+//! Implements the substrate port on a management cluster. This file has the
+//! engine's state and its ownership checks; `observe` and `act` do the work.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,13 +27,13 @@ pub(super) type Index = slipway_cluster::Index<LiveObject>;
 #[derive(Debug, Clone)]
 pub struct CrossplaneConfig {
     pub access: Access,
-    /// Whose objects these are; others' are not touched.
+    /// The engine touches only objects that carry this installation.
     pub installation: InstallationId,
-    /// How often a list is held against each watch.
+    /// How often each watch is compared with a list.
     pub sweep: Duration,
 }
 
-/// The engine on one cluster. Its watches end with it.
+/// The engine on one cluster. Dropping it ends its watches.
 #[derive(Debug)]
 pub struct CrossplaneSubstrate {
     connection: Arc<Connection>,
@@ -54,8 +54,8 @@ pub(super) struct Kind {
 }
 
 impl CrossplaneSubstrate {
-    /// Asks nothing of the cluster yet: one that is away must not keep a
-    /// process from starting.
+    /// Sends no request: an unreachable cluster must not keep a process from
+    /// starting.
     pub fn new(config: CrossplaneConfig) -> Self {
         let installation = config.installation.to_string();
         Self {
@@ -70,26 +70,26 @@ impl CrossplaneSubstrate {
         }
     }
 
-    /// The same engine with the namespace in which this installation keeps what
-    /// is its own.
+    /// Sets the namespace of the high-water mark.
     #[must_use]
     pub fn with_system_namespace(mut self, namespace: &str) -> Self {
         self.mark.namespace(namespace);
         self
     }
 
-    /// How often another manager held a field of ours and was overruled.
+    /// How often an apply took fields of ours back from another field manager.
     pub fn overruled(&self) -> u64 {
         self.overruled.load(Ordering::Relaxed)
     }
 
-    /// How many composites are known from watches.
+    /// Number of composites in the indexes of all watches.
     pub fn watched(&self) -> usize {
         self.kinds().iter().map(|kind| kind.watch.index.len()).sum()
     }
 
-    /// Tells which kinds there may be. Others are met when they are first asked
-    /// about, which after a start is too late for an inventory.
+    /// Starts to watch these kinds. The engine learns of any other kind when
+    /// somebody first asks for an object of it, which after a start is too late
+    /// for an inventory.
     pub fn expect_kinds<'a>(&self, kinds: impl IntoIterator<Item = &'a CompositeType>) {
         for kind in kinds {
             self.kind(kind);
@@ -100,7 +100,7 @@ impl CrossplaneSubstrate {
         self.overruled.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The index of this kind; the watch begins with the first question.
+    /// The kind with its index. The first call for a kind starts its watch.
     pub(super) fn kind(&self, composite_type: &CompositeType) -> Arc<Kind> {
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kind) = kinds.get(composite_type) {
@@ -141,7 +141,7 @@ impl CrossplaneSubstrate {
         &self.installation
     }
 
-    /// Asks now whether this is the registered cluster.
+    /// Asks the server now whether it is the registered cluster.
     pub(super) async fn same_cluster(
         &self,
         registered: Option<&str>,
@@ -149,10 +149,10 @@ impl CrossplaneSubstrate {
         require_identity(&self.connection.identity().await?, registered)
     }
 
-    /// Proves that the kind is there to stay. A definition that is being removed
-    /// takes its objects along one by one, and each of them answers 404 before
-    /// the kind itself is unknown; the definition is marked before the first
-    /// object goes.
+    /// Proves that the CRD of the kind exists and is not being deleted. While
+    /// Kubernetes deletes a CRD it deletes its objects one by one, and each of
+    /// them answers 404 before the kind itself is unknown. The CRD has its
+    /// deletionTimestamp before the first object goes.
     pub(super) async fn kind_stands(&self, kind: &CompositeType) -> Result<(), String> {
         let definition = ObjectRef {
             resource: api_resource(
@@ -173,7 +173,7 @@ impl CrossplaneSubstrate {
         Err(format!("the definition {name} {problem}, so nothing is proven about its objects"))
     }
 
-    /// Whose object this is, if it is another installation's.
+    /// The reason to leave the object alone, if another installation owns it.
     pub(super) fn foreign(&self, live: &LiveObject, shown: &str) -> Option<String> {
         (live.installation.as_deref() != Some(&*self.installation)).then(|| {
             format!(
@@ -184,7 +184,8 @@ impl CrossplaneSubstrate {
         })
     }
 
-    /// Whose object this is, if it is not the one that is asked for.
+    /// The reason to leave the object alone, if another installation or another
+    /// provisioned resource owns it.
     pub(super) fn another(&self, live: &LiveObject, address: &Address) -> Option<String> {
         let shown = shown(address);
         self.foreign(live, &shown).or_else(|| {
@@ -224,7 +225,7 @@ pub(super) fn object_of(kind: &CompositeType, address: &Address) -> ObjectRef {
     }
 }
 
-/// For people.
+/// The address as messages show it.
 pub(super) fn shown(address: &Address) -> String {
     match address.composite_type.as_ref().map(|kind| kind.scope) {
         Some(CompositeScope::Cluster) => address.name.clone(),

@@ -1,19 +1,19 @@
 //! The high-water mark: the highest counter of this installation, in a ConfigMap
-//! of its cluster. A database that was restored to an earlier state is recognised
-//! by a mark that is ahead of the database's counter.
+//! on the cluster. If the mark is ahead of the database's counter, the database
+//! was restored to an earlier state.
 //!
 //! *Guarantees:*
 //! * The mark only grows, whoever writes: a write names the version that it
 //!   read, and a create fails where the mark exists.
-//! * This engine acts only after a heartbeat compared the mark of its cluster
-//!   with the database in this life. So a restored database is recognised before
-//!   anything is done there, also if the cluster was away at the start.
+//! * This engine acts only after a heartbeat of this process compared the mark
+//!   with the database. So a restored database is recognised before anything
+//!   happens on the cluster, also if the cluster was unreachable at the start.
 //! * An idle installation writes nothing: the heartbeat asks for a higher mark
 //!   only after an action (`slipway_app::usecases::control::heartbeat`), and a mark
 //!   that is known to be high enough needs no request.
 //!
-//! *Caveat:* the mark is read once a sweep and not with every heartbeat. It is
-//! read by a list, as everything that an idle installation reads.
+//! *Caveat:* the mark is read once per sweep and not with every heartbeat. An
+//! idle installation reads only by lists, so the mark is read by a list, too.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -32,36 +32,36 @@ pub(super) const SYSTEM_NAMESPACE: &str = "slipway-system";
 const COUNTER: &str = "heartbeat";
 
 /// A cluster that does not answer must not delay the heartbeat, by which
-/// replicas say that they live. Shorter than the heartbeat's interval of two
-/// seconds and a lease of three would together allow.
+/// replicas show that they live. Shorter than a heartbeat interval of two
+/// seconds and a lease of three seconds together allow.
 const TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// Writes after another replica wrote in between.
+/// Attempts when another replica writes the mark between our read and our write.
 const RETRIES: usize = 4;
 
 /// The mark of one installation on one cluster.
 #[derive(Debug)]
 pub(super) struct HighWaterMark {
     object: ObjectRef,
-    /// How long an answer is good.
+    /// How long an answer is reused.
     every: Duration,
     state: Mutex<State>,
-    /// A heartbeat compared the mark with the database in this life.
+    /// A heartbeat of this process compared the mark with the database.
     compared: AtomicBool,
 }
 
-/// What the cluster answered last.
+/// The last answers of the cluster.
 #[derive(Debug, Default)]
 struct State {
-    /// The client that was answered. Other credentials may lead to another
-    /// cluster, of whose mark these answers say nothing.
+    /// The client that received the answers. Other credentials may lead to
+    /// another cluster, about whose mark these answers say nothing.
     generation: u64,
     read: Option<(Instant, Result<Option<i64>, String>)>,
-    /// The mark was read in this life.
+    /// This process has read the mark.
     was_read: bool,
     /// The cluster has at least this mark.
     reached: Option<i64>,
-    /// A refusal to write, which stays for a while.
+    /// The last refusal of a write, which is reused for a while.
     refused: Option<(Instant, String)>,
 }
 
@@ -79,7 +79,7 @@ impl HighWaterMark {
         self.object.namespace = Some(namespace.to_owned());
     }
 
-    /// Refuses an action on a cluster whose mark nobody compared yet.
+    /// Refuses an action until the mark of the cluster was compared.
     pub(super) fn require_compared(&self) -> Result<(), SubstrateError> {
         if self.compared.load(Ordering::Acquire) {
             return Ok(());
@@ -90,7 +90,7 @@ impl HighWaterMark {
         )))
     }
 
-    /// The state, without what an earlier client was answered.
+    /// The state, without the answers to an earlier client.
     async fn state(&self, connection: &Connection) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().await;
         let generation = connection.generation();
@@ -100,7 +100,7 @@ impl HighWaterMark {
         state
     }
 
-    /// The highest counter that is known of this cluster.
+    /// The mark on this cluster, by an answer that is at most one sweep old.
     pub(super) async fn read(&self, connection: &Connection) -> Result<Option<i64>, String> {
         let mut state = self.state(connection).await;
         if let Some((at, answer)) = &state.read
@@ -112,15 +112,15 @@ impl HighWaterMark {
         let answer = answer.map(|found| found.as_ref().and_then(counter_in));
         if let Ok(found) = &answer {
             state.was_read = true;
-            // What the cluster says now: somebody may have deleted the mark.
+            // May be lower than before, or none: somebody deleted the mark.
             state.reached = *found;
         }
         state.read = keep.then(|| (Instant::now(), answer.clone()));
         answer
     }
 
-    /// Raises the mark to this counter, or leaves a higher one. The heartbeat
-    /// calls it after it compared the mark that it read before.
+    /// Raises the mark to this counter, or keeps a higher one. The heartbeat
+    /// calls this after it compared the mark that it had read.
     pub(super) async fn raise(&self, connection: &Connection, counter: i64) -> Result<(), String> {
         let mut state = self.state(connection).await;
         if state.was_read {
@@ -139,7 +139,7 @@ impl HighWaterMark {
         match answer {
             Ok(reached) => {
                 state.reached = Some(reached);
-                // The next heartbeat compares what was found here.
+                // The next heartbeat compares this value.
                 state.was_read = true;
                 state.read = Some((Instant::now(), Ok(Some(reached))));
                 Ok(())
@@ -151,8 +151,8 @@ impl HighWaterMark {
         }
     }
 
-    /// The answer, and whether it is good for a while: a server that refused
-    /// will say the same soon, and one that did not answer is asked again.
+    /// The answer, and whether to reuse it for a while: a server that refused
+    /// would refuse again, and one that did not answer is asked again.
     async fn within<T>(
         &self,
         verb: &str,
@@ -175,7 +175,7 @@ impl HighWaterMark {
         }
     }
 
-    /// The mark that the cluster has then.
+    /// Raises the mark and returns the value that the cluster has now.
     async fn grow(&self, connection: &Connection, counter: i64) -> Result<i64, Error> {
         for _ in 0..RETRIES {
             let found = connection.get(&self.object).await?;
@@ -216,7 +216,7 @@ impl HighWaterMark {
             "data": { COUNTER: counter.to_string() },
         });
         let Some(found) = found else {
-            // An apply would take over a mark that was made in between.
+            // An apply would take over a mark that was created in between.
             return connection.create(&self.object, &body, FIELD_MANAGER).await;
         };
         body["metadata"]["resourceVersion"] = json!(found.metadata.resource_version);
@@ -236,8 +236,8 @@ impl HighWaterMark {
     }
 }
 
-/// The counter in the ConfigMap. One that is no number is overwritten: it tells
-/// nothing, and would tell nothing for ever.
+/// The counter in the ConfigMap. A value that is no number counts as none and is
+/// overwritten: it says nothing now and never would.
 fn counter_in(found: &DynamicObject) -> Option<i64> {
     found.data["data"][COUNTER].as_str()?.parse().ok()
 }

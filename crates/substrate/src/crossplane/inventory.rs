@@ -1,5 +1,5 @@
-//! Everything of this installation on a cluster, page by page, kind after
-//! kind. The cursor is the name of the kind and the server's own token.
+//! Lists every composite on a cluster, page by page, kind after kind. The cursor
+//! is the name of the kind and the server's continue token.
 
 use serde_json::json;
 use slipway_app::ports::substrate::{InventoryPage, InventoryRequest};
@@ -10,7 +10,7 @@ use slipway_core::leak::{Found, ObjectRef};
 use super::engine::{CrossplaneSubstrate, resource};
 use super::live_object::LiveObject;
 
-/// One page. Which cluster it is, is asked before and after.
+/// One page. Checks the identity of the cluster before and after.
 pub(super) async fn page(
     engine: &CrossplaneSubstrate,
     request: &InventoryRequest,
@@ -32,10 +32,10 @@ pub(super) async fn page(
     let Some(kind) = left.next() else {
         return Ok(answer);
     };
-    // The token of a kind that has gone meanwhile is of no use for the next one.
+    // The token of a kind that is gone by now does not fit the next kind.
     let token = token.filter(|_| name(kind) == first);
     let limit = u32::try_from(request.limit).unwrap_or(u32::MAX);
-    // Objects of others too: they are counted.
+    // No label selector: objects of other installations are counted.
     let resource = resource(kind);
     let listed = engine.connection().list_page(Listing::all(&resource), limit, token).await;
     let listed = listed.map_err(|error| error.to_string())?;
@@ -68,12 +68,13 @@ pub(super) async fn page(
     Ok(answer)
 }
 
-/// Orders the kinds, also when others are met between two pages. Holds no slash.
+/// Orders the kinds, also if the engine learns of more between two pages.
+/// Contains no slash.
 fn name(kind: &CompositeType) -> String {
     format!("{}.{}.{}", kind.group, kind.version, kind.plural)
 }
 
-/// The kind to go on with, and the server's token for its next page.
+/// The kind to continue with, and the server's token for its next page.
 fn parse_cursor(text: &str) -> Result<(String, Option<String>), String> {
     let wrong = || format!("`{text}` is no cursor of this inventory");
     let (kind, token) = text.split_once('/').ok_or_else(wrong)?;

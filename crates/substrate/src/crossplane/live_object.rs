@@ -1,8 +1,8 @@
 //! Parses a live object into the facts that decisions need. Pure.
 //!
-//! The API server says which fields are ours: an object is projected on what
-//! its managedFields give to us before it is hashed. So a default, or a field of
-//! another manager, is never drift, and a field that somebody took over is.
+//! Before an object is hashed, it is projected on the fields that its
+//! managedFields assign to us. So a default or a field of another manager is
+//! never drift, and a field that somebody took over is.
 
 use serde_json::{Map, Value, json};
 use slipway_cluster::{DynamicObject, Facts};
@@ -14,8 +14,8 @@ use slipway_render::{composite, injection};
 
 use super::FIELD_MANAGER;
 
-/// What is kept of a live composite: what decisions need, and a short text of
-/// what people want to see.
+/// The facts of a live composite that decisions need, and short evidence for
+/// people.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LiveObject {
     pub(super) uid: Box<str>,
@@ -26,11 +26,11 @@ pub(super) struct LiveObject {
     pub(super) finalizers: Box<[Box<str>]>,
     deciding: Deciding,
     injected: Option<Injected>,
-    /// JSON, parsed when it is shown.
+    /// JSON text, parsed only when it is shown.
     evidence: Box<str>,
 }
 
-/// What may change a decision.
+/// The facts that may change a decision.
 #[derive(Debug, Clone, PartialEq)]
 struct Deciding {
     ready: bool,
@@ -40,7 +40,7 @@ struct Deciding {
     carried: Carried,
 }
 
-/// The injected document. Its own type, since a secret has no equality.
+/// The injected document. A type of its own, because a [`Secret`] has no equality.
 #[derive(Debug, Clone)]
 struct Injected(Secret);
 
@@ -50,12 +50,12 @@ impl PartialEq for Injected {
     }
 }
 
-/// A composition says that it will never be up by this condition; others that
-/// are false may become true.
+/// A composition reports a permanent failure by this condition. Any other
+/// condition that is false may still become true.
 const CONDITION_FAILED: &str = "ProvisioningFailed";
 const CONDITION_READY: &str = "Ready";
 
-/// Enough for people; the rest is on the cluster.
+/// Limits of the evidence; the rest can be read on the cluster.
 const SHOWN: usize = 12;
 const SHOWN_TEXT: usize = 400;
 
@@ -106,7 +106,7 @@ impl LiveObject {
         self.deciding.terminating
     }
 
-    /// Whether our finalizer is on it.
+    /// Whether it has our finalizer.
     pub(super) fn is_held(&self) -> bool {
         self.finalizers.iter().any(|name| **name == *composite::FINALIZER_DRAIN)
     }
@@ -128,7 +128,7 @@ impl LiveObject {
             owned_hash: self.deciding.owned_hash.to_string(),
             carried: self.deciding.carried,
             injected: self.injected.as_ref().map(|injected| injected.0.clone()),
-            // Written by us, so that it parses.
+            // `evidence` wrote it, so it parses.
             evidence: serde_json::from_str(&self.evidence).unwrap_or_default(),
         }
     }
@@ -146,13 +146,13 @@ fn failure(condition: &Value) -> Box<str> {
         .into()
 }
 
-/// What a condition gives as its reason.
+/// The message of a condition, else its reason.
 pub(super) fn why(condition: &Value) -> Option<&str> {
     let said = |field: &str| condition[field].as_str().filter(|text| !text.is_empty());
     said("message").or_else(|| said("reason"))
 }
 
-/// The part of the object that our manager holds.
+/// The fields of the object that our field manager owns.
 pub(super) fn ours(object: &Value) -> Value {
     let mut projected = json!({ "apiVersion": object["apiVersion"], "kind": object["kind"] });
     let managed = object["metadata"]["managedFields"].as_array();
@@ -167,9 +167,9 @@ pub(super) fn ours(object: &Value) -> Value {
     projected
 }
 
-/// What of the value the fields name: `f:` a member, `.` the thing itself. Lists
-/// are taken whole: none of what we render is one, but for the finalizers, and
-/// those are not hashed.
+/// The part of the value that the fields name: `f:` is a member, `.` the value
+/// itself. Lists are taken whole: the only list that we render are the
+/// finalizers, and those are not hashed.
 fn project(value: &Value, fields: &Value) -> Option<Value> {
     let members = fields.as_object()?;
     let (Value::Object(object), false) = (value, members.keys().all(|key| key == ".")) else {
@@ -196,7 +196,8 @@ fn merge(into: &mut Value, from: Value) {
     }
 }
 
-/// For people: conditions, what holds a deletion, and what it is composed of.
+/// Evidence for people: conditions, what a deletion waits for, and the composed
+/// resources.
 fn evidence(object: &Value) -> Value {
     let metadata = &object["metadata"];
     let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
@@ -237,8 +238,8 @@ fn evidence(object: &Value) -> Value {
     evidence
 }
 
-/// The managed resources that it stands for, wherever its version of Crossplane
-/// lists them.
+/// The composed resources, from either field in which versions of Crossplane
+/// list them.
 fn composed(object: &Value) -> Vec<Value> {
     let objects = [&object["spec"]["crossplane"]["resourceRefs"], &object["spec"]["resourceRefs"]];
     objects.into_iter().filter_map(Value::as_array).flatten().map(reference).collect()

@@ -1,4 +1,5 @@
-//! The management port on a cluster: what the resources of a project share.
+//! Implements the management port on a cluster: reads and writes the objects
+//! that the resources of a project share.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -22,22 +23,22 @@ use slipway_render::{composite, external_secret, provider_config, shared};
 use super::engine::{CrossplaneSubstrate, failed};
 use super::{FIELD_MANAGER, live_object};
 
-/// How long the identity, the version and the kinds of a cluster are not asked
-/// for again while nothing happens there.
+/// How long the identity, the version and the kinds of a cluster are reused
+/// while no error occurs there.
 const VERIFIED_FOR: Duration = Duration::from_secs(600);
 
-/// How old the identity may be that a write relies on: one pass over the
+/// Greatest age of the identity that a write relies on: one pass over the
 /// projects of a cluster, which has a lease of twenty seconds.
 const RECENT: Duration = Duration::from_secs(20);
 
-/// Questions to one server at a time.
+/// Parallel requests to one server.
 const QUESTIONS: usize = 8;
 
-/// Who is shown of a namespace that is not empty.
+/// Objects that are named of a namespace that is not empty.
 const SHOWN: usize = 10;
 
-/// The kinds without which no project can live on a cluster: what they are for,
-/// the versions that will do, and the plural.
+/// The kinds that every project needs on its cluster: the name in the facts, the
+/// versions that will do, and the plural.
 const NEEDED: [(&str, &[&str], &str); 3] = [
     (
         "crossplane",
@@ -48,17 +49,16 @@ const NEEDED: [(&str, &[&str], &str); 3] = [
     ("external_secrets", &[external_secret::API_VERSION], "externalsecrets"),
 ];
 
-/// What the cluster said of itself, and which cluster the projects were last
-/// read from.
+/// The facts of the cluster, and the identity and result of the last survey.
 #[derive(Debug, Default)]
 pub(super) struct Verification(Mutex<Verified>);
 
 #[derive(Debug, Default)]
 struct Verified {
     facts: Option<(Instant, ClusterFacts)>,
-    /// The identity that the last survey was for.
+    /// The identity of the cluster that the last survey read.
     surveyed: Option<String>,
-    /// What the last survey found, if there was one in this life.
+    /// What the last survey of this process found.
     found: Option<BTreeSet<SharedKey>>,
 }
 
@@ -67,7 +67,7 @@ impl Verification {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The facts, if the cluster of this identity said them not long ago.
+    /// The facts, if they are of this identity and recent.
     fn facts(&self, identity: &str) -> Option<ClusterFacts> {
         let verified = self.lock();
         let (at, facts) = verified.facts.as_ref()?;
@@ -75,8 +75,9 @@ impl Verification {
     }
 
     /// Whether a survey found everything that the last one found. If so, it
-    /// shows no absence that was not proven before; objects that were made since
-    /// then and are missed are put again, which proves the identity anew.
+    /// shows no absence that was not proven before. If it misses objects that
+    /// were created since the last one, they are put again, and that proves the
+    /// identity anew.
     fn finds_again(&self, observed: &SharedObjects) -> bool {
         let before = &self.lock().found;
         before
@@ -84,7 +85,7 @@ impl Verification {
             .is_some_and(|keys| keys.iter().all(|key| observed.objects.contains_key(key)))
     }
 
-    /// Makes the next caller ask again.
+    /// Drops the facts, so that the next caller asks again.
     fn forget(&self) {
         self.lock().facts = None;
     }
@@ -130,7 +131,7 @@ impl CrossplaneSubstrate {
         })
     }
 
-    /// All objects of a kind that carry our installation.
+    /// All objects of a kind that carry the label of our installation.
     async fn shared_of(
         &self,
         source: &Source,
@@ -150,8 +151,8 @@ impl CrossplaneSubstrate {
         Ok(found.collect())
     }
 
-    /// Refuses a write on a cluster whose high-water mark was not compared, or
-    /// that is not the one that the last survey read.
+    /// Refuses a write unless the high-water mark of the cluster was compared
+    /// and the last survey read this same cluster.
     pub(super) async fn require_same_cluster(&self) -> Result<(), Error> {
         self.mark().require_compared()?;
         let found = self.connection().identity_within(RECENT).await.map_err(failed)?;
@@ -163,7 +164,7 @@ impl CrossplaneSubstrate {
         require_identity(found, surveyed.as_deref()).map_err(failed)
     }
 
-    /// Asks what the cluster is and has.
+    /// Asks for the version and the needed kinds of the cluster.
     async fn ask_facts(&self, identity: String) -> Result<ClusterFacts, slipway_cluster::Error> {
         let connection = self.connection();
         let mut facts = json!({ "kubernetes": connection.server_version().await? });
@@ -185,7 +186,7 @@ impl CrossplaneSubstrate {
     }
 }
 
-/// The first of the versions that serves the kind.
+/// The first of the versions in which the cluster serves the kind.
 async fn served(
     connection: &Connection,
     versions: &[&'static str],
@@ -199,7 +200,7 @@ async fn served(
     Ok(None)
 }
 
-/// What an object says of itself by a Ready condition.
+/// The Ready condition of an object, if it has one.
 fn ready(object: &Value) -> Option<Result<(), String>> {
     let conditions = object["status"]["conditions"].as_array()?;
     let condition = conditions.iter().find(|condition| condition["type"] == "Ready")?;
@@ -211,11 +212,11 @@ fn ready(object: &Value) -> Option<Result<(), String>> {
 
 #[async_trait]
 impl Management for CrossplaneSubstrate {
-    /// *Guarantees:* the facts come from the cluster of the identity beside
-    /// them, which the present client asked for. They are asked for again when
-    /// they are ten minutes old, with new credentials, and after any error: a
-    /// watch that broke off, a kind that could not be listed, or a problem in
-    /// the facts themselves.
+    /// *Guarantees:* the facts come from the cluster of the identity in them,
+    /// which the present client asked for. They are asked for again when they
+    /// are ten minutes old, with new credentials, and after any error: a broken
+    /// watch, a kind that could not be listed, or a problem in the facts
+    /// themselves.
     async fn verify(&self) -> Result<ClusterFacts, Error> {
         let broken = |state: IndexState| matches!(state, IndexState::Broken(_));
         if self.kinds().iter().any(|kind| broken(kind.watch.index.state())) {
@@ -274,8 +275,8 @@ impl Management for CrossplaneSubstrate {
             }
         }
         if !self.verification.finds_again(&observed) {
-            // Somebody concludes from this that an object is gone, so the older
-            // answer to the question which cluster this is does not suffice.
+            // The caller may conclude that an object is gone, which needs an
+            // identity of just now.
             self.same_cluster(identity).await.map_err(failed)?;
         }
         self.verification.lock().found = Some(observed.objects.keys().cloned().collect());
@@ -285,7 +286,7 @@ impl Management for CrossplaneSubstrate {
     async fn find(&self, key: &SharedKey) -> Result<Option<Seen>, Error> {
         let object = object_of(key);
         let Some(found) = self.connection().get(&object).await.map_err(failed)? else {
-            // An absence counts only if this is still the cluster that was read.
+            // An absence counts only if this is still the surveyed cluster.
             self.require_surveyed(&self.connection().identity().await.map_err(failed)?)?;
             return Ok(None);
         };
@@ -319,9 +320,10 @@ impl Management for CrossplaneSubstrate {
         }
     }
 
-    /// Custom resources of every kind that the cluster knows, except for what the
-    /// placement itself put there. What Kubernetes brings along goes with a
-    /// namespace; what a controller made of a custom resource does not.
+    /// Custom resources of every kind that the cluster serves. The placement loop
+    /// calls this when its own custom resources in the namespace are gone.
+    /// Kubernetes deletes its built-in objects with the namespace, but not what a
+    /// controller made of a custom resource.
     async fn residents(&self, namespace: &str) -> Result<Vec<String>, Error> {
         let connection = self.connection();
         let kinds = connection.custom_kinds().await.map_err(failed)?;

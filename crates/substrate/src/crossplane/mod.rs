@@ -1,17 +1,17 @@
-//! The engine on Crossplane: a resource is one composite in its project's
-//! namespace on a management cluster. What the project's resources share there
-//! (the namespace, ProviderConfigs, secrets) is the placement loop's, not this engine's.
+//! Engine `crossplane`: a resource is one composite in its project namespace on
+//! a management cluster. The placement loop, not the resource loop, writes what
+//! the project's resources share there (namespace, ProviderConfigs, secrets).
 //!
-//! Requests, watches and the classification of errors are in `slipway_cluster`;
-//! this engine decides what the objects mean.
+//! `slipway_cluster` sends requests, runs watches and classifies errors; this
+//! engine decides what the objects mean.
 //!
 //! * `live_object`: parses a live object into the facts that decisions need.
-//! * `observe`, `act`: observing and acting.
-//! * `high_water_mark`: what survives our database, by which a restored one is
-//!   recognised.
-//! * `engine`: the substrate port on all of it.
-//! * `management`: what a project's resources share, which is the placement loop's.
-//! * `definitions`: the kinds of composites that blueprints bring.
+//! * `observe`, `act`: observe, apply and delete composites.
+//! * `inventory`: lists all composites, for the leak scan.
+//! * `high_water_mark`: a counter on the cluster that reveals a restored database.
+//! * `engine`: implements the substrate port with these modules.
+//! * `management`: implements the port of the placement loop.
+//! * `definitions`: installs the XRDs and Compositions of blueprint versions.
 
 mod act;
 mod definitions;
@@ -25,5 +25,5 @@ mod observe;
 pub use engine::{CrossplaneConfig, CrossplaneSubstrate};
 pub use slipway_cluster::{Access, InvalidKubeconfig};
 
-/// Under this name the fields that we own are kept apart from everybody else's.
+/// The field manager of our server-side applies; it marks the fields we own.
 pub const FIELD_MANAGER: &str = "slipway-provisioning-broker";

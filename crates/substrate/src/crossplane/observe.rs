@@ -1,5 +1,5 @@
-//! Observing: from the index where it is current, else by asking the server. An
-//! absence is the server's own word, and proven.
+//! Observes composites: from the index where it is current, else by a request.
+//! Only an answer of the server, with its proofs, makes a composite absent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -18,16 +18,16 @@ use super::live_object::LiveObject;
 /// How long an observation waits for the first list of a kind.
 const FIRST_LIST: Duration = Duration::from_secs(3);
 
-/// Questions to one server at a time, of one observation.
+/// Parallel requests of one observation.
 const QUESTIONS: usize = 16;
 
-/// *Expected flow:* what the index has is answered from it → the rest is asked
-/// of the server → if it answered, it is asked which cluster it is, and whether
-/// the kind of what is absent is there to stay.
-/// *Guarantees:* Absent only by the word of just now of a server that serves the
-/// kind, on the cluster that was registered. Nothing but Unknown from another.
-/// *Caveats:* what the index answers was proven to be of that cluster when its
-/// watch was begun.
+/// *Expected flow:* report what the index has → request the rest from the server
+/// → if it answered, ask which cluster it is and, for absent objects, whether
+/// their kind is there to stay.
+/// *Guarantees:* Absent only if the registered cluster serves the kind and has
+/// just answered so. Another cluster yields nothing but Unknown.
+/// *Caveats:* for reports from the index, the identity of the cluster was proven
+/// when the watch began.
 pub(super) async fn observe(
     engine: &CrossplaneSubstrate,
     addresses: &[Address],
@@ -44,8 +44,8 @@ pub(super) async fn observe(
     reports.into_iter().map(|report| report.unwrap_or_else(never)).collect()
 }
 
-/// Waits for the first lists of all kinds at once. What does not come in time is
-/// asked for object by object.
+/// Waits for the first lists of all kinds at once. If a list does not arrive in
+/// time, the objects of its kind are requested one by one.
 async fn until_listed(engine: &CrossplaneSubstrate, addresses: &[Address]) {
     let kinds: BTreeSet<_> =
         addresses.iter().filter_map(|address| address.composite_type.as_ref()).collect();
@@ -56,7 +56,7 @@ async fn until_listed(engine: &CrossplaneSubstrate, addresses: &[Address]) {
     let _in_time = tokio::time::timeout(FIRST_LIST, join_all(listed)).await.is_ok();
 }
 
-/// What the index knows; `None` where the server has to be asked.
+/// The report from the index; `None` where the server has to be asked.
 fn known(engine: &CrossplaneSubstrate, address: &Address) -> Option<CompositeReport> {
     let index = &engine.kind(address.composite_type.as_ref()?).watch.index;
     let live = index.current(&key_of(address))?;
@@ -67,8 +67,8 @@ fn known(engine: &CrossplaneSubstrate, address: &Address) -> Option<CompositeRep
     })
 }
 
-/// What has to be true of the server for its answers to count; asked once, when
-/// it is first needed.
+/// Proofs that the answers of a server need before they count. Each is asked for
+/// once per observation, when it is first needed.
 struct Proof<'a> {
     engine: &'a CrossplaneSubstrate,
     cluster: Option<Result<String, Error>>,
@@ -114,8 +114,8 @@ impl<'a> Proof<'a> {
     }
 }
 
-/// Asks about each, and answers in their order; once the server does not
-/// answer, it is asked no more.
+/// Requests each object and reports in the same order. After the first request
+/// without an answer it sends no more.
 async fn ask_all(engine: &CrossplaneSubstrate, addresses: &[&Address]) -> Vec<CompositeReport> {
     let silence = Mutex::default();
     let questions: Vec<_> =
@@ -156,8 +156,8 @@ async fn ask(
     }
 }
 
-/// An object whose kind is not known is searched among all kinds that this
-/// engine has met. That it is none of them proves nothing.
+/// Searches all kinds that this engine watches for an object of unknown kind.
+/// Not finding it proves nothing.
 async fn ask_any_kind(
     engine: &CrossplaneSubstrate,
     address: &Address,
@@ -173,7 +173,7 @@ async fn ask_any_kind(
     Ok(unknown(format!("the kind of the object {} is not known", shown(address))))
 }
 
-/// Of which of the kinds that this engine has met the object is, if of any.
+/// The kind of the object, if it is one of those that this engine watches.
 pub(super) async fn kind_of(
     engine: &CrossplaneSubstrate,
     address: &Address,
@@ -188,8 +188,8 @@ pub(super) async fn kind_of(
     Ok(None)
 }
 
-/// Asks the server. `None` is the answer of a server that knows the kind; the
-/// caller asks which server that was, and whether the kind will stay.
+/// Requests the object. `None` is the answer of a server that knows the kind; the
+/// caller has to ask which server that was, and whether the kind will stay.
 pub(super) async fn fetch(
     engine: &CrossplaneSubstrate,
     kind: &CompositeType,

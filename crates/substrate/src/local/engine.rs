@@ -1,5 +1,5 @@
-//! The substrate port on a root folder. Every action is a short run of file
-//! operations on a blocking thread; none waits for a process to do something.
+//! Implements the substrate port on a root folder. Every action is a short run
+//! of file operations on a blocking thread, which never waits for a process.
 
 use std::ffi::OsString;
 use std::io;
@@ -23,25 +23,25 @@ use super::node::{self, Locked, Object};
 use super::process::{self, Holder, Starter};
 use super::root::{Root, random_uid, unfinished};
 
-/// How long a delete waits for an agent that ends promptly, which most do: it
-/// saves the caller a second round. Longer would hold its slot.
+/// How long a delete waits for the agent to end. Most end in this time, which
+/// saves the caller a second tick. A longer wait would occupy its slot.
 const PROMPT: Duration = Duration::from_millis(200);
 const FIRST_POLL: Duration = Duration::from_millis(10);
 
-/// How often an apply looks again at a directory that came or went meanwhile.
+/// Attempts of an apply at a directory that appears or disappears meanwhile.
 const POLLS: usize = 5;
 
 #[derive(Debug, Clone)]
 pub struct LocalConfig {
-    /// The substrate root. Made on the first start.
+    /// The substrate root. The first start creates it.
     pub root: PathBuf,
-    /// What is started for a node: the program with these arguments and the
-    /// node directory as the last one.
+    /// The program that runs as the agent of a node, called with these arguments
+    /// and the node directory as the last one.
     pub agent_program: PathBuf,
     pub agent_arguments: Vec<String>,
-    /// From the first SIGTERM to SIGKILL.
+    /// Time from the first SIGTERM to SIGKILL.
     pub stop_grace: Duration,
-    /// Whose objects these are; others' are not touched.
+    /// The engine touches only objects that carry this installation.
     pub installation: InstallationId,
 }
 
@@ -49,8 +49,8 @@ impl LocalConfig {
     pub const DEFAULT_STOP_GRACE: Duration = Duration::from_secs(5);
 }
 
-/// The engine. Cheap to clone, nothing is lost when it is dropped: the agents
-/// run on, and another engine on the same root finds them.
+/// The engine. Cheap to clone. Dropping it loses nothing: the agents run on, and
+/// another engine on the same root finds them.
 #[derive(Debug, Clone)]
 pub struct LocalSubstrate {
     inner: Arc<Inner>,
@@ -65,7 +65,7 @@ struct Inner {
 }
 
 impl LocalSubstrate {
-    /// Opens the root and finishes what a crashed process left half done.
+    /// Opens the root and removes what a crashed process left half done.
     pub fn open(config: LocalConfig) -> Result<Self, Error> {
         let shown = config.root.display().to_string();
         let root = Root::open(&config.root)
@@ -100,7 +100,7 @@ impl LocalSubstrate {
         let inner = self.inner.clone();
         let caller = Arc::new(());
         let attended = Attended(Arc::downgrade(&caller));
-        // Another thread does it, whose lines are about the same thing.
+        // The log lines of the blocking thread keep the caller's span.
         let span = tracing::Span::current();
         let work = move || span.in_scope(|| action(&inner, &attended));
         let done = tokio::task::spawn_blocking(work).await;
@@ -185,10 +185,10 @@ impl Substrate for LocalSubstrate {
     }
 }
 
-/// Whether somebody still waits for an action. Its caller may have given up
-/// (the action has a deadline within the lease); the thread that runs it cannot
-/// be stopped, so it asks before each step that changes anything. An apply that
-/// woke up late would otherwise make anew what a later worker has deleted.
+/// Whether the caller still waits for an action. The caller may have given up
+/// (the action has a deadline within the lease), but the thread that runs the
+/// action cannot be stopped, so it checks before each step that changes anything.
+/// Otherwise a delayed apply could recreate what a later worker has deleted.
 #[derive(Debug)]
 struct Attended(Weak<()>);
 
@@ -209,12 +209,12 @@ enum Tell {
 
 enum Deletion {
     Done,
-    /// The agent was told and has not ended yet.
+    /// The agent received a signal and has not ended yet.
     Waiting,
 }
 
 impl Inner {
-    /// The root that was opened is the one that is there.
+    /// Refuses if another root is at the path than the one that was opened.
     fn trusted(&self) -> Result<(), Error> {
         self.root.observe().doubt(None).map_or(Ok(()), |doubt| Err(Error::Failed(doubt)))
     }
@@ -231,7 +231,7 @@ impl Inner {
                 None => self.report(address),
             })
             .collect();
-        // A root that went away in between made everything look absent.
+        // If the root went away in between, everything looked absent.
         let after = self.root.observe();
         let confirm = |(report, address): (CompositeReport, &Address)| match report {
             CompositeReport::Absent => match after.doubt(address.substrate_uid.as_deref()) {
@@ -268,7 +268,7 @@ impl Inner {
         }
     }
 
-    /// What is there of a composite that was just applied.
+    /// Reports a composite that was just applied.
     fn seen(&self, composite: &RenderedComposite) -> CompositeReport {
         let labels = &composite.expose_object()["metadata"]["labels"];
         let label = labels[composite::LABEL_PROVISIONED_RESOURCE].as_str();
@@ -284,12 +284,12 @@ impl Inner {
         }
     }
 
-    /// *Expected flow:* look up → create beside and move into place if absent →
-    /// lock → check whose it is and who wrote it last → write what differs →
-    /// start the agent unless it runs.
-    /// *Guarantees:* an object of somebody else, or one written under a newer
-    /// claim, is not touched; two applies never leave two agents.
-    /// *Caveat:* returns before the agent holds its lock.
+    /// *Expected flow:* if absent, create a directory beside and move it into
+    /// place → lock → check the owner and the claim that wrote it last → write
+    /// what differs → start the agent unless it runs.
+    /// *Guarantees:* never touches an object of another owner, or one written
+    /// under a newer claim; two applies never leave two agents.
+    /// *Caveat:* returns before the agent has its lock.
     fn apply(&self, composite: &RenderedComposite, attended: &Attended) -> Result<(), Error> {
         if let Some(doubt) = self.root.observe().doubt(None) {
             return Err(Error::Failed(doubt));
@@ -333,11 +333,11 @@ impl Inner {
     }
 
     /// *Expected flow:* check the uid → mark as terminating → SIGTERM, or
-    /// SIGKILL once the grace has passed → when nobody holds the agent's lock:
-    /// move the directory out of sight → remove it.
-    /// *Guarantees:* the directory disappears only while no agent can run in
-    /// it, and in one step; whatever a crash leaves is removed by the next
-    /// delete, observation or start.
+    /// SIGKILL once the grace has passed → when no process has the agent's lock:
+    /// move the directory to `.gone` → remove it.
+    /// *Guarantees:* the directory disappears in one step, and only while no
+    /// agent can run in it. The next delete, observation or start removes what
+    /// a crash leaves.
     fn delete(
         &self,
         address: &Address,

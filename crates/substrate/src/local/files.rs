@@ -1,12 +1,12 @@
-//! Writing files so that a reader, and the next start after a crash, finds the
-//! old content or the new.
+//! Writes files so that a reader, and the next start after a crash, finds either
+//! the old content or the new.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Everything below a root is for its owner: objects carry tokens.
+/// Only the owner may read what is below a root: objects carry tokens.
 const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
 
@@ -17,7 +17,8 @@ pub(super) fn create(path: &Path, content: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Callers hold the lock of the folder, so that the temporary name is theirs.
+/// The caller must have locked the folder, so that nobody else uses the temporary
+/// name.
 pub(super) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");

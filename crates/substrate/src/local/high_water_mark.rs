@@ -1,6 +1,6 @@
-//! The high-water mark: the highest heartbeat of this installation that was seen beside its
-//! nodes. It lies outside the database on purpose: a restored database is
-//! recognised by a high-water mark that knows a later heartbeat.
+//! The high-water mark: the highest heartbeat of this installation, in a file of
+//! the substrate root. It is outside the database on purpose: if the mark is ahead
+//! of the database, the database was restored to an earlier state.
 
 use std::fs::File;
 use std::io;
@@ -13,8 +13,8 @@ use super::files;
 /// One file per installation, `slipway-high-water-mark-<installation>`.
 pub(super) const PREFIX: &str = "slipway-high-water-mark-";
 
-/// `None` if nothing was written yet. A content that is no number is an error
-/// and not a first start: it would hide a restore.
+/// `None` if nothing was written yet. Content that is no number is an error: to
+/// treat it as a first start would hide a restore.
 pub(super) fn read(root: &Path, installation: &str) -> io::Result<Option<i64>> {
     let path = root.join(format!("{PREFIX}{installation}"));
     let Some(content) = files::read_if_there(&path)? else { return Ok(None) };
@@ -27,7 +27,7 @@ pub(super) fn read(root: &Path, installation: &str) -> io::Result<Option<i64>> {
     })
 }
 
-/// Replicas that share the root write one after the other, and the highest
+/// Replicas that share the root write one after the other, and the highest value
 /// stays.
 pub(super) fn write(root: &Path, installation: &str, heartbeat: i64) -> io::Result<()> {
     let folder = File::open(root)?;

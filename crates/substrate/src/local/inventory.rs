@@ -1,8 +1,8 @@
-//! Everything that stands under a root, page by page. Reads only.
+//! Lists every node directory below a root, page by page. Reads only.
 //!
-//! A page lists the root anew: nothing is kept between two, and what came or
-//! went meanwhile is a matter of the next look. That makes a look cost the
-//! square of the number of pages, which a few looks an hour can bear.
+//! Each page lists the root anew: nothing is kept between two pages, and the next
+//! scan finds what appeared or disappeared meanwhile. So the cost of a scan grows
+//! with the square of the number of pages, which is fine for a few scans an hour.
 
 use std::io;
 use std::path::Path;
@@ -16,8 +16,8 @@ use super::node::{self, Object};
 use super::process;
 use super::root::Root;
 
-/// One page. The identity of the root is asked before and after: one that went
-/// away in between made everything look gone.
+/// One page. Checks the identity of the root before and after: if the root went
+/// away in between, everything looked gone.
 pub(super) fn page(
     root: &Root,
     installation: &str,
@@ -54,7 +54,7 @@ fn sure(root: &Root, recorded: Option<&str>) -> Result<(), String> {
     root.observe().doubt(recorded).map_or(Ok(()), Err)
 }
 
-/// Names hold no slash, so that one separates them.
+/// Names contain no slash, so a slash separates them.
 fn cursor(object_ref: &ObjectRef) -> String {
     format!("{}/{}", object_ref.namespace, object_ref.name)
 }
@@ -66,7 +66,7 @@ fn parse_cursor(text: &str) -> Result<ObjectRef, String> {
 }
 
 enum Entry {
-    /// It was taken down since it was listed.
+    /// It was deleted since it was listed.
     Gone,
     Foreign,
     Ours(Box<Found>),

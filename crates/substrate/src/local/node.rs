@@ -1,4 +1,4 @@
-//! One node directory: the object in it, and how it is changed.
+//! Reads and changes one node directory and the object in it.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,14 +19,14 @@ const FAILURE: &str = "failure.json";
 const TERMINATING: &str = "terminating";
 const STATUS: &str = "status.json";
 
-/// How often a creator that lost its unfinished directory starts over. It is
-/// lost only to a replica that starts at that very moment.
+/// Attempts to create a directory. Only a replica that starts at that very moment
+/// removes an unfinished directory.
 const CREATE_ATTEMPTS: usize = 3;
 
 /// A live object: `composite.json` with the document put back in its place.
 ///
-/// The document is stored once, in `user-data`: what we report as carried is
-/// then what the agent really reads, also after a crash between the two files.
+/// The document is stored only in `user-data`. So the engine reports as carried
+/// what the agent really reads, also after a crash between the two files.
 pub(super) struct Object(Value);
 
 impl Object {
@@ -66,8 +66,8 @@ impl Object {
         self.0["metadata"]["labels"][LABEL_PROVISIONED_RESOURCE].as_str()
     }
 
-    /// The claim under which the object was written counts as a difference:
-    /// it is what later keeps a worker with an older one out.
+    /// A newer claim token counts as a difference: once written, it keeps out a
+    /// worker with an older one.
     fn differs_from(&self, rendered: &Value) -> bool {
         let mut rendered = rendered.clone();
         rendered["metadata"]["uid"] = json!(self.uid());
@@ -75,9 +75,9 @@ impl Object {
     }
 }
 
-/// Lays out a directory beside the final place and moves it there in one step.
-/// Whoever comes second finds the place taken, which is not an error: the next
-/// step of an apply looks at what is there.
+/// Creates a directory beside the final path and moves it there in one step. If
+/// somebody else was faster, that is no error: the next step of an apply reads
+/// what is there.
 pub(super) fn create(
     directory: &Path,
     rendered: &Value,
@@ -129,17 +129,17 @@ fn split(rendered: &Value, uid: &str) -> (String, Option<String>) {
     (format!("{object:#}\n"), document)
 }
 
-/// The right to change a directory, against other threads and replicas. An
-/// `flock` belongs to the descriptor, so that it has none of the traps of a
-/// record lock, and the kernel drops it with the process.
+/// The exclusive right to change a directory, among threads and replicas. An
+/// `flock` belongs to the descriptor, so it has none of the traps of a record
+/// lock, and the kernel drops it with the process.
 pub(super) struct Locked {
     path: PathBuf,
     _handle: File,
 }
 
 impl Locked {
-    /// Waits for others, who hold it for milliseconds. `None` if the directory
-    /// is not there, or was moved away while we waited.
+    /// Waits for the lock, which others have for milliseconds. `None` if the
+    /// directory is absent, or was moved away during the wait.
     pub(super) fn lock(path: &Path) -> io::Result<Option<Self>> {
         let handle = match File::open(path) {
             Ok(handle) => handle,
@@ -162,12 +162,12 @@ impl Locked {
         Object::read(&self.path)
     }
 
-    /// Brings the directory to what is rendered; the uid stays. An object
-    /// rendered without a document keeps the one it has.
+    /// Writes what is rendered; the uid stays. An object rendered without a
+    /// document keeps the one it has.
     ///
-    /// The document comes first: a crash before the object is written leaves a
-    /// document that does not fit the token id in the object, which counts as
-    /// "not in place" and is repaired by the next apply.
+    /// The document is written first: a crash before the object is written leaves
+    /// a document that does not fit the token id in the object. That counts as
+    /// "not in place", and the next apply repairs it.
     pub(super) fn update(&self, live: &Object, rendered: &Value) -> io::Result<()> {
         let mut rendered = rendered.clone();
         let carried = &live.value()["spec"]["userData"];
@@ -186,15 +186,15 @@ impl Locked {
         files::replace(&self.path.join(OBJECT), object.as_bytes())
     }
 
-    /// Marks the object as leaving, and answers for how long it has been.
+    /// Marks the object as terminating, and returns for how long it has been.
     pub(super) fn terminate(&self) -> io::Result<Duration> {
         let path = self.path.join(TERMINATING);
         let now = since_boot();
         let begun = files::read_if_there(&path)?
             .and_then(|content| String::from_utf8(content).ok()?.trim().parse().ok())
             .map(Duration::from_millis)
-            // Of an earlier boot: no process from then is left to be patient
-            // with, and the count starts over.
+            // A later time is of an earlier boot, whose processes are gone:
+            // the count starts over.
             .filter(|begun| *begun <= now);
         if let Some(begun) = begun {
             return Ok(now.saturating_sub(begun));
@@ -204,7 +204,8 @@ impl Locked {
     }
 }
 
-/// Counts on while the machine sleeps and does not jump with the wall clock.
+/// This clock advances while the machine sleeps and does not jump with the wall
+/// clock.
 fn since_boot() -> Duration {
     let now = clock_gettime(ClockId::Boottime);
     Duration::new(
@@ -226,7 +227,7 @@ pub(super) fn failure(directory: &Path) -> io::Result<Option<String>> {
     }))
 }
 
-/// What the agent says of itself; null if it says nothing sensible.
+/// The agent's own status; null if the file is missing or is not JSON.
 pub(super) fn status(directory: &Path) -> Value {
     let content = files::read_if_there(&directory.join(STATUS)).ok().flatten();
     content.and_then(|content| serde_json::from_slice(&content).ok()).unwrap_or_default()

@@ -1,7 +1,7 @@
-//! The agent process of a node directory: who it is, starting it, ending it.
+//! Identifies, starts and signals the agent process of a node directory.
 //!
-//! Identity is the record lock on `agent.lock`, which the agent holds for
-//! life. A pid is only ever used together with the lock, see [`signal`].
+//! The agent is the process with the record lock on `agent.lock`, which it keeps
+//! until it ends. A pid is only ever used together with the lock, see [`signal`].
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -24,30 +24,31 @@ use tracing::Instrument;
 const LOCK: &str = "agent.lock";
 const OUTPUT: &str = "agent.log";
 
-/// What an agent inherits. Everything else it has to know is in its document;
-/// the server's environment may hold secrets.
+/// The environment variables that an agent inherits. Its document has everything
+/// else, and the server's environment may contain secrets.
 const INHERITED: [&str; 4] = ["PATH", "HOME", "RUST_LOG", "RUST_BACKTRACE"];
 
-/// A process takes its lock within a few milliseconds; on a machine that is
-/// short of everything within this. A second one that is started in between
-/// does no harm, it finds the lock taken and ends.
+/// A process takes its lock within a few milliseconds, and within this time on an
+/// overloaded machine. A second process that is started in between does no harm:
+/// it finds the lock taken and ends.
 const START_UP: Duration = Duration::from_secs(1);
 
-/// Closing any descriptor of a file drops every record lock that the process
-/// has on it, so that looking at a lock file on one thread would release what
-/// another thread just took. Held over each use of a lock file; they are short.
+/// Closing any descriptor of a file drops every record lock that the process has
+/// on it, so reading a lock file on one thread would release the lock that another
+/// thread just took. This mutex is locked during each use of a lock file, all of
+/// which are short.
 static LOCK_FILES: Mutex<()> = Mutex::new(());
 
 fn lock_files() -> MutexGuard<'static, ()> {
-    // It guards no data that a panic could have left half done.
+    // The mutex guards no data that a panic could have left half done.
     LOCK_FILES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Who holds the lock of a node directory.
+/// The holder of the agent's lock of a node directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holder {
     Nobody,
-    /// Without a pid if the holder lives in a pid namespace that we cannot see.
+    /// Without a pid if the holder runs in a pid namespace that we cannot see.
     Process(Option<Pid>),
 }
 
@@ -74,9 +75,9 @@ fn holder_of(file: &File) -> io::Result<Holder> {
     Ok(found.map_or(Holder::Nobody, |lock| Holder::Process(lock.pid)))
 }
 
-/// Does `action` while nobody else can become the agent of the directory, not
-/// even a process that was started but has not yet come to its lock. `None` if
-/// there is an agent.
+/// Runs `action` while no process can become the agent of the directory, not
+/// even one that was started but has not yet taken its lock. `None` if there is
+/// an agent.
 pub(super) fn without_agent<T>(
     directory: &Path,
     action: impl FnOnce() -> io::Result<T>,
@@ -98,10 +99,10 @@ pub(super) fn without_agent<T>(
 
 /// Sends a signal to the agent of a directory, if there is one.
 ///
-/// *Guarantees:* no other process ever gets it. The pid of the holder is
-/// turned into a pidfd, and the lock is asked again: if the same pid still
-/// holds it, the process behind the pidfd is the holder, because a pid is not
-/// given away while its process lives, and the holder lives.
+/// *Guarantees:* no other process ever gets the signal. This opens a pidfd of the
+/// holder's pid and then queries the lock again. If the same pid still has the
+/// lock, the process behind the pidfd is the holder: the kernel does not reuse a
+/// pid while its process lives, and the holder lives.
 pub(super) fn signal(directory: &Path, signal: Signal) -> io::Result<()> {
     let Holder::Process(found) = holder(directory)? else {
         return Ok(());
@@ -125,13 +126,12 @@ pub(super) fn signal(directory: &Path, signal: Signal) -> io::Result<()> {
     }
 }
 
-/// Starts agents.
 #[derive(Debug)]
 pub(super) struct Starter {
     program: PathBuf,
     arguments: Vec<OsString>,
-    /// When an agent was started for a directory. Only keeps repeated applies
-    /// from starting a crowd; the lock is what keeps agents apart.
+    /// When an agent was last started for a directory. This only keeps repeated
+    /// applies from starting many processes; the lock ensures one agent.
     recent: Mutex<HashMap<PathBuf, Instant>>,
 }
 
@@ -141,10 +141,10 @@ impl Starter {
     }
 
     /// Makes sure that a directory has an agent. Returns as soon as the
-    /// process is started; it is ready when it holds the lock.
+    /// process is started; the agent is ready when it has the lock.
     ///
-    /// Must be called on a runtime: the end of the process is awaited by a
-    /// task, so that none becomes a zombie.
+    /// Must be called on a runtime: a task awaits the end of the process, so
+    /// that none becomes a zombie.
     pub(super) fn ensure_running(&self, directory: &Path) -> io::Result<()> {
         if holder(directory)? != Holder::Nobody || !self.is_first(directory) {
             return Ok(());

@@ -1,10 +1,9 @@
 //! The substrate root: a folder with an identity, shared by the replicas of
 //! one host.
 //!
-//! `substrate.uid` tells one root from another. A root that is not mounted, or
-//! a fresh one in the place of a lost one, looks just like a root whose nodes
-//! are all gone; only the uid tells them apart, and without it nothing in here
-//! is ever called absent.
+//! `substrate.uid` identifies a root. A root that is not mounted, or a fresh one
+//! in place of a lost one, looks just like a root whose nodes are all gone. Only
+//! the uid tells them apart; without it the engine reports nothing as absent.
 
 use std::fs;
 use std::io;
@@ -15,11 +14,11 @@ use slipway_core::leak::ObjectRef;
 use super::{files, high_water_mark};
 
 const UID: &str = "substrate.uid";
-/// Whose root it is: the id of the installation that opened it first.
+/// The owner of the root: the id of the installation that opened it first.
 const OWNER: &str = "substrate.installation";
-/// Directories that were taken down and only have to be removed.
+/// Retired directories, which only have to be removed.
 const GONE: &str = ".gone";
-/// Directories that are still being laid out.
+/// Prefix of directories that are still being created.
 const UNFINISHED: &str = ".new-";
 
 #[derive(Debug)]
@@ -29,19 +28,19 @@ pub(super) struct Root {
 }
 
 impl Root {
-    /// Opens the root, making it on the first start. Of several processes that
-    /// make it at once, one gives the uid.
+    /// Opens the root; the first start creates it. If several processes create it
+    /// at once, one of them sets the uid.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         files::create_folder(path)?;
-        // Agents are started with another working directory.
+        // Agents run in another working directory.
         let path = path.canonicalize()?;
         let uid = written_once(&path, UID, &random_uid()?)?;
         Ok(Self { path, uid })
     }
 
-    /// Takes the root for this installation, for good; answers whose it is.
-    /// Two installations must not share one: each would see the other's nodes
-    /// as nobody's.
+    /// Takes the root for this installation, unless it has an owner, and returns
+    /// the owner. Two installations must not share a root: each would take the
+    /// other's nodes for leaks.
     pub(super) fn take(&self, installation: &str) -> io::Result<String> {
         written_once(&self.path, OWNER, installation)
     }
@@ -54,13 +53,13 @@ impl Root {
         &self.uid
     }
 
-    /// Reads which root is there now.
+    /// Reads the identity of the root that is there now.
     pub(super) fn observe(&self) -> RootView<'_> {
         RootView { root: self, found: files::read_if_there(&self.path.join(UID)) }
     }
 
-    /// Where the node of this name lives. `None` for names that could leave
-    /// the root or collide with its own entries.
+    /// The directory of the node of this name. `None` for names that could lead
+    /// out of the root or collide with its own entries.
     pub(super) fn node(&self, namespace: &str, name: &str) -> Option<PathBuf> {
         let plain =
             |text: &str| !text.is_empty() && !text.starts_with('.') && !text.contains(['/', '\0']);
@@ -69,8 +68,8 @@ impl Root {
         (plain(namespace) && plain(name) && !ours).then(|| self.path.join(namespace).join(name))
     }
 
-    /// Every place where a node may be, after `after`, in order. What is being
-    /// laid out or was taken down is none.
+    /// References to all node directories after `after`, in order, without
+    /// unfinished and retired ones.
     pub(super) fn objects(&self, after: Option<&ObjectRef>) -> io::Result<Vec<ObjectRef>> {
         let mut objects = Vec::new();
         for namespace in folders(&self.path)? {
@@ -78,7 +77,7 @@ impl Root {
                 continue;
             }
             let names = match folders(&self.path.join(&namespace)) {
-                // Removed since it was listed, with whatever was in it.
+                // Removed since it was listed.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 names => names?,
             };
@@ -91,7 +90,7 @@ impl Root {
     }
 
     /// Removes what crashed processes left: unfinished and retired directories.
-    /// A creator in another replica that is at work right now finds its
+    /// If another replica is creating a directory right now, it finds its
     /// unfinished directory gone and starts over.
     pub(super) fn tidy(&self) -> io::Result<()> {
         for namespace in fs::read_dir(&self.path)? {
@@ -109,7 +108,7 @@ impl Root {
         self.retired_remove()
     }
 
-    /// Takes a node directory out of sight in one step.
+    /// Moves a node directory to `.gone`, in one step.
     pub(super) fn node_retire(&self, node: &Path, uid: &str) -> io::Result<()> {
         files::create_folder(&self.path.join(GONE))?;
         fs::rename(node, self.path.join(GONE).join(uid))?;
@@ -133,7 +132,7 @@ impl Root {
     }
 }
 
-/// One look at the identity of a root, good for a batch of questions.
+/// One reading of the identity of a root, used for a batch of addresses.
 #[derive(Debug)]
 pub(super) struct RootView<'a> {
     root: &'a Root,
@@ -142,7 +141,7 @@ pub(super) struct RootView<'a> {
 
 impl RootView<'_> {
     /// The reason why nothing can be said about what is below the root.
-    /// `recorded` is the uid that somebody remembers of it; without one it has
+    /// `recorded` is the uid that the caller recorded of it; without one it has
     /// to be the root that was opened.
     pub(super) fn doubt(&self, recorded: Option<&str>) -> Option<String> {
         let shown = self.root.path.display();
@@ -161,8 +160,8 @@ impl RootView<'_> {
     }
 }
 
-/// The folders in a folder that may hold something of ours. A name that is not
-/// text was not given by us.
+/// The subfolders that may be ours. A name that is not UTF-8 or begins with a
+/// dot is not ours.
 fn folders(path: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(path)? {
@@ -177,8 +176,8 @@ fn folders(path: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Writes a small file unless it is there, and answers what it holds. Of
-/// several processes that write at once, one wins and all read the same.
+/// Writes a small file unless it exists, and returns its content. If several
+/// processes write at once, one wins and all read the same.
 fn written_once(folder: &Path, name: &str, content: &str) -> io::Result<String> {
     let file = folder.join(name);
     if files::read_if_there(&file)?.is_none() {
@@ -199,7 +198,7 @@ fn written_once(folder: &Path, name: &str, content: &str) -> io::Result<String> 
     Ok(found)
 }
 
-/// A name beside the node's for a directory that is not finished.
+/// The path of an unfinished directory, beside that of the node.
 pub(super) fn unfinished(node: &Path, uid: &str) -> PathBuf {
     node.with_file_name(format!("{UNFINISHED}{uid}"))
 }

@@ -1,4 +1,4 @@
-//! Server-side apply: what is written, what is not, and who has the last word.
+//! Server-side apply: what it writes, what it does not, and whose value wins.
 
 use serde_json::{Value, json};
 use slipway_app::ports::substrate::{Error, Substrate};
@@ -10,7 +10,7 @@ use slipway_substrate::crossplane::FIELD_MANAGER;
 
 use crate::support::{Bench, TOKEN, TOKEN_ID, fresh, global, loose, typed};
 
-/// The fields that a manager holds by applying.
+/// The fields that a manager owns by server-side apply.
 fn applied_by<'a>(object: &'a Value, manager: &str) -> &'a Value {
     let managers = object["metadata"]["managedFields"].as_array().unwrap();
     let ours = |entry: &&Value| entry["manager"] == manager && entry["operation"] == "Apply";
@@ -55,7 +55,7 @@ async fn the_same_again_makes_no_request() {
         let mut composite = bench.composite(kind);
         composite.strategy = strategy;
         let uid = bench.apply(&composite).await.uid;
-        // Under a newer claim as well: that alone is not worth a write.
+        // Also under a newer claim, which alone is not worth a write.
         composite.claim_token += 1;
         let rendered = composite.rendered();
         let (answer, verbs) = bench.verbs_of(bench.engine.apply(&rendered)).await;
@@ -108,7 +108,7 @@ async fn a_value_of_ours_that_somebody_changed_is_drift_and_is_overruled() {
     assert_eq!((answer.is_ok(), verbs.len()), (true, 0), "it is settled");
 }
 
-/// Invariant 10: a re-apply takes over what is injected to the letter.
+/// Invariant 10: a re-apply keeps the injected document to the letter.
 #[tokio::test]
 async fn what_is_injected_survives_a_reapply_to_the_letter() {
     const NAME: &str = "what_is_injected_survives_a_reapply_to_the_letter";
@@ -134,7 +134,7 @@ async fn what_is_injected_survives_a_reapply_to_the_letter() {
     assert_eq!(bench.engine.overruled(), 0, "nobody else was in the way");
 }
 
-/// A crash between mint and apply: the next token takes the place of the old.
+/// After a crash between mint and apply, the next token replaces the old one.
 #[tokio::test]
 async fn another_token_is_written() {
     let Some(bench) = Bench::new("another_token_is_written").await else { return };
@@ -173,7 +173,7 @@ async fn another_installations_object_is_neither_written_nor_deleted() {
     let Some(bench) = Bench::new(NAME).await else { return };
     let Some(other) = Bench::new(NAME).await else { return };
     let composite = bench.composite(loose());
-    // The same address, made by the other.
+    // The other installation creates a composite at the same address.
     let mut theirs = composite.clone();
     theirs.installation = other.installation;
     let uid = other.engine.apply(&theirs.rendered()).await.unwrap().live().unwrap().uid.clone();
@@ -188,7 +188,7 @@ async fn another_installations_object_is_neither_written_nor_deleted() {
     assert!(matches!(refused, Error::Conflict(_)), "{refused:?}");
     assert_eq!(bench.object(&composite).await, before);
 
-    // Nor one that says nothing of whose it is.
+    // An object without an owner is not written either.
     let unmarked = bench.composite(loose());
     let body = json!({
         "apiVersion": unmarked.kind.api_version(), "kind": unmarked.kind.kind,

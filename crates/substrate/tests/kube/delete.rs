@@ -1,4 +1,4 @@
-//! Deletion: whom it hits, what it waits for, and what is said about that.
+//! Deletion: which object it deletes, what it waits for, and what it reports.
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::Namespace;
@@ -30,7 +30,7 @@ async fn a_deletion_ends_in_proven_absence() {
             assert_eq!(verbs, ["delete", "patch"]);
         }
         bench.until(&composite, "it is gone", is_absent).await;
-        // Of what is gone, and of what never was.
+        // Deletes of an object that is gone, and of one that never existed.
         bench.engine.delete(&composite.address(), &uid).await.unwrap();
         let never = bench.composite(composite.kind.clone());
         bench.engine.delete(&never.address(), &uid).await.unwrap();
@@ -126,7 +126,7 @@ async fn a_webhook_that_refuses_is_named() {
         "metadata": { "name": "guard" },
         "webhooks": [{
             "name": "guard.example.org",
-            // Nobody listens there.
+            // Nothing listens there.
             "clientConfig": { "url": "https://127.0.0.1:1/" },
             "rules": [{
                 "apiGroups": [kind.group], "apiVersions": ["*"], "operations": ["DELETE"],
@@ -137,8 +137,8 @@ async fn a_webhook_that_refuses_is_named() {
     });
     let webhooks = Api::<ValidatingWebhookConfiguration>::all(bench.client.clone());
     webhooks.patch("guard", &PatchParams::apply("test"), &Patch::Apply(&webhook)).await.unwrap();
-    // The server takes notice of a webhook a moment after it is written; what
-    // is deleted before is another object.
+    // A webhook is in force a moment after it was written, so another object
+    // probes for it.
     until(TIMEOUT, "the webhook is in force", async || {
         let probe = bench.composite(kind.clone());
         let uid = bench.apply(&probe).await.uid;
@@ -158,7 +158,8 @@ async fn a_webhook_that_refuses_is_named() {
     bench.until(&composite, "it is gone", is_absent).await;
 }
 
-/// A namespace goes only after what we hold in it, and takes nothing in meanwhile.
+/// A namespace goes only after the objects with our finalizer, and accepts no new
+/// ones meanwhile.
 #[tokio::test]
 async fn a_namespace_deleted_by_hand_waits_for_ours_and_takes_nothing_more() {
     const NAME: &str = "a_namespace_deleted_by_hand_waits_for_ours_and_takes_nothing_more";
@@ -174,8 +175,8 @@ async fn a_namespace_deleted_by_hand_waits_for_ours_and_takes_nothing_more() {
     assert!(namespaces.get_opt(&bench.namespace).await.unwrap().is_some());
     bench.engine.delete(&held.address(), &uid).await.unwrap();
     bench.until(&held, "it is gone", is_absent).await;
-    // The kind is known and the cluster is the same, so this is an absence
-    // also where there is no namespace any more.
+    // The kind is known and the cluster is the same, so the composite is absent
+    // also when the namespace is gone.
     until(TIMEOUT, "the end of the namespace", async || {
         namespaces.get_opt(&bench.namespace).await.unwrap().is_none()
     })

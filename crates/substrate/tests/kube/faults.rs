@@ -26,7 +26,7 @@ const SWEEP: Duration = Duration::from_secs(600);
 static SERIAL: Mutex<()> = Mutex::const_new(());
 static DEFINED: OnceCell<()> = OnceCell::const_new();
 
-/// The environment, and the turn to break it.
+/// The environment, with the lock that lets one test at a time break it.
 async fn breakable(test: &str) -> Option<(&'static KubeEnvironment, MutexGuard<'static, ()>)> {
     static ENVIRONMENT: OnceCell<Option<KubeEnvironment>> = OnceCell::const_new();
     let permit = SERIAL.lock().await;
@@ -44,7 +44,7 @@ async fn mk_bench(kubernetes: &'static KubeEnvironment, user: &str) -> Bench {
     Bench::on(kubernetes, &kubernetes.kubeconfig(user), SWEEP, &DEFINED).await
 }
 
-/// One that is there, and one that never was.
+/// A composite that exists, and one that never did.
 async fn mk_pair(bench: &Bench) -> (Composite, Composite) {
     let (there, never) = (bench.composite(loose()), bench.composite(loose()));
     bench.apply(&there).await;
@@ -52,11 +52,11 @@ async fn mk_pair(bench: &Bench) -> (Composite, Composite) {
     (there, never)
 }
 
-/// Everything works, by what is told and by what is seen.
+/// Asserts that changes are reported and observations work.
 async fn assert_well(bench: &Bench, there: &Composite, never: &Composite) {
     bench.until(never, "the absence is proven again", is_absent).await;
     bench.until(there, "it is seen again", |report| report.live().is_some()).await;
-    // Whoever was told before the fault was told; this is about what comes now.
+    // Waits for a change that happens now, after the fault.
     let told = until_named(&bench.engine, there.id);
     let (_, ()) = futures::future::join(bench.make_ready(there), told).await;
     bench.until(there, "it is ready", is_ready).await;
@@ -105,7 +105,7 @@ async fn a_token_is_rotated_without_a_restart() {
     let bench = mk_bench(kubernetes, ROTATED).await;
     let (there, never) = mk_pair(&bench).await;
     kubernetes.rotate_token(ROTATED).await.unwrap();
-    // The new one is not in the file yet.
+    // The file does not have the new token yet.
     for composite in [&there, &never] {
         let refused = |report: &_| is_unknown(report) && reason(report).contains("credentials");
         let report = bench.until(composite, "it is refused", refused).await;
@@ -134,9 +134,9 @@ async fn a_kubeconfig_of_another_cluster_proves_nothing() {
     assert!(seen.live().is_some() && is_absent(absent));
     assert_eq!(bench.engine.verify().await.unwrap().identity, identity);
     std::fs::write(&bench.kubeconfig, other.kubeconfig(ADMIN)).unwrap();
-    // An identity that is good for minutes is good for one client only.
+    // A known identity counts for minutes, but only for one client.
     assert_ne!(bench.engine.verify().await.unwrap().identity, identity);
-    // Whoever asks next notices the file; from then on nothing is believed.
+    // The next request notices the file; from then on every report is Unknown.
     assert_ne!(bench.engine.identity().await.unwrap(), identity);
     until(TIMEOUT, "nothing is known of either", async || {
         let reports = bench.engine.observe(&addresses).await;
@@ -195,7 +195,7 @@ async fn who_may_not_watch_asks() {
     bench.until(&never, "the absence is proven", is_absent).await;
     let requests = bench.requests().await;
     let lists = requests.iter().filter(|record| record.verb == "list").count();
-    // 50, 100, 200 … ms apart, for as long as all of this took.
+    // The lists are 50, 100, 200 … ms apart during this test.
     assert!(lists <= 20, "everything is listed again and again: {lists} times");
 }
 

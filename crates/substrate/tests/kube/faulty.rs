@@ -1,5 +1,5 @@
-//! A way to the API server on which some requests get another answer than the
-//! server's: it ends the TLS of both sides, with the server's own certificate.
+//! A proxy before the API server that answers some requests itself. It terminates
+//! TLS on both sides, with the server's own certificate.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -14,16 +14,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// Answers every request whose first line holds all of `holding`.
+/// The answer to every request whose first line contains all of `holding`.
 #[derive(Debug, Clone)]
 pub(crate) struct Rule {
     pub(crate) holding: Vec<String>,
     pub(crate) answer: Vec<u8>,
-    /// How many requests are answered so; then the server answers again.
+    /// How many requests get this answer; then the server answers again.
     pub(crate) times: usize,
 }
 
-/// Ends when it is dropped.
+/// The proxy. It ends when this is dropped.
 pub(crate) struct Faulty {
     pub(crate) kubeconfig: String,
     rule: Arc<Mutex<Option<Rule>>>,
@@ -74,13 +74,12 @@ impl Faulty {
         }
     }
 
-    /// Puts a rule in the place of the one before.
     pub(crate) fn rule(&self, rule: Option<Rule>) {
         *self.rule.lock().unwrap() = rule;
     }
 }
 
-/// An answer as the API server gives it when it refuses.
+/// A refusal as the API server sends it.
 pub(crate) fn refusal(code: u16, reason: &str) -> Vec<u8> {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
@@ -89,7 +88,7 @@ pub(crate) fn refusal(code: u16, reason: &str) -> Vec<u8> {
     answer(code, &status.to_string())
 }
 
-/// A watch that begins and ends with the word that it is too old.
+/// A watch that begins and ends with the error that its version is too old.
 pub(crate) fn too_old() -> Vec<u8> {
     let event = json!({ "type": "ERROR", "object": {
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
@@ -118,14 +117,14 @@ struct Way {
 async fn accept(listener: TcpListener, way: Way) {
     while let Ok((stream, _)) = listener.accept().await {
         let way = way.clone();
-        // A connection that breaks is its client's business.
+        // Its client handles a connection that breaks.
         tokio::spawn(async move { way.pass(stream).await.is_ok() });
     }
 }
 
 impl Way {
-    /// One request; the connection ends with it, so that the next one is looked
-    /// at as well.
+    /// Passes one request; the connection ends with it, so that the rule is also
+    /// checked for the next one.
     async fn pass(self, stream: TcpStream) -> std::io::Result<()> {
         let mut client = self.acceptor.accept(stream).await?;
         let mut head = Vec::new();

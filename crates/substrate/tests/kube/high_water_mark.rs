@@ -15,11 +15,11 @@ async fn an_engine_acts_only_after_its_mark_was_compared() {
     assert!(matches!(&refused, Error::Failed(why) if why.contains("high-water mark")), "{refused}");
     let refused = engine.delete(&composite.address(), "uid").await.unwrap_err();
     assert!(refused.to_string().contains("high-water mark"), "{refused}");
-    // To write it is not to have compared it.
+    // A write without a read does not count as a comparison.
     engine.high_water_mark_write(1).await.unwrap_err();
     engine.apply(&composite.rendered()).await.unwrap_err();
     assert!(!bench.object_exists(&composite).await);
-    // Read, and handed to a heartbeat, which raises it afterwards.
+    // A heartbeat reads and compares the mark, and then raises it.
     assert_eq!(engine.high_water_mark_read().await, Ok(None));
     engine.apply(&composite.rendered()).await.unwrap_err();
     engine.high_water_mark_write(1).await.unwrap_err();

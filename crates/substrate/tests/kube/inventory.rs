@@ -1,4 +1,4 @@
-//! Everything that stands on a cluster.
+//! The inventory of a cluster.
 
 use slipway_app::ports::substrate::{InventoryPage, InventoryRequest, Substrate};
 use slipway_core::ids::ClaimToken;

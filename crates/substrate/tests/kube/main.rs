@@ -1,9 +1,9 @@
-//! The engine crossplane against a real API server. Nothing plays Crossplane
-//! here: the tests write the conditions that it would write.
+//! The engine crossplane against a real API server, without Crossplane: the tests
+//! write the conditions that it would write.
 //!
-//! Most tests share one environment and keep apart by installation and
-//! namespace; those of `faults` take servers down, and share another one, one
-//! after the other.
+//! Most tests share one environment, each with its own installation and
+//! namespace; those of `faults` take servers down, and use another one, one after
+//! the other.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test, with the place named")]
 

@@ -1,4 +1,4 @@
-//! Looking: what the index answers, and what it takes for an absence.
+//! Observation: what the index answers, and what proves an absence.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
@@ -67,13 +67,13 @@ async fn conditions_become_facts() {
 async fn an_absence_is_the_servers_own_word() {
     let Some(bench) = Bench::new("an_absence_is_the_servers_own_word").await else { return };
     for kind in [loose(), global()] {
-        // The watch stands, so that what follows is not about its beginning.
+        // Makes sure that the watch runs, so that its start sends no requests below.
         let there = bench.composite(kind.clone());
         bench.apply(&there).await;
         let absent = bench.composite(kind);
         let (report, verbs) = bench.verbs_of(bench.report(&absent)).await;
         assert!(is_absent(&report), "{report:?}");
-        // What has no namespace cannot be told from what other tests ask for.
+        // Requests of cluster scope cannot be told from those of other tests.
         if absent.kind.scope == CompositeScope::Namespaced {
             assert_eq!(verbs, ["get"]);
         }
@@ -94,8 +94,8 @@ async fn a_kind_that_the_server_does_not_know_is_unknown() {
     }
 }
 
-/// One composite with our finalizer, and one from which somebody took it: the
-/// kind goes and takes the latter along, and neither is ever Absent.
+/// One composite has our finalizer, from the other somebody removed it. When the
+/// kind is deleted, the latter goes with it, and neither is ever Absent.
 #[tokio::test]
 async fn a_kind_that_is_removed_proves_nothing_gone() {
     const NAME: &str = "a_kind_that_is_removed_proves_nothing_gone";
@@ -125,7 +125,7 @@ async fn a_kind_that_is_removed_proves_nothing_gone() {
         })
         .await;
     assert!(reason(&report).contains("is being removed"), "{report:?}");
-    // The kind is still there: what we hold keeps it.
+    // The kind still exists: the object with our finalizer keeps it.
     bench.engine.delete(&held.address(), &uid).await.unwrap();
     for composite in [&held, &bare] {
         let report = bench
@@ -136,7 +136,7 @@ async fn a_kind_that_is_removed_proves_nothing_gone() {
             .await;
         never_absent(&report);
     }
-    // Made anew it is served again, without a restart of the engine.
+    // A kind that is defined again is served without a restart of the engine.
     until(TIMEOUT, "the end of the definition", async || {
         definitions.get_opt(&name).await.unwrap().is_none()
     })
@@ -159,7 +159,7 @@ async fn another_cluster_is_unknown() {
             addresses.push(address);
         }
     }
-    // The wrong ones first as well: what was asked for one is not taken for another.
+    // In both orders: the answer for one address is not reused for another.
     for order in [[0, 1, 2, 3], [3, 2, 1, 0]] {
         let asked: Vec<_> = order.iter().map(|at| addresses[*at].clone()).collect();
         for (at, report) in order.iter().zip(bench.engine.observe(&asked).await) {
@@ -172,7 +172,7 @@ async fn another_cluster_is_unknown() {
     }
     let refused = bench.engine.delete(&addresses[2], &uid).await.unwrap_err();
     assert!(refused.to_string().contains("another cluster"), "{refused}");
-    // An engine that has just begun sees no more of it.
+    // An engine that has just started does not know more.
     let another = bench.another_engine().await;
     assert!(is_unknown(&report(&another, &addresses[2]).await));
     let live = bench.live(&there).await;

@@ -32,7 +32,7 @@ async fn a_server_that_is_busy_or_broken_proves_nothing() {
             let holding = holding.iter().map(|part| (*part).to_owned()).collect();
             way.rule(Some(Rule { holding, answer: refusal(code, why), times: usize::MAX }));
         };
-        // Each of the questions of which an absence is put together.
+        // Each of the requests that prove an absence.
         for question in [never.name().as_str(), "/kube-system", "customresourcedefinitions"] {
             rule(&["GET", question]);
             let report = bench.report(&never).await;
@@ -51,8 +51,8 @@ async fn a_server_that_is_busy_or_broken_proves_nothing() {
     bench.apply(&never).await;
 }
 
-/// A cluster whose kinds could not be asked for does not lack them: whoever is
-/// told so would install Crossplane over Crossplane.
+/// If the kinds of a cluster could not be read, they do not count as missing:
+/// the message would make somebody install Crossplane over Crossplane.
 #[tokio::test]
 async fn a_kind_that_could_not_be_asked_for_is_not_missing() {
     const NAME: &str = "a_kind_that_could_not_be_asked_for_is_not_missing";

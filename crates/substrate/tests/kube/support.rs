@@ -1,5 +1,5 @@
-//! An engine on an API server, composites as the renderer makes them, and what
-//! the server wrote down about the requests.
+//! An engine on an API server, composites as the renderer makes them, and the
+//! server's audit records of the requests.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub(crate) const NO_SWEEP: Duration = Duration::from_secs(600);
 pub(crate) const TOKEN: &str = "psb_live_aaaaaaaaaaaaaaaaaaaaaaaaaa_node_bbbbbbbbbbbbbbbbbbbbbbbb";
 pub(crate) const TOKEN_ID: Uuid = Uuid::from_u128(20);
 
-/// Told apart within this process; the servers are new with each.
+/// Unique within this process, which is enough: each process starts new servers.
 fn number() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(1_000);
     LAST.fetch_add(1, Ordering::Relaxed)
@@ -55,12 +55,12 @@ pub(crate) fn mk_kind(kind: &str, scope: CompositeScope) -> CompositeType {
     }
 }
 
-/// Takes any parameters.
+/// A kind that accepts any parameters.
 pub(crate) fn loose() -> CompositeType {
     mk_kind("XServer", CompositeScope::Namespaced)
 }
 
-/// Declares its parameters, one of them with a default.
+/// A kind that declares its parameters, one of them with a default.
 pub(crate) fn typed() -> CompositeType {
     mk_kind("XTyped", CompositeScope::Namespaced)
 }
@@ -126,15 +126,15 @@ pub(crate) fn resource(kind: &CompositeType) -> ApiResource {
     }
 }
 
-/// What one test has for itself on an environment.
+/// Engine, namespace and installation of one test on an environment.
 pub(crate) struct Bench {
     pub(crate) kubernetes: &'static KubeEnvironment,
-    /// The test's own, who may do everything.
+    /// The test's own client, with all rights.
     pub(crate) client: Client,
     pub(crate) engine: CrossplaneSubstrate,
     pub(crate) installation: InstallationId,
     pub(crate) namespace: String,
-    /// Where the engine's kubeconfig is, for tests that replace it.
+    /// The engine's kubeconfig, for tests that replace it.
     pub(crate) kubeconfig: PathBuf,
     _folder: tempfile::TempDir,
 }
@@ -145,7 +145,7 @@ impl Bench {
         Self::through(test, &kubeconfig, None).await
     }
 
-    /// On the shared environment, by another way.
+    /// A bench on the shared environment, with this kubeconfig.
     pub(crate) async fn through(
         test: &str,
         kubeconfig: &str,
@@ -188,7 +188,7 @@ impl Bench {
         engine
     }
 
-    /// A composite of this test, to be varied.
+    /// A composite of this test, which the test may change.
     pub(crate) fn composite(&self, kind: CompositeType) -> Composite {
         Composite {
             id: ProvisionedResourceId::new(Uuid::from_u128(number().into())),
@@ -234,7 +234,7 @@ impl Bench {
         objects.patch_status(&composite.name(), &parameters, &Patch::Merge(&body)).await.unwrap();
     }
 
-    /// Plays a composition that has all it needs.
+    /// Sets the conditions of a composition that is ready.
     pub(crate) async fn make_ready(&self, composite: &Composite) {
         self.conditions(composite, json!([{ "type": "Ready", "status": "True" }])).await;
     }
@@ -263,16 +263,16 @@ impl Bench {
         .await
     }
 
-    /// Applies, and waits until the index has what the server has, so that what
-    /// follows is a matter of the index.
+    /// Applies, and waits until the index has what the server has, so that the
+    /// index answers the next observation.
     pub(crate) async fn apply(&self, composite: &Composite) -> LiveComposite {
         self.engine.apply(&composite.rendered()).await.unwrap();
         self.live(composite).await
     }
 
-    /// Requests about this test's namespace or installation since the beginning,
-    /// except those on subresources, which only the tests make. All that were
-    /// answered before the call are among them.
+    /// All requests so far about this test's namespace or installation, except
+    /// those on subresources, which only the tests send. Includes every request
+    /// that was answered before the call.
     pub(crate) async fn requests(&self) -> Vec<AuditRecord> {
         let marker = format!("marker-{}", number());
         let maps = Api::<ConfigMap>::namespaced(self.client.clone(), &self.namespace);
@@ -293,8 +293,8 @@ impl Bench {
         records.into_iter().filter(mine).collect()
     }
 
-    /// The verbs of the requests that `action` makes. Without the watch, which
-    /// begins on its own time.
+    /// The verbs of the requests that `action` sends, without watches, which
+    /// begin at any time.
     pub(crate) async fn verbs_of<T>(&self, action: impl Future<Output = T>) -> (T, Vec<String>) {
         let before = self.requests().await.len();
         let answer = action.await;
@@ -304,9 +304,9 @@ impl Bench {
     }
 }
 
-/// What the first heartbeat does, without which an engine does not act. There
-/// is no namespace for the mark, so it cannot be raised; that it was compared is
-/// enough.
+/// Compares the mark as the first heartbeat does, without which an engine does
+/// not act. The mark cannot be raised, because its namespace does not exist; the
+/// comparison is enough.
 pub(crate) async fn compare_mark(engine: &CrossplaneSubstrate) {
     let mark =
         until(TIMEOUT, "the mark is read", async || engine.high_water_mark_read().await).await;
@@ -332,7 +332,7 @@ pub(crate) async fn report(engine: &CrossplaneSubstrate, address: &Address) -> C
     reports.remove(0)
 }
 
-/// Waits until the attempt is named, among whatever else is.
+/// Waits until the engine reports a change of this attempt, maybe among others.
 pub(crate) async fn until_named(engine: &CrossplaneSubstrate, id: ProvisionedResourceId) {
     let named = async { while !engine.changed().await.contains(&id) {} };
     let waited = tokio::time::timeout(TIMEOUT, named).await;
@@ -361,7 +361,7 @@ pub(crate) fn is_ready(report: &CompositeReport) -> bool {
     report.live().is_some_and(|live| live.ready)
 }
 
-/// Why it is not known.
+/// The reason of a report that is Unknown or Foreign.
 pub(crate) fn reason(report: &CompositeReport) -> &str {
     match report {
         CompositeReport::Unknown { reason } | CompositeReport::Foreign { reason } => reason,
@@ -369,7 +369,7 @@ pub(crate) fn reason(report: &CompositeReport) -> &str {
     }
 }
 
-/// A composite to be varied.
+/// A composite whose fields a test may change.
 #[derive(Debug, Clone)]
 pub(crate) struct Composite {
     pub(crate) id: ProvisionedResourceId,

@@ -1,5 +1,4 @@
-//! Being told: who is named, when, and that a watch which says nothing any more
-//! is found out.
+//! Watches: which changes they report, and that a silent watch is detected.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -22,7 +21,7 @@ async fn a_change_names_its_attempt_and_a_touch_nobody() {
         bench.apply(composite).await;
         bench.conditions(composite, json!([{ "type": "Ready", "status": "False" }])).await;
     }
-    // A watch tells in order: once this is seen, all before it was told.
+    // A watch reports in order: after this change, all earlier ones are reported.
     bench.make_ready(&last).await;
     bench.until(&last, "the last one is ready", is_ready).await;
     bench.engine.changed().now_or_never();
@@ -43,7 +42,7 @@ async fn a_deletion_by_hand_names_its_attempt_twice() {
     bench.apply(&composite).await;
     let objects = bench.objects(&composite);
     objects.delete(&composite.name(), &Default::default()).await.unwrap();
-    // Being made may be told of as well, before this.
+    // The creation may be reported first.
     loop {
         until_named(&bench.engine, composite.id).await;
         if bench.live(&composite).await.terminating {
@@ -59,7 +58,7 @@ async fn a_deletion_by_hand_names_its_attempt_twice() {
     }
 }
 
-/// A connection that lives on and shows nothing any more is no error to anybody.
+/// A connection that stays open and shows nothing any more causes no error.
 #[tokio::test]
 async fn a_watch_that_has_gone_silent_is_found_out_by_the_sweep() {
     const NAME: &str = "a_watch_that_has_gone_silent_is_found_out_by_the_sweep";
@@ -74,7 +73,7 @@ async fn a_watch_that_has_gone_silent_is_found_out_by_the_sweep() {
     bench.apply(&composite).await;
     relay.swallow();
     bench.make_ready(&composite).await;
-    // The server has told it by the time it answers for another object.
+    // By the time of these answers, the server has sent the event.
     bench.object(&composite).await;
     bench.requests().await;
     relay.restore();

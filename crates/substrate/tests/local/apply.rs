@@ -66,8 +66,8 @@ async fn a_killed_agent_is_not_ready_and_started_again() {
     kill_process(pid(&first), Signal::KILL).unwrap();
     bench.until("the lock is free", |report| report.live().is_some_and(|live| !live.ready)).await;
 
-    // Within its first second an agent counts as starting, so that an apply
-    // may have to be repeated, as the loop does.
+    // Within its first second an agent counts as starting, so an apply may
+    // have to be repeated, as the loop does.
     let second = bench.apply_again_until_ready().await;
     assert_eq!(second.uid, first.uid);
     assert_ne!(pid(&second), pid(&first));

@@ -1,4 +1,4 @@
-//! Taking a node down: politely, then not, and never the wrong one.
+//! Deletion of a node: SIGTERM, then SIGKILL, and never the wrong node.
 
 use std::fs;
 use std::time::Duration;
@@ -17,7 +17,7 @@ async fn a_deleted_node_is_asked_to_end_and_its_directory_goes() {
     assert!(!bench.directory().exists());
     let gone = bench.root().join(".gone");
     assert_eq!(fs::read_dir(gone).unwrap().count(), 0, "nothing waits to be removed");
-    // Again, and of something that never was.
+    // Again, and of a node that never existed.
     bench.engine.delete(&address(), &live.uid).await.unwrap();
 
     let anew = bench.apply_until_ready().await;
@@ -46,8 +46,8 @@ async fn a_node_that_does_not_listen_is_killed_after_the_grace() {
     assert!(test_kill_process(pid(&live)).is_err() || threads_are_in(&live, 'Z'), "it still runs");
 }
 
-/// Whether all threads of the agent are in this state of `/proc`. A stop
-/// reaches a process when it next runs, and SIGTERM would overtake it.
+/// Whether all threads of the agent are in this state of `/proc`. SIGSTOP takes
+/// effect when a process next runs, and SIGTERM would overtake it.
 fn threads_are_in(live: &LiveComposite, state: char) -> bool {
     let Ok(threads) = fs::read_dir(format!("/proc/{}/task", pid(live).as_raw_nonzero())) else {
         return false;

@@ -1,4 +1,4 @@
-//! Everything that stands under a root, and whose it is.
+//! The inventory of a root, and the owners in it.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ async fn inventory(engine: &LocalSubstrate) -> InventoryPage {
     engine.inventory(&request(None, 100)).await.unwrap()
 }
 
-/// Puts a copy of a node directory beside it, with something replaced in it.
+/// Copies a node directory beside it, with a text replaced in the copy.
 fn copy(from: &Path, name: &str, replace: (&str, &str)) {
     let to = from.with_file_name(name);
     fs::create_dir(&to).unwrap();

@@ -1,5 +1,5 @@
-//! Engine `local` with real processes. The agent is a stand-in, this test
-//! binary once more, that does what the engine relies on and nothing else.
+//! Engine `local` with real processes. The agent is a stand-in: this test binary
+//! itself, which does what the engine relies on and nothing else.
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test, with the place named")]
 

@@ -38,7 +38,7 @@ async fn another_root_in_the_same_place_says_nothing_either() {
     assert_ne!(fresh.identity().await.unwrap(), recorded);
     assert!(reason(bench.report().await).contains("another one is in its place"));
 
-    // A restarted server opens the fresh root, and only the record tells.
+    // A restarted server opens the fresh root; only the recorded uid reveals it.
     let remembered = Address { substrate_uid: Some(recorded), ..address() };
     let reports = fresh.observe(&[remembered.clone(), address()]).await;
     assert!(reason(reports[0].clone()).contains("another one is in its place"));

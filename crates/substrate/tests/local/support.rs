@@ -33,8 +33,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const NAMESPACE: &str = "slipway-project-1";
 pub(crate) const OURS: u128 = 1;
 
-/// The body of the agents that the engine starts: takes the lock, notes that
-/// it lived, and ends when its directory is gone. SIGTERM ends it by default.
+/// The body of the agents that the engine starts: takes the lock, writes its pid
+/// to `lived`, and ends when its directory is gone. SIGTERM ends it by default.
 #[test]
 #[ignore = "started by the engine as a process"]
 fn stand_in_agent() {
@@ -74,14 +74,14 @@ impl Bench {
         open(self.root(), OURS, self.stop_grace)
     }
 
-    /// An engine of another installation. A root takes only its own, so what
-    /// says whose it is has to be lost first.
+    /// An engine of another installation. A root accepts only its owner, so the
+    /// file that names the owner is removed first.
     pub(crate) fn engine_of(&self, installation: u128) -> LocalSubstrate {
         fs::remove_file(self.root().join("substrate.installation")).unwrap();
         open(self.root(), installation, self.stop_grace)
     }
 
-    /// The same, with the root taken by ours.
+    /// The same, while the root belongs to our installation.
     pub(crate) fn try_engine_of(&self, installation: u128) -> Result<LocalSubstrate, Error> {
         try_open(self.root(), installation, self.stop_grace)
     }
@@ -120,8 +120,8 @@ impl Bench {
         self.live().await
     }
 
-    /// Ready, and past the note that it lived, which the stand-in writes after
-    /// it has the lock.
+    /// Whether the agent is ready and has written its pid to `lived`, which the
+    /// stand-in does after it has the lock.
     fn has_noted(&self, live: &LiveComposite) -> bool {
         let noted = fs::read_to_string(self.directory().join("lived")).unwrap_or_default();
         live.ready && noted.lines().last() == Some(&live.evidence["pid"].to_string())
@@ -163,14 +163,14 @@ impl Bench {
         assert!(done.is_ok(), "not absent within {TIMEOUT:?}: {:?}", self.report().await);
     }
 
-    /// How many processes ever held the lock.
+    /// How many processes ever had the lock.
     pub(crate) fn lived(&self) -> usize {
         fs::read_to_string(self.directory().join("lived")).unwrap_or_default().lines().count()
     }
 }
 
-/// An agent that is just starting writes files while the folder is removed,
-/// which makes a single attempt fail and would leave the agent alive for good.
+/// Removes the folder in several attempts: an agent that is just starting writes
+/// files meanwhile, which makes an attempt fail and would leave the agent alive.
 impl Drop for Bench {
     fn drop(&mut self) {
         let removed = (0..10_000).any(|_| match fs::remove_dir_all(self.folder.path()) {
@@ -207,8 +207,8 @@ pub(crate) fn pid(live: &LiveComposite) -> Pid {
     Pid::from_raw(raw.try_into().unwrap()).unwrap()
 }
 
-/// Ends a process at the end of a test that may fail before it does. By its
-/// pidfd, so that nobody else is hit if it has ended by then.
+/// Kills a process at the end of a test, also of one that fails early. Uses a
+/// pidfd, so that no other process is hit if it has ended by then.
 pub(crate) struct EndOnDrop(rustix::fd::OwnedFd);
 
 impl EndOnDrop {
@@ -234,7 +234,7 @@ pub(crate) fn address() -> Address {
     }
 }
 
-/// A composite to be varied.
+/// A composite whose fields a test may change.
 pub(crate) struct Composite {
     pub(crate) installation: u128,
     pub(crate) claim_token: i64,

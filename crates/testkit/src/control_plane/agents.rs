@@ -1,4 +1,4 @@
-//! The agents of the local engine in the process table.
+//! Finds the agents of the local engine in the process table.
 
 use std::path::Path;
 
@@ -11,12 +11,12 @@ const NO_SUCH_PROCESS: i32 = 3;
 /// The living agents of a substrate root. An agent's directory is its last
 /// argument, and the directory is named after the composite.
 pub fn agents_below(substrate_root: &Path) -> anyhow::Result<Vec<Process>> {
-    // Control planes have the root among their arguments too.
+    // Control planes also have the root among their arguments.
     let started_with = format!("agent node --dir {}", substrate_root.display());
     processes_with_argument(&started_with).context("cannot read the process table")
 }
 
-/// Signals an agent. That it ended a moment ago is no error.
+/// Signals an agent. An agent that has just ended is not an error.
 pub fn signal_agent(pid: u32, signal: Signal) -> anyhow::Result<()> {
     match send_signal(pid, signal) {
         Err(error) if error.raw_os_error() != Some(NO_SUCH_PROCESS) => {

@@ -1,6 +1,6 @@
-//! As much of an HTTP client as loopback needs: one request per connection, in
-//! HTTP/1.0, so that an answer ends with its connection. A real client would
-//! bring its TLS stack into the build of `cargo xtask`.
+//! A minimal HTTP client for loopback: one request per connection, in HTTP/1.0,
+//! so that the answer ends with the connection. A real client would bring its
+//! TLS stack into the build of `cargo xtask`.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -8,28 +8,26 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// A control plane that is up answers within this even on a machine that is
-/// short of everything; one that does not is hung.
+/// A running control plane answers within this time even on an overloaded
+/// machine; one that does not is hung.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Asks one control plane, in the name of one key. It blocks.
+/// A blocking client of one control plane, with one key.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(super) port: u16,
     pub(super) key: String,
 }
 
-/// What was answered; the body is `Null` if it is not JSON.
+/// The answer to a request. The body is `Null` if it is not JSON.
 #[derive(Debug)]
 pub struct Answer {
-    /// The status code.
     pub status: u16,
-    /// The document.
     pub body: Value,
 }
 
 impl Client {
-    /// Sends a request and leaves it at that.
+    /// Sends a request and does not read the answer.
     pub fn send(&self, method: &str, path: &str, body: Option<&Value>) -> io::Result<TcpStream> {
         let (port, key) = (self.port, &self.key);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -64,7 +62,7 @@ fn parse(text: &[u8]) -> Option<Answer> {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
     });
-    // A control plane that is killed while it answers closes the connection too.
+    // A control plane that is killed while it answers also closes the connection.
     if length.is_some_and(|length| length != body.len()) {
         return None;
     }

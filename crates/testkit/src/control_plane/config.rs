@@ -1,4 +1,4 @@
-//! What a control plane is started with.
+//! The configuration a control plane process starts with.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,25 +14,26 @@ use crate::ports::lasting_loopback_port;
 pub struct Config {
     /// The program `slipway`.
     pub program: PathBuf,
-    /// Holds the log and the data directory. Canonical: the engine gives agents
-    /// canonical paths, and they are found in the process table by those.
+    /// Contains the log and the data directory. Canonical: the engine gives
+    /// agents canonical paths, and tests find agents in the process table by
+    /// those paths.
     pub folder: PathBuf,
-    /// Of 127.0.0.1.
+    /// Port of 127.0.0.1.
     pub port: u16,
-    /// The key of its first administrator.
+    /// The key of the first administrator.
     pub admin_key: String,
-    /// `None` is SQLite in the data directory.
+    /// `None` means SQLite in the data directory.
     pub database_url: Option<String>,
-    /// `None` is a folder in the data directory.
+    /// `None` means a folder in the data directory.
     pub substrate_root: Option<PathBuf>,
     /// Flags of `slipway up` with their values; a switch has none.
     pub flags: BTreeMap<String, Option<String>>,
-    /// Variables of the process, beside those that [`clean`] leaves.
+    /// Environment variables, in addition to those that [`clean`] keeps.
     pub environment: BTreeMap<String, String>,
 }
 
 impl Config {
-    /// A control plane in `folder`, which exists, on a port of its own.
+    /// A control plane in the existing `folder`, on a port of its own.
     pub fn new(program: &Path, folder: &Path, admin_key: &str) -> anyhow::Result<Self> {
         let folder = folder
             .canonicalize()
@@ -49,7 +50,7 @@ impl Config {
         })
     }
 
-    /// Adds flags, or replaces their values, as a command line has them:
+    /// Adds flags or replaces their values. Takes them as a command line would:
     /// `["--lease", "3s", "--observe-only"]`.
     pub fn set(&mut self, flags: &[&str]) {
         let mut flags = flags.iter().peekable();
@@ -59,7 +60,7 @@ impl Config {
         }
     }
 
-    /// Where it answers.
+    /// The URL of its API.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
@@ -74,12 +75,12 @@ impl Config {
         self.substrate_root.clone().unwrap_or_else(|| self.data_dir().join("substrate"))
     }
 
-    /// Its standard error, of all its lives.
+    /// The file with its standard error, across all restarts.
     pub fn log(&self) -> PathBuf {
         self.folder.join("control-plane.log")
     }
 
-    /// `slipway up` with all of this.
+    /// The `slipway up` command with this configuration.
     pub fn command(&self) -> Command {
         let mut command = clean(&self.program);
         command
@@ -90,7 +91,7 @@ impl Config {
         for (flag, value) in &self.flags {
             command.arg(flag).args(value);
         }
-        // Not as arguments: other users of the machine see those.
+        // Not as arguments: other users of the machine can read those.
         command.env("SLIPWAY_ADMIN_KEY", &self.admin_key);
         if let Some(url) = &self.database_url {
             command.env("SLIPWAY_DATABASE_URL", url);
@@ -100,8 +101,8 @@ impl Config {
     }
 }
 
-/// The program with nothing of whoever runs the tests: neither their variables
-/// nor their terminal.
+/// A command that inherits neither the environment variables nor the terminal
+/// of whoever runs the tests.
 pub fn clean(program: &Path) -> Command {
     let mut command = Command::new(program);
     command

@@ -1,4 +1,4 @@
-//! One control plane process and the lives that it has.
+//! One control plane process, across its restarts.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,24 +16,24 @@ use crate::process::{Process, Signal, Spawned};
 const TAIL: usize = 25;
 const POLL: Duration = Duration::from_millis(10);
 
-/// A control plane, running or not. Dropped, it is killed, and then every agent
-/// below its substrate root.
+/// A control plane, running or not. Drop kills it, and then every agent below
+/// its substrate root.
 #[derive(Debug)]
 pub struct ControlPlane {
-    /// Read at each start.
+    /// The launcher reads it at each start.
     pub config: Config,
     process: Option<Spawned>,
 }
 
 impl ControlPlane {
-    /// One that does not run yet.
+    /// A control plane that is not running yet.
     pub fn new(config: Config) -> Self {
         Self { config, process: None }
     }
 
-    /// Starts the process. It serves when [`ControlPlane::serves`] says so.
+    /// Starts the process without waiting until [`ControlPlane::serves`].
     pub fn launch(&mut self) -> anyhow::Result<()> {
-        // The file of an earlier life would be taken for a sign of this one.
+        // A file left by an earlier process would look like a sign of this one.
         match fs::remove_file(self.server_file()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(error).context("cannot remove the server file of an earlier life");
@@ -67,8 +67,8 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Whether it has come up: it writes its address when it serves, and takes
-    /// the file away when it stops in order.
+    /// Whether it serves: it writes its address to a file when it begins to
+    /// serve, and removes the file on an orderly stop.
     pub fn serves(&self) -> bool {
         self.server_file().exists()
     }
@@ -88,7 +88,7 @@ impl ControlPlane {
         status
     }
 
-    /// Ends it as a crash would: SIGKILL, also if it is paused.
+    /// Sends SIGKILL, as in a crash; works on a paused process too.
     pub fn kill(&mut self) {
         self.process = None;
     }
@@ -99,7 +99,7 @@ impl ControlPlane {
         process.signal(signal).context("cannot signal the control plane")
     }
 
-    /// Asks it as its first administrator.
+    /// A client with the first administrator's key.
     pub fn client(&self) -> Client {
         Client { port: self.config.port, key: self.config.admin_key.clone() }
     }
@@ -114,7 +114,7 @@ impl ControlPlane {
         fs::read_to_string(self.config.log()).unwrap_or_default()
     }
 
-    /// The last lines of its log that hold one of the words; any without words.
+    /// The last lines of its log that contain one of the words; without words, any lines.
     pub fn log_tail(&self, words: &[&str]) -> String {
         let text = self.log_text();
         let wanted = |line: &&str| words.is_empty() || words.iter().any(|word| line.contains(word));
@@ -133,7 +133,7 @@ impl ControlPlane {
 }
 
 impl Drop for ControlPlane {
-    /// The control plane first, so that it cannot start an agent again.
+    /// Kills the control plane first, so that it cannot restart an agent.
     fn drop(&mut self) {
         self.kill();
         let killed = self.agents().and_then(|agents| {
@@ -157,8 +157,9 @@ mod tests {
     /// A control plane whose program is this shell script.
     fn mk_plane(folder: &tempfile::TempDir, script: &str) -> ControlPlane {
         let program = folder.path().join("slipway");
-        // Another process writes it: a test beside this one might fork while the
-        // file is open for writing here, and nobody could run it until then.
+        // A separate process writes the file: if a concurrent test forked while
+        // this process had it open for writing, executing it would fail
+        // (ETXTBSY).
         let mut write = Command::new("sh");
         write.args(["-c", "printf '#!/bin/sh\n%s\n' \"$1\" > \"$2\" && chmod 700 \"$2\"", "sh"]);
         assert!(write.arg(script).arg(&program).status().unwrap().success());
@@ -175,7 +176,7 @@ mod tests {
         assert_eq!((plane.serves(), plane.exited().unwrap()), (true, None));
         plane.kill();
         assert!(plane.exited().is_err(), "it does not run");
-        // The file of its first life is no sign of the second.
+        // The file of the first start must not count for the second.
         plane.launch().unwrap();
         plane.kill();
         assert!(plane.log_text().starts_with("up"));

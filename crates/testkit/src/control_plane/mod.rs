@@ -1,12 +1,12 @@
-//! The launcher of a control plane: `slipway up` as a process of a test, of the
-//! soak or of the fuzzer.
+//! The launcher of a control plane: runs `slipway up` as a process for a test,
+//! the soak or the fuzzer.
 //!
-//! It chooses the port, keeps the log, notices when the process serves, and
-//! kills, pauses and restarts it on the same data. The agents of the local
-//! engine are found by the folder that they were started for.
+//! It chooses the port, keeps the log, detects when the process serves, and
+//! kills, pauses and restarts it on the same data. It finds agents of the local
+//! engine by the folder that they were started for.
 //!
-//! Must not: know what the API means. Whoever declares something through it
-//! brings its own words; [`Client`] only carries them.
+//! Must not: know what the API means. Callers write their own requests;
+//! [`Client`] only sends them.
 
 mod agents;
 mod client;

@@ -1,4 +1,4 @@
-//! What the API server wrote down about its requests.
+//! The audit log of the API server, parsed.
 
 use std::fs;
 use std::io;
@@ -8,28 +8,28 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// One request, or the beginning or the end of a watch.
+/// One request, or the start or end of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRecord {
     /// `ResponseComplete`; for a watch `ResponseStarted` first; `Panic`.
     pub stage: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, …
     pub verb: String,
-    /// Path and query, as asked.
+    /// Path and query, as requested.
     pub uri: String,
     pub user: String,
     pub user_agent: String,
-    /// Of what kind, where and which; `None` for paths such as `/readyz`.
+    /// The object; `None` for paths such as `/readyz`.
     pub object: Option<AuditedObject>,
-    /// The status of the answer.
+    /// The status code of the answer.
     pub code: Option<u16>,
-    /// When the request came in.
+    /// When the API server received the request.
     pub received: Timestamp,
-    /// When its stage was reached.
+    /// When the request reached this stage.
     pub reached: Timestamp,
 }
 
-/// What a request was about. Empty where the request names none.
+/// The object of a request. Fields that the request does not name are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditedObject {
     pub group: String,
@@ -50,7 +50,7 @@ impl AuditRecord {
     }
 }
 
-/// All records of a log. The last line may still be in the writing.
+/// Reads all records of a log. Skips a last line that is not complete yet.
 pub(super) fn read(path: &Path) -> anyhow::Result<Vec<AuditRecord>> {
     let reading = || format!("cannot read {}", path.display());
     let text = match fs::read_to_string(path) {

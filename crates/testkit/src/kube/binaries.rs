@@ -1,4 +1,5 @@
-//! Finding the programs, and refusing those that are not what was pinned.
+//! Finds the programs, and refuses those whose checksum differs from the pinned
+//! one.
 
 use std::env;
 use std::ffi::OsString;
@@ -10,8 +11,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use ring::digest::{Context, SHA256};
 
-/// Names the folder of somebody's own programs, as kubebuilder's tools do.
-/// When set, nothing else is looked at, and nothing is checked.
+/// Names a folder with the user's own programs, as kubebuilder's tools do. When
+/// it is set, only this folder is searched, and no checksum is verified.
 pub const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
 
 /// The programs that are built here and the SHA-256 of each. The build is
@@ -34,21 +35,21 @@ pub struct Binaries {
     pub etcd: PathBuf,
 }
 
-/// The programs of this machine, `None` if one is not there.
+/// The programs of this machine; `None` if one is missing.
 ///
-/// An error names one that is there and is not what it should be: it is
-/// neither used nor replaced behind the user's back.
+/// An error names a program whose checksum is wrong: such a program is neither
+/// used nor silently replaced.
 pub fn find() -> anyhow::Result<Option<Binaries>> {
     let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
     find_among(variable, cfg!(target_arch = "x86_64").then_some(&PINNED))
 }
 
-/// Where built programs are kept; `None` without a home.
+/// Folder of the programs that we built; `None` without a home directory.
 pub fn cache_folder() -> Option<PathBuf> {
     cache_folder_by(|name| env::var_os(name).filter(|value| !value.is_empty()))
 }
 
-/// Whether etcd is there, which Debian has as a package.
+/// Whether etcd is installed; Debian has it as a package.
 pub fn etcd_installed() -> bool {
     let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
     find_etcd(&variable).is_some()
@@ -57,8 +58,8 @@ pub fn etcd_installed() -> bool {
 /// The SHA-256 of a file, in hexadecimal.
 pub fn checksum(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
-    // ring, because it is as fast in a debug build: 120 MB are read before
-    // every first test.
+    // ring, because it is as fast in a debug build: the first test of every
+    // process hashes 120 MB.
     let mut digest = Context::new(&SHA256);
     let mut buffer = vec![0; 1 << 20];
     loop {
@@ -135,7 +136,7 @@ mod tests {
 
     use super::{checksum, find_among};
 
-    /// Of "text".
+    /// SHA-256 of "text".
     const KNOWN: &str = "982d9e3eb996f559e633f4d194def3761d909f5a3b647d1a851fead67c32c9d1";
     const PINS: [(&str, &str); 2] = [("kube-apiserver", KNOWN), ("kube-controller-manager", KNOWN)];
 

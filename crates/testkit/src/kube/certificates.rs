@@ -1,5 +1,5 @@
-//! The authority of an environment, the certificate of its API server, and the
-//! key that signs the tokens of its service accounts.
+//! The certificate authority of an environment, the certificate of its API
+//! server, and the key that signs service account tokens.
 
 use anyhow::Context as _;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
@@ -9,7 +9,7 @@ use rustls::pki_types::CertificateDer;
 #[derive(Debug)]
 pub(super) struct Certificates {
     pub(super) authority: String,
-    /// The same as DER, for our own client.
+    /// The authority's certificate in DER, for our own client.
     pub(super) authority_der: CertificateDer<'static>,
     pub(super) server: String,
     pub(super) server_key: String,

@@ -7,8 +7,8 @@ use anyhow::Context as _;
 use super::environment::KubeEnvironment;
 
 impl KubeEnvironment {
-    /// A client of `user`. Belongs to the runtime of the test that asks: a
-    /// shared one would end with the first test.
+    /// A client of `user`. It belongs to the calling test's runtime: a shared
+    /// client would stop working when the first test ends.
     ///
     /// # Panics
     /// When the environment was started without that user.

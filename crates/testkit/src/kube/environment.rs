@@ -1,4 +1,4 @@
-//! One Kubernetes API with everything that belongs to it.
+//! One Kubernetes API with all of its servers and files.
 
 use std::fs;
 use std::io;
@@ -24,7 +24,8 @@ use crate::process;
 const TIMEOUT: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(50);
 
-/// An API server says that it is ready before it has made its first namespaces.
+/// Paths that must answer 200: an API server reports ready before it has made
+/// its first namespaces.
 const NEEDED: [&str; 3] =
     ["/readyz", "/api/v1/namespaces/kube-system", "/api/v1/namespaces/default"];
 
@@ -34,20 +35,20 @@ const MASTERS: &str = "system:masters";
 /// How to start an environment.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Whoever is to be known beside [`ADMIN`] and [`OTHER_ADMIN`].
+    /// Users in addition to [`ADMIN`] and [`OTHER_ADMIN`].
     pub users: Vec<User>,
-    /// Whether namespaces and owned objects really go, and service accounts
-    /// come, as in a whole cluster.
+    /// Whether to run the controllers that remove namespaces and owned objects
+    /// and create service accounts, as a complete cluster does.
     pub controller_manager: bool,
-    /// Whether the data lies on a disk. In memory by default, as far as there
-    /// is room: a test's data ends with it.
+    /// Whether the data is on a disk. The default is memory, if there is enough
+    /// room: the data is useless after the test.
     pub durable: bool,
     /// Further arguments of the API server.
     pub api_server_arguments: Vec<String>,
 }
 
-/// etcd and an API server that a test may do with as it likes. Everything ends
-/// with this value, and with this process at the latest.
+/// etcd and an API server that a test may stop and damage at will. Drop ends
+/// everything; so does the end of this process.
 #[derive(Debug)]
 pub struct KubeEnvironment {
     watchdog: Arc<Mutex<Watchdog>>,
@@ -60,9 +61,9 @@ pub struct KubeEnvironment {
 }
 
 impl KubeEnvironment {
-    /// Starts one, which takes about five seconds; `None` where the programs
-    /// are not there. Most tests want [`super::shared`], and those that take
-    /// servers down [`KubeEnvironment::for_test`].
+    /// Starts an environment, which takes about five seconds; `None` if the
+    /// programs are missing. Most tests use [`super::shared`], and those that
+    /// take servers down [`KubeEnvironment::for_test`].
     pub async fn start(options: Options) -> anyhow::Result<Option<Self>> {
         let Some(binaries) = tokio::task::spawn_blocking(binaries::find).await?? else {
             return Ok(None);
@@ -70,8 +71,8 @@ impl KubeEnvironment {
         if options.controller_manager && !binaries.controller_manager.is_file() {
             bail!("there is no {}", binaries.controller_manager.display());
         }
-        // A port may be taken between its choice and its use. Three in a row
-        // is no accident any more.
+        // Another process may take a port between choice and use. Three
+        // failures in a row are no accident.
         let mut last = None;
         for _ in 0..3 {
             match Self::start_once(&binaries, &options).await {
@@ -151,18 +152,18 @@ impl KubeEnvironment {
             .with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Where the API server listens.
+    /// The URL of the API server.
     pub fn url(&self) -> String {
         format!("https://127.0.0.1:{}", self.ports.api_server)
     }
 
-    /// The certificate of its authority, in PEM.
+    /// The certificate of the authority, in PEM.
     pub fn authority(&self) -> &str {
         &self.certificates.authority
     }
 
-    /// The folder with the log of each part. Stands in the command line of
-    /// each process, and goes with them.
+    /// The folder with the log of each part. It appears in the command line of
+    /// each process, and is removed with them.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -187,31 +188,31 @@ impl KubeEnvironment {
         users::kubeconfig(&self.url(), self.authority(), user, &self.token(user))
     }
 
-    /// A kubeconfig for a token that the API server itself gave out, as for a
-    /// service account.
+    /// A kubeconfig for a token that the API server itself issued, such as that
+    /// of a service account.
     pub fn kubeconfig_with_token(&self, user: &str, token: &str) -> String {
         users::kubeconfig(&self.url(), self.authority(), user, token)
     }
 
-    /// The same in a file, which goes with the environment.
+    /// Writes the kubeconfig of `user` to a file, which is removed with the environment.
     pub fn kubeconfig_file(&self, user: &str) -> anyhow::Result<PathBuf> {
         let name = format!("kubeconfig-{}.yaml", user.replace([':', '/'], "-"));
         self.write(&name, &self.kubeconfig(user))?;
         Ok(self.folder.join(name))
     }
 
-    /// Every request that the API server has answered so far, oldest first. An
-    /// answer may be read a moment before its record is written.
+    /// Every request that the API server has answered so far, oldest first. A
+    /// client may read an answer a moment before its record is written.
     pub fn audit(&self) -> anyhow::Result<Vec<AuditRecord>> {
         audit::read(&self.folder.join(file::AUDIT_LOG))
     }
 
-    /// The process id of a running part, to freeze it.
+    /// The process id of a running part, so that a test can freeze it.
     pub fn pid(&self, part: Part) -> Option<u32> {
         lock(&self.running).iter().find(|(running, _)| *running == part).map(|(_, pid)| *pid)
     }
 
-    /// Ends a part as a power cut would. What it was asked to keep is there
+    /// Ends a part as a power cut would. Data that it acknowledged is there
     /// again after [`KubeEnvironment::start_part`].
     pub async fn kill(&self, part: Part) -> anyhow::Result<()> {
         self.order(part.name(), Watchdog::kill_part).await?;
@@ -220,21 +221,21 @@ impl KubeEnvironment {
     }
 
     /// Asks a part to end, as an upgrade would, and waits until it has. An API
-    /// server answers first what it was asked.
+    /// server first answers the requests in flight.
     pub async fn stop(&self, part: Part) -> anyhow::Result<()> {
         self.order(part.name(), Watchdog::terminate_part).await?;
         lock(&self.running).retain(|(running, _)| *running != part);
         Ok(())
     }
 
-    /// Starts a part (again) where it was, and waits until it answers.
+    /// Starts a part (again) on the same data and port, and waits until it is ready.
     pub async fn start_part(&self, part: Part) -> anyhow::Result<()> {
         let pid = self.order(part.name(), Watchdog::start_part).await?;
         lock(&self.running).push((part, pid));
         if part == Part::Etcd {
             self.until_ready(part, pid).await?;
         }
-        // An API server whose etcd was away has to find it again.
+        // After an etcd restart the API server has to reconnect.
         let api_server = self.pid(Part::ApiServer);
         match api_server {
             Some(pid) if part != Part::ControllerManager => {
@@ -250,8 +251,8 @@ impl KubeEnvironment {
         self.start_part(part).await
     }
 
-    /// Gives `user` another token, after which the one before is refused. The
-    /// API server reads tokens at its start only, so it is started again.
+    /// Gives `user` a new token; the old one is refused. Restarts the API
+    /// server, which reads tokens only at its start.
     pub async fn rotate_token(&self, user: &str) -> anyhow::Result<()> {
         let tokens = {
             let mut credentials = lock(&self.credentials);
@@ -266,9 +267,10 @@ impl KubeEnvironment {
         self.restart(Part::ApiServer).await
     }
 
-    /// Runs a program beside the servers, such as a controller: it ends with
+    /// Runs a program beside the servers, such as a controller. It ends with
     /// them at the latest, whatever ends the test. Its output goes to
-    /// `<name>.log` in the folder; `name` is a plain word. Answers the process id.
+    /// `<name>.log` in the folder; `name` is a plain word. Returns the process
+    /// id.
     pub async fn run_beside(
         &self,
         name: &str,
@@ -282,13 +284,13 @@ impl KubeEnvironment {
         self.order(name, Watchdog::start_part).await
     }
 
-    /// Asks a program that was started by [`KubeEnvironment::run_beside`] to
-    /// end, and waits until it has.
+    /// Asks a program that [`KubeEnvironment::run_beside`] started to end, and
+    /// waits until it has.
     pub async fn end_beside(&self, name: &str) -> anyhow::Result<()> {
         self.order(name, Watchdog::terminate_part).await
     }
 
-    /// The end of the log of a part, or of a program that runs beside them.
+    /// The end of the log of a part or of a program beside them.
     pub fn end_of_log(&self, name: &str) -> String {
         let log = fs::read(self.folder.join(format!("{name}.log"))).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
@@ -341,7 +343,7 @@ impl KubeEnvironment {
     }
 }
 
-/// The first of [`NEEDED`] that is not answered with 200, else 200.
+/// The status of the first of [`NEEDED`] that does not answer 200, else 200.
 fn ask_api_server(readiness: &Readiness, token: &str) -> io::Result<u16> {
     for path in NEEDED {
         let status = readiness.ask(path, token)?;
@@ -352,7 +354,7 @@ fn ask_api_server(readiness: &Readiness, token: &str) -> io::Result<u16> {
     Ok(200)
 }
 
-/// What is guarded here stays whole when a test panics.
+/// Ignores poisoning: the guarded values stay consistent when a test panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

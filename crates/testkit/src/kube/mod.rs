@@ -1,13 +1,13 @@
 //! A real Kubernetes API for tests: etcd, kube-apiserver and, if wanted,
 //! kube-controller-manager on the loopback address, without any node.
 //!
-//! Where the programs come from, in the order in which it is looked:
+//! Sources of the programs, in search order:
 //! 1. `KUBEBUILDER_ASSETS` names a folder with `kube-apiserver`, and maybe
 //!    `kube-controller-manager` and `etcd`;
 //! 2. the user's cache folder, where `cargo xtask test` puts what it builds
-//!    from Debian's source package; what is there is checked against [`PINNED`];
-//! 3. otherwise there is no Kubernetes: the test says so in one line and
-//!    returns. With `SLIPWAY_REQUIRE_KUBE=1` it fails instead.
+//!    from Debian's source package; checksums are compared with [`PINNED`];
+//! 3. otherwise there is no Kubernetes: the test prints one line and returns.
+//!    With `SLIPWAY_REQUIRE_KUBE=1` it fails instead.
 //!
 //! ```no_run
 //! # async fn a_test() {
@@ -17,12 +17,11 @@
 //! # }
 //! ```
 //!
-//! Tests that share an environment keep to a namespace of their own. A test
-//! that takes servers down starts an environment of its own
+//! Tests that share an environment use a namespace of their own. A test that
+//! takes servers down starts its own environment
 //! ([`KubeEnvironment::for_test`]).
 //!
-//! Must not: know any kind of ours. What is installed into the API is the
-//! business of the test.
+//! Must not: know our kinds. Each test installs what it needs into the API.
 
 mod environment;
 mod shared;

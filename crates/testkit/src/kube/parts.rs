@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::binaries::Binaries;
 
-/// A server that can be taken down and started again by itself.
+/// A server that a test can stop and restart by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Etcd,
@@ -31,7 +31,7 @@ pub(super) struct Ports {
     pub(super) api_server: u16,
 }
 
-/// What stands in the folder beside the data.
+/// Names of the files in the folder, besides the data.
 pub(super) mod file {
     pub(crate) const AUTHORITY: &str = "authority.pem";
     pub(crate) const SERVER: &str = "server.pem";
@@ -44,8 +44,8 @@ pub(super) mod file {
     pub(crate) const CONTROLLER_KUBECONFIG: &str = "kubeconfig-controller-manager.yaml";
 }
 
-/// One record for each request and two for a watch: without the stage
-/// `RequestReceived`, whose time stands in the later records as well.
+/// One record per request and two per watch. The stage `RequestReceived` is
+/// omitted: later records contain its time.
 pub(super) const AUDIT_POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -54,7 +54,7 @@ rules:
 - level: Metadata
 ";
 
-/// What controllers do that tests rely on: the end of namespaces and of owned
+/// The controllers that tests rely on: removal of namespaces and of owned
 /// objects, service accounts and their tokens, and the two without which a
 /// `ResourceQuota` refuses everything and an aggregated role stays empty.
 const CONTROLLERS: &str = "namespace,garbagecollector,serviceaccount,serviceaccount-token,\
@@ -98,15 +98,16 @@ pub(super) fn api_server(
         "--authorization-mode=RBAC".to_owned(),
         format!("--audit-policy-file={}", in_folder(file::AUDIT_POLICY)),
         format!("--audit-log-path={}", in_folder(file::AUDIT_LOG)),
-        // Megabytes; a log that is turned over in the middle of a test would
-        // lose what it is read for.
+        // Megabytes. A log rotation in the middle of a test would lose records
+        // that the test reads.
         "--audit-log-maxsize=100000".to_owned(),
         "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
         format!("--service-account-issuer={issuer}"),
         format!("--service-account-key-file={}", in_folder(file::SERVICE_ACCOUNT_PUBLIC_KEY)),
         format!("--service-account-signing-key-file={}", in_folder(file::SERVICE_ACCOUNT_KEY)),
         format!("--api-audiences={issuer}"),
-        // It refuses pods until a controller has made the accounts; no pod runs.
+        // This plugin refuses pods until a controller has made the accounts. No
+        // pod runs here.
         "--disable-admission-plugins=ServiceAccount".to_owned(),
         "--allow-privileged=true".to_owned(),
         "--endpoint-reconciler-type=none".to_owned(),
@@ -126,7 +127,7 @@ pub(super) fn controller_manager(binaries: &Binaries, folder: &Path) -> String {
             format!("--root-ca-file={}", in_folder(file::AUTHORITY)),
             format!("--cert-dir={}", folder.display()),
             "--leader-elect=false".to_owned(),
-            // It serves nothing that a test asks for.
+            // No test uses its port.
             "--port=0".to_owned(),
             "--secure-port=0".to_owned(),
             // The defaults (20 and 30) let a thousand deletions queue up.
@@ -136,8 +137,7 @@ pub(super) fn controller_manager(binaries: &Binaries, folder: &Path) -> String {
     )
 }
 
-/// A shell script that becomes the program, so that the process id of the one
-/// is that of the other.
+/// A shell script that execs the program, so that both have the same process id.
 pub(super) fn script(program: &Path, arguments: &[String]) -> String {
     let mut text = format!("exec {}", quoted(&program.display().to_string()));
     for argument in arguments {

@@ -1,7 +1,7 @@
-//! Asking a server whether it is ready: one request, one status code.
+//! Readiness probe of a server: one request, one status code.
 //!
-//! An HTTP client would have to be built before `cargo xtask` can be; of HTTP
-//! this needs one line.
+//! It is written by hand because an HTTP client would have to be built before
+//! `cargo xtask`, and this needs one line of HTTP.
 
 use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -12,10 +12,10 @@ use anyhow::Context as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-/// A loaded machine takes its time for a handshake; the next asking comes anyway.
+/// A handshake may be slow on a loaded machine; the caller retries anyway.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Asks an API server that shows a certificate of one authority.
+/// Probes an API server whose certificate is from one authority.
 #[derive(Clone, Debug)]
 pub(super) struct Readiness {
     configuration: Arc<ClientConfig>,
@@ -35,7 +35,7 @@ impl Readiness {
         Ok(Self { configuration: Arc::new(configuration), port })
     }
 
-    /// The status with which the API server answers for `path`.
+    /// The status code of the API server for `path`.
     pub(super) fn ask(&self, path: &str, token: &str) -> io::Result<u16> {
         let name = ServerName::IpAddress(Ipv4Addr::LOCALHOST.into());
         let connection = ClientConnection::new(Arc::clone(&self.configuration), name)
@@ -45,7 +45,7 @@ impl Readiness {
     }
 }
 
-/// The status with which etcd answers for `path`, without TLS.
+/// The status code of etcd for `path`, without TLS.
 pub(super) fn ask_plainly(port: u16, path: &str) -> io::Result<u16> {
     request(&mut connect(port)?, path, "")
 }

@@ -1,5 +1,5 @@
-//! The environment that all tests of a process share, and what is said where
-//! there is none.
+//! The environment that all tests of a process share, and the notice that is
+//! printed if there is none.
 
 use std::env;
 use std::io::Write as _;
@@ -9,20 +9,20 @@ use tokio::sync::OnceCell;
 
 use super::environment::{KubeEnvironment, Options};
 
-/// Set to `1`, a test that needs Kubernetes fails where there is none.
+/// If set to `1`, a test that needs Kubernetes fails when it is missing.
 pub const REQUIRE_VARIABLE: &str = "SLIPWAY_REQUIRE_KUBE";
 
-/// The environment for `test`, with the controller manager; or `None` where
-/// the programs are not there: then the first test of the process to ask has
-/// said so on standard error, and a test that gets `None` returns.
+/// The environment for `test`, with the controller manager; `None` if the
+/// programs are missing. Then the first test of the process that asked has
+/// printed a notice on standard error, and a test that gets `None` returns.
 ///
 /// # Panics
-/// When there should be one but it cannot be had, and where the programs are
-/// not there although [`REQUIRE_VARIABLE`] is `1`.
+/// When the environment cannot be started, and when the programs are missing
+/// although [`REQUIRE_VARIABLE`] is `1`.
 pub async fn shared(test: &str) -> Option<&'static KubeEnvironment> {
-    // A static is never dropped: the keeper takes everything down when this
-    // process ends. Nothing in an environment belongs to a runtime, so the
-    // tests that come after the one that started it can use it.
+    // A static is never dropped: the watchdog takes everything down when this
+    // process ends. Nothing in an environment belongs to a runtime, so later
+    // tests can use what an earlier one started.
     static ENVIRONMENT: OnceCell<Result<Option<KubeEnvironment>, String>> = OnceCell::const_new();
     let options = Options { controller_manager: true, ..Options::default() };
     let started = ENVIRONMENT.get_or_init(|| async {
@@ -39,7 +39,7 @@ pub async fn shared(test: &str) -> Option<&'static KubeEnvironment> {
 }
 
 impl KubeEnvironment {
-    /// An environment of its own for `test`, with the rules of [`shared`].
+    /// An environment of its own for `test`; otherwise as [`shared`].
     ///
     /// # Panics
     /// As [`shared`] does.
@@ -63,8 +63,8 @@ fn report_absence(test: &str) {
     );
     static SAID: Once = Once::new();
     SAID.call_once(|| {
-        // Not `eprintln!`: the test harness captures that and shows it only
-        // for tests that fail. Where standard error is closed nobody reads.
+        // Not `eprintln!`: the test harness captures it and shows it only for
+        // failed tests. A closed standard error is no reason to fail.
         let _written = writeln!(
             std::io::stderr(),
             "not run: {test}: kube-apiserver or etcd is not there (`cargo xtask test kube` \

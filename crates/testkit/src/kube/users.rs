@@ -1,4 +1,4 @@
-//! Who may speak to the API server, and the kubeconfig of each.
+//! The users of the API server, and the kubeconfig of each.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -9,12 +9,12 @@ use data_encoding::BASE64;
 /// The user who may do everything.
 pub const ADMIN: &str = "admin";
 
-/// Another one, for a program whose requests are to be told apart from those of
-/// the test.
+/// A second such user, for a program whose requests the test has to tell apart
+/// from its own.
 pub const OTHER_ADMIN: &str = "other-admin";
 
-/// Somebody whom the API server knows by a token. What a user may do is up to
-/// RBAC: nothing, until a test binds a role to the name or to a group.
+/// A user that the API server knows by a token. RBAC decides what the user may
+/// do: nothing, until a test binds a role to the name or to a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     pub name: String,
@@ -35,7 +35,7 @@ impl User {
     }
 }
 
-/// A user with the token of today.
+/// A user with the current token.
 #[derive(Clone, Debug)]
 pub(super) struct Credentials {
     pub(super) user: User,
@@ -59,7 +59,7 @@ pub(super) fn token_file(credentials: &[Credentials]) -> String {
     lines
 }
 
-/// A kubeconfig that needs no other file: it can be handed to a server as it is.
+/// A self-contained kubeconfig: it can be sent to a server as it is.
 pub(super) fn kubeconfig(server: &str, authority: &str, user: &str, token: &str) -> String {
     let authority = BASE64.encode(authority.as_bytes());
     format!(
@@ -83,8 +83,7 @@ pub(super) fn kubeconfig(server: &str, authority: &str, user: &str, token: &str)
     )
 }
 
-/// 128 bits. The servers listen on loopback, where other users of the machine
-/// are as well.
+/// 128 bits. The servers listen on loopback, which other users of the machine can reach.
 fn random_text() -> io::Result<String> {
     let mut bytes = [0_u8; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

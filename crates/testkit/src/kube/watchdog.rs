@@ -1,6 +1,6 @@
-//! The process between us and the servers, which takes them down.
+//! The watchdog process, which starts the servers and takes them down.
 //!
-//! The mechanism is that of `postgres/keeper.rs`: a destructor does not run
+//! The mechanism is that of `postgres/watchdog.rs`: a destructor does not run
 //! when a test process is killed, so a small shell (`keeper.sh`) starts the
 //! servers and reads from a pipe. However we end, the kernel closes our end,
 //! and the shell ends the servers and removes their folder. There is no second
@@ -16,12 +16,12 @@ use anyhow::{Context as _, bail};
 
 const SCRIPT: &str = include_str!("keeper.sh");
 
-/// What etcd and the logs of a thousand objects may take. etcd alone writes its
-/// log in pieces of 64 MB.
+/// Room for etcd and the logs of a thousand objects. etcd alone writes its log
+/// in segments of 64 MB.
 const ROOM_IN_MEMORY: u64 = 2 << 30;
 const IN_MEMORY: &str = "/dev/shm";
 
-/// A running keeper; dropped, everything that it started is gone.
+/// A running watchdog. Drop ends everything that it started.
 #[derive(Debug)]
 pub(super) struct Watchdog {
     shell: Child,
@@ -30,9 +30,9 @@ pub(super) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Starts a keeper with an empty folder. Unless `durable`, the folder lies
-    /// in memory if there is room: etcd syncs every write and cannot be told
-    /// otherwise, which is most of the cost of a request on a real disk.
+    /// Starts a watchdog with an empty folder. Unless `durable`, the folder is
+    /// in memory if there is room: etcd syncs every write and has no option
+    /// against it, and on a real disk that is most of the cost of a request.
     pub(super) fn start(durable: bool) -> anyhow::Result<Self> {
         let parent = if durable || !has_room(Path::new(IN_MEMORY)) {
             env::temp_dir()
@@ -48,7 +48,7 @@ impl Watchdog {
             .arg(SCRIPT)
             .arg("slipway-kube-keeper")
             .arg(folder.path())
-            // Neither proxies nor settings of somebody's etcd reach the servers.
+            // No proxies and no settings of somebody's etcd may reach the servers.
             .env_clear()
             .env("PATH", env::var_os("PATH").unwrap_or_default())
             .env("HOME", folder.path())
@@ -57,13 +57,13 @@ impl Watchdog {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            // Ctrl-C reaches the whole group of the terminal. In a group of its
-            // own the keeper outlives us by the moment that it needs.
+            // Ctrl-C reaches the whole process group of the terminal. In its
+            // own group the watchdog lives long enough to clean up.
             .process_group(0)
             .spawn()
             .context("cannot start sh, which keeps the servers")?;
         let said = shell.stdout.take().context("the keeper has no output")?;
-        // From here on the keeper removes it.
+        // From here on the watchdog removes the folder.
         Ok(Self { shell, said: BufReader::new(said), folder: folder.keep() })
     }
 
@@ -71,18 +71,18 @@ impl Watchdog {
         &self.folder
     }
 
-    /// Starts what `<part>.sh` in the folder becomes, and answers its process id.
+    /// Starts `<part>.sh` in the folder and returns its process id.
     pub(super) fn start_part(&mut self, part: &str) -> anyhow::Result<u32> {
         let said = self.order("start", part)?;
         said.parse().with_context(|| format!("the keeper started {part} and said {said:?}"))
     }
 
-    /// Ends it as a power cut would. What is not running stays so.
+    /// Ends a part as a power cut would. Does nothing if it is not running.
     pub(super) fn kill_part(&mut self, part: &str) -> anyhow::Result<()> {
         self.stopped("kill", part)
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Asks a part to end, and waits until it has.
     pub(super) fn terminate_part(&mut self, part: &str) -> anyhow::Result<()> {
         self.stopped("terminate", part)
     }
@@ -107,7 +107,7 @@ impl Watchdog {
 impl Drop for Watchdog {
     fn drop(&mut self) {
         drop(self.shell.stdin.take());
-        // Fails only if somebody else has reaped it; then it is gone as well.
+        // Fails only if the process was already reaped; then it is gone as well.
         let _gone = self.shell.wait();
     }
 }

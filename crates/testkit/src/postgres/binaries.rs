@@ -1,7 +1,7 @@
-//! Finding the programs of an installed PostgreSQL.
+//! Finds the programs of an installed PostgreSQL.
 //!
 //! Debian keeps them out of the search path (`/usr/lib/postgresql/15/bin`), so
-//! that is looked at first, newest version before older ones.
+//! that folder is searched first, newest version first.
 
 use std::env;
 use std::ffi::OsString;
@@ -9,8 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// When set, the only folder that is looked at: for an installation in an
-/// unusual place, or, with an empty folder, to see what is done without one.
+/// When set, the only folder that is searched: for an installation in an
+/// unusual folder or, with an empty folder, to test the behaviour without
+/// PostgreSQL.
 pub const BINARIES_VARIABLE: &str = "SLIPWAY_TEST_POSTGRES_BIN";
 
 const DEBIAN_FOLDER: &str = "/usr/lib/postgresql";
@@ -32,7 +33,7 @@ pub(super) fn find() -> Option<PathBuf> {
     first_complete(versions.into_iter().chain(configured).chain(env::split_paths(&searched)))
 }
 
-/// `psql`, which is all that a server somebody else started asks for.
+/// `psql`, the only program needed for a server that we did not start.
 pub(super) fn find_psql() -> PathBuf {
     find().map_or_else(|| PathBuf::from("psql"), |folder| folder.join("psql"))
 }
@@ -88,7 +89,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         mk_installation(parent.path(), "9.6", &PROGRAMS);
         let fifteen = mk_installation(parent.path(), "15", &PROGRAMS);
-        // Only the client programs of a newer version, as Debian may have them.
+        // Debian may have only the client programs of a newer version.
         mk_installation(parent.path(), "17", &["psql"]);
         mk_installation(parent.path(), "not-a-version", &PROGRAMS);
 

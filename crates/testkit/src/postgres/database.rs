@@ -1,9 +1,9 @@
 //! A database for one test.
 //!
-//! Statements go through `psql`. A pool of connections would be bound to the
-//! runtime of whichever test came first and die with it, and a destructor
-//! cannot await; a short-lived process has neither problem, and keeps a
-//! database driver out of the build of `cargo xtask`.
+//! Statements go through `psql`. A connection pool would be bound to the
+//! runtime of the first test and die with it, and a destructor cannot await; a
+//! short-lived process has neither problem, and keeps a database driver out of
+//! the build of `cargo xtask`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,12 +14,11 @@ use anyhow::{Context as _, bail};
 use super::server::Postgres;
 use crate::process::Spawned;
 
-/// PostgreSQL cuts names at 63 bytes; what is left of a hint then still leaves
-/// room for a process id (at most 7 digits) and a counter.
+/// PostgreSQL truncates names at 63 bytes; a hint of this length leaves room
+/// for a process id (at most 7 digits) and a counter.
 const LONGEST_HINT: usize = 40;
 
-/// A fresh database. Dropped with this value, along with whatever is still
-/// connected to it.
+/// A fresh database. Drop removes it and ends the connections to it.
 #[derive(Debug)]
 pub struct TestDatabase {
     url: String,
@@ -29,16 +28,16 @@ pub struct TestDatabase {
 }
 
 impl TestDatabase {
-    /// Where to connect.
+    /// The URL to connect to.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Runs statements on it one after the other, as the server's superuser,
-    /// each in a transaction of its own.
+    /// Runs statements one after the other as the server's superuser, each in
+    /// its own transaction.
     ///
     /// # Panics
-    /// When one fails.
+    /// When a statement fails.
     pub async fn execute(&self, statements: &[&str]) {
         let (psql, url) = (self.psql.clone(), self.url.clone());
         let statements: Vec<String> = statements.iter().map(|&text| text.to_owned()).collect();
@@ -51,17 +50,17 @@ impl TestDatabase {
         }
     }
 
-    /// Ends every other connection to it.
+    /// Ends every other connection to this database.
     pub async fn end_connections(&self) {
         let statement = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                          WHERE datname = current_database() AND pid <> pg_backend_pid()";
         self.execute(&[statement]).await;
     }
 
-    /// Locks a table against everybody for as long as the answer lives.
+    /// Locks a table exclusively for as long as the returned guard lives.
     ///
     /// # Panics
-    /// When the lock is not had within ten seconds.
+    /// When the lock is not acquired within ten seconds.
     pub async fn hold_lock(&self, table: &str) -> Spawned {
         let mut command = psql(&self.psql, &self.url);
         command
@@ -83,8 +82,8 @@ impl TestDatabase {
         held
     }
 
-    /// Gives it to a role of its own, named like the database, whose limits the
-    /// server applies (it applies none to a superuser). Answers the URL to
+    /// Makes a role named like the database its owner, because the server
+    /// applies limits to a role but none to a superuser. Returns the URL to
     /// connect with as that role.
     pub async fn give_to_a_role(&self) -> String {
         let name = &self.name;
@@ -109,17 +108,17 @@ impl Drop for TestDatabase {
     fn drop(&mut self) {
         let statement = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
         let role = format!("DROP ROLE IF EXISTS {}", self.name);
-        // The server may be gone already, and the database with it.
+        // The server, and the database with it, may be gone already.
         let _dropped = run(&self.psql, &self.server_url, &[&statement, &role]);
     }
 }
 
 impl Postgres {
-    /// A fresh, empty database. `hint`, best the test's name, becomes part of
-    /// its name.
+    /// A fresh, empty database. `hint`, preferably the test's name, becomes
+    /// part of its name.
     ///
     /// # Panics
-    /// When the server does not make one.
+    /// When the server cannot create it.
     pub async fn database(&self, hint: &str) -> TestDatabase {
         self.create(hint, None).await
     }
@@ -128,8 +127,8 @@ impl Postgres {
     /// migrating an empty one again.
     ///
     /// # Panics
-    /// When the server does not make one, for instance because somebody is
-    /// still connected to the template. PostgreSQL waits five seconds for such
+    /// When the server cannot create it, for instance because somebody is still
+    /// connected to the template. PostgreSQL waits five seconds for such
     /// connections to end.
     pub async fn database_from_template(&self, hint: &str, template: &str) -> TestDatabase {
         self.create(hint, Some(template)).await
@@ -137,7 +136,8 @@ impl Postgres {
 
     async fn create(&self, hint: &str, template: Option<&str>) -> TestDatabase {
         let name = unique_name(hint);
-        // Left there by a process that was killed and whose id is used again.
+        // A killed process may have left a database of this name, if its
+        // process id is in use again.
         let make_room = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
         let create = match template {
             Some(template) => format!("CREATE DATABASE {name} TEMPLATE {}", quoted(template)),
@@ -161,20 +161,20 @@ impl Postgres {
     }
 }
 
-/// A client that does as it is told and asks nothing.
+/// A non-interactive `psql` without the user's settings.
 fn psql(program: &Path, url: &str) -> Command {
     let mut command = Command::new(program);
     command
         .args(["--no-psqlrc", "--quiet", "--no-password", "--set=ON_ERROR_STOP=1"])
         .arg(format!("--dbname={url}"))
         .env("PGCONNECT_TIMEOUT", "10")
-        // "does not exist, skipping" is a notice nobody needs.
+        // Suppresses the notice "does not exist, skipping".
         .env("PGOPTIONS", "-c client_min_messages=warning")
         .stdin(Stdio::null());
     command
 }
 
-/// Runs statements one after the other, each in a transaction of its own.
+/// Runs statements one after the other, each in its own transaction.
 fn run(program: &Path, url: &str, statements: &[&str]) -> anyhow::Result<()> {
     let mut command = psql(program, url);
     for statement in statements {
@@ -189,8 +189,8 @@ fn run(program: &Path, url: &str, statements: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A name that no other test uses at the same time, of letters, digits and
-/// underscores only, so that it needs no quoting.
+/// A name that no concurrent test uses. It has only letters, digits and
+/// underscores, so it needs no quoting.
 fn unique_name(hint: &str) -> String {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     let hint: String = hint

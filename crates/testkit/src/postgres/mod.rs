@@ -1,13 +1,13 @@
 //! A real PostgreSQL for tests: one server for many tests, a database for each.
 //!
-//! Three ways to a server, in the order in which they are tried:
+//! Sources of a server, in the order in which they are tried:
 //! 1. `SLIPWAY_TEST_DATABASE_URL` names one (`cargo xtask test` starts one for
 //!    the whole run and sets this);
 //! 2. otherwise the first test of a process that asks starts one, which the
 //!    other tests of that process share;
-//! 3. where PostgreSQL is not installed there is none: the test says so in one
-//!    line and returns. With `SLIPWAY_REQUIRE_POSTGRES=1` it fails instead, so
-//!    that a run which claims to have tested PostgreSQL has done so.
+//! 3. without an installed PostgreSQL there is none: the test prints one line
+//!    and returns. With `SLIPWAY_REQUIRE_POSTGRES=1` it fails instead, so that a
+//!    run which claims to have tested PostgreSQL has done so.
 //!
 //! ```no_run
 //! # async fn a_test() {
@@ -17,9 +17,8 @@
 //! # }
 //! ```
 //!
-//! Must not: know any schema. Migrations are the business of the crate that
-//! owns them; it migrates one database and has others made from it by
-//! [`Postgres::database_from_template`].
+//! Must not: know any schema. The crate that owns the migrations migrates one
+//! database and copies it by [`Postgres::database_from_template`].
 
 mod binaries;
 mod database;

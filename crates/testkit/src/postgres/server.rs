@@ -1,4 +1,4 @@
-//! A PostgreSQL server: one that we started, or one that we were pointed to.
+//! A PostgreSQL server: one that we started, or an existing one.
 
 use std::path::{Path, PathBuf};
 
@@ -11,14 +11,14 @@ use crate::ports::free_loopback_port;
 /// How to start a server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Whether a commit survives a crash of the machine, as in production.
-    /// Off by default: a test's data ends with it, and fsync is most of the
+    /// Whether a commit survives a crash of the machine, as in production. Off
+    /// by default: the data is useless after the test, and fsync is most of the
     /// cost of a commit. Benchmarks need it on to mean anything.
     pub durable: bool,
 }
 
-/// A server on which tests make their databases. One that we started ends
-/// with this value, and with this process at the latest.
+/// A server on which tests make their databases. If we started it, it ends on
+/// drop, and with this process at the latest.
 #[derive(Debug)]
 pub struct Postgres {
     url: ServerUrl,
@@ -27,15 +27,15 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Starts a server of one's own on a free loopback port; `None` where
-    /// PostgreSQL is not installed. Takes about two seconds and blocks for
-    /// them; most tests want [`super::shared`].
+    /// Starts a server on a free loopback port; `None` if PostgreSQL is not
+    /// installed. Blocks for about two seconds; most tests use
+    /// [`super::shared`].
     pub fn start(options: Options) -> anyhow::Result<Option<Self>> {
         let Some(programs) = binaries::find() else {
             return Ok(None);
         };
-        // A port may be taken between its choice and its use. Three in a row
-        // is no accident any more.
+        // Another process may take a port between choice and use. Three
+        // failures in a row are no accident.
         for _ in 0..3 {
             let port = free_loopback_port().context("no free port on 127.0.0.1")?;
             match Watchdog::start(&programs, |folder| settings(folder, port, options)) {
@@ -62,20 +62,20 @@ impl Postgres {
         &self.url.whole
     }
 
-    /// Ends a server that we started, as a power cut would; what was committed
-    /// is there again after [`Postgres::start_again`]. An error for a server
-    /// that somebody else started.
+    /// Ends a server that we started, as a power cut would; committed data is
+    /// there again after [`Postgres::start_again`]. An error for a server that
+    /// somebody else started.
     pub fn crash(&mut self) -> anyhow::Result<()> {
         self.watchdog.as_mut().context("this server is not ours to stop")?.crash()
     }
 
-    /// Starts it again at the same place.
+    /// Starts it again on the same data and port.
     pub fn start_again(&mut self) -> anyhow::Result<()> {
         self.watchdog.as_mut().context("this server is not ours to start")?.start_again()
     }
 
-    /// The folder of a server that we started: its data and its `log`. Stands
-    /// in the command line of each of its processes.
+    /// The folder of a server that we started: its data and its `log`. It
+    /// appears in the command line of each of its processes.
     pub fn folder(&self) -> Option<&Path> {
         self.watchdog.as_ref().map(Watchdog::folder)
     }
@@ -95,22 +95,22 @@ fn settings(folder: &Path, port: u16, options: Options) -> Vec<String> {
         "listen_addresses = '127.0.0.1'".to_owned(),
         format!("port = {port}"),
         format!("unix_socket_directories = '{}'", folder.display()),
-        // Several test binaries, each with as many tests at once as there are
-        // cores and pools of up to ten connections.
+        // Several test binaries run at once, each with as many tests as there
+        // are cores, and pools of up to ten connections.
         "max_connections = 300".to_owned(),
         format!("fsync = {durable}"),
-        // Only guards against torn pages in a crash of the machine.
+        // It only protects against torn pages in a crash of the machine.
         format!("full_page_writes = {durable}"),
         // synchronous_commit stays on: without fsync it costs nothing, and a
         // test may kill the server's processes and expect its commits back.
     ]
 }
 
-/// A URL with the place of the database's name marked.
+/// A URL, split around the database's name.
 #[derive(Debug)]
 struct ServerUrl {
     whole: String,
-    /// Up to and with the slash before the database's name.
+    /// Up to and including the slash before the database's name.
     base: String,
     /// From the question mark on, or empty.
     query: String,
@@ -128,7 +128,7 @@ impl ServerUrl {
             .and_then(|(_, rest)| rest.rsplit_once('/'))
             .filter(|(_, database)| !database.is_empty())
             .map(|(_, database)| place[..place.len() - database.len()].to_owned());
-        // The URL may hold a password, so the message does not repeat it.
+        // The URL may contain a password, so the message does not repeat it.
         let Some(base) = base else {
             bail!(
                 "the URL of the test server is not of the form \

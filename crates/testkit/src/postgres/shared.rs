@@ -6,20 +6,20 @@ use std::sync::{Once, OnceLock};
 
 use super::server::{Options, Postgres};
 
-/// Names a server that is there already.
+/// Names an existing server.
 pub const DATABASE_URL_VARIABLE: &str = "SLIPWAY_TEST_DATABASE_URL";
-/// Set to `1`, a test that needs PostgreSQL fails where there is none.
+/// If set to `1`, a test that needs PostgreSQL fails when it is missing.
 pub const REQUIRE_VARIABLE: &str = "SLIPWAY_REQUIRE_POSTGRES";
 
-/// The server for `test`, or `None` where PostgreSQL is not installed; then
-/// the first test of the process to ask has said so on standard error, and a
+/// The server for `test`; `None` if PostgreSQL is not installed. Then the first
+/// test of the process that asked has printed a notice on standard error, and a
 /// test that gets `None` returns.
 ///
 /// # Panics
-/// When there should be a server but it cannot be had, and where PostgreSQL is
-/// not installed although [`REQUIRE_VARIABLE`] is `1`.
+/// When the server cannot be started, and when PostgreSQL is not installed
+/// although [`REQUIRE_VARIABLE`] is `1`.
 pub async fn shared(test: &str) -> Option<&'static Postgres> {
-    // A static is never dropped: the keeper takes a server that we started
+    // A static is never dropped: the watchdog takes a server that we started
     // down when this process ends.
     static SERVER: OnceLock<Result<Option<Postgres>, String>> = OnceLock::new();
     let ready = tokio::task::spawn_blocking(|| {
@@ -51,8 +51,8 @@ fn report_absence(test: &str) {
     );
     static SAID: Once = Once::new();
     SAID.call_once(|| {
-        // Not `eprintln!`: the test harness captures that and shows it only
-        // for tests that fail. Where standard error is closed nobody reads.
+        // Not `eprintln!`: the test harness captures it and shows it only for
+        // failed tests. A closed standard error is no reason to fail.
         let _written = writeln!(
             std::io::stderr(),
             "not run: {test}: PostgreSQL is not installed (apt-get install postgresql); \

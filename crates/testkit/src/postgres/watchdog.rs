@@ -1,10 +1,11 @@
-//! The process between us and a PostgreSQL server, which takes the server down.
+//! The watchdog process, which starts a PostgreSQL server and takes it down.
 //!
 //! A destructor does not run when a test process is killed, when it aborts, or
-//! for a static at a normal exit. So the stop is not ours to do: a small shell
-//! (`keeper.sh`) starts the server and reads from a pipe that nobody writes to.
-//! However we end, the kernel closes our end, and the shell stops the server,
-//! removes its folder and ends. There is no second way to stop it.
+//! for a static at a normal exit. So this process does not stop the server
+//! itself: a small shell (`keeper.sh`) starts it and reads from a pipe that
+//! nobody writes to. However we end, the kernel closes our end, and the shell
+//! stops the server, removes its folder and ends. There is no second way to
+//! stop it.
 
 use std::env;
 use std::fs;
@@ -20,7 +21,7 @@ use crate::process::is_root;
 
 const SCRIPT: &str = include_str!("keeper.sh");
 
-/// A running keeper with its server; dropped, both are gone.
+/// A running watchdog with its server. Drop ends both.
 #[derive(Debug)]
 pub(super) struct Watchdog {
     shell: Child,
@@ -28,17 +29,17 @@ pub(super) struct Watchdog {
     folder: PathBuf,
 }
 
-/// Why no server came up.
+/// Why the server did not start.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// Somebody took the port first; another one will do.
+    /// Another process took the port first; retry with another port.
     PortTaken,
     /// Anything else, with the end of the server's log.
     Other(anyhow::Error),
 }
 
 impl Watchdog {
-    /// Starts a server of `programs` in a new folder. `settings` gets that
+    /// Starts a server of `programs` in a new folder. `settings` receives that
     /// folder and returns lines for `postgresql.conf`.
     pub(super) fn start(
         programs: &Path,
@@ -67,8 +68,8 @@ impl Watchdog {
     }
 
     fn spawn(programs: &Path, settings: impl FnOnce(&Path) -> Vec<String>) -> anyhow::Result<Self> {
-        // PostgreSQL refuses to run as root, and the account that it then runs
-        // under can enter `/tmp`, but maybe not a TMPDIR of root's.
+        // PostgreSQL refuses to run as root. The account that it then runs
+        // under can enter `/tmp`, but maybe not root's TMPDIR.
         let account = if is_root() { Some(postgres_account()?) } else { None };
         let parent = if account.is_some() { PathBuf::from("/tmp") } else { env::temp_dir() };
         let folder = tempfile::Builder::new()
@@ -84,7 +85,7 @@ impl Watchdog {
             .arg(folder.path())
             .arg(programs)
             .args(settings(folder.path()))
-            // PGDATA, PGPORT and their like must not reach the server.
+            // PGDATA, PGPORT and similar variables must not reach the server.
             .env_clear()
             .env("PATH", env::var_os("PATH").unwrap_or_default())
             .env("HOME", folder.path())
@@ -94,8 +95,8 @@ impl Watchdog {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            // Ctrl-C reaches the whole group of the terminal. In a group of its
-            // own the keeper outlives us by the moment that it needs.
+            // Ctrl-C reaches the whole process group of the terminal. In its
+            // own group the watchdog lives long enough to clean up.
             .process_group(0);
         if let Some(Account { user, group }) = account {
             chown(folder.path(), Some(user), Some(group))
@@ -104,17 +105,16 @@ impl Watchdog {
         }
         let mut shell = command.spawn().context("cannot start sh, which keeps PostgreSQL")?;
         let said = shell.stdout.take().map(BufReader::new);
-        // From here on the keeper removes it.
+        // From here on the watchdog removes the folder.
         let folder = folder.keep();
         Ok(Self { shell, said, folder })
     }
 
-    /// Ends the server as a power cut would, with everything that is connected.
+    /// Ends the server and every connection to it, as a power cut would.
     pub(super) fn crash(&mut self) -> anyhow::Result<()> {
         self.order("crash", "stopped")
     }
 
-    /// Starts it again.
     pub(super) fn start_again(&mut self) -> anyhow::Result<()> {
         self.order("start", "ready")
     }
@@ -143,7 +143,7 @@ impl Watchdog {
 impl Drop for Watchdog {
     fn drop(&mut self) {
         drop(self.shell.stdin.take());
-        // Fails only if somebody else has reaped it; then it is gone as well.
+        // Fails only if the process was already reaped; then it is gone as well.
         let _gone = self.shell.wait();
     }
 }
@@ -153,8 +153,8 @@ struct Account {
     group: u32,
 }
 
-/// The account that Debian's package makes. Asked through `id`, because
-/// accounts need not stand in `/etc/passwd`.
+/// The account that Debian's package creates. `id` resolves it, because
+/// accounts need not be in `/etc/passwd`.
 fn postgres_account() -> anyhow::Result<Account> {
     let ask = |option: &str| -> anyhow::Result<u32> {
         let answer = Command::new("id")

@@ -1,4 +1,4 @@
-//! What is said where the programs are not there, or not what they should be.
+//! The notices when the programs are missing or have a wrong checksum.
 
 use slipway_testkit::kube::{ASSETS_VARIABLE, REQUIRE_VARIABLE, shared};
 

@@ -1,4 +1,4 @@
-//! Servers that are killed, and starters that are.
+//! Servers that are killed, and test processes that are.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ async fn nothing_is_left_when_the_starter_is_killed() {
         let kubernetes = KubeEnvironment::start(options).await.unwrap().unwrap();
         let folder = kubernetes.folder().display();
         std::io::stdout().write_all(format!("\nfolder={folder}\n").as_bytes()).unwrap();
-        // Killed before this ends: nobody closes our input earlier.
+        // The process is killed before this returns: nobody closes our input earlier.
         let mut line = String::new();
         std::io::stdin().read_line(&mut line).unwrap();
         return;

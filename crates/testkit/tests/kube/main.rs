@@ -1,4 +1,4 @@
-//! A real Kubernetes API through the public door of the crate.
+//! A real Kubernetes API through the public interface of the crate.
 //!
 //! Some tests need a process of their own to kill or to give another
 //! environment. They start this same binary again with one test selected and
@@ -33,7 +33,7 @@ fn plays_other_role() -> bool {
     std::env::var_os(ROLE).is_some()
 }
 
-/// A client from the text that tests of other crates hand to a server.
+/// A client from a kubeconfig text, as tests of other crates pass it to a server.
 async fn mk_client(kubeconfig: &str) -> Client {
     let kubeconfig = Kubeconfig::from_yaml(kubeconfig).expect("a kubeconfig");
     let options = KubeConfigOptions::default();

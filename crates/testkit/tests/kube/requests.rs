@@ -1,4 +1,4 @@
-//! What the API server does for whom, and what it writes down about it.
+//! What the API server permits each user, and its audit records.
 
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
@@ -22,7 +22,7 @@ async fn server_side_apply_works_and_the_audit_log_shows_it() {
     let Some(kubernetes) = shared(NAME).await else { return };
     let client = mk_client(&kubernetes.kubeconfig("admin")).await;
     apply(&client, "one", "applied", "1").await.unwrap();
-    // The field belongs to the other manager now.
+    // The other manager owns the field now.
     assert_eq!(code(apply(&client, "two", "applied", "2").await.unwrap_err()), 409);
     assert_eq!(value_of(&client, "applied").await.unwrap().as_deref(), Some("1"));
 
@@ -49,7 +49,7 @@ async fn server_side_apply_works_and_the_audit_log_shows_it() {
 async fn who_has_no_rights_is_refused_and_a_role_gives_them() {
     const NAME: &str = "who_has_no_rights_is_refused_and_a_role_gives_them";
     let users = vec![User::named("reader").in_group("readers"), User::named("nobody")];
-    // The role `view` is an aggregated one, which a controller fills.
+    // `view` is an aggregated role, which a controller fills.
     let options = Options { users, controller_manager: true, ..Options::default() };
     let Some(kubernetes) = KubeEnvironment::for_test(NAME, options).await else { return };
     let admin = mk_client(&kubernetes.kubeconfig("admin")).await;
@@ -66,13 +66,13 @@ async fn who_has_no_rights_is_refused_and_a_role_gives_them() {
     let list = |client| async move {
         Api::<ConfigMap>::namespaced(client, "default").list(&ListParams::default()).await
     };
-    // A binding is seen by the authorizer a moment after it was written.
+    // The authorizer sees a binding a moment after it was written.
     until(TIMEOUT, "the reader to read", async || list(reader.clone()).await).await;
     assert_eq!(code(apply(&reader, "reader", "x", "1").await.unwrap_err()), 403);
     let nobody = mk_client(&kubernetes.kubeconfig("nobody")).await;
     assert_eq!(code(list(nobody).await.unwrap_err()), 403);
 
-    // A file works as the text does, and another token turns it worthless.
+    // A file works like the text, and a new token invalidates it.
     let file = kubernetes.kubeconfig_file("reader").unwrap();
     let text = std::fs::read_to_string(&file).unwrap();
     assert_eq!(text, kubernetes.kubeconfig("reader"));

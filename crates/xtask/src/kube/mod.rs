@@ -1,7 +1,7 @@
 //! The Kubernetes API of the tests: providing its programs, and running one
 //! for people (`cargo xtask kube up`).
 //!
-//! How it is started, and what is in it, is the business of the testkit.
+//! The testkit starts it and decides what is in it.
 
 mod provide;
 mod up;

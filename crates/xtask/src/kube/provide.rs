@@ -1,5 +1,5 @@
-//! Getting kube-apiserver and kube-controller-manager, which no package of
-//! Debian has, but whose source is one.
+//! Provides kube-apiserver and kube-controller-manager. Debian has no package
+//! of the programs, but one of their source.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -11,7 +11,7 @@ use slipway_testkit::kube::{self, ASSETS_VARIABLE, PINNED};
 const SCRIPT: &str = include_str!("build.sh");
 const UNFINISHED: &str = "unfinished-";
 
-/// Whether the programs are there already, or are somebody's own.
+/// Whether the programs exist already or are the user's own.
 pub fn nothing_to_build() -> bool {
     has_own() || kube::cache_folder().is_some_and(|folder| is_complete(&folder))
 }
@@ -22,8 +22,8 @@ pub fn go_installed() -> bool {
     asked.is_ok_and(|answer| answer.status.success())
 }
 
-/// Sees to it that the programs are there, building them if need be, which
-/// takes minutes the first time. Prints what is used.
+/// Ensures that the programs exist. Builds them if necessary, which takes
+/// minutes the first time. Prints which ones are used.
 pub fn provide() -> anyhow::Result<()> {
     if has_own() {
         println!("the programs that {ASSETS_VARIABLE} names, as they are");
@@ -40,7 +40,7 @@ pub fn provide() -> anyhow::Result<()> {
             println!("{sum}  {}", program.display());
         }
     }
-    // Refuses what is there and is not what was pinned.
+    // Fails on programs whose checksum differs from the pinned one.
     match kube::find()? {
         Some(_) => Ok(()),
         None => bail!("kube-apiserver or etcd is not found although both were provided"),
@@ -55,15 +55,15 @@ fn is_complete(folder: &Path) -> bool {
     PINNED.iter().all(|(name, _)| folder.join(name).is_file())
 }
 
-/// Builds beside the final place and moves everything there in one step, so
-/// that nobody ever finds half of it. Two checkouts that come at once build
-/// one after the other, and the second finds it done.
+/// Builds in a folder beside the final one and moves it there in one step, so
+/// that nobody ever finds half of it. Two concurrent checkouts build one after
+/// the other, and the second finds it done.
 fn build_alone(folder: &Path) -> anyhow::Result<()> {
     let parent = folder.parent().context("the cache folder has no parent")?;
     fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
     let lock = parent.join("build.lock");
     let lock = File::create(&lock).with_context(|| format!("cannot make {}", lock.display()))?;
-    // The kernel gives it back with the process, whatever ends that.
+    // The kernel releases the lock when the process ends, however it ends.
     lock.lock().context("cannot wait for another build")?;
     if is_complete(folder) {
         return Ok(());
@@ -86,7 +86,7 @@ fn build_alone(folder: &Path) -> anyhow::Result<()> {
     fs::rename(&built, folder).with_context(|| format!("cannot move it to {}", folder.display()))
 }
 
-/// Removes what builds that were killed left: a gigabyte each. Under the lock
+/// Removes the leftovers of killed builds: a gigabyte each. Under the lock
 /// nobody else is building.
 fn remove_leftovers(parent: &Path) -> anyhow::Result<()> {
     let reading = || format!("cannot read {}", parent.display());
@@ -117,8 +117,7 @@ fn run_script(out: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A build that came out differently is kept out of the cache, where it would
-/// be refused anyway.
+/// A build with another checksum stays out of the cache, where it would be refused anyway.
 fn check(built: &Path) -> anyhow::Result<()> {
     if !cfg!(target_arch = "x86_64") {
         return Ok(());

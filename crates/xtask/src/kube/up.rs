@@ -1,5 +1,5 @@
 //! `cargo xtask kube up`: the environment of the tests, for people to try
-//! things on. It lives until Ctrl-C and leaves nothing.
+//! things on. It runs until Ctrl-C and leaves nothing behind.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,15 +25,15 @@ loopback address, without any node, until Ctrl-C.
                                  own --help has them
 ";
 
-/// What was asked for.
+/// The parsed command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The flags of a stand-in, if one is to run.
+    /// The flags of a stand-in, if one has to run.
     standin: Option<Vec<String>>,
 }
 
 impl Options {
-    /// Understands the words after `kube`.
+    /// Parses the words after `kube`.
     pub fn parse(words: &[String]) -> Result<Self, String> {
         match words {
             [up] if up == "up" => Ok(Self::default()),
@@ -45,7 +45,7 @@ impl Options {
     }
 }
 
-/// Runs it, in the workspace at `root`.
+/// Runs it in the workspace at `root`.
 pub fn up(root: &Path, options: &Options) -> anyhow::Result<Verdict> {
     if let Provision::Missing(request) = debian::provide(&debian::KUBERNETES)? {
         eprint!("{request}");
@@ -88,12 +88,12 @@ async fn start_standin(
     let mut arguments = vec![
         format!("--kubeconfig={}", kubeconfig.display()),
         "--install".to_owned(),
-        // Whatever is started there ends when the folder goes.
+        // Agents started there end when the folder is removed.
         format!("--agent-folder={}", folder.join("agents").display()),
     ];
     arguments.extend_from_slice(flags);
     let pid = kubernetes.run_beside("standin", program, &arguments).await?;
-    // A flag that it does not know ends it at once; one that it knows does not.
+    // An unknown flag ends it at once; a known one does not.
     let deadline = tokio::time::Instant::now() + Duration::from_secs(2);
     while tokio::time::Instant::now() < deadline {
         if !process::is_alive(pid) {

@@ -1,4 +1,4 @@
-//! Paths and links in documents lead somewhere. Unchecked documents rot.
+//! Checks that paths and links in documents exist. Unchecked documents rot.
 
 use super::tree::Tree;
 
@@ -6,7 +6,7 @@ const AT_THE_ROOT: [&str; 4] = ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING
 const OUR_FOLDERS: [&str; 5] = ["crates/", "docs/", "deploy/", ".ci/", ".cargo/"];
 const OUR_ENDINGS: [&str; 3] = [".rs", ".md", ".toml"];
 
-/// Paths between backticks and targets of links that are not there.
+/// Paths between backticks and link targets that do not exist.
 pub(super) fn check(tree: &Tree) -> Vec<String> {
     let mut wrong = Vec::new();
     for (document, text) in tree.files().filter(|(path, _)| is_document(path)) {
@@ -31,7 +31,7 @@ fn is_document(path: &str) -> bool {
     AT_THE_ROOT.contains(&path) || (path.starts_with("docs/") && path.ends_with(".md"))
 }
 
-/// Numbered lines outside fenced blocks: those show commands and output.
+/// Numbered lines outside fenced blocks, which show commands and output.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     text.lines().enumerate().filter_map(move |(index, line)| {
@@ -43,16 +43,16 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// What stands between pairs of backticks.
+/// The texts between pairs of backticks.
 pub(super) fn code_spans(line: &str) -> impl Iterator<Item = &str> {
     let pieces = line.split('`').collect::<Vec<_>>();
-    // The last piece stands after the last backtick, closed or not.
+    // The last piece is after the last backtick, closed or not.
     let closed = pieces.len().saturating_sub(1);
     pieces.into_iter().take(closed).skip(1).step_by(2)
 }
 
-/// Whether a code span means a file of ours, rather than a place in somebody's
-/// file system, a URL, or a command.
+/// Whether a code span means a file of ours, rather than a path on some
+/// machine, a URL, or a command.
 fn resembles_path(span: &str) -> bool {
     let elsewhere = span.starts_with(['/', '~', '$']) || span.contains("://");
     let is_ours = OUR_FOLDERS.iter().any(|folder| span.starts_with(folder))
@@ -68,8 +68,9 @@ fn without_line(span: &str) -> &str {
     }
 }
 
-/// From the root, as paths are written here, or from the document's folder. Of
-/// a pattern (`*`, `<name>`, `{a,b}`, …) the folder before it has to exist.
+/// Resolved from the root, as paths are written here, or from the document's
+/// folder. Of a pattern (`*`, `<name>`, `{a,b}`, …) the folder before it has to
+/// exist.
 fn exists(tree: &Tree, folder: &str, span: &str) -> bool {
     let path = without_line(span);
     let path = match path.find(['*', '<', '{', '…']) {
@@ -83,7 +84,7 @@ fn exists(tree: &Tree, folder: &str, span: &str) -> bool {
 fn link_targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| {
         let target = rest.split_once(')')?.0;
-        // What follows a space is a title.
+        // A title may follow after a space.
         target.split_whitespace().next()
     })
 }

@@ -1,12 +1,12 @@
-//! Who may use whom. Arrows point inward, adapters never see each other, and
-//! only the binary knows everything.
+//! The allowed dependencies between crates. Arrows point inward, adapters never
+//! use each other, and only the binary uses everything.
 //!
 //! Only what ships counts: `[dependencies]` and `[build-dependencies]`, also
-//! those for one target. In `[dev-dependencies]` a crate may use what it likes.
+//! those for one target. `[dev-dependencies]` are free.
 
 use super::tree::Tree;
 
-/// What a crate may use of ours.
+/// Which of our crates a crate may use.
 enum MayUse {
     Only(&'static [&'static str]),
     /// Everything that ships.
@@ -39,17 +39,17 @@ const EDGES: [(&str, MayUse); 19] = [
     ("xtask", Anything),
 ];
 
-/// What must not ship, whatever wants it.
+/// Crates that must not ship, whatever depends on them.
 const NEVER_SHIPS: [&str; 5] = ["bench", "soak", "standin", "testkit", "xtask"];
 
-/// Crates of others that would bring I/O, a clock or chance where decisions
-/// are made, or an adapter where only ports belong.
+/// Third-party crates that would bring I/O, a clock or randomness where
+/// decisions are made, or an adapter where only ports belong.
 const FORBIDDEN: [(&str, &[&str]); 2] = [
     ("core", &["axum", "getrandom", "kube", "rand", "reqwest", "sqlx", "tokio"]),
     ("app", &["axum", "kube", "reqwest", "sqlx"]),
 ];
 
-/// Edges between crates that the table does not have, and forbidden crates of others.
+/// Edges that are missing in the table, and forbidden third-party crates.
 pub(super) fn check(tree: &Tree) -> Vec<String> {
     let mut wrong = Vec::new();
     for (folder, path, text) in tree.manifests() {

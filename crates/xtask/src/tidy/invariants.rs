@@ -1,8 +1,9 @@
-//! The table of invariants in `ARCHITECTURE.md` names tests that exist.
+//! Checks that the table of invariants in `ARCHITECTURE.md` names tests that
+//! exist.
 //!
 //! The section `## Invariants` has a table with a column "proved by". Each row
-//! names there, between backticks, the functions that prove it, or says
-//! "later" as long as the part that it speaks of is not there.
+//! names there, between backticks, the functions that prove it, or says "later"
+//! as long as its part is not built.
 
 use std::collections::HashSet;
 
@@ -13,7 +14,7 @@ const DOCUMENT: &str = "ARCHITECTURE.md";
 const SECTION: &str = "## Invariants";
 const COLUMN: &str = "proved by";
 
-/// Rows of the table that prove nothing. Fine as long as there is no document.
+/// Rows of the table that prove nothing. Without the document there is nothing to check.
 pub(super) fn check(tree: &Tree) -> Vec<String> {
     let Some(text) = tree.text(DOCUMENT) else {
         return Vec::new();
@@ -52,7 +53,7 @@ pub(super) fn check(tree: &Tree) -> Vec<String> {
     wrong
 }
 
-/// The numbered lines of the section, up to the next heading of its rank.
+/// The numbered lines of the section, up to the next heading of its level.
 fn section(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines()
         .enumerate()

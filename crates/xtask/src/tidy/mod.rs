@@ -1,11 +1,11 @@
 //! The rules of the tree that no compiler checks.
 //!
 //! Each check is a pure function of a [`Tree`] that returns what it found
-//! wrong, so that its tests show on a small made-up tree that it can fail.
-//! One more test runs all of them on the real tree.
+//! wrong. Its tests show on a small made-up tree that it can fail, and one more
+//! test runs all checks on the real tree.
 //!
-//! Must not: know a file by name to exempt it. A rule with exceptions says in
-//! its own words what they have in common.
+//! Must not: know a file by name to exempt it. A rule with exceptions states
+//! what they have in common.
 
 mod documents;
 mod edges;

@@ -1,4 +1,4 @@
-//! All checks together, and how their findings are told.
+//! All checks together, and the report of their findings.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use crate::command_line::Verdict;
 /// What the checks found.
 #[derive(Debug)]
 pub struct Findings {
-    /// Each names a place and what to do there.
+    /// Each names a place and the remedy.
     pub wrong: Vec<String>,
-    /// Production lines of a middling file.
+    /// Median production lines per file.
     pub median_lines: usize,
-    /// Production lines that nine of ten files stay within.
+    /// Production lines that nine of ten files do not exceed.
     pub ninetieth_percentile_lines: usize,
 }
 
@@ -45,8 +45,7 @@ pub fn run(root: &Path) -> anyhow::Result<Verdict> {
     check_and_report(root).map(|()| Verdict::Fine)
 }
 
-/// Checks the tree at `root`, prints what was found, and fails if that is
-/// anything.
+/// Checks the tree at `root`, prints the findings, and fails if there are any.
 pub fn check_and_report(root: &Path) -> anyhow::Result<()> {
     let findings = check(&Tree::read(root)?);
     println!(
@@ -63,7 +62,7 @@ pub fn check_and_report(root: &Path) -> anyhow::Result<()> {
 }
 
 /// The smallest value that at least `percent` of the ascending `values` do not
-/// exceed; 0 of none.
+/// exceed; 0 if there are none.
 fn percentile(values: &[usize], percent: usize) -> usize {
     let rank = (values.len() * percent).div_ceil(100);
     rank.checked_sub(1).and_then(|index| values.get(index)).copied().unwrap_or(0)

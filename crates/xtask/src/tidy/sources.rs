@@ -1,9 +1,9 @@
-//! How source files look: their opening, their size, what roots of modules
-//! hold, and what must not be left in any text.
+//! Checks source files: their module doc, their size, what `lib.rs` and
+//! `mod.rs` contain, and leftovers that no text may have.
 
 use super::tree::Tree;
 
-/// Beyond this a file is split.
+/// A longer file has to be split.
 const MOST_LINES: usize = 800;
 
 /// Source files that do not open with `//!`.
@@ -25,8 +25,8 @@ pub(super) fn check_sizes(tree: &Tree) -> Vec<String> {
         .collect()
 }
 
-/// Lines of production code per file, ascending: without test modules and
-/// without files that hold tests only.
+/// Ascending production lines per file: without test modules and without files
+/// that only have tests.
 pub(super) fn production_lines(tree: &Tree) -> Vec<usize> {
     let mut lines: Vec<usize> = tree
         .source_files()
@@ -58,23 +58,23 @@ pub(super) fn check_roots(tree: &Tree) -> Vec<String> {
         .collect()
 }
 
-/// Whether a line opens a function or an impl block at the outermost level,
-/// which rustfmt puts at the first column.
+/// Whether a line starts a function or an impl block at the outermost level,
+/// which rustfmt puts in the first column.
 fn is_logic(line: &str) -> bool {
     let mut words = line.split([' ', '<', '(']);
     if line.starts_with(char::is_whitespace) || line.starts_with("//") {
         return false;
     }
-    // Before `fn` and `impl` stand only visibility and qualifiers.
+    // Only visibility and qualifiers precede `fn` and `impl`.
     let qualifiers =
         ["pub", "crate)", "super)", "async", "const", "unsafe", "extern", "\"C\"", "default"];
     let first = words.find(|word| !qualifiers.contains(word));
     matches!(first, Some("fn" | "impl"))
 }
 
-/// Marks of unfinished work, and paths of somebody's machine.
+/// Marks of unfinished work, and paths of a particular machine.
 pub(super) fn check_leftovers(tree: &Tree) -> Vec<String> {
-    // Taken apart, so that this file does not find itself.
+    // Split, so that this file does not report itself.
     let marks = [concat!("TO", "DO"), concat!("FIX", "ME")];
     let macros = [concat!("to", "do!"), concat!("unimple", "mented!")];
     let places = [concat!("/wo", "rk/"), concat!("/fa", "rm/"), concat!("/ho", "me/")];
@@ -101,7 +101,7 @@ fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// Whether `place` stands at the beginning of a path, not inside one.
+/// Whether `place` is at the beginning of a path, not inside one.
 fn has_absolute(line: &str, place: &str) -> bool {
     line.match_indices(place).any(|(start, _)| {
         let before = line[..start].chars().next_back();

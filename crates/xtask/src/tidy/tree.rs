@@ -1,4 +1,4 @@
-//! The files of the workspace, read once, as the checks see them.
+//! The files of the workspace, read once for all checks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-/// Folders that hold nothing of ours.
+/// Folders without files of ours.
 const NOT_OURS: [&str; 2] = [".git", "target"];
 
-/// Paths, relative to the root and with `/` between their parts, and texts.
+/// Paths, relative to the root and separated by `/`, and their texts.
 #[derive(Debug, Default)]
 pub struct Tree {
     texts: BTreeMap<String, String>,
@@ -17,7 +17,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Reads the tree at `root`. A file that is not UTF-8 is there, with an
+    /// Reads the tree at `root`. A file that is not UTF-8 is included with an
     /// empty text.
     pub fn read(root: &Path) -> anyhow::Result<Self> {
         let mut tree = Self::default();

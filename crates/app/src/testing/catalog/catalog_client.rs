@@ -1,4 +1,4 @@
-//! Making and taking away things of the catalog through the port alone.
+//! Creating and deleting catalog rows through the ports.
 
 use slipway_core::blueprint::{CompositeDefinition, Engine, InjectionStrategy, MeshRole};
 use slipway_core::catalog::Name;
@@ -31,7 +31,7 @@ pub(super) fn name(text: &str) -> Name {
 }
 
 impl World {
-    /// A name that nothing else has.
+    /// A unique name.
     pub(in crate::testing) fn fresh_name(&self, kind: &str) -> String {
         format!("{kind}-{}", &self.uuid().simple().to_string()[16..])
     }
@@ -134,7 +134,7 @@ impl World {
         self.create_cluster_of(named, Engine::Local, None, None).await
     }
 
-    /// One that is managed, in a region.
+    /// A managed cluster, in a region.
     pub(super) async fn create_managed(
         &self,
         named: &str,
@@ -263,7 +263,7 @@ fn bound(mut commit: Commit, record: Option<&Entry>) -> Commit {
     commit
 }
 
-/// Something to publish, with each type of parameter.
+/// Content to publish, with each type of parameter.
 pub(super) fn mk_content(version: &str) -> VersionContent {
     let parameter = |name: &str, kind, default| Parameter {
         name: name.to_owned(),

@@ -1,5 +1,5 @@
-//! What engine crossplane needs of the catalog: the type of the composites, the
-//! facts of the cloud, and one credential per provider and project.
+//! What the crossplane engine needs of the catalog: the type of the composites,
+//! the facts of the cloud, and one credential per provider and project.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -161,13 +161,13 @@ pub(super) async fn a_second_credential_of_a_provider_is_refused(world: &World) 
     let conflict = ErrorKind::ProviderConfigConflict;
     assert_eq!(refused(declare(&slug, &second).await), conflict);
     declare(BLUEPRINT, &second).await.expect("another engine still shares nothing");
-    // Not before the last of them is gone.
+    // Deleting one is not enough: another still uses the first credential.
     world.delete(held.resource).await.expect("a deletion");
     world.drive(held.attempt, Phase::Deleted).await;
     assert_eq!(refused(declare(&slug, &second).await), conflict);
 }
 
-/// Under the project's lock: whoever comes first decides which credential.
+/// Under the project's lock, the first declaration determines the credential.
 pub(super) async fn two_credentials_of_a_provider_at_once(world: &Arc<World>) {
     let slug = world.crossplane_blueprint().await;
     let (project, first) = world.furnished().await;

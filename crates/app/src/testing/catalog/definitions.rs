@@ -1,4 +1,4 @@
-//! Blueprints that are to be delivered, and how far they are on clusters.
+//! Definitions of blueprints that must be installed, and their state on clusters.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ impl World {
         listed.into_iter().find(|demand| demand.blueprint_id == blueprint)
     }
 
-    /// On one cluster; others of the suite have projects too.
+    /// The view for one cluster; other clusters of the suite have projects too.
     async fn shown(&self, cluster: ClusterId, blueprint: BlueprintId) -> Option<DefinitionsView> {
         let page = Page { after: None, limit: 1_000 };
         let listed =
@@ -51,7 +51,7 @@ impl World {
         listed.into_iter().find(|shown| shown.cluster_id == cluster)
     }
 
-    /// Has the placement loop see this much of it.
+    /// Records this state as the placement loop would.
     async fn record_definitions(
         &self,
         demand: &Demand,
@@ -110,7 +110,7 @@ pub(super) async fn the_newest_version_is_demanded_and_its_progress_kept(world: 
     assert_eq!(whole.revision, first.revision.next());
     assert!(whole.since >= first.since);
 
-    // Skew: another version is to be there than is.
+    // Skew: the demanded version differs from the installed one.
     world.publish_installed(&slug, "v3", true).await;
     world.publish_installed(&slug, "v4", false).await;
     let shown = world.shown(cluster, blueprint).await.expect("it is to be there");

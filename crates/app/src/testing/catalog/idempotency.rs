@@ -1,4 +1,4 @@
-//! Keys that make a create happen once.
+//! Idempotency keys.
 
 use slipway_core::ErrorKind;
 use slipway_core::idempotency::Answer;
@@ -54,8 +54,8 @@ pub(super) async fn the_first_answer_is_kept(world: &World) {
     assert_eq!(find().await.answer, Some(answer("{\"ü\": 1}")));
 }
 
-/// A key that is expired is forgotten: it is bound anew, to something else.
-/// Only an adapter can make one old; it catalog_client in how.
+/// An expired key is forgotten and can be bound to something else. Only an
+/// adapter can make a key old, so it passes in `expire`.
 pub async fn expired_key(store: Stores, expire: impl AsyncFn(&str)) {
     let world = World::new(store).await;
     let key = world.uuid().to_string();
@@ -76,7 +76,7 @@ pub async fn expired_key(store: Stores, expire: impl AsyncFn(&str)) {
     let bound = bound.expect("the key is bound anew");
     assert_eq!((bound.record.subject_id, bound.answer), (second.as_uuid(), None));
 
-    // Whoever binds a key takes expired ones of others away.
+    // Binding a key also removes expired keys of others.
     expire(&key).await;
     let other = Some(world.request(&world.uuid().to_string(), "one"));
     world.create_project_bound(&world.fresh_name("project"), other).await.expect("a project");

@@ -1,4 +1,4 @@
-//! Places of projects on management clusters.
+//! Placements of projects on management clusters.
 
 use serde_json::json;
 use slipway_core::ErrorKind;
@@ -13,7 +13,7 @@ use crate::ports::placement::Found;
 use crate::ports::store::{Error, Page};
 use crate::testing::world::{World, operator, refused};
 
-/// Has the placement loop see this much of the place.
+/// Records this state of the project namespace as the placement loop would.
 async fn see(world: &World, project: ProjectId, phase: NamespacePhase, uid: Option<&str>) {
     let status =
         NamespaceStatus { namespace_uid: uid.map(str::to_owned), ..NamespaceStatus::default() };
@@ -76,7 +76,7 @@ pub(super) async fn a_namespace_is_kept_and_cleared(world: &World) {
     assert!(project_namespaces(world, id).await.is_empty());
     world.store.placement.project_namespace_wake(project_id).await.expect("nobody waits");
 
-    // What a project that is gone has not left yet is shown until it has.
+    // The assignment of a deleted project is listed until its namespace is cleared.
     let listed = || async {
         let page = Page { after: None, limit: 10_000 };
         let assignments =

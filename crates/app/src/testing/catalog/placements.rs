@@ -1,4 +1,4 @@
-//! Clusters, who lives on them, and lists of resources by what is in effect.
+//! Clusters, the projects placed on them, and resource filters.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ pub(super) async fn a_project_moves_only_while_it_is_empty(world: &World) {
     assert_eq!(refused(fixed), ErrorKind::ClusterAssignmentImmutable);
 }
 
-/// A cluster that was registered first waits for the process that serves it.
+/// A cluster registered before its process starts is adopted by that process.
 pub(super) async fn a_cluster_is_taken_on_by_who_serves_it(world: &World) {
     let cluster = world.fresh_name("cluster");
     let id = world.create_cluster(&cluster).await.expect("a cluster");
@@ -127,7 +127,7 @@ pub(super) async fn labels_in_effect_and_blockers_select(world: &World) {
         (select(&["team=b=c\""]), only_second.clone()),
         (select(&["cost/center=7"]), both.clone()),
         (select(&["12=digits"]), both.clone()),
-        // What the suite declares everything with, and the second one lost.
+        // The suite declares everything with `tier`; the second one lost it.
         (select(&["tier"]), only_first.clone()),
         (select(&["team=a", "tier"]), only_first),
         (select(&["tier", "team=b=c\""]), vec![]),

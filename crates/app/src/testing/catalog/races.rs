@@ -1,4 +1,4 @@
-//! Races about the catalog: what may come of them, and what never.
+//! Races about the catalog, and their allowed outcomes.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(super) async fn create_with_create_of_the_same_name(world: &Arc<World>) {
     exactly_one("create with create", first, second, &[ErrorKind::NameTaken]);
 }
 
-/// Invariant 12, for each parent that can be deleted: either the child is there
+/// Invariant 12, for each parent that can be deleted: either the child exists
 /// and the parent stays, or the parent is gone and the child is refused.
 pub(super) async fn nothing_is_inserted_under_a_parent_that_leaves(world: &Arc<World>) {
     let (project, _) = world.furnished().await;
@@ -81,7 +81,7 @@ pub(super) async fn withdraw_with_declare(world: &Arc<World>) {
             catalog_client.1.withdraw(&names.1, credential).await
         })
         .await;
-    // Without a credential named, a project that may use none has none.
+    // If the declaration names no credential and the project has none left, none is found.
     let losers = [
         ErrorKind::AssignmentInUse,
         ErrorKind::CredentialNotAssigned,
@@ -90,7 +90,7 @@ pub(super) async fn withdraw_with_declare(world: &Arc<World>) {
     exactly_one("declare with withdraw", declared, withdrawn, &losers);
 }
 
-/// Whoever comes first: what is declared lives where its project does.
+/// In either order, a resource is declared on the cluster of its project.
 pub(super) async fn move_with_declare(world: &Arc<World>) {
     let (project, _) = world.furnished().await;
     let cluster = world.fresh_name("cluster");
@@ -145,7 +145,7 @@ pub(super) async fn retire_with_declare(world: &Arc<World>) {
     }
 }
 
-/// The key decides, also where the two would make different things.
+/// The key decides, even if the two requests would create different things.
 pub(super) async fn two_requests_with_one_key(world: &Arc<World>) {
     let key = world.uuid().to_string();
     let create = |body: &'static str| {

@@ -76,7 +76,7 @@ pub(super) async fn nothing_is_declared_into_a_deleted_project(world: &World) {
         assert_eq!(refused(world.assign(reference, credential).await), ErrorKind::ProjectNotFound);
         assert_eq!(refused(world.assignment(reference, "local").await), ErrorKind::ProjectNotFound);
     }
-    // What only a deleted project may use is used by nobody.
+    // A credential assigned only to a deleted project is unused.
     world.delete_credential(credential).await.expect("a deletion");
 }
 
@@ -219,7 +219,7 @@ pub(super) async fn a_label_is_defined_once(world: &World) {
     define(&second).await.expect("the key is free again");
 }
 
-/// Reads a list in pages of two and at once.
+/// Checks that pages of two give the same list as one large page.
 macro_rules! pages_agree {
     ($list:expr, $id:expr) => {{
         let all: Vec<_> = $list(Page { after: None, limit: 10_000 })

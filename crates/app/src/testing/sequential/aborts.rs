@@ -1,5 +1,5 @@
-//! Callers that go away in the middle: nothing of theirs stays, and the store
-//! works on.
+//! Callers that disconnect in the middle: nothing of theirs stays, and the
+//! store keeps working.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -10,8 +10,8 @@ use crate::testing::world::World;
 /// More than the longest of the operations below takes.
 const MOST_POLLS: u32 = 80;
 
-/// A client that hangs up drops its future wherever it happens to wait. A store
-/// with one writing connection must not lose it to an open transaction.
+/// A client that disconnects drops its future at any await. A store with one
+/// writing connection must not lose it to an open transaction.
 pub(super) async fn a_caller_that_goes_away_leaves_nothing_open(world: &World) {
     let mark = world.mark().await;
     let declared = world.enrolling().await;
@@ -37,7 +37,7 @@ pub(super) async fn a_caller_that_goes_away_leaves_nothing_open(world: &World) {
     world.check(mark, declared, "after callers that went away").await;
 }
 
-/// Polls a future at most so many times and then drops it where it is.
+/// Polls a future at most this many times and then drops it.
 async fn polled<T>(future: impl Future<Output = T>, times: u32) -> Option<T> {
     let mut future = pin!(future);
     let mut left = times;

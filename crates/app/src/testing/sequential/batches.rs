@@ -1,5 +1,4 @@
-//! Many decisions at once end as each would alone, and none takes another with
-//! it.
+//! Batched decisions end as each would alone, and none affects another.
 
 use slipway_core::commit::{Commit, Recheck, Release, Write};
 use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
@@ -45,8 +44,7 @@ pub(super) async fn nothing_and_nobody_are_no_errors(world: &World) {
     assert!(matches!(decided[1].1, Err(Error::NotFound { .. })), "{decided:?}");
 }
 
-/// Whole walks in batches: the same phases, histories, events and tokens as one
-/// by one.
+/// Whole lives in batches: the same phases, histories, events and tokens as one by one.
 pub(super) async fn a_batch_walks_to_ready_and_out_again(world: &World) {
     let mark = world.mark().await;
     let declared = declared(world, 5).await;
@@ -100,9 +98,9 @@ pub(super) async fn a_refused_row_takes_no_other_with_it(world: &World) {
     }
 }
 
-/// A commit from an old snapshot, one under a lost claim and an announcement
-/// that was made already: each is refused whole, with its own reason, and the
-/// others are written.
+/// A commit from an old snapshot, one under a lost claim and one whose event
+/// was announced already: each is refused as a whole, with its own reason, and
+/// the others are written.
 pub(super) async fn what_no_rule_foresees_is_found_row_by_row(world: &World) {
     world.park_all().await;
     let mark = world.mark().await;
@@ -161,7 +159,7 @@ fn kind(error: Error) -> ErrorKind {
     refused::<()>(Err(error))
 }
 
-/// A release inside a batch cannot lose a wake, and does what it says.
+/// A release inside a batch loses no wake and has the same effect as a single one.
 pub(super) async fn a_batch_gives_claims_back_as_releases_do(world: &World) {
     let declared = declared(world, 2).await;
     let (quiet, woken) = (declared[0].attempt, declared[1].attempt);

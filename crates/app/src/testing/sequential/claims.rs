@@ -67,8 +67,8 @@ pub(super) async fn a_clock_that_went_back_leaves_nothing_lying(world: &World) {
     const JUMP: Duration = Duration::from_secs(2 * 3_600);
     world.park_all().await;
     let before = world.store.operations.database_now().await.expect("a time");
-    // As they look after a jump: due in two hours, held for more than two
-    // hours, held by somebody whose time is over, and claimed since.
+    // Rows after a jump: due in two hours, claimed for more than two hours,
+    // claimed by a worker whose time is over, and claimed after the jump.
     let waiting = declared(world).await;
     let claimed = world.claim(waiting.attempt).await.expect("it is due");
     let release = released(claimed, Recheck::After(JUMP));
@@ -77,7 +77,7 @@ pub(super) async fn a_clock_that_went_back_leaves_nothing_lying(world: &World) {
     world.claim_with_lease(held.attempt, JUMP + HOUR).await;
     world.claim_with_lease(dead.attempt, HOUR).await;
     world.claim_with_lease(fresh.attempt, LEASE).await;
-    // Others of this suite wait for their second proof and are pulled in too.
+    // Other tests left rows that wait for deletion verification; they are pulled in too.
     let these = [waiting, held, dead, fresh].map(|declared| declared.attempt);
     let due = async || {
         let claimed = world.store.broker.attempt_claim("suite", world.partition, 100, LEASE).await;

@@ -1,5 +1,5 @@
-//! The mode, the heartbeat, what a restore does to claims, the plan, and keys that
-//! are installed.
+//! The mode, the heartbeat, the effect of a restore on claims, withheld
+//! actions, and installed keys.
 
 use std::time::Duration;
 
@@ -121,8 +121,8 @@ pub(super) async fn a_heartbeat_counts_and_names_its_replica(world: &World) {
     assert!(replicas[0].seen_at >= replicas[1].seen_at, "the second heartbeat moved it");
 }
 
-/// A restore: everything observes only, claims are ended and fenced, and new
-/// ones are above anything that was ever given.
+/// A restore: the mode is observing only, claims are ended and fenced, and new
+/// claim tokens are above any that was ever issued.
 pub(super) async fn a_mark_ahead_lifts_every_claim(world: &World) {
     let declared = world.declare(&world.handle()).await.expect("a declaration");
     let held = world.claim(declared.attempt).await.expect("a fresh attempt is due");
@@ -144,7 +144,7 @@ pub(super) async fn a_mark_ahead_lifts_every_claim(world: &World) {
 }
 
 pub(super) async fn withheld_shows_what_is_withheld_and_what_is_unknown(world: &World) {
-    // Ids rise, so that this is a cursor behind everything before.
+    // Ids rise, so this is a cursor after everything before.
     let start = ProvisionedResourceId::new(world.uuid());
     let mut expected = Vec::new();
     for (codes, action) in [
@@ -244,7 +244,7 @@ fn second_moment() -> slipway_core::Timestamp {
     slipway_core::Timestamp::from_micros(2)
 }
 
-/// Replicas that start together on an empty database: one key, whoever wins.
+/// Replicas that start together on an empty database install one key.
 pub(super) async fn of_many_first_keys_one_is_installed(world: &World) {
     for _ in 0..20 {
         let mut starts = tokio::task::JoinSet::new();

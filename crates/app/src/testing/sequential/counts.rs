@@ -1,4 +1,4 @@
-//! The numbers of how everything stands, against what was just made.
+//! Counts, compared with what the test just made.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Decisions about existing resources: keys, refusals, stale knowledge.
+//! Decisions about existing resources: keys, refusals, stale snapshots.
 
 use serde_json::Value;
 use slipway_core::blocker::BlockerCode;
@@ -42,8 +42,8 @@ pub(super) async fn a_refusal_writes_nothing(world: &World) {
     world.delete(declared.resource).await.expect("the lock is free again");
 }
 
-/// A commit that was computed from an old snapshot is refused as a whole: its
-/// first writes do not stay either.
+/// A commit computed from an old snapshot is refused as a whole: its first
+/// writes do not stay either.
 pub(super) async fn what_was_read_before_another_write_is_refused_whole(world: &World) {
     let mark = world.mark().await;
     let declared = world.declare(&world.handle()).await.expect("a declaration");
@@ -106,7 +106,7 @@ pub(super) async fn blockers_keep_their_age_and_go_away(world: &World) {
     world.tick(claimed).await.expect("a tick");
     assert!(world.snapshot(declared.attempt).await.blockers.is_empty());
 
-    // Replacing by the same set, as a whole.
+    // Replace the blockers by the same set.
     let again = second.blockers.clone();
     let mut put_back = |_: &ResourceSnapshot| -> Result<Commit, Refusal> {
         let writes = vec![Write::BlockersReplace(declared.attempt, again.clone())];

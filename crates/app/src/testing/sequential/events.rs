@@ -37,7 +37,7 @@ async fn remove(world: &World, name: &str) -> bool {
         .expect("an answer")
 }
 
-/// Something to deliver.
+/// Commits an event and returns its position.
 async fn announce(world: &World) -> i64 {
     world.declare(&world.handle()).await.expect("a declaration");
     world.relay_all(world.store.events.event_span().await.expect("a span").last).await;
@@ -134,7 +134,7 @@ pub(super) async fn pruning_stops_at_subscribers_and_is_remembered(world: &World
     let page = Page { after: None, limit: 1 };
     assert_eq!(store.events.event_list(page).await.expect("a list")[0].position, 4);
 
-    // A reader of one project has missed what was its own and nothing else.
+    // A reader of one project misses only pruned events of that project.
     let stranger = ProjectId::new(world.uuid());
     let span = store.events.event_span_in(stranger).await.expect("a span");
     assert_eq!((span.pruned, span.last), (0, last), "nothing of its own was pruned");

@@ -1,4 +1,4 @@
-//! Attempts as their rows say: claims, blockers, older ones, counts.
+//! Attempt lines, as `explain` reads them: claims, blockers, older ones, counts.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ async fn lines(world: &World, filter: AttemptFilter) -> Vec<AttemptLine> {
     world.store.broker.attempt_lines(filter, 100).await.expect("lines")
 }
 
-/// The line of an attempt follows its row: who holds it, what blocks it.
+/// The line of an attempt matches its row: who has the claim, what blocks it.
 pub(super) async fn a_line_says_what_the_row_says(world: &World) {
     let handle = world.handle();
     let declared = world.declare(&handle).await.expect("a declaration");
@@ -49,7 +49,7 @@ pub(super) async fn a_line_says_what_the_row_says(world: &World) {
     assert!(lines(world, AttemptFilter { project, ..of }).await.is_empty());
 }
 
-/// What is not yet proven gone is counted in its phase, and as blocked.
+/// An attempt not yet proven gone counts in its phase, and as blocked.
 pub(super) async fn attempts_are_counted_by_phase(world: &World) {
     let declared = world.declare(&world.handle()).await.expect("a declaration");
     let of = AttemptFilter { resource: Some(declared.resource), ..AttemptFilter::default() };

@@ -1,4 +1,4 @@
-//! Leaks: sightings that become records, looks that end them, decisions, lists.
+//! Leaks: findings that become records, scans that resolve them, decisions, lists.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ async fn cluster(world: &World) -> Cluster {
     clusters.into_iter().find(|cluster| cluster.name == "local").expect("the seeded one")
 }
 
-/// A cluster that no row knows: what is found there is this test's alone.
+/// A cluster without rows: only this test has findings there.
 async fn quiet_cluster(world: &World) -> Cluster {
     Cluster { id: slipway_core::ids::ClusterId::new(world.uuid()), ..cluster(world).await }
 }
@@ -82,7 +82,7 @@ async fn now(world: &World) -> Timestamp {
     world.store.deletion.leak_scan_begin().await.expect("the time")
 }
 
-/// After everything that was written so far, also where the clock is coarse.
+/// A time after everything written so far, even with a coarse clock.
 async fn later(world: &World) -> Timestamp {
     let before = now(world).await;
     loop {
@@ -256,7 +256,7 @@ pub(super) async fn a_removal_is_kept_until_it_is_done(world: &World) {
     assert_eq!(resolution.as_deref(), Some("removed for key:suite: the suite says so"));
 }
 
-/// A decision sees the row that claims the object.
+/// The decision reads the row that claims the object.
 pub(super) async fn a_claimed_object_is_not_removed(world: &World) {
     let (ready, _) = world.ready().await;
     let cluster = cluster(world).await;
@@ -313,8 +313,8 @@ pub(super) async fn leaks_are_listed_and_counted(world: &World) {
     assert_eq!(nobody.expect("an answer"), None);
 }
 
-/// Whatever several looks do at once, a finding is one open leak, and what each
-/// of them saw is not ended by another.
+/// Concurrent scans record a finding as one open leak, and none resolves what
+/// another one saw.
 pub(super) async fn concurrent_scans_agree(world: &World) {
     let cluster = quiet_cluster(world).await;
     for _ in 0..20 {

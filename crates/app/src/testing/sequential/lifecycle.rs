@@ -1,4 +1,4 @@
-//! Whole lives, from the declaration to the end.
+//! Whole lives, from declaration to deletion.
 
 use slipway_core::deletion::DeletionState;
 use slipway_core::node::{DeregisteredHow, Reported};

@@ -19,7 +19,7 @@ pub(super) async fn the_database_answers_and_knows_its_installation(world: &Worl
     assert_eq!(world.store.operations.installation().await.expect("an installation"), first);
 }
 
-/// A second seed brings other ids for the same names; what is there stays.
+/// A second seed has other ids for the same names; existing rows stay.
 pub(super) async fn a_seed_is_written_once(world: &World) {
     let before = world.declare(&world.handle()).await.expect("a declaration");
     world.store.operations.seed(&world.mk_seed()).await.expect("a second seed");
@@ -56,7 +56,7 @@ pub(super) async fn keys_are_found_replaced_and_counted(world: &World) {
     assert_eq!(world.usable_admins().await, count, "a revoked key");
 }
 
-/// Reads a whole list page by page and checks that it is the same as at once.
+/// Checks that a list read page by page equals the list read at once.
 macro_rules! pages_agree {
     ($list:expr, $id:expr) => {{
         let all: Vec<_> = $list(Page { after: None, limit: 10_000 })

@@ -1,4 +1,4 @@
-//! What is Deleted is looked at again, and what came of it is kept.
+//! Deletion verification, and the record of its result.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub(super) async fn absence_is_proven_again_one_lease_after_deleted(world: &Worl
     world.store.broker.attempt_wake_all(world.partition).await.expect("a wake");
     assert_eq!(world.snapshot(attempt).await.due_at, due, "it keeps its own time");
 
-    // As an older version leaves it: Deleted for good, and never proven again.
+    // As an older version leaves it: Deleted, never due again, never verified.
     let claimed = world.claim_now(attempt).await;
     world
         .store
@@ -91,7 +91,7 @@ pub(super) async fn absence_is_proven_in_batches(world: &World) {
         assert_eq!(snapshot.attempt.absence_proven_at().is_some(), id != found);
         assert_eq!(snapshot.due_at.is_some(), id == found);
     }
-    // On record now, so it is removed, and then it is gone.
+    // The object is on record now, so the loop removes it and verifies its absence.
     for _ in 0..2 {
         let claimed = world.claim_now(found).await;
         let ticked = world.tick_many_proving(&[claimed]).await.pop().expect("an answer");
@@ -100,7 +100,7 @@ pub(super) async fn absence_is_proven_in_batches(world: &World) {
     assert!(world.snapshot(found).await.attempt.absence_proven_at().is_some());
 }
 
-/// The resource goes on with its next attempt while the last one is proven gone.
+/// The resource continues with its next attempt during the verification of the last.
 pub(super) async fn an_old_attempt_is_proven_gone_while_its_successor_lives(world: &World) {
     let declared = world.enrolling().await;
     let claimed = world.claim_now(declared.attempt).await;
@@ -136,7 +136,7 @@ pub(super) async fn an_old_attempt_is_proven_gone_while_its_successor_lives(worl
     world.drive(successor.id(), Phase::Enrolling).await;
 }
 
-/// An flapping begins with the declaration and outlasts the phases.
+/// A flapping window begins with the declaration and outlasts the phases.
 pub(super) async fn a_flapping_window_has_one_start(world: &World) {
     let declared = world.declare(&world.handle()).await.expect("a declaration");
     world.drive_many(&[declared.attempt], Phase::Enrolling).await;

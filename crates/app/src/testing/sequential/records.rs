@@ -1,5 +1,5 @@
-//! Records without a lock: written whole where nothing moved, and not at all
-//! where anything did that the tick was decided on.
+//! Records without a lock: written as a whole if nothing changed that the tick
+//! was decided on, and not at all otherwise.
 
 use slipway_core::Phase;
 use slipway_core::commit::{Commit, Recheck, Recorded};
@@ -10,7 +10,7 @@ use crate::ports::store::Page;
 use crate::testing::worker::released;
 use crate::testing::world::{Declared, World};
 
-/// A resource with its node, about to become Ready: the record of its tick.
+/// The record of a tick that makes a resource with its node Ready.
 async fn about_to_be_ready(world: &World) -> (Declared, Claimed, Recorded) {
     let declared = world.enrolling().await;
     let token = world.token(declared.attempt).await;
@@ -25,7 +25,7 @@ async fn is_written(world: &World, record: &Recorded) -> bool {
     written.expect("an answer").contains(&record.attempt())
 }
 
-/// Asserts that the record misses, and that nothing of it was written.
+/// Asserts that the record's condition fails, and that nothing of it was written.
 async fn misses(world: &World, record: &Recorded, why: &str) {
     let lines = world.store.broker.history_list(record.attempt()).await.expect("a history");
     let phase = world.snapshot(record.attempt()).await.attempt.phase();
@@ -62,14 +62,14 @@ pub(super) async fn a_record_is_written_whole_and_gives_the_claim_back(world: &W
     misses(world, &record, "it was written before").await;
     let again = world.claim_now(declared.attempt).await;
     assert_eq!(again.claim_token.0, claimed.claim_token.0 + 1, "the claim was given back");
-    // A line that a locked decision adds is numbered after those of records.
+    // The history line of a locked decision follows those of lockless records.
     world.store.broker.attempt_release(&[released(again, Recheck::Now)]).await.expect("a release");
     world.delete(declared.resource).await.expect("a deletion");
     let history = world.store.broker.history_list(declared.attempt).await.expect("a history");
     assert_eq!(history.last().map(|line| line.to.as_str()), Some("Deregistering"));
 }
 
-/// Whatever may change what a tick decides on moves a condition of its record.
+/// Whatever may change a decision fails a condition of its record.
 pub(super) async fn a_record_misses_whatever_it_did_not_see(world: &World) {
     let (declared, _, record) = about_to_be_ready(world).await;
     world.delete(declared.resource).await.expect("a deletion");
@@ -122,14 +122,14 @@ pub(super) async fn a_record_that_misses_takes_no_other_with_it(world: &World) {
     assert_eq!(world.snapshot(stale.attempt).await.attempt.phase(), Phase::Enrolling);
 }
 
-/// Invariant 6: between the read and the write of a decision nobody claims.
+/// Invariant 6: nobody claims a row between the read and the write of a decision.
 pub(super) async fn nobody_claims_what_is_being_decided(world: &World) {
     let declared = world.declare(&world.handle()).await.expect("a declaration");
     world.wake(declared.attempt).await.expect("a wake");
     let (store, partition) = (world.store.clone(), world.partition);
     let mut claimed = None;
     let mut rule = |_: &slipway_core::snapshot::ResourceSnapshot| {
-        // The rule runs inside the transaction; another connection claims now.
+        // The rule runs inside the transaction; meanwhile another connection claims.
         let store = store.clone();
         let claim = async move {
             let lease = crate::testing::worker::LEASE;
@@ -150,8 +150,8 @@ pub(super) async fn nobody_claims_what_is_being_decided(world: &World) {
         .decide(ResourceKey::Attempt(declared.attempt), &mut rule)
         .await
         .expect("decided");
-    // On SQLite the claim waits for the only writer and is given up; on
-    // PostgreSQL it passes over the row.
+    // On SQLite the claim waits for the only writer and times out; on
+    // PostgreSQL it skips the row.
     if let Some(Ok(Ok(claimed))) = claimed {
         assert!(claimed.iter().all(|claimed| claimed.id != declared.attempt), "{claimed:?}");
         let back: Vec<_> = claimed.into_iter().map(|c| released(c, Recheck::Never)).collect();

@@ -12,7 +12,7 @@ async fn declared(world: &World) -> Declared {
     world.declare(&world.handle()).await.expect("a declaration")
 }
 
-/// Ids, in order, of what was renewed in the name of `worker`.
+/// Renews these claims as `worker`; returns those renewed, in order.
 async fn renew(world: &World, worker: &str, claims: &[Claimed]) -> Vec<Claimed> {
     let renewed = world.store.broker.attempt_renew(worker, claims, LEASE).await.expect("a renewal");
     claims.iter().copied().filter(|claimed| renewed.contains(&claimed.id)).collect()
@@ -22,7 +22,7 @@ pub(super) async fn a_renewed_claim_lasts_longer(world: &World) {
     world.park_all().await;
     let (first, second) = (declared(world).await, declared(world).await);
     assert_eq!(renew(world, "suite", &[]).await, []);
-    // Over as soon as it is had, and not yet taken by anybody.
+    // Expires at once, and nobody has taken it over yet.
     let short = world
         .store
         .broker
@@ -54,12 +54,12 @@ pub(super) async fn a_stale_claim_is_not_renewed(world: &World) {
     assert_eq!(renew(world, "somebody else", &[current]).await, [], "it is not his");
     let next = world.claim_with_lease(declared.attempt, LEASE).await;
     assert_eq!(next.claim_token.0, current.claim_token.0 + 1, "nothing was prolonged");
-    // One that is lost takes no other with it.
+    // A lost claim does not affect the others of the call.
     assert_eq!(renew(world, "suite", &[late, next]).await.last(), Some(&next));
     world.store.broker.attempt_release(&[released(next, Recheck::Never)]).await.expect("a release");
 }
 
-/// A release leaves the token as it is.
+/// A release does not change the token.
 pub(super) async fn a_claim_given_back_is_not_renewed(world: &World) {
     let declared = declared(world).await;
     let claimed = world.claim(declared.attempt).await.expect("a fresh attempt is due");
@@ -95,7 +95,7 @@ pub(super) async fn a_wake_outlives_a_renewal(world: &World) {
         .expect("a release");
     let again = world.claim(declared.attempt).await.expect("the wake was kept");
 
-    // Woken when its lease was over and nobody had come yet.
+    // Woken after its lease expired and before anybody took it over.
     world
         .store
         .broker

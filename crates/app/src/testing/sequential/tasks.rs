@@ -1,4 +1,4 @@
-//! Periodic tasks: one holder at a time, fenced, and no wake lost.
+//! Periodic tasks: one worker at a time, fenced, and no wake lost.
 
 use std::time::Duration;
 

@@ -24,7 +24,7 @@ use crate::{Context, Error};
 const MAX_DISPLAY_NAME: usize = 128;
 const MAX_DESCRIPTION: usize = 4_096;
 
-/// A blueprint as it was given, unchecked.
+/// A blueprint as received, unchecked.
 #[derive(Debug, Clone)]
 pub struct CreateBlueprint {
     pub slug: String,
@@ -104,7 +104,7 @@ pub async fn list(
     Ok(context.stores.catalog.blueprint_list(page).await?)
 }
 
-/// Publishes a version, or finds that the same one is.
+/// Publishes a version, or returns the identical one that is already published.
 pub async fn publish(
     context: &Context,
     caller: &Caller,
@@ -115,8 +115,8 @@ pub async fn publish(
     let actor = authorise(caller, Operation::BlueprintPublish)?;
     check("blueprint", reference)?;
     let content = VersionContent::check(given)?;
-    // Read before the transaction: it takes a while, and the engine that it is
-    // for is known only inside.
+    // Checked before the transaction, since it takes a while; whether the
+    // result matters depends on the engine, which is known only inside.
     let documents = pair::check(&content).map_err(|faults| pair::refusal(&faults));
     let fresh = BlueprintVersionId::new(context.entropy.uuid());
     let record = record(context, request, fresh.as_uuid());
@@ -127,7 +127,7 @@ pub async fn publish(
         .decide_blueprint(reference, Some(&content.version), &mut |snapshot| {
             let published = blueprint::publish(snapshot, fresh, &content, &documents, &actor)?;
             id = published.id;
-            // The key is bound to the version that is there, whoever made it.
+            // The key is bound to the published version, whoever published it.
             let record =
                 record.as_ref().map(|record| Entry { subject_id: id.as_uuid(), ..record.clone() });
             Ok(bind(published.commit, record.as_ref()))
@@ -163,7 +163,7 @@ pub async fn versions(
     Ok((blueprint, found))
 }
 
-/// The clusters that it is to be on or was brought to, with how far it is.
+/// The clusters that need its definitions or have them, with their state there.
 pub async fn definitions(
     context: &Context,
     caller: &Caller,
@@ -175,7 +175,7 @@ pub async fn definitions(
     Ok((blueprint, found))
 }
 
-/// Nothing new is declared from the version; what was, goes on.
+/// Stops new declarations from the version; existing resources continue.
 pub async fn retire(
     context: &Context,
     caller: &Caller,
@@ -188,7 +188,7 @@ pub async fn retire(
     check("version", wanted)?;
     let mut rule = |snapshot: &_| blueprint::retire(snapshot, expected, &actor);
     context.stores.catalog.decide_blueprint(reference, Some(wanted), &mut rule).await?;
-    // Another version may be the one to be delivered now.
+    // Another version may be the one to install now.
     context.wakes.wake_placement();
     Ok(())
 }

@@ -55,8 +55,7 @@ pub async fn fetch(
     Ok(as_seen_by(caller, cloud))
 }
 
-/// Whoever works in a project has to know which clouds there are, and not how
-/// to reach them.
+/// A caller bound to a project may see which clouds exist, but not how to reach them.
 fn as_seen_by(caller: &Caller, cloud: Cloud) -> Cloud {
     match caller.project {
         Some(_) => Cloud { endpoint: Endpoint::default(), ..cloud },

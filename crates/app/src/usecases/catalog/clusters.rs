@@ -1,4 +1,4 @@
-//! Clusters, and which project lives on which.
+//! Clusters, and the placement of projects on them.
 
 use slipway_core::blueprint::Engine;
 use slipway_core::catalog::Name;
@@ -21,7 +21,7 @@ use crate::ports::store::Page;
 use crate::usecases::idempotency::{bind, record};
 use crate::{Context, Error};
 
-/// A cluster as it was given.
+/// A cluster as received, unchecked.
 #[derive(Debug, Clone, Copy)]
 pub struct AssignmentRequest<'a> {
     pub name: &'a str,
@@ -78,7 +78,7 @@ pub async fn list(
     Ok(context.stores.placement.cluster_page(page).await?)
 }
 
-/// Places a project, on the cluster that is named or on one of the region.
+/// Places a project on the named cluster, or on one of the region.
 pub async fn assign(
     context: &Context,
     caller: &Caller,
@@ -104,8 +104,9 @@ pub async fn assign(
     Ok(())
 }
 
-/// The usable cluster of a region with the fewest projects, or the one that the
-/// project is on if that is of the region: to ask twice is to ask once.
+/// The usable cluster of a region with the fewest projects, or the project's
+/// current one if it is in the region, so that a repeated request changes
+/// nothing.
 async fn of_region(context: &Context, project: &str, region: &str) -> Result<String, Error> {
     let region = Name::parse("region", region).map_err(Refusal::from)?;
     let candidates = context.stores.placement.cluster_candidates(region.as_str(), project).await?;
@@ -122,8 +123,8 @@ async fn of_region(context: &Context, project: &str, region: &str) -> Result<Str
     })
 }
 
-/// Takes a project off its cluster. What was made there for it is taken down by
-/// the placement loop; until that is done, answers the assignment as it stands.
+/// Withdraws a project from its cluster. The placement loop removes what was
+/// made there for it; until then, returns the assignment as it is.
 pub async fn withdraw(
     context: &Context,
     caller: &Caller,
@@ -143,7 +144,7 @@ pub async fn withdraw(
     }))
 }
 
-/// Where a project lives.
+/// The placement of a project.
 pub async fn assignment(
     context: &Context,
     caller: &Caller,

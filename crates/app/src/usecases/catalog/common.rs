@@ -1,4 +1,4 @@
-//! What the use-cases of the catalog have in common.
+//! Helpers of the catalog use-cases.
 
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::DeletionId;
@@ -8,7 +8,7 @@ use slipway_core::text::{Reason, check_reference};
 
 use crate::{Context, Error};
 
-/// The reason of a request that gives none.
+/// The reason if a request gives none.
 const NO_REASON: &str = "none given";
 
 pub(super) fn removal(
@@ -28,7 +28,7 @@ pub(super) fn check(kind: &'static str, reference: &str) -> Result<(), Refusal> 
     Ok(check_reference(kind, reference)?)
 }
 
-/// What is addressed and not there. Names no field: the address is the path.
+/// Refuses if nothing was found. Names no field: the reference is in the path.
 pub(super) fn missing<T>(
     found: Option<T>,
     error: ErrorKind,

@@ -18,7 +18,7 @@ use crate::ports::store::Page;
 use crate::usecases::idempotency::{bind, record};
 use crate::{Context, Error};
 
-/// A reference as it was given, unchecked.
+/// A credential as received, unchecked.
 #[derive(Debug, Clone)]
 pub struct CreateCredential {
     /// Name or id.

@@ -1,5 +1,6 @@
-//! The use-cases of the catalog, one file per noun. Names and texts are checked
-//! before a database is asked; whatever depends on rows is a rule of the core.
+//! The use-cases of the catalog, one file per noun. They check names and texts
+//! before they call the database; whatever depends on rows is a rule of the
+//! core.
 
 mod common;
 

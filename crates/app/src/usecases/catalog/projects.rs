@@ -20,16 +20,16 @@ use crate::ports::store::Page;
 use crate::usecases::idempotency::{bind, record};
 use crate::{Context, Error};
 
-/// A project that is wanted, unchecked.
+/// A project to be created, unchecked.
 #[derive(Debug)]
 pub struct Draft<'a> {
     pub name: &'a str,
     pub labels: BTreeMap<String, String>,
-    /// The default if not named.
+    /// [`MeshCidr::DEFAULT`] if not given.
     pub mesh_cidr: Option<&'a str>,
 }
 
-/// What is to be another than before, unchecked.
+/// The fields to change, unchecked.
 #[derive(Debug, Default)]
 pub struct Change<'a> {
     pub labels: Option<BTreeMap<String, String>>,

@@ -1,4 +1,4 @@
-//! The outside half of a tick: what is rendered for it, and the one action.
+//! The outside half of a tick: rendering, and the one action.
 
 use std::panic::AssertUnwindSafe;
 
@@ -28,14 +28,14 @@ pub(super) struct Minted {
     text: Secret,
 }
 
-/// What is asked of the substrate.
+/// The action to request of the substrate.
 enum Request {
     Apply(RenderedComposite),
     Delete { address: Address, uid: String },
 }
 
 impl Batch<'_> {
-    /// What the decision needs beside rows and observation.
+    /// The inputs of the decision besides rows and observation.
     pub(super) fn facts(&self, snapshot: &ResourceSnapshot) -> Facts {
         let settings = &self.engines.node_settings;
         Facts {
@@ -48,7 +48,7 @@ impl Batch<'_> {
         }
     }
 
-    /// Draws id and secret where the decision mints.
+    /// Draws id and secret if the decision mints a token.
     pub(super) fn mint(&self, snapshot: &ResourceSnapshot, decision: &Decision) -> Option<Minted> {
         let Effect::Apply(TokenDecision::Mint { .. }) = decision.effect else { return None };
         let entropy = &self.context.entropy;
@@ -61,9 +61,9 @@ impl Batch<'_> {
         Some(Minted { fresh: FreshToken { id: BootstrapTokenId::new(entropy.uuid()), hash }, text })
     }
 
-    /// Does what the decision asks for outside. One resource's panic is that
-    /// resource's error. Waits for a permit among the actions on the cluster; the
-    /// lease is checked after that, and is renewed meanwhile.
+    /// Carries out the outside action of the decision. A panic becomes the
+    /// error of this resource alone. Waits for a slot among the actions on the
+    /// cluster; the lease is renewed during the wait and checked after it.
     pub(super) async fn act(&self, mut item: Item) -> Acted {
         let _permit = match item.acts() {
             // The semaphore is never closed; if it were, the lease would still
@@ -80,7 +80,7 @@ impl Batch<'_> {
         }
     }
 
-    /// `None` if the claim is about to end, so that nothing was begun.
+    /// `None` if the lease is about to end; then no action started.
     async fn carry_out(&self, item: &mut Item) -> Option<Outcome> {
         let snapshot = &item.snapshot;
         let (code, request) = match self.request(item) {
@@ -92,8 +92,8 @@ impl Batch<'_> {
             let message = "this process has no such engine".to_owned();
             return blocked(BlockerCode::SubstrateUnknown, message);
         };
-        // Kept until the action is over. Before the lease is checked: this may
-        // ask the database.
+        // Kept until the action ends. Acquired before the lease check, since it
+        // may query the database.
         let _permit = match self.permits.enter(&self.context.stores).await {
             Ok(Ok(pass)) => pass,
             Ok(Err(mode)) => {
@@ -132,8 +132,8 @@ impl Batch<'_> {
         })
     }
 
-    /// What is asked of the substrate, and the blocker that shows its failure;
-    /// or the outcome, if nothing is asked.
+    /// The action, and the blocker code for its failure; or the outcome, if
+    /// there is no action.
     fn request(&self, item: &Item) -> Result<(BlockerCode, Request), Outcome> {
         let snapshot = &item.snapshot;
         match &item.decision.effect {
@@ -146,8 +146,8 @@ impl Batch<'_> {
                 Ok((BlockerCode::ApplyFailed, Request::Apply(rendered)))
             }
             Effect::Delete { uid } => {
-                // Only a composite that was observed is deleted, and an address
-                // was needed to observe it.
+                // A delete follows an observation of the composite, which
+                // needed an address.
                 let address = address(snapshot).ok_or(Outcome::Done)?;
                 Ok((BlockerCode::DeleteFailed, Request::Delete { address, uid: uid.clone() }))
             }
@@ -164,7 +164,7 @@ impl Item {
     }
 }
 
-/// What the live object carries, to be applied again to the letter.
+/// The document that the live object carries, to be applied again unchanged.
 fn verbatim(report: &CompositeReport) -> Injection {
     match report.live().and_then(|live| live.injected.clone().map(|document| (live, document))) {
         Some((live, document)) => {
@@ -178,7 +178,7 @@ fn verbatim(report: &CompositeReport) -> Injection {
     }
 }
 
-/// What is shown of a composite that cannot be rendered.
+/// The blocker for a composite that cannot be rendered.
 fn not_rendered(error: &slipway_render::Error) -> Obstacle {
     use slipway_render::Error;
     let code = match error {
@@ -192,7 +192,7 @@ fn not_rendered(error: &slipway_render::Error) -> Obstacle {
     Obstacle::new(code, error.to_string())
 }
 
-/// Names the labels that should have become tags of the cloud and cannot.
+/// Logs the labels that should become cloud tags and cannot.
 fn log_skipped(snapshot: &ResourceSnapshot) {
     let attempt_id = snapshot.attempt.id();
     for Skipped { key, reason } in crossplane::cloud_tags(snapshot).skipped {

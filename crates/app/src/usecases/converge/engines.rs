@@ -1,4 +1,4 @@
-//! The engines of this process: which substrate stands for a resource, where its
+//! The engines of this process: which substrate serves a resource, where its
 //! composite lives there, and the observation of a batch through them.
 
 use std::collections::BTreeMap;
@@ -16,9 +16,9 @@ use slipway_render::NodeSettings;
 
 use crate::ports::substrate::{Address, Substrate};
 
-/// The engines of this process, each with the partition that it serves, and what
-/// they render with. Clones share what is served: a cluster that one of them
-/// is given later is seen by all of them.
+/// The engines of this process, each with the partition that it serves, and the
+/// settings for rendering. Clones share the registry: a cluster added later is
+/// visible to all of them.
 #[derive(Debug, Clone)]
 pub struct Engines {
     served: Arc<RwLock<Served>>,
@@ -27,18 +27,18 @@ pub struct Engines {
 
 #[derive(Debug, Default)]
 struct Served {
-    /// The clusters that are served, by their names.
+    /// The names of the served clusters.
     clusters: BTreeMap<Partition, String>,
     substrates: BTreeMap<(Partition, Engine), Arc<dyn Substrate>>,
 }
 
 impl Engines {
-    /// None yet.
+    /// Without engines.
     pub fn new(node_settings: NodeSettings) -> Self {
         Self { served: Arc::default(), node_settings }
     }
 
-    /// With one more, see [`Self::serve`].
+    /// With one more engine, see [`Self::serve`].
     #[must_use]
     pub fn serving(
         self,
@@ -50,16 +50,16 @@ impl Engines {
         self
     }
 
-    /// One more from now on: it stands for its engine on the cluster of this
-    /// name. None is ever taken away, so whoever was answered one keeps it.
+    /// Adds the engine of the cluster with this name. Engines are never
+    /// removed, so a caller may keep the one it received.
     pub fn serve(&self, partition: Partition, cluster: &str, substrate: Arc<dyn Substrate>) {
         let mut served = self.served.write().unwrap_or_else(PoisonError::into_inner);
         served.clusters.insert(partition, cluster.to_owned());
         served.substrates.insert((partition, substrate.engine()), substrate);
     }
 
-    /// What this process serves now, with the names of the clusters; it claims
-    /// nothing else.
+    /// The partitions that this process serves now, with the names of their
+    /// clusters; it claims in no others.
     pub fn partitions(&self) -> Vec<(Partition, String)> {
         let served = self.served();
         served.clusters.iter().map(|(partition, cluster)| (*partition, cluster.clone())).collect()
@@ -76,25 +76,26 @@ impl Engines {
         substrates.map(|((partition, _), substrate)| (*partition, Arc::clone(substrate))).collect()
     }
 
-    /// What stands for this engine in this partition.
+    /// The substrate of this engine in this partition.
     pub fn at(&self, partition: Partition, engine: Engine) -> Option<Arc<dyn Substrate>> {
         self.served().substrates.get(&(partition, engine)).cloned()
     }
 
-    /// What the composite of this resource is reached through. `None` if this
-    /// process has no such engine there.
+    /// The substrate of this resource's composite. `None` if this process has
+    /// no such engine there.
     pub fn of(&self, snapshot: &ResourceSnapshot) -> Option<Arc<dyn Substrate>> {
         self.at(partition_of(snapshot)?, snapshot.blueprint.engine)
     }
 
-    /// Quarantined for a look only, never while anything is awaited.
+    /// Locked for short reads only, never across an await.
     fn served(&self) -> RwLockReadGuard<'_, Served> {
         self.served.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// An attempt stays in the partition it was made in, wherever its project is placed
-/// later; one that an older version made goes by the placement.
+/// An attempt stays in the partition it was made in, wherever its project is
+/// placed later. One without a partition (made by an older version) follows the
+/// placement.
 fn partition_of(snapshot: &ResourceSnapshot) -> Option<Partition> {
     let placed = || snapshot.placement.as_ref().map(|placement| placement.cluster_id.into());
     snapshot.attempt.partition().or_else(placed)
@@ -112,9 +113,9 @@ pub(super) fn address(snapshot: &ResourceSnapshot) -> Option<Address> {
     })
 }
 
-/// Observes a batch: one call per partition and engine, whatever the number of
-/// resources, all of them side by side. What was not answered by the deadline,
-/// or made the engine panic, is Unknown: that is no absence.
+/// Observes a batch: one concurrent call per partition and engine, whatever the
+/// number of resources. A report that missed the deadline, or whose engine
+/// panicked, is Unknown, which is not absence.
 pub async fn observe(
     engines: &Engines,
     snapshots: &[ResourceSnapshot],
@@ -140,7 +141,7 @@ pub async fn observe(
     reports
 }
 
-/// What one substrate is asked about.
+/// The addresses that one substrate observes in one call.
 struct Group {
     substrate: Option<Arc<dyn Substrate>>,
     indexes: Vec<usize>,

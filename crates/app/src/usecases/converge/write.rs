@@ -1,5 +1,5 @@
-//! What a tick writes: its intent before the action, its outcome after it, a
-//! fault of ours instead, and the claims that no record gave back.
+//! What a tick writes: its intent before the action, its outcome after it, or a
+//! fault of ours, and the release of claims that no record released.
 
 use std::collections::HashMap;
 
@@ -16,29 +16,28 @@ use slipway_core::token::TokenDecision;
 use super::{Acted, Batch, Ended, Item, Ticked, isolated, tick_span};
 use crate::ports::broker::Claimed;
 
-/// A tick that only has to be recorded.
+/// A tick that still has to be recorded.
 struct Done {
     item: Item,
     outcome: Outcome,
     drain_id: DrainId,
     jitter: f64,
-    /// The changes of phase in the commit that was decided last.
+    /// The phase transitions in the last computed commit.
     transitioned: Vec<Transition>,
 }
 
-/// A tick that failed inside us: the claim, the failures in a row before it as
-/// far as they are known, and why.
+/// A tick that failed by an error of our own: the claim, the number of failures
+/// in a row before it as far as known, and the message.
 type Fault = (Claimed, i32, String);
 
 impl Batch<'_> {
-    /// Records the intents, and keeps what was read in step with the rows that
-    /// were written.
+    /// Records the intents, and replaces each snapshot by the state that was written.
     pub(super) async fn record_intents(&self, decided: Vec<Item>) -> (Vec<Item>, Vec<Ended>) {
         let (mut ready, mut ended) = (Vec::with_capacity(decided.len()), Vec::new());
         let mut intents = Vec::new();
         for item in decided {
             match item.decision.effect {
-                // Before a token is minted for an apply that would not be begun.
+                // Checked before minting a token for an apply that would not start.
                 _ if item.acts() && !self.may_act(&item.snapshot) => {
                     ended.push((item.snapshot, Ticked::Expiring));
                 }
@@ -73,8 +72,8 @@ impl Batch<'_> {
         (ready, ended)
     }
 
-    /// Writes the outcomes down and gives the claims back. Where there is
-    /// nothing to write, the claim is left for [`Self::give_back`].
+    /// Writes the outcomes and releases the claims. Where there is nothing to
+    /// write, [`Self::give_back`] releases the claim.
     pub(super) async fn record_outcomes(&self, acted: Vec<Acted>) -> Vec<Ended> {
         let (mut ended, mut open) = (Vec::with_capacity(acted.len()), HashMap::new());
         let mut records = Vec::with_capacity(acted.len());
@@ -90,8 +89,9 @@ impl Batch<'_> {
             let entropy = &self.context.entropy;
             let (drain_id, jitter) = (DrainId::new(entropy.uuid()), entropy.jitter());
             let mut done = Done { item, outcome, drain_id, jitter, transitioned: Vec::new() };
-            // What was read is as fresh as the claim. What it leads to is written
-            // if nothing moved since, and asked of the locked rows otherwise.
+            // Compute the commit from the snapshot. It is written if the row
+            // did not change since; otherwise the rule runs again on the locked
+            // rows.
             let snapshot = &done.item.snapshot;
             let (id, revision) = (snapshot.attempt.id(), snapshot.attempt.revision());
             match pure(|| self.record(&done, snapshot)) {
@@ -148,7 +148,7 @@ impl Batch<'_> {
         record::record(current, &tick, self.actor)
     }
 
-    /// It is committed: the meter hears of it now and not before.
+    /// Called after the commit: only then does the meter count the transitions.
     fn recorded(&self, done: Done) -> Ended {
         self.context.meter.transitioned(&done.transitioned);
         let Item { snapshot, decision, .. } = done.item;
@@ -156,8 +156,8 @@ impl Batch<'_> {
         (snapshot, Ticked::Recorded { action: decision.action, changed_phase })
     }
 
-    /// Ends the ticks: gives back the claims that no record gave back, and shows
-    /// the faults. Answers the errors.
+    /// Ends the ticks: releases the claims that no record released, and writes
+    /// the faults. Returns the errors.
     pub(super) async fn give_back(&self, ended: Vec<Ended>) -> Vec<String> {
         let (mut releases, mut faults, mut errors) = (Vec::new(), Vec::new(), Vec::new());
         let mut moved = false;
@@ -199,9 +199,9 @@ impl Batch<'_> {
         errors
     }
 
-    /// Shows the faults on their resources, which are tried again, later each
-    /// time. Where that cannot be written, at least the claim is given back; if
-    /// not even that works, it runs out.
+    /// Writes the faults to their resources, which are retried with a growing
+    /// delay. If that fails, at least releases the claim; if that fails too,
+    /// the lease expires.
     pub(super) async fn record_faults(&self, faults: Vec<Fault>) -> Vec<String> {
         let (sweep, entropy) = (self.pace.sweep, &self.context.entropy);
         let faults: Vec<_> =
@@ -211,7 +211,7 @@ impl Batch<'_> {
         };
         let (mut releases, mut errors) = (Vec::new(), Vec::new());
         for (((claimed, failures, _), jitter), written) in self.decide_each(faults, rule).await {
-            // One that was overtaken is somebody else's by now.
+            // If it was overtaken, another worker has it by now.
             let Err(Ticked::Failed(error)) = written else { continue };
             let failures = failures.saturating_add(1);
             let recheck = Recheck::After(record::retry_after(failures, sweep, jitter));
@@ -237,8 +237,8 @@ impl Batch<'_> {
             .map(|error| error.to_string())
     }
 
-    /// Decides about each under lock, all in one transaction, by a rule that is
-    /// handed the locked row and what belongs to it.
+    /// Decides about each under lock, all in one transaction. The rule receives
+    /// the locked row and its item.
     async fn decide_each<T: Send>(
         &self,
         items: impl IntoIterator<Item = (ProvisionedResourceId, T)>,
@@ -272,7 +272,7 @@ impl Batch<'_> {
     }
 }
 
-/// A panic inside a transaction would take the whole batch with it.
+/// A panic inside a transaction would fail the whole batch.
 fn pure(rule: impl FnOnce() -> Result<Commit, Refusal>) -> Result<Commit, Refusal> {
     isolated(rule).unwrap_or_else(|panicked| Err(Refusal::new(ErrorKind::Internal, panicked)))
 }

@@ -1,8 +1,8 @@
-//! A look at everything that stands on a cluster or root, held against the rows.
-//! What the findings are is decided in `slipway_core::rules::orphans`.
+//! Scans a cluster or root and compares everything there with the rows.
+//! `slipway_core::rules::orphans` decides what is a finding.
 //!
-//! Two looks at one cluster at once do no harm: findings are noted by key, and
-//! a look ends only what nobody saw since it began.
+//! Two concurrent scans of one cluster do no harm: findings are recorded by
+//! key, and a scan resolves only what nobody saw since it began.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -23,44 +23,44 @@ use crate::ports::substrate::{InventoryPage, InventoryRequest, Substrate};
 use crate::usecases::converge::{Engines, action_deadline};
 use crate::{Context, Error};
 
-/// Objects in a page of an inventory, and rows held against it: one statement
-/// each, of a size that both databases take well.
+/// Objects in a page of an inventory, and rows compared with it: one statement
+/// each, of a size that both databases handle well.
 const PAGE: usize = 1_000;
 const ROWS: u32 = 1_000;
 
-/// Unreadable objects that a report names; more are counted.
+/// Unreadable objects that a report names, at most.
 const NAMED: usize = 20;
 
-/// Looks for what does not agree with the rows. Cheap to clone.
+/// Finds differences between clusters and rows. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Finder {
     context: Context,
     engines: Engines,
-    /// How long a claim lasts; whoever is at work on something is done after it.
+    /// The length of a claim; after it, whoever worked on a row is done.
     lease: Duration,
-    /// One look of this process at a time: a second one would only cost.
+    /// One scan in this process at a time: a second one would only cost.
     scanning: Arc<Mutex<()>>,
 }
 
-/// What one look at one cluster came to.
+/// The result of one scan of one cluster.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ScanReport {
     pub cluster: String,
-    /// Why nothing can be said about it. The rest is then what was seen before.
+    /// Why the scan failed. The other fields then cover what was read before.
     pub error: Option<String>,
     /// Objects of this installation.
     pub objects: u64,
     /// Objects of other installations, counted and left alone.
     pub foreign: u64,
-    /// What could not be read; while there is such, nothing is held to be gone.
+    /// What could not be read; if there is any, nothing counts as gone.
     pub unreadable: Vec<String>,
-    /// Open leaks that were seen.
+    /// Open leaks seen by this scan.
     pub leaks: Vec<Leak>,
-    /// Findings that count only if they are seen once more.
+    /// Findings that count only if a later scan sees them again.
     pub suspected: Vec<Suspected>,
-    /// Attempts that the resource loop was told to look at.
+    /// Attempts that were made due for the resource loop.
     pub woken: u64,
-    /// Leaks that turned out to be over.
+    /// Leaks resolved by this scan.
     pub resolved: u64,
 }
 
@@ -70,7 +70,7 @@ pub struct Suspected {
     pub kind: FindingKind,
     pub object_ref: ObjectRef,
     pub first_seen_at: Timestamp,
-    /// A look from then on makes it a leak.
+    /// A scan from then on makes it a leak.
     pub counts_from: Timestamp,
 }
 
@@ -89,17 +89,17 @@ impl Finder {
         self.lease
     }
 
-    /// The clusters that this process serves. Whether what stands there is what
-    /// was registered is asked by each look.
+    /// The clusters that this process serves. Each scan checks that the cluster
+    /// has the registered identity.
     pub async fn served(&self) -> Result<Vec<Cluster>, Error> {
         let mut clusters = self.context.stores.placement.cluster_list().await?;
         clusters.retain(|cluster| self.substrate(cluster).is_some());
         Ok(clusters)
     }
 
-    /// One look at each cluster that this process serves. What is wrong with
-    /// one is in its report and keeps nobody from the others. Refused while a
-    /// look is under way: requests do not queue up for it.
+    /// Scans each cluster that this process serves. An error with one is in its
+    /// report and does not affect the others. Refused while a scan is running:
+    /// requests do not queue up for it.
     pub async fn scan_all(&self) -> Result<Vec<ScanReport>, Error> {
         let Ok(_scanning) = self.scanning.try_lock() else {
             return Err(Refusal::new(
@@ -115,8 +115,8 @@ impl Finder {
         Ok(reports)
     }
 
-    /// One look at a cluster, after the one that is under way. An error is the
-    /// database's; the substrate's is in the report.
+    /// Scans a cluster, after the scan that is running. Database errors are
+    /// returned; substrate errors are in the report.
     pub async fn scan(&self, cluster: &Cluster) -> Result<ScanReport, Error> {
         let _scanning = self.scanning.lock().await;
         self.scan_now(cluster).await
@@ -144,7 +144,7 @@ impl Finder {
                 break;
             }
         }
-        // A look that missed something proves nothing gone, and nothing missing.
+        // An incomplete scan proves nothing gone and nothing missing.
         if report.unreadable.is_empty() {
             self.compare_rows(cluster, &at_home, &mut report).await?;
             let actor = Actor::new(Self::ACTOR);
@@ -170,7 +170,7 @@ impl Finder {
         }
     }
 
-    /// The rows are read after the objects; see the rule for why.
+    /// Reads the rows after the objects; `slipway_core::rules::orphans` says why.
     async fn judge(&self, cluster: &Cluster, page: &InventoryPage) -> Result<Judged, Error> {
         let owners: HashSet<_> =
             page.found.iter().filter_map(|found| found.provisioned_resource_id).collect();
@@ -199,8 +199,8 @@ impl Finder {
         }
     }
 
-    /// Wakes whom a finding concerns, at once; what is to be recorded waits for
-    /// its second sighting.
+    /// Wakes the attempts of the findings at once; a finding to be recorded
+    /// must be seen a second time first.
     async fn note(
         &self,
         cluster: &Cluster,

@@ -1,9 +1,9 @@
-//! Removing the object of a leak, and saying that a leak is over.
+//! Removing the object of a leak, and resolving a leak.
 //!
-//! A removal is recorded before the object is touched, with who asked for it
-//! and why. From then on it is done by whoever gets to it: the request itself,
-//! or the `orphans` loop after a crash, or once the object took its time. The
-//! deletion names the uid, so that doing it twice, or late, hits nothing else.
+//! A removal is recorded before the object is touched, with who requested it
+//! and why. The request itself then carries it out, or the `orphans` loop does:
+//! after a crash, or if the object takes time to go. The deletion names the
+//! uid, so that a second or late one affects no other object.
 
 use slipway_core::audit::Actor;
 use slipway_core::error::{ErrorKind, Refusal};
@@ -20,7 +20,7 @@ use crate::ports::placement::Cluster;
 use crate::ports::substrate::{self, Address};
 use crate::usecases::{control, converge};
 
-/// Removals that one round continues.
+/// Removals that one pass continues.
 const REMOVALS: u32 = 100;
 
 impl Finder {
@@ -47,12 +47,12 @@ impl Finder {
         };
         let removed = match self.cluster_of(leak).await? {
             Some(cluster) => self.remove_object(&cluster, leak).await?,
-            // The replica that serves its cluster does it.
+            // The replica that serves the cluster removes it.
             None => Removed::Waiting,
         };
         match removed {
             Removed::Gone => {}
-            // The loop goes on with it, soon.
+            // The loop continues it soon.
             Removed::Waiting => store.operations.task_wake(&Self::task(cluster_id)).await?,
             Removed::Failed(error) => {
                 store.operations.task_wake(&Self::task(cluster_id)).await?;
@@ -63,8 +63,7 @@ impl Finder {
         Ok(())
     }
 
-    /// Goes on with the removals of a cluster; answers how many are left and
-    /// what went wrong.
+    /// Continues the removals of a cluster; returns how many are left and the errors.
     pub async fn continue_removals(&self, cluster: &Cluster) -> Result<(u64, Vec<String>), Error> {
         let (mut left, mut errors) = (0, Vec::new());
         for leak in self.context().stores.deletion.leak_removals(cluster.id, REMOVALS).await? {
@@ -80,13 +79,13 @@ impl Finder {
         Ok((left, errors))
     }
 
-    /// The name of the periodic task that looks at a cluster.
+    /// The name of the periodic task that scans a cluster.
     pub fn task(cluster: ClusterId) -> String {
         format!("orphans:{cluster}")
     }
 
-    /// Deletes and looks. Rows are asked once more before: one may claim the
-    /// object since the removal was asked for.
+    /// Deletes the object and observes it. Checks the rows again before: one
+    /// may claim the object since the removal was requested.
     async fn remove_object(&self, cluster: &Cluster, leak: &Leak) -> Result<Removed, Error> {
         let store = &self.context().stores;
         let claimant = store
@@ -104,7 +103,8 @@ impl Finder {
         let Some(substrate) = self.substrate(cluster) else {
             return Ok(Removed::Failed(format!("this process has no engine {}", cluster.engine)));
         };
-        // Nothing outside is changed meanwhile; the loop goes on when it is over.
+        // Takes no permit, see `docs/control.md`. If the mode forbids the action,
+        // the loop continues the removal later.
         let mode = store.operations.control_fetch().await?.mode();
         if mode != Mode::Acting {
             return Ok(Removed::Failed(format!(
@@ -152,7 +152,7 @@ impl Finder {
         actor: &Actor,
     ) -> Result<(), Error> {
         let store = &self.context().stores;
-        // One that does not exist is refused by the decision below.
+        // The decision below refuses a leak that does not exist.
         let presence = match store.deletion.leak_fetch(id).await? {
             Some(leak) if leak.is_open() => self.presence_of(&leak).await?,
             _ => Presence::Gone,
@@ -177,12 +177,12 @@ impl Finder {
                 None => Presence::Gone,
             });
         }
-        // The resource loop's: its attempt has the place.
+        // A leak of the resource loop: the attempt knows where the object is.
         let attempt = ProvisionedResourceId::new(leak.subject_id);
         let snapshot = match self.context().stores.broker.attempt_load(&[attempt]).await?.pop() {
             Some(Ok(snapshot)) => snapshot,
             Some(Err(row)) => return Ok(Presence::Unknown(row.reason)),
-            // Nobody knows any more where it was; the person's word stands.
+            // No row says where it was, so the person's word counts.
             None => return Ok(Presence::Gone),
         };
         if snapshot.node.as_ref().is_some_and(|node| node.is_registered()) {
@@ -211,10 +211,10 @@ impl Finder {
     }
 }
 
-/// What became of an object that is to go.
+/// The result of a removal.
 enum Removed {
     Gone,
-    /// It was told and has not ended yet.
+    /// The deletion has started and not ended yet.
     Waiting,
     Failed(String),
 }

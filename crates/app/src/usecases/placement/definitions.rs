@@ -1,9 +1,9 @@
-//! InstalledDefinitions, the placement loop's other half: has a cluster know the kinds of the
-//! blueprints that are to be delivered, once a project lives on it. Nothing is
-//! asked of a cluster while nothing is.
+//! The other half of the placement loop: installs the definitions of blueprints
+//! on a cluster as soon as a project is placed there. Sends no request while
+//! nothing has to be installed.
 //!
-//! For each blueprint: look at its three objects → plan (pure) → record → act →
-//! plan again on what the actions answered.
+//! For each blueprint: observe its three objects → plan (pure) → record → act →
+//! plan again on the results of the actions.
 
 use slipway_core::definitions::{DefinitionPhase, DefinitionState, Demand, ObservedDefinitions};
 use slipway_core::ids::ClusterId;
@@ -15,21 +15,21 @@ use super::{PassSummary, PlacementReconciler};
 use crate::ports::management::Management;
 use crate::ports::store;
 
-/// Rounds of planning and acting for one blueprint in one turn: XRD and role,
-/// Composition, rights, and one to see that all is well.
+/// Rounds of planning and acting for one blueprint in one pass: XRD and role,
+/// Composition, rights, and one to check the result.
 const ROUNDS: usize = 4;
 
-/// What came of one blueprint.
+/// The result for one blueprint.
 #[derive(Default)]
 struct Brought {
     actions: usize,
-    /// It is looked at again soon.
+    /// The next pass should come soon.
     waits: bool,
-    /// Its kind can be used and could not before.
+    /// Its kind became usable.
     opens: bool,
 }
 
-/// What the actions of one round came to.
+/// The result of the actions of one round.
 enum Acted {
     Done,
     Failed(String),
@@ -37,7 +37,7 @@ enum Acted {
 }
 
 impl PlacementReconciler {
-    /// A blueprint that stands in nobody's way stops no other, and no project.
+    /// An error with one blueprint stops no other blueprint and no project.
     pub(super) async fn install_definitions(
         &self,
         cluster: ClusterId,
@@ -61,7 +61,7 @@ impl PlacementReconciler {
             }
         }
         if opened {
-            // Whoever was declared before its kind was there waits for it.
+            // Resources declared before their kind was installed wait for it.
             for project_namespace in project_namespaces
                 .iter()
                 .filter(|project_namespace| !project_namespace.is_leaving())
@@ -113,7 +113,7 @@ impl PlacementReconciler {
             match self.carry_out(&demand, &decision, &bundle, management, &mut observed).await? {
                 Acted::Done => brought.actions += decision.actions.len(),
                 Acted::Failed(problem) => {
-                    // Shown, and tried again at the next interval.
+                    // Recorded, and tried again at the next interval.
                     let end = |decision: DefinitionsDecision, _: &Demand| decision.failed(&problem);
                     self.note(&demand, &bundle, &observed, end).await?;
                     brought.waits = false;
@@ -132,7 +132,7 @@ impl PlacementReconciler {
         Ok(brought)
     }
 
-    /// What is published cannot be rendered.
+    /// Records that the published version cannot be rendered.
     async fn stuck(&self, demand: &Demand, problem: &str) -> Result<(), store::Error> {
         let decision = DefinitionsDecision {
             actions: Vec::new(),
@@ -170,13 +170,13 @@ impl PlacementReconciler {
                     }
                 }
                 DefinitionsAction::Put(key) => {
-                    // The plan was made from the same objects.
+                    // Always present: the plan was made from the same objects.
                     let Some(object) = bundle.objects.iter().find(|object| object.key == *key)
                     else {
                         continue;
                     };
                     match management.define(object).await {
-                        // A role that we may not write stops nothing.
+                        // A role that we may not write is not an error.
                         Ok(DefinitionState::Refused(problem))
                             if *key != bundle.definitions.role =>
                         {
@@ -193,9 +193,9 @@ impl PlacementReconciler {
         Ok(Acted::Done)
     }
 
-    /// Plans and records in one transaction, on what is true under lock. `None`
-    /// if another version is to be there by now, or none: what was rendered and
-    /// looked at is not that.
+    /// Plans and records in one transaction, on the locked rows. `None` if
+    /// another version is demanded by now, or none: then what was rendered and
+    /// observed is stale.
     async fn note(
         &self,
         demand: &Demand,
@@ -230,7 +230,7 @@ impl PlacementReconciler {
     }
 }
 
-/// What whoever waits for the kind would notice.
+/// The part of the state that matters to resources waiting for the kind.
 fn status(demand: &Demand) -> Option<(DefinitionPhase, Option<String>, bool)> {
     let row = demand.definitions.as_ref()?;
     Some((row.phase, row.found.clone(), row.problem.is_none()))

@@ -1,5 +1,5 @@
-//! Facts over documents made by hand: each holds where it should and, more to
-//! the point, does not where it should not.
+//! Facts over handmade documents: each holds where it should and, more
+//! importantly, fails where it should.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What must be true after a run, whatever struck in it. The answers are
-//! texts, empty if all is well, so that one run tells everything at once.
+//! What must hold after a run, whatever fault struck. Each check returns texts,
+//! empty if all is well, so that one run reports every violation.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,11 +23,11 @@ use crate::simulated::Performed;
 use crate::world::World;
 
 const EVERYTHING: u32 = 1_000_000;
-/// A claim that nobody gave back would keep the row away for 30 s; the longest
-/// wait that is meant to be is the second after a fault of the database.
+/// A claim that nobody released would block the row for 30 s; the longest
+/// intended wait is the second after a database fault.
 const SOON: Duration = Duration::from_millis(1_500);
 
-/// How far the events of a database have been read.
+/// How far the test has read the events of a database.
 #[derive(Default)]
 pub(super) struct Reader {
     position: i64,
@@ -36,8 +36,8 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// The events since the last time. Positions are dense, and no message and
-    /// no announcement comes twice, over the whole life of the database.
+    /// Reads the events since the last call. Positions are dense, and no
+    /// message id and no event occurs twice in the whole life of the database.
     pub(super) async fn read(
         &mut self,
         world: &World,
@@ -63,7 +63,7 @@ impl Reader {
     }
 }
 
-/// Checks a run that has ended. `events` are those of this run.
+/// Checks a finished run. `events` are those of this run.
 pub(super) async fn check(
     plane: &Plane<'_>,
     raw: &mut Raw,
@@ -82,7 +82,7 @@ pub(super) async fn check(
         let of_attempt = |node: &&Node| node.provisioned_resource_id == filling.attempt;
         let nodes: Vec<_> = nodes.iter().filter(of_attempt).collect();
         check_state(seen, filling, plane.longest_rest(), &mut wrong);
-        // One whose answer was lost is looked at once more.
+        // If the answer of the last commit was lost, the loop runs one more tick.
         if seen.attempt.phase() == Phase::Deleted && seen.due_at.is_some() && !plane.is_forgiving()
         {
             wrong.push(format!("what is proven gone is due {:?}", seen.due_at));
@@ -118,8 +118,8 @@ fn check_state(
     if phase != filling.phase || seen.resource.id != filling.resource {
         wrong.push(format!("it ended in {phase}, not {}", filling.phase));
     }
-    // A record whose answer was lost is shown as a fault until the next tick,
-    // which is due soon; the run may have ended before it.
+    // If the answer of a record was lost, the row shows a fault until the next
+    // tick, which is due soon; the run may end before it.
     let passing = |code| {
         code == BlockerCode::InternalError
             && seen.due_at.is_some_and(|due| due <= seen.now.plus(SOON))
@@ -135,15 +135,15 @@ fn check_state(
     if proven.is_some() != (phase == Phase::Deleted) {
         wrong.push(format!("in {phase} absence was proven at {proven:?}"));
     }
-    // What was retried is gone, but its resource is not.
+    // A retried attempt is gone, but its resource is not.
     let leaving = phase.is_deletion() && !filling.retried;
     if seen.deletion.is_some() != leaving || seen.resource.deleted_at.is_some() != leaving {
         wrong.push(format!("in {phase} the deletion is {:?}", seen.deletion));
     }
 }
 
-/// By the substrate's own journal: never two creations without an end between,
-/// and at the end one object or none.
+/// Uses the substrate's own journal: never two creations without a removal
+/// between, and at the end one object or none.
 fn check_objects(world: &World, seen: &ResourceSnapshot, wrong: &mut Vec<String>) {
     let name = seen.attempt.xr_name();
     let performed = world.substrate.performed(name);
@@ -191,7 +191,7 @@ fn check_events(filling: &Filling, events: &[PositionedEvent], wrong: &mut Vec<S
     }
 }
 
-/// Every state of the attempt, its nodes and its tokens was written down once.
+/// Every state of the attempt, its nodes and its tokens was audited exactly once.
 async fn check_audit(
     world: &World,
     raw: &mut Raw,
@@ -249,9 +249,9 @@ async fn check_audit(
         claims.push((id, "node.drain", usize::from(node.drain.is_some())));
         claims.push((id, "node.deregister", usize::from(!node.is_registered())));
     }
-    // At the end of every scenario each token has been used or replaced; of one
-    // that was minted right before a crash nobody knows the text, but it is
-    // revoked all the same.
+    // At the end of every scenario each token has been used or replaced. If a
+    // crash followed right after the mint, nobody knows the token's text, but
+    // the token is revoked all the same.
     for (token, open) in raw.tokens(filling.attempt).await {
         claims.push((token, "token.mint", 1));
         if open {
@@ -271,8 +271,8 @@ fn text(value: &serde_json::Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// No token that ever went out enrols anybody now. The one exception is meant:
-/// the node that used it, with its key, before it was heard of.
+/// No token that was ever sent out enrols anybody now, with one intended
+/// exception: the node that used it, with its key, before its first heartbeat.
 async fn check_tokens(plane: &Plane<'_>, nodes: &[Node], wrong: &mut Vec<String>) {
     const STRANGER: [u8; 32] = [77; 32];
     let world = plane.world;

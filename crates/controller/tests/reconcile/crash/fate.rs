@@ -1,9 +1,9 @@
 //! The fate of one life of the control plane: which points it has passed, and
-//! at which one a fault strikes it.
+//! at which point a fault strikes it. A life lasts from a start to a crash.
 //!
-//! A crash is an end, not an error: the call in which it strikes never
-//! returns, and neither does any other call of that life from then on. The
-//! plane drops what was running and goes on with the next life.
+//! A crash is an end, not an error: the call in which it strikes never returns,
+//! and neither does any later call of that life. The plane drops the running
+//! futures and continues with the next life.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,12 +14,12 @@ use tokio::sync::watch;
 
 use super::journal::Journal;
 
-/// A place in a life: the n-th passage of that name, counted from one.
+/// A point in a life: the n-th passage of that name, counted from one.
 #[derive(Debug, Clone)]
 pub(super) struct Point {
     pub(super) name: String,
     pub(super) occurrence: u32,
-    /// Whether this life holds a claim there.
+    /// Whether this life has a claim at that point.
     pub(super) holding: bool,
 }
 
@@ -39,10 +39,10 @@ impl fmt::Display for Point {
 pub(super) enum Fault {
     /// The process dies.
     Crash,
-    /// The caller is told that it failed. At a point before, nothing was done;
-    /// at one after, everything was and only the answer is lost.
+    /// The caller gets an error. At a point before an action, nothing was done;
+    /// at a point after it, everything was done and only the answer is lost.
     Fail,
-    /// The action is done a second time. Only for points before actions.
+    /// The action is performed twice. Only for points before actions.
     Twice,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Fate {
 
 #[derive(Debug)]
 struct State {
-    /// What happens before is preparation: it passes no points.
+    /// Until then the run is in preparation and passes no points.
     armed: bool,
     planned: Option<(Point, Fault)>,
     struck: bool,
@@ -82,12 +82,12 @@ impl Fate {
         self.state.lock().unwrap().armed = true;
     }
 
-    /// From here on none is.
+    /// From here on no passage is a point.
     pub(super) fn disarm(&self) {
         self.state.lock().unwrap().armed = false;
     }
 
-    /// Passes a point; the fault that strikes here, if one does.
+    /// Passes a point; returns the fault that strikes here, if any.
     pub(super) fn meet(&self, name: String) -> Option<Fault> {
         let mut state = self.state.lock().unwrap();
         if !state.armed {
@@ -105,7 +105,7 @@ impl Fate {
     }
 
     /// Passes a point after something was done. Does not return from a crash;
-    /// true if the caller is to be told that it failed.
+    /// true if the caller has to get an error.
     pub(super) async fn survive(&self, name: String) -> bool {
         match self.meet(name) {
             Some(Fault::Crash) => self.die().await,
@@ -120,8 +120,8 @@ impl Fate {
         pending().await
     }
 
-    /// Nothing of a dead life runs any further, a task that it left behind
-    /// included.
+    /// Blocks forever in a dead life, so that nothing of it runs any further,
+    /// including tasks that it left behind.
     pub(super) async fn alive(&self) {
         if *self.dead.borrow() {
             pending::<()>().await;

@@ -1,9 +1,9 @@
-//! What is kept of a run beside the database: who held which claim when, which
-//! actions were under way, which tokens were given away. It outlives the lives
-//! of the control plane, as the outside does.
+//! The record of a run outside the database: who had which claim when, which
+//! actions were in progress, which tokens were sent out. It outlives the lives
+//! of the control plane, as the outside world does.
 //!
-//! What must not be is noted where it happens and read at the end; a panic
-//! would end up as the error of one tick.
+//! Violations are noted where they happen and read at the end; a panic would
+//! only become the error of one tick.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ pub(super) struct Journal(Mutex<Ledger>);
 
 #[derive(Debug, Default)]
 struct Ledger {
-    /// The tick that is under way on an attempt: its claim, and in which life.
+    /// The tick in progress on an attempt: its claim, and in which life.
     ticks: HashMap<ProvisionedResourceId, (ClaimToken, usize)>,
     last_claims: HashMap<ProvisionedResourceId, ClaimToken>,
     acting: HashMap<ProvisionedResourceId, &'static str>,
@@ -35,7 +35,7 @@ impl Journal {
         self.0.lock().unwrap().violations.clone()
     }
 
-    /// Ticks of one attempt do not overlap, and each has a higher claim.
+    /// Ticks of one attempt do not overlap, and each has a higher claim token.
     pub(super) fn claimed(&self, life: usize, claimed: Claimed) {
         let mut ledger = self.0.lock().unwrap();
         let Claimed { id, claim_token } = claimed;
@@ -58,20 +58,20 @@ impl Journal {
         }
     }
 
-    /// What a life had under way is under way no more: it is dead, or its
-    /// batch is over (a claim that could not be given back then runs out).
+    /// Ends the ticks of a life: it is dead, or its batch is over (a claim that
+    /// could not be released then expires).
     pub(super) fn ended(&self, life: usize) {
         self.0.lock().unwrap().ticks.retain(|_, (_, of)| *of != life);
     }
 
-    /// Whether this life has a tick under way.
+    /// Whether this life has a tick in progress.
     pub(super) fn is_holding(&self, life: usize) -> bool {
         self.0.lock().unwrap().ticks.values().any(|(_, of)| *of == life)
     }
 
-    /// Begins an action; it ends when the answer is dropped. Actions belong to
-    /// a tick that is under way in this life, do not overlap, and never come
-    /// under a lower claim than one before.
+    /// Begins an action; it ends when the returned guard is dropped. Actions
+    /// belong to a tick that is in progress in this life, do not overlap, and
+    /// never have a lower claim token than an earlier one.
     pub(super) fn act(
         self: &Arc<Self>,
         life: usize,
@@ -102,7 +102,7 @@ impl Journal {
         Acting { journal: Arc::clone(self), attempt }
     }
 
-    /// A token went out with an object.
+    /// Notes a token that was sent out with an object.
     pub(super) fn injected(&self, token: Secret) {
         let mut ledger = self.0.lock().unwrap();
         if !ledger.tokens.iter().any(|known| known.expose() == token.expose()) {
@@ -110,13 +110,13 @@ impl Journal {
         }
     }
 
-    /// Every token that ever went out.
+    /// Every token that was ever sent out.
     pub(super) fn tokens(&self) -> Vec<Secret> {
         self.0.lock().unwrap().tokens.clone()
     }
 }
 
-/// An action under way.
+/// An action in progress.
 #[derive(Debug)]
 pub(super) struct Acting {
     journal: Arc<Journal>,

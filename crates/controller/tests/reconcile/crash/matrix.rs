@@ -1,19 +1,19 @@
 //! The matrix: every scenario, on each database, with a fault at every point.
 //!
-//! For each scenario and way of succession one run without faults counts the
-//! points; then there is one run per registered point that crashes there. A
-//! third round fails instead of crashing: every action once without effect,
-//! every action and every commit once with only the answer lost, and every
-//! action is done twice.
+//! For each scenario and kind of succession one run without faults counts the
+//! points; then one run per registered point crashes there. A third round fails
+//! instead of crashing: every action once without effect, every action and
+//! every commit once with only the answer lost, and every action performed
+//! twice.
 //!
-//! What would hide a point fails the test: a run that does not get to the point
-//! it was made for, a first life that passed other points on the way than the
+//! The test fails on anything that would hide a point: a run that does not
+//! reach its point, a first life that passed other points on the way than the
 //! run without faults, a registered point that was never hit, and a last run
 //! without faults that passes other points than the first.
 //!
-//! All runs of one cell share a database, one after the other; what a run
-//! leaves is put out of the loop's sight before the next. The cells run side by side, since most
-//! of their time is waiting for the next look at a row.
+//! All runs of one cell share a database, one after the other; between runs the
+//! leftovers are made invisible to the loop. The cells run side by side, since
+//! most of their time is waiting for the next tick of a row.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -30,10 +30,10 @@ use super::registry::Registry;
 use super::scenarios::Scenario;
 use crate::world::World;
 
-/// A run takes a second at most; only one that hangs takes longer.
+/// A run takes a second at most; only a hanging one takes longer.
 const RUN_LIMIT: Duration = Duration::from_secs(60);
-/// The clock may put a look of the loop in between once in a while, which is
-/// another run than the one that was meant; not three times in a row.
+/// Timing may add a tick of the loop once in a while, which makes it another
+/// run than the intended one; not three times in a row.
 const TRIES: u32 = 3;
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn matrix(database: &str, world: impl Fn() -> LocalBoxFuture<'static, Worl
     }
     let seconds = started.elapsed().as_secs_f64();
     writeln!(text, "faults on {database}: {points} points, {runs} runs, {seconds:.1} s").unwrap();
-    // Not `eprintln!`: the harness would keep it to itself.
+    // Not `eprintln!`: the test harness captures it.
     std::io::stderr().write_all(text.as_bytes()).unwrap();
 }
 
@@ -117,7 +117,7 @@ struct Cell<'a> {
     runs: usize,
 }
 
-/// What a run passed.
+/// The points that a run passed.
 struct Ran {
     /// Per life.
     passed: Vec<Vec<Point>>,
@@ -157,7 +157,7 @@ impl<'a> Cell<'a> {
             let path = target.path();
             let ran = self.strike(&path, counted).await;
             registry.hit(index);
-            // The life after the last fault came this way.
+            // The life after the last fault is the one that took this way.
             if let Some(passed) = ran.passed.get(path.len()).filter(|_| steady) {
                 found_later += registry.discover(&path, passed);
             }
@@ -205,7 +205,7 @@ impl<'a> Cell<'a> {
         panic!("{:?}, {:?}: no run got to {}: {missed}", self.scenario, self.part, show(path));
     }
 
-    /// One run, checked.
+    /// Performs one run and checks it.
     async fn run_once(&mut self, path: Vec<(Point, Fault)>) -> Ran {
         self.runs += 1;
         let context =
@@ -237,9 +237,9 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// What can go wrong at a point without a crash. A commit that fails before it
-/// is done is left out: it was rolled back, and the next try finds what this
-/// one found, as after a crash there.
+/// The faults other than a crash that are possible at a point. A commit that
+/// fails before it is done is left out: it was rolled back, and the next
+/// attempt finds the same state, as after a crash there.
 fn faults_at(point: &Point) -> &'static [Fault] {
     let action = point.name.starts_with("action:");
     match (action, point.name.ends_with("/before")) {

@@ -1,17 +1,16 @@
-//! The crash matrix: a fault at every point at which one can strike, generated
-//! and not listed.
+//! The crash matrix: a fault at every possible point. The points are generated,
+//! not listed.
 //!
 //! There are two choke points, the commit and the outside action. Interceptors
-//! of the [`store`] and of the [`substrate`] see every passage through them, name it
-//! by what is done there ([`names`]) and ask the [`fate`] of this life of the
-//! control plane whether it ends here. A [`plane`] lives through a scenario
+//! of the [`store`] and of the [`substrate`] observe every passage through
+//! them, name it by what it does ([`names`]) and ask the [`fate`] of this life
+//! of the control plane whether it ends here. A [`plane`] performs a scenario
 //! ([`scenarios`]) in as many lives as it takes, on one database and one
-//! substrate. The [`registry`] holds every point that was ever passed and the
-//! way to it; [`matrix`] runs until each was struck; [`checks`] says after
-//! each run what must be true, partly by the [`journal`] that was kept.
+//! substrate. The [`registry`] has every point that was ever passed and the
+//! faults that lead to it; [`matrix`] runs until each was struck. After each
+//! run [`checks`] verifies what must hold, partly by the [`journal`].
 //!
-//! [`delivery`] does the same for the way of an event from its commit to a
-//! subscriber.
+//! [`publishing`] does the same for an event from its commit to a subscriber.
 
 mod checks;
 mod fate;

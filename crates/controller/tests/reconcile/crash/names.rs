@@ -1,9 +1,9 @@
-//! What a commit is called: by what it changes, so that a point keeps its name
-//! when something else is done before it.
+//! Names commits by what they change, so that a point keeps its name when
+//! something else is done before it.
 
 use slipway_core::commit::{Commit, Write};
 
-/// The audited verb of a change of phase, which is named by the phases instead.
+/// The audit verb of a transition, which is named by its phases instead.
 const PHASE_VERB: &str = "provisioned_resource.phase";
 
 /// The name without its side; `/before` or `/after` follows.
@@ -28,7 +28,7 @@ pub(super) fn of_commit(commit: &Commit) -> String {
     format!("commit:{}", parts.join("+"))
 }
 
-/// Writes that are no change of state and therefore have no audit entry.
+/// Writes that change no state and therefore have no audit entry.
 fn unaudited(write: &Write) -> Option<&'static str> {
     match write {
         Write::BlockersReplace(..) => Some("blockers"),

@@ -1,10 +1,10 @@
-//! A control plane that lives through one run, in as many lives as its faults
-//! make of it, with the verbs in which the scenarios are written.
+//! A control plane that performs one run, in as many lives as its faults
+//! require, with the verbs in which the scenarios are written.
 //!
-//! All lives stand on the same database and the same substrate. A life has its
-//! own context, its own loop and its own decorators; what it was doing when it
-//! crashed is dropped where it stood. Whoever waited for an answer gets none
-//! and asks the next life again, as a client or an agent would.
+//! All lives use the same database and the same substrate. Each life has its
+//! own context, its own loop and its own interceptors; a crash drops whatever
+//! it was doing. A caller that waited for an answer gets none and asks the next
+//! life again, as a client or an agent would.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,33 +38,33 @@ use super::store::FatedStore;
 use super::substrate::{FatedSubstrate, Interference};
 use crate::world::World;
 
-/// How the work of a dead life comes to the next one.
+/// How the next life gets the work of a dead one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Succession {
-    /// The same worker starts again and takes back what it held.
+    /// The same worker starts again and reclaims its rows.
     Restart,
-    /// Another worker finds it when the lease is over.
+    /// Another worker claims the rows when the lease has expired.
     Takeover,
 }
 
-/// Also the sweep: what is settled is looked at this often, and a failed
-/// action tried again no later.
+/// Also the sweep: the interval of observing settled resources, and the longest
+/// delay before a failed action is retried.
 const SWEEP: Duration = Duration::from_millis(40);
 /// How long after Deleted absence is proven again. No worker of a run can be
-/// late, so a lease need not be waited for.
+/// late, so there is no need to wait for a lease.
 const SECOND_PROOF: Duration = Duration::from_millis(10);
-/// What the loop believes its lease to be; what an action may take follows
-/// from it, and must not depend on how busy the machine is.
+/// The lease that the loop assumes. The time limit of an action follows from
+/// it, and must not depend on the load of the machine.
 const LEASE: Duration = Duration::from_secs(30);
-/// What the database is told instead where the end of a lease is waited for.
-/// A worker that believes in a longer lease than it has would be dangerous
-/// beside another; here one life begins when the one before has ended.
+/// The lease in the database instead, in runs that wait for its end. A worker
+/// that assumes a longer lease than it has would be dangerous beside another;
+/// here a life begins only after the previous one has ended.
 const SHORT_LEASE: Duration = Duration::from_millis(200);
 const IDLE_LEAST: Duration = Duration::from_millis(2);
 const IDLE_MOST: Duration = Duration::from_millis(50);
-/// Of one step. The longest wait that is meant to be is a backoff of a second.
-/// Rarely it is a lease: PostgreSQL may carry out a claim that was under way
-/// when its life ended, after the next life took back what the last one held.
+/// Of one step. The longest intended wait is a backoff of a second. Rarely it
+/// is a lease: PostgreSQL may execute a claim that was in flight when its life
+/// ended, after the next life has reclaimed the rows.
 const TIMEOUT: Duration = Duration::from_secs(45);
 
 pub(super) struct Plane<'a> {
@@ -73,16 +73,16 @@ pub(super) struct Plane<'a> {
     pub(super) interference: Arc<Interference>,
     /// One fate per life so far.
     pub(super) fates: Vec<Arc<Fate>>,
-    /// What strikes the first life, the second, and so on; later ones are spared.
+    /// The faults of the first life, the second, and so on; later lives have none.
     path: Vec<(Point, Fault)>,
     succession: Succession,
     armed: bool,
     second_proof: Duration,
     sweep: Duration,
     life: Option<Life>,
-    /// Of the agents that enrolled.
+    /// The keys of the agents that enrolled.
     pub(super) keys: BTreeSet<[u8; 32]>,
-    /// Which run this is, for whoever reads that it went wrong.
+    /// Names the run in failure messages.
     title: String,
 }
 
@@ -91,7 +91,7 @@ struct Life {
     resources: ResourceLoop,
     fate: Arc<Fate>,
     journal: Arc<Journal>,
-    /// Errors are expected where the database is made to fail.
+    /// Whether errors are expected because the database is made to fail.
     forgiving: bool,
     booted: AtomicBool,
 }
@@ -112,7 +112,7 @@ impl Life {
         }
     }
 
-    /// Claims, works, relays; whether there was anything to do.
+    /// Claims, works, relays; returns whether there was anything to do.
     async fn round(&self) -> bool {
         let asked_before = Moment::now();
         let claimed = match self.resources.claim(50).await {
@@ -159,7 +159,7 @@ impl<'a> Plane<'a> {
         }
     }
 
-    /// Preparation is over: from here on passages are points.
+    /// Ends the preparation: from here on passages are points.
     pub(super) fn arm(&mut self) {
         self.armed = true;
         if let Some(life) = &self.life {
@@ -167,7 +167,7 @@ impl<'a> Plane<'a> {
         }
     }
 
-    /// What follows has its points in other scenarios.
+    /// Other scenarios cover the points of what follows.
     pub(super) fn disarm(&mut self) {
         self.armed = false;
         if let Some(life) = &self.life {
@@ -175,16 +175,18 @@ impl<'a> Plane<'a> {
         }
     }
 
-    /// Nothing is proven before somebody lets the time pass, so that it is done
-    /// at a certain time and not in the middle of something else. What is
-    /// settled meanwhile rests for longer than the proof takes.
+    /// Defers the second proof of absence until the test advances the time, so
+    /// that it happens at a defined moment and not in the middle of something
+    /// else. The sweep interval becomes as long, so that settled resources stay
+    /// settled meanwhile.
     pub(super) fn prove_when_told(&mut self) {
         assert!(self.life.is_none(), "a life that has begun goes on as it began");
         self.second_proof = LEASE;
         self.sweep = LEASE;
     }
 
-    /// Until what is settled is looked at again: a sweep, spread by a quarter.
+    /// The longest time until a settled resource is observed again: a sweep
+    /// plus a quarter of jitter.
     pub(super) fn longest_rest(&self) -> Duration {
         self.sweep * 5 / 4
     }
@@ -202,7 +204,7 @@ impl<'a> Plane<'a> {
         let truth = world.context.stores.clone();
         let forgiving = self.is_forgiving();
         let (worker, lease) = match self.succession {
-            // A claim whose answer was lost is waited for even by its own worker.
+            // Even its own worker has to wait for the end of a claim whose answer was lost.
             Succession::Restart if forgiving => ("worker".to_owned(), SHORT_LEASE),
             Succession::Restart => ("worker".to_owned(), LEASE),
             Succession::Takeover => (format!("worker-{number}"), SHORT_LEASE),
@@ -241,8 +243,8 @@ impl<'a> Plane<'a> {
         }
     }
 
-    /// Does something in the present life, and again from the beginning in the
-    /// next one if this one ends before it is done.
+    /// Performs something in the current life, and again from the beginning in
+    /// the next one if this one ends first.
     async fn attend<T>(&mut self, performed: impl AsyncFn(&Life) -> T) -> T {
         loop {
             let life = self.life.take().unwrap_or_else(|| self.conceive());
@@ -260,7 +262,7 @@ impl<'a> Plane<'a> {
         }
     }
 
-    /// Asks again while the database is said to be away.
+    /// Retries while the database is reported unavailable.
     async fn request<T>(
         &mut self,
         ask: impl AsyncFn(&Life) -> Result<T, slipway_app::Error>,
@@ -315,12 +317,12 @@ impl<'a> Plane<'a> {
                     continue;
                 }
                 if armed || seen.attempt.phase() == Phase::Deleted {
-                    // Nothing can be claimed before it is due; looking more
-                    // often than that is what made this slow.
+                    // Nothing can be claimed before it is due; polling more
+                    // often made this slow.
                     let due = seen.due_at.map_or(IDLE_MOST, |due| due.since(seen.now));
                     tokio::time::sleep(due.clamp(IDLE_LEAST, IDLE_MOST)).await;
                 } else {
-                    // Preparation need not prove that it would be due by itself.
+                    // Preparation need not prove that the row becomes due by itself.
                     world.context.stores.broker.attempt_wake_all(world.partition).await.unwrap();
                 }
             }
@@ -332,21 +334,20 @@ impl<'a> Plane<'a> {
         self.until(id, phase.as_str(), |seen| seen.attempt.phase() == phase).await
     }
 
-    /// Runs the loop until it is Deleted and its absence was proven again.
+    /// Runs the loop until the resource is Deleted and its absence is proven again.
     pub(super) async fn until_gone(&mut self, id: ResourceId) {
         let attempt = self.until_phase(id, Phase::Deleted).await.attempt.id();
         self.until_proven(attempt).await;
     }
 
-    /// The same, but nothing strikes any more once it is Deleted: from there on
-    /// it goes as in every other scenario.
+    /// The same, but without faults once it is Deleted: other scenarios cover the rest.
     pub(super) async fn until_gone_in_peace(&mut self, id: ResourceId) {
         let attempt = self.until_phase(id, Phase::Deleted).await.attempt.id();
         self.disarm();
         self.until_proven(attempt).await;
     }
 
-    /// Of an attempt that may have a successor.
+    /// Takes an attempt, which may have a successor.
     pub(super) async fn until_proven(&mut self, attempt: ProvisionedResourceId) {
         let world = self.world;
         let look = async || world.get_attempt(attempt).await;
@@ -354,7 +355,7 @@ impl<'a> Plane<'a> {
         self.until_seen("the second proof of absence", look, proven).await;
     }
 
-    /// A client whose answer was lost finds what it declared by its handle.
+    /// A client whose answer was lost finds its resource by the handle.
     pub(super) async fn declare(&mut self, handle: &str) -> ResourceId {
         let world = self.world;
         let declared = self
@@ -391,8 +392,8 @@ impl<'a> Plane<'a> {
         .unwrap();
     }
 
-    /// What the agent inside the object does: it enrols with what the object
-    /// carries, and with the same key until it has an answer.
+    /// Acts as the agent inside the object: it enrols with the token in the
+    /// object, and with the same key until it gets an answer.
     pub(super) async fn enrol(&mut self, id: ResourceId, number: u8) -> NodeId {
         let key = public_key(id, number);
         self.keys.insert(key);
@@ -410,8 +411,8 @@ impl<'a> Plane<'a> {
         self.request(async |life| node::heartbeat(&life.context, node, &said).await).await.unwrap();
     }
 
-    /// The agent hears of its drain and says that it is done. One whose answer
-    /// was lost is not known any more when it says so again.
+    /// The agent receives the drain request and acknowledges it. If its answer
+    /// was lost, the control plane no longer knows it when it repeats the call.
     pub(super) async fn acknowledge(&mut self, id: ResourceId) {
         let (node, drain) = self.until_draining(id).await;
         let said = self
@@ -448,7 +449,7 @@ impl<'a> Plane<'a> {
         (node.id, node.drain.unwrap().id)
     }
 
-    /// Gives all events their positions, in whatever life it takes.
+    /// Assigns positions to all events, in however many lives it takes.
     pub(super) async fn relay_all(&mut self) {
         self.attend(
             async |life| {
@@ -459,8 +460,7 @@ impl<'a> Plane<'a> {
     }
 }
 
-/// The key of the agent that comes up as this one in a resource: nobody else of
-/// its project, also of another scenario, has it.
+/// The key of this agent of a resource. It is unique in the project, also across scenarios.
 fn public_key(id: ResourceId, number: u8) -> [u8; 32] {
     let mut key = [number; 32];
     key[..16].copy_from_slice(id.as_uuid().as_bytes());

@@ -1,6 +1,6 @@
 //! The way of an event to a subscriber, with a crash at every point of it: the
-//! numbering, the delivery, the cursor. Whatever strikes, the subscriber ends
-//! up with every event, in order, and can tell what it has had by message id.
+//! numbering, the delivery, the cursor. Whatever strikes, the subscriber gets
+//! every event, in order, and can recognise duplicates by message id.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -26,12 +26,12 @@ use super::store::FatedStore;
 use crate::world::World;
 
 const LEASE: Duration = Duration::from_secs(30);
-/// What the database is told where the end of a lease is waited for.
+/// The lease in the database, in runs that wait for its end.
 const SHORT_LEASE: Duration = Duration::from_millis(50);
 const TIMEOUT: Duration = Duration::from_secs(20);
 const SINK: &str = "under-test";
 
-/// What a subscriber outside has got, over all lives.
+/// What a subscriber outside has received, over all lives.
 #[derive(Debug, Default)]
 struct Received(Mutex<Vec<(usize, PositionedEvent)>>);
 
@@ -41,8 +41,8 @@ impl Received {
     }
 }
 
-/// The sink as one life sees it: a delivery is an outside action, with a point
-/// before and one after.
+/// The sink of one life: a delivery is an outside action, with a point before
+/// and one after.
 #[derive(Debug)]
 struct FatedSink {
     fate: Arc<Fate>,
@@ -118,19 +118,19 @@ fn mk_life(
 }
 
 impl Life {
-    /// Numbers and delivers once; whether there was anything to do.
+    /// Numbers and delivers once; returns whether there was anything to do.
     async fn round(&self) -> bool {
         let _ = self.relay.claim(1).await;
         let asked_at = Moment::now();
         let Ok(claimed) = self.subscribers.claim(1).await else { return true };
         let busy = !claimed.is_empty();
-        // The loop believes in a long lease, so that what it dares does not
-        // depend on how busy this machine is; lives do not overlap here.
+        // The loop assumes a long lease, so that its time limits do not depend
+        // on the load of this machine; lives do not overlap here.
         self.subscribers.work(claimed, Lease::new(asked_at, LEASE)).await;
         busy
     }
 
-    /// Until there is nothing to do, or it dies.
+    /// Runs until there is nothing to do, or it dies.
     async fn live(&self) {
         let living = async { while self.round().await {} };
         tokio::select! {
@@ -145,8 +145,8 @@ async fn expected(world: &World) -> Vec<PositionedEvent> {
     world.context.stores.events.event_list(page).await.unwrap()
 }
 
-/// Every event is there; each delivery of one is the same message; within a
-/// life and over lives nothing is skipped.
+/// Every event arrived; repeated deliveries are the same message; nothing is
+/// skipped within a life or across lives.
 async fn check(world: &World, received: &Received, title: &str) {
     let expected = expected(world).await;
     let received = received.all();
@@ -172,7 +172,7 @@ async fn declare(world: &World, round: usize) {
     }
 }
 
-/// One after the other on the same database: each point of the run without
+/// One run after the other on the same database: each point of the run without
 /// faults, as a crash and as a failure.
 async fn a_crash_at_every_point(world: World) {
     let received = Arc::new(Received::default());
@@ -231,8 +231,8 @@ async fn postgres_publishes_every_event_whatever_crashes() {
     }
 }
 
-/// Replicas that deliver at the same time: one at a time has the subscription,
-/// so the subscriber sees one sequence, without a step back.
+/// Concurrent replicas: only one at a time has the subscription, so the
+/// subscriber receives one sequence, without a step back.
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_never_interleave() {
     for world in World::each("replicas_never_interleave").await {
@@ -258,8 +258,7 @@ async fn replicas_never_interleave() {
     }
 }
 
-/// A sink that refuses is shown and left alone for a while; the one beside it
-/// gets its events all the same.
+/// A refusing sink is reported and gets a pause; another sink gets its events all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sink_that_fails_holds_up_nobody() {
     let world = World::sqlite().await;

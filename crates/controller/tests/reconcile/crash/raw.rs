@@ -1,4 +1,4 @@
-//! The database as a stranger reads it, for what no port tells.
+//! Direct SQL for what no port exposes.
 
 use serde_json::Value;
 use slipway_core::ids::ProvisionedResourceId;
@@ -20,7 +20,7 @@ const AGE_SQLITE: &str = "UPDATE provisioned_resources SET due_at = 1, \
      phase_since = phase_since - 3600000000 WHERE id = $1 AND status = 'Deleted'";
 const AGE_POSTGRES: &str = "UPDATE provisioned_resources SET due_at = clock_timestamp(), \
      phase_since = phase_since - interval '1 hour' WHERE id = $1 AND status = 'Deleted'";
-/// Never due, and as if under a lease without end, which a wake respects.
+/// Never due, and as if under an endless lease, which a wake respects.
 const RETIRE_SQLITE: &str = "UPDATE provisioned_resources SET due_at = NULL, \
      claimed_by = 'retired', lease_until = 9000000000000000 WHERE id = $1";
 const RETIRE_POSTGRES: &str = "UPDATE provisioned_resources SET due_at = NULL, \
@@ -35,7 +35,7 @@ impl Raw {
         }
     }
 
-    /// What was written down about a subject: verb and details, in no order.
+    /// The audit entries of a subject: verb and details, unordered.
     pub(super) async fn audit(&mut self, subject: Uuid) -> Vec<(String, Value)> {
         let rows: Vec<(String, Json<Value>)> = match self {
             Self::Sqlite(connection) => {
@@ -61,8 +61,7 @@ impl Raw {
         rows.unwrap()
     }
 
-    /// What was found of an attempt after it was gone: the kind, and whether
-    /// that is over.
+    /// The leaks recorded of a deleted attempt: the kind, and whether it is resolved.
     pub(super) async fn leaks(&mut self, attempt: ProvisionedResourceId) -> Vec<(String, bool)> {
         let id = attempt.as_uuid();
         let rows = match self {
@@ -74,13 +73,13 @@ impl Raw {
         rows.unwrap()
     }
 
-    /// Lets the time pass that a second proof of absence is waited for.
+    /// Advances the time to the second proof of absence.
     pub(super) async fn age(&mut self, attempt: ProvisionedResourceId) {
         self.change(AGE_SQLITE, AGE_POSTGRES, attempt).await;
     }
 
-    /// Nothing looks at this attempt again: whatever is still to be done about
-    /// it must not happen in the middle of another run.
+    /// Hides this attempt from the loop: whatever is still to be done about it
+    /// must not happen in the middle of another run.
     pub(super) async fn retire(&mut self, attempt: ProvisionedResourceId) {
         self.change(RETIRE_SQLITE, RETIRE_POSTGRES, attempt).await;
     }

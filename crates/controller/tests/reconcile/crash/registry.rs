@@ -1,12 +1,12 @@
-//! Every point that was ever passed, with a way that leads to it. None may
+//! Every point that was ever passed, with the faults that lead to it. None may
 //! stay unhit.
 //!
 //! Points of the first life are those of the run without faults, each passage
-//! one by one. Lives after a fault pass others: a token minted anew, claims
-//! taken back, an enrolment answered again. Such a point is registered when
-//! its name is seen for the first time, with the faults that led there, and is
-//! then struck as well; so it goes on until no run shows a new name. Names are
-//! finite, so it ends.
+//! separately. Lives after a fault pass others: a token minted again, claims
+//! taken back, an enrolment answered again. Such a point is registered when its
+//! name first appears, with the faults that led there, and is then struck as
+//! well. This continues until no run shows a new name; it ends because names
+//! are finite.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ use super::fate::{Fault, Point};
 
 #[derive(Debug)]
 pub(super) struct Registry {
-    /// Only points at which a claim is held: with nothing held there is
-    /// nothing to take over, and the end is that of a restart.
+    /// Only points with a claim: without one there is nothing to take over, and
+    /// the result is that of a restart.
     only_holding: bool,
     targets: Vec<Target>,
     names: BTreeSet<String>,
@@ -43,7 +43,7 @@ impl Registry {
         Self { only_holding, targets: Vec::new(), names: BTreeSet::new() }
     }
 
-    /// The points of a run without faults.
+    /// Adds the points of a run without faults.
     pub(super) fn register(&mut self, passed: &[Point], every_passage: bool) {
         let only_holding = self.only_holding;
         for point in passed.iter().filter(|point| point.holding || !only_holding) {
@@ -54,7 +54,7 @@ impl Registry {
         }
     }
 
-    /// The points of the last life of a run that came this way.
+    /// Adds the points of the last life of a run that took this way.
     pub(super) fn discover(&mut self, way: &[(Point, Fault)], passed: &[Point]) -> usize {
         let before = self.targets.len();
         let only_holding = self.only_holding;
@@ -70,7 +70,7 @@ impl Registry {
         self.targets.push(Target { way, point, hit: false });
     }
 
-    /// The next one that no fault has struck yet.
+    /// The next point that no fault has struck yet.
     pub(super) fn unhit(&self) -> Option<(usize, Target)> {
         let index = self.targets.iter().position(|target| !target.hit)?;
         Some((index, self.targets[index].clone()))

@@ -1,5 +1,4 @@
-//! The scenarios: what is prepared, what is lived through with faults, and how
-//! it has to end.
+//! The scenarios: the preparation, the part with faults, and the expected end.
 
 use futures::FutureExt;
 use slipway_app::usecases::delete;
@@ -26,7 +25,7 @@ pub(super) enum Scenario {
     TwoAtOnce,
 }
 
-/// One attempt that was in a run, and how it has to end, whatever struck.
+/// One attempt of a run, and its expected end, whatever struck.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Filling {
     pub(super) resource: ResourceId,
@@ -35,7 +34,7 @@ pub(super) struct Filling {
     pub(super) events: &'static [&'static str],
     /// Another attempt followed it.
     pub(super) retried: bool,
-    /// Whether its composite was found again after it was Deleted.
+    /// Whether its composite appeared again after it was Deleted.
     pub(super) leaked: bool,
 }
 
@@ -60,14 +59,14 @@ impl Scenario {
         Self::TwoAtOnce,
     ];
 
-    /// Several rows split into batches as the clock has it, so only the first
-    /// passage of each name in the first life can be counted on.
+    /// Timing decides how several rows split into batches, so only the first
+    /// passage of each name in the first life is reliable.
     pub(super) fn is_steady(self) -> bool {
         self != Self::TwoAtOnce
     }
 
-    /// A few points that must be among those generated. Not the list of
-    /// points: it is there to notice a generator that has gone blind.
+    /// A few points that the generator must find. Not the list of points: it
+    /// detects a generator that misses some.
     pub(super) fn passes(self) -> &'static [&'static str] {
         match self {
             Self::Provisioning => &[
@@ -115,12 +114,12 @@ impl Scenario {
         }
     }
 
-    /// What the end of a lease does is a matter of one row.
+    /// The end of a lease concerns one row at a time.
     pub(super) fn has_takeover(self) -> bool {
         self != Self::TwoAtOnce
     }
 
-    /// Lives through it.
+    /// Performs the scenario.
     pub(super) async fn play(self, plane: &mut Plane<'_>, handle: &str) -> Vec<Filling> {
         let slow = self == Self::Provisioning;
         let substrate = &plane.world.substrate;
@@ -156,7 +155,7 @@ impl Scenario {
     }
 }
 
-/// Brings a resource to Ready, with its agent heard of.
+/// Brings a resource to Ready, with a heartbeat of its agent.
 async fn ready(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
     let id = plane.declare(handle).await;
     plane.until_phase(id, Phase::Enrolling).await;
@@ -172,7 +171,8 @@ async fn provisioning(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
     plane.until_phase(id, Phase::Provisioning).await;
     let name = plane.world.name(id).await;
     let substrate = &plane.world.substrate;
-    // The create itself shows that it is there; while it comes up it is applied again.
+    // The create itself shows that the object exists; while it comes up it is
+    // applied again.
     plane
         .until(id, "an update", |_| substrate.performed(&name).contains(&Performed::Updated))
         .await;
@@ -183,7 +183,7 @@ async fn provisioning(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
     id
 }
 
-/// The agent's first answer is always lost; it asks again with the same key.
+/// The agent's first answer is always lost; it retries with the same key.
 async fn enrolment(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
     let id = plane.declare(handle).await;
     plane.until_phase(id, Phase::Enrolling).await;
@@ -237,7 +237,7 @@ async fn deleted_between_ticks(plane: &mut Plane<'_>, handle: &str) -> ResourceI
     id
 }
 
-/// The request arrives when the object was decided on and is not there yet.
+/// The request arrives after the decision to make the object and before it exists.
 async fn deleted_inside_a_tick(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
     plane.arm();
     let id = plane.declare(handle).await;
@@ -267,8 +267,8 @@ async fn failed_and_deleted(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
     id
 }
 
-/// The old attempt is proven gone when the new one is settled; the clock would
-/// put that now here and now there.
+/// The absence of the old attempt is proven when the new one is settled; left
+/// to timing, that moment would vary between runs.
 async fn failed_and_retried(plane: &mut Plane<'_>, handle: &str) -> Vec<Filling> {
     plane.prove_when_told();
     let resource = failed(plane, handle).await;
@@ -296,8 +296,9 @@ async fn failed_and_retried(plane: &mut Plane<'_>, handle: &str) -> Vec<Filling>
     ]
 }
 
-/// A worker that was paused between its decision and its apply wakes up when
-/// all is over. What it makes is found, on record, removed and proven gone.
+/// A worker that was paused between its decision and its apply resumes when all
+/// is over. The object that it makes is found, recorded, removed and proven
+/// absent.
 async fn late_apply(plane: &mut Plane<'_>, handle: &str) -> ResourceId {
     let id = ready(plane, handle).await;
     let name = plane.world.name(id).await;

@@ -1,13 +1,13 @@
-//! The store as one life of the control plane sees it: every commit is a
-//! passage, and the journal is kept.
+//! The store of one life of the control plane: every commit is a passage and is
+//! noted in the journal.
 //!
-//! A decision has a point before and one after. What it is called is known
-//! only when the rule has answered, inside the transaction; so a fault before
-//! the commit refuses there, which rolls back, and strikes when that is done.
-//! The other commits (claim, relay, the boot sweep) have a point after only:
-//! before them nothing is held, and a fault there is the one after the commit
-//! before. Reads are no passages, nor are heartbeats, which decide nothing.
-//! What is not named here the interceptors of the ports hand on.
+//! A decision has a point before and one after. Its name is known only when the
+//! rule has answered, inside the transaction. So a fault before the commit
+//! refuses there, which rolls back, and strikes after the rollback. The other
+//! commits (claim, relay, the boot sweep) have only a point after: before them
+//! there is no claim, and a fault there equals the one after the previous
+//! commit. Reads are no passages, nor are heartbeats, which decide nothing. The
+//! interceptors of the ports pass everything else on.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -44,20 +44,20 @@ pub(super) struct FatedStore {
     pub(super) inner: Stores,
     pub(super) fate: Arc<Fate>,
     pub(super) journal: Arc<Journal>,
-    /// What a claim is really given, whatever the loop asks for.
+    /// The actual lease of a claim, whatever the loop asks for.
     pub(super) lease: Duration,
 }
 
 /// A decision on its way through the choke point.
 #[derive(Debug, Default)]
 pub(super) struct Passage {
-    /// What it commits, and its name; of the last asking, if asked again.
+    /// Its commit and name; from the last call, if the rule runs again.
     commit: Option<(String, Commit)>,
     struck: Option<Fault>,
 }
 
 impl Passage {
-    /// Weighs what the rule answered. An empty commit writes nothing and is no
+    /// Inspects the rule's answer. An empty commit writes nothing and is no
     /// passage.
     pub(super) fn weigh(&mut self, fate: &Fate, commit: Commit) -> Result<Commit, Refusal> {
         if commit.is_empty() {
@@ -109,7 +109,7 @@ impl FatedStore {
         if self.fate.survive(format!("{name}/after")).await { Err(lost()) } else { Ok(()) }
     }
 
-    /// The claims that a commit gave back.
+    /// Notes the claims that a commit released.
     fn note(&self, commit: &Commit) {
         for write in &commit.writes {
             if let Write::Release(release) = write {
@@ -118,8 +118,8 @@ impl FatedStore {
         }
     }
 
-    /// What a batch would commit: the names, each once, so that they do not
-    /// depend on how many rows a batch happens to hold.
+    /// The names of what a batch would commit, each once, so that they do not
+    /// depend on how many rows the batch has.
     async fn foresee(
         &self,
         attempts: &[ProvisionedResourceId],
@@ -161,9 +161,9 @@ impl BrokerIntercept for FatedStore {
         self.conclude(passage, outcome).await
     }
 
-    /// Refusing inside would take one row out of a batch and not the batch, so
-    /// the names of several are foreseen by asking the rule without a
-    /// transaction.
+    /// A refusal inside would take one row out of the batch instead of failing
+    /// the batch, so the names of several are determined first by running the
+    /// rule without a transaction.
     async fn decide_many(
         &self,
         attempts: &[ProvisionedResourceId],
@@ -223,7 +223,8 @@ impl BrokerIntercept for FatedStore {
                 self.journal.claimed(self.fate.life, *one);
             }
             if self.fate.survive("commit:claim/after".to_owned()).await {
-                // Nobody ticks under these; they come back when their lease is over.
+                // Nobody works under these claims; they become claimable again
+                // when their lease expires.
                 self.journal.ended(self.fate.life);
                 return Err(lost());
             }
@@ -277,7 +278,8 @@ impl BrokerIntercept for FatedStore {
         records: &[Recorded],
     ) -> Result<HashSet<ProvisionedResourceId>, Error> {
         self.fate.alive().await;
-        // What misses its condition is decided under lock, and met there.
+        // A record whose condition fails is decided under a lock, and meets its
+        // point there.
         let names: BTreeSet<_> = records.iter().map(|r| names::of_commit(r.commit())).collect();
         for name in &names {
             match self.fate.meet(format!("{name}/before")) {
@@ -402,8 +404,7 @@ impl EventIntercept for FatedStore {
     }
 }
 
-/// No scenario has a passage in these rooms: nothing of a dead life runs there
-/// either.
+/// No scenario has a passage in these ports; calls of a dead life block here too.
 macro_rules! hand_on {
     ($($interceptor:ident, $port:ident, $room:ident;)*) => {$(
         #[async_trait]

@@ -1,5 +1,5 @@
-//! The substrate as one life of the control plane sees it: every action is a
-//! passage, and the journal is kept.
+//! The substrate of one life of the control plane: every action is a passage
+//! and is noted in the journal.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,8 +18,8 @@ use super::fate::{Fate, Fault};
 use super::journal::Journal;
 use crate::simulated::Simulated;
 
-/// Something that somebody else does right before the next apply, between the
-/// decision for it and its effect.
+/// Something that happens right before the next apply, between the decision for
+/// it and its effect.
 #[derive(Default)]
 pub(super) struct Interference(Mutex<Option<BoxFuture<'static, ()>>>);
 
@@ -45,13 +45,13 @@ pub(super) struct FatedSubstrate {
     pub(super) fate: Arc<Fate>,
     pub(super) journal: Arc<Journal>,
     pub(super) interference: Arc<Interference>,
-    /// Not fated: what is true, not what this life believes.
+    /// The store without faults: the actual state, not this life's view of it.
     pub(super) truth: Stores,
 }
 
 impl FatedSubstrate {
-    /// The node goes before its substrate: where an object is made or deleted,
-    /// the registry knows no node of the attempt.
+    /// The node goes before its substrate: when an object is made or deleted,
+    /// the attempt has no registered node.
     async fn check_node(&self, attempt: ProvisionedResourceId, what: &str) {
         match self.truth.broker.attempt_load(&[attempt]).await.as_deref() {
             Ok([Ok(snapshot)]) => {
@@ -63,7 +63,7 @@ impl FatedSubstrate {
         }
     }
 
-    /// What strikes before an action: the answer, or whether it is done twice.
+    /// The fault before an action: an error, or whether it is performed twice.
     async fn before(&self, name: &str) -> Result<bool, Error> {
         match self.fate.meet(format!("{name}/before")) {
             Some(Fault::Crash) => self.fate.die().await,

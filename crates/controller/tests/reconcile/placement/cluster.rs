@@ -1,5 +1,5 @@
-//! A cluster in memory that keeps what a project shares, refuses what an API
-//! server would refuse, and notes what must never happen.
+//! An in-memory cluster with the shared objects of projects. It refuses what an
+//! API server would refuse, and notes violations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use super::defined::Defined;
 use crate::simulated::Simulated;
 
-/// What befalls one call.
+/// The fault of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     FailBefore,
@@ -33,19 +33,19 @@ pub(super) enum Fault {
 #[derive(Debug, Default)]
 pub(super) struct Cluster {
     pub(super) identity: String,
-    /// What resources have there.
+    /// The composites of the resources there.
     pub(super) composites: Arc<Simulated>,
-    /// Nothing is ever answered.
+    /// Whether calls never return.
     pub(super) hangs: AtomicBool,
     objects: Mutex<BTreeMap<SharedKey, Seen>>,
-    /// How often each was made.
+    /// How often each object was made.
     made: Mutex<BTreeMap<SharedKey, u32>>,
     violations: Mutex<Vec<String>>,
-    /// What blueprints brought.
+    /// The installed definitions of blueprints.
     pub(super) defined: Mutex<Defined>,
     calls: AtomicU64,
     planned: Mutex<Option<(u64, Fault)>>,
-    /// The process that called is dead.
+    /// Signals that the calling process is dead.
     pub(super) crashed: Notify,
 }
 
@@ -54,7 +54,7 @@ impl Cluster {
         Self { identity: identity.to_owned(), composites, ..Self::default() }
     }
 
-    /// The call of this number, counted from one, meets this fault.
+    /// Plans this fault for the call of this number, counted from one.
     pub(super) fn plan(&self, call: u64, fault: Fault) {
         *self.planned.lock().unwrap() = Some((call, fault));
     }
@@ -67,7 +67,7 @@ impl Cluster {
         self.objects.lock().unwrap().keys().cloned().collect()
     }
 
-    /// What must never happen, and happened.
+    /// Violations so far.
     pub(super) fn violations(&self) -> Vec<String> {
         let mut found = self.violations.lock().unwrap().clone();
         let made = self.made.lock().unwrap();
@@ -110,7 +110,7 @@ impl Cluster {
         self.composites.names_in(namespace)
     }
 
-    /// What was told to go goes, as a namespace does with all that is in it.
+    /// Removes terminating objects, and with a namespace everything in it.
     fn release(&self) {
         let mut objects = self.objects.lock().unwrap();
         let going: Vec<_> = objects
@@ -220,7 +220,7 @@ impl Management for Cluster {
     ) -> Result<SharedObjects, Error> {
         self.call(|| {
             let objects = self.objects.lock().unwrap().clone();
-            // What is terminating is seen once more, and gone the next time.
+            // A terminating object is listed once more, and gone the next time.
             self.release();
             Ok(SharedObjects { objects, ..SharedObjects::default() })
         })

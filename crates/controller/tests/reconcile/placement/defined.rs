@@ -1,5 +1,5 @@
-//! What blueprints brought to the cluster in memory. Crossplane takes an XRD on
-//! a look after it was put.
+//! Definitions on the in-memory cluster. An XRD is established on the first
+//! observation after it was applied.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::cluster::Cluster;
 #[derive(Debug, Default)]
 pub(super) struct Defined {
     objects: BTreeMap<DefinitionKey, ObservedDefinition>,
-    /// The numbers of the calls that were about them.
+    /// The numbers of the calls about them.
     pub(super) calls: Vec<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! A blueprint is delivered, with a fault at every question and every action
-//! that is about it.
+//! Installs the definitions of a blueprint, with a fault at every read and
+//! every action on them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ async fn phase(world: &World, cluster: ClusterId) -> Option<DefinitionPhase> {
     shown.and_then(|shown| shown.definitions).map(|definitions| definitions.phase)
 }
 
-/// Until all of it stands; the calls that were about it.
+/// Runs until they are Established; returns the numbers of the calls about them.
 async fn live(
     world: &World,
     credential: CloudCredentialId,

@@ -1,6 +1,6 @@
-//! The whole life of a project on its cluster, with a fault at every question
-//! and every action of the placement loop: the answer lost, the call refused, the process
-//! dead before it or after it.
+//! The whole life of a project on its cluster, with a fault at every read and
+//! every action of the placement loop: the answer lost, the call refused, the
+//! process dead before or after it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ use crate::world::World;
 const LEASE: Duration = Duration::from_secs(30);
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// One life of a project, under one fault.
+/// One life of a project, with one fault.
 struct Run<'a> {
     world: &'a World,
     /// Of the cluster and of the project.
@@ -75,15 +75,15 @@ impl<'a> Run<'a> {
         Self { world, name, title, id, cluster, resources, placement, permits }
     }
 
-    /// One look of the placement loop, and one round of the resource loop.
+    /// One pass of the placement loop, and one round of the resource loop.
     async fn advance(&mut self) {
         let store = &self.world.context.stores;
         let row = store.placement.cluster_fetch(&self.id.to_string()).await.unwrap().unwrap();
         tokio::select! {
             biased;
-            // Errors are for people: what was refused is tried again.
+            // Errors are only reported to people: a refused call is retried.
             summary = self.placement.pass(&row, self.cluster.as_ref()) => drop(summary.unwrap()),
-            // Nothing of a dead process is left but what it wrote.
+            // Of a dead process only its writes remain.
             () = self.cluster.crashed.notified() => {
                 self.placement = furnish::placement(self.world, &self.permits);
             }
@@ -109,7 +109,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// From nothing to Ready and back; how often the cluster was asked.
+    /// From nothing to Ready and back; returns the number of calls to the cluster.
     async fn live(mut self) -> u64 {
         let resource = furnish::declare(self.world, &self.name).await;
         let is = async |world: &World, phase| world.get(resource).await.attempt.phase() == phase;
@@ -156,6 +156,6 @@ async fn at_every_call(world: &World) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fault_at_every_call_leaves_nothing_behind() {
     let worlds = World::each("a_fault_at_every_call_leaves_nothing_behind").await;
-    // Most of it is waiting for what is due later.
+    // Most of the time is waiting for the next due row.
     join_all(worlds.iter().map(at_every_call)).await;
 }

@@ -1,4 +1,4 @@
-//! What has to be in the catalog before a project can live on a cluster.
+//! The catalog entries that a project on a cluster needs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::world::World;
 pub(super) const BLUEPRINT: &str = "demo-server";
 const PROVIDER: &str = "hetzner";
 
-/// Publishes what all projects use; the credential that they are given.
+/// Publishes what all projects use; returns their credential.
 pub(super) async fn catalog(world: &World, install_definitions: bool) -> CloudCredentialId {
     let (context, caller) = (&world.context, &world.caller);
     clouds::create(context, caller, "cloud", PROVIDER, Map::new(), None).await.unwrap();
@@ -45,7 +45,7 @@ pub(super) async fn catalog(world: &World, install_definitions: bool) -> CloudCr
         .to_owned(),
         parameters: Vec::new(),
         injection_strategy: "cloud-init-user-data".to_owned(),
-        // Nodes have tests of their own.
+        // Nodes have their own tests.
         mesh_role: Some("standalone".to_owned()),
         provider_kinds: vec![PROVIDER.to_owned()],
         install_definitions,
@@ -87,7 +87,7 @@ pub(super) async fn declare(world: &World, project: &str) -> ResourceId {
     declare::declare(&world.context, &world.caller, input).await.unwrap()
 }
 
-/// A placement that makes all that it can make.
+/// A placement reconciler that may make everything it can make.
 pub(super) fn placement(world: &World, permits: &Arc<Permits>) -> PlacementReconciler {
     let settings = PlacementSettings {
         installation: world.node_settings.installation,

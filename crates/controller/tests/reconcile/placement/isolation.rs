@@ -1,4 +1,4 @@
-//! The placement loop loop over many clusters, driven as it is in the product.
+//! The placement loop over many clusters, driven as in the product.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ use crate::world::World;
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// More than are looked at in one go, if any are.
+/// More than any limit on concurrent passes would allow.
 const HANGING: usize = 12;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -33,7 +33,7 @@ async fn clusters_that_never_answer_hold_up_no_other() {
             registry.add(furnish::assignment(&world, &name, credential).await, cluster);
         }
         let placement = furnish::placement(&world, &Arc::default());
-        // Nothing is due by itself within this test: who asks has to be heard.
+        // Nothing is due by itself within this test: only a wake starts a pass.
         let fleets =
             PlacementLoop::new(placement, registry.clone(), "test".to_owned(), 10 * TIMEOUT);
         let dependencies = Dependencies {
@@ -56,7 +56,7 @@ async fn clusters_that_never_answer_hold_up_no_other() {
             })
             .await;
         }
-        // What hangs would not let it end.
+        // Hanging passes would block an orderly stop.
         driven.abort();
         drop(stop);
     }

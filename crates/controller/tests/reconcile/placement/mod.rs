@@ -1,5 +1,5 @@
-//! The placement loop on simulated clusters: one that does not answer holds up no other,
-//! and a fault at every question and every action leaves nothing behind.
+//! The placement loop on simulated clusters: one that does not answer delays no
+//! other, and a fault at every read and every action leaves nothing behind.
 
 mod cluster;
 mod defined;

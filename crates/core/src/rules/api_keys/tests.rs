@@ -1,5 +1,5 @@
-//! Keys: whoever administers the installation is never locked out, and a
-//! secret is good for exactly as long as was said.
+//! Keys: the administrators of the installation are never locked out, and a
+//! secret is valid for exactly as long as promised.
 
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -78,7 +78,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 }
 
 proptest! {
-    /// Whatever is asked, and however much time passes: somebody can administer.
+    /// Whatever is requested, and however much time passes, some key can administer.
     #[test]
     fn nobody_is_locked_out(operations in proptest::collection::vec(operation(), 1..60)) {
         let mut keys = vec![mk_key(1)];
@@ -124,7 +124,7 @@ fn the_last_admin_key_stays_and_others_go() {
     let all = [lasting.clone(), expiring.clone()];
     let asked =
         |now, key| revoke(&mk_snapshot(now, &all, Some(key)), Expected::Any, None, &mk_actor());
-    // The other one would expire, and nobody would be left.
+    // The other key would expire, and no admin key would be left.
     assert_eq!(asked(1_000, &lasting).unwrap_err().kind, ErrorKind::LastAdminKey);
     assert!(asked(1_000, &expiring).is_ok());
     let bound = ApiKey { project_id: Some(ProjectId::new(Uuid::from_u128(9))), ..mk_key(3) };
@@ -156,7 +156,7 @@ fn a_replaced_secret_is_good_for_the_overlap() {
     assert!(written(&later).accepts(&before, at(1_059)));
     assert!(!written(&later).accepts(&before, at(1_060)));
     assert!(written(&later).accepts(&after, at(1_060)));
-    // One text's short part with the other's secret is nobody's.
+    // The short part of one text with the secret of the other is not valid.
     let mixed = ApiKeyText { short: before.short.clone(), hash: after.hash };
     assert!(!written(&later).accepts(&mixed, at(1_000)));
     let too_long = ask(OVERLAP_MAX.as_secs() + 1).unwrap_err();

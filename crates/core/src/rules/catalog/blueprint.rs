@@ -46,8 +46,8 @@ pub fn create(
     Ok(audited(write, "blueprint.create", about, actor, snapshot.now, details))
 }
 
-/// What people read of it. Slug and engine stay: versions and attempts were
-/// made for them.
+/// Changes display name and description. Slug and engine stay: versions and
+/// attempts were made for them.
 pub fn update(
     snapshot: &BlueprintSnapshot,
     display_name: Option<&str>,
@@ -78,12 +78,12 @@ pub struct Published {
     pub commit: Commit,
 }
 
-/// Publishing the same content again is answered with what is there, also if
-/// it was retired meanwhile: a publication never takes that back.
+/// Publishing the same content again returns the existing version, even if it
+/// was retired meanwhile: a publication never undoes a retirement.
 ///
-/// `documents` is what was read out of XRD and Composition, or why they cannot
-/// be used. Crossplane is handed both; the other engines know their own, and
-/// nobody reads what is published for them.
+/// `documents` is what was read from XRD and Composition, or why they cannot be
+/// used. Only Crossplane uses the two documents; the other engines bring their
+/// own definitions and ignore what is published for them.
 pub fn publish(
     snapshot: &BlueprintSnapshot,
     id: BlueprintVersionId,
@@ -136,7 +136,7 @@ pub fn publish(
     Ok(Published { id, commit })
 }
 
-/// Retiring twice is the same as once. What was made from it goes on.
+/// Idempotent. Resources that were made from the version continue.
 pub fn retire(
     snapshot: &BlueprintSnapshot,
     expected: Expected,

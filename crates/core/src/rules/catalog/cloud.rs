@@ -40,8 +40,8 @@ pub fn create(snapshot: &CloudSnapshot, new: &NewCloud, actor: &Actor) -> Result
     Ok(audited(write, "cloud.create", about(new.id), actor, snapshot.now, details))
 }
 
-/// Only the endpoint: the provider decides which blueprints fit, and what was
-/// made with the cloud was checked against it.
+/// Changes only the endpoint: the provider determines which blueprints fit, and
+/// resources of the cloud were checked against it.
 pub fn update(
     snapshot: &CloudSnapshot,
     endpoint: &Endpoint,

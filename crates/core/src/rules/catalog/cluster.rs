@@ -22,7 +22,7 @@ pub struct NewCluster {
     pub access: Option<ClusterAccess>,
 }
 
-/// Without an identity: whoever comes to serve the cluster brings that.
+/// Creates it without `substrate_uid`: the replica that first serves the cluster sets it.
 pub fn create(
     snapshot: &ClusterSnapshot,
     new: &NewCluster,

@@ -1,5 +1,5 @@
-//! Placing a project on a cluster. The place is fixed while the project owns
-//! resources: their substrate lives there and nowhere else.
+//! Placing a project on a cluster. The placement is fixed while the project
+//! owns resources: their substrate exists there and nowhere else.
 
 use serde_json::json;
 
@@ -72,7 +72,7 @@ pub fn withdraw(
         return Ok(Commit::default());
     }
     refuse_owner(snapshot, project)?;
-    // What stands there is taken down first; the placement loop does that.
+    // The placement loop takes down what it made there first.
     let write = if assignment.is_made_by_placement() {
         CatalogWrite::ClusterAssignmentUpdate(ClusterAssignment {
             withdrawn_at: Some(snapshot.now),
@@ -100,7 +100,7 @@ fn refuse_owner(snapshot: &ClusterAssignmentSnapshot, project: &Project) -> Resu
     .with(json!({ "resources": snapshot.resources })))
 }
 
-/// The old namespace would be left behind.
+/// Refuses a move that would leave the old namespace behind.
 fn refuse_occupied(assignment: &ClusterAssignment, project: &Project) -> Result<(), Refusal> {
     if !assignment.is_made_by_placement() || assignment.namespace_phase == NamespacePhase::Deleted {
         return Ok(());

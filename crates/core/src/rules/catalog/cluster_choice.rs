@@ -1,21 +1,21 @@
-//! Which cluster of a region a project goes to.
+//! Chooses the cluster of a region for a project.
 
 use crate::ids::ClusterId;
 
-/// A cluster of the region that is asked for.
+/// A cluster of the requested region.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     pub id: ClusterId,
-    /// Verified, and nothing was found that keeps it from being used.
+    /// Its `substrate_uid` is known, and no verification found a problem.
     pub usable: bool,
-    /// How many projects live there.
+    /// How many projects are placed there.
     pub projects: i64,
-    /// The project that is to be placed is one of them.
+    /// Whether the project to place is one of them.
     pub is_home: bool,
 }
 
-/// Where the project is already, else the usable one with the fewest projects;
-/// of equals the oldest.
+/// The cluster where the project is already, else the usable one with the
+/// fewest projects; of equals the oldest.
 pub fn choose(candidates: &[Candidate]) -> Option<ClusterId> {
     let home = candidates.iter().find(|candidate| candidate.is_home);
     let emptiest = || {

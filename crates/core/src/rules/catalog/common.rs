@@ -1,5 +1,5 @@
-//! What the decisions about the catalog have in common: the audit entry, the
-//! record of a deletion, and the texts of refusals that differ by a word.
+//! Shared by the decisions about the catalog: the audit entry, the record of a
+//! deletion, and refusals that differ by a word.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -15,7 +15,7 @@ use crate::precondition::Expected;
 use crate::text::Reason;
 use crate::time::Timestamp;
 
-/// A request to delete something of the catalog.
+/// A request to delete an entry of the catalog.
 #[derive(Debug, Clone)]
 pub struct Removal {
     pub deletion_id: DeletionId,
@@ -23,7 +23,7 @@ pub struct Removal {
     pub expected: Expected,
 }
 
-/// What a change is about.
+/// The subject of a change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct About {
     pub(super) kind: &'static str,
@@ -41,9 +41,8 @@ impl About {
     }
 }
 
-/// One write with its audit entry. The id of the entry is made from the time
-/// and from what it is about, so that a transaction that runs again writes the
-/// same one.
+/// One write with its audit entry. The id of the entry derives from the time
+/// and the subject, so that a transaction that runs again writes the same one.
 pub(super) fn audited(
     write: CatalogWrite,
     verb: &'static str,
@@ -79,8 +78,8 @@ pub(super) fn audited(
     }
 }
 
-/// The same for a deletion, with its record. What is deleted here has nothing
-/// outside that would have to go first, so the deletion is done at once.
+/// The same for a deletion, with its record. An entry of the catalog has
+/// nothing outside that must go first, so the deletion is done at once.
 pub(super) fn removed(
     write: CatalogWrite,
     verb: &'static str,
@@ -110,7 +109,7 @@ pub(super) fn removed(
     commit
 }
 
-/// Nothing live is at the address of the request.
+/// The request names nothing that exists.
 pub(super) fn unknown(error: ErrorKind, kind: &str) -> Refusal {
     Refusal::new(error, format!("there is no such {kind}; check its name or id"))
 }

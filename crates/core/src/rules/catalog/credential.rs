@@ -49,7 +49,7 @@ pub fn create(
     Ok(audited(write, "credential.create", about(new.id), actor, snapshot.now, details))
 }
 
-/// Points somewhere else. What is not given stays.
+/// Changes where the reference points. `None` leaves a part unchanged.
 pub fn update(
     snapshot: &CredentialSnapshot,
     kv_mount: Option<&str>,

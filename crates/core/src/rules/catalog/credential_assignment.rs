@@ -1,4 +1,4 @@
-//! Letting a project use a credential, and no longer.
+//! Allowing a project to use a credential, and withdrawing that.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::commit::Commit;
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{CloudCredentialId, ProjectId};
 
-/// Assigning twice is the same as once.
+/// Idempotent: a second assignment writes nothing.
 pub fn assign(snapshot: &CredentialAssignmentSnapshot, actor: &Actor) -> Result<Commit, Refusal> {
     let (project_id, credential_id) = ends(snapshot)?;
     if snapshot.assignment.is_some() {

@@ -61,7 +61,7 @@ pub fn update(
     Ok(audited(write, "label.update", about(label.id), actor, snapshot.now, details))
 }
 
-/// Forgets the meaning; labels that have the key stay and no longer propagate.
+/// Deletes the definition; labels with the key stay and no longer propagate.
 pub fn delete(
     snapshot: &LabelSnapshot,
     expected: Expected,

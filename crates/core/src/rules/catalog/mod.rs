@@ -1,5 +1,5 @@
-//! Decisions about the catalog, one file per noun. Each is a pure function from
-//! a locked snapshot to a commit or a refusal, as all rules are.
+//! Decisions about the catalog, one file per kind. Like all rules, each is a
+//! pure function from a locked snapshot to a commit or a refusal.
 
 mod common;
 

@@ -22,7 +22,7 @@ pub struct NewProject {
     pub mesh_cidr: MeshCidr,
 }
 
-/// What is to be another than before; `None` stays.
+/// The fields to change; `None` leaves one unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct ProjectChange {
     /// Replaces all of them.
@@ -57,8 +57,8 @@ pub fn create(
     Ok(audited(write, "project.create", about(new.id), actor, snapshot.now, details))
 }
 
-/// Changes labels, the mesh, or both. A mesh that nodes have addresses of stays
-/// what it is: they were told once, and nobody tells them again.
+/// Changes labels, the mesh, or both. The mesh stays while nodes have addresses
+/// of it: a node gets its address once, and nothing sends it another.
 pub fn update(
     snapshot: &ProjectSnapshot,
     change: &ProjectChange,
@@ -95,8 +95,8 @@ pub fn update(
     Ok(audited(write, "project.update", about(before.id), actor, snapshot.now, details))
 }
 
-/// Assignments are permissions of the project and go out of sight with it; they
-/// do not keep it. Whatever was declared does.
+/// Resources keep a project from being deleted. Assignments do not: they are
+/// permissions of the project and disappear with it.
 pub fn delete(
     snapshot: &ProjectSnapshot,
     removal: &Removal,

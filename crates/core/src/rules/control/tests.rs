@@ -1,4 +1,4 @@
-//! The rules of the mode, and that no restore brings an old claim back.
+//! The rules of the mode, and that no restore revives an old claim.
 
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -30,7 +30,7 @@ fn mk_replica_report() -> ReplicaReport {
     }
 }
 
-/// Every mark was read, and this is the highest.
+/// Marks that were all read, with this highest value.
 const fn read(highest: Option<i64>) -> Marks {
     Marks { highest, all_read: true }
 }
@@ -150,8 +150,8 @@ fn a_new_public_url_is_recorded_once() {
 }
 
 proptest! {
-    /// However often, and to whichever backup, a database is restored: the
-    /// floor is above every claim token that was given before.
+    /// However often a database is restored, and to whichever backup, the floor
+    /// is above every claim token that was issued before.
     #[test]
     fn the_claim_floor_is_above_every_token_ever_given(
         steps in proptest::collection::vec((0..3_u8, 1..200_i64), 1..60),
@@ -162,7 +162,7 @@ proptest! {
         for (step, amount) in steps {
             match step {
                 0 => {
-                    // Claims between heartbeats: 100 are many for 2 s.
+                    // 100 claims between two heartbeats: many for 2 s.
                     for _ in 0..amount {
                         let commit = heartbeat(&control, read(Some(high_water_mark)), mk_replica_report(), &mk_actor());
                         prop_assert_eq!(commit.claim_floor, None, "nothing was restored");
@@ -202,7 +202,8 @@ fn a_database_from_a_backup_observes_and_holds_no_claim() {
         assert_eq!(observing.reason, "restored from a file");
         assert_eq!(commit.audit[0].verb, "control.restore");
         let floor = commit.claim_floor.unwrap();
-        // A high-water mark that is ahead is noticed all the same, and lifts further.
+        // A high-water mark that is ahead is still detected and raises the
+        // floor.
         let noticed = heartbeat(&commit.control, read(Some(11)), mk_replica_report(), &mk_actor());
         assert!(noticed.claim_floor.unwrap() > floor);
     }

@@ -23,7 +23,7 @@ use crate::rules::prepare::Read;
 use crate::rules::record::{Pace, Tick, record};
 use crate::token::{BootstrapToken, Carried, Consumption};
 
-/// Eighteen composites, one that is not ours, and two that carry a token.
+/// An unreadable, a foreign and an absent composite, and eighteen that exist.
 fn every_report() -> Vec<CompositeReport> {
     let mut all = vec![
         CompositeReport::Unknown { reason: "no route".to_owned() },
@@ -105,7 +105,7 @@ fn every_snapshot() -> Vec<ResourceSnapshot> {
     all
 }
 
-/// Calls `check` with every combination; how many there were.
+/// Calls `check` with every combination; returns how many there were.
 fn for_each_case(
     mut check: impl FnMut(&ResourceSnapshot, &CompositeReport, &Facts, &Mode, Decision),
 ) -> usize {
@@ -153,8 +153,8 @@ fn recorded(
 }
 
 /// Invariant 1, for the whole decision and not for `next` alone: an unknown
-/// composite holds the phase, the phase is that of `next`, and whatever is
-/// decided can be recorded.
+/// composite keeps the phase (a teardown still drains), the phase is that of
+/// `next`, and every decision can be recorded.
 #[test]
 fn the_decision_is_total_and_deterministic_and_holds_the_phase_on_unknown() {
     let cases = for_each_case(|snapshot, report, facts, mode, decision| {
@@ -175,7 +175,7 @@ fn the_decision_is_total_and_deterministic_and_holds_the_phase_on_unknown() {
     assert_eq!(cases, (8 * 4 * 5) * 21 * 4 * 3);
 }
 
-/// Invariants 1 and 4: the node goes first, and a delete names what was seen.
+/// Invariants 1 and 4: the node goes first, and a delete names the observed uid.
 #[test]
 fn no_decision_deletes_the_substrate_while_the_node_is_registered() {
     for_each_case(|_, report, _, _, decision| {
@@ -190,7 +190,7 @@ fn no_decision_deletes_the_substrate_while_the_node_is_registered() {
 }
 
 /// Invariant 15: a mode that does not act yields neither an effect nor a token,
-/// and the record writes neither the registry nor a token.
+/// and the record writes neither to the registry nor a token.
 #[test]
 fn a_mode_that_does_not_act_yields_no_effect_and_no_token() {
     let mut withheld = 0;
@@ -218,8 +218,8 @@ fn a_mode_that_does_not_act_yields_no_effect_and_no_token() {
     assert!(withheld > 1_000, "{withheld}");
 }
 
-/// Invariant 2: at Deleted nothing is asked for that is not on record, and what
-/// is observed there goes on record.
+/// Invariant 2: at Deleted the decision acts only on what is recorded, and the
+/// record writes what is observed there.
 #[test]
 fn at_deleted_nothing_is_done_and_what_is_observed_is_a_leak_record() {
     for_each_case(|snapshot, report, _, _, decision| {
@@ -236,7 +236,7 @@ fn at_deleted_nothing_is_done_and_what_is_observed_is_a_leak_record() {
     });
 }
 
-/// A token is minted only where the object will carry it.
+/// A token is minted only if the object will carry it.
 #[test]
 fn a_token_is_minted_only_for_an_apply_that_can_be_made() {
     let mut minted = 0;
@@ -295,7 +295,7 @@ fn a_node_that_is_to_drain_is_kept_running() {
     assert_eq!(decided(&snapshot, false), Effect::None(Outcome::Done), "it cannot drain");
 }
 
-/// What an apply answers is decided on; what cannot be read afterwards is not.
+/// The observation after an apply counts; one that could not be read does not.
 #[test]
 fn the_answer_of_an_apply_replaces_the_observation() {
     let snapshot = mk_snapshot(Phase::Pending);
@@ -339,8 +339,8 @@ fn what_is_deleted_by_hand_is_let_go_in_order_and_nothing_else_is_touched() {
 }
 
 proptest! {
-    /// Whatever the times of a token are, a decision is made, and it is the same
-    /// for the same `now`.
+    /// Any times of a token yield a decision, and the same one for the same
+    /// `now`.
     #[test]
     fn any_token_at_any_time_is_decided_on(
         expires in 0_i64..5_000,

@@ -1,4 +1,4 @@
-//! Blueprints delivered, by hand and by chance.
+//! Installation of definitions, in hand-written and generated cases.
 
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -89,7 +89,7 @@ fn puts(decision: &DefinitionsDecision) -> Vec<DefinitionKind> {
     kinds.collect()
 }
 
-/// What an API server and Crossplane make of a plan.
+/// Simulates how an API server and Crossplane carry out the actions.
 fn act(decision: &DefinitionsDecision, observed: &mut ObservedDefinitions) {
     for action in &decision.actions {
         match action {
@@ -193,7 +193,7 @@ fn a_role_that_may_not_be_written_holds_nothing_and_is_told() {
     assert!(problem.contains("slipway blueprint rbac server | kubectl apply -f -"), "{problem}");
     observed.lacking = Some(Vec::new());
     assert_eq!(decision(&demand, &definitions, &observed).problem, None);
-    // Known to be in order, it is not asked again and again.
+    // Once they are recorded as complete, the rights are not asked for again.
     observed.lacking = None;
     let known = recorded(&demand, &decision(&demand, &definitions, &complete()));
     assert_eq!(decision(&known, &definitions, &observed).actions, []);
@@ -258,9 +258,9 @@ fn any_state() -> impl Strategy<Value = DefinitionState> {
 }
 
 proptest! {
-    /// Whatever is seen: only what is absent or ours is put, the Composition
-    /// after its kind, nothing that is needed stops being served, and Established
-    /// is said of what is.
+    /// Whatever is observed: only absent objects and our own are put, the
+    /// Composition comes after its kind, no version in use stops being served,
+    /// and the phase is Established exactly if everything is.
     #[test]
     fn an_installation_of_definitions_touches_only_what_is_its_own_and_in_order(
         definition in any_state(),
@@ -308,7 +308,7 @@ proptest! {
         if planned.phase == DefinitionPhase::Degraded {
             prop_assert!(planned.problem.is_some() && planned.actions.is_empty());
         }
-        // What is done leads on: three rounds at most, or somebody is in the way.
+        // The actions make progress: at most three rounds until none is left.
         let mut round = planned;
         for _ in 0..3 {
             act(&round, &mut observed);

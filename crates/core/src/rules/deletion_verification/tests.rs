@@ -16,7 +16,7 @@ use crate::rules::record::{Pace, record};
 const LEASE: Duration = Duration::from_secs(20);
 const SWEEP: Duration = Duration::from_secs(30);
 
-/// Deleted at second 900, looked at `after` seconds later.
+/// Deleted at second 900, observed `after` seconds later.
 fn deleted(after: i64) -> ResourceSnapshot {
     ResourceSnapshot { now: at(900 + after), ..mk_snapshot(Phase::Deleted) }
 }
@@ -100,8 +100,8 @@ fn absence_is_proven_a_second_time_one_lease_after_deleted() {
     assert_eq!(again.only_release().expect("nothing else").recheck, Recheck::Never);
 }
 
-/// Invariant 2: whatever is seen at Deleted is a leak, on record before it is
-/// removed, and recorded once.
+/// Invariant 2: every object observed at Deleted is a leak, recorded before it
+/// is removed, and recorded once.
 #[test]
 fn what_is_observed_at_deleted_is_a_leak_record() {
     let snapshot = deleted(20);
@@ -131,7 +131,7 @@ fn what_is_observed_at_deleted_is_a_leak_record() {
     assert!(gone.writes.contains(&Write::LeaksResolve(snapshot.attempt.id())));
 }
 
-/// Invariant 3: not knowing proves nothing, however long it lasts.
+/// Invariant 3: a failed read proves nothing, however long it lasts.
 #[test]
 fn what_cannot_be_read_is_never_proven_gone() {
     let mut previous = Duration::ZERO;
@@ -184,9 +184,9 @@ fn a_finding_takes_back_an_earlier_proof() {
 }
 
 proptest! {
-    /// However the world looks from tick to tick: nothing is removed that is
-    /// not on record or not ours, never before its node, and a proof stands on
-    /// an absence that was seen one lease after Deleted.
+    /// Whatever the ticks observe: nothing is removed that is not recorded or
+    /// not ours, never before its node, and a proof needs an absence that was
+    /// observed one lease after Deleted.
     #[test]
     fn any_sequence_of_observations_is_safe(
         looks in proptest::collection::vec((0_i64..30, 0_usize..5, any::<bool>()), 1..30),

@@ -9,7 +9,7 @@ fn enrol(snapshot: &ResourceSnapshot, enrolment: &Enrolment) -> Result<Enrolled,
     super::enrol(&mk_enrol_snapshot(snapshot.clone()), enrolment)
 }
 
-/// Waits to enrol at second 1020, token usable until 1100.
+/// Waits for a node at second 1020; the token is usable until 1100.
 fn waiting() -> ResourceSnapshot {
     let mut snapshot = mk_snapshot(Phase::Enrolling);
     snapshot.now = at(1_020);
@@ -83,7 +83,7 @@ fn a_token_that_cannot_be_used_says_why() {
     assert!(enrol(&usable, &right).is_ok());
 }
 
-/// Invariant 10: a lost answer can be asked for again, until the node was heard of.
+/// Invariant 10: a node can ask for a lost answer again until its first heartbeat.
 #[test]
 fn the_same_key_is_answered_again_before_the_first_heartbeat() {
     let snapshot = enrolled();
@@ -136,7 +136,7 @@ fn the_node_gets_the_next_address_of_the_mesh() {
     }
 }
 
-/// The order in which a usable token is refused all the same, and that a lost
+/// The order of the refusals of a usable token; and that repeating a lost
 /// answer needs no fresh nonce, no other key and no other address.
 #[test]
 fn a_taken_nonce_a_taken_key_and_a_full_mesh_refuse_a_usable_token() {

@@ -1,5 +1,5 @@
-//! What holds many resources: a project, a cluster. What is stuck in it, by
-//! phase and by code.
+//! What contains many resources: a project, a cluster. Counts attempts by phase
+//! and lists some that are blocked.
 
 use std::time::Duration;
 
@@ -14,22 +14,22 @@ use crate::placement::{NamespacePhase, ProviderStatus};
 use crate::rules::explain;
 use crate::time::Timestamp;
 
-/// What is known of a cluster besides its row.
+/// What is known of a project or cluster besides its row.
 #[derive(Debug, Clone)]
 pub struct ClusterFacts {
     pub now: Timestamp,
-    /// How long what is due longest has been waiting; `None` if nothing is due.
+    /// How long the row that is due longest has waited; `None` if nothing is due.
     pub lag: Option<Duration>,
-    /// Who holds claims there just now, and how many.
+    /// The workers that have claims there now, and how many.
     pub holders: Vec<(String, u64)>,
     pub counts: Vec<PhaseCount>,
-    /// Some of what is blocked.
+    /// Some of the blocked attempts.
     pub blocked: Vec<AttemptLine>,
     pub claimed_within: Duration,
 }
 
 impl ClusterFacts {
-    /// Puts what is stuck into an explanation.
+    /// Adds what is stuck to an explanation.
     fn tell(&self, found: &mut Explanation, name: &str, cluster: Option<&Cluster>) {
         let total = |of: fn(&PhaseCount) -> u64| self.counts.iter().map(of).sum::<u64>();
         let (all, blocked) = (total(|count| count.total), total(|count| count.blocked));
@@ -78,7 +78,7 @@ impl ClusterFacts {
     }
 }
 
-/// `cluster` is where it is placed.
+/// `cluster` is where the project is placed.
 pub fn project(
     project: &Project,
     assignment: Option<&ClusterAssignment>,
@@ -128,7 +128,7 @@ pub fn project(
     found
 }
 
-/// How a provider stands, and why, if it is not Ready.
+/// The phase of a provider, and its problem if it has one.
 fn provider(status: &ProviderStatus) -> (String, Value) {
     let phase = status.phase;
     let shown = match &status.problem {

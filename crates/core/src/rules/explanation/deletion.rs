@@ -8,7 +8,7 @@ use crate::explanation::{AttemptLine, ExplainedKind, Explanation, Part};
 use crate::ids::{ProvisionedResourceId, ResourceId};
 
 /// `attempts` are those of its target, if that is a resource or an attempt;
-/// `target` is how it is explained.
+/// `target` is the explanation of the target.
 pub fn deletion(
     deletion: &Deletion,
     attempts: &[AttemptLine],
@@ -56,7 +56,7 @@ pub fn deletion(
                 member.kind == ProvisionedResourceId::KIND && line.id.as_uuid() == member.id
             });
             if let Some(line) = attempt {
-                // Its blockers are the deletion's own where it is the current one.
+                // Omit the blockers that the deletion shows itself.
                 let mut part = part(line, "a member".to_owned());
                 part.blockers
                     .retain(|blocker| !found.blockers.iter().any(|b| b.code == blocker.code));

@@ -1,4 +1,4 @@
-//! A leak: what was seen, and who has to do something about it.
+//! A leak: what was observed, and who has to act on it.
 
 use serde_json::json;
 
@@ -7,8 +7,8 @@ use crate::explanation::{AttemptLine, ExplainedKind, Explanation};
 use crate::leak::Leak;
 use crate::time::Timestamp;
 
-/// `attempt` is the one it is about, if it is about one; `next_observation` is when
-/// everything outside is looked at again.
+/// `attempt` is the one that the leak is about, if any; `next_observation` is
+/// the time of the next scan.
 pub fn leak(
     leak: &Leak,
     attempt: Option<&AttemptLine>,

@@ -1,7 +1,7 @@
-//! Why something is where it is: one file for each kind of thing, each a pure
+//! Explanations ("why is it where it is"): one file for each kind, each a pure
 //! function from what was read of it to an [`crate::explanation::Explanation`].
-//! They decide nothing and repeat no rule: what is waited for and until when
-//! that is normal comes from [`super::explain`].
+//! They decide nothing and repeat no rule: what a resource waits for, and until
+//! when that is normal, comes from [`super::explain`].
 
 mod containers;
 mod deletion;

@@ -1,5 +1,5 @@
-//! A node: what our registry says, what its heartbeats say, and what is asked
-//! of it.
+//! A node: its registration, its reachability by heartbeats, and the drain
+//! requested of it.
 
 use serde_json::json;
 
@@ -8,8 +8,8 @@ use crate::explanation::{AttemptLine, ExplainedKind, Explanation};
 use crate::node::{Node, Reachability};
 use crate::time::Timestamp;
 
-/// `attempts` are those of its resource; `resource` is how that is explained,
-/// if the node is the one of its current attempt.
+/// `attempts` are those of its resource; `resource` is the explanation of that,
+/// if the node belongs to the current attempt.
 pub fn node(
     node: &Node,
     now: Timestamp,
@@ -55,7 +55,7 @@ pub fn node(
     }
     found.next_check_at = resource.and_then(|resource| resource.next_check_at);
     found.resource_id = Some(node.resource_id);
-    // What blocks the resource blocks a drain, and nothing else of the node.
+    // Blockers of the resource block a drain, and nothing else of the node.
     if node.is_registered()
         && node.drain.is_some()
         && let Some(resource) = resource

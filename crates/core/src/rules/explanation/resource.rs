@@ -1,4 +1,4 @@
-//! A resource: its current attempt, and older ones that are not yet done with.
+//! A resource: its current attempt, and older ones that are not yet proven gone.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use crate::rules::explain;
 use crate::snapshot::ResourceSnapshot;
 use crate::time::Timestamp;
 
-/// How long things may take before that is worth a word.
+/// How long things may take before the explanation reports them.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
     pub deadlines: Deadlines,
-    /// How long something may be due without being claimed.
+    /// How long a row may be due without being claimed.
     pub claimed_within: Duration,
 }
 
-/// `attempts` are all of the resource's, as their rows say.
+/// `attempts` are all attempts of the resource, read from their rows.
 pub fn resource(
     snapshot: &ResourceSnapshot,
     attempts: &[AttemptLine],
@@ -74,9 +74,9 @@ pub fn resource(
     found
 }
 
-/// A resource whose current row breaks an invariant, by what its row says all
-/// the same. Whoever reads it may be the first to notice, so the reason is
-/// shown also where no loop has recorded it.
+/// Explains a resource whose current row breaks an invariant, from what the row
+/// still tells. A reader may be the first to notice, so the reason is shown
+/// even if no loop has recorded it.
 pub fn quarantined(current: &AttemptLine, reason: &str, history: Vec<HistoryLine>) -> Explanation {
     let id = current.resource_id;
     let mut found = Explanation::new(
@@ -154,7 +154,7 @@ fn facts(found: &mut Explanation, snapshot: &ResourceSnapshot) {
     put("token_expires_at", token.map(|token| json!(token.expires_at)));
 }
 
-/// Nothing is left to be done about it.
+/// Whether nothing is left to do about the attempt.
 fn is_over(line: &AttemptLine) -> bool {
     line.phase == Phase::Deleted.as_str()
         && line.absence_proven_at.is_some()
@@ -183,7 +183,7 @@ pub(super) fn part(line: &AttemptLine, about: String) -> Part {
     }
 }
 
-/// As [`ResourceSnapshot::blockers_shown`].
+/// The same as [`ResourceSnapshot::blockers_shown`].
 fn shown(line: &AttemptLine) -> Vec<Blocker> {
     let next: Option<Timestamp> = line.due_at;
     line.blockers.iter().map(|blocker| Blocker { next_retry_at: next, ..blocker.clone() }).collect()

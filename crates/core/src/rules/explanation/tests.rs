@@ -1,4 +1,4 @@
-//! Each kind in its states: what it is said to wait for, and what comes next.
+//! Each kind in its states: what the explanation waits for, and what comes next.
 
 use std::time::Duration;
 
@@ -97,7 +97,7 @@ fn who_works_on_it_and_when_it_is_due_are_told() {
     assert!(found.next.contains("plane-1"), "{}", found.next);
 }
 
-/// What is left of an older attempt is shown until it is proven gone.
+/// An older attempt is shown until it is proven gone.
 #[test]
 fn an_older_attempt_is_shown_with_its_blockers_until_it_is_over() {
     let snapshot = mk_snapshot(Phase::Ready);

@@ -1,4 +1,4 @@
-//! Tests of flapping_since.
+//! Tests of the flapping window.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::fixtures::{at, mk_snapshot, mk_stored_attempt};
 use crate::provisioned_resource::StoredAttempt;
 
-/// 5 and 30 minutes, and a day, as shipped.
+/// The defaults: 5 minutes, 30 minutes and a day.
 fn deadlines() -> Deadlines {
     Deadlines::default()
 }
@@ -77,8 +77,8 @@ fn an_agent_that_dies_every_minute_meets_a_deadline() {
 }
 
 proptest! {
-    /// One that goes straight and keeps each deadline is never unsettled for
-    /// too long, whatever became of it before it settled.
+    /// A resource that goes straight through its phases and keeps each deadline
+    /// never gets the blocker.
     #[test]
     fn a_straight_walk_within_its_deadlines_is_not_blamed(
         pending in 0_u64..300,
@@ -103,9 +103,9 @@ proptest! {
         prop_assert!(!blocked(&mut snapshot, &attempt, since));
     }
 
-    /// One that never settles is blamed at the latest in the first converging
-    /// phase after every deadline of a walk has passed, in whatever order it
-    /// goes through the phases.
+    /// A resource that never settles gets the blocker in whatever order it goes
+    /// through the phases: at the latest in the first phase before Ready that
+    /// follows the sum of all deadlines.
     #[test]
     fn whatever_never_settles_is_blamed_in_the_end(
         steps in proptest::collection::vec((0_usize..4, 1_u64..300), 2..200),
@@ -117,7 +117,7 @@ proptest! {
         let mut attempt = mk(Phase::Pending, 1_000, Some(1_000));
         let mut now = at(1_000);
         for (phase, seconds) in steps {
-            // A Ready that lasts is not two short ones.
+            // Ready after Ready would be one long Ready, not two short ones.
             if PHASES[phase] == Phase::Ready && attempt.phase() == Phase::Ready {
                 continue;
             }

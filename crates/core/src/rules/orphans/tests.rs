@@ -1,4 +1,4 @@
-//! What a look means, in every world of a few attempts; what is removed, and
+//! What a scan finds, in every world of a few attempts; what is removed, and
 //! what never is.
 
 use proptest::prelude::*;
@@ -90,16 +90,16 @@ fn phases() -> impl Strategy<Value = Phase> {
     proptest::sample::select(Phase::ALL.to_vec())
 }
 
-/// Up to eight attempts: whether a row, an object at its place, an object of it
-/// elsewhere exist.
+/// Up to eight attempts: the phase of the row if there is one, whether its
+/// object exists where it belongs, and whether one exists elsewhere.
 fn worlds() -> impl Strategy<Value = Vec<(Option<Phase>, bool, bool)>> {
     let one = (proptest::option::of(phases()), any::<bool>(), any::<bool>());
     proptest::collection::vec(one, 0..8)
 }
 
 proptest! {
-    /// Every disagreement is found, each once, and nothing else: a world in
-    /// which rows and objects agree gives no finding, whatever the phases.
+    /// A scan finds every disagreement once, and nothing else: if rows and
+    /// objects agree there is no finding, whatever the phases.
     #[test]
     fn a_scan_finds_exactly_what_disagrees(world in worlds()) {
         let number = |index: usize| u128::try_from(index).unwrap();
@@ -143,7 +143,7 @@ proptest! {
         prop_assert_eq!(keys.len(), findings.len(), "keys tell findings apart");
     }
 
-    /// However the objects are cut into pages, the same is found.
+    /// The findings do not depend on how the objects are cut into pages.
     #[test]
     fn pages_change_nothing(world in worlds(), cut in 1_usize..5) {
         let mut known = Vec::new();
@@ -165,15 +165,15 @@ proptest! {
         prop_assert_eq!(paged, whole);
     }
 
-    /// A young finding does not count: two sightings, a lease apart.
+    /// A finding counts only after two observations, a lease apart.
     #[test]
     fn nothing_counts_before_a_second_observation(first in 1_i64..1_000, later in -100_i64..100) {
         let counts = is_confirmed(at(first), at(first + later), APART);
         prop_assert_eq!(counts, later >= 30);
     }
 
-    /// Nothing is ever removed that a row claims where it stands, or that is
-    /// not known to be of a kind that nobody's loop removes.
+    /// An object is never removed that a row claims where it is, or whose kind
+    /// of finding is not removable.
     #[test]
     fn only_what_no_row_claims_is_removed(
         kind in proptest::sample::select(FindingKind::ALL.to_vec()),

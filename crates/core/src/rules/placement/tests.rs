@@ -1,4 +1,4 @@
-//! Places made and cleared, by hand and by chance.
+//! Placements made and cleared, in hand-written and generated cases.
 
 use proptest::prelude::*;
 use serde_json::Map;
@@ -85,11 +85,11 @@ fn there(kind: SharedKind) -> Seen {
     }
 }
 
-/// A world that does what it is told.
+/// A simulated cluster that carries out every action.
 struct World {
     project_namespace: ProjectNamespace,
     observed: SharedObjects,
-    /// The namespace, if it is there and no list shows it.
+    /// The namespace, if it exists but no list shows it.
     unlabelled: Option<Seen>,
 }
 
@@ -102,7 +102,7 @@ impl World {
         }
     }
 
-    /// Plans, records, acts. Says what was done.
+    /// Decides, records, acts. Returns the actions.
     fn pass(&mut self) -> Vec<PlacementAction> {
         let decision =
             decision(&self.project_namespace, &desired(&self.project_namespace), &self.observed);
@@ -131,7 +131,7 @@ impl World {
         decision.actions
     }
 
-    /// What must never be done, whatever was seen.
+    /// Asserts what must never be done, whatever was observed.
     fn check(&self, action: &PlacementAction) {
         let (PlacementAction::Remove { key, .. } | PlacementAction::RemoveIfEmpty { key, .. }) =
             action
@@ -331,9 +331,9 @@ fn nothing_is_written_where_nothing_changed() {
 }
 
 proptest! {
-    /// Objects that vanish, change or are being deleted in any order: a fair
-    /// world still gets there, and nothing forbidden is done on the way (see
-    /// [`World::check`]).
+    /// Objects vanish, change or are deleted in any order: once that stops, the
+    /// placement still converges, and no forbidden action happens on the way
+    /// (see [`World::check`]).
     #[test]
     fn any_fair_world_converges(
         noise in proptest::collection::vec((0usize..8, 0usize..4), 0..30),
@@ -353,7 +353,7 @@ proptest! {
                 }
             }
         }
-        // What was being deleted is gone at last.
+        // Terminating objects are gone at last.
         world.observed.objects.retain(|_, seen| !seen.terminating);
         world.project_namespace.uses = if used_at_the_end { vec![used("aws")] } else { Vec::new() };
         world.project_namespace.resources = i64::from(used_at_the_end && !leaves);

@@ -121,7 +121,7 @@ fn reaching_deleted_ends_the_deletion_and_frees_the_handle() {
     assert_eq!(release(&commit).recheck, Recheck::After(LEASE), "its absence is proven again");
 }
 
-/// The history and the blockers of one whose agent dies again and again.
+/// History and blockers of a resource whose agent dies again and again.
 #[test]
 fn flapping_is_a_blocker_of_its_own() {
     let mut snapshot = mk_snapshot(Phase::Ready);
@@ -189,7 +189,7 @@ fn a_missed_deadline_raises_a_blocker_and_never_changes_the_phase() {
     assert!(!commit.writes.iter().any(|write| matches!(write, Write::AttemptUpdate(_))));
 }
 
-/// A drained node whose substrate cannot be read: force would lead nowhere.
+/// The node is drained and the substrate cannot be read: force would not help.
 #[test]
 fn an_overdue_teardown_without_a_node_does_not_blame_the_node() {
     let mut snapshot = mk_snapshot(Phase::Deregistering);
@@ -201,7 +201,7 @@ fn an_overdue_teardown_without_a_node_does_not_blame_the_node() {
     assert!(!raised[0].message.contains('\0'));
 }
 
-/// The database may give them back in another order; nothing is rewritten.
+/// The database may return them in another order; nothing is rewritten.
 #[test]
 fn blockers_that_stay_are_not_written_again() {
     let mut snapshot = mk_snapshot(Phase::Deregistering);
@@ -280,8 +280,8 @@ fn a_wait_is_polled_soon_at_first_and_rarely_later() {
     assert!(at(1) > Timestamp::ZERO);
 }
 
-/// A mode that withholds an action is observed under, and costs no write where
-/// nothing changed; only its end helps, so the resource is not polled by its age.
+/// A resource whose action is withheld is still observed, and costs no write if
+/// nothing changed. Only the end of the mode helps, so its age sets no poll interval.
 #[test]
 fn what_a_mode_withholds_is_observed_rarely_and_written_once() {
     let mut snapshot = mk_snapshot(Phase::Pending);
@@ -307,7 +307,7 @@ fn what_a_mode_withholds_is_observed_rarely_and_written_once() {
         let again = withheld(&snapshot, &mk_frozen()).only_release().expect("nothing changed");
         assert_eq!(again.recheck, Recheck::After(SWEEP * WITHHELD_SWEEPS));
     }
-    // Another reason for the freeze is news.
+    // Another reason for the freeze is a change.
     let Mode::Frozen(mut freeze) = mk_frozen() else { panic!() };
     freeze.reason = "another".to_owned();
     let news = withheld(&snapshot, &Mode::Frozen(freeze));

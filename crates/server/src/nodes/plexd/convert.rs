@@ -1,4 +1,4 @@
-//! From the registry to the words of the node protocol, and back.
+//! Converts between the registry and the node protocol.
 
 use data_encoding::BASE64;
 use serde_json::{Map, Value};
@@ -10,13 +10,12 @@ use slipway_wire::plexd::{
     StateReply,
 };
 
-/// As many names as are kept of an agent that describes itself. The rest is
-/// left out: nothing is decided on them, and an agent is not to be refused
-/// because it can do a lot.
+/// Most names that are kept of an agent's description. The rest is dropped:
+/// nothing depends on them, and an agent must not be refused for having many
+/// capabilities.
 const MAX_DESCRIBED: usize = 32;
 
-/// A node without an address (one that an older version enrolled) is nobody's
-/// peer.
+/// Leaves out nodes without an address, which an older version enrolled.
 pub(super) fn peers(mesh: &MeshView) -> Vec<Peer> {
     mesh.peers.iter().filter_map(peer).collect()
 }
@@ -64,10 +63,10 @@ pub(super) fn state(mesh: &MeshView, signing_public_key: &str, now: Timestamp) -
     }
 }
 
-/// The names of what a node can do, and what it says of its binary. Actions and
-/// hooks are prefixed: an action that happens to be called `drain` is not the
-/// capability to acknowledge one, and a server that took it for that would wait
-/// for ever.
+/// The names of a node's capabilities, and what it reports about its binary.
+/// Names of actions and hooks get a prefix: an action called `drain` is not the
+/// capability to acknowledge a drain, and a server that confused them would
+/// wait for ever.
 pub(super) fn capabilities(sent: Option<Capabilities>) -> (Vec<String>, Reported) {
     match sent {
         None => (Vec::new(), Reported::default()),
@@ -87,8 +86,8 @@ pub(super) fn capabilities(sent: Option<Capabilities>) -> (Vec<String>, Reported
     }
 }
 
-/// What a heartbeat says of its sender, whatever else it says. One that cannot
-/// be read is a sign of life all the same.
+/// What a heartbeat reports about its sender. Other fields are ignored, and a
+/// body that cannot be parsed is a sign of life all the same.
 pub(super) fn reported(heartbeat: &[u8]) -> Reported {
     let body: Value = serde_json::from_slice(heartbeat).unwrap_or_default();
     let text = |name: &str| body.get(name).and_then(Value::as_str);

@@ -23,7 +23,7 @@ pub(super) async fn write(request: Request, next: Next) -> Response {
     response
 }
 
-/// Whatever else an agent asks for. It goes on without it.
+/// Answers every other route. The agent continues without the feature.
 pub(super) async fn not_provisioned(uri: Uri) -> Response {
     let feature = feature(uri.path());
     let document = NodeError {
@@ -33,10 +33,10 @@ pub(super) async fn not_provisioned(uri: Uri) -> Response {
     (StatusCode::NOT_IMPLEMENTED, Json(document)).into_response()
 }
 
-/// The part of the path that says what is wanted, as a code: snake_case,
-/// bounded. Of a node's own paths it is the one after its id (`secrets` of
-/// `/nodes/1/secrets/key`: what follows is the agent's and no name of ours),
-/// within its state the next one, elsewhere the last.
+/// The feature that a path asks for, as a code: snake_case, bounded. In paths
+/// of a node it is the segment after the id (`secrets` of
+/// `/nodes/1/secrets/key`; what follows is the agent's own name), below `state`
+/// the next one, elsewhere the last.
 fn feature(path: &str) -> String {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let last = match segments[..] {
@@ -44,8 +44,8 @@ fn feature(path: &str) -> String {
         [.., last] => last,
         [] => "",
     };
-    // The stream of events has a name of its own, by which agents know that
-    // they have to pull.
+    // The event stream has a special code: it tells agents that they have to
+    // poll.
     if last == "events" {
         return "signed_event_bus".to_owned();
     }

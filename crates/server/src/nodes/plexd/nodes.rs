@@ -1,5 +1,5 @@
-//! What an enrolled node says. Each call carries the node's own key; the key
-//! of another node is as good as none.
+//! Calls of an enrolled node. Each carries the node's own key; the key of
+//! another node is rejected.
 
 use axum::Json;
 use axum::extract::{FromRequestParts, Path, Request, State};
@@ -15,7 +15,7 @@ use crate::error::Rejection;
 use crate::request::{bearer, parse_json, read_body};
 use crate::state::ServerState;
 
-/// The node of the path, whose key was sent.
+/// The node in the path, authenticated by its own key.
 #[derive(Debug)]
 pub(super) struct AuthenticatedNode(NodeId);
 
@@ -37,8 +37,8 @@ impl FromRequestParts<ServerState> for AuthenticatedNode {
     }
 }
 
-/// Of the body what can be shown is kept. Nothing in it stops the heartbeat from
-/// being counted: that the node is alive is what it gives.
+/// Stores what the body reports, as far as it can be parsed. Nothing in the
+/// body can invalidate the heartbeat: that the node is alive is what counts.
 pub(super) async fn heartbeat(
     State(state): State<ServerState>,
     AuthenticatedNode(id): AuthenticatedNode,
@@ -57,7 +57,7 @@ pub(super) async fn heartbeat(
     }))
 }
 
-/// What is wanted of the node: to know its peers.
+/// The desired state of the node: its peers.
 pub(super) async fn state(
     State(state): State<ServerState>,
     AuthenticatedNode(id): AuthenticatedNode,
@@ -67,7 +67,7 @@ pub(super) async fn state(
     Ok(Json(convert::state(&mesh, key, state.context.clock.now())))
 }
 
-/// With this the key is revoked: saying it again is answered with 401.
+/// This revokes the node's key, so a repeated call is answered with 401.
 pub(super) async fn drain(
     State(state): State<ServerState>,
     AuthenticatedNode(id): AuthenticatedNode,

@@ -1,5 +1,5 @@
-//! A node registers. Two generations of bodies are read as one, and the reply
-//! is the union of both, so each finds what it looks for.
+//! Registration of a node. Both generations of bodies are parsed as one, and
+//! the reply is the union of both, so each generation finds its fields.
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -51,8 +51,8 @@ pub(super) async fn register(
     Ok((StatusCode::CREATED, Json(reply)))
 }
 
-/// The newer generation's field first. The bearer comes last: a proxy may have
-/// put something of its own there.
+/// The newer generation's field comes first and the bearer last: a proxy may
+/// have set its own bearer.
 fn choose_token(body: &RegisterRequest, in_header: Option<String>) -> Result<String, Refusal> {
     let given = [body.bootstrap_token.clone(), body.token.clone(), in_header];
     given.into_iter().flatten().find(|token| !token.is_empty()).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Reading what is shipped, and bringing it to an API server.
+//! Reads the shipped documents, and applies them to an API server.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// A file of the repository, by its path from the root.
 pub(super) fn text(path: &str) -> String {
-    // Tests are started in the folder of their package.
+    // Tests run in the folder of their package.
     let path = Path::new("../..").join(path);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
@@ -42,7 +42,7 @@ pub(super) fn api(client: &Client, document: &Value) -> Api<DynamicObject> {
     }
 }
 
-/// Applied by the server, which also refuses fields that it does not know.
+/// Server-side apply, which also refuses unknown fields.
 pub(super) async fn apply(
     client: &Client,
     document: &Value,

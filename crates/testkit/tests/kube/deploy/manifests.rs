@@ -1,4 +1,4 @@
-//! The manifests are what an API server takes.
+//! An API server accepts the manifests.
 
 use kube::api::PatchParams;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ async fn an_api_server_takes_every_manifest() {
     const NAME: &str = "an_api_server_takes_every_manifest";
     let Some(kubernetes) = shared(NAME).await else { return };
     let admin = mk_client(&kubernetes.kubeconfig("admin")).await;
-    // Really, since nothing is taken into a namespace that is not there.
+    // Really applied: an API server accepts nothing into a missing namespace.
     let namespace = documents("deploy/manifests/namespace.yaml");
     apply(&admin, &namespace[0], &PatchParams::apply(NAME)).await.unwrap();
 
@@ -29,8 +29,8 @@ async fn an_api_server_takes_every_manifest() {
     let mut kinds = Vec::new();
     for mut document in FILES.into_iter().flat_map(documents) {
         let title = title(&document);
-        // The API server of the tests is 1.20 and has no policy/v1; of what is
-        // used here policy/v1beta1 differs in nothing.
+        // The API server of the tests is 1.20 and has no policy/v1; the fields
+        // used here are the same in policy/v1beta1.
         if document["apiVersion"] == "policy/v1" {
             document["apiVersion"] = "policy/v1beta1".into();
         }
@@ -38,7 +38,7 @@ async fn an_api_server_takes_every_manifest() {
         assert!(taken.is_ok(), "{title}: {taken:?}");
         kinds.push(document["kind"].as_str().unwrap().to_owned());
 
-        // So the test can fail: what is misspelt is noticed, not dropped.
+        // Shows that the test can fail: a misspelt field is reported, not dropped.
         let part = if document["spec"].is_object() { "spec" } else { "metadata" };
         document[part]["replicsa"] = json!(1);
         assert!(apply(&admin, &document, &dry_run).await.is_err(), "{title}");
@@ -76,7 +76,7 @@ fn the_pods_are_kept_as_small_as_they_can_be() {
     assert_eq!(container["livenessProbe"]["httpGet"]["path"], "/healthz");
     assert_eq!(container["readinessProbe"]["httpGet"]["path"], "/readyz");
 
-    // Secrets come by reference, and the data folder can be written.
+    // Secrets come by reference, and the data folder is writable.
     for variable in container["env"].as_array().unwrap() {
         let name = variable["name"].as_str().unwrap();
         let secret = ["SLIPWAY_DATABASE_URL", "SLIPWAY_ADMIN_KEY"].contains(&name);

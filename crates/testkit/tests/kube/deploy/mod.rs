@@ -1,6 +1,6 @@
-//! What `deploy/` ships, held against a real Kubernetes API and against what it
-//! speaks of. That the manifests are those of the chart is checked by `cargo
-//! xtask test`, which has Helm.
+//! Checks `deploy/` against a real Kubernetes API and against what it refers
+//! to. `cargo xtask test`, which has Helm, checks that the manifests are those
+//! of the chart.
 
 mod documents;
 mod manifests;

@@ -1,5 +1,5 @@
-//! What the chart and the image refer to is there: settings of the program,
-//! files of the tree, values on the chart's page.
+//! Everything that the chart and the image refer to exists: settings of the
+//! program, files of the tree, values on the chart's page.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::documents::{documents, text};
 
-/// Settings that the chart sets from values of its own, and those that mean
+/// Settings that the chart sets from its own values, and those that mean
 /// nothing in a pod.
 const OF_THE_CHART: [&str; 11] = [
     "admin_key",

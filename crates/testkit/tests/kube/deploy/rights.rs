@@ -1,4 +1,4 @@
-//! The shipped account suffices without cluster-admin, and reads no Secrets.
+//! The shipped account suffices without cluster-admin, and cannot read Secrets.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +20,8 @@ const READ: &[&str] = &["get", "list", "watch"];
 const INSTALL: &[&str] = &["get", "list", "watch", "create", "patch"];
 const OWN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 
-/// What the control plane does: API group, resource (all of the group: `*`),
-/// the only name if there is one, verbs. A right that is not here is not
+/// The rights that the control plane uses: API group, resource (`*` for the
+/// whole group), the only name if there is one, verbs. No other right is
 /// shipped.
 const NEEDED: [(&str, &str, Option<&str>, &[&str]); 16] = [
     ("", "namespaces", None, OWN),
@@ -42,8 +42,8 @@ const NEEDED: [(&str, &str, Option<&str>, &[&str]); 16] = [
     ("hcloud.crossplane.io", "*", None, &["get", "list"]),
 ];
 
-/// What somebody could do harm with. Resource, with its group after a dot as
-/// kubectl writes it; a name after a space.
+/// Rights with which somebody could do harm. Resource, with its group after a
+/// dot as kubectl writes it; a name after a space.
 const REFUSED: [(&str, &[&str]); 15] = [
     ("secrets", &["get", "list", "watch", "create", "patch", "update", "delete"]),
     ("configmaps", &["get", "list", "create", "patch"]),
@@ -144,10 +144,10 @@ async fn the_shipped_account_suffices_and_reads_no_secrets() {
     let admin = mk_client(&kubernetes.kubeconfig("admin")).await;
     let account = mk_account(kubernetes, &admin).await;
 
-    // The aggregated role is filled by a controller, a moment later.
+    // A controller fills the aggregated role a moment later.
     for (group, resource, name, verbs) in NEEDED {
         for verb in verbs {
-            // Of all resources of a group one that only the wildcard covers.
+            // For a whole group: a resource that only the wildcard covers.
             let resource = resource.replace('*', "xnodes");
             let wanted = format!("{verb} {resource}.{group}");
             until(TIMEOUT, &wanted, async || {
@@ -165,7 +165,7 @@ async fn the_shipped_account_suffices_and_reads_no_secrets() {
         }
     }
 
-    // And not only by its own word.
+    // Not only by its own access review.
     let secret: Secret = serde_json::from_value(json!({
         "metadata": { "name": "credential" }, "stringData": { "token": "hidden" },
     }))
@@ -186,7 +186,7 @@ async fn the_shipped_account_carries_a_project_from_beginning_to_end() {
     apply(&admin, &composite_definition(), &PatchParams::apply(NAME)).await.unwrap();
     let ours = PatchParams::apply("slipway-provisioning-broker");
 
-    // The cluster is known by this namespace.
+    // This namespace identifies the cluster.
     let namespaces = Api::<Namespace>::all(account.clone());
     until(TIMEOUT, "kube-system to be read", async || namespaces.get("kube-system").await).await;
     let namespace = json!({
@@ -195,7 +195,7 @@ async fn the_shipped_account_carries_a_project_from_beginning_to_end() {
     apply(&account, &namespace, &ours).await.unwrap();
     apply(&account, &binding("viewer", "slipway-project-viewer"), &ours).await.unwrap();
     for role in ["view", "edit", "cluster-admin", "slipway-control-plane-base"] {
-        // The last one is its own: what it holds itself it may give.
+        // The last one is its own: it may grant the rights that it has itself.
         let expected = if role == "slipway-control-plane-base" { None } else { Some(403) };
         let bound = apply(&account, &binding("somebody", role), &ours).await;
         assert_eq!(bound.err().map(|error| status(&error)), expected, "{role}");
@@ -211,7 +211,7 @@ async fn the_shipped_account_carries_a_project_from_beginning_to_end() {
     })
     .await;
 
-    // Whom it bound sees the project's composites, no Secrets, nothing else.
+    // A user whom it bound sees the project's composites, no Secrets, nothing else.
     for (group, resource, namespace, expected) in [
         ("platform.example.org", "xnodes", PROJECT, true),
         ("", "resourcequotas", PROJECT, true),
@@ -247,9 +247,9 @@ async fn the_shipped_account_carries_a_project_from_beginning_to_end() {
     namespaces.delete(PROJECT, &DeleteParams::default()).await.unwrap();
 }
 
-/// Installs what is shipped and answers a client of its account.
+/// Installs what is shipped and returns a client of its account.
 async fn mk_account(kubernetes: &KubeEnvironment, admin: &Client) -> Client {
-    // Another test may do the same at this moment; it is the same.
+    // Another test may do the same concurrently; the result is the same.
     let installer = PatchParams::apply("installer").force();
     for document in [
         "deploy/manifests/namespace.yaml",
@@ -304,7 +304,7 @@ fn binding(user: &str, role: &str) -> Value {
     })
 }
 
-/// What Crossplane makes of an XRD.
+/// The CRD that Crossplane makes from an XRD.
 fn composite_definition() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
