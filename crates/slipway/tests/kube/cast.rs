@@ -171,7 +171,10 @@ impl World {
     /// How many machines it had: the stand-in boots one for each composite.
     pub(crate) fn booted(&self, name: &str) -> usize {
         let journal = self.journal();
-        journal.iter().filter(|line| line["composite"] == *name && line["entry"] == "booted").count()
+        journal
+            .iter()
+            .filter(|line| line["composite"] == *name && line["entry"] == "booted")
+            .count()
     }
 
     /// The control plane deleted it, and only after its node was gone.

@@ -159,7 +159,10 @@ fn what_is_not_of_this_blueprint_is_left_alone_and_named() {
         let held = decision(&demand(), &definitions(), &observed);
         assert_eq!((held.phase, held.actions), (DefinitionPhase::Degraded, vec![]));
         let problem = held.problem.unwrap();
-        assert!(problem.contains(named) && problem.contains("without `install_definitions`"), "{problem}");
+        assert!(
+            problem.contains(named) && problem.contains("without `install_definitions`"),
+            "{problem}"
+        );
     }
     let handed_over = ObservedDefinition { owner: Owner::Ours(None), fits: false, ..seen() };
     let observed = observed(
