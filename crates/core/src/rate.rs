@@ -80,8 +80,8 @@ mod tests {
                     Ok(()) => taken += 1,
                     Err(wait) => {
                         prop_assert!(wait > Duration::ZERO);
-                        let mut long_timeouts = bucket;
-                        prop_assert!(long_timeouts.take(rate, now + wait).is_ok());
+                        let mut waiting = bucket;
+                        prop_assert!(waiting.take(rate, now + wait).is_ok());
                         let mut hasty = bucket;
                         let early = now + wait - Duration::from_nanos(1);
                         prop_assert!(hasty.take(rate, early).is_err());

@@ -27,7 +27,7 @@ pub struct Bundle<'a> {
     pub token: &'a Secret,
     pub image: &'a str,
     pub namespace: &'a str,
-    pub definitions: TokenOutput,
+    pub token_output: TokenOutput,
 }
 
 /// The variable from which an agent reads its token if it finds no file.
@@ -40,7 +40,7 @@ impl Bundle<'_> {
     /// The documents as one YAML stream. It carries the token in the clear.
     pub fn render(&self) -> Result<Secret, RenderFailed> {
         let mut documents = vec![self.service_account(), self.config_map()?];
-        if self.definitions == TokenOutput::Secret {
+        if self.token_output == TokenOutput::Secret {
             documents.push(self.secret());
         }
         documents.push(self.daemon_set());
@@ -108,7 +108,7 @@ impl Bundle<'_> {
             }),
         ];
         let mut environment = Vec::new();
-        match self.definitions {
+        match self.token_output {
             TokenOutput::Secret => {
                 mounts.push(json!({
                     "name": TOKEN_VOLUME,
@@ -167,14 +167,14 @@ mod tests {
 
     const TOKEN: &str = "psb_live_x_node_y";
 
-    fn bundle(definitions: TokenOutput) -> String {
+    fn bundle(token_output: TokenOutput) -> String {
         let (config, token) = (mk_config(), Secret::new(TOKEN));
         let bundle = Bundle {
             config: &config,
             token: &token,
             image: "registry.example/plexd:1",
             namespace: "plexd",
-            definitions,
+            token_output,
         };
         assert!(!format!("{bundle:?}").contains(TOKEN));
         bundle.render().unwrap().expose().to_owned()
@@ -192,8 +192,8 @@ mod tests {
 
     #[test]
     fn the_token_is_in_one_place() {
-        for definitions in TokenOutput::ALL {
-            assert_eq!(bundle(*definitions).matches(TOKEN).count(), 1, "{definitions}");
+        for token_output in TokenOutput::ALL {
+            assert_eq!(bundle(*token_output).matches(TOKEN).count(), 1, "{token_output}");
         }
     }
 }

@@ -39,12 +39,12 @@ pub(crate) struct Document {
 impl Document {
     pub(crate) fn read(field: &'static str, text: &str) -> Result<Self, Fault> {
         let value: Value = serde_yaml_ng::from_str(text).map_err(|error| {
-            let assignment = error.location().map_or_else(String::new, |at| {
+            let location = error.location().map_or_else(String::new, |at| {
                 format!(" near line {}, column {}", at.line(), at.column())
             });
             Fault::new(
                 field,
-                format!("is not one YAML or JSON document{assignment}"),
+                format!("is not one YAML or JSON document{location}"),
                 "give exactly one document",
             )
         })?;

@@ -86,7 +86,7 @@ fn daemon_set(wanted: &DaemonSet<'_>) -> Result<String, String> {
         token: &Secret::new(wanted.token),
         image: wanted.image,
         namespace: wanted.namespace,
-        definitions: match wanted.by_environment {
+        token_output: match wanted.by_environment {
             true => TokenOutput::Environment,
             false => TokenOutput::Secret,
         },

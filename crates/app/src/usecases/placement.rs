@@ -119,7 +119,7 @@ impl PlacementReconciler {
         match self.install_definitions(cluster.id, management, &project_namespaces).await {
             Ok(definitions) => summary.add(definitions),
             // Projects continue without them.
-            Err(error) => summary.errors.push(format!("delivery: {error}")),
+            Err(error) => summary.errors.push(format!("definitions: {error}")),
         }
         for project_namespace in
             project_namespaces.iter().filter(|project_namespace| !is_done(project_namespace))

@@ -124,7 +124,7 @@ impl World {
         let draft = projects::Draft { name: PROJECT, labels: BTreeMap::new(), mesh_cidr: None };
         projects::create(context, caller, draft, None).await?;
         credentials::assign(context, caller, PROJECT, credential).await?;
-        let wanted = clusters::AssignmentRequest {
+        let wanted = clusters::ClusterRequest {
             name: CLUSTER,
             engine: "crossplane",
             namespace_prefix: None,

@@ -147,8 +147,8 @@ async fn issue(session: &mut Session<'_>, arguments: &TokenIssueArguments) -> Re
     let token: IssuedToken = session.client.post(&path, &body).await?;
     match arguments.daemon_set {
         None => session.show_details(&token),
-        Some(definitions) => {
-            let manifests = manifests(session, arguments, definitions, &resource, &token)?;
+        Some(token_output) => {
+            let manifests = manifests(session, arguments, token_output, &resource, &token)?;
             session.terminal.print(&manifests);
         }
     }
@@ -159,7 +159,7 @@ async fn issue(session: &mut Session<'_>, arguments: &TokenIssueArguments) -> Re
 fn manifests(
     session: &mut Session<'_>,
     arguments: &TokenIssueArguments,
-    definitions: TokenOutput,
+    token_output: TokenOutput,
     resource: &Resource,
     issued: &IssuedToken,
 ) -> Result<String, Error> {
@@ -175,7 +175,7 @@ fn manifests(
         hostname: arguments.machine.as_deref().unwrap_or(&resource.handle),
         namespace: &arguments.namespace,
         image: arguments.image.as_deref().unwrap_or_default(),
-        by_environment: definitions == TokenOutput::Env,
+        by_environment: token_output == TokenOutput::Env,
         token,
     });
     let rendered = rendered.map_err(|reason| failed(&reason))?;

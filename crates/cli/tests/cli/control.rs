@@ -58,8 +58,8 @@ async fn lifting_resuming_status_and_withheld_ask_what_they_say() {
     assert_eq!(server.run(&["resume", "--reason", "looked"]).await.exit, Exit::Success);
     let status = server.run(&["status"]).await;
     assert!(status.output.contains("acting") && status.output.contains("w obeys"), "{status:?}");
-    let plan = server.run(&["plan"]).await;
-    assert!(plan.output.contains("apply") && plan.output.contains("web-1"), "{plan:?}");
+    let withheld = server.run(&["withheld"]).await;
+    assert!(withheld.output.contains("apply") && withheld.output.contains("web-1"), "{withheld:?}");
     assert_eq!(
         server.lines(),
         [

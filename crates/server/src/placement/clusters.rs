@@ -17,7 +17,7 @@ use crate::request::{
 pub(super) async fn create(call: Call, new: Creation<CreateCluster>) -> Made {
     let call = &call;
     let make = |body: CreateCluster, request| async move {
-        let wanted = clusters::AssignmentRequest {
+        let wanted = clusters::ClusterRequest {
             name: &body.name,
             engine: &body.engine,
             namespace_prefix: body.namespace_prefix.as_deref(),

@@ -101,8 +101,8 @@ fn second() -> (Value, Value) {
 /// From a cluster without the kind to a Ready resource; a second version beside
 /// the first, with the skew shown; and installed definitions stay.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_installed_kind_is_established_upgraded_and_never_deleted() {
-    let test = "a_installed_kind_is_established_upgraded_and_never_deleted";
+async fn an_installed_kind_is_established_upgraded_and_never_deleted() {
+    let test = "an_installed_kind_is_established_upgraded_and_never_deleted";
     // Its placement is cleared one lease after its last resource is Deleted.
     let setup =
         Setup { install_definitions: true, settings: &["--lease", "3s"], ..Setup::default() };

@@ -1,2 +1,2 @@
 DROP TABLE blueprint_definitions;
-ALTER TABLE blueprint_versions DROP COLUMN deliver;
+ALTER TABLE blueprint_versions DROP COLUMN install_definitions;

@@ -85,7 +85,7 @@ impl HighWaterMark {
             return Ok(());
         }
         Err(SubstrateError::Failed(format!(
-            "nothing is done on this cluster before its high-water mark {} was compared with the database, since that may have been restored to an earlier state; `slipway status` says why the mark cannot be read",
+            "nothing is done on this cluster before its high-water mark {} was compared with the database, since that may have been restored to an earlier state; the loop `heartbeat` in `GET /api/v1/loops` and the log say why the mark cannot be read",
             self.object
         )))
     }

@@ -23,7 +23,7 @@ use crate::{Context, Error};
 
 /// A cluster as received, unchecked.
 #[derive(Debug, Clone, Copy)]
-pub struct AssignmentRequest<'a> {
+pub struct ClusterRequest<'a> {
     pub name: &'a str,
     pub engine: &'a str,
     pub namespace_prefix: Option<&'a str>,
@@ -34,11 +34,11 @@ pub struct AssignmentRequest<'a> {
 pub async fn create(
     context: &Context,
     caller: &Caller,
-    wanted: AssignmentRequest<'_>,
+    wanted: ClusterRequest<'_>,
     request: Option<Request>,
 ) -> Result<ClusterId, Error> {
     let actor = authorise(caller, Operation::ClusterCreate)?;
-    let AssignmentRequest { name, engine, namespace_prefix, region, access } = wanted;
+    let ClusterRequest { name, engine, namespace_prefix, region, access } = wanted;
     let prefix = namespace_prefix.unwrap_or(NamespacePrefix::DEFAULT);
     let region = region.map(|region| Name::parse("region", region)).transpose();
     let access = access.map(ClusterAccess::parse).transpose();

@@ -62,7 +62,7 @@ pub(super) async fn assignment(
 ) -> ClusterId {
     let (context, caller) = (&world.context, &world.caller);
     let access = format!("kubeconfig/{name}");
-    let wanted = clusters::AssignmentRequest {
+    let wanted = clusters::ClusterRequest {
         name,
         engine: "crossplane",
         namespace_prefix: None,
