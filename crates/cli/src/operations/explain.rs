@@ -117,11 +117,7 @@ pub(crate) fn text(explanation: &Explanation) -> String {
     }
     lines.push(format!("Next: {}.", clean(&explanation.next)));
     if let Some(holder) = &explanation.held_by {
-        lines.push(format!(
-            "Quarantined by {} until {}",
-            clean(&holder.worker),
-            time(&holder.until)
-        ));
+        lines.push(format!("Claimed by {} until {}", clean(&holder.worker), time(&holder.until)));
     }
     if let Some(node) = &explanation.node {
         lines.push(format!("Node: {}", clean(&node::in_short(node))));
