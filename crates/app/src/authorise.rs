@@ -1,13 +1,13 @@
 //! Who may do what. Every use-case authorises its operation here. The guard of
 //! a route checks the same operation earlier, before it reads the request.
 
-use slipway_core::access::{self, Denial};
-use slipway_core::audit::Actor;
+use slipway_core::access::audit::Actor;
+use slipway_core::access::role::{self, Denial};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{ApiKeyId, ProjectId};
 
 pub use crate::operation::{Operation, Terms};
-pub use slipway_core::access::Role;
+pub use slipway_core::access::role::Role;
 
 /// The caller, after authentication.
 #[derive(Debug, Clone)]
@@ -50,7 +50,7 @@ pub fn authorise(caller: &Caller, operation: Operation) -> Result<Actor, Refusal
 /// Refuses a caller whose role or reach does not suffice.
 pub fn admit(caller: &Caller, operation: Operation) -> Result<(), Refusal> {
     let Terms { least, reach, .. } = operation.terms();
-    let problem = match access::check(caller.role, caller.project, least, reach) {
+    let problem = match role::check(caller.role, caller.project, least, reach) {
         Ok(()) => return Ok(()),
         Err(Denial::Role(least)) => format!(
             "key `{}` is {}, and this takes the role {least}; ask for a key with that role",

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use slipway_core::blocker::Deadlines;
-use slipway_core::token::TokenLifetimes;
+use slipway_core::nodes::token::TokenLifetimes;
 use tokio::sync::Notify;
 
 use crate::ports::{Clock, Entropy, Meter, Stores};

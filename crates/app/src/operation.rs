@@ -7,7 +7,7 @@
 //! A kind has one operation for all its reads, since their routes show the
 //! same. Each change has its own operation, since each has its own audit verb.
 
-use slipway_core::access::{Role, Scope};
+use slipway_core::access::role::{Role, Scope};
 
 /// What an operation requires of its caller, and its name in the audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use slipway_core::blueprint::Engine;
+use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::{Partition, Revision};
-use slipway_core::rules::control::{Control, Mode};
+use slipway_core::operations::control::{Control, Mode};
 
 use crate::ports::Stores;
 use crate::ports::store::Error;

@@ -3,11 +3,13 @@
 //! blueprint `local-node`.
 
 use serde_json::json;
-use slipway_core::blueprint::{BlueprintVersion, Engine, InjectionStrategy, MeshRole};
+use slipway_core::broker::parameters::{InvalidSchema, Parameter, ParameterSchema, ParameterType};
+use slipway_core::catalog::blueprint_version::{
+    BlueprintVersion, Engine, InjectionStrategy, MeshRole,
+};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, ProjectId,
 };
-use slipway_core::parameters::{InvalidSchema, Parameter, ParameterSchema, ParameterType};
 use slipway_render::local_node::PARAMETER_BUSY_SECONDS;
 
 use crate::ports::Entropy;

@@ -10,7 +10,7 @@ mod world;
 
 use std::time::Instant;
 
-use slipway_core::phase::Phase;
+use slipway_core::broker::phase::Phase;
 
 use self::world::World;
 use crate::plane;

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use slipway_core::phase::{Composite, NodeFact, Observed, Phase, next};
+use slipway_core::broker::phase::{Composite, NodeFact, Observed, Phase, next};
 
 /// Nanoseconds per call of `next`, over every observation and phase in turn.
 /// The best of several runs: disturbances only ever make a run slower.

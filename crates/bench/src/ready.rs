@@ -8,8 +8,8 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use slipway_app::usecases::declare::{self, Declare};
 use slipway_app::usecases::read;
 use slipway_controller::resources::Batching;
+use slipway_core::broker::phase::Phase;
 use slipway_core::ids::ResourceId;
-use slipway_core::phase::Phase;
 use slipway_testkit::postgres::Postgres;
 
 use crate::database::{Database, Kind};

@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use serde_json::json;
 use slipway_app::ports::substrate::{Address, Error, Substrate};
-use slipway_core::blueprint::Engine;
-use slipway_core::observation::{CompositeReport, LiveComposite};
+use slipway_core::broker::observation::{CompositeReport, LiveComposite};
+use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::secret::Secret;
 use slipway_render::cloud_init::bootstrap_token_in;
 use slipway_render::{RenderedComposite, composite};
@@ -62,7 +62,7 @@ fn live(name: &str, owned_hash: Option<String>) -> LiveComposite {
         failure: None,
         terminating: false,
         owned_hash: owned_hash.unwrap_or_default(),
-        carried: slipway_core::token::Carried::Nothing,
+        carried: slipway_core::nodes::token::Carried::Nothing,
         injected: None,
         evidence: json!({ "engine": "instant" }),
     }

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use slipway_core::phase::Phase;
+use slipway_core::broker::phase::Phase;
 use slipway_wire::api::Resource;
 use tokio::time::timeout;
 

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use slipway_app::ports::placement::Cluster;
+use slipway_app::ports::placement::ClusterIdentity;
 use slipway_app::usecases::leaks::{Finder, ScanReport};
 use slipway_core::ids::ClaimToken;
 use slipway_durable::Lease;
@@ -30,7 +30,7 @@ pub struct OrphanLoop {
 /// A cluster with a claimed task.
 #[derive(Debug)]
 pub struct ClusterPass {
-    cluster: Cluster,
+    cluster: ClusterIdentity,
     task: String,
     claim: ClaimToken,
 }
@@ -69,7 +69,7 @@ impl OrphanLoop {
     }
 
     /// Continues removals, scans, and returns the time until the next pass.
-    async fn pass(&self, cluster: &Cluster, errors: &mut Vec<String>) -> Duration {
+    async fn pass(&self, cluster: &ClusterIdentity, errors: &mut Vec<String>) -> Duration {
         let left = match self.finder.continue_removals(cluster).await {
             Ok((left, problems)) => {
                 errors.extend(problems);

@@ -9,8 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use slipway_app::ports::Management;
 use slipway_app::usecases::placement::{ManagementRegistry, PassSummary, PlacementReconciler};
-use slipway_core::catalog::cluster::Cluster;
 use slipway_core::ids::{ClaimToken, ClusterId};
+use slipway_core::placement::cluster::Cluster;
 use slipway_durable::Lease;
 
 use crate::driver::{Loop, Pacing};

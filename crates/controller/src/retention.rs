@@ -1,7 +1,7 @@
 //! The retention loop: removes events, histories and audit entries that were
 //! kept long enough. What counts as work is one periodic task, which one
 //! replica claims at a time. The store's statements and the rules in
-//! `slipway_core::rules::positions` decide what may be removed.
+//! `slipway_core::events::positions` decide what may be removed.
 //!
 //! It removes in small batches with a commit each, and releases the task when
 //! its lease runs low; the rest is then due at once. Two replicas that did this

@@ -107,8 +107,8 @@ mod tests {
 
     use async_trait::async_trait;
     use slipway_app::ports::substrate::{Address, Error};
-    use slipway_core::blueprint::Engine;
-    use slipway_core::observation::CompositeReport;
+    use slipway_core::broker::observation::CompositeReport;
+    use slipway_core::catalog::blueprint_version::Engine;
     use slipway_render::RenderedComposite;
     use tokio::sync::mpsc;
     use uuid::Uuid;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::broker::phase::Phase;
 use crate::closed_set::closed_set;
-use crate::phase::Phase;
 use crate::time::Timestamp;
 
 closed_set!(

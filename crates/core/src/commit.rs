@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::audit::AuditEntry;
+use crate::access::audit::AuditEntry;
 use crate::blocker::Blocker;
+use crate::broker::attempt::ProvisionedResource;
+use crate::broker::phase::Phase;
+use crate::broker::resource::Resource;
 use crate::catalog::CatalogWrite;
-use crate::deletion::Deletion;
+use crate::deletion::record::Deletion;
 use crate::event::Event;
 use crate::ids::{ClaimToken, LeakRecordId, ProvisionedResourceId, Revision};
-use crate::node::Node;
-use crate::phase::Phase;
-use crate::provisioned_resource::ProvisionedResource;
-use crate::resource::Resource;
+use crate::nodes::node::Node;
+use crate::nodes::token::BootstrapToken;
 use crate::time::Timestamp;
-use crate::token::BootstrapToken;
 
 /// One row to be written. An update names the revision that was read (the one
 /// in the aggregate) and gives the row the next one; if the row was written

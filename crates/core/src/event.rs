@@ -7,12 +7,12 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use crate::broker::attempt::ProvisionedResource;
+use crate::broker::phase::Phase;
 use crate::ids::{
     BlueprintVersionId, CloudCredentialId, EventId, ProjectId, ProvisionedResourceId, ResourceId,
     Revision,
 };
-use crate::phase::Phase;
-use crate::provisioned_resource::ProvisionedResource;
 use crate::time::Timestamp;
 
 /// The closed set of discriminators.

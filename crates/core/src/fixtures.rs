@@ -8,31 +8,31 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::audit::Actor;
-use crate::blueprint::{BlueprintVersion, Engine, InjectionStrategy, MeshRole};
-use crate::deletion::{Deletion, DeletionState};
+use crate::access::audit::Actor;
+use crate::broker::attempt::{ProvisionedResource, StoredAttempt, derive_xr_name};
+use crate::broker::decide::Facts;
+use crate::broker::declare::Declaration;
+use crate::broker::observation::{CompositeReport, LiveComposite};
+use crate::broker::parameters::{Parameter, ParameterSchema, ParameterType, ParameterValues};
+use crate::broker::phase::Phase;
+use crate::broker::resource::Resource;
+use crate::broker::snapshot::{
+    CredentialView, DeclareSnapshot, EnrolSnapshot, ProviderFacts, ResourceSnapshot,
+};
+use crate::catalog::blueprint_version::{BlueprintVersion, Engine, InjectionStrategy, MeshRole};
+use crate::deletion::record::{Deletion, DeletionState};
 use crate::ids::{
     BlueprintId, BlueprintVersionId, BootstrapTokenId, ClaimToken, CloudCredentialId, CloudId,
     ClusterId, DeletionId, NodeId, ProjectId, ProvisionedResourceId, ResourceId, Revision,
 };
-use crate::mesh::{MeshCidr, MeshPool};
-use crate::node::{CAPABILITY_DRAIN, Node, Reported};
-use crate::observation::{CompositeReport, LiveComposite};
-use crate::parameters::{Parameter, ParameterSchema, ParameterType, ParameterValues};
-use crate::phase::Phase;
-use crate::placement::{NamespacePhase, Placement};
-use crate::provisioned_resource::{ProvisionedResource, StoredAttempt, derive_xr_name};
-use crate::resource::Resource;
-use crate::rules::control::{Freeze, Mode};
-use crate::rules::decide::Facts;
-use crate::rules::declare::Declaration;
-use crate::rules::enrol::Enrolment;
-use crate::snapshot::{
-    CredentialView, DeclareSnapshot, EnrolSnapshot, ProviderFacts, ResourceSnapshot,
-};
+use crate::nodes::enrol::Enrolment;
+use crate::nodes::mesh::{MeshCidr, MeshPool};
+use crate::nodes::node::{CAPABILITY_DRAIN, Node, Reported};
+use crate::nodes::token::{BootstrapToken, Carried, SecretHash, TokenKind, TokenLifetimes};
+use crate::operations::control::{Freeze, Mode};
+use crate::placement::namespace::{NamespacePhase, Placement};
 use crate::text::{Handle, Labels};
 use crate::time::Timestamp;
-use crate::token::{BootstrapToken, Carried, SecretHash, TokenKind, TokenLifetimes};
 
 /// Seconds since the epoch.
 pub const fn at(seconds: i64) -> Timestamp {

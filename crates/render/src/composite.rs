@@ -3,9 +3,9 @@
 use std::fmt;
 
 use serde_json::{Map, Value, json};
-use slipway_core::blueprint::{CompositeScope, CompositeType};
+use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::catalog::blueprint_version::{CompositeScope, CompositeType};
 use slipway_core::ids::ClaimToken;
-use slipway_core::snapshot::ResourceSnapshot;
 
 use crate::injection::{Filled, SITE_HELM_VALUES, SITE_PROVIDER_SECRET};
 use crate::{NodeSettings, canonical};

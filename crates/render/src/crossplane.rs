@@ -2,8 +2,8 @@
 //! XRD defines. A Composition turns it into cloud resources.
 
 use serde_json::{Map, Value, json};
+use slipway_core::broker::snapshot::{ProviderFacts, ResourceSnapshot};
 use slipway_core::ids::ClaimToken;
-use slipway_core::snapshot::{ProviderFacts, ResourceSnapshot};
 
 use crate::cloud_tags::{self, CloudTags};
 use crate::composite::{FINALIZER_DRAIN, RenderedComposite, labels};

@@ -5,9 +5,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
-use slipway_core::blueprint::CompositeType;
-use slipway_core::definitions::{DefinitionKey, DefinitionKind, DefinitionSet, Demand};
+use slipway_core::catalog::blueprint_version::CompositeType;
 use slipway_core::ids::InstallationId;
+use slipway_core::placement::definitions::{DefinitionKey, DefinitionKind, DefinitionSet, Demand};
 
 use crate::canonical;
 use crate::composite::LABEL_INSTALLATION;
@@ -162,7 +162,7 @@ fn covers(live: &Value, wanted: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use slipway_core::blueprint::CompositeScope;
+    use slipway_core::catalog::blueprint_version::CompositeScope;
     use slipway_core::fixtures::at;
     use slipway_core::ids::{BlueprintId, ClusterId};
     use uuid::Uuid;

@@ -1,8 +1,8 @@
 //! Chooses the renderer of a resource by the engine of its blueprint.
 
 use serde_json::Value;
-use slipway_core::blueprint::Engine;
-use slipway_core::snapshot::ResourceSnapshot;
+use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::catalog::blueprint_version::Engine;
 
 use crate::injection::{self, Injection};
 use crate::{Error, NodeSettings, RenderedComposite, crossplane, local_node};

@@ -1,6 +1,6 @@
 //! Why something could not be rendered. Reveals nothing of a token.
 
-use slipway_core::blueprint::Engine;
+use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::error::Refusal;
 
 use crate::cloud_init::RenderFailed;

@@ -3,7 +3,7 @@
 //! the cluster and never through this process.
 
 use serde_json::{Value, json};
-use slipway_core::snapshot::ProviderFacts;
+use slipway_core::broker::snapshot::ProviderFacts;
 
 use crate::provider_config::{Home, SECRET_KEY, secret_name};
 

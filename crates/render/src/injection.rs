@@ -13,11 +13,11 @@
 //! from the node.
 
 use serde_json::{Map, Value, json};
-use slipway_core::blueprint::{InjectionStrategy, MeshRole};
+use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::catalog::blueprint_version::{InjectionStrategy, MeshRole};
 use slipway_core::ids::BootstrapTokenId;
+use slipway_core::nodes::token::{Carried, SecretHash};
 use slipway_core::secret::Secret;
-use slipway_core::snapshot::ResourceSnapshot;
-use slipway_core::token::{Carried, SecretHash};
 
 use crate::cloud_init::{self, NodeConfig};
 use crate::composite::ANNOTATION_BOOTSTRAP_TOKEN;

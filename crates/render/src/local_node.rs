@@ -2,9 +2,9 @@
 //! process of this machine.
 
 use serde_json::{Value, json};
-use slipway_core::blueprint::InjectionStrategy;
+use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::catalog::blueprint_version::InjectionStrategy;
 use slipway_core::ids::ClaimToken;
-use slipway_core::snapshot::ResourceSnapshot;
 
 use crate::composite::{RenderedComposite, labels};
 use crate::injection::Filled;

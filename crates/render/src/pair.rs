@@ -3,10 +3,10 @@
 //! the cluster would drop silently.
 
 use serde_json::json;
-use slipway_core::blueprint::{CompositeDefinition, InjectionStrategy, MeshRole};
+use slipway_core::broker::parameters::{Parameter, ParameterType};
 use slipway_core::catalog::blueprint::VersionContent;
+use slipway_core::catalog::blueprint_version::{CompositeDefinition, InjectionStrategy, MeshRole};
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::parameters::{Parameter, ParameterType};
 
 pub use crate::documents::Fault;
 use crate::injection::{SITE_HELM_VALUES, SITE_PROVIDER_SECRET};

@@ -5,8 +5,8 @@
 use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use slipway_core::broker::snapshot::ProviderFacts;
 use slipway_core::ids::{InstallationId, ProjectId};
-use slipway_core::snapshot::ProviderFacts;
 
 use crate::composite::{LABEL_INSTALLATION, LABEL_PROJECT};
 

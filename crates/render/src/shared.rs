@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
+use slipway_core::broker::snapshot::ProviderFacts;
 use slipway_core::ids::InstallationId;
-use slipway_core::shared_objects::{Desired, ProjectNamespace, ProviderUse, SharedKey, SharedKind};
-use slipway_core::snapshot::ProviderFacts;
+use slipway_core::placement::shared_objects::{
+    Desired, ProjectNamespace, ProviderUse, SharedKey, SharedKind,
+};
 
 use crate::provider_config::{self, Home};
 use crate::{canonical, external_secret};

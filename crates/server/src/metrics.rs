@@ -24,9 +24,9 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry};
 use slipway_app::Context;
 use slipway_app::usecases::leaks;
+use slipway_core::deletion::leak::FindingKind;
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::leak::FindingKind;
-use slipway_core::rules::control::Mode;
+use slipway_core::operations::control::Mode;
 
 use self::counts::CountMetrics;
 use self::events::EventMetrics;

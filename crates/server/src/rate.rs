@@ -8,9 +8,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use serde_json::json;
+use slipway_core::access::rate::{Bucket, Rate};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::ApiKeyId;
-use slipway_core::rate::{Bucket, Rate};
 
 /// The field in a refusal's details with the seconds to wait.
 pub(crate) const RETRY_AFTER_SECONDS: &str = "retry_after_seconds";

@@ -18,10 +18,10 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use slipway_controller::retention::Retention;
+use slipway_core::access::rate::Rate;
 use slipway_core::blocker::Deadlines;
-use slipway_core::rate::Rate;
+use slipway_core::nodes::token::TokenLifetimes;
 use slipway_core::secret::Secret;
-use slipway_core::token::TokenLifetimes;
 
 use self::file::{read, secret, secret_in_file};
 use self::layering::{ALIASES, aliases};

@@ -7,9 +7,9 @@ use std::time::Instant;
 use async_trait::async_trait;
 use slipway_app::ports::substrate::{Address, Error, InventoryPage, InventoryRequest};
 use slipway_app::ports::{Meter, Substrate};
-use slipway_core::blueprint::Engine;
+use slipway_core::broker::observation::CompositeReport;
+use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::ProvisionedResourceId;
-use slipway_core::observation::CompositeReport;
 use slipway_render::RenderedComposite;
 
 #[derive(Debug)]

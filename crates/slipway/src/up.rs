@@ -62,7 +62,7 @@ pub(crate) enum Error {
     #[error("the signing key in {path} cannot be used; restore it, or remove it to get a new one")]
     SigningKey { path: String },
     #[error("the built-in blueprint is invalid: {0}")]
-    Seed(#[from] slipway_core::parameters::InvalidSchema),
+    Seed(#[from] slipway_core::broker::parameters::InvalidSchema),
     #[error(
         "told to stop twice, so work under way was left as it is; it is taken up at the next start"
     )]

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use slipway_core::blueprint::BlueprintVersion;
+use slipway_core::catalog::blueprint_version::BlueprintVersion;
 use uuid::Uuid;
 
 /// More than an installation has in use; at this size the cache is cleared.

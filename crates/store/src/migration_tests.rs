@@ -220,9 +220,9 @@ async fn both_databases_have_the_same_schema() {
 /// seeded event types.
 #[test]
 fn closed_sets_are_the_same_in_core_and_in_the_schema() {
-    use slipway_core::deletion::DeletionState;
+    use slipway_core::deletion::record::DeletionState;
     use slipway_core::event::EventType;
-    use slipway_core::placement::NamespacePhase;
+    use slipway_core::placement::namespace::NamespacePhase;
 
     let sets: [(&str, Vec<&str>); 4] = [
         (

@@ -7,7 +7,7 @@ use slipway_app::ports::Stores;
 use slipway_app::ports::store::Error;
 use slipway_app::testing;
 use slipway_core::ids::ProvisionedResourceId;
-use slipway_core::rules::control::Control;
+use slipway_core::operations::control::Control;
 use slipway_store::{DirectoryError, OpenError, StoreConfig, migrate_down_to, open};
 use slipway_testkit::network::Relay;
 use slipway_testkit::postgres::TestDatabase;

@@ -6,13 +6,13 @@
 //! [`AccessStore::project_of`] stays true.
 
 use serde_json::Value;
-use slipway_core::api_key::ApiKey;
-use slipway_core::audit::Actor;
-use slipway_core::idempotency;
+use slipway_core::access::api_key::ApiKey;
+use slipway_core::access::api_key_rules::KeySnapshot;
+use slipway_core::access::audit::Actor;
+use slipway_core::access::idempotency;
 use slipway_core::ids::{
     ApiKeyId, AuditEntryId, BootstrapTokenId, DeletionId, NodeId, ProjectId, ResourceId,
 };
-use slipway_core::rules::api_keys::KeySnapshot;
 use slipway_core::time::Timestamp;
 use uuid::Uuid;
 

@@ -11,18 +11,18 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use slipway_core::blocker::BlockerCode;
+use slipway_core::broker::snapshot::{DeclareSnapshot, ResourceSnapshot};
 use slipway_core::catalog::label::LabelSelector;
 use slipway_core::commit::{Recorded, Release};
-use slipway_core::explanation::{AttemptLine, PhaseCount};
 use slipway_core::ids::{
     ClaimToken, NodeId, Partition, ProjectId, ProvisionedResourceId, ResourceId,
 };
-use slipway_core::snapshot::{DeclareSnapshot, ResourceSnapshot};
-use slipway_core::token::SecretHash;
+use slipway_core::nodes::token::SecretHash;
+use slipway_core::operations::explanation::{AttemptLine, PhaseCount};
 
 use super::store::{CorruptRow, Error, Page, Rule};
 
-pub use slipway_core::explanation::HistoryLine;
+pub use slipway_core::operations::explanation::HistoryLine;
 
 /// Identifies the resource of a decision. Every variant leads to the same
 /// snapshot, with the resource row locked.

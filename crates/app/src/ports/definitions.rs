@@ -2,8 +2,8 @@
 //! blueprints, and about what our account may do with their kinds.
 
 use async_trait::async_trait;
-use slipway_core::blueprint::CompositeType;
-use slipway_core::definitions::DefinitionState;
+use slipway_core::catalog::blueprint_version::CompositeType;
+use slipway_core::placement::definitions::DefinitionState;
 use slipway_render::definitions::DefinitionObject;
 
 use super::substrate::Error;

@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use slipway_core::audit::Actor;
-use slipway_core::deletion::Deletion;
+use slipway_core::access::audit::Actor;
+use slipway_core::deletion::leak::{Claimant, Finding, Leak, LeakSnapshot};
+use slipway_core::deletion::orphans::LeakCommit;
+use slipway_core::deletion::record::Deletion;
 use slipway_core::ids::{ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId};
-use slipway_core::leak::{Claimant, Finding, Leak, LeakSnapshot};
-use slipway_core::rules::orphans::LeakCommit;
 use slipway_core::time::Timestamp;
 use uuid::Uuid;
 
 use super::listed::Listed;
-use super::placement::Cluster;
+use super::placement::ClusterIdentity;
 use super::store::{Error, Page, Rule};
 
 /// A finding, and the id of its leak record if it becomes one.
@@ -79,7 +79,7 @@ pub trait DeletionStore, intercepted by DeletionIntercept {
     /// it and how often.
     async fn leak_findings_record(
         &self,
-        cluster: &Cluster,
+        cluster: &ClusterIdentity,
         reported: &[ReportedFinding],
         apart: Duration,
     ) -> Result<RecordedFindings, Error>;

@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use slipway_core::audit::Actor;
+use slipway_core::access::audit::Actor;
+use slipway_core::events::positions::Span;
 use slipway_core::ids::{AuditEntryId, ClaimToken, EventId, ProjectId, Revision, SubscriptionId};
-use slipway_core::rules::positions::Span;
 use slipway_core::time::Timestamp;
 use uuid::Uuid;
 

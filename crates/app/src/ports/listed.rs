@@ -5,8 +5,8 @@
 
 use std::ops::Deref;
 
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::ids::ResourceId;
-use slipway_core::snapshot::ResourceSnapshot;
 use uuid::Uuid;
 
 use super::store::CorruptRow;

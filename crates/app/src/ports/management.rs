@@ -6,8 +6,8 @@ use std::fmt;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use slipway_core::blueprint::CompositeType;
-use slipway_core::shared_objects::{Seen, SharedKey, SharedObjects};
+use slipway_core::catalog::blueprint_version::CompositeType;
+use slipway_core::placement::shared_objects::{Seen, SharedKey, SharedObjects};
 use slipway_render::shared::SharedObject;
 
 use super::definitions::Definitions;

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use slipway_core::rules::transition::Transition;
+use slipway_core::broker::transition::Transition;
 
 /// How a tick ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

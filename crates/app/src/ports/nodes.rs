@@ -1,12 +1,12 @@
 //! The store of the nodes domain: the registry, bootstrap tokens for display,
 //! and the decision that consumes a token and assigns an address.
 
+use slipway_core::broker::snapshot::EnrolSnapshot;
 use slipway_core::ids::{BootstrapTokenId, NodeId, ProjectId, ResourceId};
-use slipway_core::mesh::MeshCidr;
-use slipway_core::node::{Drain, Node, Reported};
-use slipway_core::snapshot::EnrolSnapshot;
+use slipway_core::nodes::mesh::MeshCidr;
+use slipway_core::nodes::node::{Drain, Node, Reported};
+use slipway_core::nodes::token::{BootstrapToken, SecretHash};
 use slipway_core::time::Timestamp;
-use slipway_core::token::{BootstrapToken, SecretHash};
 
 use super::listed::Listed;
 use super::store::{Error, Page, Rule};

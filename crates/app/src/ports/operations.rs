@@ -16,8 +16,8 @@ use slipway_core::ids::{
     AuditEntryId, ClaimToken, ClusterId, InstallationId, ProvisionedResourceId, ResourceId,
     Revision,
 };
-use slipway_core::node::Reachability;
-use slipway_core::rules::control::{Control, ControlCommit};
+use slipway_core::nodes::node::Reachability;
+use slipway_core::operations::control::{Control, ControlCommit};
 use slipway_core::time::Timestamp;
 
 use super::store::{Error, Page};

@@ -3,21 +3,21 @@
 //! cluster must have.
 
 use serde_json::Value;
-use slipway_core::blueprint::{CompositeType, Engine};
-use slipway_core::catalog;
-use slipway_core::catalog::cluster::ClusterAssignment;
+use slipway_core::catalog::blueprint_version::{CompositeType, Engine};
 use slipway_core::catalog::snapshot::{ClusterAssignmentSnapshot, ClusterSnapshot};
-use slipway_core::definitions::{DefinitionsView, Demand};
 use slipway_core::ids::{BlueprintId, ClusterId, ProjectId};
-use slipway_core::rules::catalog::cluster_choice::Candidate;
-use slipway_core::shared_objects::ProjectNamespace;
+use slipway_core::placement::cluster::{Cluster, ClusterAssignment};
+use slipway_core::placement::definitions::{DefinitionsView, Demand};
+use slipway_core::placement::rules::cluster_choice::Candidate;
+use slipway_core::placement::shared_objects::ProjectNamespace;
 
 use super::listed::Listed;
 use super::store::{Error, Page, Rule};
 
-/// A cluster or root, as it was registered.
+/// Which cluster or root a row names: enough to find it and to prove that it is
+/// the same one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cluster {
+pub struct ClusterIdentity {
     pub id: ClusterId,
     pub name: String,
     pub engine: Engine,
@@ -50,12 +50,12 @@ pub trait PlacementStore, intercepted by PlacementIntercept {
         rule: &mut Rule<'_, ClusterSnapshot>,
     ) -> Result<(), Error>;
 
-    async fn cluster_fetch(&self, reference: &str) -> Result<Option<catalog::cluster::Cluster>, Error>;
+    async fn cluster_fetch(&self, reference: &str) -> Result<Option<Cluster>, Error>;
 
-    async fn cluster_page(&self, page: Page<ClusterId>) -> Result<Listed<catalog::cluster::Cluster>, Error>;
+    async fn cluster_page(&self, page: Page<ClusterId>) -> Result<Listed<Cluster>, Error>;
 
     /// Every cluster and root that is registered.
-    async fn cluster_list(&self) -> Result<Vec<Cluster>, Error>;
+    async fn cluster_list(&self) -> Result<Vec<ClusterIdentity>, Error>;
 
     /// The clusters of a region, and whether this project (name or id) is placed there.
     async fn cluster_candidates(

@@ -4,10 +4,10 @@
 use std::fmt;
 
 use async_trait::async_trait;
-use slipway_core::blueprint::{CompositeType, Engine};
+use slipway_core::broker::observation::CompositeReport;
+use slipway_core::catalog::blueprint_version::{CompositeType, Engine};
+use slipway_core::deletion::leak::{Found, ObjectRef};
 use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
-use slipway_core::leak::{Found, ObjectRef};
-use slipway_core::observation::CompositeReport;
 use slipway_render::RenderedComposite;
 
 /// Where a composite lives, and the identity that the cluster must have there.
@@ -85,7 +85,7 @@ pub trait Substrate: fmt::Debug + Send + Sync {
     /// this installation manages here. It outlives the database.
     /// `None` if there is none yet, or if this engine keeps none. Without a
     /// mark a restored database is not recognised, see
-    /// `slipway_core::rules::control::heartbeat`.
+    /// `slipway_core::operations::control::heartbeat`.
     async fn high_water_mark_read(&self) -> Result<Option<i64>, Error> {
         Ok(None)
     }

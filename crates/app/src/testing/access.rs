@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use slipway_core::access::Role;
-use slipway_core::api_key::ApiKey;
+use slipway_core::access::api_key::ApiKey;
+use slipway_core::access::api_key_rules::{self, NewKey, NewSecret};
+use slipway_core::access::role::Role;
 use slipway_core::error::ErrorKind;
 use slipway_core::ids::{ApiKeyId, BootstrapTokenId, ProjectId};
+use slipway_core::nodes::token::TokenKind;
+use slipway_core::nodes::tokens_by_hand::{self, Issue};
 use slipway_core::precondition::Expected;
-use slipway_core::rules::api_keys::{self, NewKey, NewSecret};
-use slipway_core::rules::tokens::{self, Issue};
-use slipway_core::token::TokenKind;
 use slipway_core::{Phase, Timestamp};
 
 use crate::ports::access::KeyTarget;
@@ -39,13 +39,13 @@ impl World {
 
     async fn make_key(&self, new: &NewKey) -> Result<(), Error> {
         let target = KeyTarget::New { name: new.name.clone(), project: new.project.clone() };
-        let mut rule = |snapshot: &_| api_keys::create(snapshot, new, &operator());
+        let mut rule = |snapshot: &_| api_key_rules::create(snapshot, new, &operator());
         self.store.access.decide_api_key(&target, &mut rule).await
     }
 
     async fn revoke_key(&self, id: ApiKeyId) -> Result<(), Error> {
         let mut rule =
-            |snapshot: &_| api_keys::revoke(snapshot, Expected::Any, Some("why"), &operator());
+            |snapshot: &_| api_key_rules::revoke(snapshot, Expected::Any, Some("why"), &operator());
         self.store.access.decide_api_key(&KeyTarget::Existing(id), &mut rule).await
     }
 
@@ -105,7 +105,13 @@ async fn a_rotated_key_is_found_by_both_texts(world: &World) {
     let second = NewSecret { short: world.fresh_name("short"), hash: world.hash() };
     let rotate = async |secret: &NewSecret, overlap, expected| {
         let mut rule = |snapshot: &_| {
-            api_keys::rotate(snapshot, secret, Duration::from_secs(overlap), expected, &operator())
+            api_key_rules::rotate(
+                snapshot,
+                secret,
+                Duration::from_secs(overlap),
+                expected,
+                &operator(),
+            )
         };
         world.store.access.decide_api_key(&KeyTarget::Existing(new.id), &mut rule).await
     };
@@ -201,7 +207,7 @@ async fn a_token_by_hand_takes_the_place_of_the_one_before(world: &World) {
         lifetime: Duration::from_secs(600),
     };
     let ask = async |issue: Issue| {
-        let mut rule = |snapshot: &_| tokens::issue(snapshot, issue, &operator());
+        let mut rule = |snapshot: &_| tokens_by_hand::issue(snapshot, issue, &operator());
         world.store.broker.decide(ResourceKey::Resource(declared.resource), &mut rule).await
     };
     assert_eq!(refused(ask(issue(world.hash())).await), ErrorKind::NotEnrolling, "too early");
@@ -227,7 +233,7 @@ async fn a_token_by_hand_takes_the_place_of_the_one_before(world: &World) {
         Some(token.project_id)
     );
     let revoke = async |id, hash| {
-        let mut rule = |snapshot: &_| tokens::revoke(snapshot, id, None, &operator());
+        let mut rule = |snapshot: &_| tokens_by_hand::revoke(snapshot, id, None, &operator());
         world.store.broker.decide(ResourceKey::Token(hash), &mut rule).await
     };
     let spent = revoke(before[0].id, before[0].hash).await;

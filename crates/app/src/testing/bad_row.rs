@@ -1,9 +1,9 @@
 //! One row that breaks an invariant: it is reported and quarantined, nothing
 //! decides about it, and its neighbours are not affected.
 
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Commit, Recheck};
 use slipway_core::ids::ProvisionedResourceId;
-use slipway_core::snapshot::ResourceSnapshot;
 
 use super::worker::{LEASE, released};
 use super::world::World;

@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use slipway_core::mesh::MeshCidr;
-use slipway_core::node::{Node, Reported};
+use slipway_core::catalog::rules::project::{self, ProjectChange};
+use slipway_core::nodes::mesh::MeshCidr;
+use slipway_core::nodes::node::{Node, Reported};
+use slipway_core::nodes::token::SecretHash;
 use slipway_core::precondition::Expected;
-use slipway_core::rules::catalog::project::{self, ProjectChange};
-use slipway_core::token::SecretHash;
 use slipway_core::{ErrorKind, Phase};
 
 use super::races::at_once;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use slipway_core::ids::{DrainId, NodeId};
-use slipway_core::node::Reported;
-use slipway_core::token::SecretHash;
+use slipway_core::nodes::node::Reported;
+use slipway_core::nodes::token::SecretHash;
 use tokio::sync::Barrier;
 
 use super::world::{Declared, World};

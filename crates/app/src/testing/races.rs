@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use slipway_core::commit::Recheck;
-use slipway_core::node::DeregisteredHow;
+use slipway_core::nodes::node::DeregisteredHow;
 use slipway_core::{ErrorKind, Phase};
 use tokio::sync::Barrier;
 

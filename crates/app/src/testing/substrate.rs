@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::json;
+use slipway_core::broker::observation::{CompositeReport, LiveComposite};
 use slipway_core::ids::ProvisionedResourceId;
-use slipway_core::observation::{CompositeReport, LiveComposite};
-use slipway_core::token::Carried;
+use slipway_core::nodes::token::Carried;
 
 #[derive(Debug, Default)]
 pub(super) struct Substrate {

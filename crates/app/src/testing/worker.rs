@@ -4,18 +4,18 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use slipway_core::audit::Actor;
+use slipway_core::access::audit::Actor;
 use slipway_core::blocker::Deadlines;
+use slipway_core::broker::decide::{Decision, Facts, Outcome, decide};
+use slipway_core::broker::observation::CompositeReport;
+use slipway_core::broker::phase::Action;
+use slipway_core::broker::prepare::{FreshToken, Read, prepare};
+use slipway_core::broker::record::{Pace, Tick, record};
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Commit, Recheck, Recorded, Release};
 use slipway_core::ids::{BootstrapTokenId, DrainId, ProvisionedResourceId};
-use slipway_core::observation::CompositeReport;
-use slipway_core::phase::Action;
-use slipway_core::rules::control::Mode;
-use slipway_core::rules::decide::{Decision, Facts, Outcome, decide};
-use slipway_core::rules::prepare::{FreshToken, Read, prepare};
-use slipway_core::rules::record::{Pace, Tick, record};
-use slipway_core::snapshot::ResourceSnapshot;
-use slipway_core::token::{self, Carried, TokenDecision, TokenLifetimes};
+use slipway_core::nodes::token::{self, Carried, TokenDecision, TokenLifetimes};
+use slipway_core::operations::control::Mode;
 use slipway_core::{ErrorKind, Phase, Refusal};
 
 use super::world::World;

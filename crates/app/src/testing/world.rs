@@ -6,21 +6,24 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use slipway_core::api_key::ApiKey;
-use slipway_core::audit::Actor;
-use slipway_core::blueprint::{BlueprintVersion, Engine, InjectionStrategy, MeshRole};
+use slipway_core::access::api_key::ApiKey;
+use slipway_core::access::audit::Actor;
+use slipway_core::broker::declare::{Declaration, declare};
+use slipway_core::broker::delete;
+use slipway_core::broker::parameters::{Parameter, ParameterSchema, ParameterType};
+use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::catalog::blueprint_version::{
+    BlueprintVersion, Engine, InjectionStrategy, MeshRole,
+};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, DeletionId, DrainId,
     NodeId, Partition, ProjectId, ProvisionedResourceId, ResourceId,
 };
-use slipway_core::node::{CAPABILITY_DRAIN, Reported};
-use slipway_core::parameters::{Parameter, ParameterSchema, ParameterType};
-use slipway_core::rules::declare::{Declaration, declare};
-use slipway_core::rules::enrol::{Enrolment, enrol};
-use slipway_core::rules::{delete, drain};
-use slipway_core::snapshot::ResourceSnapshot;
+use slipway_core::nodes::drain;
+use slipway_core::nodes::enrol::{Enrolment, enrol};
+use slipway_core::nodes::node::{CAPABILITY_DRAIN, Reported};
+use slipway_core::nodes::token::{SecretHash, TokenKind};
 use slipway_core::text::{Handle, Labels, Reason};
-use slipway_core::token::{SecretHash, TokenKind};
 use slipway_core::{ErrorKind, Phase, Timestamp};
 use uuid::Uuid;
 

@@ -1,16 +1,16 @@
 //! Authentication: API keys of people and programs, node keys of agents. The
 //! answer is the same whatever is wrong with a key.
 
-use slipway_core::audit::Actor;
+use slipway_core::access::audit::Actor;
+use slipway_core::access::key_text::{ApiKeyText, NodeKeyText};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{ApiKeyId, NodeId};
-use slipway_core::keys::{ApiKeyText, NodeKeyText};
 use slipway_core::secret::Secret;
 
 use crate::authorise::Caller;
 use crate::ports::access::{Install, Installed};
 use crate::{Context, Error};
-use slipway_core::api_key::ApiKey;
+use slipway_core::access::api_key::ApiKey;
 
 /// The caller that an API key belongs to.
 pub async fn api_key(context: &Context, text: &str, correlation_id: &str) -> Result<Caller, Error> {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use slipway_core::Refusal;
-use slipway_core::audit::Actor;
+use slipway_core::access::audit::Actor;
 use slipway_core::ids::{Partition, ProvisionedResourceId, Revision};
-use slipway_core::rules::control::{self, Control, Marks, Mode, ReplicaReport};
+use slipway_core::operations::control::{self, Control, Marks, Mode, ReplicaReport};
 use slipway_core::text::Reason;
 
 use crate::authorise::{Caller, Operation, authorise};

@@ -20,15 +20,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt, stream};
-use slipway_core::audit::Actor;
+use slipway_core::access::audit::Actor;
+use slipway_core::broker::decide::{Decision, Effect, Facts, Outcome, decide};
+use slipway_core::broker::observation::CompositeReport;
+use slipway_core::broker::phase::Action;
+use slipway_core::broker::record::Pace;
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::Release;
 use slipway_core::ids::ProvisionedResourceId;
-use slipway_core::observation::CompositeReport;
-use slipway_core::phase::Action;
-use slipway_core::rules::control::Mode;
-use slipway_core::rules::decide::{Decision, Effect, Facts, Outcome, decide};
-use slipway_core::rules::record::Pace;
-use slipway_core::snapshot::ResourceSnapshot;
+use slipway_core::operations::control::Mode;
 use tokio::sync::{Notify, Semaphore};
 
 use self::act::Minted;

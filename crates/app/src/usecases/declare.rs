@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use slipway_core::idempotency::Request;
+use slipway_core::access::idempotency::Request;
+use slipway_core::broker::declare::{self, Declaration};
+use slipway_core::broker::transition::transitions;
 use slipway_core::ids::{ProvisionedResourceId, ResourceId};
-use slipway_core::rules::declare::{self, Declaration};
-use slipway_core::rules::transition::transitions;
 use slipway_core::text::{Handle, Labels, check_reference};
 
 use crate::authorise::{Caller, Operation, authorise};

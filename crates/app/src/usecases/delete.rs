@@ -1,9 +1,9 @@
 //! Requesting the deletion of a resource.
 
+use slipway_core::broker::delete;
+use slipway_core::broker::transition::transitions;
 use slipway_core::ids::{DeletionId, ResourceId};
 use slipway_core::precondition::Expected;
-use slipway_core::rules::delete;
-use slipway_core::rules::transition::transitions;
 use slipway_core::text::Reason;
 
 use crate::authorise::{Caller, Operation, authorise};

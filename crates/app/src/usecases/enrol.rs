@@ -2,14 +2,14 @@
 
 use std::str::FromStr;
 
+use slipway_core::access::key_text::{NodeKeyText, parse_public_key};
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{NodeId, ProjectId, ResourceId};
-use slipway_core::keys::{NodeKeyText, parse_public_key};
-use slipway_core::node::Reported;
-use slipway_core::rules::enrol::{self, Enrolment};
+use slipway_core::nodes::enrol::{self, Enrolment};
+use slipway_core::nodes::node::Reported;
+use slipway_core::nodes::token::{SecretHash, TokenText};
 use slipway_core::secret::Secret;
-use slipway_core::snapshot::ResourceSnapshot;
-use slipway_core::token::{SecretHash, TokenText};
 
 use super::node::peers_of;
 use crate::ports::nodes::MeshView;

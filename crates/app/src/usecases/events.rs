@@ -1,8 +1,8 @@
 //! Reading events by position, and managing subscriptions.
 
 use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::events::positions::check_cursor;
 use slipway_core::ids::AuditEntryId;
-use slipway_core::rules::positions::check_cursor;
 
 use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::events::PositionedEvent;

@@ -3,9 +3,9 @@
 //! the answers.
 
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::explanation::{AttemptLine, ExplainedKind, Explanation};
 use slipway_core::ids::{ClusterId, InvalidId, ProvisionedResourceId, ResourceId};
-use slipway_core::rules::explanation::{self, ClusterFacts, Timeouts};
+use slipway_core::operations::explain::{self, ClusterFacts, Timeouts};
+use slipway_core::operations::explanation::{AttemptLine, ExplainedKind, Explanation};
 
 use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::access::Owned;
@@ -66,7 +66,7 @@ async fn of_resource(context: &Context, id: ResourceId) -> Result<Option<Explana
         Ok(Some(snapshot)) => {
             let history = history(snapshot.attempt.id()).await?;
             let timeouts = timeouts(context);
-            Ok(Some(explanation::resource(&snapshot, &attempts, history, timeouts)))
+            Ok(Some(explain::resource(&snapshot, &attempts, history, timeouts)))
         }
         // A quarantined row is the most likely to need an explanation.
         Err(store::Error::Corrupt { id, reason }) => {
@@ -74,7 +74,7 @@ async fn of_resource(context: &Context, id: ResourceId) -> Result<Option<Explana
                 return Err(store::Error::Corrupt { id, reason }.into());
             };
             let history = history(current.id).await?;
-            Ok(Some(explanation::quarantined(current, &reason, history)))
+            Ok(Some(explain::quarantined(current, &reason, history)))
         }
         Err(error) => Err(error.into()),
     }
@@ -91,7 +91,7 @@ async fn node(context: &Context, caller: &Caller, reference: &str) -> Result<Exp
         false => None,
     };
     let now = context.clock.now();
-    Ok(explanation::node(&node, now, &attempts, resource.as_ref()))
+    Ok(explain::node(&node, now, &attempts, resource.as_ref()))
 }
 
 async fn deletion(
@@ -120,7 +120,7 @@ async fn deletion(
         Some(line) => of_resource(context, line.resource_id).await?,
         None => None,
     };
-    Ok(explanation::deletion(&deletion, &attempts, resource.as_ref()))
+    Ok(explain::deletion(&deletion, &attempts, resource.as_ref()))
 }
 
 async fn project(
@@ -138,7 +138,7 @@ async fn project(
     };
     let of = AttemptFilter { project: Some(project.id), ..AttemptFilter::default() };
     let facts = facts(context, of, cluster.as_ref().map(|cluster| cluster.id)).await?;
-    Ok(explanation::project(&project, assignment.as_ref(), cluster.as_ref(), &facts))
+    Ok(explain::project(&project, assignment.as_ref(), cluster.as_ref(), &facts))
 }
 
 async fn cluster(
@@ -154,13 +154,13 @@ async fn cluster(
         ..AttemptFilter::default()
     };
     let facts = facts(context, of, Some(cluster.id)).await?;
-    Ok(explanation::cluster(&cluster, &facts))
+    Ok(explain::cluster(&cluster, &facts))
 }
 
 async fn token(context: &Context, caller: &Caller, reference: &str) -> Result<Explanation, Error> {
     let token = tokens::fetch(context, caller, id(reference)?).await?;
     let attempt = attempt(context, token.provisioned_resource_id).await?;
-    Ok(explanation::token(&token, context.clock.now(), attempt.as_ref()))
+    Ok(explain::token(&token, context.clock.now(), attempt.as_ref()))
 }
 
 async fn leak(context: &Context, caller: &Caller, reference: &str) -> Result<Explanation, Error> {
@@ -172,7 +172,7 @@ async fn leak(context: &Context, caller: &Caller, reference: &str) -> Result<Exp
     let tasks = context.stores.operations.task_list().await?;
     let task = leak.cluster_id.map(Finder::task);
     let observe = tasks.iter().find(|found| Some(&found.name) == task.as_ref());
-    Ok(explanation::leak(&leak, attempt.as_ref(), observe.map(|task| task.due_at)))
+    Ok(explain::leak(&leak, attempt.as_ref(), observe.map(|task| task.due_at)))
 }
 
 async fn facts(

@@ -1,7 +1,7 @@
 //! Force: stop waiting for a node.
 
 use slipway_core::ids::ResourceId;
-use slipway_core::rules::drain;
+use slipway_core::nodes::drain;
 use slipway_core::text::Reason;
 
 use crate::authorise::{Caller, Operation, authorise};

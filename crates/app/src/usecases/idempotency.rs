@@ -1,9 +1,9 @@
-//! Idempotent creates. [`slipway_core::idempotency`] defines what happens only
+//! Idempotent creates. [`slipway_core::access::idempotency`] defines what happens only
 //! once; this file gives a create and its repetition the same answer.
 
+use slipway_core::access::idempotency::{Answer, Entry, Request};
 use slipway_core::catalog::CatalogWrite;
 use slipway_core::commit::{Commit, Write};
-use slipway_core::idempotency::{Answer, Entry, Request};
 use uuid::Uuid;
 
 use crate::ports::access::AnsweredEntry;

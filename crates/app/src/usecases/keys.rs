@@ -3,15 +3,15 @@
 
 use std::time::Duration;
 
-use slipway_core::access::Role;
-use slipway_core::api_key::ApiKey;
+use slipway_core::access::api_key::ApiKey;
+use slipway_core::access::api_key_rules::{self, KeySnapshot, NewKey, NewSecret};
+use slipway_core::access::idempotency::Request;
+use slipway_core::access::key_text::ApiKeyText;
+use slipway_core::access::role::Role;
 use slipway_core::catalog::Name;
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::idempotency::Request;
 use slipway_core::ids::ApiKeyId;
-use slipway_core::keys::ApiKeyText;
 use slipway_core::precondition::Expected;
-use slipway_core::rules::api_keys::{self, KeySnapshot, NewKey, NewSecret};
 use slipway_core::secret::Secret;
 use slipway_core::text::{Reason, check_reference};
 
@@ -68,7 +68,7 @@ pub async fn create(
             let reached = snapshot.project.is_none_or(|project| caller.reaches(project));
             let unseen = || KeySnapshot { project: None, ..snapshot.clone() };
             let snapshot = if reached { snapshot } else { &unseen() };
-            Ok(bind(api_keys::create(snapshot, &new, &actor)?, record.as_ref()))
+            Ok(bind(api_key_rules::create(snapshot, &new, &actor)?, record.as_ref()))
         })
         .await?;
     Ok((new.id, text))
@@ -77,7 +77,7 @@ pub async fn create(
 pub async fn fetch(context: &Context, caller: &Caller, id: ApiKeyId) -> Result<ApiKey, Error> {
     authorise(caller, Operation::KeyRead)?;
     let found = context.stores.access.api_key_fetch(id).await?;
-    Ok(found.filter(|key| is_reached(caller, key)).ok_or_else(api_keys::not_found)?)
+    Ok(found.filter(|key| is_reached(caller, key)).ok_or_else(api_key_rules::not_found)?)
 }
 
 pub async fn list(
@@ -118,7 +118,7 @@ pub async fn rotate(
     let secret = hashed(&text)?;
     let mut rule = |snapshot: &KeySnapshot| {
         let snapshot = &as_reached(caller, snapshot);
-        api_keys::rotate(snapshot, &secret, overlap, expected, &actor)
+        api_key_rules::rotate(snapshot, &secret, overlap, expected, &actor)
     };
     context.stores.access.decide_api_key(&KeyTarget::Existing(id), &mut rule).await?;
     Ok(text)
@@ -135,7 +135,7 @@ pub async fn revoke(
     let reason = reason.map(Reason::parse).transpose().map_err(Refusal::from)?;
     let mut rule = |snapshot: &KeySnapshot| {
         let snapshot = &as_reached(caller, snapshot);
-        api_keys::revoke(snapshot, expected, reason.as_ref().map(Reason::as_str), &actor)
+        api_key_rules::revoke(snapshot, expected, reason.as_ref().map(Reason::as_str), &actor)
     };
     Ok(context.stores.access.decide_api_key(&KeyTarget::Existing(id), &mut rule).await?)
 }

@@ -7,9 +7,9 @@ mod removal;
 
 use std::collections::BTreeMap;
 
+use slipway_core::deletion::leak::Leak;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::LeakRecordId;
-use slipway_core::leak::Leak;
 use slipway_core::text::{Reason, check_reference};
 
 pub use self::finder::{Finder, ScanReport, Suspected};

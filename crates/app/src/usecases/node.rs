@@ -3,8 +3,8 @@
 
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{DrainId, NodeId};
-use slipway_core::node::Reported;
-use slipway_core::rules::drain;
+use slipway_core::nodes::drain;
+use slipway_core::nodes::node::Reported;
 
 use crate::ports::broker::ResourceKey;
 use crate::ports::nodes::Heartbeat;

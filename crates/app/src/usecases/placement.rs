@@ -8,12 +8,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use slipway_core::audit::Actor;
-use slipway_core::catalog::cluster::Cluster;
+use slipway_core::access::audit::Actor;
 use slipway_core::ids::{ClusterId, ProjectId};
-use slipway_core::placement::{NamespacePhase, ProviderPhase};
-use slipway_core::rules::placement::{self, PlacementAction, PlacementDecision};
-use slipway_core::shared_objects::{Desired, ProjectNamespace, SharedKey, SharedObjects};
+use slipway_core::placement::cluster::Cluster;
+use slipway_core::placement::namespace::{NamespacePhase, ProviderPhase};
+use slipway_core::placement::rules::namespace::{self, PlacementAction, PlacementDecision};
+use slipway_core::placement::shared_objects::{
+    Desired, ProjectNamespace, SharedKey, SharedObjects,
+};
 use slipway_render::shared::{self, PlacementSettings, SharedObject};
 
 use crate::Context;
@@ -198,7 +200,7 @@ impl PlacementReconciler {
             }
             decision = with(decision, &said);
             if decision.actions.is_empty()
-                && placement::record(&project_namespace, &decision, &self.actor).is_empty()
+                && namespace::record(&project_namespace, &decision, &self.actor).is_empty()
             {
                 break;
             }
@@ -266,7 +268,7 @@ impl PlacementReconciler {
         let mut wanted: Vec<Desired> =
             objects.values().map(|object| object.wanted.clone()).collect();
         wanted.sort_by_key(|want| want.key.kind);
-        placement::decision(project_namespace, &wanted, observed)
+        namespace::decision(project_namespace, &wanted, observed)
     }
 
     /// Plans and records in one transaction. Returns the project as it is then;
@@ -283,7 +285,7 @@ impl PlacementReconciler {
                 self.decision(project_namespace, &self.objects(project_namespace), observed),
                 problems,
             );
-            let commit = placement::record(project_namespace, &decision, &self.actor);
+            let commit = namespace::record(project_namespace, &decision, &self.actor);
             decided = Some((project_namespace.clone(), decision, !commit.is_empty()));
             Ok(commit)
         };
@@ -313,7 +315,7 @@ impl PlacementReconciler {
 fn opens(before: &ProjectNamespace, decision: &PlacementDecision) -> bool {
     let was = &before.assignment;
     let opened = decision.phase == NamespacePhase::Ready && was.namespace_phase != decision.phase;
-    let ready = |status: &slipway_core::placement::NamespaceStatus| -> BTreeSet<String> {
+    let ready = |status: &slipway_core::placement::namespace::NamespaceStatus| -> BTreeSet<String> {
         let ready = status.providers.iter().filter(|one| one.phase == ProviderPhase::Ready);
         ready.map(|one| one.provider.clone()).collect()
     };

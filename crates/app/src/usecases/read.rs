@@ -1,11 +1,11 @@
 //! Reading: resources, nodes and deletions.
 
-use slipway_core::deletion::Deletion;
+use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::deletion::record::Deletion;
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::explanation::AttemptLine;
 use slipway_core::ids::{DeletionId, NodeId, ResourceId};
-use slipway_core::node::Node;
-use slipway_core::snapshot::ResourceSnapshot;
+use slipway_core::nodes::node::Node;
+use slipway_core::operations::explanation::AttemptLine;
 use slipway_core::text::check_reference;
 
 use crate::authorise::{Caller, Operation, authorise};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use slipway_core::broker::relabel;
 use slipway_core::error::Refusal;
 use slipway_core::ids::ResourceId;
 use slipway_core::precondition::Expected;
-use slipway_core::rules::relabel;
 use slipway_core::text::Labels;
 
 use crate::authorise::{Caller, Operation, authorise};

@@ -1,8 +1,8 @@
 //! Retrying a failed attempt.
 
+use slipway_core::broker::retry;
+use slipway_core::broker::transition::transitions;
 use slipway_core::ids::{DeletionId, ResourceId};
-use slipway_core::rules::retry;
-use slipway_core::rules::transition::transitions;
 use slipway_core::text::Reason;
 
 use crate::authorise::{Caller, Operation, authorise};

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
+use slipway_core::access::idempotency::Request;
 use slipway_core::error::Refusal;
-use slipway_core::idempotency::Request;
 use slipway_core::ids::{BootstrapTokenId, ResourceId};
-use slipway_core::rules::tokens::{self, Issue};
+use slipway_core::nodes::token::{BootstrapToken, SecretHash, TokenKind, TokenText};
+use slipway_core::nodes::tokens_by_hand::{self, Issue};
 use slipway_core::secret::Secret;
 use slipway_core::text::Reason;
-use slipway_core::token::{BootstrapToken, SecretHash, TokenKind, TokenText};
 
 use crate::authorise::{Caller, Operation, authorise};
 use crate::ports::Listed;
@@ -51,7 +51,7 @@ pub async fn issue(
         .stores
         .broker
         .decide(ResourceKey::Resource(resource), &mut |snapshot| {
-            Ok(bind(tokens::issue(snapshot, issue, &actor)?, record.as_ref()))
+            Ok(bind(tokens_by_hand::issue(snapshot, issue, &actor)?, record.as_ref()))
         })
         .await?;
     context.wakes.wake();
@@ -90,8 +90,9 @@ pub async fn revoke(
     let actor = authorise(caller, Operation::TokenRevoke)?;
     let token = found(context, caller, id).await?;
     let reason = reason.map(Reason::parse).transpose().map_err(Refusal::from)?;
-    let mut rule =
-        |snapshot: &_| tokens::revoke(snapshot, id, reason.as_ref().map(Reason::as_str), &actor);
+    let mut rule = |snapshot: &_| {
+        tokens_by_hand::revoke(snapshot, id, reason.as_ref().map(Reason::as_str), &actor)
+    };
     context.stores.broker.decide(ResourceKey::Token(token.hash), &mut rule).await?;
     context.wakes.wake();
     Ok(())
@@ -102,6 +103,6 @@ async fn found(
     caller: &Caller,
     id: BootstrapTokenId,
 ) -> Result<BootstrapToken, Error> {
-    read::reach(context, caller, Owned::Token(id), || tokens::not_found().into()).await?;
-    Ok(context.stores.nodes.token_fetch(id).await?.ok_or_else(tokens::not_found)?)
+    read::reach(context, caller, Owned::Token(id), || tokens_by_hand::not_found().into()).await?;
+    Ok(context.stores.nodes.token_fetch(id).await?.ok_or_else(tokens_by_hand::not_found)?)
 }

@@ -1,7 +1,7 @@
 //! The blueprint of this benchmark.
 
 use serde_json::{Value, json};
-use slipway_core::blueprint::{CompositeScope, CompositeType};
+use slipway_core::catalog::blueprint_version::{CompositeScope, CompositeType};
 
 pub(super) const GROUP: &str = "bench.slipway.dev";
 const KIND: &str = "XServer";

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
+use slipway_core::broker::phase::Phase;
 use slipway_core::ids::ResourceId;
-use slipway_core::phase::Phase;
 
 use super::world::World;
 

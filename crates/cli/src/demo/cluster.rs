@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::Map;
-use slipway_core::phase::Phase;
+use slipway_core::broker::phase::Phase;
 use slipway_core::secret::Secret;
 use slipway_wire::api::DeclareResource;
 use slipway_wire::catalog::{

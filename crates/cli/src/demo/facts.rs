@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use slipway_core::broker::phase::Phase;
 use slipway_core::event::EventType;
-use slipway_core::phase::Phase;
 use slipway_core::time::Timestamp;
 use slipway_wire::api::{Deletion, Event, Explanation, HistoryEntry, Node};
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
-use slipway_core::keys::ApiKeyText;
+use slipway_core::access::key_text::ApiKeyText;
 use slipway_core::secret::Secret;
 use tempfile::TempDir;
 use tokio::process::{Child, ChildStdin, Command};

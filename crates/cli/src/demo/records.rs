@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use slipway_core::phase::Phase;
+use slipway_core::broker::phase::Phase;
 use slipway_wire::api::{Deletion, Event, Node};
 use tokio::time::{Instant, sleep};
 

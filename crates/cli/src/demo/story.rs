@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::json;
-use slipway_core::phase::Phase;
+use slipway_core::broker::phase::Phase;
 use slipway_wire::api::{DeclareResource, ForceDrain, Resource};
 use tokio::time::{Instant, sleep};
 

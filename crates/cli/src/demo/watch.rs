@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use slipway_core::phase::Phase;
+use slipway_core::broker::phase::Phase;
 use slipway_core::time::Timestamp;
 use slipway_wire::api::{DeclareResource, Deletion, Explanation, Resource};
 use tokio::time::sleep;

@@ -7,8 +7,8 @@ use std::fmt::Write;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::Value;
-use slipway_core::explanation::ExplainedKind;
 use slipway_core::ids::NodeId;
+use slipway_core::operations::explanation::ExplainedKind;
 use slipway_wire::api::{Blocker, ExplainedPart, Explanation, Node};
 
 use crate::broker::target::{TargetArguments, find_id};

@@ -8,9 +8,9 @@ use slipway_app::usecases::{control, node};
 use slipway_controller::driver::Loop;
 use slipway_controller::resources::ResourceLoop;
 use slipway_core::blocker::BlockerCode;
-use slipway_core::phase::Phase;
-use slipway_core::rules::control::Mode;
-use slipway_core::snapshot::ResourceSnapshot;
+use slipway_core::broker::phase::Phase;
+use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::operations::control::Mode;
 use slipway_durable::{Lease, Moment};
 
 use crate::world::World;

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use slipway_app::Error;
 use slipway_app::ports::deletion::LeakFilter;
-use slipway_app::ports::placement::Cluster;
+use slipway_app::ports::placement::ClusterIdentity;
 use slipway_app::ports::store::Page;
 use slipway_app::usecases::converge::Engines;
 use slipway_app::usecases::leaks::{self, Finder, ScanReport};
 use slipway_controller::driver::Loop;
 use slipway_controller::orphans::OrphanLoop;
 use slipway_core::ErrorKind;
-use slipway_core::leak::{FindingKind, Leak};
-use slipway_core::phase::Phase;
-use slipway_core::snapshot::ResourceSnapshot;
+use slipway_core::broker::phase::Phase;
+use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::deletion::leak::{FindingKind, Leak};
 use slipway_durable::{Lease, Moment};
 use slipway_render::composite::LABEL_PROVISIONED_RESOURCE;
 use uuid::Uuid;
@@ -34,7 +34,7 @@ fn mk_finder(world: &World) -> Finder {
     Finder::new(world.context.clone(), engines, APART)
 }
 
-async fn cluster(finder: &Finder) -> Cluster {
+async fn cluster(finder: &Finder) -> ClusterIdentity {
     let served = finder.served().await.unwrap();
     assert_eq!(served.len(), 1, "{served:?}");
     served.into_iter().next().unwrap()

@@ -13,9 +13,9 @@ use slipway_controller::driver::Dependencies;
 use slipway_controller::resources::ResourceLoop;
 use slipway_controller::{Shutdown, Status, drive};
 use slipway_core::blocker::BlockerCode;
+use slipway_core::broker::phase::Phase;
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::ids::{Partition, ResourceId};
-use slipway_core::phase::Phase;
-use slipway_core::snapshot::ResourceSnapshot;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 

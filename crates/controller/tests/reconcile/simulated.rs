@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use slipway_app::ports::substrate::{Address, Error, InventoryPage, InventoryRequest, Substrate};
-use slipway_core::blueprint::Engine;
+use slipway_core::broker::observation::{CompositeReport, LiveComposite};
+use slipway_core::catalog::blueprint_version::Engine;
+use slipway_core::deletion::leak::{Found, ObjectRef};
 use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
-use slipway_core::leak::{Found, ObjectRef};
-use slipway_core::observation::{CompositeReport, LiveComposite};
 use slipway_render::{RenderedComposite, composite};
 use tokio::sync::Notify;
 

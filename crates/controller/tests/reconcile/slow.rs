@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use slipway_app::ports::substrate::{Address, Error, Substrate};
-use slipway_core::blueprint::Engine;
+use slipway_core::broker::observation::CompositeReport;
+use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::ClaimToken;
-use slipway_core::observation::CompositeReport;
 use slipway_render::RenderedComposite;
 
 use crate::simulated::Simulated;

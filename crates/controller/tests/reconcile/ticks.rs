@@ -10,8 +10,8 @@ use slipway_app::usecases::explain;
 use slipway_controller::driver::Loop;
 use slipway_controller::resources::ResourceLoop;
 use slipway_core::blocker::BlockerCode;
+use slipway_core::broker::phase::Phase;
 use slipway_core::ids::ClaimToken;
-use slipway_core::phase::Phase;
 use slipway_durable::{Lease, Moment};
 
 use crate::simulated::{Behaviour, Simulated};

@@ -3,8 +3,8 @@
 use slipway_app::usecases::node;
 use slipway_core::ErrorKind;
 use slipway_core::blocker::BlockerCode;
-use slipway_core::node::DeregisteredHow;
-use slipway_core::phase::Phase;
+use slipway_core::broker::phase::Phase;
+use slipway_core::nodes::node::DeregisteredHow;
 use slipway_render::composite::injected;
 
 use crate::simulated::Behaviour;
@@ -124,7 +124,7 @@ async fn what_cannot_be_read_is_not_gone() {
         // A drain continues all the same; the substrate does not count as absent.
         world.delete(id).await;
         world.acknowledge(id).await;
-        let drained = |seen: &slipway_core::snapshot::ResourceSnapshot| {
+        let drained = |seen: &slipway_core::broker::snapshot::ResourceSnapshot| {
             seen.node.as_ref().is_some_and(|node| !node.is_registered())
                 && seen.blockers.iter().any(|b| b.code == BlockerCode::SubstrateUnknown)
         };
@@ -264,7 +264,7 @@ async fn a_failed_one_that_is_deleted_by_hand_is_let_go_after_its_node() {
         world.substrate.behave(Behaviour { unreadable: true, ..CALM });
         // As the watch of an engine does, once.
         world.context.stores.broker.attempt_wake(&[failed.attempt.id()]).await.unwrap();
-        let unread = |seen: &slipway_core::snapshot::ResourceSnapshot| {
+        let unread = |seen: &slipway_core::broker::snapshot::ResourceSnapshot| {
             seen.observed.as_ref().is_some_and(|seen| seen["reason"].is_string())
         };
         world.run_until(id, "unreadable", unread).await;
@@ -276,7 +276,8 @@ async fn a_failed_one_that_is_deleted_by_hand_is_let_go_after_its_node() {
         let gone = |_: &_| world.substrate.object(&name).is_none();
         world.run_until(id, "let go", gone).await;
         world.context.stores.broker.attempt_wake(&[failed.attempt.id()]).await.unwrap();
-        let well = |seen: &slipway_core::snapshot::ResourceSnapshot| seen.blockers.is_empty();
+        let well =
+            |seen: &slipway_core::broker::snapshot::ResourceSnapshot| seen.blockers.is_empty();
         let seen = world.run_until(id, "without a blocker", well).await;
         assert_eq!(seen.attempt.phase(), Phase::Failed);
         assert_eq!(world.events(id).await, ["Requested", "Ready", "Failed"]);

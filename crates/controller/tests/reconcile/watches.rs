@@ -7,7 +7,7 @@ use slipway_app::usecases::converge::Engines;
 use slipway_controller::driver::Loop;
 use slipway_controller::resources::ResourceLoop;
 use slipway_controller::{Shutdown, watch_engine};
-use slipway_core::phase::Phase;
+use slipway_core::broker::phase::Phase;
 
 use crate::world::World;
 

@@ -3,11 +3,11 @@
 
 use serde_json::Value;
 
-use crate::blueprint::{CompositeDefinition, Engine, InjectionStrategy, MeshRole};
+use crate::broker::parameters::{Parameter, ParameterSchema};
+use crate::catalog::blueprint_version::{CompositeDefinition, Engine, InjectionStrategy, MeshRole};
 use crate::catalog::name::{Name, document, line};
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{BlueprintId, BlueprintVersionId, Revision};
-use crate::parameters::{Parameter, ParameterSchema};
 use crate::time::Timestamp;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,7 +149,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::parameters::ParameterType;
+    use crate::broker::parameters::ParameterType;
 
     fn submitted() -> SubmittedContent {
         SubmittedContent {

@@ -2,19 +2,21 @@
 //! clouds, credentials and their assignments, clusters and the projects placed
 //! on them, blueprints and their versions, label definitions.
 //!
-//! Plain data here; the rules about it are in [`crate::rules::catalog`].
+//! Plain data here; the rules about it are in [`rules`].
 
 pub mod name;
 
 pub mod blueprint;
+pub mod blueprint_version;
 pub mod cloud;
-pub mod cluster;
 pub mod credential;
 pub mod label;
 pub mod project;
 
 pub mod snapshot;
 pub mod write;
+
+pub mod rules;
 
 pub use name::Name;
 pub use write::CatalogWrite;

@@ -2,7 +2,7 @@
 
 use crate::catalog::name::Name;
 use crate::ids::{DeletionId, ProjectId, Revision};
-use crate::mesh::MeshCidr;
+use crate::nodes::mesh::MeshCidr;
 use crate::text::Labels;
 use crate::time::Timestamp;
 

@@ -3,10 +3,10 @@
 
 use crate::catalog::blueprint::{Blueprint, PublishedVersion};
 use crate::catalog::cloud::Cloud;
-use crate::catalog::cluster::{Cluster, ClusterAssignment};
 use crate::catalog::credential::{Credential, CredentialAssignment};
 use crate::catalog::label::LabelDefinition;
 use crate::catalog::project::Project;
+use crate::placement::cluster::{Cluster, ClusterAssignment};
 use crate::time::Timestamp;
 
 /// A project, its row locked.

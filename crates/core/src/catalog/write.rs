@@ -1,14 +1,14 @@
 //! What decisions about the catalog write.
 
-use crate::api_key::ApiKey;
+use crate::access::api_key::ApiKey;
+use crate::access::idempotency;
 use crate::catalog::blueprint::{Blueprint, PublishedVersion};
 use crate::catalog::cloud::Cloud;
-use crate::catalog::cluster::{Cluster, ClusterAssignment};
 use crate::catalog::credential::{Credential, CredentialAssignment};
 use crate::catalog::label::LabelDefinition;
 use crate::catalog::project::Project;
-use crate::definitions::InstalledDefinitions;
-use crate::idempotency;
+use crate::placement::cluster::{Cluster, ClusterAssignment};
+use crate::placement::definitions::InstalledDefinitions;
 
 /// One row. Updates and deletes name the revision in the aggregate.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,17 +4,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use slipway_core::blueprint::{
+use slipway_core::broker::attempt::{ProvisionedResource, StoredAttempt};
+use slipway_core::broker::parameters::{ParameterSchema, ParameterValues};
+use slipway_core::broker::phase::Phase;
+use slipway_core::broker::snapshot::LabelFact;
+use slipway_core::catalog::blueprint_version::{
     BlueprintVersion, CompositeScope, CompositeType, Engine, InjectionStrategy, MeshRole,
 };
 use slipway_core::fixtures::{mk_blueprint, mk_provider_facts, mk_snapshot, mk_stored_attempt};
 use slipway_core::ids::{BootstrapTokenId, InstallationId};
-use slipway_core::parameters::{ParameterSchema, ParameterValues};
-use slipway_core::phase::Phase;
-use slipway_core::provisioned_resource::{ProvisionedResource, StoredAttempt};
+use slipway_core::nodes::token::{Carried, SecretHash};
 use slipway_core::secret::Secret;
-use slipway_core::snapshot::LabelFact;
-use slipway_core::token::{Carried, SecretHash};
 use uuid::Uuid;
 
 use super::*;

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use slipway_core::blueprint::MeshRole;
+use slipway_core::broker::attempt::{ProvisionedResource, StoredAttempt};
+use slipway_core::broker::parameters::ParameterValues;
+use slipway_core::broker::phase::Phase;
+use slipway_core::catalog::blueprint_version::MeshRole;
 use slipway_core::error::ErrorKind;
 use slipway_core::fixtures::{mk_snapshot, mk_stored_attempt};
 use slipway_core::ids::{BootstrapTokenId, InstallationId};
-use slipway_core::parameters::ParameterValues;
-use slipway_core::phase::Phase;
-use slipway_core::provisioned_resource::{ProvisionedResource, StoredAttempt};
+use slipway_core::nodes::token::{Carried, SecretHash};
 use slipway_core::secret::Secret;
-use slipway_core::token::{Carried, SecretHash};
 use uuid::Uuid;
 
 use super::*;

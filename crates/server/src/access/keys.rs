@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use slipway_app::usecases::keys;
-use slipway_core::api_key;
+use slipway_core::access::api_key;
 use slipway_core::ids::ApiKeyId;
 use slipway_core::time::Timestamp;
 use slipway_wire::access::{ApiKey, ApiKeyWithText, CreateKey, RotateKey};

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use slipway_core::blocker;
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::label;
-use slipway_core::explanation::AttemptLine;
-use slipway_core::explanation::HistoryLine;
-use slipway_core::snapshot::ResourceSnapshot;
+use slipway_core::operations::explanation::AttemptLine;
+use slipway_core::operations::explanation::HistoryLine;
 use slipway_core::text::Labels;
 use slipway_core::time::Timestamp;
 use slipway_wire::api::{Attempt, AttemptSummary, Blocker, HistoryEntry, Remedy, Resource};

@@ -4,8 +4,8 @@ use axum::Json;
 use serde_json::Value;
 use slipway_app::usecases::explain as usecase;
 use slipway_core::blocker;
-use slipway_core::explanation as domain;
 use slipway_core::ids::ResourceId;
+use slipway_core::operations::explanation as domain;
 use slipway_core::time::Timestamp;
 use slipway_wire::api::{Blocker, ExplainedPart, Explanation, Holder};
 

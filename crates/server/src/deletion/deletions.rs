@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
 use slipway_app::usecases::read;
-use slipway_core::deletion;
+use slipway_core::deletion::record;
 use slipway_core::ids::DeletionId;
 use slipway_wire::api::{Deletion, DeletionMember};
 
@@ -30,7 +30,7 @@ pub(crate) async fn answer(call: &Call, status: StatusCode, id: DeletionId) -> A
     Ok((status, location, Json(document(&found))).into_response())
 }
 
-fn document(deletion: &deletion::Deletion) -> Deletion {
+fn document(deletion: &record::Deletion) -> Deletion {
     let members = deletion.members.iter();
     Deletion {
         id: deletion.id.to_string(),

@@ -8,9 +8,9 @@ use axum::response::IntoResponse;
 use slipway_app::ports::Listed;
 use slipway_app::ports::deletion::LeakFilter;
 use slipway_app::usecases::leaks::{self, ScanReport};
+use slipway_core::deletion::leak;
 use slipway_core::error::Refusal;
 use slipway_core::ids::LeakRecordId;
-use slipway_core::leak;
 use slipway_wire::leaks::{Leak, LeakReason, LeakScan, LeakSuspicion};
 
 use crate::error::Rejection;

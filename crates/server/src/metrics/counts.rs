@@ -20,7 +20,7 @@ use slipway_app::ports::operations::Counts;
 use slipway_app::ports::store;
 use slipway_core::Phase;
 use slipway_core::blocker::BlockerCode;
-use slipway_core::node::Reachability;
+use slipway_core::nodes::node::Reachability;
 use tokio::time::timeout;
 
 use super::loops::LoopMetrics;

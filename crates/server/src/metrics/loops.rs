@@ -12,7 +12,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use slipway_app::ports::Meter;
 use slipway_app::ports::meter::TickOutcome;
-use slipway_core::rules::transition::Transition;
+use slipway_core::broker::transition::Transition;
 
 use super::{By, Histograms, Labels, add, add_histograms, exponential};
 

@@ -3,7 +3,7 @@
 use axum::Json;
 use slipway_app::usecases::read;
 use slipway_core::ids::NodeId;
-use slipway_core::node;
+use slipway_core::nodes::node;
 use slipway_core::time::Timestamp;
 use slipway_wire::api::Node;
 

@@ -8,8 +8,8 @@ use axum::Json;
 use axum::http::StatusCode;
 use slipway_app::usecases::tokens;
 use slipway_core::ids::{BootstrapTokenId, ResourceId};
+use slipway_core::nodes::token::BootstrapToken;
 use slipway_core::time::Timestamp;
-use slipway_core::token::BootstrapToken;
 use slipway_wire::access::{IssueToken, IssuedToken, Token};
 
 use crate::error::Rejection;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use slipway_app::authorise::Terms;
-use slipway_core::explanation::ExplainedKind;
+use slipway_core::operations::explanation::ExplainedKind;
 use slipway_wire::problem::{MEDIA_TYPE, Problem};
 
 use super::query::query;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use slipway_app::usecases::read::{PAGE_DEFAULT, PAGE_MAX};
-use slipway_core::phase::Phase;
+use slipway_core::broker::phase::Phase;
 
 /// What a query parameter means; the same for every row that takes it.
 pub(super) fn query(name: &str) -> (&'static str, Value) {

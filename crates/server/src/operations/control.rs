@@ -10,7 +10,7 @@ use slipway_app::ports::Listed;
 use slipway_app::ports::operations::WithheldAction as Withheld;
 use slipway_app::usecases::control;
 use slipway_core::Refusal;
-use slipway_core::rules::control::FREEZE_DEFAULT;
+use slipway_core::operations::control::FREEZE_DEFAULT;
 use slipway_wire::api::{
     Control, Freeze, Observing, PutFreeze, Replica, Resume, VERSION, WITHHELD_UNCHECKED,
     WithheldAction,

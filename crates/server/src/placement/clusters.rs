@@ -4,8 +4,8 @@ use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
 use slipway_app::usecases::catalog::clusters;
-use slipway_core::catalog::cluster;
-use slipway_core::placement;
+use slipway_core::placement::cluster;
+use slipway_core::placement::namespace;
 use slipway_wire::catalog::{
     AssignCluster, Cluster, ClusterAssignment, ClusterVerification, CreateCluster, ProviderStatus,
 };
@@ -126,7 +126,7 @@ fn assignment_document(found: &cluster::ClusterAssignment) -> ClusterAssignment 
     }
 }
 
-fn provider(status: &placement::ProviderStatus) -> ProviderStatus {
+fn provider(status: &namespace::ProviderStatus) -> ProviderStatus {
     ProviderStatus {
         provider: status.provider.clone(),
         credential_id: status.credential_id.to_string(),

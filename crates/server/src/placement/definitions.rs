@@ -1,7 +1,7 @@
 //! Definitions of a blueprint per cluster: version wanted and version found.
 
 use slipway_app::usecases::catalog::blueprints;
-use slipway_core::definitions::{DefinitionPhase, DefinitionsView};
+use slipway_core::placement::definitions::{DefinitionPhase, DefinitionsView};
 use slipway_wire::catalog::BlueprintDefinitions;
 
 use crate::request::{Answered, Call, Segments, text};

@@ -11,10 +11,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use slipway_app::ports::access::AnsweredEntry;
 use slipway_app::usecases::idempotency;
+use slipway_core::access::idempotency::{Answer, Key, Request as Identity};
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::idempotency::{Answer, Key, Request as Identity};
+use slipway_core::nodes::token::SecretHash;
 use slipway_core::secret::Secret;
-use slipway_core::token::SecretHash;
 use uuid::Uuid;
 
 use super::call::{Call, Made};

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use slipway_app::authorise::Terms;
-use slipway_core::access::{Role, Scope};
+use slipway_core::access::role::{Role, Scope};
 use slipway_server::{Route, TABLE};
 use sqlx::Connection as _;
 

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use futures::StreamExt as _;
 use serde_json::{Value, json};
-use slipway_core::audit::Actor;
+use slipway_core::access::audit::Actor;
+use slipway_core::deletion::leak::FindingKind;
 use slipway_core::ids::SubscriptionId;
-use slipway_core::leak::FindingKind;
-use slipway_core::rules::control;
+use slipway_core::operations::control;
 use slipway_server::{Route, TABLE};
 use sqlx::Connection as _;
 use uuid::Uuid;

@@ -1,8 +1,8 @@
 //! Explanations over HTTP: every kind in one shape.
 
 use serde_json::Value;
-use slipway_core::access::Role;
-use slipway_core::explanation::ExplainedKind;
+use slipway_core::access::role::Role;
+use slipway_core::operations::explanation::ExplainedKind;
 
 use crate::world::{KEY, World};
 

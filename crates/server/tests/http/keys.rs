@@ -124,7 +124,7 @@ async fn a_repeated_create_is_the_same_key_without_its_text() {
 
 #[tokio::test]
 async fn whoever_asks_too_often_waits() {
-    use slipway_core::rate::Rate;
+    use slipway_core::access::rate::Rate;
     use slipway_server::StreamLimits;
 
     let rate = Rate { per_second: 1, burst: 3 };

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use slipway_app::ports::deletion::ReportedFinding;
+use slipway_core::deletion::leak::{Finding, FindingKind, ObjectRef};
 use slipway_core::ids::LeakRecordId;
-use slipway_core::leak::{Finding, FindingKind, ObjectRef};
 
 use crate::world::World;
 

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::Request;
 use data_encoding::BASE64;
 use serde_json::json;
-use slipway_core::keys::NodeKeyText;
+use slipway_core::access::key_text::NodeKeyText;
 
 use crate::world::{KEY, World};
 

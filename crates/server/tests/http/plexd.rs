@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use data_encoding::{BASE64, BASE64URL_NOPAD};
 use serde_json::{Value, json};
-use slipway_core::token::TokenKind;
+use slipway_core::nodes::token::TokenKind;
 use uuid::Uuid;
 
 use crate::world::{Answer, KEY, World};

@@ -200,7 +200,7 @@ async fn a_bound_reader_gets_its_own_events_and_everybodys_positions() {
     world.declare_in("own", "b").await;
     world.declare("c").await;
     world.relay().await;
-    let (_, key) = world.key("bound", slipway_core::access::Role::Viewer, Some("own")).await;
+    let (_, key) = world.key("bound", slipway_core::access::role::Role::Viewer, Some("own")).await;
     let mut reader = Reader::of(world.open_as(&key, &format!("{STREAM}?after=0"), &[]).await);
     assert_eq!(reader.position().await, 2);
     assert_eq!(reader.frame().await.as_deref(), Some("id: 3"));
@@ -215,7 +215,7 @@ async fn a_bound_reader_gets_its_own_events_and_everybodys_positions() {
 async fn a_bound_reader_is_too_old_only_if_something_of_its_own_is_gone() {
     let world = World::new().await;
     world.project("own").await;
-    let (_, key) = world.key("bound", slipway_core::access::Role::Viewer, Some("own")).await;
+    let (_, key) = world.key("bound", slipway_core::access::role::Role::Viewer, Some("own")).await;
     world.declare_in("own", "mine-1").await;
     for handle in ["a", "b", "c"] {
         world.declare(handle).await;

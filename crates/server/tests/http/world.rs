@@ -19,17 +19,17 @@ use slipway_app::seed::{LocalNames, Seed};
 use slipway_app::usecases::authenticate;
 use slipway_app::usecases::converge::Engines;
 use slipway_app::usecases::leaks::Finder;
-use slipway_core::audit::Actor;
+use slipway_core::access::audit::Actor;
+use slipway_core::access::rate::Rate;
 use slipway_core::blocker::Deadlines;
+use slipway_core::broker::prepare::{FreshToken, Read, prepare};
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Commit, Write};
 use slipway_core::ids::{BootstrapTokenId, DrainId, ResourceId};
-use slipway_core::node::{Drain, Node};
-use slipway_core::rate::Rate;
-use slipway_core::rules::prepare::{FreshToken, Read, prepare};
+use slipway_core::nodes::node::{Drain, Node};
+use slipway_core::nodes::token::{Carried, TokenDecision, TokenKind, TokenLifetimes, TokenText};
 use slipway_core::secret::Secret;
-use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::time::Timestamp;
-use slipway_core::token::{Carried, TokenDecision, TokenKind, TokenLifetimes, TokenText};
 use slipway_render::local_node;
 use slipway_server::{
     EventStreams, LoopsView, Metrics, NodeSettings, RateLimits, ServerState, StreamLimits, router,

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use slipway_app::ports::Clock as _;
 use slipway_cli::{Exit, Output, agree, facts, present};
-use slipway_core::audit::Actor;
-use slipway_core::rules::control;
+use slipway_core::access::audit::Actor;
+use slipway_core::operations::control;
 use slipway_store::{Beside, DirectoryLock, Manifest, StoreConfig, database_file};
 
 use super::backup::SIGNING_KEY;

@@ -16,9 +16,9 @@ use slipway_app::ports::store::{Error as StoreError, Page};
 use slipway_app::usecases::control;
 use slipway_app::usecases::placement::ManagementRegistry;
 use slipway_controller::Shutdown;
-use slipway_core::blueprint::Engine;
-use slipway_core::catalog::cluster::{Cluster, ClusterAccess};
+use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::{ClusterId, InstallationId};
+use slipway_core::placement::cluster::{Cluster, ClusterAccess};
 use slipway_substrate::crossplane::{Access, CrossplaneConfig, CrossplaneSubstrate};
 use tokio::task::JoinSet;
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use data_encoding::{BASE64, HEXLOWER};
 use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair};
-use slipway_core::token::SecretHash;
+use slipway_core::nodes::token::SecretHash;
 use slipway_server::NodeSettings;
 
 use super::Error;

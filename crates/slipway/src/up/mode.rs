@@ -5,7 +5,7 @@ use slipway_app::Context;
 use slipway_app::permits::Permits;
 use slipway_app::usecases::control::{self, HeartbeatError};
 use slipway_app::usecases::converge::Engines;
-use slipway_core::audit::Actor;
+use slipway_core::access::audit::Actor;
 
 use super::Error;
 use crate::config::Config;

@@ -5,7 +5,7 @@ use slipway_app::ports::access::Installed;
 use slipway_app::seed::{LocalNames, Seed};
 use slipway_app::usecases::authenticate;
 use slipway_app::{Context, Error as AppError};
-use slipway_core::audit::Actor;
+use slipway_core::access::audit::Actor;
 use slipway_core::ids::ClusterId;
 
 use super::Error;

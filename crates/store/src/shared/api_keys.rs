@@ -4,11 +4,11 @@
 use slipway_app::ports::Listed;
 use slipway_app::ports::access::KeyTarget;
 use slipway_app::ports::store::Page;
-use slipway_core::access::Role;
-use slipway_core::api_key::{ApiKey, Previous};
+use slipway_core::access::api_key::{ApiKey, Previous};
+use slipway_core::access::api_key_rules::KeySnapshot;
+use slipway_core::access::role::Role;
 use slipway_core::ids::{ApiKeyId, ProjectId, Revision};
-use slipway_core::rules::api_keys::KeySnapshot;
-use slipway_core::token::SecretHash;
+use slipway_core::nodes::token::SecretHash;
 use uuid::Uuid;
 
 use super::page::{after, fetch_one, fetch_page, now, readable, taken};

@@ -19,12 +19,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use slipway_app::ports::broker::{Decided, ResourceKey, ResourceRule};
 use slipway_app::ports::store::Error;
-use slipway_core::audit::AuditEntry;
+use slipway_core::access::audit::AuditEntry;
 use slipway_core::blocker::Blocker;
 use slipway_core::commit::{Commit, Write};
 use slipway_core::event::Event;
 use slipway_core::ids::ProvisionedResourceId;
-use slipway_core::token::BootstrapToken;
+use slipway_core::nodes::token::BootstrapToken;
 use slipway_durable::database::{End, Work};
 use uuid::Uuid;
 

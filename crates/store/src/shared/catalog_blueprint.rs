@@ -2,9 +2,9 @@
 
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
-use slipway_core::blueprint::{Engine, InjectionStrategy, MeshRole};
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint::{Blueprint, PublishedVersion, VersionContent};
+use slipway_core::catalog::blueprint_version::{Engine, InjectionStrategy, MeshRole};
 use slipway_core::catalog::snapshot::BlueprintSnapshot;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{BlueprintId, BlueprintVersionId, Revision};

@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
-use slipway_core::blueprint::Engine;
 use slipway_core::catalog::Name;
-use slipway_core::catalog::cluster::{
-    Cluster, ClusterAccess, ClusterAssignment, NamespacePrefix, Verification,
-};
+use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::catalog::snapshot::{ClusterAssignmentSnapshot, ClusterSnapshot};
 use slipway_core::ids::{ClusterId, ProjectId, Revision};
-use slipway_core::placement::NamespacePhase;
+use slipway_core::placement::cluster::{
+    Cluster, ClusterAccess, ClusterAssignment, NamespacePrefix, Verification,
+};
+use slipway_core::placement::namespace::NamespacePhase;
 
 use sqlx::types::Json;
 

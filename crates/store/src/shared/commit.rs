@@ -5,7 +5,7 @@
 //! the lock of the resource row it cannot have moved; if it did all the same,
 //! the whole commit is refused and rolled back.
 
-use slipway_core::audit::AuditEntry;
+use slipway_core::access::audit::AuditEntry;
 use slipway_core::commit::{Commit, Recheck, Release, Write};
 use slipway_core::event::Event;
 use slipway_core::ids::ProvisionedResourceId;

@@ -11,7 +11,7 @@ use slipway_app::ports::store::Page;
 use slipway_core::Phase;
 use slipway_core::blocker::BlockerCode;
 use slipway_core::ids::{ClaimToken, InstallationId, ProvisionedResourceId, ResourceId, Revision};
-use slipway_core::rules::control::{Control, ControlCommit, Freeze, Observing, ReplicaReport};
+use slipway_core::operations::control::{Control, ControlCommit, Freeze, Observing, ReplicaReport};
 use sqlx::Row as _;
 use uuid::Uuid;
 

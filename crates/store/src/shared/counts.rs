@@ -6,7 +6,7 @@ use slipway_app::ports::operations::Counts;
 use slipway_core::Phase;
 use slipway_core::blocker::BlockerCode;
 use slipway_core::commit::Recheck;
-use slipway_core::node::Reachability;
+use slipway_core::nodes::node::Reachability;
 use sqlx::Row as _;
 
 use super::{Connection, Row, commit};

@@ -8,8 +8,8 @@
 //! heartbeats touch a node, so the node's row is locked too, where it is loaded.
 
 use slipway_app::ports::broker::ResourceKey;
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::ids::{NodeId, ProvisionedResourceId, ResourceId};
-use slipway_core::snapshot::ResourceSnapshot;
 use sqlx::Row as _;
 use uuid::Uuid;
 

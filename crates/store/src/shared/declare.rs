@@ -4,10 +4,10 @@
 //! was read as free still is when it is written.
 
 use slipway_app::ports::broker::DeclareKey;
-use slipway_core::blueprint::{BlueprintVersion, Engine};
+use slipway_core::broker::snapshot::{CredentialConflict, CredentialView, DeclareSnapshot};
+use slipway_core::catalog::blueprint_version::{BlueprintVersion, Engine};
 use slipway_core::ids::{CloudCredentialId, CloudId, ProjectId, ResourceId};
-use slipway_core::placement::Placement;
-use slipway_core::snapshot::{CredentialConflict, CredentialView, DeclareSnapshot};
+use slipway_core::placement::namespace::Placement;
 use sqlx::Row as _;
 use uuid::Uuid;
 

@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_core::Timestamp;
-use slipway_core::blueprint::Engine;
-use slipway_core::definitions::{DefinitionPhase, DefinitionsView, Demand, InstalledDefinitions};
+use slipway_core::broker::phase::Phase;
+use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::{BlueprintId, ClusterId, Revision};
-use slipway_core::phase::Phase;
+use slipway_core::placement::definitions::{
+    DefinitionPhase, DefinitionsView, Demand, InstalledDefinitions,
+};
 use sqlx::Row as _;
 use uuid::Uuid;
 

@@ -13,10 +13,10 @@
 
 use slipway_app::ports::nodes::MeshView;
 use slipway_core::Timestamp;
+use slipway_core::broker::snapshot::EnrolSnapshot;
 use slipway_core::ids::{NodeId, ProjectId};
-use slipway_core::mesh::{MeshAddress, MeshCidr, MeshPool};
-use slipway_core::node::Node;
-use slipway_core::snapshot::EnrolSnapshot;
+use slipway_core::nodes::mesh::{MeshAddress, MeshCidr, MeshPool};
+use slipway_core::nodes::node::Node;
 use sqlx::Row as _;
 use uuid::Uuid;
 

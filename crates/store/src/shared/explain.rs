@@ -3,8 +3,8 @@
 
 use slipway_app::ports::broker::AttemptFilter;
 use slipway_core::Phase;
-use slipway_core::explanation::{AttemptLine, Holder, PhaseCount};
 use slipway_core::ids::{Partition, ProvisionedResourceId, ResourceId};
+use slipway_core::operations::explanation::{AttemptLine, Holder, PhaseCount};
 use sqlx::{QueryBuilder, Row as _};
 use uuid::Uuid;
 

@@ -6,9 +6,9 @@
 //! again and finds the first one's answer.
 
 use slipway_app::ports::access::AnsweredEntry;
+use slipway_core::access::idempotency::{Answer, Entry, Key, RETENTION, Request};
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::idempotency::{Answer, Entry, Key, RETENTION, Request};
-use slipway_core::token::SecretHash;
+use slipway_core::nodes::token::SecretHash;
 use uuid::Uuid;
 
 use super::{Connection, Row, rows, writes};

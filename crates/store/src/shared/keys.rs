@@ -2,9 +2,9 @@
 //! installation's row. Only admin keys of the whole installation are installed this way.
 
 use slipway_app::ports::access::{Install, Installed};
-use slipway_core::api_key::ApiKey;
-use slipway_core::audit::Actor;
-use slipway_core::rules::control::key_audit;
+use slipway_core::access::api_key::ApiKey;
+use slipway_core::access::audit::Actor;
+use slipway_core::operations::control::key_audit;
 use slipway_durable::database::End;
 use sqlx::Row as _;
 

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use slipway_app::ports::deletion::LeakFilter;
-use slipway_app::ports::placement::Cluster;
+use slipway_app::ports::placement::ClusterIdentity;
 use slipway_app::ports::store::Page;
 use slipway_core::Phase;
-use slipway_core::blueprint::Engine;
+use slipway_core::catalog::blueprint_version::Engine;
+use slipway_core::deletion::leak::{Claimant, Leak, ObjectRef, Removal, Resolved};
+use slipway_core::deletion::orphans::EXPECTING;
 use slipway_core::ids::{ClusterId, LeakRecordId, ProvisionedResourceId};
-use slipway_core::leak::{Claimant, Leak, ObjectRef, Removal, Resolved};
-use slipway_core::rules::orphans::EXPECTING;
 use slipway_core::time::Timestamp;
 use sqlx::{QueryBuilder, Row as _};
 use uuid::Uuid;
@@ -37,7 +37,10 @@ pub(super) async fn now(connection: &mut Connection, (): ()) -> Result<Timestamp
 
 /// A cluster of an engine that this version does not know is left to a replica
 /// that knows it; it is logged and left out.
-pub(super) async fn clusters(connection: &mut Connection, (): ()) -> Result<Vec<Cluster>, Failure> {
+pub(super) async fn clusters(
+    connection: &mut Connection,
+    (): (),
+) -> Result<Vec<ClusterIdentity>, Failure> {
     let found = sqlx::query("SELECT id, name, engine, substrate_uid FROM clusters ORDER BY id")
         .fetch_all(&mut *connection)
         .await?;
@@ -46,7 +49,7 @@ pub(super) async fn clusters(connection: &mut Connection, (): ()) -> Result<Vec<
         let engine: String = row.try_get("engine")?;
         let name: String = row.try_get("name")?;
         match Engine::parse(&engine) {
-            Some(engine) => clusters.push(Cluster {
+            Some(engine) => clusters.push(ClusterIdentity {
                 id: ClusterId::new(row.try_get("id")?),
                 name,
                 engine,

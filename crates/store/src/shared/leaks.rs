@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use slipway_app::ports::deletion::{RecordedFindings, ReportedFinding};
-use slipway_app::ports::placement::Cluster;
-use slipway_core::audit::Actor;
+use slipway_app::ports::placement::ClusterIdentity;
+use slipway_core::access::audit::Actor;
+use slipway_core::deletion::leak::{Leak, LeakSnapshot};
+use slipway_core::deletion::orphans::{self, LeakCommit};
 use slipway_core::ids::{ClusterId, LeakRecordId, ProvisionedResourceId};
-use slipway_core::leak::{Leak, LeakSnapshot};
-use slipway_core::rules::orphans::{self, LeakCommit};
 use slipway_core::time::Timestamp;
 use slipway_durable::database::End;
 use sqlx::Row as _;
@@ -39,7 +39,7 @@ pub(super) async fn wake(
 
 pub(super) async fn reported(
     connection: &mut Connection,
-    (cluster, reported, apart): (&Cluster, &[ReportedFinding], Duration),
+    (cluster, reported, apart): (&ClusterIdentity, &[ReportedFinding], Duration),
 ) -> Result<End<RecordedFindings>, Failure> {
     if reported.is_empty() {
         return Ok(End::Rollback(RecordedFindings::default()));
@@ -110,7 +110,7 @@ async fn note(
     Ok(())
 }
 
-fn document(cluster: &Cluster, one: &ReportedFinding, first_seen: Timestamp) -> Value {
+fn document(cluster: &ClusterIdentity, one: &ReportedFinding, first_seen: Timestamp) -> Value {
     let finding = &one.finding;
     json!({
         "id": one.fresh_id,

@@ -8,8 +8,8 @@
 use slipway_app::ports::events::{Backlog, PositionedEvent};
 use slipway_app::ports::store::Page;
 use slipway_core::Timestamp;
+use slipway_core::events::positions::Span;
 use slipway_core::ids::{EventId, ProjectId, Revision};
-use slipway_core::rules::positions::Span;
 use slipway_durable::database::End;
 use sqlx::Row as _;
 use sqlx::types::Json;

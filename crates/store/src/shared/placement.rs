@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 use slipway_app::ports::placement::Found;
-use slipway_core::blueprint::{CompositeType, Engine};
+use slipway_core::broker::phase::Phase;
+use slipway_core::catalog::blueprint_version::{CompositeType, Engine};
 use slipway_core::ids::{CloudCredentialId, CloudId, ClusterId, ProjectId};
-use slipway_core::phase::Phase;
-use slipway_core::rules::catalog::cluster_choice::Candidate;
-use slipway_core::shared_objects::{ProjectNamespace, ProviderUse};
+use slipway_core::placement::rules::cluster_choice::Candidate;
+use slipway_core::placement::shared_objects::{ProjectNamespace, ProviderUse};
 use slipway_durable::database::End;
 use sqlx::Row as _;
 use sqlx::types::Json;
@@ -106,7 +106,9 @@ pub(super) async fn list(
     Ok(project_namespaces)
 }
 
-fn current(row: &Row) -> Result<(slipway_core::catalog::cluster::ClusterAssignment, bool), Fault> {
+fn current(
+    row: &Row,
+) -> Result<(slipway_core::placement::cluster::ClusterAssignment, bool), Fault> {
     let deleted = rows::time_or_null(row, "project_deleted_at")?.is_some();
     Ok((catalog_cluster::assignment(row)?, deleted))
 }

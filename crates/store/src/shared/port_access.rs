@@ -7,9 +7,9 @@ use slipway_app::ports::access::{
 };
 use slipway_app::ports::store::{Error, Page};
 use slipway_app::ports::{AccessStore, Listed};
-use slipway_core::api_key::ApiKey;
-use slipway_core::audit::Actor;
-use slipway_core::idempotency::Answer;
+use slipway_core::access::api_key::ApiKey;
+use slipway_core::access::audit::Actor;
+use slipway_core::access::idempotency::Answer;
 use slipway_core::ids::{ApiKeyId, AuditEntryId, ProjectId};
 use uuid::Uuid;
 

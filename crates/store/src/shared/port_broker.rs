@@ -10,10 +10,10 @@ use slipway_app::ports::broker::{
     ResourceFilter, ResourceKey, ResourceRule,
 };
 use slipway_app::ports::store::{CorruptRow, Error, Page};
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Recorded, Release};
-use slipway_core::explanation::{AttemptLine, PhaseCount};
 use slipway_core::ids::{Partition, ProvisionedResourceId, ResourceId};
-use slipway_core::snapshot::ResourceSnapshot;
+use slipway_core::operations::explanation::{AttemptLine, PhaseCount};
 
 use super::{Backend, batch, claims, decide, explain, leaks, partitions, reads, record, renewal};
 

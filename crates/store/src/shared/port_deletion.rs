@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use slipway_app::ports::deletion::{LeakFilter, LeakRule, RecordedFindings, ReportedFinding};
-use slipway_app::ports::placement::Cluster;
+use slipway_app::ports::placement::ClusterIdentity;
 use slipway_app::ports::store::{Error, Page};
 use slipway_app::ports::{DeletionStore, Listed};
 use slipway_core::Timestamp;
-use slipway_core::audit::Actor;
-use slipway_core::deletion::Deletion;
+use slipway_core::access::audit::Actor;
+use slipway_core::deletion::leak::{Claimant, Leak};
+use slipway_core::deletion::record::Deletion;
 use slipway_core::ids::{ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId};
-use slipway_core::leak::{Claimant, Leak};
 
 use super::{Backend, leak_rows, leaks, reads, scope};
 
@@ -55,7 +55,7 @@ impl DeletionStore for Backend {
 
     async fn leak_findings_record(
         &self,
-        cluster: &Cluster,
+        cluster: &ClusterIdentity,
         reported: &[ReportedFinding],
         apart: Duration,
     ) -> Result<RecordedFindings, Error> {

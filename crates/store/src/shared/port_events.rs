@@ -8,9 +8,9 @@ use slipway_app::ports::events::{
     Backlog, ClaimedSubscription, PositionedEvent, Published, Subscription,
 };
 use slipway_app::ports::store::{Error, Page};
-use slipway_core::audit::Actor;
+use slipway_core::access::audit::Actor;
+use slipway_core::events::positions::Span;
 use slipway_core::ids::{AuditEntryId, ProjectId, SubscriptionId};
-use slipway_core::rules::positions::Span;
 
 use super::{Backend, outbox, retention, scope, subscriptions};
 

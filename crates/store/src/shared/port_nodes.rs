@@ -5,10 +5,10 @@ use slipway_app::ports::broker::ResourceKey;
 use slipway_app::ports::nodes::{Heartbeat, MeshView};
 use slipway_app::ports::store::{Error, Page, Rule};
 use slipway_app::ports::{Listed, NodeStore};
+use slipway_core::broker::snapshot::EnrolSnapshot;
 use slipway_core::ids::{BootstrapTokenId, NodeId, ProjectId, ResourceId};
-use slipway_core::node::{Node, Reported};
-use slipway_core::snapshot::EnrolSnapshot;
-use slipway_core::token::{BootstrapToken, SecretHash};
+use slipway_core::nodes::node::{Node, Reported};
+use slipway_core::nodes::token::{BootstrapToken, SecretHash};
 
 use super::{Backend, decide, enrolment, reads, scope, tokens};
 

@@ -13,7 +13,7 @@ use slipway_core::Timestamp;
 use slipway_core::ids::{
     AuditEntryId, ClaimToken, ClusterId, InstallationId, ProvisionedResourceId,
 };
-use slipway_core::rules::control::Control;
+use slipway_core::operations::control::Control;
 use uuid::Uuid;
 
 use super::{Backend, clock, control, counts, installation, retention, seed, tasks};

@@ -1,17 +1,16 @@
 //! Implements the port `PlacementStore`: clusters, placements and definitions.
 
 use async_trait::async_trait;
-use slipway_app::ports::placement::{Cluster, DemandRule, Found, ProjectNamespaceRule};
+use slipway_app::ports::placement::{ClusterIdentity, DemandRule, Found, ProjectNamespaceRule};
 use slipway_app::ports::store::{Error, Page, Rule};
 use slipway_app::ports::{Listed, PlacementStore};
-use slipway_core::blueprint::CompositeType;
-use slipway_core::catalog;
-use slipway_core::catalog::cluster::ClusterAssignment;
+use slipway_core::catalog::blueprint_version::CompositeType;
 use slipway_core::catalog::snapshot::{ClusterAssignmentSnapshot, ClusterSnapshot};
-use slipway_core::definitions::{DefinitionsView, Demand};
 use slipway_core::ids::{BlueprintId, ClusterId, ProjectId};
-use slipway_core::rules::catalog::cluster_choice::Candidate;
-use slipway_core::shared_objects::ProjectNamespace;
+use slipway_core::placement::cluster::{Cluster, ClusterAssignment};
+use slipway_core::placement::definitions::{DefinitionsView, Demand};
+use slipway_core::placement::rules::cluster_choice::Candidate;
+use slipway_core::placement::shared_objects::ProjectNamespace;
 
 use super::{Backend, catalog_cluster, definitions, leak_rows, placement};
 
@@ -25,21 +24,15 @@ impl PlacementStore for Backend {
         self.decided(catalog_cluster::ByReference(reference), rule).await
     }
 
-    async fn cluster_fetch(
-        &self,
-        reference: &str,
-    ) -> Result<Option<catalog::cluster::Cluster>, Error> {
+    async fn cluster_fetch(&self, reference: &str) -> Result<Option<Cluster>, Error> {
         self.read(reference, catalog_cluster::fetch).await
     }
 
-    async fn cluster_page(
-        &self,
-        page: Page<ClusterId>,
-    ) -> Result<Listed<catalog::cluster::Cluster>, Error> {
+    async fn cluster_page(&self, page: Page<ClusterId>) -> Result<Listed<Cluster>, Error> {
         self.read(page, catalog_cluster::list).await
     }
 
-    async fn cluster_list(&self) -> Result<Vec<Cluster>, Error> {
+    async fn cluster_list(&self) -> Result<Vec<ClusterIdentity>, Error> {
         self.read((), leak_rows::clusters).await
     }
 

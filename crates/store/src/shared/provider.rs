@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use slipway_core::broker::snapshot::{LabelFact, ProviderFacts};
 use slipway_core::catalog::label;
 use slipway_core::ids::{CloudCredentialId, CloudId};
-use slipway_core::snapshot::{LabelFact, ProviderFacts};
 use slipway_core::text::Labels;
 use sqlx::Row as _;
 use uuid::Uuid;

@@ -9,10 +9,10 @@ use slipway_app::ports::Listed;
 use slipway_app::ports::broker::{Blocked, HistoryLine, ResourceFilter};
 use slipway_app::ports::nodes::Heartbeat;
 use slipway_app::ports::store::{CorruptRow, Page};
-use slipway_core::deletion::Deletion;
+use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::deletion::record::Deletion;
 use slipway_core::ids::{DeletionId, DrainId, NodeId, ProvisionedResourceId, ResourceId};
-use slipway_core::node::{Drain, Node, Reported};
-use slipway_core::snapshot::ResourceSnapshot;
+use slipway_core::nodes::node::{Drain, Node, Reported};
 use sqlx::{QueryBuilder, Row as _};
 use uuid::Uuid;
 

@@ -2,10 +2,10 @@
 //! `postgres/record.rs` and `sqlite/record.rs` write it, each in its own way.
 
 use serde_json::Value;
-use slipway_core::audit::AuditEntry;
+use slipway_core::access::audit::AuditEntry;
+use slipway_core::broker::attempt::ProvisionedResource;
 use slipway_core::commit::{Recorded, Write};
 use slipway_core::event::Event;
-use slipway_core::provisioned_resource::ProvisionedResource;
 use slipway_core::{Phase, Timestamp};
 
 use super::commit::recheck_micros;

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use slipway_core::commit::Recheck;
-use slipway_core::rules::positions::{prune_limit, prune_to, unnoted};
+use slipway_core::events::positions::{prune_limit, prune_to, unnoted};
 use slipway_durable::database::End;
 use sqlx::Row as _;
 use uuid::Uuid;

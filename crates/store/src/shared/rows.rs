@@ -10,22 +10,22 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use slipway_core::Timestamp;
 use slipway_core::blocker::{Blocker, BlockerCode};
-use slipway_core::blueprint::{
+use slipway_core::broker::attempt::{ProvisionedResource, StoredAttempt};
+use slipway_core::broker::parameters::{ParameterSchema, ParameterValues};
+use slipway_core::broker::resource::Resource;
+use slipway_core::catalog::blueprint_version::{
     BlueprintVersion, CompositeDefinition, CompositeScope, CompositeType, Engine,
     InjectionStrategy, MeshRole,
 };
-use slipway_core::deletion::{Deletion, DeletionState, Member};
+use slipway_core::deletion::record::{Deletion, DeletionState, Member};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, BootstrapTokenId, CloudCredentialId, ClusterId, DeletionId,
     DrainId, NodeId, Partition, ProjectId, ProvisionedResourceId, ResourceId, Revision,
 };
-use slipway_core::node::{DeregisteredHow, Deregistration, Drain, Node, Reported};
-use slipway_core::parameters::{ParameterSchema, ParameterValues};
-use slipway_core::placement::{NamespacePhase, NamespaceStatus, Placement};
-use slipway_core::provisioned_resource::{ProvisionedResource, StoredAttempt};
-use slipway_core::resource::Resource;
+use slipway_core::nodes::node::{DeregisteredHow, Deregistration, Drain, Node, Reported};
+use slipway_core::nodes::token::{BootstrapToken, Consumption, SecretHash, TokenKind};
+use slipway_core::placement::namespace::{NamespacePhase, NamespaceStatus, Placement};
 use slipway_core::text::{Handle, Labels};
-use slipway_core::token::{BootstrapToken, Consumption, SecretHash, TokenKind};
 use sqlx::types::Json;
 use sqlx::{Decode, Row as _, Type};
 use uuid::Uuid;

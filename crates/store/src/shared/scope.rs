@@ -4,10 +4,10 @@ use slipway_app::ports::Listed;
 use slipway_app::ports::access::Owned;
 use slipway_app::ports::events::PositionedEvent;
 use slipway_app::ports::store::Page;
-use slipway_core::deletion::Deletion;
+use slipway_core::deletion::record::Deletion;
+use slipway_core::events::positions::{Notes, Span};
 use slipway_core::ids::{DeletionId, NodeId, ProjectId, ProvisionedResourceId, ResourceId};
-use slipway_core::node::Node;
-use slipway_core::rules::positions::{Notes, Span};
+use slipway_core::nodes::node::Node;
 use sqlx::Row as _;
 use uuid::Uuid;
 

@@ -3,7 +3,7 @@
 use serde_json::json;
 use slipway_app::seed::Seed;
 use slipway_core::ids::ClusterId;
-use slipway_core::placement::NamespacePhase;
+use slipway_core::placement::namespace::NamespacePhase;
 use slipway_durable::database::End;
 use sqlx::Row as _;
 use sqlx::types::Json;

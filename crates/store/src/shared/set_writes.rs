@@ -7,11 +7,11 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use slipway_core::audit::AuditEntry;
+use slipway_core::access::audit::AuditEntry;
 use slipway_core::blocker::Blocker;
 use slipway_core::event::Event;
 use slipway_core::ids::ProvisionedResourceId;
-use slipway_core::token::BootstrapToken;
+use slipway_core::nodes::token::BootstrapToken;
 use slipway_core::{Phase, Timestamp};
 use sqlx::types::Json;
 use uuid::Uuid;

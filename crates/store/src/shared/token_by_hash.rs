@@ -1,6 +1,6 @@
 //! Finds a presented token by its hash, even if its attempt no longer refers to it.
 
-use slipway_core::token::{BootstrapToken, SecretHash};
+use slipway_core::nodes::token::{BootstrapToken, SecretHash};
 use sqlx::Row as _;
 
 use super::{Connection, rows};

@@ -3,7 +3,7 @@
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_core::ids::{BootstrapTokenId, ResourceId};
-use slipway_core::token::BootstrapToken;
+use slipway_core::nodes::token::BootstrapToken;
 
 use super::page::{after, fetch_one, fetch_page};
 use super::{Connection, rows};

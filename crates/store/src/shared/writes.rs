@@ -1,12 +1,12 @@
 //! One statement per kind of write. Nothing here decides or orders; `commit.rs` does.
 
 use slipway_core::blocker::Blocker;
-use slipway_core::deletion::Deletion;
+use slipway_core::broker::attempt::ProvisionedResource;
+use slipway_core::broker::resource::Resource;
+use slipway_core::deletion::record::Deletion;
 use slipway_core::ids::{ProvisionedResourceId, Revision};
-use slipway_core::node::Node;
-use slipway_core::provisioned_resource::ProvisionedResource;
-use slipway_core::resource::Resource;
-use slipway_core::token::BootstrapToken;
+use slipway_core::nodes::node::Node;
+use slipway_core::nodes::token::BootstrapToken;
 use slipway_core::{ErrorKind, Phase, Refusal, Timestamp};
 use sqlx::types::Json;
 

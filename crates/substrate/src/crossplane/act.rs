@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use slipway_app::ports::substrate::{Address, Error};
 use slipway_cluster::{DynamicObject, Facts, ObjectRef, Reason};
-use slipway_core::observation::CompositeReport;
+use slipway_core::broker::observation::CompositeReport;
 use slipway_render::{RenderedComposite, composite, injection};
 
 use super::engine::{CrossplaneSubstrate, Index, failed, key_of, object_of, shown};

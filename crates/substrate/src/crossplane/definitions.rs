@@ -6,8 +6,10 @@ use serde_json::Value;
 use slipway_app::ports::Definitions;
 use slipway_app::ports::substrate::Error;
 use slipway_cluster::{DynamicObject, Listing, ObjectRef, api_resource};
-use slipway_core::blueprint::CompositeType;
-use slipway_core::definitions::{DefinitionKind, DefinitionState, ObservedDefinition, Owner};
+use slipway_core::catalog::blueprint_version::CompositeType;
+use slipway_core::placement::definitions::{
+    DefinitionKind, DefinitionState, ObservedDefinition, Owner,
+};
 use slipway_render::composite::LABEL_INSTALLATION;
 use slipway_render::definitions::{self, DefinitionObject, LABEL_BLUEPRINT, LABEL_VERSION, VERBS};
 

@@ -12,9 +12,9 @@ use slipway_cluster::{
     Access, ApiResource, Changes, Connection, ObjectRef, Watch, WatchConfig, api_resource,
     object_key, require_identity,
 };
-use slipway_core::blueprint::{CompositeScope, CompositeType, Engine};
+use slipway_core::broker::observation::CompositeReport;
+use slipway_core::catalog::blueprint_version::{CompositeScope, CompositeType, Engine};
 use slipway_core::ids::{InstallationId, ProvisionedResourceId};
-use slipway_core::observation::CompositeReport;
 use slipway_render::{RenderedComposite, composite};
 
 use super::high_water_mark::{HighWaterMark, SYSTEM_NAMESPACE};

@@ -4,8 +4,8 @@
 use serde_json::json;
 use slipway_app::ports::substrate::{InventoryPage, InventoryRequest};
 use slipway_cluster::{Facts, Listing};
-use slipway_core::blueprint::CompositeType;
-use slipway_core::leak::{Found, ObjectRef};
+use slipway_core::catalog::blueprint_version::CompositeType;
+use slipway_core::deletion::leak::{Found, ObjectRef};
 
 use super::engine::{CrossplaneSubstrate, resource};
 use super::live_object::LiveObject;

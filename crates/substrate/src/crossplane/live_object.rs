@@ -6,10 +6,10 @@
 
 use serde_json::{Map, Value, json};
 use slipway_cluster::{DynamicObject, Facts};
+use slipway_core::broker::observation::LiveComposite;
 use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
-use slipway_core::observation::LiveComposite;
+use slipway_core::nodes::token::Carried;
 use slipway_core::secret::Secret;
-use slipway_core::token::Carried;
 use slipway_render::{composite, injection};
 
 use super::FIELD_MANAGER;

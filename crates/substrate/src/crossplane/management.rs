@@ -15,8 +15,8 @@ use slipway_cluster::{
     ApiResource, Connection, DynamicObject, IndexState, Listing, ObjectRef, api_resource,
     require_identity,
 };
-use slipway_core::blueprint::CompositeType;
-use slipway_core::shared_objects::{Seen, SharedKey, SharedKind, SharedObjects, Source};
+use slipway_core::catalog::blueprint_version::CompositeType;
+use slipway_core::placement::shared_objects::{Seen, SharedKey, SharedKind, SharedObjects, Source};
 use slipway_render::shared::SharedObject;
 use slipway_render::{composite, external_secret, provider_config, shared};
 

@@ -9,8 +9,8 @@ use futures::future::join_all;
 use futures::{StreamExt, stream};
 use slipway_app::ports::substrate::Address;
 use slipway_cluster::{Error, Facts, require_identity};
-use slipway_core::blueprint::CompositeType;
-use slipway_core::observation::CompositeReport;
+use slipway_core::broker::observation::CompositeReport;
+use slipway_core::catalog::blueprint_version::CompositeType;
 
 use super::engine::{CrossplaneSubstrate, key_of, object_of, shown};
 use super::live_object::LiveObject;

@@ -11,9 +11,9 @@ use async_trait::async_trait;
 use rustix::process::Signal;
 use serde_json::json;
 use slipway_app::ports::substrate::{Address, Error, InventoryPage, InventoryRequest, Substrate};
-use slipway_core::blueprint::Engine;
+use slipway_core::broker::observation::{CompositeReport, LiveComposite};
+use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::InstallationId;
-use slipway_core::observation::{CompositeReport, LiveComposite};
 use slipway_render::RenderedComposite;
 use slipway_render::composite;
 

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::json;
 use slipway_app::ports::substrate::{InventoryPage, InventoryRequest};
-use slipway_core::leak::{Found, ObjectRef};
+use slipway_core::deletion::leak::{Found, ObjectRef};
 use slipway_render::composite;
 
 use super::node::{self, Object};

@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use slipway_core::leak::ObjectRef;
+use slipway_core::deletion::leak::ObjectRef;
 
 use super::{files, high_water_mark};
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use slipway_app::ports::substrate::{Error, Substrate};
-use slipway_core::blueprint::InjectionStrategy;
-use slipway_core::observation::CompositeReport;
+use slipway_core::broker::observation::CompositeReport;
+use slipway_core::catalog::blueprint_version::InjectionStrategy;
 use slipway_render::composite;
 use slipway_render::injection::Injection;
 use slipway_substrate::crossplane::FIELD_MANAGER;

@@ -6,8 +6,8 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use slipway_app::ports::substrate::{Error, Substrate};
-use slipway_core::blueprint::CompositeScope;
-use slipway_core::observation::CompositeReport;
+use slipway_core::broker::observation::CompositeReport;
+use slipway_core::catalog::blueprint_version::CompositeScope;
 use slipway_render::composite::FINALIZER_DRAIN;
 use slipway_testkit::wait::until;
 

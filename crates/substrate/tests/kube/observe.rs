@@ -4,8 +4,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Api;
 use serde_json::json;
 use slipway_app::ports::substrate::{Error, Substrate};
-use slipway_core::blueprint::CompositeScope;
-use slipway_core::observation::CompositeReport;
+use slipway_core::broker::observation::CompositeReport;
+use slipway_core::catalog::blueprint_version::CompositeScope;
 use slipway_testkit::wait::until;
 
 use crate::support::{

@@ -2,8 +2,8 @@
 
 use futures::future::join;
 use slipway_app::ports::substrate::{Error, Substrate};
+use slipway_core::broker::observation::CompositeReport;
 use slipway_core::ids::ClaimToken;
-use slipway_core::observation::CompositeReport;
 
 use crate::support::{Bench, loose, report};
 

@@ -12,18 +12,18 @@ use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use slipway_app::ports::substrate::{Address, Substrate};
-use slipway_core::blueprint::{
+use slipway_core::broker::attempt::{ProvisionedResource, StoredAttempt, derive_xr_name};
+use slipway_core::broker::observation::{CompositeReport, LiveComposite};
+use slipway_core::broker::parameters::ParameterValues;
+use slipway_core::broker::phase::Phase;
+use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::catalog::blueprint_version::{
     BlueprintVersion, CompositeScope, CompositeType, Engine, InjectionStrategy,
 };
 use slipway_core::fixtures::{mk_blueprint, mk_placement, mk_snapshot, mk_stored_attempt};
 use slipway_core::ids::{BootstrapTokenId, ClaimToken, InstallationId, ProvisionedResourceId};
-use slipway_core::observation::{CompositeReport, LiveComposite};
-use slipway_core::parameters::ParameterValues;
-use slipway_core::phase::Phase;
-use slipway_core::placement::Placement;
-use slipway_core::provisioned_resource::{ProvisionedResource, StoredAttempt, derive_xr_name};
+use slipway_core::placement::namespace::Placement;
 use slipway_core::secret::Secret;
-use slipway_core::snapshot::ResourceSnapshot;
 use slipway_render::injection::Injection;
 use slipway_render::{NodeSettings, RenderedComposite, composite_of};
 use slipway_substrate::crossplane::{Access, CrossplaneConfig, CrossplaneSubstrate};

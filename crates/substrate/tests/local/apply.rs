@@ -5,10 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::{Signal, kill_process};
 use slipway_app::ports::substrate::{Error, Substrate};
+use slipway_core::broker::observation::CompositeReport;
 use slipway_core::ids::{BootstrapTokenId, ClaimToken, InstallationId};
-use slipway_core::observation::CompositeReport;
+use slipway_core::nodes::token::Carried;
 use slipway_core::secret::Secret;
-use slipway_core::token::Carried;
 use slipway_render::composite::{carried, injected};
 use slipway_render::local_node::Injection;
 use slipway_substrate::local::{LocalConfig, LocalSubstrate};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::process::{Signal, kill_process, test_kill_process};
 use slipway_app::ports::substrate::{Error, Substrate};
-use slipway_core::observation::{CompositeReport, LiveComposite};
+use slipway_core::broker::observation::{CompositeReport, LiveComposite};
 
 use crate::support::{Bench, EndOnDrop, address, mk_composite, pid};
 

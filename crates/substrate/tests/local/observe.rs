@@ -3,8 +3,8 @@
 use std::fs;
 
 use slipway_app::ports::substrate::{Address, Error, Substrate};
+use slipway_core::broker::observation::CompositeReport;
 use slipway_core::ids::ProvisionedResourceId;
-use slipway_core::observation::CompositeReport;
 use uuid::Uuid;
 
 use crate::support::{Bench, address, mk_composite};

@@ -10,18 +10,20 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use slipway_app::ports::substrate::{Address, Error, Substrate};
-use slipway_core::blueprint::{BlueprintVersion, Engine, InjectionStrategy, MeshRole};
+use slipway_core::broker::attempt::{ProvisionedResource, StoredAttempt, derive_xr_name};
+use slipway_core::broker::observation::{CompositeReport, LiveComposite};
+use slipway_core::broker::parameters::{ParameterSchema, ParameterValues};
+use slipway_core::broker::phase::Phase;
+use slipway_core::broker::resource::Resource;
+use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::catalog::blueprint_version::{
+    BlueprintVersion, Engine, InjectionStrategy, MeshRole,
+};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, BootstrapTokenId, ClaimToken, CloudCredentialId,
     InstallationId, ProjectId, ProvisionedResourceId, ResourceId, Revision,
 };
-use slipway_core::observation::{CompositeReport, LiveComposite};
-use slipway_core::parameters::{ParameterSchema, ParameterValues};
-use slipway_core::phase::Phase;
-use slipway_core::provisioned_resource::{ProvisionedResource, StoredAttempt, derive_xr_name};
-use slipway_core::resource::Resource;
 use slipway_core::secret::Secret;
-use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::text::{Handle, Labels};
 use slipway_core::time::Timestamp;
 use slipway_render::RenderedComposite;

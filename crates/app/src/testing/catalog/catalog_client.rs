@@ -1,25 +1,26 @@
 //! Creating and deleting catalog rows through the ports.
 
-use slipway_core::blueprint::{CompositeDefinition, Engine, InjectionStrategy, MeshRole};
+use slipway_core::access::idempotency::{Entry, Key, Request};
+use slipway_core::broker::parameters::{Parameter, ParameterSchema, ParameterType};
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint::VersionContent;
+use slipway_core::catalog::blueprint_version::{
+    CompositeDefinition, Engine, InjectionStrategy, MeshRole,
+};
 use slipway_core::catalog::cloud::Endpoint;
-use slipway_core::catalog::cluster::{ClusterAccess, NamespacePrefix};
+use slipway_core::catalog::rules::Removal;
+use slipway_core::catalog::rules::{blueprint, cloud, credential, credential_assignment, project};
 use slipway_core::commit::{Commit, Write};
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::idempotency::{Entry, Key, Request};
 use slipway_core::ids::{
     BlueprintId, BlueprintVersionId, CloudCredentialId, CloudId, ClusterId, DeletionId, ProjectId,
 };
-use slipway_core::mesh::MeshCidr;
-use slipway_core::parameters::{Parameter, ParameterSchema, ParameterType};
+use slipway_core::nodes::mesh::MeshCidr;
+use slipway_core::nodes::token::SecretHash;
+use slipway_core::placement::cluster::{ClusterAccess, NamespacePrefix};
+use slipway_core::placement::rules::{cluster, cluster_assignment};
 use slipway_core::precondition::Expected;
-use slipway_core::rules::catalog::{
-    Removal, blueprint, cloud, cluster, cluster_assignment, credential, credential_assignment,
-    project,
-};
 use slipway_core::text::{Labels, Reason};
-use slipway_core::token::SecretHash;
 
 use crate::ports::broker::DeclareKey;
 use crate::ports::catalog::CredentialKey;

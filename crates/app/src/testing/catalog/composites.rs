@@ -4,14 +4,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use slipway_core::blueprint::{CompositeDefinition, CompositeScope, CompositeType, Engine};
+use slipway_core::broker::snapshot::{LabelFact, ProviderFacts};
+use slipway_core::catalog::blueprint_version::{
+    CompositeDefinition, CompositeScope, CompositeType, Engine,
+};
 use slipway_core::catalog::cloud::Endpoint;
 use slipway_core::catalog::label::LabelKey;
+use slipway_core::catalog::rules::project::{self, ProjectChange};
+use slipway_core::catalog::rules::{cloud, label};
 use slipway_core::ids::{CloudId, LabelDefinitionId};
 use slipway_core::precondition::Expected;
-use slipway_core::rules::catalog::project::{self, ProjectChange};
-use slipway_core::rules::catalog::{cloud, label};
-use slipway_core::snapshot::{LabelFact, ProviderFacts};
 use slipway_core::text::Labels;
 use slipway_core::{ErrorKind, Phase};
 

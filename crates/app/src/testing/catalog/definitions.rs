@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 
 use slipway_core::Refusal;
-use slipway_core::blueprint::{CompositeDefinition, CompositeScope, CompositeType, Engine};
 use slipway_core::catalog::blueprint::VersionContent;
+use slipway_core::catalog::blueprint_version::{
+    CompositeDefinition, CompositeScope, CompositeType, Engine,
+};
 use slipway_core::commit::Commit;
-use slipway_core::definitions::{DefinitionPhase, DefinitionsView, Demand};
 use slipway_core::ids::{BlueprintId, ClusterId};
-use slipway_core::rules::definitions::{self, DefinitionsDecision};
+use slipway_core::placement::definitions::{DefinitionPhase, DefinitionsView, Demand};
+use slipway_core::placement::rules::definitions::{self, DefinitionsDecision};
 
 use super::catalog_client::mk_content;
 use crate::ports::broker::DeclareKey;

@@ -1,7 +1,7 @@
 //! Idempotency keys.
 
 use slipway_core::ErrorKind;
-use slipway_core::idempotency::Answer;
+use slipway_core::access::idempotency::Answer;
 
 use crate::ports::Stores;
 use crate::testing::world::{World, refused};

@@ -3,11 +3,11 @@
 use serde_json::json;
 use slipway_core::ErrorKind;
 use slipway_core::ids::{ClusterId, ProjectId};
-use slipway_core::placement::{NamespacePhase, NamespaceStatus};
+use slipway_core::placement::namespace::{NamespacePhase, NamespaceStatus};
+use slipway_core::placement::rules::namespace::{self, PlacementDecision};
+use slipway_core::placement::rules::{cluster_assignment, cluster_choice};
+use slipway_core::placement::shared_objects::ProjectNamespace;
 use slipway_core::precondition::Expected;
-use slipway_core::rules::catalog::{cluster_assignment, cluster_choice};
-use slipway_core::rules::placement::{self, PlacementDecision};
-use slipway_core::shared_objects::ProjectNamespace;
 
 use crate::ports::placement::Found;
 use crate::ports::store::{Error, Page};
@@ -19,7 +19,7 @@ async fn see(world: &World, project: ProjectId, phase: NamespacePhase, uid: Opti
         NamespaceStatus { namespace_uid: uid.map(str::to_owned), ..NamespaceStatus::default() };
     let plan = PlacementDecision { actions: Vec::new(), phase, status };
     let mut rule = |project_namespace: &ProjectNamespace| {
-        Ok(placement::record(project_namespace, &plan, &operator()))
+        Ok(namespace::record(project_namespace, &plan, &operator()))
     };
     world.store.placement.decide_project_namespace(project, &mut rule).await.expect("a decision");
 }

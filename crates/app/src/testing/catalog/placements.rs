@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use slipway_core::ErrorKind;
 use slipway_core::blocker::{Blocker, BlockerCode};
+use slipway_core::broker::relabel;
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::label::LabelSelector;
+use slipway_core::catalog::rules::project::{self, ProjectChange};
 use slipway_core::commit::{Commit, Write};
-use slipway_core::placement::NamespacePhase;
+use slipway_core::placement::namespace::NamespacePhase;
+use slipway_core::placement::rules::cluster_assignment;
 use slipway_core::precondition::Expected;
-use slipway_core::rules::catalog::cluster_assignment;
-use slipway_core::rules::catalog::project::{self, ProjectChange};
-use slipway_core::rules::relabel;
-use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::text::Labels;
 
 use crate::ports::broker::{Blocked, ResourceFilter, ResourceKey};

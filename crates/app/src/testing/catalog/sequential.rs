@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use slipway_core::ErrorKind;
 use slipway_core::catalog::label::LabelKey;
-use slipway_core::deletion::DeletionState;
+use slipway_core::catalog::rules::label;
+use slipway_core::catalog::rules::project::{self, ProjectChange};
+use slipway_core::deletion::record::DeletionState;
 use slipway_core::ids::{LabelDefinitionId, Revision};
 use slipway_core::precondition::Expected;
-use slipway_core::rules::catalog::label;
-use slipway_core::rules::catalog::project::{self, ProjectChange};
 use slipway_core::text::Labels;
 
 use super::catalog_client::mk_content;

@@ -1,8 +1,8 @@
 //! Batched decisions end as each would alone, and none affects another.
 
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Commit, Recheck, Release, Write};
 use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
-use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::{ErrorKind, Phase, Refusal};
 
 use crate::ports::broker::{Decided, ResourceKey};

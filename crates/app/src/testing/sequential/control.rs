@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use slipway_core::api_key::ApiKey;
-use slipway_core::audit::Actor;
+use slipway_core::access::api_key::ApiKey;
+use slipway_core::access::audit::Actor;
 use slipway_core::blocker::{Blocker, BlockerCode};
 use slipway_core::commit::{Commit, Recheck, Write};
 use slipway_core::ids::{ApiKeyId, ProvisionedResourceId, Revision};
-use slipway_core::rules::control::{self, Control, Mode, ReplicaReport};
+use slipway_core::operations::control::{self, Control, Mode, ReplicaReport};
 use slipway_core::text::Reason;
 use slipway_core::{ErrorKind, Phase, Refusal};
 

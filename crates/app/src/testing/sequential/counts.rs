@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use slipway_core::Phase;
 use slipway_core::blocker::BlockerCode;
-use slipway_core::node::{Reachability, Reported};
-use slipway_core::observation::CompositeReport;
+use slipway_core::broker::observation::CompositeReport;
+use slipway_core::nodes::node::{Reachability, Reported};
 
 use crate::ports::operations::Counts;
 use crate::testing::world::World;

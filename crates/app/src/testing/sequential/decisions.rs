@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 use slipway_core::blocker::BlockerCode;
+use slipway_core::broker::delete;
+use slipway_core::broker::observation::CompositeReport;
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Commit, Write};
 use slipway_core::ids::{DeletionId, NodeId, ProvisionedResourceId, ResourceId};
-use slipway_core::observation::CompositeReport;
-use slipway_core::rules::delete;
-use slipway_core::snapshot::ResourceSnapshot;
 use slipway_core::text::Reason;
 use slipway_core::{ErrorKind, Phase, Refusal};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use slipway_core::audit::Actor;
+use slipway_core::access::audit::Actor;
 use slipway_core::ids::{AuditEntryId, ProjectId, SubscriptionId};
 use slipway_core::{ErrorKind, Phase};
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use slipway_core::Phase;
-use slipway_core::explanation::AttemptLine;
 use slipway_core::ids::{Partition, ProjectId};
+use slipway_core::operations::explanation::AttemptLine;
 
 use crate::ports::broker::AttemptFilter;
 use crate::testing::world::World;

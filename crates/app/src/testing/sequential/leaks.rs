@@ -3,32 +3,32 @@
 use std::time::Duration;
 
 use serde_json::json;
-use slipway_core::audit::Actor;
+use slipway_core::access::audit::Actor;
 use slipway_core::commit::{Recheck, Release};
+use slipway_core::deletion::leak::{Finding, FindingKind, Leak, ObjectRef};
+use slipway_core::deletion::orphans::{self, Presence};
 use slipway_core::ids::{LeakRecordId, ProvisionedResourceId};
-use slipway_core::leak::{Finding, FindingKind, Leak, ObjectRef};
-use slipway_core::rules::orphans::{self, Presence};
 use slipway_core::text::Reason;
 use slipway_core::time::Timestamp;
 use slipway_core::{ErrorKind, Phase};
 use uuid::Uuid;
 
 use crate::ports::deletion::{LeakFilter, RecordedFindings, ReportedFinding};
-use crate::ports::placement::Cluster;
+use crate::ports::placement::ClusterIdentity;
 use crate::ports::store::{Error, Page};
 use crate::testing::world::{Declared, World, operator, refused};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const ALL: Page<LeakRecordId> = Page { after: None, limit: 10_000 };
 
-async fn cluster(world: &World) -> Cluster {
+async fn cluster(world: &World) -> ClusterIdentity {
     let clusters = world.store.placement.cluster_list().await.expect("the clusters");
     clusters.into_iter().find(|cluster| cluster.name == "local").expect("the seeded one")
 }
 
 /// A cluster without rows: only this test has findings there.
-async fn quiet_cluster(world: &World) -> Cluster {
-    Cluster { id: slipway_core::ids::ClusterId::new(world.uuid()), ..cluster(world).await }
+async fn quiet_cluster(world: &World) -> ClusterIdentity {
+    ClusterIdentity { id: slipway_core::ids::ClusterId::new(world.uuid()), ..cluster(world).await }
 }
 
 fn mk_reported(world: &World, kind: FindingKind, subject: Uuid) -> ReportedFinding {
@@ -48,7 +48,7 @@ fn mk_reported(world: &World, kind: FindingKind, subject: Uuid) -> ReportedFindi
 
 async fn see(
     world: &World,
-    cluster: &Cluster,
+    cluster: &ClusterIdentity,
     one: &ReportedFinding,
     apart: Duration,
 ) -> RecordedFindings {
@@ -57,7 +57,11 @@ async fn see(
 }
 
 /// A fresh open leak.
-async fn leaked(world: &World, cluster: &Cluster, kind: FindingKind) -> (ReportedFinding, Leak) {
+async fn leaked(
+    world: &World,
+    cluster: &ClusterIdentity,
+    kind: FindingKind,
+) -> (ReportedFinding, Leak) {
     let one = mk_reported(world, kind, world.uuid());
     let mut seen = see(world, cluster, &one, Duration::ZERO).await;
     (one, seen.leaks.pop().expect("it is recorded"))
@@ -73,7 +77,7 @@ async fn list(world: &World, open: Option<bool>) -> Vec<LeakRecordId> {
     found.iter().map(|leak| leak.id).collect()
 }
 
-async fn end(world: &World, cluster: &Cluster, begun_at: Timestamp) -> u64 {
+async fn end(world: &World, cluster: &ClusterIdentity, begun_at: Timestamp) -> u64 {
     let actor = Actor::new("loop:suite");
     world.store.deletion.leak_scan_end(cluster.id, begun_at, &actor).await.expect("an end")
 }

@@ -1,7 +1,7 @@
 //! Whole lives, from declaration to deletion.
 
-use slipway_core::deletion::DeletionState;
-use slipway_core::node::{DeregisteredHow, Reported};
+use slipway_core::deletion::record::DeletionState;
+use slipway_core::nodes::node::{DeregisteredHow, Reported};
 use slipway_core::{ErrorKind, Phase};
 
 use crate::testing::world::{World, refused};

@@ -2,7 +2,7 @@
 
 use slipway_core::Phase;
 use slipway_core::Timestamp;
-use slipway_core::api_key::ApiKey;
+use slipway_core::access::api_key::ApiKey;
 use slipway_core::ids::ApiKeyId;
 
 use crate::ports::access::{Install, Installed};

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 use slipway_core::Phase;
+use slipway_core::broker::observation::{CompositeReport, LiveComposite};
+use slipway_core::broker::retry;
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::Recheck;
 use slipway_core::ids::{DeletionId, ProvisionedResourceId};
-use slipway_core::observation::{CompositeReport, LiveComposite};
-use slipway_core::rules::retry;
-use slipway_core::snapshot::ResourceSnapshot;
+use slipway_core::nodes::token::Carried;
 use slipway_core::text::Reason;
-use slipway_core::token::Carried;
 
 use crate::ports::broker::AttemptFilter;
 use crate::ports::broker::ResourceKey;

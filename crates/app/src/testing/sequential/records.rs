@@ -128,7 +128,7 @@ pub(super) async fn nobody_claims_what_is_being_decided(world: &World) {
     world.wake(declared.attempt).await.expect("a wake");
     let (store, partition) = (world.store.clone(), world.partition);
     let mut claimed = None;
-    let mut rule = |_: &slipway_core::snapshot::ResourceSnapshot| {
+    let mut rule = |_: &slipway_core::broker::snapshot::ResourceSnapshot| {
         // The rule runs inside the transaction; meanwhile another connection claims.
         let store = store.clone();
         let claim = async move {

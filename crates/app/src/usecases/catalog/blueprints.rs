@@ -1,17 +1,17 @@
 //! Blueprints and their versions.
 
-use slipway_core::blueprint::Engine;
+use slipway_core::access::idempotency::{Entry, Request};
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint::{
     Blueprint, PublishedVersion, SubmittedContent, VersionContent, member,
 };
+use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::catalog::name::{document, line};
-use slipway_core::definitions::DefinitionsView;
+use slipway_core::catalog::rules::blueprint::{self, NewBlueprint};
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::idempotency::{Entry, Request};
 use slipway_core::ids::{BlueprintId, BlueprintVersionId, ClusterId};
+use slipway_core::placement::definitions::DefinitionsView;
 use slipway_core::precondition::Expected;
-use slipway_core::rules::catalog::blueprint::{self, NewBlueprint};
 use slipway_render::pair;
 
 use super::common::{check, missing};

@@ -1,13 +1,13 @@
 //! Clouds.
 
 use serde_json::{Map, Value};
+use slipway_core::access::idempotency::Request;
 use slipway_core::catalog::Name;
 use slipway_core::catalog::cloud::{Cloud, Endpoint};
+use slipway_core::catalog::rules::cloud::{self, NewCloud};
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::idempotency::Request;
 use slipway_core::ids::{CloudId, DeletionId};
 use slipway_core::precondition::Expected;
-use slipway_core::rules::catalog::cloud::{self, NewCloud};
 
 use super::common::{check, missing, removal};
 use crate::authorise::{Caller, Operation, authorise};

@@ -1,17 +1,19 @@
 //! Clusters, and the placement of projects on them.
 
-use slipway_core::blueprint::Engine;
+use slipway_core::access::idempotency::Request;
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint::member;
-use slipway_core::catalog::cluster::{Cluster, ClusterAccess, ClusterAssignment, NamespacePrefix};
+use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::idempotency::Request;
 use slipway_core::ids::{ClusterId, ProjectId};
-use slipway_core::placement::NamespacePhase;
+use slipway_core::placement::cluster::{
+    Cluster, ClusterAccess, ClusterAssignment, NamespacePrefix,
+};
+use slipway_core::placement::namespace::NamespacePhase;
+use slipway_core::placement::rules::cluster::{self, NewCluster};
+use slipway_core::placement::rules::cluster_assignment;
+use slipway_core::placement::rules::cluster_choice;
 use slipway_core::precondition::Expected;
-use slipway_core::rules::catalog::cluster::{self, NewCluster};
-use slipway_core::rules::catalog::cluster_assignment;
-use slipway_core::rules::catalog::cluster_choice;
 
 use super::common::{check, missing};
 use super::projects;

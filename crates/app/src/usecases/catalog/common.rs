@@ -1,9 +1,9 @@
 //! Helpers of the catalog use-cases.
 
+use slipway_core::catalog::rules::Removal;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::DeletionId;
 use slipway_core::precondition::Expected;
-use slipway_core::rules::catalog::Removal;
 use slipway_core::text::{Reason, check_reference};
 
 use crate::{Context, Error};

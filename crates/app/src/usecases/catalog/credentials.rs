@@ -1,13 +1,13 @@
 //! Credentials, and which projects may use them.
 
+use slipway_core::access::idempotency::Request;
 use slipway_core::catalog::Name;
 use slipway_core::catalog::credential::{Credential, CredentialAssignment};
+use slipway_core::catalog::rules::credential::{self, NewCredential};
+use slipway_core::catalog::rules::credential_assignment;
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::idempotency::Request;
 use slipway_core::ids::{CloudCredentialId, DeletionId};
 use slipway_core::precondition::Expected;
-use slipway_core::rules::catalog::credential::{self, NewCredential};
-use slipway_core::rules::catalog::credential_assignment;
 
 use super::common::{check, missing, removal};
 use super::projects;

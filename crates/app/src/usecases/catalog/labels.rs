@@ -1,12 +1,12 @@
 //! Label definitions.
 
+use slipway_core::access::idempotency::Request;
 use slipway_core::catalog::label::{LabelDefinition, LabelKey};
 use slipway_core::catalog::name::document;
+use slipway_core::catalog::rules::label::{self, NewLabel};
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::idempotency::Request;
 use slipway_core::ids::LabelDefinitionId;
 use slipway_core::precondition::Expected;
-use slipway_core::rules::catalog::label::{self, NewLabel};
 
 use super::common::{check, missing};
 use crate::authorise::{Caller, Operation, authorise};

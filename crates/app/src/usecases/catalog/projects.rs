@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use slipway_core::access::idempotency::Request;
 use slipway_core::catalog::Name;
 use slipway_core::catalog::project::Project;
+use slipway_core::catalog::rules::project::{self, NewProject, ProjectChange};
 use slipway_core::catalog::snapshot::ProjectSnapshot;
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::idempotency::Request;
 use slipway_core::ids::{DeletionId, ProjectId};
-use slipway_core::mesh::MeshCidr;
+use slipway_core::nodes::mesh::MeshCidr;
 use slipway_core::precondition::Expected;
-use slipway_core::rules::catalog::project::{self, NewProject, ProjectChange};
 use slipway_core::text::Labels;
 
 use super::common::{check, missing, removal};

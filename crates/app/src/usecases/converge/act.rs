@@ -4,13 +4,13 @@ use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt;
 use slipway_core::blocker::BlockerCode;
+use slipway_core::broker::decide::{Decision, Effect, Facts, Obstacle, Outcome};
+use slipway_core::broker::observation::CompositeReport;
+use slipway_core::broker::prepare::FreshToken;
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::ids::BootstrapTokenId;
-use slipway_core::observation::CompositeReport;
-use slipway_core::rules::decide::{Decision, Effect, Facts, Obstacle, Outcome};
-use slipway_core::rules::prepare::FreshToken;
+use slipway_core::nodes::token::{Carried, SecretHash, TokenDecision, TokenKind, TokenText};
 use slipway_core::secret::Secret;
-use slipway_core::snapshot::ResourceSnapshot;
-use slipway_core::token::{Carried, SecretHash, TokenDecision, TokenKind, TokenText};
 use slipway_render::cloud_tags::Skipped;
 use slipway_render::composite::owned_hash;
 use slipway_render::{

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::join_all;
-use slipway_core::blueprint::Engine;
+use slipway_core::broker::observation::CompositeReport;
+use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::Partition;
-use slipway_core::observation::CompositeReport;
-use slipway_core::snapshot::ResourceSnapshot;
 use slipway_render::NodeSettings;
 
 use crate::ports::substrate::{Address, Substrate};

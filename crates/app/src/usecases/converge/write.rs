@@ -3,15 +3,15 @@
 
 use std::collections::HashMap;
 
+use slipway_core::broker::decide::{Effect, Outcome};
+use slipway_core::broker::prepare::{self, Read};
+use slipway_core::broker::record::{self, Tick};
+use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::broker::transition::{Transition, transitions};
 use slipway_core::commit::{Commit, Recheck, Recorded, Release};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{DrainId, ProvisionedResourceId};
-use slipway_core::rules::decide::{Effect, Outcome};
-use slipway_core::rules::prepare::{self, Read};
-use slipway_core::rules::record::{self, Tick};
-use slipway_core::rules::transition::{Transition, transitions};
-use slipway_core::snapshot::ResourceSnapshot;
-use slipway_core::token::TokenDecision;
+use slipway_core::nodes::token::TokenDecision;
 
 use super::{Acted, Batch, Ended, Item, Ticked, isolated, tick_span};
 use crate::ports::broker::Claimed;

@@ -1,5 +1,5 @@
 //! Scans a cluster or root and compares everything there with the rows.
-//! `slipway_core::rules::orphans` decides what is a finding.
+//! `slipway_core::deletion::orphans` decides what is a finding.
 //!
 //! Two concurrent scans of one cluster do no harm: findings are recorded by
 //! key, and a scan resolves only what nobody saw since it began.
@@ -8,16 +8,16 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use slipway_core::audit::Actor;
+use slipway_core::access::audit::Actor;
+use slipway_core::deletion::leak::{Finding, FindingKind, Leak, ObjectRef};
+use slipway_core::deletion::orphans::{self, Judged};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{LeakRecordId, ProvisionedResourceId};
-use slipway_core::leak::{Finding, FindingKind, Leak, ObjectRef};
-use slipway_core::rules::orphans::{self, Judged};
 use slipway_core::time::Timestamp;
 use tokio::sync::Mutex;
 
 use crate::ports::deletion::ReportedFinding;
-use crate::ports::placement::Cluster;
+use crate::ports::placement::ClusterIdentity;
 use crate::ports::store::Page;
 use crate::ports::substrate::{InventoryPage, InventoryRequest, Substrate};
 use crate::usecases::converge::{Engines, action_deadline};
@@ -91,7 +91,7 @@ impl Finder {
 
     /// The clusters that this process serves. Each scan checks that the cluster
     /// has the registered identity.
-    pub async fn served(&self) -> Result<Vec<Cluster>, Error> {
+    pub async fn served(&self) -> Result<Vec<ClusterIdentity>, Error> {
         let mut clusters = self.context.stores.placement.cluster_list().await?;
         clusters.retain(|cluster| self.substrate(cluster).is_some());
         Ok(clusters)
@@ -117,12 +117,12 @@ impl Finder {
 
     /// Scans a cluster, after the scan that is running. Database errors are
     /// returned; substrate errors are in the report.
-    pub async fn scan(&self, cluster: &Cluster) -> Result<ScanReport, Error> {
+    pub async fn scan(&self, cluster: &ClusterIdentity) -> Result<ScanReport, Error> {
         let _scanning = self.scanning.lock().await;
         self.scan_now(cluster).await
     }
 
-    async fn scan_now(&self, cluster: &Cluster) -> Result<ScanReport, Error> {
+    async fn scan_now(&self, cluster: &ClusterIdentity) -> Result<ScanReport, Error> {
         let mut report = ScanReport { cluster: cluster.name.clone(), ..ScanReport::default() };
         let begun_at = self.context.stores.deletion.leak_scan_begin().await?;
         let mut at_home = HashSet::new();
@@ -156,7 +156,7 @@ impl Finder {
 
     async fn page(
         &self,
-        cluster: &Cluster,
+        cluster: &ClusterIdentity,
         after: Option<String>,
     ) -> Result<InventoryPage, String> {
         let Some(substrate) = self.substrate(cluster) else {
@@ -170,8 +170,12 @@ impl Finder {
         }
     }
 
-    /// Reads the rows after the objects; `slipway_core::rules::orphans` says why.
-    async fn judge(&self, cluster: &Cluster, page: &InventoryPage) -> Result<Judged, Error> {
+    /// Reads the rows after the objects; `slipway_core::deletion::orphans` says why.
+    async fn judge(
+        &self,
+        cluster: &ClusterIdentity,
+        page: &InventoryPage,
+    ) -> Result<Judged, Error> {
         let owners: HashSet<_> =
             page.found.iter().filter_map(|found| found.provisioned_resource_id).collect();
         let owners: Vec<_> = owners.into_iter().collect();
@@ -182,7 +186,7 @@ impl Finder {
 
     async fn compare_rows(
         &self,
-        cluster: &Cluster,
+        cluster: &ClusterIdentity,
         at_home: &HashSet<ProvisionedResourceId>,
         report: &mut ScanReport,
     ) -> Result<(), Error> {
@@ -203,7 +207,7 @@ impl Finder {
     /// must be seen a second time first.
     async fn note(
         &self,
-        cluster: &Cluster,
+        cluster: &ClusterIdentity,
         findings: Vec<Finding>,
         report: &mut ScanReport,
     ) -> Result<(), Error> {
@@ -249,7 +253,7 @@ impl Finder {
         &self.engines
     }
 
-    pub(super) fn substrate(&self, cluster: &Cluster) -> Option<Arc<dyn Substrate>> {
+    pub(super) fn substrate(&self, cluster: &ClusterIdentity) -> Option<Arc<dyn Substrate>> {
         self.engines.at(cluster.id.into(), cluster.engine)
     }
 

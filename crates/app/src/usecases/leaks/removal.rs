@@ -5,18 +5,18 @@
 //! after a crash, or if the object takes time to go. The deletion names the
 //! uid, so that a second or late one affects no other object.
 
-use slipway_core::audit::Actor;
+use slipway_core::access::audit::Actor;
+use slipway_core::broker::observation::CompositeReport;
+use slipway_core::deletion::leak::{Leak, LeakSnapshot};
+use slipway_core::deletion::orphans::{self, Presence};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{ClusterId, LeakRecordId, ProvisionedResourceId};
-use slipway_core::leak::{Leak, LeakSnapshot};
-use slipway_core::observation::CompositeReport;
-use slipway_core::rules::control::Mode;
-use slipway_core::rules::orphans::{self, Presence};
+use slipway_core::operations::control::Mode;
 use slipway_core::text::Reason;
 
 use super::finder::Finder;
 use crate::Error;
-use crate::ports::placement::Cluster;
+use crate::ports::placement::ClusterIdentity;
 use crate::ports::substrate::{self, Address};
 use crate::usecases::{control, converge};
 
@@ -64,7 +64,10 @@ impl Finder {
     }
 
     /// Continues the removals of a cluster; returns how many are left and the errors.
-    pub async fn continue_removals(&self, cluster: &Cluster) -> Result<(u64, Vec<String>), Error> {
+    pub async fn continue_removals(
+        &self,
+        cluster: &ClusterIdentity,
+    ) -> Result<(u64, Vec<String>), Error> {
         let (mut left, mut errors) = (0, Vec::new());
         for leak in self.context().stores.deletion.leak_removals(cluster.id, REMOVALS).await? {
             match self.remove_object(cluster, &leak).await? {
@@ -86,7 +89,11 @@ impl Finder {
 
     /// Deletes the object and observes it. Checks the rows again before: one
     /// may claim the object since the removal was requested.
-    async fn remove_object(&self, cluster: &Cluster, leak: &Leak) -> Result<Removed, Error> {
+    async fn remove_object(
+        &self,
+        cluster: &ClusterIdentity,
+        leak: &Leak,
+    ) -> Result<Removed, Error> {
         let store = &self.context().stores;
         let claimant = store
             .deletion
@@ -193,7 +200,7 @@ impl Finder {
         Ok(reports.first().map_or(Presence::Gone, seen))
     }
 
-    async fn presence(&self, cluster: &Cluster, address: Address) -> Presence {
+    async fn presence(&self, cluster: &ClusterIdentity, address: Address) -> Presence {
         let Some(substrate) = self.substrate(cluster) else {
             return Presence::Unknown(format!("this process has no engine {}", cluster.engine));
         };
@@ -205,7 +212,7 @@ impl Finder {
     }
 
     /// The cluster that a leak was found on, if this process serves it.
-    async fn cluster_of(&self, leak: &Leak) -> Result<Option<Cluster>, Error> {
+    async fn cluster_of(&self, leak: &Leak) -> Result<Option<ClusterIdentity>, Error> {
         let served = self.served().await?;
         Ok(served.into_iter().find(|cluster| Some(cluster.id) == leak.cluster_id))
     }
@@ -219,7 +226,7 @@ enum Removed {
     Failed(String),
 }
 
-fn address(cluster: &Cluster, leak: &Leak) -> Option<Address> {
+fn address(cluster: &ClusterIdentity, leak: &Leak) -> Option<Address> {
     let object_ref = leak.object_ref.as_ref()?;
     Some(Address {
         provisioned_resource_id: ProvisionedResourceId::new(leak.subject_id),

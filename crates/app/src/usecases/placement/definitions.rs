@@ -5,10 +5,14 @@
 //! For each blueprint: observe its three objects → plan (pure) → record → act →
 //! plan again on the results of the actions.
 
-use slipway_core::definitions::{DefinitionPhase, DefinitionState, Demand, ObservedDefinitions};
 use slipway_core::ids::ClusterId;
-use slipway_core::rules::definitions::{self as rules, DefinitionsAction, DefinitionsDecision};
-use slipway_core::shared_objects::ProjectNamespace;
+use slipway_core::placement::definitions::{
+    DefinitionPhase, DefinitionState, Demand, ObservedDefinitions,
+};
+use slipway_core::placement::rules::definitions::{
+    self as rules, DefinitionsAction, DefinitionsDecision,
+};
+use slipway_core::placement::shared_objects::ProjectNamespace;
 use slipway_render::definitions::{self, Bundle};
 
 use super::{PassSummary, PlacementReconciler};

@@ -9,11 +9,11 @@ use slipway_app::ports::events::PositionedEvent;
 use slipway_app::ports::store::Page;
 use slipway_app::usecases::enrol;
 use slipway_core::blocker::BlockerCode;
+use slipway_core::broker::deletion_verification;
+use slipway_core::broker::phase::Phase;
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::ids::EventId;
-use slipway_core::node::Node;
-use slipway_core::phase::Phase;
-use slipway_core::rules::deletion_verification;
-use slipway_core::snapshot::ResourceSnapshot;
+use slipway_core::nodes::node::Node;
 use uuid::Uuid;
 
 use super::plane::{Plane, mk_register};

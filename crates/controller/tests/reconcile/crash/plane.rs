@@ -25,11 +25,11 @@ use slipway_controller::driver::Loop;
 use slipway_controller::resources::ResourceLoop;
 use slipway_core::ErrorKind;
 use slipway_core::blocker::Deadlines;
+use slipway_core::broker::phase::Phase;
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::ids::{DrainId, NodeId, ProvisionedResourceId, ResourceId};
-use slipway_core::node::Reported;
-use slipway_core::phase::Phase;
+use slipway_core::nodes::node::Reported;
 use slipway_core::secret::Secret;
-use slipway_core::snapshot::ResourceSnapshot;
 use slipway_durable::{Lease, Moment};
 
 use super::fate::{Fate, Fault, Point};

@@ -2,9 +2,9 @@
 
 use futures::FutureExt;
 use slipway_app::usecases::delete;
+use slipway_core::broker::phase::Phase;
+use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::ids::{ProvisionedResourceId, ResourceId};
-use slipway_core::phase::Phase;
-use slipway_core::snapshot::ResourceSnapshot;
 
 use super::plane::Plane;
 use super::raw::Raw;

@@ -29,10 +29,10 @@ use slipway_app::ports::{
     AccessStore, BrokerStore, CatalogStore, DeletionStore, EventStore, NodeStore, OperationsStore,
     PlacementStore, Stores,
 };
+use slipway_core::broker::snapshot::{EnrolSnapshot, ResourceSnapshot};
 use slipway_core::commit::{Commit, Recorded, Release, Write};
 use slipway_core::ids::{Partition, ProvisionedResourceId, SubscriptionId};
-use slipway_core::snapshot::{EnrolSnapshot, ResourceSnapshot};
-use slipway_core::token::SecretHash;
+use slipway_core::nodes::token::SecretHash;
 use slipway_core::{ErrorKind, Refusal};
 
 use super::fate::{Fate, Fault};

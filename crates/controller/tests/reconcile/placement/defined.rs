@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use slipway_app::ports::Definitions;
 use slipway_app::ports::substrate::Error;
-use slipway_core::blueprint::CompositeType;
-use slipway_core::definitions::{
+use slipway_core::catalog::blueprint_version::CompositeType;
+use slipway_core::placement::definitions::{
     DefinitionKey, DefinitionKind, DefinitionState, ObservedDefinition, Owner,
 };
 use slipway_render::definitions::{self, DefinitionObject, LABEL_BLUEPRINT, LABEL_VERSION};

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use slipway_app::permits::Permits;
 use slipway_app::ports::store::Page;
-use slipway_core::definitions::{DefinitionKind, DefinitionPhase};
 use slipway_core::ids::{CloudCredentialId, ClusterId};
+use slipway_core::placement::definitions::{DefinitionKind, DefinitionPhase};
 
 use super::cluster::{Cluster, Fault};
 use super::furnish;

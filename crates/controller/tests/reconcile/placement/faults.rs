@@ -13,11 +13,11 @@ use slipway_app::usecases::placement::PlacementReconciler;
 use slipway_controller::driver::Loop as _;
 use slipway_controller::resources::ResourceLoop;
 use slipway_core::ErrorKind;
-use slipway_core::blueprint::Engine;
-use slipway_core::catalog::cluster::ClusterAssignment;
+use slipway_core::broker::phase::Phase;
+use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::{CloudCredentialId, ClusterId};
-use slipway_core::phase::Phase;
-use slipway_core::placement::NamespacePhase;
+use slipway_core::placement::cluster::ClusterAssignment;
+use slipway_core::placement::namespace::NamespacePhase;
 use slipway_core::precondition::Expected;
 use slipway_durable::{Lease, Moment};
 

@@ -9,7 +9,7 @@ use slipway_app::usecases::placement::ManagementRegistry;
 use slipway_controller::driver::Dependencies;
 use slipway_controller::placement::PlacementLoop;
 use slipway_controller::{Shutdown, Status, drive};
-use slipway_core::placement::NamespacePhase;
+use slipway_core::placement::namespace::NamespacePhase;
 use slipway_testkit::wait;
 
 use super::cluster::Cluster;

@@ -3,7 +3,7 @@
 use data_encoding::BASE64;
 use serde_json::{Map, Value};
 use slipway_app::ports::nodes::MeshView;
-use slipway_core::node::{Node, Reachability, Reported};
+use slipway_core::nodes::node::{Node, Reachability, Reported};
 use slipway_core::time::Timestamp;
 use slipway_wire::plexd::{
     Capabilities, DescribedCapabilities, NamedCapability, Peer, ReachabilityState, SigningKeys,

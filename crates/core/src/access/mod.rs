@@ -1,0 +1,11 @@
+//! Access: roles and reach, API keys, rate limits, idempotency keys, the audit.
+
+pub mod role;
+
+pub mod api_key;
+pub mod api_key_rules;
+pub mod key_text;
+
+pub mod audit;
+pub mod idempotency;
+pub mod rate;

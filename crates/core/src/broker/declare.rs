@@ -1,0 +1,323 @@
+//! Declaring a resource: every precondition is checked here, before anything exists.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::access::audit::{Actor, AuditEntry, Subject};
+use crate::broker::attempt::{NewAttempt, ProvisionedResource};
+use crate::broker::phase::Phase;
+use crate::broker::resource::Resource;
+use crate::broker::snapshot::DeclareSnapshot;
+use crate::catalog::blueprint_version::Engine;
+use crate::commit::{Commit, Write};
+use crate::error::{ErrorKind, Refusal};
+use crate::event::{Event, EventType};
+use crate::ids::{ProvisionedResourceId, ResourceId, Revision};
+use crate::text::{Handle, Labels};
+
+/// What an operator asks for. The store resolves the references into the
+/// snapshot; their texts are kept for error messages.
+#[derive(Debug, Clone)]
+pub struct Declaration {
+    pub resource_id: ResourceId,
+    pub provisioned_resource_id: ProvisionedResourceId,
+    pub handle: Handle,
+    pub labels: Labels,
+    pub project: String,
+    pub blueprint: String,
+    pub version: Option<String>,
+    pub credential: Option<String>,
+    pub parameters: BTreeMap<String, Value>,
+}
+
+/// Checks the preconditions in a fixed order and builds slot, attempt and event.
+pub fn declare(
+    snapshot: &DeclareSnapshot,
+    declaration: &Declaration,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    let Some(project_id) = snapshot.project else {
+        return Err(Refusal::new(
+            ErrorKind::ProjectNotFound,
+            format!("there is no project `{}`; name an existing one", declaration.project),
+        )
+        .at("project"));
+    };
+    let Some(blueprint) = &snapshot.blueprint else {
+        let wanted = match &declaration.version {
+            Some(version) => format!("`{}` in version `{version}`", declaration.blueprint),
+            None => format!("`{}`", declaration.blueprint),
+        };
+        return Err(Refusal::new(
+            ErrorKind::BlueprintNotFound,
+            format!("there is no published blueprint {wanted}; check its slug and version"),
+        )
+        .at("blueprint"));
+    };
+    if snapshot.blueprint_retired {
+        return Err(Refusal::new(
+            ErrorKind::BlueprintVersionRetired,
+            format!(
+                "version `{}` of blueprint `{}` is retired; name one that is not",
+                blueprint.version, blueprint.slug
+            ),
+        )
+        .at("version"));
+    }
+    let Some(credential) = &snapshot.credential else {
+        return Err(credential_missing(snapshot, declaration));
+    };
+    if !credential.assigned {
+        return Err(Refusal::new(
+            ErrorKind::CredentialNotAssigned,
+            format!(
+                "credential `{}` is not assigned to project `{}`; assign it or name another",
+                credential.name, declaration.project
+            ),
+        )
+        .at("credential"));
+    }
+    let Some(provider) = &credential.provider else {
+        return Err(Refusal::new(
+            ErrorKind::CloudNotFound,
+            format!("the cloud of credential `{}` no longer exists; name another", credential.name),
+        )
+        .at("credential"));
+    };
+    if !blueprint.provider_kinds.contains(provider) {
+        return Err(Refusal::new(
+            ErrorKind::ProviderKindMismatch,
+            format!(
+                "blueprint `{}` is made for {}, credential `{}` is of provider `{provider}`; name one that fits",
+                blueprint.slug,
+                blueprint.provider_kinds.join(", "),
+                credential.name,
+            ),
+        )
+        .at("credential"));
+    }
+    // A ProviderConfig has the name of its provider and the Secret of one
+    // credential, and all resources of the project share it.
+    if let Some(conflict) =
+        snapshot.conflict.as_ref().filter(|_| blueprint.engine == Engine::Crossplane)
+    {
+        return Err(Refusal::new(
+            ErrorKind::ProviderConfigConflict,
+            format!(
+                "project `{}` reaches provider `{provider}` with credential `{}`, and has one ProviderConfig for it; name that credential, or declare this in another project",
+                declaration.project, conflict.credential
+            ),
+        )
+        .at("credential")
+        .with(json!({ "credential": conflict.credential, "resource_id": conflict.resource_id })));
+    }
+    let Some(placement) = &snapshot.placement else {
+        return Err(Refusal::new(
+            ErrorKind::AssignmentNotFound,
+            format!(
+                "project `{}` is not placed on a cluster; assign it to one first",
+                declaration.project
+            ),
+        )
+        .at("project"));
+    };
+    let parameter_values = blueprint.parameter_schema.validate(declaration.parameters.clone())?;
+    if let Some(holder) = snapshot.holder {
+        return Err(Refusal::new(
+            ErrorKind::HandleTaken,
+            format!(
+                "handle `{}` is taken in project `{}`; choose another, or delete resource {holder} and wait until it is gone",
+                declaration.handle, declaration.project
+            ),
+        )
+        .at("handle")
+        .with(json!({ "resource_id": holder })));
+    }
+
+    let resource = Resource {
+        id: declaration.resource_id,
+        project_id,
+        handle: declaration.handle.clone(),
+        labels: declaration.labels.clone(),
+        revision: Revision::FIRST,
+        deletion_id: None,
+        deleted_at: None,
+        created_at: snapshot.now,
+        updated_at: snapshot.now,
+    };
+    let attempt = ProvisionedResource::declare(
+        NewAttempt {
+            id: declaration.provisioned_resource_id,
+            resource_id: resource.id,
+            project_id,
+            blueprint_version_id: blueprint.id,
+            cloud_credential_id: credential.id,
+            attempt: 1,
+            parameter_values,
+            partition: Some(placement.cluster_id.into()),
+        },
+        snapshot.now,
+    )
+    .map_err(|error| Refusal::invalid(error.field, error.problem))?;
+
+    let event = Event::announce(EventType::Requested, &attempt, Revision::FIRST, snapshot.now);
+    let subject = Subject {
+        kind: ResourceId::KIND,
+        id: resource.id.as_uuid(),
+        project_id,
+        revision: Revision::FIRST,
+    };
+    let audit = AuditEntry::new("resource.declare", actor, subject, snapshot.now).with(json!({
+        "handle": resource.handle,
+        "blueprint": blueprint.slug,
+        "version": blueprint.version,
+        "provisioned_resource_id": attempt.id(),
+    }));
+    Ok(Commit {
+        wakes: vec![attempt.id()],
+        writes: vec![
+            Write::ResourceInsert(resource),
+            Write::HistoryAppend {
+                attempt: attempt.id(),
+                at: snapshot.now,
+                from: None,
+                to: Phase::Pending,
+                why: "declared".to_owned(),
+            },
+            Write::AttemptInsert(attempt),
+        ],
+        events: vec![event],
+        audit: vec![audit],
+    })
+}
+
+fn credential_missing(snapshot: &DeclareSnapshot, declaration: &Declaration) -> Refusal {
+    let message = match (&declaration.credential, &snapshot.assigned_credentials[..]) {
+        (Some(name), _) => format!("there is no credential `{name}`; name an existing one"),
+        (None, []) => format!(
+            "project `{}` has no credential assigned; assign one first",
+            declaration.project
+        ),
+        (None, several) => format!(
+            "project `{}` has several credentials; name one of: {}",
+            declaration.project,
+            several.join(", ")
+        ),
+    };
+    Refusal::new(ErrorKind::CredentialNotFound, message).at("credential")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::broker::snapshot::{CredentialConflict, CredentialView};
+    use crate::fixtures::{mk_actor, mk_declaration, mk_declare_snapshot};
+
+    #[test]
+    fn an_accepted_declaration_writes_slot_attempt_event_and_audit() {
+        let commit = declare(&mk_declare_snapshot(), &mk_declaration(), &mk_actor()).unwrap();
+        assert!(matches!(
+            commit.writes[..],
+            [Write::ResourceInsert(_), Write::HistoryAppend { .. }, Write::AttemptInsert(_)]
+        ));
+        assert_eq!(commit.events.len(), 1);
+        assert_eq!(commit.events[0].event_type, EventType::Requested);
+        assert_eq!(commit.audit[0].verb, "resource.declare");
+        assert_eq!(commit.wakes.len(), 1);
+    }
+
+    /// Invariant 5: every precondition is checked before anything is written.
+    #[test]
+    fn each_check_refuses_with_its_own_code_and_field() {
+        let good = mk_declare_snapshot;
+        let credential = good().credential.unwrap();
+        let table = [
+            (DeclareSnapshot { project: None, ..good() }, ErrorKind::ProjectNotFound, "project"),
+            (
+                DeclareSnapshot { blueprint: None, ..good() },
+                ErrorKind::BlueprintNotFound,
+                "blueprint",
+            ),
+            (
+                DeclareSnapshot { blueprint_retired: true, ..good() },
+                ErrorKind::BlueprintVersionRetired,
+                "version",
+            ),
+            (
+                DeclareSnapshot { credential: None, ..good() },
+                ErrorKind::CredentialNotFound,
+                "credential",
+            ),
+            (
+                DeclareSnapshot {
+                    credential: Some(CredentialView { assigned: false, ..credential.clone() }),
+                    ..good()
+                },
+                ErrorKind::CredentialNotAssigned,
+                "credential",
+            ),
+            (
+                DeclareSnapshot {
+                    credential: Some(CredentialView { provider: None, ..credential.clone() }),
+                    ..good()
+                },
+                ErrorKind::CloudNotFound,
+                "credential",
+            ),
+            (
+                DeclareSnapshot {
+                    credential: Some(CredentialView {
+                        provider: Some("mars".to_owned()),
+                        ..credential
+                    }),
+                    ..good()
+                },
+                ErrorKind::ProviderKindMismatch,
+                "credential",
+            ),
+            (
+                DeclareSnapshot { placement: None, ..good() },
+                ErrorKind::AssignmentNotFound,
+                "project",
+            ),
+            (
+                DeclareSnapshot { holder: Some(Uuid::from_u128(9)), ..good() },
+                ErrorKind::HandleTaken,
+                "handle",
+            ),
+        ];
+        for (snapshot, kind, field) in table {
+            let refusal = declare(&snapshot, &mk_declaration(), &mk_actor()).unwrap_err();
+            assert_eq!((refusal.kind, refusal.field.as_deref()), (kind, Some(field)), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn a_second_credential_of_a_provider_is_refused_where_it_would_be_shared() {
+        let conflict = CredentialConflict {
+            resource_id: mk_declaration().resource_id,
+            credential: "a".to_owned(),
+        };
+        let local = DeclareSnapshot { conflict: Some(conflict), ..mk_declare_snapshot() };
+        assert!(declare(&local, &mk_declaration(), &mk_actor()).is_ok());
+        let mut crossplane = local;
+        crossplane.blueprint.as_mut().unwrap().engine = Engine::Crossplane;
+        let refusal = declare(&crossplane, &mk_declaration(), &mk_actor()).unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::ProviderConfigConflict);
+        assert_eq!(refusal.field.as_deref(), Some("credential"));
+    }
+
+    #[test]
+    fn wrong_parameters_are_refused_before_the_handle_is_looked_at() {
+        let declaration = Declaration {
+            parameters: serde_json::from_value(json!({"busy_seconds": "long"})).unwrap(),
+            ..mk_declaration()
+        };
+        let refusal = declare(&mk_declare_snapshot(), &declaration, &mk_actor()).unwrap_err();
+        assert_eq!(refusal.kind, ErrorKind::ParameterValuesInvalid);
+    }
+}

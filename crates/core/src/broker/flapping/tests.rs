@@ -1,0 +1,136 @@
+//! Tests of the flapping window.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::broker::attempt::StoredAttempt;
+use crate::fixtures::{at, mk_snapshot, mk_stored_attempt};
+
+/// The defaults: 5 minutes, 30 minutes and a day.
+fn deadlines() -> Deadlines {
+    Deadlines::default()
+}
+
+fn mk(phase: Phase, phase_since: i64, unsettled_since: Option<i64>) -> ProvisionedResource {
+    ProvisionedResource::hydrate(StoredAttempt {
+        phase_since: at(phase_since),
+        unsettled_since: unsettled_since.map(at),
+        ..mk_stored_attempt(phase)
+    })
+    .unwrap()
+}
+
+fn advance(attempt: &ProvisionedResource, into: Phase, now: Timestamp) -> ProvisionedResource {
+    attempt.advanced(into, now).unsettled(transition(attempt, into, &deadlines(), now))
+}
+
+fn blocked(snapshot: &mut ResourceSnapshot, attempt: &ProvisionedResource, now: Timestamp) -> bool {
+    snapshot.now = now;
+    snapshot.blockers = blocker(snapshot, attempt, &deadlines(), None).into_iter().collect();
+    !snapshot.blockers.is_empty()
+}
+
+#[test]
+fn a_short_ready_is_part_of_the_flapping_window_and_a_long_one_ends_it() {
+    let ready = mk(Phase::Ready, 2_000, Some(1_000));
+    assert_eq!(flapping_since(&ready, &deadlines(), at(2_299)), Some(at(1_000)));
+    assert_eq!(flapping_since(&ready, &deadlines(), at(2_300)), None);
+    let soon = advance(&ready, Phase::Provisioning, at(2_060));
+    assert_eq!(soon.unsettled_since(), Some(at(1_000)));
+    let late = advance(&ready, Phase::Provisioning, at(9_000));
+    assert_eq!(late.unsettled_since(), Some(at(9_000)));
+}
+
+#[test]
+fn a_row_of_an_older_version_begins_with_its_phase() {
+    let waiting = mk(Phase::Provisioning, 2_000, None);
+    assert_eq!(deadline_of(&waiting, &deadlines()), None, "its own deadline is enough");
+    assert_eq!(advance(&waiting, Phase::Enrolling, at(3_000)).unsettled_since(), Some(at(2_000)));
+    let ready = mk(Phase::Ready, 2_000, None);
+    assert_eq!(advance(&ready, Phase::Pending, at(2_001)).unsettled_since(), Some(at(2_001)));
+}
+
+/// An agent that dies every minute: Ready for 50 s, Provisioning for 10 s.
+#[test]
+fn an_agent_that_dies_every_minute_meets_a_deadline() {
+    let mut attempt = mk(Phase::Ready, 1_000, Some(900));
+    let mut snapshot = mk_snapshot(Phase::Ready);
+    let mut raised = None;
+    for minute in 0..60 {
+        let start = 1_000 + minute * 60;
+        attempt = advance(&attempt, Phase::Provisioning, at(start + 50));
+        let shown = blocked(&mut snapshot, &attempt, at(start + 55));
+        if shown && raised.is_none() {
+            raised = Some(start + 55);
+        }
+        assert_eq!(shown, raised.is_some(), "once raised it stays");
+        attempt = advance(&attempt, Phase::Ready, at(start + 60));
+        assert_eq!(blocked(&mut snapshot, &attempt, at(start + 61)), raised.is_some());
+    }
+    let waited = raised.expect("an hour of flapping is too long") - 900;
+    assert!((35 * 60..37 * 60).contains(&waited), "{waited} s");
+
+    // Somebody repairs it.
+    let since = attempt.phase_since();
+    assert!(blocked(&mut snapshot, &attempt, since.plus(Duration::from_secs(299))));
+    assert!(!blocked(&mut snapshot, &attempt, since.plus(Duration::from_secs(300))));
+}
+
+proptest! {
+    /// A resource that goes straight through its phases and keeps each deadline
+    /// never gets the blocker.
+    #[test]
+    fn a_straight_walk_within_its_deadlines_is_not_blamed(
+        pending in 0_u64..300,
+        provisioning in 0_u64..1_800,
+        enrolling in 0_u64..86_400,
+        look in 0.0_f64..1.0,
+    ) {
+        let mut snapshot = mk_snapshot(Phase::Pending);
+        let mut attempt = mk(Phase::Pending, 1_000, Some(1_000));
+        let walk = [
+            (pending, Phase::Provisioning),
+            (provisioning, Phase::Enrolling),
+            (enrolling, Phase::Ready),
+        ];
+        for (seconds, into) in walk {
+            let since = attempt.phase_since();
+            let stay = Duration::from_secs(seconds);
+            prop_assert!(!blocked(&mut snapshot, &attempt, since.plus(stay.mul_f64(look))));
+            attempt = advance(&attempt, into, since.plus(stay));
+        }
+        let since = attempt.phase_since();
+        prop_assert!(!blocked(&mut snapshot, &attempt, since));
+    }
+
+    /// A resource that never settles gets the blocker in whatever order it goes
+    /// through the phases: at the latest in the first phase before Ready that
+    /// follows the sum of all deadlines.
+    #[test]
+    fn whatever_never_settles_is_blamed_in_the_end(
+        steps in proptest::collection::vec((0_usize..4, 1_u64..300), 2..200),
+    ) {
+        const PHASES: [Phase; 4] =
+            [Phase::Pending, Phase::Provisioning, Phase::Enrolling, Phase::Ready];
+        let walk = deadlines().pending + deadlines().provisioning + deadlines().enrolling;
+        let mut snapshot = mk_snapshot(Phase::Pending);
+        let mut attempt = mk(Phase::Pending, 1_000, Some(1_000));
+        let mut now = at(1_000);
+        for (phase, seconds) in steps {
+            // Ready after Ready would be one long Ready, not two short ones.
+            if PHASES[phase] == Phase::Ready && attempt.phase() == Phase::Ready {
+                continue;
+            }
+            attempt = advance(&attempt, PHASES[phase], now);
+            now = now.plus(Duration::from_secs(seconds));
+            prop_assert_eq!(attempt.unsettled_since(), Some(at(1_000)));
+        }
+        let late = at(1_000).plus(walk).max(now);
+        if attempt.phase() == Phase::Ready {
+            attempt = advance(&attempt, Phase::Enrolling, now);
+        }
+        if attempt.phase_since() > at(1_000) {
+            prop_assert!(blocked(&mut snapshot, &attempt, late));
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Snapshots: everything that a decision may know, loaded under lock in the
+//! transaction that will write it. `now` is the database's clock, read after
+//! the lock was acquired.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::blocker::Blocker;
+use crate::broker::attempt::ProvisionedResource;
+use crate::broker::phase::NodeFact;
+use crate::broker::resource::Resource;
+use crate::catalog::blueprint_version::{BlueprintVersion, MeshRole};
+use crate::commit::{Commit, Write};
+use crate::deletion::record::Deletion;
+use crate::ids::{ClaimToken, CloudCredentialId, CloudId, ProjectId, ResourceId};
+use crate::nodes::mesh::MeshPool;
+use crate::nodes::node::Node;
+use crate::nodes::token::BootstrapToken;
+use crate::placement::namespace::Placement;
+use crate::time::Timestamp;
+
+/// A resource with its current attempt and everything related to it.
+#[derive(Debug, Clone)]
+pub struct ResourceSnapshot {
+    pub now: Timestamp,
+    pub resource: Resource,
+    pub attempt: ProvisionedResource,
+    pub blueprint: Arc<BlueprintVersion>,
+    /// `None` if the project is not (or no longer) assigned to a cluster.
+    pub placement: Option<Placement>,
+    /// The cloud it is made in. Loaded for engine crossplane only: the others
+    /// do not need it.
+    pub provider: Option<Arc<ProviderFacts>>,
+    /// The token recorded on the attempt.
+    pub token: Option<BootstrapToken>,
+    /// The token whose hash this was found by, if it is another one.
+    pub presented: Option<BootstrapToken>,
+    /// The node that enrolled last for this attempt.
+    pub node: Option<Node>,
+    pub deletion: Option<Deletion>,
+    pub blockers: Vec<Blocker>,
+    pub claim_token: ClaimToken,
+    /// Ticks in a row whose action failed.
+    pub failures: i32,
+    /// The last recorded observation, for people.
+    pub observed: Option<Value>,
+    /// When the loop claims the row at the latest.
+    pub due_at: Option<Timestamp>,
+}
+
+impl ResourceSnapshot {
+    /// The blockers as people see them. A blocker that lasts is not rewritten
+    /// with every tick, so its next retry is the `due_at` of the row.
+    pub fn blockers_shown(&self) -> Vec<Blocker> {
+        let shown = |blocker: &Blocker| Blocker { next_retry_at: self.due_at, ..blocker.clone() };
+        self.blockers.iter().map(shown).collect()
+    }
+
+    /// What the registry says about the node that this attempt expects.
+    pub fn node_fact(&self) -> NodeFact {
+        match (self.blueprint.mesh_role, &self.node) {
+            (MeshRole::Standalone, _) => NodeFact::NotExpected,
+            (MeshRole::Node, Some(node)) if node.is_registered() => NodeFact::Registered,
+            (MeshRole::Node, _) => NodeFact::Absent,
+        }
+    }
+
+    /// The snapshot that would be read after this commit, limited to what the
+    /// loop itself commits: the attempt, its token and its node.
+    #[must_use]
+    pub fn after(&self, commit: &Commit) -> Self {
+        let mut after = self.clone();
+        for write in &commit.writes {
+            match write {
+                Write::AttemptUpdate(attempt) => after.attempt = attempt.written(),
+                Write::NodeUpdate(node) => {
+                    after.node = Some(Node { revision: node.revision.next(), ..node.clone() });
+                }
+                _ => {}
+            }
+        }
+        let current = after.attempt.bootstrap_token_id();
+        for write in &commit.writes {
+            if let Write::TokenInsert(token) | Write::TokenUpdate(token) = write
+                && Some(token.id) == current
+            {
+                after.token = Some(token.clone());
+            }
+        }
+        after
+    }
+}
+
+/// A cloud and its credential, as far as rendering needs them: coordinates,
+/// never a value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProviderFacts {
+    pub cloud_id: CloudId,
+    /// What blueprints name as their provider kind.
+    pub provider: String,
+    pub endpoint: Map<String, Value>,
+    pub credential_id: CloudCredentialId,
+    pub kv_mount: String,
+    pub kv_path: String,
+    /// The labels in effect, by their keys.
+    pub labels: BTreeMap<String, LabelFact>,
+}
+
+/// A label in effect, and whether it becomes a cloud tag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelFact {
+    pub value: String,
+    pub propagate: bool,
+}
+
+/// What an enrolment is decided on: the resource that the token belongs to, its
+/// row locked, and its project's mesh, the project's row locked.
+#[derive(Debug, Clone)]
+pub struct EnrolSnapshot {
+    pub resource: ResourceSnapshot,
+    pub pool: MeshPool,
+    /// Another token of the project was consumed with the nonce.
+    pub nonce_taken: bool,
+    /// A registered node of the project has the public key.
+    pub public_key_taken: bool,
+}
+
+/// What a declaration is checked against, with the project row locked. Each
+/// part is `None` where the store has no such row.
+#[derive(Debug, Clone)]
+pub struct DeclareSnapshot {
+    pub now: Timestamp,
+    pub project: Option<ProjectId>,
+    pub blueprint: Option<BlueprintVersion>,
+    /// The version is retired: nothing new may be made from it.
+    pub blueprint_retired: bool,
+    pub credential: Option<CredentialView>,
+    /// The credentials that the project may use; tells "none named and none
+    /// available" from "name one of these".
+    pub assigned_credentials: Vec<String>,
+    pub placement: Option<Placement>,
+    /// The resource, not deleted, that has the handle.
+    pub holder: Option<Uuid>,
+    /// A resource of the project, not deleted, that uses another credential of
+    /// the same provider, where they would share a ProviderConfig.
+    pub conflict: Option<CredentialConflict>,
+}
+
+impl DeclareSnapshot {
+    /// What a key sees that reaches `own` and no other project. Credentials
+    /// belong to the installation: the key sees those assigned to its project.
+    #[must_use]
+    pub fn within(&self, own: ProjectId) -> Self {
+        let mut seen = self.clone();
+        seen.project = self.project.filter(|project| *project == own);
+        seen.credential = seen.credential.filter(|credential| credential.assigned);
+        seen
+    }
+}
+
+/// A resource that uses another credential of the same provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CredentialConflict {
+    pub resource_id: ResourceId,
+    pub credential: String,
+}
+
+/// A credential as the broker sees it: coordinates, never a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CredentialView {
+    pub id: CloudCredentialId,
+    pub name: String,
+    pub cloud_id: CloudId,
+    /// `None` if the credential's cloud is gone.
+    pub provider: Option<String>,
+    pub assigned: bool,
+    pub kv_mount: String,
+    pub kv_path: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blocker::BlockerCode;
+    use crate::broker::phase::Phase;
+    use crate::fixtures::{at, mk_snapshot};
+
+    #[test]
+    fn a_lasting_blocker_shows_the_next_look_and_not_the_first() {
+        let mut snapshot = mk_snapshot(Phase::Provisioning);
+        snapshot.blockers.push(Blocker {
+            code: BlockerCode::ApplyFailed,
+            message: String::new(),
+            since: at(900),
+            evidence: Value::Null,
+            next_retry_at: Some(at(901)),
+        });
+        snapshot.due_at = Some(at(1_030));
+        assert_eq!(snapshot.blockers_shown()[0].next_retry_at, Some(at(1_030)));
+        assert_eq!(snapshot.blockers_shown()[0].since, at(900));
+        snapshot.due_at = None;
+        assert_eq!(snapshot.blockers_shown()[0].next_retry_at, None, "nothing is tried again");
+    }
+}

@@ -1,0 +1,122 @@
+//! The start of every teardown, whoever requested it and why: one `Deletion`
+//! record, the first teardown phase, the event and the revocation of the token,
+//! in one commit.
+
+use serde_json::json;
+
+use crate::access::audit::{Actor, AuditEntry, Subject};
+use crate::broker::attempt::ProvisionedResource;
+use crate::broker::resource::Resource;
+use crate::broker::snapshot::ResourceSnapshot;
+use crate::commit::{Commit, Write};
+use crate::deletion::record::{Deletion, DeletionState, Member};
+use crate::event::{Event, EventType};
+use crate::ids::{DeletionId, ProvisionedResourceId, ResourceId, Revision};
+use crate::nodes::token::BootstrapToken;
+use crate::text::Reason;
+
+/// How much is taken down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The slot and the attempt that fills it.
+    Resource,
+    /// The attempt; another one follows it in the slot.
+    Attempt,
+}
+
+impl Scope {
+    /// The scope of a running deletion.
+    pub(crate) fn of(deletion: &Deletion) -> Self {
+        if deletion.kind == ProvisionedResourceId::KIND { Self::Attempt } else { Self::Resource }
+    }
+}
+
+/// A teardown order: what, why, for whom, and under which id.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Order<'a> {
+    pub(crate) scope: Scope,
+    pub(crate) deletion_id: DeletionId,
+    pub(crate) reason: &'a Reason,
+    pub(crate) actor: &'a Actor,
+    /// The audit verb.
+    pub(crate) verb: &'static str,
+}
+
+/// Records the order; `leaving` is the attempt after the request.
+pub(crate) fn begin(
+    snapshot: &ResourceSnapshot,
+    leaving: ProvisionedResource,
+    order: Order<'_>,
+) -> Commit {
+    let now = snapshot.now;
+    let revision = leaving.revision().next();
+    let mut commit = order_only(snapshot, order, revision);
+    commit.events.push(Event::announce(EventType::Deleting, &leaving, revision, now));
+    commit.wakes.push(leaving.id());
+    commit.writes.push(Write::HistoryAppend {
+        attempt: leaving.id(),
+        at: now,
+        from: Some(snapshot.attempt.phase()),
+        to: leaving.phase(),
+        why: format!("{} by {}", order.verb, order.actor.name),
+    });
+    commit.writes.push(Write::AttemptUpdate(leaving));
+    // No node may enrol for an attempt in teardown.
+    let unused = |token: &&BootstrapToken| token.consumed.is_none() && token.revoked_at.is_none();
+    if let Some(token) = snapshot.token.as_ref().filter(unused) {
+        commit
+            .writes
+            .push(Write::TokenUpdate(BootstrapToken { revoked_at: Some(now), ..token.clone() }));
+    }
+    commit
+}
+
+/// Only the deletion record and its audit entry, for an attempt in teardown already.
+pub(crate) fn order_only(
+    snapshot: &ResourceSnapshot,
+    order: Order<'_>,
+    revision: Revision,
+) -> Commit {
+    let (now, resource, attempt) = (snapshot.now, &snapshot.resource, &snapshot.attempt);
+    let member = |kind: &str, id| Member { kind: kind.to_owned(), id };
+    let the_attempt = member(ProvisionedResourceId::KIND, attempt.id().as_uuid());
+    let the_resource = member(ResourceId::KIND, resource.id.as_uuid());
+    let (target, members) = match order.scope {
+        Scope::Resource => (the_resource.clone(), vec![the_resource, the_attempt]),
+        Scope::Attempt => (the_attempt.clone(), vec![the_attempt]),
+    };
+    let deletion = Deletion {
+        id: order.deletion_id,
+        kind: target.kind,
+        target_id: target.id,
+        state: DeletionState::Running,
+        requested_by: order.actor.name.clone(),
+        reason: order.reason.as_str().to_owned(),
+        members,
+        revision: Revision::FIRST,
+        requested_at: now,
+        done_at: None,
+        // Grace is 0: the teardown touches the substrate at once, and cannot be undone.
+        restorable_until: None,
+    };
+    let subject = Subject {
+        kind: ResourceId::KIND,
+        id: resource.id.as_uuid(),
+        project_id: resource.project_id,
+        revision,
+    };
+    let audit = AuditEntry::new(order.verb, order.actor, subject, now)
+        .because(order.reason.as_str())
+        .with(json!({ "deletion_id": order.deletion_id, "phase": attempt.phase() }));
+    Commit {
+        writes: vec![
+            Write::DeletionInsert(deletion),
+            Write::ResourceUpdate(Resource {
+                deletion_id: Some(order.deletion_id),
+                ..resource.clone()
+            }),
+        ],
+        audit: vec![audit],
+        ..Commit::default()
+    }
+}

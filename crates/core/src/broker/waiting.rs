@@ -1,0 +1,231 @@
+//! What a resource waits for, in words, and until when that is normal.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::blocker::{Blocker, BlockerCode, Deadlines};
+use crate::broker::attempt::ProvisionedResource;
+use crate::broker::flapping;
+use crate::broker::phase::Phase;
+use crate::broker::snapshot::ResourceSnapshot;
+use crate::ids::Partition;
+use crate::time::Timestamp;
+
+/// When the wait becomes a blocker, by phase or flapping window, whichever is earlier.
+pub fn deadline(snapshot: &ResourceSnapshot, deadlines: &Deadlines) -> Option<Timestamp> {
+    let attempt = &snapshot.attempt;
+    let flapping_since = flapping::deadline_of(attempt, deadlines);
+    deadline_of(snapshot, attempt, deadlines).into_iter().chain(flapping_since).min()
+}
+
+/// When the phase of `attempt` is overdue.
+pub(crate) fn deadline_of(
+    snapshot: &ResourceSnapshot,
+    attempt: &ProvisionedResource,
+    deadlines: &Deadlines,
+) -> Option<Timestamp> {
+    deadlines.of(attempt.phase()).map(|duration| began(snapshot, attempt).plus(duration))
+}
+
+/// The start of the wait. The deletion phases may go back and forth, so each
+/// counts from the start of what it waits for: the deletion request for the
+/// drain, the end of the drain (without one, the request) for the substrate.
+fn began(snapshot: &ResourceSnapshot, attempt: &ProvisionedResource) -> Timestamp {
+    let requested = attempt.deletion_requested_at().unwrap_or_else(|| attempt.phase_since());
+    match attempt.phase() {
+        Phase::Deregistering => requested,
+        Phase::Deprovisioning => {
+            let node = snapshot.node.as_ref().and_then(|node| node.deregistration.as_ref());
+            node.map_or(requested, |gone| gone.at.max(requested))
+        }
+        _ => attempt.phase_since(),
+    }
+}
+
+/// One sentence: what has to happen for the phase to change. `None` where
+/// nothing has to.
+pub fn waiting_for(snapshot: &ResourceSnapshot) -> Option<String> {
+    let node = snapshot.node.as_ref().filter(|node| node.is_registered());
+    match snapshot.attempt.phase() {
+        Phase::Pending => Some(match &snapshot.placement {
+            None => "the project to be placed on a cluster".to_owned(),
+            Some(placement) if !placement.is_ready() => format!(
+                "namespace {} on cluster {} to become Ready (it is {})",
+                placement.namespace, placement.cluster, placement.namespace_phase
+            ),
+            Some(_) => "the substrate to be created".to_owned(),
+        }),
+        Phase::Provisioning => Some("the substrate to report ready".to_owned()),
+        Phase::Enrolling if snapshot.token.as_ref().is_some_and(|t| t.consumed.is_some()) => {
+            Some("a person: the node left and its bootstrap token is used up".to_owned())
+        }
+        Phase::Enrolling => Some("the node agent to enrol with its bootstrap token".to_owned()),
+        Phase::Deregistering => Some(match node {
+            Some(node) if node.can_drain() => {
+                format!("node {} (`{}`) to acknowledge its drain", node.id, node.hostname)
+            }
+            Some(node) => format!("node {} (`{}`) to be deregistered", node.id, node.hostname),
+            None => "the next look at the substrate".to_owned(),
+        }),
+        Phase::Deprovisioning => Some("the substrate to be gone, proven by its absence".to_owned()),
+        Phase::Deleted if snapshot.attempt.absence_proven_at().is_none() => {
+            Some(match snapshot.due_at {
+                Some(due) => format!("the second proof of its absence, due at {due}"),
+                None => "the second proof of its absence".to_owned(),
+            })
+        }
+        Phase::Ready | Phase::Failed | Phase::Deleted => None,
+    }
+}
+
+/// The blocker that no loop can record, because none works on the resource: it
+/// has been due for longer than `within` and was not claimed. A claim moves the
+/// due time to the end of its lease and a renewal moves it on, so an old due
+/// time means that no worker has claimed the row since.
+pub fn not_served(snapshot: &ResourceSnapshot, within: Duration) -> Option<Blocker> {
+    let due_at = snapshot.due_at?;
+    let waited = snapshot.now.since(due_at);
+    if waited <= within {
+        return None;
+    }
+    let cluster = snapshot.placement.as_ref().map(|placement| placement.cluster.as_str());
+    Some(unserved(cluster, snapshot.attempt.partition(), due_at, waited, within))
+}
+
+/// The same for a whole partition: `lag` is the wait of the row that is due longest.
+pub fn partition_not_served(
+    cluster: &str,
+    partition: Partition,
+    now: Timestamp,
+    lag: Duration,
+    within: Duration,
+) -> Option<Blocker> {
+    let micros = i64::try_from(lag.as_micros()).unwrap_or(i64::MAX);
+    let due_at = Timestamp::from_micros(now.as_micros().saturating_sub(micros));
+    (lag > within).then(|| unserved(Some(cluster), Some(partition), due_at, lag, within))
+}
+
+fn unserved(
+    cluster: Option<&str>,
+    partition: Option<Partition>,
+    due_at: Timestamp,
+    waited: Duration,
+    within: Duration,
+) -> Blocker {
+    let seconds = waited.as_secs();
+    let message = match (partition, cluster) {
+        (None, _) => format!(
+            "it belongs to no cluster that a control plane could serve, and has been due for {seconds} s"
+        ),
+        (Some(_), Some(cluster)) => format!(
+            "no control plane serves cluster {cluster}: it has been due for {seconds} s and nobody has taken it up"
+        ),
+        (Some(partition), None) => format!(
+            "no control plane serves cluster {partition}: it has been due for {seconds} s and nobody has taken it up"
+        ),
+    };
+    Blocker {
+        code: BlockerCode::ClusterNotServed,
+        message,
+        // From then on it should have been claimed.
+        since: due_at.plus(within),
+        evidence: json!({ "cluster": cluster, "partition": partition, "due_at": due_at }),
+        next_retry_at: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::broker::attempt::StoredAttempt;
+    use crate::fixtures::{at, mk_node, mk_snapshot, mk_stored_attempt};
+    use crate::nodes::node::{DeregisteredHow, Deregistration};
+
+    #[test]
+    fn every_phase_that_waits_says_for_what() {
+        let deadlines = Deadlines::default();
+        for phase in Phase::ALL {
+            let snapshot = mk_snapshot(phase);
+            // Deleted has no deadline: a failed second proof is a blocker at once.
+            let waits = deadline(&snapshot, &deadlines).is_some() || phase == Phase::Deleted;
+            assert_eq!(waiting_for(&snapshot).is_some(), waits, "{phase}");
+        }
+        let mut gone = mk_snapshot(Phase::Deleted);
+        gone.due_at = Some(at(1_030));
+        assert!(waiting_for(&gone).unwrap().contains(&at(1_030).to_string()));
+        gone.attempt = gone.attempt.with_absence_proven(Some(at(1_030)));
+        assert_eq!(waiting_for(&gone), None);
+    }
+
+    /// However often the phases of a deletion change, their deadlines stay.
+    #[test]
+    fn the_deadlines_of_a_deletion_count_from_its_beginning() {
+        let deadlines = Deadlines::default();
+        let stored = |phase| StoredAttempt {
+            deletion_requested_at: Some(at(1_000)),
+            phase_since: at(5_000),
+            ..mk_stored_attempt(phase)
+        };
+        let with = |phase, drained: Option<i64>| {
+            let mut node = mk_node();
+            node.deregistration = drained.map(|seconds| Deregistration {
+                at: at(seconds),
+                how: DeregisteredHow::Forced,
+                by: "key:test".to_owned(),
+                reason: None,
+            });
+            let attempt = ProvisionedResource::hydrate(stored(phase)).unwrap();
+            ResourceSnapshot { attempt, node: Some(node), ..mk_snapshot(phase) }
+        };
+        let draining = with(Phase::Deregistering, None);
+        assert_eq!(deadline(&draining, &deadlines), Some(at(1_000).plus(deadlines.deregistering)));
+        let drained = with(Phase::Deprovisioning, Some(4_000));
+        assert_eq!(deadline(&drained, &deadlines), Some(at(4_000).plus(deadlines.deprovisioning)));
+        let earlier = with(Phase::Deprovisioning, Some(900));
+        assert_eq!(deadline(&earlier, &deadlines), Some(at(1_000).plus(deadlines.deprovisioning)));
+    }
+
+    #[test]
+    fn a_drain_names_the_node() {
+        let mut snapshot = mk_snapshot(Phase::Deregistering);
+        let node = mk_node();
+        snapshot.node = Some(node.clone());
+        assert!(waiting_for(&snapshot).unwrap().contains(&node.id.to_string()));
+    }
+
+    #[test]
+    fn what_nobody_takes_up_names_its_cluster() {
+        let mut snapshot = mk_snapshot(Phase::Pending);
+        let cluster = snapshot.placement.as_ref().unwrap().cluster.clone();
+        let within = Duration::from_secs(60);
+        snapshot.now = at(1_000);
+        snapshot.due_at = Some(at(900));
+        let found = not_served(&snapshot, within).unwrap();
+        assert_eq!((found.code, found.since), (BlockerCode::ClusterNotServed, at(960)));
+        assert!(found.message.contains(&cluster) && found.message.contains("100 s"), "{found:?}");
+        snapshot.placement = None;
+        assert!(
+            not_served(&snapshot, within).is_some(),
+            "also where the project is placed nowhere"
+        );
+    }
+
+    proptest! {
+        /// Excludes rows that are not due, that are claimed (due at the end of
+        /// the lease), or that have waited for no longer than `within`.
+        #[test]
+        fn only_what_waited_too_long_is_not_served(due in 0_i64..2_000, within in 0_u64..500) {
+            let mut snapshot = mk_snapshot(Phase::Ready);
+            snapshot.now = at(1_000);
+            snapshot.due_at = Some(at(due));
+            let within_seconds = i64::try_from(within).unwrap();
+            let found = not_served(&snapshot, Duration::from_secs(within));
+            prop_assert_eq!(found.is_some(), 1_000 - due > within_seconds);
+            snapshot.due_at = None;
+            prop_assert!(not_served(&snapshot, Duration::from_secs(within)).is_none());
+        }
+    }
+}

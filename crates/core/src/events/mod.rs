@@ -1,0 +1,3 @@
+//! Events after they were announced: positions, cursors and what may be pruned.
+
+pub mod positions;

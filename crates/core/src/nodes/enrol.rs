@@ -1,0 +1,246 @@
+//! Enrolment: consumes a bootstrap token and registers a node, in one
+//! transaction that locks the rows of the resource and of its project, because
+//! the node gets an address of the project's mesh. A refusal consumes nothing.
+
+use serde_json::json;
+
+use crate::access::audit::{Actor, AuditEntry, Subject};
+use crate::broker::phase::Phase;
+use crate::broker::snapshot::{EnrolSnapshot, ResourceSnapshot};
+use crate::commit::{Commit, Write};
+use crate::error::{ErrorKind, Refusal};
+use crate::ids::{NodeId, ProjectId, ResourceId, Revision};
+use crate::nodes::node::{Node, Reported};
+use crate::nodes::token::{BootstrapToken, Consumption, SecretHash, TokenKind};
+
+/// What a node presents, with the identity that it would get.
+#[derive(Debug, Clone)]
+pub struct Enrolment {
+    pub token_hash: SecretHash,
+    pub kind: TokenKind,
+    pub public_key: [u8; 32],
+    pub hostname: String,
+    pub capabilities: Vec<String>,
+    pub nonce: Option<String>,
+    /// What the node claims to belong to; each is checked if given.
+    pub project_id: Option<ProjectId>,
+    pub resource_handle: Option<String>,
+    pub requested_resource_id: Option<ResourceId>,
+    pub reported: Reported,
+    /// Id and key for the node, if it is a new one.
+    pub node_id: NodeId,
+    pub key_hash: SecretHash,
+}
+
+/// The node that a token led to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Enrolled {
+    /// The same as before if this repeats a registration whose answer was lost.
+    pub node_id: NodeId,
+    pub commit: Commit,
+}
+
+/// Consumes the token, or returns the same node again.
+///
+/// *Expected flow.* Resource waits → token usable → address found → node
+/// registered, token consumed, loop woken.
+/// *Guarantees.* A token registers at most one node. If a node repeats its
+/// registration with the same public key before the first heartbeat, it gets the
+/// same node with a fresh key, since the first answer may have been lost. This
+/// holds while the resource is being deleted too: without its key the node could
+/// never acknowledge its drain. A public key has one registered node in a project.
+/// *Assumptions.* `known` was loaded by the hash of the presented token.
+pub fn enrol(known: &EnrolSnapshot, enrolment: &Enrolment) -> Result<Enrolled, Refusal> {
+    let snapshot = &known.resource;
+    let now = snapshot.now;
+    let phase = snapshot.attempt.phase();
+    if phase == Phase::Failed || phase.is_deletion() {
+        let token = snapshot.token.as_ref().filter(|token| token.hash == enrolment.token_hash);
+        let again = token
+            .filter(|token| check_binding(snapshot, token, enrolment).is_ok())
+            .and_then(|token| token.consumed.as_ref())
+            .and_then(|consumption| answer_again(snapshot, consumption, enrolment).ok());
+        return again.ok_or_else(|| {
+            Refusal::new(
+                ErrorKind::NotEnrolling,
+                format!(
+                    "resource `{}` is {phase} and takes no node; declare a new one",
+                    snapshot.resource.handle
+                ),
+            )
+        });
+    }
+    let Some(token) = snapshot.token.as_ref().filter(|token| token.hash == enrolment.token_hash)
+    else {
+        // The token was replaced: the attempt records another one. The answer
+        // tells its bearer whether it was used before.
+        let used = snapshot.presented.as_ref().is_some_and(|token| token.consumed.is_some());
+        return Err(if used { consumed() } else { revoked() });
+    };
+    check_binding(snapshot, token, enrolment)?;
+    if let Some(consumption) = &token.consumed {
+        return answer_again(snapshot, consumption, enrolment);
+    }
+    if token.revoked_at.is_some() {
+        return Err(revoked());
+    }
+    if now >= token.expires_at {
+        return Err(Refusal::new(
+            ErrorKind::TokenExpired,
+            format!(
+                "the bootstrap token expired at {}; a new one is issued with the next apply",
+                token.expires_at
+            ),
+        ));
+    }
+    if known.nonce_taken {
+        return Err(Refusal::new(
+            ErrorKind::NonceCollision,
+            "another node of the project registered with this nonce; draw a fresh one",
+        )
+        .at("nonce"));
+    }
+    // Peers identify each other by their keys: two nodes with one key would
+    // take over the traffic of each other.
+    if known.public_key_taken {
+        return Err(Refusal::new(
+            ErrorKind::PublicKeyTaken,
+            "another registered node of the project has this public key; draw a key of its own, \
+             or let the other one leave first",
+        )
+        .at("public_key"));
+    }
+    let mesh = known.pool.next()?;
+
+    let node = Node {
+        id: enrolment.node_id,
+        project_id: snapshot.resource.project_id,
+        resource_id: snapshot.resource.id,
+        provisioned_resource_id: snapshot.attempt.id(),
+        bootstrap_token_id: token.id,
+        hostname: enrolment.hostname.clone(),
+        public_key: enrolment.public_key,
+        key_hash: Some(enrolment.key_hash),
+        capabilities: enrolment.capabilities.clone(),
+        mesh: Some(mesh),
+        reported: enrolment.reported.clone(),
+        revision: Revision::FIRST,
+        registered_at: now,
+        last_heartbeat_at: None,
+        drain: None,
+        deregistration: None,
+    };
+    let used = BootstrapToken {
+        consumed: Some(Consumption {
+            at: now,
+            nonce: enrolment.nonce.clone(),
+            node_id: node.id,
+            public_key: enrolment.public_key,
+        }),
+        ..token.clone()
+    };
+    let audit = audit("node.enrol", &node, Revision::FIRST, snapshot).with(json!({
+        "hostname": node.hostname, "resource_id": snapshot.resource.id, "mesh_ip": mesh.ip,
+    }));
+    Ok(Enrolled {
+        node_id: node.id,
+        commit: Commit {
+            writes: vec![Write::NodeInsert(node), Write::TokenUpdate(used)],
+            events: Vec::new(),
+            audit: vec![audit],
+            wakes: vec![snapshot.attempt.id()],
+        },
+    })
+}
+
+fn check_binding(
+    snapshot: &ResourceSnapshot,
+    token: &BootstrapToken,
+    enrolment: &Enrolment,
+) -> Result<(), Refusal> {
+    if enrolment.kind != token.kind || token.kind != TokenKind::Node {
+        return Err(Refusal::new(ErrorKind::KindMismatch, "the bootstrap token is not for a node"));
+    }
+    if enrolment.project_id.is_some_and(|project| project != token.project_id) {
+        return Err(Refusal::new(
+            ErrorKind::ProjectMismatch,
+            "the bootstrap token belongs to another project than the one named",
+        )
+        .at("project_id"));
+    }
+    if enrolment
+        .resource_handle
+        .as_ref()
+        .is_some_and(|handle| handle != snapshot.resource.handle.as_str())
+    {
+        return Err(Refusal::new(
+            ErrorKind::ResourceNotFound,
+            "the bootstrap token belongs to another resource than the one named",
+        )
+        .at("resource_handle"));
+    }
+    if enrolment.requested_resource_id.is_some_and(|id| id != snapshot.resource.id) {
+        return Err(Refusal::new(
+            ErrorKind::ResourceNotFound,
+            "the bootstrap token belongs to another resource than the one requested",
+        )
+        .at("requested_resource_id"));
+    }
+    Ok(())
+}
+
+fn answer_again(
+    snapshot: &ResourceSnapshot,
+    consumption: &Consumption,
+    enrolment: &Enrolment,
+) -> Result<Enrolled, Refusal> {
+    let node = snapshot.node.as_ref().filter(|node| {
+        node.id == consumption.node_id
+            && node.is_registered()
+            && node.last_heartbeat_at.is_none()
+            && node.public_key == enrolment.public_key
+    });
+    let Some(node) = node else {
+        return Err(consumed());
+    };
+    let rekeyed = Node { key_hash: Some(enrolment.key_hash), ..node.clone() };
+    let audit = audit("node.enrol_again", &rekeyed, node.revision.next(), snapshot);
+    Ok(Enrolled {
+        node_id: node.id,
+        commit: Commit {
+            writes: vec![Write::NodeUpdate(rekeyed)],
+            audit: vec![audit],
+            ..Commit::default()
+        },
+    })
+}
+
+fn audit(
+    verb: &'static str,
+    node: &Node,
+    revision: Revision,
+    snapshot: &ResourceSnapshot,
+) -> AuditEntry {
+    let actor = Actor::new(format!("node:{}", node.id));
+    let subject = Subject {
+        kind: NodeId::KIND,
+        id: node.id.as_uuid(),
+        project_id: node.project_id,
+        revision,
+    };
+    AuditEntry::new(verb, &actor, subject, snapshot.now)
+}
+
+fn consumed() -> Refusal {
+    Refusal::new(
+        ErrorKind::TokenConsumed,
+        "the bootstrap token was used already; a token enrols one node once",
+    )
+}
+
+fn revoked() -> Refusal {
+    Refusal::new(ErrorKind::TokenRevoked, "the bootstrap token was revoked; it enrols nobody")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,10 @@
+//! Nodes: the registry, bootstrap tokens, the mesh of a project, and how a node
+//! enrols, drains and leaves.
+
+pub mod mesh;
+pub mod node;
+pub mod token;
+
+pub mod drain;
+pub mod enrol;
+pub mod tokens_by_hand;

@@ -1,0 +1,166 @@
+//! What contains many resources: a project, a cluster. Counts attempts by phase
+//! and lists some that are blocked.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::resource::part;
+use crate::broker::phase::Phase;
+use crate::broker::waiting;
+use crate::catalog::project::Project;
+use crate::operations::explanation::{AttemptLine, ExplainedKind, Explanation, PhaseCount};
+use crate::placement::cluster::{Cluster, ClusterAssignment};
+use crate::placement::namespace::{NamespacePhase, ProviderStatus};
+use crate::time::Timestamp;
+
+/// What is known of a project or cluster besides its row.
+#[derive(Debug, Clone)]
+pub struct ClusterFacts {
+    pub now: Timestamp,
+    /// How long the row that is due longest has waited; `None` if nothing is due.
+    pub lag: Option<Duration>,
+    /// The workers that have claims there now, and how many.
+    pub holders: Vec<(String, u64)>,
+    pub counts: Vec<PhaseCount>,
+    /// Some of the blocked attempts.
+    pub blocked: Vec<AttemptLine>,
+    pub claimed_within: Duration,
+}
+
+impl ClusterFacts {
+    /// Adds what is stuck to an explanation.
+    fn tell(&self, found: &mut Explanation, name: &str, cluster: Option<&Cluster>) {
+        let total = |of: fn(&PhaseCount) -> u64| self.counts.iter().map(of).sum::<u64>();
+        let (all, blocked) = (total(|count| count.total), total(|count| count.blocked));
+        let moving: u64 = self
+            .counts
+            .iter()
+            .filter(|count| {
+                let settled = [Phase::Ready, Phase::Failed, Phase::Deleted].map(Phase::as_str);
+                !settled.contains(&count.phase.as_str())
+            })
+            .map(|count| count.total)
+            .sum();
+        let phases: Map<String, Value> =
+            self.counts.iter().map(|count| (count.phase.clone(), json!(count.total))).collect();
+        found.facts.insert("attempts", json!(all));
+        found.facts.insert("blocked", json!(blocked));
+        found.facts.insert("phases", Value::Object(phases));
+        let unserved = match (cluster, self.lag) {
+            (Some(cluster), Some(lag)) => waiting::partition_not_served(
+                cluster.name.as_str(),
+                cluster.id.into(),
+                self.now,
+                lag,
+                self.claimed_within,
+            ),
+            _ => None,
+        };
+        let served = unserved.is_none();
+        found.blockers.extend(unserved);
+        found.parts = self.blocked.iter().map(|line| part(line, format!("in {name}"))).collect();
+        if blocked > 0 {
+            found.waiting_for = Some(format!("what blocks {blocked} of its {all} attempts"));
+        } else if moving > 0 {
+            found.waiting_for = Some(format!("{moving} of its {all} attempts, none blocked"));
+        }
+        if !served {
+            found.waiting_for = Some("a control plane that serves its cluster".to_owned());
+        }
+        found.next = if !served {
+            "nothing until a control plane serves its cluster".to_owned()
+        } else if all == 0 {
+            "nothing: there is nothing in it".to_owned()
+        } else {
+            "each of its resources is looked at when it is due; explain one to see when".to_owned()
+        };
+    }
+}
+
+/// `cluster` is where the project is placed.
+pub fn project(
+    project: &Project,
+    assignment: Option<&ClusterAssignment>,
+    cluster: Option<&Cluster>,
+    facts: &ClusterFacts,
+) -> Explanation {
+    let (state, since) = match project.deleted_at {
+        Some(at) => ("deleted", at),
+        None => ("live", project.created_at),
+    };
+    let id = project.id.as_uuid();
+    let mut found =
+        Explanation::new(ExplainedKind::Project, id, project.name.as_str(), state, since);
+    facts.tell(&mut found, project.name.as_str(), cluster);
+    found.facts.insert("cluster", json!(cluster.map(|cluster| cluster.name.as_str())));
+    found.facts.insert("namespace", json!(assignment.map(|placed| &placed.namespace)));
+    match assignment {
+        None if project.deleted_at.is_none() => {
+            found.waiting_for = Some(
+                "a place: nothing can be declared in it before it is placed on a cluster"
+                    .to_owned(),
+            );
+        }
+        Some(placed) => {
+            let ClusterAssignment { namespace, namespace_phase, status, .. } = placed;
+            found.waiting_for = match namespace_phase {
+                NamespacePhase::Ready | NamespacePhase::Deleted => found.waiting_for.take(),
+                NamespacePhase::Terminating => {
+                    Some(format!("namespace {namespace} to be cleared and removed"))
+                }
+                NamespacePhase::Pending
+                | NamespacePhase::Provisioning
+                | NamespacePhase::Degraded => {
+                    Some(format!("namespace {namespace} to become Ready (it is {namespace_phase})"))
+                }
+            };
+            if !status.problems.is_empty() {
+                found.facts.insert("namespace_problems", json!(status.problems));
+            }
+            let providers: Map<String, Value> = status.providers.iter().map(provider).collect();
+            if !providers.is_empty() {
+                found.facts.insert("providers", Value::Object(providers));
+            }
+        }
+        None => {}
+    }
+    found
+}
+
+/// The phase of a provider, and its problem if it has one.
+fn provider(status: &ProviderStatus) -> (String, Value) {
+    let phase = status.phase;
+    let shown = match &status.problem {
+        Some(problem) => format!("{phase}: {problem}"),
+        None => phase.to_string(),
+    };
+    (status.provider.clone(), json!(shown))
+}
+
+pub fn cluster(cluster: &Cluster, facts: &ClusterFacts) -> Explanation {
+    let id = cluster.id.as_uuid();
+    let created = cluster.created_at;
+    let mut found =
+        Explanation::new(ExplainedKind::Cluster, id, cluster.name.as_str(), "", created);
+    facts.tell(&mut found, cluster.name.as_str(), Some(cluster));
+    let state = match (found.blockers.is_empty(), &cluster.substrate_uid) {
+        (false, _) => "not served",
+        (true, None) => "never served",
+        (true, Some(_)) => "served",
+    };
+    state.clone_into(&mut found.state);
+    if let Some(unserved) = found.blockers.first() {
+        found.since = unserved.since;
+    }
+    found.facts.insert("engine", json!(cluster.engine));
+    found.facts.insert("substrate_uid", json!(cluster.substrate_uid));
+    found.facts.insert("lag_seconds", json!(facts.lag.map_or(0, |lag| lag.as_secs())));
+    let holders: Map<String, Value> =
+        facts.holders.iter().map(|(worker, claims)| (worker.clone(), json!(claims))).collect();
+    found.facts.insert("claims_held_by", Value::Object(holders));
+    if cluster.substrate_uid.is_none() && found.waiting_for.is_none() {
+        found.waiting_for = Some("a control plane that serves it".to_owned());
+    }
+    found
+}

@@ -1,0 +1,81 @@
+//! A deletion: what it waits for is what its target waits for.
+
+use serde_json::json;
+
+use super::resource::part;
+use crate::deletion::record::{Deletion, DeletionState};
+use crate::ids::{ProvisionedResourceId, ResourceId};
+use crate::operations::explanation::{AttemptLine, ExplainedKind, Explanation, Part};
+
+/// `attempts` are those of its target, if that is a resource or an attempt;
+/// `target` is the explanation of the target.
+pub fn deletion(
+    deletion: &Deletion,
+    attempts: &[AttemptLine],
+    target: Option<&Explanation>,
+) -> Explanation {
+    let since = deletion.done_at.unwrap_or(deletion.requested_at);
+    let name = format!("deletion of {} {}", deletion.kind, deletion.target_id);
+    let id = deletion.id.as_uuid();
+    let mut found =
+        Explanation::new(ExplainedKind::Deletion, id, name, deletion.state.as_str(), since);
+    let open = matches!(deletion.state, DeletionState::Scheduled | DeletionState::Running);
+    if let Some(target) = target.filter(|_| open) {
+        found.waiting_for =
+            target.waiting_for.as_ref().map(|what| format!("{}: {what}", target.state));
+        found.deadline = target.deadline;
+        found.overdue = target.overdue;
+        found.next = target.next.clone();
+        found.next_check_at = target.next_check_at;
+        found.holder = target.holder.clone();
+        found.blockers = target.blockers.clone();
+        found.resource_id = target.resource_id;
+    } else {
+        found.next = match deletion.state {
+            DeletionState::Scheduled => "it begins when its grace is over",
+            DeletionState::Running => "it goes on with its target",
+            DeletionState::Purging => "what is left of its members is removed for good",
+            DeletionState::Done
+            | DeletionState::Purged
+            | DeletionState::Cancelled
+            | DeletionState::Restored => "nothing: it is over",
+        }
+        .to_owned();
+    }
+    found.facts.insert("requested_by", json!(deletion.requested_by));
+    found.facts.insert("requested_at", json!(deletion.requested_at));
+    found.facts.insert("reason", json!(deletion.reason));
+    if let Some(until) = deletion.restorable_until {
+        found.facts.insert("restorable_until", json!(until));
+    }
+    found.parts = deletion
+        .members
+        .iter()
+        .map(|member| {
+            let attempt = attempts.iter().find(|line| {
+                member.kind == ProvisionedResourceId::KIND && line.id.as_uuid() == member.id
+            });
+            if let Some(line) = attempt {
+                // Omit the blockers that the deletion shows itself.
+                let mut part = part(line, "a member".to_owned());
+                part.blockers
+                    .retain(|blocker| !found.blockers.iter().any(|b| b.code == blocker.code));
+                return part;
+            }
+            let handle = attempts.iter().find(|line| {
+                member.kind == ResourceId::KIND && line.resource_id.as_uuid() == member.id
+            });
+            Part {
+                kind: member.kind.clone(),
+                id: member.id,
+                name: handle.map(|line| line.handle.clone()).unwrap_or_default(),
+                state: handle.map_or("deleted", |_| deletion.state.as_str()).to_owned(),
+                since: None,
+                about: Some("a member".to_owned()),
+                resource_id: None,
+                blockers: Vec::new(),
+            }
+        })
+        .collect();
+    found
+}

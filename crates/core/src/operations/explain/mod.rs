@@ -1,0 +1,21 @@
+//! Explanations ("why is it where it is"): one file for each kind, each a pure
+//! function from what was read of it to an [`crate::operations::explanation::Explanation`].
+//! They decide nothing and repeat no rule: what a resource waits for, and until
+//! when that is normal, comes from [`crate::rules::explain`].
+
+mod containers;
+mod deletion;
+mod leak;
+mod node;
+mod resource;
+mod token;
+
+pub use containers::{ClusterFacts, cluster, project};
+pub use deletion::deletion;
+pub use leak::leak;
+pub use node::node;
+pub use resource::{Timeouts, quarantined, resource};
+pub use token::token;
+
+#[cfg(test)]
+mod tests;

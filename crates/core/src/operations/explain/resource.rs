@@ -1,0 +1,192 @@
+//! A resource: its current attempt, and older ones that are not yet proven gone.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::blocker::{Blocker, BlockerCode, Deadlines};
+use crate::broker::phase::Phase;
+use crate::broker::snapshot::ResourceSnapshot;
+use crate::broker::waiting;
+use crate::ids::{DeletionId, ProvisionedResourceId};
+use crate::operations::explanation::{
+    AttemptLine, ExplainedKind, Explanation, HistoryLine, Holder, Part,
+};
+use crate::time::Timestamp;
+
+/// How long things may take before the explanation reports them.
+#[derive(Debug, Clone, Copy)]
+pub struct Timeouts {
+    pub deadlines: Deadlines,
+    /// How long a row may be due without being claimed.
+    pub claimed_within: Duration,
+}
+
+/// `attempts` are all attempts of the resource, read from their rows.
+pub fn resource(
+    snapshot: &ResourceSnapshot,
+    attempts: &[AttemptLine],
+    history: Vec<HistoryLine>,
+    timeouts: Timeouts,
+) -> Explanation {
+    let attempt = &snapshot.attempt;
+    let own = attempts.iter().find(|line| line.id == attempt.id());
+    let mut found = Explanation::new(
+        ExplainedKind::Resource,
+        snapshot.resource.id.as_uuid(),
+        snapshot.resource.handle.as_str(),
+        attempt.phase().as_str(),
+        attempt.phase_since(),
+    );
+    found.waiting_for = waiting::waiting_for(snapshot);
+    found.deadline = waiting::deadline(snapshot, &timeouts.deadlines);
+    found.overdue = found.deadline.is_some_and(|deadline| deadline <= snapshot.now);
+    found.next_check_at = snapshot.due_at;
+    found.holder = own.and_then(|line| line.holder.clone());
+    found.observed = snapshot.observed.clone();
+    found.node = snapshot.node.clone();
+    found.resource_id = Some(snapshot.resource.id);
+    found.blockers = snapshot.blockers_shown();
+    let unserved = waiting::not_served(snapshot, timeouts.claimed_within);
+    let served = unserved.is_none();
+    found.blockers.extend(unserved);
+    if found.waiting_for.is_none() && !found.blockers.is_empty() {
+        found.waiting_for = Some("what its blockers name, to be kept as it is".to_owned());
+    }
+    found.next = next(snapshot, found.holder.as_ref(), served);
+    facts(&mut found, snapshot);
+    found.parts = attempts
+        .iter()
+        .filter(|line| line.id != attempt.id() && !is_over(line))
+        .map(|line| part(line, older(line)))
+        .collect();
+    if let Some(deletion) = &snapshot.deletion {
+        found.parts.push(Part {
+            kind: DeletionId::KIND.to_owned(),
+            id: deletion.id.as_uuid(),
+            name: deletion.reason.clone(),
+            state: deletion.state.to_string(),
+            since: Some(deletion.requested_at),
+            about: Some(format!("asked for by {}", deletion.requested_by)),
+            resource_id: None,
+            blockers: Vec::new(),
+        });
+    }
+    found.history = history;
+    found
+}
+
+/// Explains a resource whose current row breaks an invariant, from what the row
+/// still tells. A reader may be the first to notice, so the reason is shown
+/// even if no loop has recorded it.
+pub fn quarantined(current: &AttemptLine, reason: &str, history: Vec<HistoryLine>) -> Explanation {
+    let id = current.resource_id;
+    let mut found = Explanation::new(
+        ExplainedKind::Resource,
+        id.as_uuid(),
+        &current.handle,
+        &current.phase,
+        current.since,
+    );
+    found.waiting_for = Some("a person: its row breaks an invariant, so it is left alone".into());
+    found.next_check_at = current.due_at;
+    found.holder = current.holder.clone();
+    found.resource_id = Some(id);
+    found.next = match current.due_at {
+        Some(due) => format!("its row is read again at {due}, and worked on if it is valid then"),
+        None => "nothing by itself".to_owned(),
+    };
+    found.blockers = shown(current);
+    if !found.blockers.iter().any(|blocker| blocker.code == BlockerCode::RowInvalid) {
+        found.blockers.push(Blocker {
+            code: BlockerCode::RowInvalid,
+            message: format!("the row breaks an invariant and is left alone: {reason}"),
+            since: current.now,
+            evidence: json!({ "provisioned_resource_id": current.id, "reason": reason }),
+            next_retry_at: current.due_at,
+        });
+    }
+    found.facts.insert("attempt", json!(current.number));
+    found.history = history;
+    found
+}
+
+/// One sentence about what the loop does next.
+fn next(snapshot: &ResourceSnapshot, holder: Option<&Holder>, served: bool) -> String {
+    let attempt = &snapshot.attempt;
+    if let Some(holder) = holder {
+        return format!(
+            "{} is working on it and has until {} to say so again",
+            holder.worker, holder.until
+        );
+    }
+    match (attempt.phase(), snapshot.due_at) {
+        (Phase::Deleted, _) if attempt.absence_proven_at().is_some() => {
+            let at = attempt.absence_proven_at().map(|at| at.to_string()).unwrap_or_default();
+            format!("nothing: it is gone, proven twice at {at}")
+        }
+        (_, Some(_)) if !served => "nothing until a control plane serves its cluster".to_owned(),
+        (_, Some(due)) if due <= snapshot.now => "it is due now and is looked at next".to_owned(),
+        (_, Some(due)) => format!("the loop looks again at {due} at the latest"),
+        (Phase::Failed, None) => {
+            "nothing by itself: Failed is final until somebody retries or deletes it".to_owned()
+        }
+        (_, None) => "nothing by itself".to_owned(),
+    }
+}
+
+fn facts(found: &mut Explanation, snapshot: &ResourceSnapshot) {
+    let attempt = &snapshot.attempt;
+    let mut put = |name, value: Option<Value>| {
+        if let Some(value) = value {
+            found.facts.insert(name, value);
+        }
+    };
+    put("attempt", Some(json!(attempt.attempt())));
+    put("engine", Some(json!(snapshot.blueprint.engine)));
+    put("cluster", snapshot.placement.as_ref().map(|object_ref| json!(object_ref.cluster)));
+    put("namespace", snapshot.placement.as_ref().map(|object_ref| json!(object_ref.namespace)));
+    put("failure_reason", attempt.failure_reason().map(|reason| json!(reason)));
+    put("failures_in_a_row", (snapshot.failures > 0).then(|| json!(snapshot.failures)));
+    put("unsettled_since", attempt.unsettled_since().map(|since| json!(since)));
+    put("absence_proven_at", attempt.absence_proven_at().map(|at| json!(at)));
+    let waits = matches!(attempt.phase(), Phase::Pending | Phase::Provisioning | Phase::Enrolling);
+    let token = snapshot.token.as_ref().filter(|_| waits);
+    put("token_id", token.map(|token| json!(token.id)));
+    put("token_expires_at", token.map(|token| json!(token.expires_at)));
+}
+
+/// Whether nothing is left to do about the attempt.
+fn is_over(line: &AttemptLine) -> bool {
+    line.phase == Phase::Deleted.as_str()
+        && line.absence_proven_at.is_some()
+        && line.blockers.is_empty()
+}
+
+fn older(line: &AttemptLine) -> String {
+    if line.phase == Phase::Deleted.as_str() {
+        "an older attempt; its absence is still to be proven a second time".to_owned()
+    } else {
+        "an older attempt; it is still being taken down".to_owned()
+    }
+}
+
+/// An attempt as a part of something else.
+pub(super) fn part(line: &AttemptLine, about: String) -> Part {
+    Part {
+        kind: ProvisionedResourceId::KIND.to_owned(),
+        id: line.id.as_uuid(),
+        name: format!("{} attempt {}", line.handle, line.number),
+        state: line.phase.clone(),
+        since: Some(line.since),
+        about: Some(about),
+        resource_id: Some(line.resource_id),
+        blockers: shown(line),
+    }
+}
+
+/// The same as [`ResourceSnapshot::blockers_shown`].
+fn shown(line: &AttemptLine) -> Vec<Blocker> {
+    let next: Option<Timestamp> = line.due_at;
+    line.blockers.iter().map(|blocker| Blocker { next_retry_at: next, ..blocker.clone() }).collect()
+}

@@ -1,0 +1,255 @@
+//! Each kind in its states: what the explanation waits for, and what comes next.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::*;
+use crate::blocker::{Blocker, BlockerCode, Deadlines};
+use crate::broker::phase::Phase;
+use crate::broker::snapshot::ResourceSnapshot;
+use crate::deletion::leak::{Leak, Removal, Resolved};
+use crate::fixtures::catalog::{mk_cluster, mk_project};
+use crate::fixtures::{at, mk_deletion, mk_node, mk_snapshot, mk_token};
+use crate::ids::{DrainId, LeakRecordId, NodeId, ProvisionedResourceId};
+use crate::nodes::node::{DeregisteredHow, Deregistration, Drain};
+use crate::nodes::token::Consumption;
+use crate::operations::explanation::{AttemptLine, ExplainedKind, Holder, PhaseCount};
+
+const TIMEOUT: Timeouts = Timeouts {
+    deadlines: Deadlines {
+        pending: Duration::from_secs(300),
+        provisioning: Duration::from_secs(1_800),
+        enrolling: Duration::from_secs(86_400),
+        deregistering: Duration::from_secs(600),
+        deprovisioning: Duration::from_secs(1_800),
+    },
+    claimed_within: Duration::from_secs(60),
+};
+
+fn blocker(code: BlockerCode) -> Blocker {
+    Blocker {
+        code,
+        message: "stuck".to_owned(),
+        since: at(10),
+        evidence: Value::Null,
+        next_retry_at: None,
+    }
+}
+
+fn line(snapshot: &ResourceSnapshot) -> AttemptLine {
+    AttemptLine {
+        now: snapshot.now,
+        id: snapshot.attempt.id(),
+        resource_id: snapshot.resource.id,
+        handle: snapshot.resource.handle.to_string(),
+        number: snapshot.attempt.attempt(),
+        phase: snapshot.attempt.phase().to_string(),
+        since: snapshot.attempt.phase_since(),
+        absence_proven_at: None,
+        due_at: snapshot.due_at,
+        holder: None,
+        blockers: Vec::new(),
+    }
+}
+
+fn older(snapshot: &ResourceSnapshot, phase: Phase) -> AttemptLine {
+    AttemptLine {
+        id: ProvisionedResourceId::new(Uuid::from_u128(900)),
+        number: 0,
+        phase: phase.to_string(),
+        blockers: vec![blocker(BlockerCode::DeleteFailed)],
+        ..line(snapshot)
+    }
+}
+
+fn explained(snapshot: &ResourceSnapshot) -> crate::operations::explanation::Explanation {
+    resource(snapshot, &[line(snapshot)], Vec::new(), TIMEOUT)
+}
+
+#[test]
+fn every_phase_says_what_happens_next() {
+    for phase in Phase::ALL {
+        let found = explained(&mk_snapshot(phase));
+        assert_eq!((found.kind, found.state.as_str()), (ExplainedKind::Resource, phase.as_str()));
+        assert!(!found.next.is_empty(), "{phase}");
+    }
+}
+
+#[test]
+fn who_works_on_it_and_when_it_is_due_are_told() {
+    let mut snapshot = mk_snapshot(Phase::Pending);
+    (snapshot.now, snapshot.due_at) = (at(1_000), Some(at(1_010)));
+    assert!(explained(&snapshot).next.contains(&at(1_010).to_string()));
+    snapshot.due_at = Some(at(990));
+    assert!(explained(&snapshot).next.contains("due now"));
+    snapshot.due_at = Some(at(900));
+    let unserved = explained(&snapshot);
+    let since = snapshot.attempt.phase_since();
+    assert_eq!(unserved.overdue, snapshot.now >= since.plus(TIMEOUT.deadlines.pending));
+    assert!(unserved.next.contains("nothing until a control plane"), "{}", unserved.next);
+    assert_eq!(unserved.blockers[0].code, BlockerCode::ClusterNotServed);
+    let holder = Holder { worker: "plane-1".to_owned(), until: at(1_030) };
+    let held = AttemptLine { holder: Some(holder.clone()), ..line(&snapshot) };
+    let found = resource(&snapshot, &[held], Vec::new(), TIMEOUT);
+    assert_eq!(found.holder, Some(holder));
+    assert!(found.next.contains("plane-1"), "{}", found.next);
+}
+
+/// An older attempt is shown until it is proven gone.
+#[test]
+fn an_older_attempt_is_shown_with_its_blockers_until_it_is_over() {
+    let snapshot = mk_snapshot(Phase::Ready);
+    let mut old = older(&snapshot, Phase::Deleted);
+    let parts = |old: &AttemptLine| {
+        resource(&snapshot, &[line(&snapshot), old.clone()], Vec::new(), TIMEOUT).parts
+    };
+    assert_eq!(parts(&old)[0].blockers[0].code, BlockerCode::DeleteFailed);
+    assert_eq!(parts(&old)[0].resource_id, Some(snapshot.resource.id));
+    old.absence_proven_at = Some(at(2_000));
+    assert_eq!(parts(&old).len(), 1, "its blocker is still there");
+    old.blockers.clear();
+    assert!(parts(&old).is_empty());
+    old.phase = Phase::Deprovisioning.to_string();
+    assert!(parts(&old)[0].about.as_ref().unwrap().contains("taken down"));
+}
+
+#[test]
+fn a_quarantined_row_is_explained_by_its_reason_once() {
+    let snapshot = mk_snapshot(Phase::Ready);
+    let mut row = AttemptLine { phase: "Sinking".to_owned(), ..line(&snapshot) };
+    let found = quarantined(&row, "status is `Sinking`", Vec::new());
+    assert_eq!(found.state, "Sinking");
+    assert!(found.blockers[0].message.contains("status is `Sinking`"));
+    row.blockers = vec![blocker(BlockerCode::RowInvalid)];
+    assert_eq!(quarantined(&row, "x", Vec::new()).blockers.len(), 1);
+}
+
+#[test]
+fn a_node_is_registered_draining_or_gone() {
+    let snapshot = mk_snapshot(Phase::Deregistering);
+    let resource = Explained::of(&snapshot);
+    let mut one = mk_node();
+    let found = node(&one, at(1), &[], None);
+    assert_eq!((found.state.as_str(), found.waiting_for), ("registered", None));
+    one.last_heartbeat_at = Some(at(1));
+    let silent = node(&one, at(10_000), &[], None);
+    assert!(silent.waiting_for.unwrap().contains("a heartbeat"));
+    one.drain = Some(Drain { id: DrainId::new(Uuid::from_u128(1)), requested_at: at(20) });
+    let draining = node(&one, at(30), &[], Some(&resource.0));
+    assert_eq!((draining.state.as_str(), draining.since), ("draining", at(20)));
+    assert_eq!(draining.deadline, resource.0.deadline);
+    assert_eq!(draining.blockers.len(), 1);
+    one.deregistration = Some(Deregistration {
+        at: at(40),
+        how: DeregisteredHow::Forced,
+        by: "key:admin".to_owned(),
+        reason: Some("lost".to_owned()),
+    });
+    let gone = node(&one, at(50), &[], Some(&resource.0));
+    assert!(gone.next.contains("forced") && gone.blockers.is_empty(), "{gone:?}");
+    assert_eq!(gone.facts["deregistered_reason"], "lost");
+}
+
+struct Explained(crate::operations::explanation::Explanation);
+
+impl Explained {
+    fn of(snapshot: &ResourceSnapshot) -> Self {
+        let mut snapshot = snapshot.clone();
+        snapshot.blockers = vec![blocker(BlockerCode::NodeNotDraining)];
+        Self(explained(&snapshot))
+    }
+}
+
+#[test]
+fn a_deletion_waits_for_what_its_target_waits_for() {
+    let snapshot = mk_snapshot(Phase::Deregistering);
+    let target = Explained::of(&snapshot).0;
+    let mut asked = mk_deletion(&snapshot);
+    let lines = [line(&snapshot)];
+    let found = deletion(&asked, &lines, Some(&target));
+    assert!(found.waiting_for.unwrap().starts_with("Deregistering: "));
+    assert_eq!(found.blockers, target.blockers);
+    assert_eq!(found.parts.len(), asked.members.len());
+    asked.state = crate::deletion::record::DeletionState::Done;
+    let done = deletion(&asked, &lines, Some(&target));
+    assert!(done.next.contains("over") && done.blockers.is_empty() && done.waiting_for.is_none());
+}
+
+#[test]
+fn a_token_says_why_it_can_or_cannot_be_used() {
+    let snapshot = mk_snapshot(Phase::Enrolling);
+    let mut one = mk_token(1_000, 2_000, 5_000);
+    let of = |one: &_, now, phase: Phase| {
+        token(one, at(now), Some(&AttemptLine { phase: phase.to_string(), ..line(&snapshot) }))
+    };
+    let usable = of(&one, 1_500, Phase::Enrolling);
+    assert_eq!((usable.state.as_str(), usable.deadline), ("usable", Some(at(2_000))));
+    for phase in [Phase::Failed, Phase::Deregistering, Phase::Deleted] {
+        assert!(of(&one, 1_500, phase).next.starts_with("it enrols nobody"), "{phase}");
+    }
+    assert_eq!(of(&one, 2_000, Phase::Enrolling).state, "expired");
+    one.revoked_at = Some(at(1_200));
+    assert_eq!(of(&one, 1_500, Phase::Enrolling).since, at(1_200));
+    let node_id = NodeId::new(Uuid::from_u128(5));
+    one.consumed = Some(Consumption { at: at(1_100), nonce: None, node_id, public_key: [0; 32] });
+    let consumed = of(&one, 1_500, Phase::Enrolling);
+    assert!(consumed.next.contains(&node_id.to_string()), "{}", consumed.next);
+}
+
+#[test]
+fn a_leak_says_whom_it_waits_for() {
+    let mut one = Leak {
+        id: LeakRecordId::new(Uuid::from_u128(1)),
+        kind: "unclaimed_object".to_owned(),
+        finding: None,
+        subject_id: Uuid::from_u128(2),
+        found_at: at(1),
+        last_seen_at: None,
+        cluster_id: None,
+        cluster: Some("local".to_owned()),
+        object_ref: None,
+        uid: None,
+        evidence: Value::Null,
+        removal: None,
+        resolved: None,
+    };
+    let open = leak(&one, None, Some(at(9)));
+    assert!(open.waiting_for.unwrap().starts_with("a person: "));
+    assert!(open.next.contains(&at(9).to_string()));
+    one.removal =
+        Some(Removal { at: at(3), by: "key:a".to_owned(), reason: "nobody's".to_owned() });
+    assert_eq!(leak(&one, None, None).state, "being removed");
+    one.resolved = Some(Resolved { at: at(4), by: None, resolution: Some("gone".to_owned()) });
+    let over = leak(&one, None, None);
+    assert_eq!((over.state.as_str(), over.waiting_for), ("resolved", None));
+}
+
+#[test]
+fn what_is_stuck_in_a_project_and_a_cluster_is_counted_and_named() {
+    let snapshot = mk_snapshot(Phase::Pending);
+    let count =
+        |phase: Phase, total, blocked| PhaseCount { phase: phase.to_string(), total, blocked };
+    let mut facts = ClusterFacts {
+        now: at(1_000),
+        lag: None,
+        holders: vec![("plane-1".to_owned(), 2)],
+        counts: vec![count(Phase::Ready, 3, 0), count(Phase::Pending, 2, 1)],
+        blocked: vec![older(&snapshot, Phase::Pending)],
+        claimed_within: Duration::from_secs(60),
+    };
+    let object_ref = mk_cluster();
+    let found = cluster(&object_ref, &facts);
+    assert_eq!(found.waiting_for.as_deref(), Some("what blocks 1 of its 5 attempts"));
+    assert_eq!(found.facts["phases"]["Ready"], 3);
+    assert_eq!(found.facts["claims_held_by"]["plane-1"], 2);
+    assert_eq!(found.parts[0].blockers[0].code, BlockerCode::DeleteFailed);
+    let of = project(&mk_project(), None, Some(&object_ref), &facts);
+    assert!(of.waiting_for.unwrap().starts_with("a place"));
+    facts.lag = Some(Duration::from_secs(61));
+    let unserved = cluster(&object_ref, &facts);
+    assert_eq!(unserved.state, "not served");
+    assert_eq!(unserved.blockers[0].code, BlockerCode::ClusterNotServed);
+    assert_eq!(unserved.blockers[0].since, at(999));
+}

@@ -1,0 +1,65 @@
+//! A bootstrap token: why it can or cannot be used.
+
+use serde_json::json;
+
+use super::resource::part;
+use crate::broker::phase::Phase;
+use crate::nodes::token::BootstrapToken;
+use crate::operations::explanation::{AttemptLine, ExplainedKind, Explanation};
+use crate::time::Timestamp;
+
+/// `attempt` is the one it was issued for.
+pub fn token(token: &BootstrapToken, now: Timestamp, attempt: Option<&AttemptLine>) -> Explanation {
+    let (state, since) = match (&token.consumed, token.revoked_at) {
+        (Some(consumed), _) => ("consumed", consumed.at),
+        (None, Some(revoked)) => ("revoked", revoked),
+        (None, None) if token.is_usable(now) => ("usable", token.issued_at),
+        (None, None) => ("expired", token.expires_at),
+    };
+    let handle = attempt.map_or("", |line| line.handle.as_str());
+    let name = format!("{} token of {handle}", token.kind);
+    let id = token.id.as_uuid();
+    let mut found = Explanation::new(ExplainedKind::Token, id, name.trim_end(), state, since);
+    let phase = attempt.and_then(|line| Phase::parse(&line.phase));
+    // The phases in which `rules::enrol` refuses an enrolment.
+    let refused = phase.filter(|phase| *phase == Phase::Failed || phase.is_deletion());
+    found.next = match (state, refused) {
+        ("usable", Some(phase)) => {
+            format!("it enrols nobody: its resource is {phase}, which takes no node any more")
+        }
+        ("usable", None) => {
+            found.waiting_for = Some("a node agent to enrol with it".to_owned());
+            found.deadline = Some(token.expires_at);
+            format!(
+                "it can be used once; while its resource waits its end {} is moved on, up to {}",
+                token.expires_at, token.hard_expires_at
+            )
+        }
+        ("consumed", _) => {
+            let node = token.consumed.as_ref().map(|consumed| consumed.node_id.to_string());
+            format!(
+                "it enrols nobody else: node {} used it up; a retry of the resource mints another",
+                node.unwrap_or_default()
+            )
+        }
+        ("revoked", _) => {
+            "it enrols nobody: another took its place, or its resource is being deleted".to_owned()
+        }
+        _ => "it enrols nobody: the loop mints another while the resource waits for a node, or \
+              issue one by hand"
+            .to_owned(),
+    };
+    found.facts.insert("issued_at", json!(token.issued_at));
+    found.facts.insert("expires_at", json!(token.expires_at));
+    found.facts.insert("longest_until", json!(token.hard_expires_at));
+    if let Some(by) = &token.issued_by {
+        found.facts.insert("issued_by", json!(by));
+    }
+    if let Some(consumed) = &token.consumed {
+        found.facts.insert("consumed_by_node_id", json!(consumed.node_id));
+    }
+    found.resource_id = attempt.map(|line| line.resource_id);
+    found.parts =
+        attempt.map(|line| part(line, "what it was issued for".to_owned())).into_iter().collect();
+    found
+}

@@ -1,0 +1,9 @@
+//! Placement: clusters, the namespace of a project there with what its resources
+//! share, and the definitions that blueprints install.
+
+pub mod cluster;
+pub mod definitions;
+pub mod namespace;
+pub mod shared_objects;
+
+pub mod rules;

@@ -1,0 +1,66 @@
+//! Registering a cluster.
+
+use serde_json::json;
+
+use crate::access::audit::Actor;
+use crate::catalog::blueprint_version::Engine;
+use crate::catalog::rules::common::{About, audited, name_taken};
+use crate::catalog::snapshot::ClusterSnapshot;
+use crate::catalog::{CatalogWrite, Name};
+use crate::commit::Commit;
+use crate::error::Refusal;
+use crate::ids::{ClusterId, Revision};
+use crate::placement::cluster::{Cluster, ClusterAccess, NamespacePrefix};
+
+#[derive(Debug, Clone)]
+pub struct NewCluster {
+    pub id: ClusterId,
+    pub name: Name,
+    pub engine: Engine,
+    pub namespace_prefix: NamespacePrefix,
+    pub region: Option<Name>,
+    pub access: Option<ClusterAccess>,
+}
+
+/// Creates it without `substrate_uid`: the replica that first serves the cluster sets it.
+pub fn create(
+    snapshot: &ClusterSnapshot,
+    new: &NewCluster,
+    actor: &Actor,
+) -> Result<Commit, Refusal> {
+    if let Some(holder) = &snapshot.cluster {
+        return Err(name_taken("name", "cluster", new.name.as_str(), holder.id.as_uuid()));
+    }
+    match (new.engine, &new.access) {
+        (Engine::Crossplane, None) => {
+            let problem =
+                "is missing: say how the cluster is reached, in-cluster or kubeconfig/<name>";
+            return Err(Refusal::invalid("access", problem));
+        }
+        (Engine::Local | Engine::Hetzner, Some(_)) => {
+            let problem = format!(
+                "is for the engine crossplane; a cluster of the engine {} takes none",
+                new.engine
+            );
+            return Err(Refusal::invalid("access", problem));
+        }
+        _ => {}
+    }
+    let cluster = Cluster {
+        id: new.id,
+        name: new.name.clone(),
+        engine: new.engine,
+        substrate_uid: None,
+        namespace_prefix: new.namespace_prefix.clone(),
+        region: new.region.clone(),
+        access: new.access.clone(),
+        verification: None,
+        revision: Revision::FIRST,
+        created_at: snapshot.now,
+        updated_at: snapshot.now,
+    };
+    let details = json!({ "name": cluster.name, "engine": cluster.engine });
+    let write = CatalogWrite::ClusterInsert(cluster);
+    let about = About::new(ClusterId::KIND, new.id.as_uuid());
+    Ok(audited(write, "cluster.create", about, actor, snapshot.now, details))
+}

@@ -1,0 +1,430 @@
+//! Decides what to do about one project namespace, from the rows and the
+//! observation. Pure: the placement loop observes, asks here, acts, and asks again.
+//!
+//! Removal goes in the opposite order of creation: ProviderConfigs, then secrets,
+//! then the namespace, each only on proof that the one before is gone, and none of
+//! it while a resource may still need it.
+
+use serde_json::json;
+
+use crate::access::audit::{Actor, AuditEntry, Subject};
+use crate::catalog::CatalogWrite;
+use crate::commit::{Commit, Write};
+use crate::ids::ClusterId;
+use crate::placement::cluster::ClusterAssignment;
+use crate::placement::namespace::{NamespacePhase, NamespaceStatus, ProviderPhase, ProviderStatus};
+use crate::placement::shared_objects::{
+    Desired, ProjectNamespace, Seen, SharedKey, SharedKind, SharedObjects, Source,
+};
+
+/// An action outside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlacementAction {
+    Put(SharedKey),
+    Remove {
+        key: SharedKey,
+        uid: String,
+    },
+    /// The list of objects with our labels lacks it: ask for it by name.
+    Prove(SharedKey),
+    /// The namespace is next to go: list what is in it, and remove it if it is
+    /// empty.
+    RemoveIfEmpty {
+        key: SharedKey,
+        uid: String,
+    },
+}
+
+/// The actions, and the phase and status to record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacementDecision {
+    pub actions: Vec<PlacementAction>,
+    pub phase: NamespacePhase,
+    pub status: NamespaceStatus,
+}
+
+/// Decides. `wanted` is everything that the project should have there, in the
+/// order of creation; empty if the project is leaving.
+pub fn decision(
+    project_namespace: &ProjectNamespace,
+    wanted: &[Desired],
+    observed: &SharedObjects,
+) -> PlacementDecision {
+    let mut view = View::new(project_namespace, observed);
+    if project_namespace.is_leaving() { view.leave() } else { view.converge(wanted) }
+}
+
+/// Records phase and status; writes nothing if neither changed.
+pub fn record(
+    project_namespace: &ProjectNamespace,
+    decision: &PlacementDecision,
+    actor: &Actor,
+) -> Commit {
+    let before = &project_namespace.assignment;
+    if before.namespace_phase == decision.phase && before.status == decision.status {
+        return Commit::default();
+    }
+    let after = ClusterAssignment {
+        namespace_phase: decision.phase,
+        status: decision.status.clone(),
+        ..before.clone()
+    };
+    let mut commit = Commit {
+        writes: vec![Write::Catalog(Box::new(CatalogWrite::ClusterAssignmentUpdate(after)))],
+        ..Commit::default()
+    };
+    if before.namespace_phase != decision.phase {
+        let subject = Subject {
+            kind: ClusterId::KIND,
+            id: before.cluster_id.as_uuid(),
+            project_id: before.project_id,
+            revision: before.revision.next(),
+        };
+        commit.audit.push(
+            AuditEntry::new("cluster.namespace_phase", actor, subject, project_namespace.now).with(
+                json!({
+                    "namespace": before.namespace,
+                    "from": before.namespace_phase,
+                    "to": decision.phase,
+                }),
+            ),
+        );
+    }
+    commit
+}
+
+/// One project's part of the observation.
+struct View<'a> {
+    project_namespace: &'a ProjectNamespace,
+    observed: &'a SharedObjects,
+    problems: Vec<String>,
+}
+
+impl<'a> View<'a> {
+    fn new(project_namespace: &'a ProjectNamespace, observed: &'a SharedObjects) -> Self {
+        Self { project_namespace, observed, problems: Vec::new() }
+    }
+
+    fn namespace(&self) -> SharedKey {
+        let namespace = self.project_namespace.assignment.namespace.clone();
+        let name = namespace.clone();
+        SharedKey { namespace, kind: SharedKind::Namespace, name, provider: None }
+    }
+
+    /// Objects of this kind in the namespace that are this project's.
+    fn ours(&self, kind: SharedKind) -> impl Iterator<Item = (&'a SharedKey, &'a Seen)> {
+        let assignment = &self.project_namespace.assignment;
+        self.observed.objects.iter().filter(move |(key, seen)| {
+            key.namespace == assignment.namespace
+                && key.kind == kind
+                && seen.owner == Some(assignment.project_id)
+        })
+    }
+
+    fn unreadable(&mut self, source: &Source) -> bool {
+        let Some(problem) = self.observed.unreadable.get(source) else {
+            return false;
+        };
+        if !self.problems.contains(problem) {
+            self.problems.push(problem.clone());
+        }
+        true
+    }
+
+    /// Whether a kind could be listed for every provider of the project.
+    fn all_readable(&mut self, kind: SharedKind) -> bool {
+        let sources: Vec<_> =
+            self.observed.unreadable.keys().filter(|source| source.kind == kind).cloned().collect();
+        let concerned = |source: &Source| match &source.provider {
+            None => true,
+            Some(provider) => self.project_namespace.assignment.status.provider(provider).is_some(),
+        };
+        let blocking: Vec<_> = sources.into_iter().filter(concerned).collect();
+        blocking.iter().for_each(|source| {
+            self.unreadable(source);
+        });
+        blocking.is_empty()
+    }
+
+    fn converge(&mut self, wanted: &[Desired]) -> PlacementDecision {
+        let mut actions = Vec::new();
+        let mut base = true;
+        for want in wanted.iter().filter(|want| is_base(want.key.kind)) {
+            match self.want(want) {
+                Need::Fulfilled => {}
+                Need::Put => {
+                    base = false;
+                    actions.push(PlacementAction::Put(want.key.clone()));
+                }
+                Need::Blocked => {
+                    base = false;
+                    break;
+                }
+            }
+        }
+        let mut status = NamespaceStatus {
+            namespace_uid: self.seen(&self.namespace()).map(|seen| seen.uid.clone()),
+            ..NamespaceStatus::default()
+        };
+        let before = &self.project_namespace.assignment;
+        let phase = match (base, before.namespace_phase) {
+            (true, _) => NamespacePhase::Ready,
+            (false, NamespacePhase::Ready | NamespacePhase::Degraded) => NamespacePhase::Degraded,
+            (false, NamespacePhase::Pending) if actions.is_empty() => NamespacePhase::Pending,
+            (false, _) => NamespacePhase::Provisioning,
+        };
+        if base {
+            status.providers = self.providers(wanted, &mut actions);
+        } else {
+            // Nothing in the namespace is checked before the namespace itself is ready.
+            status.providers = before.status.providers.iter().map(waiting).collect();
+        }
+        status.problems = std::mem::take(&mut self.problems);
+        PlacementDecision { actions, phase, status }
+    }
+
+    fn seen(&self, key: &SharedKey) -> Option<&'a Seen> {
+        let project = self.project_namespace.assignment.project_id;
+        self.observed.objects.get(key).filter(|seen| seen.owner == Some(project))
+    }
+
+    fn want(&mut self, want: &Desired) -> Need {
+        if self.unreadable(&want.key.source()) {
+            return Need::Blocked;
+        }
+        let shown = shown(&want.key);
+        match self.observed.objects.get(&want.key) {
+            None => Need::Put,
+            Some(seen) if seen.owner != Some(self.project_namespace.assignment.project_id) => {
+                self.problems.push(format!(
+                    "{shown} is there and not ours; it is left alone: remove it, or move the project to another cluster"
+                ));
+                Need::Blocked
+            }
+            Some(seen) if seen.terminating => {
+                self.problems.push(format!(
+                    "{shown} is being deleted by somebody else; it is made anew once it is gone"
+                ));
+                Need::Blocked
+            }
+            Some(seen) if seen.hash.as_ref() != Some(&want.hash) => Need::Put,
+            Some(_) => Need::Fulfilled,
+        }
+    }
+
+    /// Creates secrets and ProviderConfigs of the providers in use, and releases those
+    /// that no resource uses any more. A release is recorded before its first removal.
+    fn providers(
+        &mut self,
+        wanted: &[Desired],
+        actions: &mut Vec<PlacementAction>,
+    ) -> Vec<ProviderStatus> {
+        let mut statuses = Vec::new();
+        for used in &self.project_namespace.uses {
+            let of_use = |kind: SharedKind| {
+                wanted.iter().find(|want| {
+                    want.key.kind == kind && want.provider.as_deref() == Some(&*used.provider)
+                })
+            };
+            let problem =
+                match (of_use(SharedKind::ExternalSecret), of_use(SharedKind::ProviderConfig)) {
+                    (Some(secret), Some(config)) => self.provider(secret, config, actions),
+                    _ => Some("it is not known how to reach this provider".to_owned()),
+                };
+            let phase =
+                if problem.is_none() { ProviderPhase::Ready } else { ProviderPhase::Waiting };
+            statuses.push(ProviderStatus {
+                provider: used.provider.clone(),
+                credential_id: used.credential_id,
+                phase,
+                problem,
+            });
+        }
+        self.release(wanted, &mut statuses, actions);
+        statuses.sort_by(|one, other| one.provider.cmp(&other.provider));
+        statuses
+    }
+
+    /// The secret first: with a ProviderConfig that points to no secret, a
+    /// provider would fail where it could have waited.
+    fn provider(
+        &mut self,
+        secret: &Desired,
+        config: &Desired,
+        actions: &mut Vec<PlacementAction>,
+    ) -> Option<String> {
+        let before = self.problems.len();
+        for want in [secret, config] {
+            match self.want(want) {
+                Need::Fulfilled => {}
+                Need::Put => {
+                    actions.push(PlacementAction::Put(want.key.clone()));
+                    return Some(format!("{} is being put in place", shown(&want.key)));
+                }
+                Need::Blocked => {
+                    // A problem of the provider, not of the namespace.
+                    let problem = self.problems.split_off(before).pop();
+                    return Some(
+                        problem.unwrap_or_else(|| format!("{} is not there", shown(&want.key))),
+                    );
+                }
+            }
+        }
+        let ready = self.seen(&secret.key).and_then(|seen| seen.ready.clone());
+        match ready {
+            Some(Ok(())) => None,
+            Some(Err(problem)) => Some(format!(
+                "the secret {} is missing: External Secrets says: {problem}",
+                secret.key.name
+            )),
+            None => Some(format!(
+                "the secret {} is missing: External Secrets has not said anything yet",
+                secret.key.name
+            )),
+        }
+    }
+
+    fn release(
+        &mut self,
+        wanted: &[Desired],
+        statuses: &mut Vec<ProviderStatus>,
+        actions: &mut Vec<PlacementAction>,
+    ) {
+        let is_wanted = |key: &SharedKey| wanted.iter().any(|want| want.key == *key);
+        let mut configs_left = false;
+        let before = self.project_namespace.assignment.status.clone();
+        for (key, seen) in self.ours(SharedKind::ProviderConfig).filter(|(key, _)| !is_wanted(key))
+        {
+            configs_left = true;
+            let recorded = key.provider.as_deref().and_then(|provider| before.provider(provider));
+            let Some(recorded) = recorded else {
+                // No recorded provider explains it, so it is left alone.
+                continue;
+            };
+            if recorded.phase == ProviderPhase::Releasing && !seen.terminating {
+                actions.push(PlacementAction::Remove { key: key.clone(), uid: seen.uid.clone() });
+            }
+            statuses.push(ProviderStatus {
+                phase: ProviderPhase::Releasing,
+                problem: Some("no resource uses it any more".to_owned()),
+                ..recorded.clone()
+            });
+        }
+        if configs_left || !self.all_readable(SharedKind::ProviderConfig) {
+            return;
+        }
+        let surplus = self.ours(SharedKind::ExternalSecret).filter(|(key, _)| !is_wanted(key));
+        for (key, seen) in surplus.filter(|(_, seen)| !seen.terminating) {
+            actions.push(PlacementAction::Remove { key: key.clone(), uid: seen.uid.clone() });
+        }
+    }
+
+    fn leave(&mut self) -> PlacementDecision {
+        let before = &self.project_namespace.assignment;
+        let mut status = NamespaceStatus { problems: Vec::new(), ..before.status.clone() };
+        let mut actions = Vec::new();
+        let mut phase = NamespacePhase::Terminating;
+        if self.project_namespace.resources > 0 {
+            self.problems.push(format!(
+                "{} resource(s) still live there; the namespace goes after them",
+                self.project_namespace.resources
+            ));
+        } else if before.namespace_phase == NamespacePhase::Deleted {
+            phase = NamespacePhase::Deleted;
+        } else if before.namespace_phase == NamespacePhase::Terminating && self.clear(&mut actions)
+        {
+            phase = NamespacePhase::Deleted;
+            status = NamespaceStatus::default();
+        }
+        // Otherwise this pass only records the intent and touches nothing yet.
+        status.problems = std::mem::take(&mut self.problems);
+        PlacementDecision { actions, phase, status }
+    }
+
+    /// Removes the next kind that is left. True when nothing is left.
+    fn clear(&mut self, actions: &mut Vec<PlacementAction>) -> bool {
+        for kind in [SharedKind::ProviderConfig, SharedKind::ExternalSecret] {
+            if !self.all_readable(kind) {
+                return false;
+            }
+            let left: Vec<_> = self.ours(kind).collect();
+            for (key, seen) in &left {
+                if seen.terminating {
+                    self.problems.push(format!("{} is being deleted and not gone yet", shown(key)));
+                } else {
+                    actions.push(PlacementAction::Remove {
+                        key: (*key).clone(),
+                        uid: seen.uid.clone(),
+                    });
+                }
+            }
+            if !left.is_empty() {
+                return false;
+            }
+        }
+        let key = self.namespace();
+        if self.unreadable(&key.source()) {
+            return false;
+        }
+        let made = self.project_namespace.assignment.status.namespace_uid.as_deref();
+        match self.observed.objects.get(&key) {
+            None if self.observed.absent.contains(&key) => true,
+            None => {
+                actions.push(PlacementAction::Prove(key));
+                false
+            }
+            Some(seen) if seen.owner != Some(self.project_namespace.assignment.project_id) => {
+                // Somebody else may reuse the name; with another uid, ours is gone.
+                let is_ours = made == Some(&*seen.uid);
+                if is_ours {
+                    self.problems.push(format!(
+                        "somebody took our labels off {}, so it is left alone: remove it by hand, or put the labels back",
+                        shown(&key)
+                    ));
+                }
+                !is_ours
+            }
+            Some(seen) if seen.terminating => {
+                self.problems.push(format!(
+                    "{} is being deleted; Kubernetes waits for what is left in it",
+                    shown(&key)
+                ));
+                false
+            }
+            Some(seen) => {
+                let uid = seen.uid.clone();
+                actions.push(PlacementAction::RemoveIfEmpty { key, uid });
+                false
+            }
+        }
+    }
+}
+
+enum Need {
+    Fulfilled,
+    Put,
+    /// Not possible now; the problem is recorded.
+    Blocked,
+}
+
+const fn is_base(kind: SharedKind) -> bool {
+    matches!(kind, SharedKind::Namespace | SharedKind::RoleBinding | SharedKind::ResourceQuota)
+}
+
+fn waiting(status: &ProviderStatus) -> ProviderStatus {
+    match status.phase {
+        ProviderPhase::Releasing => status.clone(),
+        ProviderPhase::Waiting | ProviderPhase::Ready => ProviderStatus {
+            phase: ProviderPhase::Waiting,
+            problem: Some("the namespace is not Ready".to_owned()),
+            ..status.clone()
+        },
+    }
+}
+
+fn shown(key: &SharedKey) -> String {
+    format!("{} {}", key.kind, key.name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,374 @@
+//! Placements made and cleared, in hand-written and generated cases.
+
+use proptest::prelude::*;
+use serde_json::Map;
+use uuid::Uuid;
+
+use super::*;
+use crate::fixtures::{at, mk_actor};
+use crate::ids::{CloudCredentialId, CloudId, ClusterId, ProjectId, Revision};
+use crate::placement::shared_objects::ProviderUse;
+
+const PROJECT: ProjectId = ProjectId::new(Uuid::from_u128(7));
+const NAMESPACE: &str = "slipway-project-7";
+
+fn project_namespace(providers: &[&str]) -> ProjectNamespace {
+    ProjectNamespace {
+        now: at(1_000),
+        assignment: ClusterAssignment {
+            project_id: PROJECT,
+            cluster_id: ClusterId::new(Uuid::from_u128(8)),
+            namespace: NAMESPACE.to_owned(),
+            namespace_phase: NamespacePhase::Pending,
+            withdrawn_at: None,
+            status: NamespaceStatus::default(),
+            revision: Revision::FIRST,
+            created_at: at(900),
+            updated_at: at(900),
+        },
+        project_deleted: false,
+        resources: i64::try_from(providers.len()).unwrap(),
+        uses: providers.iter().map(|provider| used(provider)).collect(),
+    }
+}
+
+fn used(provider: &str) -> ProviderUse {
+    ProviderUse {
+        provider: provider.to_owned(),
+        cloud_id: CloudId::new(Uuid::from_u128(9)),
+        endpoint: Map::new(),
+        credential_id: CloudCredentialId::new(Uuid::from_u128(10)),
+        kv_mount: "kv".to_owned(),
+        kv_path: provider.to_owned(),
+    }
+}
+
+fn key(kind: SharedKind, name: &str, provider: Option<&str>) -> SharedKey {
+    SharedKey {
+        namespace: NAMESPACE.to_owned(),
+        kind,
+        name: name.to_owned(),
+        provider: provider.map(str::to_owned),
+    }
+}
+
+fn desired(project_namespace: &ProjectNamespace) -> Vec<Desired> {
+    if project_namespace.is_leaving() {
+        return Vec::new();
+    }
+    let mut keys = vec![
+        (key(SharedKind::Namespace, NAMESPACE, None), None),
+        (key(SharedKind::RoleBinding, "viewers", None), None),
+        (key(SharedKind::ResourceQuota, "quota", None), None),
+    ];
+    for used in &project_namespace.uses {
+        let provider = Some(&*used.provider);
+        let secret = format!("secret-{}", used.provider);
+        keys.push((key(SharedKind::ExternalSecret, &secret, None), provider));
+        keys.push((key(SharedKind::ProviderConfig, &used.provider, provider), provider));
+    }
+    let want = |(key, provider): (SharedKey, Option<&str>)| Desired {
+        key,
+        provider: provider.map(str::to_owned),
+        hash: "h".to_owned(),
+    };
+    keys.into_iter().map(want).collect()
+}
+
+fn there(kind: SharedKind) -> Seen {
+    Seen {
+        uid: "u".to_owned(),
+        owner: Some(PROJECT),
+        hash: Some("h".to_owned()),
+        terminating: false,
+        ready: (kind == SharedKind::ExternalSecret).then_some(Ok(())),
+    }
+}
+
+/// A simulated cluster that carries out every action.
+struct World {
+    project_namespace: ProjectNamespace,
+    observed: SharedObjects,
+    /// The namespace, if it exists but no list shows it.
+    unlabelled: Option<Seen>,
+}
+
+impl World {
+    fn new(providers: &[&str]) -> Self {
+        Self {
+            project_namespace: project_namespace(providers),
+            observed: SharedObjects::default(),
+            unlabelled: None,
+        }
+    }
+
+    /// Decides, records, acts. Returns the actions.
+    fn pass(&mut self) -> Vec<PlacementAction> {
+        let decision =
+            decision(&self.project_namespace, &desired(&self.project_namespace), &self.observed);
+        self.project_namespace.assignment.namespace_phase = decision.phase;
+        self.project_namespace.assignment.status = decision.status;
+        for action in &decision.actions {
+            self.check(action);
+            match action {
+                PlacementAction::Put(key) => {
+                    self.observed.objects.insert(key.clone(), there(key.kind));
+                }
+                PlacementAction::Prove(key) => {
+                    match &self.unlabelled {
+                        Some(seen) => {
+                            self.observed.objects.insert(key.clone(), seen.clone()).is_none()
+                        }
+                        None => self.observed.absent.insert(key.clone()),
+                    };
+                }
+                PlacementAction::Remove { key, .. }
+                | PlacementAction::RemoveIfEmpty { key, .. } => {
+                    self.observed.objects.remove(key);
+                }
+            }
+        }
+        decision.actions
+    }
+
+    /// Asserts what must never be done, whatever was observed.
+    fn check(&self, action: &PlacementAction) {
+        let (PlacementAction::Remove { key, .. } | PlacementAction::RemoveIfEmpty { key, .. }) =
+            action
+        else {
+            return;
+        };
+        let inside = |kind| self.observed.objects.keys().any(|key| key.kind == kind);
+        match key.kind {
+            SharedKind::ProviderConfig => {
+                let used = self
+                    .project_namespace
+                    .uses
+                    .iter()
+                    .any(|used| Some(&used.provider) == key.provider.as_ref());
+                assert!(
+                    !used || self.project_namespace.is_leaving(),
+                    "a ProviderConfig in use goes"
+                );
+                assert!(
+                    !self.project_namespace.is_leaving() || self.project_namespace.resources == 0
+                );
+            }
+            SharedKind::ExternalSecret if self.project_namespace.is_leaving() => {
+                assert!(!inside(SharedKind::ProviderConfig), "a secret before its user");
+            }
+            SharedKind::Namespace => {
+                assert!(
+                    self.project_namespace.is_leaving() && self.project_namespace.resources == 0
+                );
+                assert!(!inside(SharedKind::ProviderConfig) && !inside(SharedKind::ExternalSecret));
+            }
+            _ => {}
+        }
+    }
+
+    fn converge(&mut self) {
+        for _ in 0..12 {
+            self.pass();
+        }
+    }
+
+    fn phase(&self) -> NamespacePhase {
+        self.project_namespace.assignment.namespace_phase
+    }
+
+    fn provider(&self, name: &str) -> Option<ProviderPhase> {
+        self.project_namespace.assignment.status.provider(name).map(|status| status.phase)
+    }
+}
+
+#[test]
+fn a_namespace_is_made_in_order_and_cleared_in_the_opposite_one() {
+    let mut world = World::new(&["hetzner"]);
+    let first = world.pass();
+    assert_eq!(first.len(), 3, "{first:?}");
+    assert_eq!(world.phase(), NamespacePhase::Provisioning);
+    world.converge();
+    assert_eq!(world.phase(), NamespacePhase::Ready);
+    assert_eq!(world.provider("hetzner"), Some(ProviderPhase::Ready));
+    assert!(world.pass().is_empty(), "what is as it should be is left alone");
+
+    world.project_namespace.assignment.withdrawn_at = Some(at(2_000));
+    world.converge();
+    assert_eq!(world.phase(), NamespacePhase::Terminating, "a resource lives there");
+    assert_eq!(world.observed.objects.len(), 5);
+    world.project_namespace.resources = 0;
+    world.project_namespace.uses.clear();
+    world.converge();
+    assert_eq!(world.phase(), NamespacePhase::Deleted);
+    assert!(!world.observed.objects.keys().any(|key| key.kind == SharedKind::Namespace));
+    assert!(world.pass().is_empty());
+}
+
+#[test]
+fn a_provider_goes_with_its_last_user_and_its_release_is_recorded_first() {
+    let mut world = World::new(&["aws", "hetzner"]);
+    world.converge();
+    world.project_namespace.uses.retain(|used| used.provider == "aws");
+    assert!(world.pass().is_empty(), "recorded before anything goes");
+    assert_eq!(world.provider("hetzner"), Some(ProviderPhase::Releasing));
+    assert_eq!(world.pass().len(), 1);
+    world.converge();
+    assert_eq!(world.provider("hetzner"), None);
+    assert_eq!(world.provider("aws"), Some(ProviderPhase::Ready));
+    let left = world.observed.objects.keys().filter(|key| key.name.contains("hetzner"));
+    assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn one_that_is_used_again_is_put_back_before_it_counts() {
+    let mut world = World::new(&["hetzner"]);
+    world.converge();
+    world.project_namespace.uses.clear();
+    world.pass();
+    world.pass();
+    world.project_namespace.uses.push(used("hetzner"));
+    let seen = world.provider("hetzner");
+    assert_ne!(seen, Some(ProviderPhase::Ready));
+    world.converge();
+    assert_eq!(world.provider("hetzner"), Some(ProviderPhase::Ready));
+}
+
+#[test]
+fn a_missing_secret_holds_its_provider_and_nothing_else() {
+    let mut world = World::new(&["aws", "hetzner"]);
+    world.converge();
+    let secret = key(SharedKind::ExternalSecret, "secret-aws", None);
+    world.observed.objects.get_mut(&secret).unwrap().ready = Some(Err("no such path".to_owned()));
+    world.pass();
+    assert_eq!(world.phase(), NamespacePhase::Ready);
+    assert_eq!(world.provider("aws"), Some(ProviderPhase::Waiting));
+    assert_eq!(world.provider("hetzner"), Some(ProviderPhase::Ready));
+    let status = world.project_namespace.assignment.status.provider("aws").unwrap();
+    assert!(status.problem.as_ref().unwrap().contains("no such path"), "{status:?}");
+}
+
+#[test]
+fn what_is_not_ours_is_left_alone_and_said() {
+    let mut world = World::new(&[]);
+    let namespace = key(SharedKind::Namespace, NAMESPACE, None);
+    let foreign = Seen { owner: None, ..there(SharedKind::Namespace) };
+    world.observed.objects.insert(namespace, foreign);
+    assert!(world.pass().is_empty());
+    assert_eq!(world.phase(), NamespacePhase::Pending);
+    assert_eq!(world.project_namespace.assignment.status.problems.len(), 1);
+}
+
+#[test]
+fn a_namespace_that_somebody_deletes_is_waited_for_and_made_anew() {
+    let mut world = World::new(&["hetzner"]);
+    world.converge();
+    let namespace = key(SharedKind::Namespace, NAMESPACE, None);
+    world.observed.objects.get_mut(&namespace).unwrap().terminating = true;
+    assert!(world.pass().is_empty());
+    assert_eq!(world.phase(), NamespacePhase::Degraded);
+    assert_eq!(world.provider("hetzner"), Some(ProviderPhase::Waiting));
+    world.observed.objects.clear();
+    world.converge();
+    assert_eq!(world.phase(), NamespacePhase::Ready);
+    assert_eq!(world.provider("hetzner"), Some(ProviderPhase::Ready));
+}
+
+#[test]
+fn what_cannot_be_listed_is_neither_made_nor_taken_for_gone() {
+    let mut world = World::new(&["hetzner"]);
+    world.converge();
+    let source = Source { kind: SharedKind::ProviderConfig, provider: Some("hetzner".to_owned()) };
+    world.observed.unreadable.insert(source.clone(), "forbidden".to_owned());
+    world.observed.objects.retain(|key, _| key.kind != SharedKind::ProviderConfig);
+    assert!(world.pass().is_empty());
+    assert_eq!(world.provider("hetzner"), Some(ProviderPhase::Waiting));
+    world.project_namespace.uses.clear();
+    world.project_namespace.resources = 0;
+    world.project_namespace.assignment.status.providers = vec![ProviderStatus {
+        provider: "hetzner".to_owned(),
+        credential_id: CloudCredentialId::new(Uuid::from_u128(10)),
+        phase: ProviderPhase::Releasing,
+        problem: None,
+    }];
+    world.project_namespace.assignment.withdrawn_at = Some(at(2_000));
+    world.converge();
+    assert_eq!(world.phase(), NamespacePhase::Terminating, "its secret must outlive it");
+}
+
+#[test]
+fn a_namespace_that_no_list_shows_is_gone_only_on_the_servers_word() {
+    for (uid, ours) in [("u", true), ("another", false)] {
+        let mut world = World::new(&[]);
+        world.converge();
+        world.observed.objects.clear();
+        let unlabelled = Seen { uid: uid.to_owned(), owner: None, ..there(SharedKind::Namespace) };
+        world.unlabelled = Some(unlabelled);
+        world.project_namespace.assignment.withdrawn_at = Some(at(2_000));
+        world.converge();
+        if ours {
+            assert_eq!(world.phase(), NamespacePhase::Terminating, "it stands");
+            let problems = &world.project_namespace.assignment.status.problems;
+            assert!(problems.iter().any(|problem| problem.contains("labels")), "{problems:?}");
+            world.observed.objects.clear();
+            world.unlabelled = None;
+            world.converge();
+        }
+        assert_eq!(world.phase(), NamespacePhase::Deleted);
+    }
+}
+
+#[test]
+fn nothing_is_written_where_nothing_changed() {
+    let mut world = World::new(&["hetzner"]);
+    world.converge();
+    let same =
+        decision(&world.project_namespace, &desired(&world.project_namespace), &world.observed);
+    assert!(record(&world.project_namespace, &same, &mk_actor()).is_empty());
+    let other = PlacementDecision { phase: NamespacePhase::Degraded, ..same };
+    let commit = record(&world.project_namespace, &other, &mk_actor());
+    assert_eq!((commit.writes.len(), commit.audit.len()), (1, 1));
+}
+
+proptest! {
+    /// Objects vanish, change or are deleted in any order: once that stops, the
+    /// placement still converges, and no forbidden action happens on the way
+    /// (see [`World::check`]).
+    #[test]
+    fn any_fair_world_converges(
+        noise in proptest::collection::vec((0usize..8, 0usize..4), 0..30),
+        used_at_the_end in any::<bool>(),
+        leaves in any::<bool>(),
+    ) {
+        let mut world = World::new(&["aws", "hetzner"]);
+        for (at, what) in noise {
+            world.pass();
+            let key = world.observed.objects.keys().nth(at).cloned();
+            if let Some(key) = key {
+                match what {
+                    0 => { world.observed.objects.remove(&key); }
+                    1 => world.observed.objects.get_mut(&key).unwrap().hash = None,
+                    2 => world.observed.objects.get_mut(&key).unwrap().terminating = true,
+                    _ => world.project_namespace.uses.truncate(at % 3),
+                }
+            }
+        }
+        // Terminating objects are gone at last.
+        world.observed.objects.retain(|_, seen| !seen.terminating);
+        world.project_namespace.uses = if used_at_the_end { vec![used("aws")] } else { Vec::new() };
+        world.project_namespace.resources = i64::from(used_at_the_end && !leaves);
+        if leaves {
+            world.project_namespace.uses.clear();
+            world.project_namespace.project_deleted = true;
+        }
+        world.converge();
+        world.converge();
+        if leaves {
+            prop_assert_eq!(world.phase(), NamespacePhase::Deleted);
+        } else {
+            prop_assert_eq!(world.phase(), NamespacePhase::Ready);
+            let ready = used_at_the_end.then_some(ProviderPhase::Ready);
+            prop_assert_eq!(world.provider("aws"), ready);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What a project's resources share on a management cluster: the project
+//! namespace and the objects in it. The placement loop creates and removes
+//! them; resources only wait for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use crate::closed_set::closed_set;
+use crate::ids::{CloudCredentialId, CloudId, ProjectId};
+use crate::placement::cluster::ClusterAssignment;
+use crate::time::Timestamp;
+
+closed_set!(
+    /// The kinds of shared objects, in the order of creation. Removal goes in
+    /// the opposite order.
+    SharedKind {
+        Namespace => "Namespace",
+        RoleBinding => "RoleBinding",
+        ResourceQuota => "ResourceQuota",
+        ExternalSecret => "ExternalSecret",
+        ProviderConfig => "ProviderConfig",
+    }
+);
+
+/// Identifies an object on a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SharedKey {
+    /// The project namespace, also for the namespace object itself.
+    pub namespace: String,
+    pub kind: SharedKind,
+    pub name: String,
+    /// The provider of a ProviderConfig; each provider has a kind of its own.
+    pub provider: Option<String>,
+}
+
+impl SharedKey {
+    /// What must be readable for the state of this object to be known.
+    pub fn source(&self) -> Source {
+        Source { kind: self.kind, provider: self.provider.clone() }
+    }
+}
+
+/// A kind as the API server knows it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Source {
+    pub kind: SharedKind,
+    pub provider: Option<String>,
+}
+
+/// An object that should exist, and the hash of its content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Desired {
+    pub key: SharedKey,
+    /// The provider it is for, if any.
+    pub provider: Option<String>,
+    pub hash: String,
+}
+
+/// An object that exists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    pub uid: String,
+    /// The project in its labels, if it carries our installation.
+    pub owner: Option<ProjectId>,
+    /// The hash of what was last written; `None` if somebody took over a field.
+    pub hash: Option<String>,
+    pub terminating: bool,
+    /// What the object reports about itself, if anything: ready, or why not.
+    pub ready: Option<Result<(), String>>,
+}
+
+/// All objects of this installation that were observed on a cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SharedObjects {
+    pub objects: BTreeMap<SharedKey, Seen>,
+    /// Objects that were requested by name and do not exist. That a list by our
+    /// labels does not show an object proves nothing.
+    pub absent: BTreeSet<SharedKey>,
+    /// Kinds that could not be listed, and why. Nothing is concluded from it.
+    pub unreadable: BTreeMap<Source, String>,
+}
+
+/// A provider that resources of a project use, through this credential.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProviderUse {
+    pub provider: String,
+    pub cloud_id: CloudId,
+    pub endpoint: Map<String, Value>,
+    pub credential_id: CloudCredentialId,
+    pub kv_mount: String,
+    pub kv_path: String,
+}
+
+/// A project on its cluster, as stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProjectNamespace {
+    pub now: Timestamp,
+    pub assignment: ClusterAssignment,
+    /// The project itself is deleted.
+    pub project_deleted: bool,
+    /// Resources whose absence is not yet proven for good.
+    pub resources: i64,
+    /// What those use, by provider. One credential for each: declaring a second
+    /// one of the same provider is refused.
+    pub uses: Vec<ProviderUse>,
+}
+
+impl ProjectNamespace {
+    /// Whether the project namespace is to be removed.
+    pub const fn is_leaving(&self) -> bool {
+        self.project_deleted || self.assignment.withdrawn_at.is_some()
+    }
+}
