@@ -1,15 +1,27 @@
 //! The application: ports to the outside world, and the use-cases, one file
-//! each. Use-cases check authorisation. This crate knows no database, no HTTP
-//! and no Kubernetes; the adapters do.
+//! each, sorted by room. A use-case authorises, gathers outside facts, has the
+//! store decide by a pure rule of the core, and wakes the loop. This crate
+//! knows no database, no HTTP and no Kubernetes; the adapters do.
+//!
+//! Each room has a `port` of its own to the store; [`ports`] contains what they
+//! share and the ports to everything else.
 
-pub mod authorise;
+#[macro_use]
+pub mod ports;
+
 pub mod context;
 pub mod error;
-mod operation;
 pub mod permits;
-pub mod ports;
 pub mod seed;
-pub mod usecases;
+
+pub mod access;
+pub mod broker;
+pub mod catalog;
+pub mod deletion;
+pub mod events;
+pub mod nodes;
+pub mod operations;
+pub mod placement;
 
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use slipway_app::usecases::control;
+use slipway_app::operations::control;
 use slipway_controller::resources::Batching;
 
 use crate::database::Database;

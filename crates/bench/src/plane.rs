@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use slipway_app::Context;
-use slipway_app::authorise::Caller;
+use slipway_app::access::authorise::Caller;
+use slipway_app::broker::converge::Engines;
 use slipway_app::context::{Settings, Wakes};
+use slipway_app::nodes::enrol::{self, Register};
 use slipway_app::ports::meter::Unmetered;
 use slipway_app::ports::{Clock, Entropy};
 use slipway_app::seed::{LocalNames, Seed};
-use slipway_app::usecases::converge::Engines;
-use slipway_app::usecases::enrol::{self, Register};
 use slipway_controller::driver::Dependencies;
 use slipway_controller::relay::Relay;
 use slipway_controller::resources::{Batching, ResourceLoop};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use slipway_app::usecases::declare::{self, Declare};
-use slipway_app::usecases::read;
+use slipway_app::broker::declare::{self, Declare};
+use slipway_app::broker::read;
 use slipway_controller::resources::Batching;
 use slipway_core::broker::phase::Phase;
 use slipway_core::ids::ResourceId;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use slipway_app::ports::broker::Claimed;
+use slipway_app::broker::port::Claimed;
 use slipway_app::ports::{Meter, Stores};
 use slipway_core::ids::ProvisionedResourceId;
 use slipway_durable::renewer::{LeaseRenewer, Renewal};

@@ -2,16 +2,16 @@
 //! and which mode it obeys, ends a freeze that is over, and compares the
 //! database with the high-water marks outside. There is no leader: every
 //! replica sends heartbeats, and all share one counter.
-//! `slipway_app::usecases::control` implements the heartbeat.
+//! `slipway_app::operations::control` implements the heartbeat.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use slipway_app::Context;
+use slipway_app::broker::converge::Engines;
+use slipway_app::operations::control;
 use slipway_app::permits::Permits;
-use slipway_app::usecases::control;
-use slipway_app::usecases::converge::Engines;
 use slipway_durable::Lease;
 
 use crate::driver::Loop;

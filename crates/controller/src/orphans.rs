@@ -9,8 +9,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use slipway_app::ports::placement::ClusterIdentity;
-use slipway_app::usecases::leaks::{Finder, ScanReport};
+use slipway_app::deletion::leaks::{Finder, ScanReport};
+use slipway_app::placement::port::ClusterIdentity;
 use slipway_core::ids::ClaimToken;
 use slipway_durable::Lease;
 

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use slipway_app::placement::reconcile::{ManagementRegistry, PassSummary, PlacementReconciler};
 use slipway_app::ports::Management;
-use slipway_app::usecases::placement::{ManagementRegistry, PassSummary, PlacementReconciler};
 use slipway_core::ids::{ClaimToken, ClusterId};
 use slipway_core::placement::cluster::Cluster;
 use slipway_durable::Lease;

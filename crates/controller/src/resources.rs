@@ -6,7 +6,7 @@
 //! takes nothing from another.
 //!
 //! This file claims rows and renews the claims.
-//! `slipway_app::usecases::converge` implements the order of a tick,
+//! `slipway_app::broker::converge` implements the order of a tick,
 //! `slipway_core` decides.
 
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use slipway_app::Context;
+pub use slipway_app::broker::converge::Batching;
+use slipway_app::broker::converge::{Batch, Claims, Engines, action_deadline};
+use slipway_app::broker::port::Claimed;
 use slipway_app::permits::Permits;
-use slipway_app::ports::broker::Claimed;
-pub use slipway_app::usecases::converge::Batching;
-use slipway_app::usecases::converge::{Batch, Claims, Engines, action_deadline};
 use slipway_core::access::audit::Actor;
 use slipway_core::broker::record::Pace;
 use slipway_core::ids::{Partition, ProvisionedResourceId};

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use slipway_app::Context;
+use slipway_app::events::port::{ClaimedSubscription, Published};
 use slipway_app::ports::EventSink;
-use slipway_app::ports::events::{ClaimedSubscription, Published};
 use slipway_app::ports::store::{Error, Page};
 use slipway_core::error::ErrorKind;
 use slipway_core::ids::SubscriptionId;

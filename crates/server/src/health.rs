@@ -7,8 +7,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use slipway_app::operations::control;
 use slipway_app::ports::store::Error as StoreError;
-use slipway_app::usecases::control;
 use slipway_wire::api::{Probe, Readiness};
 
 use crate::state::ServerState;

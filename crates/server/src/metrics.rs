@@ -23,7 +23,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry};
 use slipway_app::Context;
-use slipway_app::usecases::leaks;
+use slipway_app::deletion::leaks;
 use slipway_core::deletion::leak::FindingKind;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::operations::control::Mode;

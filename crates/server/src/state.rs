@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use slipway_app::Context;
-use slipway_app::usecases::leaks::Finder;
+use slipway_app::deletion::leaks::Finder;
 use slipway_wire::api::{LoopStatus, Probe};
 
 use crate::events::EventStreams;

@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use rustix::fs::{FlockOperation, flock};
+use slipway_app::events::port::PositionedEvent;
+use slipway_app::events::sink::Error;
 use slipway_app::ports::EventSink;
-use slipway_app::ports::events::PositionedEvent;
-use slipway_app::ports::sink::Error;
 use slipway_server::event_document;
 use slipway_wire::api::Event;
 

@@ -20,11 +20,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use slipway_app::broker::converge::{self, Engines};
 use slipway_app::context::{Settings, Wakes};
+use slipway_app::deletion::leaks::Finder;
 use slipway_app::ports::substrate::Error as SubstrateError;
 use slipway_app::ports::{Meter, Stores, Substrate};
-use slipway_app::usecases::converge::{self, Engines};
-use slipway_app::usecases::leaks::Finder;
 use slipway_app::{Context, Error as AppError};
 use slipway_controller::Shutdown;
 use slipway_render::local_node::NodeSettings;

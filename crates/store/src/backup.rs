@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use slipway_app::ports::operations::ControlRule;
+use slipway_app::operations::port::ControlRule;
 
 use crate::config::{OpenError, StoreConfig, Target};
 use crate::sqlite;

@@ -13,10 +13,10 @@ use slipway_core::nodes::tokens_by_hand::{self, Issue};
 use slipway_core::precondition::Expected;
 use slipway_core::{Phase, Timestamp};
 
-use crate::ports::access::KeyTarget;
-use crate::ports::access::Owned;
-use crate::ports::access::{AuditFilter, AuditOrder};
-use crate::ports::broker::ResourceKey;
+use crate::access::port::KeyTarget;
+use crate::access::port::Owned;
+use crate::access::port::{AuditFilter, AuditOrder};
+use crate::broker::port::ResourceKey;
 use crate::ports::store::{Error, Page};
 use crate::testing::world::{World, operator, refused};
 
@@ -287,7 +287,7 @@ async fn the_audit_is_filtered_and_paged_from_both_ends(world: &World) {
         let whole = list(&all, order, page).await;
         let mut paged = Vec::new();
         loop {
-            let after = paged.last().map(|line: &crate::ports::access::AuditLine| line.id);
+            let after = paged.last().map(|line: &crate::access::port::AuditLine| line.id);
             let next = list(&all, order, Page { after, limit: 97 }).await;
             if next.is_empty() {
                 break;

@@ -7,9 +7,9 @@ use slipway_core::ids::ProvisionedResourceId;
 
 use super::worker::{LEASE, released};
 use super::world::World;
+use crate::broker::port::AttemptFilter;
+use crate::broker::port::{ResourceFilter, ResourceKey};
 use crate::ports::Stores;
-use crate::ports::broker::AttemptFilter;
-use crate::ports::broker::{ResourceFilter, ResourceKey};
 use crate::ports::store::{Error, Page};
 
 /// `spoil` must make the row of this attempt invalid in the database itself.

@@ -7,8 +7,8 @@ use slipway_core::Phase;
 use slipway_core::ids::{DeletionId, NodeId};
 
 use super::world::{Declared, World};
-use crate::ports::broker::ResourceFilter;
-use crate::ports::events::PositionedEvent;
+use crate::broker::port::ResourceFilter;
+use crate::events::port::PositionedEvent;
 use crate::ports::store::Page;
 
 /// The moment before a round; whatever is later belongs to the round.

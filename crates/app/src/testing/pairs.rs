@@ -9,7 +9,7 @@ use slipway_core::nodes::token::SecretHash;
 use tokio::sync::Barrier;
 
 use super::world::{Declared, World};
-use crate::ports::broker::Claimed;
+use crate::broker::port::Claimed;
 use crate::ports::store::Error;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -48,7 +48,7 @@ pub(super) async fn renew_with_takeover(world: &Arc<World>) {
     )
     .await;
     let (renewed, taken) = (renewed.expect("a renewal"), taken.expect("a claim"));
-    let mine = |taken: &&crate::ports::broker::Claimed| taken.id == declared.attempt;
+    let mine = |taken: &&crate::broker::port::Claimed| taken.id == declared.attempt;
     let current = match (renewed.first(), taken.iter().find(mine)) {
         (Some(_), None) => late,
         (None, Some(taken)) => *taken,

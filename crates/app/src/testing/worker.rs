@@ -19,7 +19,7 @@ use slipway_core::operations::control::Mode;
 use slipway_core::{ErrorKind, Phase, Refusal};
 
 use super::world::World;
-use crate::ports::broker::{Claimed, Decided, ResourceKey};
+use crate::broker::port::{Claimed, Decided, ResourceKey};
 use crate::ports::store::Error;
 
 /// Long enough that it never expires during a test.

@@ -28,8 +28,8 @@ use slipway_core::{ErrorKind, Phase, Timestamp};
 use uuid::Uuid;
 
 use super::substrate::Substrate;
+use crate::broker::port::{DeclareKey, ResourceKey};
 use crate::ports::Stores;
-use crate::ports::broker::{DeclareKey, ResourceKey};
 use crate::ports::store::{Error, Page};
 use crate::seed::Seed;
 

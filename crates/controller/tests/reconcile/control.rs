@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use slipway_app::usecases::converge::Engines;
-use slipway_app::usecases::{control, node};
+use slipway_app::broker::converge::Engines;
+use slipway_app::nodes::node;
+use slipway_app::operations::control;
 use slipway_controller::driver::Loop;
 use slipway_controller::resources::ResourceLoop;
 use slipway_core::blocker::BlockerCode;

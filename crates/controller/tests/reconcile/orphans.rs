@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use slipway_app::Error;
-use slipway_app::ports::deletion::LeakFilter;
-use slipway_app::ports::placement::ClusterIdentity;
+use slipway_app::broker::converge::Engines;
+use slipway_app::deletion::leaks::{self, Finder, ScanReport};
+use slipway_app::deletion::port::LeakFilter;
+use slipway_app::placement::port::ClusterIdentity;
 use slipway_app::ports::store::Page;
-use slipway_app::usecases::converge::Engines;
-use slipway_app::usecases::leaks::{self, Finder, ScanReport};
 use slipway_controller::driver::Loop;
 use slipway_controller::orphans::OrphanLoop;
 use slipway_core::ErrorKind;

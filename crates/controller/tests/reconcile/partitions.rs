@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use slipway_app::broker::converge::Engines;
+use slipway_app::broker::port::ResourceFilter;
 use slipway_app::ports::Substrate;
-use slipway_app::ports::broker::ResourceFilter;
 use slipway_app::ports::store::Page;
-use slipway_app::usecases::converge::Engines;
 use slipway_controller::driver::Dependencies;
 use slipway_controller::resources::ResourceLoop;
 use slipway_controller::{Shutdown, Status, drive};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use slipway_app::usecases::converge::Engines;
-use slipway_app::usecases::explain;
+use slipway_app::broker::converge::Engines;
+use slipway_app::operations::explain;
 use slipway_controller::driver::Loop;
 use slipway_controller::resources::ResourceLoop;
 use slipway_core::blocker::BlockerCode;

@@ -1,6 +1,6 @@
 //! The ways through the phases.
 
-use slipway_app::usecases::node;
+use slipway_app::nodes::node;
 use slipway_core::ErrorKind;
 use slipway_core::blocker::BlockerCode;
 use slipway_core::broker::phase::Phase;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use slipway_app::usecases::converge::Engines;
+use slipway_app::broker::converge::Engines;
 use slipway_controller::driver::Loop;
 use slipway_controller::resources::ResourceLoop;
 use slipway_controller::{Shutdown, watch_engine};

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use slipway_app::usecases::keys;
+use slipway_app::access::keys;
 use slipway_core::access::api_key;
 use slipway_core::ids::ApiKeyId;
 use slipway_core::time::Timestamp;

@@ -1,6 +1,6 @@
 //! The rows of keys and the audit.
 
-use slipway_app::authorise::Operation::*;
+use slipway_app::access::authorise::Operation::*;
 use slipway_wire::access::{ApiKey, ApiKeyWithText, AuditEntry, CreateKey, RotateKey};
 
 use super::{audit, keys};

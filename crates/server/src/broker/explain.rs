@@ -2,7 +2,7 @@
 
 use axum::Json;
 use serde_json::Value;
-use slipway_app::usecases::explain as usecase;
+use slipway_app::operations::explain as usecase;
 use slipway_core::blocker;
 use slipway_core::ids::ResourceId;
 use slipway_core::operations::explanation as domain;

@@ -3,10 +3,11 @@
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
-use slipway_app::ports::broker::{Blocked, ResourceFilter};
-use slipway_app::usecases::catalog::projects;
-use slipway_app::usecases::declare::Declare;
-use slipway_app::usecases::{declare, delete, force, read, relabel, retry};
+use slipway_app::broker::declare::Declare;
+use slipway_app::broker::port::{Blocked, ResourceFilter};
+use slipway_app::broker::{declare, delete, read, relabel, retry};
+use slipway_app::catalog::projects;
+use slipway_app::nodes::force;
 use slipway_core::blocker::BlockerCode;
 use slipway_core::broker::phase::Phase;
 use slipway_core::broker::snapshot::ResourceSnapshot;

@@ -1,6 +1,6 @@
 //! The rows of the broker.
 
-use slipway_app::authorise::Operation::*;
+use slipway_app::access::authorise::Operation::*;
 use slipway_wire::api::{
     DeclareResource, Deletion, Explanation, ForceDrain, Resource, ResourceDetail, Retry,
 };

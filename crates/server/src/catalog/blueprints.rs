@@ -1,6 +1,6 @@
 //! Blueprints and their versions.
 
-use slipway_app::usecases::catalog::blueprints;
+use slipway_app::catalog::blueprints;
 use slipway_core::broker::parameters;
 use slipway_core::catalog::blueprint::{self, SubmittedContent};
 use slipway_core::catalog::blueprint_version as composites;

@@ -1,7 +1,7 @@
 //! Clouds.
 
 use axum::http::StatusCode;
-use slipway_app::usecases::catalog::clouds;
+use slipway_app::catalog::clouds;
 use slipway_core::catalog::cloud;
 use slipway_wire::catalog::{Cloud, CreateCloud, UpdateCloud};
 

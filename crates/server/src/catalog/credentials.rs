@@ -1,8 +1,8 @@
 //! Credentials, and which projects may use them.
 
 use axum::http::StatusCode;
-use slipway_app::ports::catalog::CredentialFilter;
-use slipway_app::usecases::catalog::credentials;
+use slipway_app::catalog::credentials;
+use slipway_app::catalog::port::CredentialFilter;
 use slipway_core::catalog::credential;
 use slipway_core::error::Refusal;
 use slipway_core::ids::CloudCredentialId;

@@ -1,7 +1,7 @@
 //! Label definitions.
 
 use axum::http::StatusCode;
-use slipway_app::usecases::catalog::labels;
+use slipway_app::catalog::labels;
 use slipway_core::catalog::label;
 use slipway_wire::catalog::{DefineLabel, LabelDefinition, UpdateLabel};
 

@@ -1,7 +1,7 @@
 //! Projects.
 
 use axum::http::StatusCode;
-use slipway_app::usecases::catalog::projects::{self, Change, Draft};
+use slipway_app::catalog::projects::{self, Change, Draft};
 use slipway_core::catalog::project;
 use slipway_wire::catalog::{CreateProject, Project, UpdateProject};
 

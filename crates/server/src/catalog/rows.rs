@@ -1,6 +1,6 @@
 //! The rows of the catalog.
 
-use slipway_app::authorise::Operation::*;
+use slipway_app::access::authorise::Operation::*;
 use slipway_wire::api::Deletion;
 use slipway_wire::catalog::{
     Blueprint, BlueprintVersion, Cloud, CreateBlueprint, CreateCloud, CreateCredential,

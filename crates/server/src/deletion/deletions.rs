@@ -4,7 +4,7 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
-use slipway_app::usecases::read;
+use slipway_app::broker::read;
 use slipway_core::deletion::record;
 use slipway_core::ids::DeletionId;
 use slipway_wire::api::{Deletion, DeletionMember};

@@ -1,6 +1,6 @@
 //! The rows of deletions and leaks.
 
-use slipway_app::authorise::Operation::*;
+use slipway_app::access::authorise::Operation::*;
 use slipway_wire::api::Deletion;
 use slipway_wire::leaks::{Leak, LeakReason, LeakScan};
 

@@ -11,9 +11,9 @@ use axum::http::{HeaderMap, HeaderName};
 use axum::response::IntoResponse;
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use futures::{Stream, StreamExt, stream};
+use slipway_app::events::feed;
+use slipway_app::events::port::PositionedEvent;
 use slipway_app::ports::Listed;
-use slipway_app::ports::events::PositionedEvent;
-use slipway_app::usecases::events;
 use slipway_core::error::Refusal;
 use slipway_core::ids::ProjectId;
 use slipway_wire::api::Event;
@@ -34,7 +34,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 pub(super) async fn list(call: Call) -> Answered {
     let page = call.query.page()?;
-    let events = events::list(&call.context, &call.caller, page).await?;
+    let events = feed::list(&call.context, &call.caller, page).await?;
     let listed = Listed::complete(events, page.limit, |event| event.position);
     Ok(call.page(listed.map(document), page.limit))
 }
@@ -57,7 +57,7 @@ pub(super) async fn follow(
         return Err(Refusal::invalid(field, problem).into());
     }
     let permit = state.streams.reserve()?;
-    let after = events::begin_stream(&call.context, &call.caller, field, after).await?;
+    let after = feed::begin_stream(&call.context, &call.caller, field, after).await?;
     let frames = frames(after, state.streams.subscribe(after, permit), call.caller.project);
     let stream = Sse::new(frames).keep_alive(KeepAlive::new().interval(HEARTBEAT).text("alive"));
     // Otherwise a buffering proxy would delay events.

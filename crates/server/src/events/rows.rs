@@ -1,6 +1,6 @@
 //! The rows of events.
 
-use slipway_app::authorise::Operation::*;
+use slipway_app::access::authorise::Operation::*;
 use slipway_wire::api::{Event, Subscription};
 
 use super::{feed, subscriptions};

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use slipway_app::Context;
-use slipway_app::ports::events::PositionedEvent;
+use slipway_app::events::port::PositionedEvent;
 use slipway_app::ports::store::{self, Page};
 use slipway_core::error::{ErrorKind, Refusal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};

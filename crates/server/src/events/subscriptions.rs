@@ -4,8 +4,8 @@ use axum::Json;
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use axum::http::StatusCode;
-use slipway_app::ports::events::Subscription as Stored;
-use slipway_app::usecases::events;
+use slipway_app::events::feed;
+use slipway_app::events::port::Subscription as Stored;
 use slipway_core::error::Refusal;
 use slipway_wire::api::Subscription;
 
@@ -14,7 +14,7 @@ use crate::request::{Call, text};
 
 /// There is one per configured sink, so the list has no pages.
 pub(super) async fn list(call: Call) -> Result<Json<Vec<Subscription>>, Rejection> {
-    let found = events::subscriptions(&call.context, &call.caller).await?;
+    let found = feed::subscriptions(&call.context, &call.caller).await?;
     Ok(Json(found.iter().map(document).collect()))
 }
 
@@ -23,7 +23,7 @@ pub(super) async fn remove(
     name: Result<Path<String>, PathRejection>,
 ) -> Result<StatusCode, Rejection> {
     let Path(name) = name.map_err(|_| Refusal::invalid("name", "is not readable text"))?;
-    events::unsubscribe(&call.context, &call.caller, &name).await?;
+    feed::unsubscribe(&call.context, &call.caller, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

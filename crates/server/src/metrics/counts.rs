@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use slipway_app::ports::operations::Counts;
+use slipway_app::operations::port::Counts;
 use slipway_app::ports::store;
 use slipway_core::Phase;
 use slipway_core::blocker::BlockerCode;

@@ -1,6 +1,6 @@
 //! The rows of nodes and bootstrap tokens.
 
-use slipway_app::authorise::Operation::*;
+use slipway_app::access::authorise::Operation::*;
 use slipway_wire::access::{IssueToken, IssuedToken, Token};
 use slipway_wire::api::Node;
 

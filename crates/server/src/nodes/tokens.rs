@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::http::StatusCode;
-use slipway_app::usecases::tokens;
+use slipway_app::nodes::tokens;
 use slipway_core::ids::{BootstrapTokenId, ResourceId};
 use slipway_core::nodes::token::BootstrapToken;
 use slipway_core::time::Timestamp;

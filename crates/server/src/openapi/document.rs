@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use slipway_app::authorise::Terms;
+use slipway_app::access::authorise::Terms;
 use slipway_core::operations::explanation::ExplainedKind;
 use slipway_wire::problem::{MEDIA_TYPE, Problem};
 
@@ -203,7 +203,7 @@ const fn meaning(status: u16) -> &'static str {
 mod tests {
     use std::collections::BTreeSet;
 
-    use slipway_app::authorise::Operation;
+    use slipway_app::access::authorise::Operation;
 
     use super::*;
 

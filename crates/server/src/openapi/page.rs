@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::Path;
 use axum::response::{Html, Redirect};
 use serde_json::Value;
-use slipway_app::authorise::Terms;
+use slipway_app::access::authorise::Terms;
 use slipway_core::error::{ErrorKind, Refusal};
 
 use super::document::document;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use axum::Json;
 use axum::http::HeaderName;
 use axum::response::IntoResponse;
+use slipway_app::operations::control;
+use slipway_app::operations::port::WithheldAction as Withheld;
 use slipway_app::ports::Listed;
-use slipway_app::ports::operations::WithheldAction as Withheld;
-use slipway_app::usecases::control;
 use slipway_core::Refusal;
 use slipway_core::operations::control::FREEZE_DEFAULT;
 use slipway_wire::api::{

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use slipway_app::authorise::{Operation, authorise};
+use slipway_app::access::authorise::{Operation, authorise};
 use slipway_wire::api::LoopStatus;
 
 use crate::error::Rejection;

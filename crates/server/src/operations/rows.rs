@@ -1,6 +1,6 @@
 //! The rows of operations.
 
-use slipway_app::authorise::Operation::*;
+use slipway_app::access::authorise::Operation::*;
 use slipway_wire::api::{Control, LoopStatus, PutFreeze, Resume, WithheldAction};
 
 use super::{control, loops};

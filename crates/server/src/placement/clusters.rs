@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
-use slipway_app::usecases::catalog::clusters;
+use slipway_app::placement::clusters;
 use slipway_core::placement::cluster;
 use slipway_core::placement::namespace;
 use slipway_wire::catalog::{

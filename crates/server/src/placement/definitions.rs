@@ -1,6 +1,6 @@
 //! Definitions of a blueprint per cluster: version wanted and version found.
 
-use slipway_app::usecases::catalog::blueprints;
+use slipway_app::catalog::blueprints;
 use slipway_core::placement::definitions::{DefinitionPhase, DefinitionsView};
 use slipway_wire::catalog::BlueprintDefinitions;
 

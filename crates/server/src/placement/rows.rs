@@ -1,6 +1,6 @@
 //! The rows of placement.
 
-use slipway_app::authorise::Operation::*;
+use slipway_app::access::authorise::Operation::*;
 use slipway_wire::catalog::{
     AssignCluster, BlueprintDefinitions, Cluster, ClusterAssignment, CreateCluster,
 };

@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use slipway_app::Context;
-use slipway_app::authorise::Caller;
+use slipway_app::access::authorise::Caller;
 use slipway_app::ports::Listed;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::time::Timestamp;

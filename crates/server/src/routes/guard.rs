@@ -6,8 +6,8 @@
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use slipway_app::authorise::{Caller, admit};
-use slipway_app::usecases::authenticate;
+use slipway_app::access::authenticate;
+use slipway_app::access::authorise::{Caller, admit};
 use slipway_core::secret::Secret;
 
 use super::row::Route;

@@ -1,5 +1,5 @@
 //! One row of the table: method, path, operation (least role, reach and audit
-//! verb, see [`slipway_app::authorise::Operation`]), handler, summary, request
+//! verb, see [`slipway_app::access::authorise::Operation`]), handler, summary, request
 //! and answer. A row begins with its method; the calls that follow add
 //! documents, query parameters and statuses.
 
@@ -8,7 +8,7 @@ use std::fmt;
 
 use axum::handler::Handler;
 use axum::routing::{self, MethodRouter};
-use slipway_app::authorise::{Operation, Terms};
+use slipway_app::access::authorise::{Operation, Terms};
 use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
 

@@ -2,7 +2,7 @@
 //! bound to a project see.
 
 use serde_json::{Value, json};
-use slipway_app::authorise::Terms;
+use slipway_app::access::authorise::Terms;
 use slipway_core::access::role::{Role, Scope};
 use slipway_server::{Route, TABLE};
 use sqlx::Connection as _;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use slipway_app::ports::deletion::ReportedFinding;
+use slipway_app::deletion::port::ReportedFinding;
 use slipway_core::deletion::leak::{Finding, FindingKind, ObjectRef};
 use slipway_core::ids::LeakRecordId;
 

@@ -11,10 +11,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use slipway_app::operations::control;
+use slipway_app::placement::reconcile::ManagementRegistry;
 use slipway_app::ports::Substrate;
 use slipway_app::ports::store::{Error as StoreError, Page};
-use slipway_app::usecases::control;
-use slipway_app::usecases::placement::ManagementRegistry;
 use slipway_controller::Shutdown;
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::{ClusterId, InstallationId};

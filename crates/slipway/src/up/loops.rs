@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use slipway_app::Context;
+use slipway_app::broker::converge::Engines;
+use slipway_app::deletion::leaks::Finder;
+use slipway_app::placement::reconcile::{ManagementRegistry, PlacementReconciler};
 use slipway_app::ports::EventSink;
-use slipway_app::usecases::converge::Engines;
-use slipway_app::usecases::leaks::Finder;
-use slipway_app::usecases::placement::{ManagementRegistry, PlacementReconciler};
 use slipway_controller::driver::{Dependencies, Loop};
 use slipway_controller::heartbeat::ReplicaHeartbeat;
 use slipway_controller::orphans::OrphanLoop;

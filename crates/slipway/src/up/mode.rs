@@ -2,9 +2,9 @@
 //! if the operator asks for it, and notices a new public address.
 
 use slipway_app::Context;
+use slipway_app::broker::converge::Engines;
+use slipway_app::operations::control::{self, HeartbeatError};
 use slipway_app::permits::Permits;
-use slipway_app::usecases::control::{self, HeartbeatError};
-use slipway_app::usecases::converge::Engines;
 use slipway_core::access::audit::Actor;
 
 use super::Error;

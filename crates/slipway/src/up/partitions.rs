@@ -6,8 +6,8 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use slipway_app::Context;
+use slipway_app::broker::converge::Engines;
 use slipway_app::permits::Permits;
-use slipway_app::usecases::converge::Engines;
 use slipway_controller::driver::Dependencies;
 use slipway_controller::resources::ResourceLoop;
 use slipway_controller::{Shutdown, Status, watch_engine};

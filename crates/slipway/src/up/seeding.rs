@@ -1,9 +1,9 @@
 //! Seeds a fresh installation, and installs the first admin key.
 
+use slipway_app::access::authenticate;
+use slipway_app::access::port::Installed;
 use slipway_app::ports::Substrate;
-use slipway_app::ports::access::Installed;
 use slipway_app::seed::{LocalNames, Seed};
-use slipway_app::usecases::authenticate;
 use slipway_app::{Context, Error as AppError};
 use slipway_core::access::audit::Actor;
 use slipway_core::ids::ClusterId;

@@ -1,8 +1,8 @@
 //! The table of API keys as people manage it. `keys.rs` installs keys at the
 //! start of the binary.
 
+use slipway_app::access::port::KeyTarget;
 use slipway_app::ports::Listed;
-use slipway_app::ports::access::KeyTarget;
 use slipway_app::ports::store::Page;
 use slipway_core::access::api_key::{ApiKey, Previous};
 use slipway_core::access::api_key_rules::KeySnapshot;

@@ -1,7 +1,7 @@
 //! Reading the audit.
 
+use slipway_app::access::port::{AuditFilter, AuditLine, AuditOrder};
 use slipway_app::ports::Listed;
-use slipway_app::ports::access::{AuditFilter, AuditLine, AuditOrder};
 use slipway_app::ports::store::Page;
 use slipway_core::ids::{AuditEntryId, ProjectId};
 use sqlx::QueryBuilder;

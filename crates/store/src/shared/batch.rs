@@ -17,7 +17,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use slipway_app::ports::broker::{Decided, ResourceKey, ResourceRule};
+use slipway_app::broker::port::{Decided, ResourceKey, ResourceRule};
 use slipway_app::ports::store::Error;
 use slipway_core::access::audit::AuditEntry;
 use slipway_core::blocker::Blocker;

@@ -1,7 +1,7 @@
 //! The tables of credentials and of their assignments to projects.
 
+use slipway_app::catalog::port::{CredentialFilter, CredentialKey};
 use slipway_app::ports::Listed;
-use slipway_app::ports::catalog::{CredentialFilter, CredentialKey};
 use slipway_app::ports::store::Page;
 use slipway_core::catalog::Name;
 use slipway_core::catalog::credential::{Coordinates, Credential, CredentialAssignment};

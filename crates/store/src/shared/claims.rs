@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use slipway_app::ports::broker::Claimed;
+use slipway_app::broker::port::Claimed;
 use slipway_core::blocker::{Blocker, BlockerCode};
 use slipway_core::commit::{Recheck, Release};
 use slipway_core::ids::{ClaimToken, Partition, ProvisionedResourceId};

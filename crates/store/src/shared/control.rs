@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use slipway_app::ports::operations::{Replica, WithheldAction};
+use slipway_app::operations::port::{Replica, WithheldAction};
 use slipway_app::ports::store::Page;
 use slipway_core::Phase;
 use slipway_core::blocker::BlockerCode;

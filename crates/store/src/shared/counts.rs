@@ -2,7 +2,7 @@
 //! table. No index supports the scan of the attempts: every change of phase
 //! would write it, and it would be read a few times a minute.
 
-use slipway_app::ports::operations::Counts;
+use slipway_app::operations::port::Counts;
 use slipway_core::Phase;
 use slipway_core::blocker::BlockerCode;
 use slipway_core::commit::Recheck;

@@ -7,7 +7,7 @@
 //! them. Claims, wakes and releases touch the loop's columns without it;
 //! heartbeats touch a node, so the node's row is locked too, where it is loaded.
 
-use slipway_app::ports::broker::ResourceKey;
+use slipway_app::broker::port::ResourceKey;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::ids::{NodeId, ProvisionedResourceId, ResourceId};
 use sqlx::Row as _;

@@ -3,7 +3,7 @@
 //! The lock serialises the declarations of one project, so that a handle that
 //! was read as free still is when it is written.
 
-use slipway_app::ports::broker::DeclareKey;
+use slipway_app::broker::port::DeclareKey;
 use slipway_core::broker::snapshot::{CredentialConflict, CredentialView, DeclareSnapshot};
 use slipway_core::catalog::blueprint_version::{BlueprintVersion, Engine};
 use slipway_core::ids::{CloudCredentialId, CloudId, ProjectId, ResourceId};

@@ -11,7 +11,7 @@
 //! for no row of an existing resource, and the query for a free number skips
 //! locked rows, so no deadlock is possible.
 
-use slipway_app::ports::nodes::MeshView;
+use slipway_app::nodes::port::MeshView;
 use slipway_core::Timestamp;
 use slipway_core::broker::snapshot::EnrolSnapshot;
 use slipway_core::ids::{NodeId, ProjectId};

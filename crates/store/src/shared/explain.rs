@@ -1,7 +1,7 @@
 //! Attempts as their rows are, for explanations. No row is hydrated here, so
 //! one that breaks an invariant is shown like any other.
 
-use slipway_app::ports::broker::AttemptFilter;
+use slipway_app::broker::port::AttemptFilter;
 use slipway_core::Phase;
 use slipway_core::ids::{Partition, ProvisionedResourceId, ResourceId};
 use slipway_core::operations::explanation::{AttemptLine, Holder, PhaseCount};

@@ -5,7 +5,7 @@
 //! first is committed, and is then refused, so that its caller reads the key
 //! again and finds the first one's answer.
 
-use slipway_app::ports::access::AnsweredEntry;
+use slipway_app::access::port::AnsweredEntry;
 use slipway_core::access::idempotency::{Answer, Entry, Key, RETENTION, Request};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::nodes::token::SecretHash;

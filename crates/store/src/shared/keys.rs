@@ -1,7 +1,7 @@
 //! Installs API keys at the start of the binary, by name, under the lock of the
 //! installation's row. Only admin keys of the whole installation are installed this way.
 
-use slipway_app::ports::access::{Install, Installed};
+use slipway_app::access::port::{Install, Installed};
 use slipway_core::access::api_key::ApiKey;
 use slipway_core::access::audit::Actor;
 use slipway_core::operations::control::key_audit;

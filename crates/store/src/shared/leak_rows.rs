@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use slipway_app::ports::deletion::LeakFilter;
-use slipway_app::ports::placement::ClusterIdentity;
+use slipway_app::deletion::port::LeakFilter;
+use slipway_app::placement::port::ClusterIdentity;
 use slipway_app::ports::store::Page;
 use slipway_core::Phase;
 use slipway_core::catalog::blueprint_version::Engine;

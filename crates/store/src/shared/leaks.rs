@@ -9,8 +9,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use slipway_app::ports::deletion::{RecordedFindings, ReportedFinding};
-use slipway_app::ports::placement::ClusterIdentity;
+use slipway_app::deletion::port::{RecordedFindings, ReportedFinding};
+use slipway_app::placement::port::ClusterIdentity;
 use slipway_core::access::audit::Actor;
 use slipway_core::deletion::leak::{Leak, LeakSnapshot};
 use slipway_core::deletion::orphans::{self, LeakCommit};

@@ -5,7 +5,7 @@
 //! an event that becomes visible later gets a later one, and a reader that has read
 //! position n has read all before it. Hot transactions never touch that row.
 
-use slipway_app::ports::events::{Backlog, PositionedEvent};
+use slipway_app::events::port::{Backlog, PositionedEvent};
 use slipway_app::ports::store::Page;
 use slipway_core::Timestamp;
 use slipway_core::events::positions::Span;

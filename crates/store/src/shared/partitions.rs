@@ -1,7 +1,7 @@
 //! The most overdue row of every partition. One lookup in the due index for
 //! each cluster, so that the cost does not depend on how many rows are due.
 
-use slipway_app::ports::broker::OverduePartition;
+use slipway_app::broker::port::OverduePartition;
 use slipway_core::Timestamp;
 use slipway_core::ids::Partition;
 use sqlx::Row as _;

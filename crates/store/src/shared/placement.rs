@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use serde_json::Value;
-use slipway_app::ports::placement::Found;
+use slipway_app::placement::port::Found;
 use slipway_core::broker::phase::Phase;
 use slipway_core::catalog::blueprint_version::{CompositeType, Engine};
 use slipway_core::ids::{CloudCredentialId, CloudId, ClusterId, ProjectId};

@@ -1,7 +1,7 @@
 //! Implements the port `AccessStore`: keys, idempotency and the audit.
 
 use async_trait::async_trait;
-use slipway_app::ports::access::{
+use slipway_app::access::port::{
     AnsweredEntry, AuditFilter, AuditLine, AuditOrder, Install, Installed, KeyRule, KeyTarget,
     Owned,
 };

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use slipway_app::ports::BrokerStore;
-use slipway_app::ports::broker::{
+use slipway_app::broker::port::{
     AttemptFilter, Claimed, Decided, DeclareKey, DeclareRule, HistoryLine, OverduePartition,
     ResourceFilter, ResourceKey, ResourceRule,
 };
+use slipway_app::ports::BrokerStore;
 use slipway_app::ports::store::{CorruptRow, Error, Page};
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Recorded, Release};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use slipway_app::ports::catalog::{CredentialFilter, CredentialKey};
+use slipway_app::catalog::port::{CredentialFilter, CredentialKey};
 use slipway_app::ports::store::{Error, Page, Rule};
 use slipway_app::ports::{CatalogStore, Listed};
 use slipway_core::catalog::blueprint::{Blueprint, PublishedVersion};

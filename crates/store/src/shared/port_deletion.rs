@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use slipway_app::ports::deletion::{LeakFilter, LeakRule, RecordedFindings, ReportedFinding};
-use slipway_app::ports::placement::ClusterIdentity;
+use slipway_app::deletion::port::{LeakFilter, LeakRule, RecordedFindings, ReportedFinding};
+use slipway_app::placement::port::ClusterIdentity;
 use slipway_app::ports::store::{Error, Page};
 use slipway_app::ports::{DeletionStore, Listed};
 use slipway_core::Timestamp;

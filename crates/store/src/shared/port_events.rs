@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use slipway_app::ports::EventStore;
-use slipway_app::ports::events::{
+use slipway_app::events::port::{
     Backlog, ClaimedSubscription, PositionedEvent, Published, Subscription,
 };
+use slipway_app::ports::EventStore;
 use slipway_app::ports::store::{Error, Page};
 use slipway_core::access::audit::Actor;
 use slipway_core::events::positions::Span;

@@ -1,8 +1,8 @@
 //! Implements the port `NodeStore`: the registry and bootstrap tokens.
 
 use async_trait::async_trait;
-use slipway_app::ports::broker::ResourceKey;
-use slipway_app::ports::nodes::{Heartbeat, MeshView};
+use slipway_app::broker::port::ResourceKey;
+use slipway_app::nodes::port::{Heartbeat, MeshView};
 use slipway_app::ports::store::{Error, Page, Rule};
 use slipway_app::ports::{Listed, NodeStore};
 use slipway_core::broker::snapshot::EnrolSnapshot;

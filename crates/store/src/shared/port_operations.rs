@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use slipway_app::ports::OperationsStore;
-use slipway_app::ports::operations::{
+use slipway_app::operations::port::{
     AuditPruned, ControlRule, Counts, Replica, Task, WithheldAction,
 };
+use slipway_app::ports::OperationsStore;
 use slipway_app::ports::store::{Error, Page};
 use slipway_app::seed::Seed;
 use slipway_core::Timestamp;

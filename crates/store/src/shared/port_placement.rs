@@ -1,7 +1,7 @@
 //! Implements the port `PlacementStore`: clusters, placements and definitions.
 
 use async_trait::async_trait;
-use slipway_app::ports::placement::{ClusterIdentity, DemandRule, Found, ProjectNamespaceRule};
+use slipway_app::placement::port::{ClusterIdentity, DemandRule, Found, ProjectNamespaceRule};
 use slipway_app::ports::store::{Error, Page, Rule};
 use slipway_app::ports::{Listed, PlacementStore};
 use slipway_core::catalog::blueprint_version::CompositeType;

@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 
+use slipway_app::broker::port::{Blocked, HistoryLine, ResourceFilter};
+use slipway_app::nodes::port::Heartbeat;
 use slipway_app::ports::Listed;
-use slipway_app::ports::broker::{Blocked, HistoryLine, ResourceFilter};
-use slipway_app::ports::nodes::Heartbeat;
 use slipway_app::ports::store::{CorruptRow, Page};
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::deletion::record::Deletion;

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use slipway_app::ports::broker::Claimed;
+use slipway_app::broker::port::Claimed;
 use slipway_core::commit::Recheck;
 use slipway_core::ids::ProvisionedResourceId;
 use sqlx::Row as _;

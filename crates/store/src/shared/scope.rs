@@ -1,8 +1,8 @@
 //! The project that something belongs to, and lists for one project.
 
+use slipway_app::access::port::Owned;
+use slipway_app::events::port::PositionedEvent;
 use slipway_app::ports::Listed;
-use slipway_app::ports::access::Owned;
-use slipway_app::ports::events::PositionedEvent;
 use slipway_app::ports::store::Page;
 use slipway_core::deletion::record::Deletion;
 use slipway_core::events::positions::{Notes, Span};

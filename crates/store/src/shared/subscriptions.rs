@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use slipway_app::ports::events::{ClaimedSubscription, Published, Subscription};
+use slipway_app::events::port::{ClaimedSubscription, Published, Subscription};
 use slipway_core::access::audit::Actor;
 use slipway_core::commit::Recheck;
 use slipway_core::ids::{AuditEntryId, ClaimToken, SubscriptionId};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use slipway_app::ports::operations::Task;
+use slipway_app::operations::port::Task;
 use slipway_core::commit::Recheck;
 use slipway_core::ids::ClaimToken;
 use sqlx::Row as _;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use slipway_app::ports::operations::ControlRule;
+use slipway_app::operations::port::ControlRule;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 

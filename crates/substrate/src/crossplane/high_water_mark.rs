@@ -9,7 +9,7 @@
 //!   with the database. So a restored database is recognised before anything
 //!   happens on the cluster, also if the cluster was unreachable at the start.
 //! * An idle installation writes nothing: the heartbeat asks for a higher mark
-//!   only after an action (`slipway_app::usecases::control::heartbeat`), and a mark
+//!   only after an action (`slipway_app::operations::control::heartbeat`), and a mark
 //!   that is known to be high enough needs no request.
 //!
 //! *Caveat:* the mark is read once per sweep and not with every heartbeat. An

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
+use slipway_app::placement::management::ClusterFacts;
 use slipway_app::ports::Management;
-use slipway_app::ports::management::ClusterFacts;
 use slipway_app::ports::substrate::Error;
 use slipway_cluster::{
     ApiResource, Connection, DynamicObject, IndexState, Listing, ObjectRef, api_resource,

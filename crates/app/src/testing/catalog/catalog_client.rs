@@ -22,8 +22,8 @@ use slipway_core::placement::rules::{cluster, cluster_assignment};
 use slipway_core::precondition::Expected;
 use slipway_core::text::{Labels, Reason};
 
-use crate::ports::broker::DeclareKey;
-use crate::ports::catalog::CredentialKey;
+use crate::broker::port::DeclareKey;
+use crate::catalog::port::CredentialKey;
 use crate::ports::store::Error;
 use crate::testing::world::{BLUEPRINT, Declared, World, operator};
 

@@ -18,7 +18,7 @@ use slipway_core::text::Labels;
 use slipway_core::{ErrorKind, Phase};
 
 use super::catalog_client::{mk_content, name};
-use crate::ports::broker::DeclareKey;
+use crate::broker::port::DeclareKey;
 use crate::ports::store::Error;
 use crate::testing::races::at_once;
 use crate::testing::world::{BLUEPRINT, Declared, World, operator, refused};

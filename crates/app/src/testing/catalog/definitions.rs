@@ -13,7 +13,7 @@ use slipway_core::placement::definitions::{DefinitionPhase, DefinitionsView, Dem
 use slipway_core::placement::rules::definitions::{self, DefinitionsDecision};
 
 use super::catalog_client::mk_content;
-use crate::ports::broker::DeclareKey;
+use crate::broker::port::DeclareKey;
 use crate::ports::store::{Error, Page};
 use crate::testing::world::{World, operator};
 

@@ -9,7 +9,7 @@ use slipway_core::placement::rules::{cluster_assignment, cluster_choice};
 use slipway_core::placement::shared_objects::ProjectNamespace;
 use slipway_core::precondition::Expected;
 
-use crate::ports::placement::Found;
+use crate::placement::port::Found;
 use crate::ports::store::{Error, Page};
 use crate::testing::world::{World, operator, refused};
 

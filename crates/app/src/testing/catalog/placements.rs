@@ -14,7 +14,7 @@ use slipway_core::placement::rules::cluster_assignment;
 use slipway_core::precondition::Expected;
 use slipway_core::text::Labels;
 
-use crate::ports::broker::{Blocked, ResourceFilter, ResourceKey};
+use crate::broker::port::{Blocked, ResourceFilter, ResourceKey};
 use crate::ports::store::Page;
 use crate::seed::Seed;
 use crate::testing::world::{World, operator, refused};

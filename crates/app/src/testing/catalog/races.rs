@@ -6,7 +6,7 @@ use slipway_core::ErrorKind;
 use slipway_core::catalog::blueprint::VersionContent;
 
 use super::catalog_client::mk_content;
-use crate::ports::broker::DeclareKey;
+use crate::broker::port::DeclareKey;
 use crate::ports::store::{Error, Page};
 use crate::testing::races::at_once;
 use crate::testing::world::{World, refused};

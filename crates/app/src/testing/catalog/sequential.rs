@@ -12,8 +12,8 @@ use slipway_core::precondition::Expected;
 use slipway_core::text::Labels;
 
 use super::catalog_client::mk_content;
-use crate::ports::broker::DeclareKey;
-use crate::ports::catalog::CredentialFilter;
+use crate::broker::port::DeclareKey;
+use crate::catalog::port::CredentialFilter;
 use crate::ports::store::Page;
 use crate::testing::world::{World, operator, refused};
 

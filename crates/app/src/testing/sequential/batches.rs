@@ -5,7 +5,7 @@ use slipway_core::commit::{Commit, Recheck, Release, Write};
 use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
 use slipway_core::{ErrorKind, Phase, Refusal};
 
-use crate::ports::broker::{Decided, ResourceKey};
+use crate::broker::port::{Decided, ResourceKey};
 use crate::ports::store::Error;
 use crate::testing::worker::LEASE;
 use crate::testing::world::{Declared, World, refused};

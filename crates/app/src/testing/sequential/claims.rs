@@ -9,7 +9,7 @@ use slipway_core::blocker::BlockerCode;
 use slipway_core::commit::{Recheck, Release};
 use slipway_core::ids::Partition;
 
-use crate::ports::broker::Claimed;
+use crate::broker::port::Claimed;
 use crate::testing::worker::{LEASE, released};
 use crate::testing::world::{Declared, World, refused};
 

@@ -12,8 +12,8 @@ use slipway_core::operations::control::{self, Control, Mode, ReplicaReport};
 use slipway_core::text::Reason;
 use slipway_core::{ErrorKind, Phase, Refusal};
 
-use crate::ports::access::{Install, Installed};
-use crate::ports::broker::ResourceKey;
+use crate::access::port::{Install, Installed};
+use crate::broker::port::ResourceKey;
 use crate::ports::store::{Error, Page};
 use crate::testing::worker::{LEASE, released};
 use crate::testing::world::{World, refused};

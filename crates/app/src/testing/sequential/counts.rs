@@ -7,7 +7,7 @@ use slipway_core::blocker::BlockerCode;
 use slipway_core::broker::observation::CompositeReport;
 use slipway_core::nodes::node::{Reachability, Reported};
 
-use crate::ports::operations::Counts;
+use crate::operations::port::Counts;
 use crate::testing::world::World;
 
 async fn count(world: &World) -> Counts {

@@ -10,7 +10,7 @@ use slipway_core::ids::{DeletionId, NodeId, ProvisionedResourceId, ResourceId};
 use slipway_core::text::Reason;
 use slipway_core::{ErrorKind, Phase, Refusal};
 
-use crate::ports::broker::ResourceKey;
+use crate::broker::port::ResourceKey;
 use crate::ports::store::Error;
 use crate::testing::world::{World, operator, refused};
 

@@ -4,7 +4,7 @@ use serde_json::json;
 use slipway_core::ids::{NodeId, ResourceId, Revision};
 use slipway_core::{ErrorKind, Phase};
 
-use crate::ports::broker::{DeclareKey, HistoryLine, ResourceFilter};
+use crate::broker::port::{DeclareKey, HistoryLine, ResourceFilter};
 use crate::ports::store::{Error, Page};
 use crate::testing::world::{BLUEPRINT, PROJECT, World, refused};
 

@@ -6,7 +6,7 @@ use slipway_core::access::audit::Actor;
 use slipway_core::ids::{AuditEntryId, ProjectId, SubscriptionId};
 use slipway_core::{ErrorKind, Phase};
 
-use crate::ports::events::{ClaimedSubscription, Published, Subscription};
+use crate::events::port::{ClaimedSubscription, Published, Subscription};
 use crate::ports::store::Page;
 use crate::testing::world::{World, refused};
 

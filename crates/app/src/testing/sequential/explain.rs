@@ -6,7 +6,7 @@ use slipway_core::Phase;
 use slipway_core::ids::{Partition, ProjectId};
 use slipway_core::operations::explanation::AttemptLine;
 
-use crate::ports::broker::AttemptFilter;
+use crate::broker::port::AttemptFilter;
 use crate::testing::world::World;
 
 async fn lines(world: &World, filter: AttemptFilter) -> Vec<AttemptLine> {

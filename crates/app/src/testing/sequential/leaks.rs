@@ -13,8 +13,8 @@ use slipway_core::time::Timestamp;
 use slipway_core::{ErrorKind, Phase};
 use uuid::Uuid;
 
-use crate::ports::deletion::{LeakFilter, RecordedFindings, ReportedFinding};
-use crate::ports::placement::ClusterIdentity;
+use crate::deletion::port::{LeakFilter, RecordedFindings, ReportedFinding};
+use crate::placement::port::ClusterIdentity;
 use crate::ports::store::{Error, Page};
 use crate::testing::world::{Declared, World, operator, refused};
 

@@ -5,8 +5,8 @@ use slipway_core::Timestamp;
 use slipway_core::access::api_key::ApiKey;
 use slipway_core::ids::ApiKeyId;
 
-use crate::ports::access::{Install, Installed};
-use crate::ports::broker::ResourceFilter;
+use crate::access::port::{Install, Installed};
+use crate::broker::port::ResourceFilter;
 use crate::ports::store::Page;
 use crate::testing::world::{PROJECT, World};
 

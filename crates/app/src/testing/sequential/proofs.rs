@@ -12,8 +12,8 @@ use slipway_core::ids::{DeletionId, ProvisionedResourceId};
 use slipway_core::nodes::token::Carried;
 use slipway_core::text::Reason;
 
-use crate::ports::broker::AttemptFilter;
-use crate::ports::broker::ResourceKey;
+use crate::broker::port::AttemptFilter;
+use crate::broker::port::ResourceKey;
 use crate::testing::worker::{LEASE, released};
 use crate::testing::world::{World, operator};
 

@@ -5,7 +5,7 @@ use slipway_core::Phase;
 use slipway_core::commit::{Commit, Recheck, Recorded};
 use slipway_core::ids::Revision;
 
-use crate::ports::broker::{Claimed, ResourceKey};
+use crate::broker::port::{Claimed, ResourceKey};
 use crate::ports::store::Page;
 use crate::testing::worker::released;
 use crate::testing::world::{Declared, World};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use slipway_core::commit::Recheck;
 
-use crate::ports::broker::Claimed;
+use crate::broker::port::Claimed;
 use crate::testing::worker::{LEASE, released};
 use crate::testing::world::{Declared, World};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use slipway_core::ids::ClaimToken;
 
-use crate::ports::operations::Task;
+use crate::operations::port::Task;
 use crate::testing::world::World;
 
 const LEASE: Duration = Duration::from_secs(60);

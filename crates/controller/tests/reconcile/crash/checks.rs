@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::json;
-use slipway_app::ports::events::PositionedEvent;
+use slipway_app::events::port::PositionedEvent;
+use slipway_app::nodes::enrol;
 use slipway_app::ports::store::Page;
-use slipway_app::usecases::enrol;
 use slipway_core::blocker::BlockerCode;
 use slipway_core::broker::deletion_verification;
 use slipway_core::broker::phase::Phase;

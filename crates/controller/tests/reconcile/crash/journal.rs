@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use slipway_app::ports::broker::Claimed;
+use slipway_app::broker::port::Claimed;
 use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
 use slipway_core::secret::Secret;
 

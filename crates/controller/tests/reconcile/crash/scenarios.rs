@@ -1,7 +1,7 @@
 //! The scenarios: the preparation, the part with faults, and the expected end.
 
 use futures::FutureExt;
-use slipway_app::usecases::delete;
+use slipway_app::broker::delete;
 use slipway_core::broker::phase::Phase;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::ids::{ProvisionedResourceId, ResourceId};

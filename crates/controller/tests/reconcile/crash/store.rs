@@ -14,16 +14,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use slipway_app::ports::access::AccessIntercept;
-use slipway_app::ports::broker::{
+use slipway_app::access::port::AccessIntercept;
+use slipway_app::broker::port::{
     BrokerIntercept, Claimed, Decided, DeclareKey, DeclareRule, ResourceKey, ResourceRule,
 };
-use slipway_app::ports::catalog::CatalogIntercept;
-use slipway_app::ports::deletion::DeletionIntercept;
-use slipway_app::ports::events::{ClaimedSubscription, EventIntercept, Published};
-use slipway_app::ports::nodes::NodeIntercept;
-use slipway_app::ports::operations::OperationsIntercept;
-use slipway_app::ports::placement::PlacementIntercept;
+use slipway_app::catalog::port::CatalogIntercept;
+use slipway_app::deletion::port::DeletionIntercept;
+use slipway_app::events::port::{ClaimedSubscription, EventIntercept, Published};
+use slipway_app::nodes::port::NodeIntercept;
+use slipway_app::operations::port::OperationsIntercept;
+use slipway_app::placement::port::PlacementIntercept;
 use slipway_app::ports::store::{Error, Rule};
 use slipway_app::ports::{
     AccessStore, BrokerStore, CatalogStore, DeletionStore, EventStore, NodeStore, OperationsStore,

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde_json::json;
+use slipway_app::placement::management::ClusterFacts;
 use slipway_app::ports::Management;
-use slipway_app::ports::management::ClusterFacts;
 use slipway_app::ports::substrate::Error;
 use slipway_core::catalog::blueprint_version::CompositeType;
 use slipway_core::placement::shared_objects::{Seen, SharedKey, SharedKind, SharedObjects};

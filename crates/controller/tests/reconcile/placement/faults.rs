@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
+use slipway_app::broker::converge::Engines;
 use slipway_app::permits::Permits;
-use slipway_app::usecases::catalog::clusters;
-use slipway_app::usecases::converge::Engines;
-use slipway_app::usecases::placement::PlacementReconciler;
+use slipway_app::placement::clusters;
+use slipway_app::placement::reconcile::PlacementReconciler;
 use slipway_controller::driver::Loop as _;
 use slipway_controller::resources::ResourceLoop;
 use slipway_core::ErrorKind;

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Map;
+use slipway_app::broker::declare::{self, Declare};
+use slipway_app::catalog::{blueprints, clouds, credentials, projects};
 use slipway_app::permits::Permits;
-use slipway_app::usecases::catalog::{blueprints, clouds, clusters, credentials, projects};
-use slipway_app::usecases::declare::{self, Declare};
-use slipway_app::usecases::placement::PlacementReconciler;
+use slipway_app::placement::clusters;
+use slipway_app::placement::reconcile::PlacementReconciler;
 use slipway_core::catalog::blueprint::SubmittedContent;
 use slipway_core::ids::{CloudCredentialId, ClusterId, ResourceId};
 use slipway_core::precondition::Expected;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use slipway_app::usecases::catalog::clusters;
-use slipway_app::usecases::placement::ManagementRegistry;
+use slipway_app::placement::clusters;
+use slipway_app::placement::reconcile::ManagementRegistry;
 use slipway_controller::driver::Dependencies;
 use slipway_controller::placement::PlacementLoop;
 use slipway_controller::{Shutdown, Status, drive};

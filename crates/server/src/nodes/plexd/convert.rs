@@ -2,7 +2,7 @@
 
 use data_encoding::BASE64;
 use serde_json::{Map, Value};
-use slipway_app::ports::nodes::MeshView;
+use slipway_app::nodes::port::MeshView;
 use slipway_core::nodes::node::{Node, Reachability, Reported};
 use slipway_core::time::Timestamp;
 use slipway_wire::plexd::{

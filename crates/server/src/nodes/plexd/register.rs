@@ -5,7 +5,7 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use data_encoding::BASE64;
-use slipway_app::usecases::enrol::{self, Register};
+use slipway_app::nodes::enrol::{self, Register};
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::secret::Secret;
 use slipway_wire::plexd::{RegisterReply, RegisterRequest};

@@ -1,0 +1,90 @@
+//! Authentication: API keys of people and programs, node keys of agents. The
+//! answer is the same whatever is wrong with a key.
+
+use slipway_core::access::audit::Actor;
+use slipway_core::access::key_text::{ApiKeyText, NodeKeyText};
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::ids::{ApiKeyId, NodeId};
+use slipway_core::secret::Secret;
+
+use crate::access::authorise::Caller;
+use crate::access::port::{Install, Installed};
+use crate::{Context, Error};
+use slipway_core::access::api_key::ApiKey;
+
+/// The caller that an API key belongs to.
+pub async fn api_key(context: &Context, text: &str, correlation_id: &str) -> Result<Caller, Error> {
+    let parsed = ApiKeyText::parse(text).ok_or_else(unknown_key)?;
+    let now = context.clock.now();
+    let candidates = context.stores.access.api_key_candidates(&parsed.short).await?;
+    let key = candidates.into_iter().find(|key| key.accepts(&parsed, now));
+    let key = key.ok_or_else(unknown_key)?;
+    Ok(Caller {
+        name: key.name,
+        role: key.role,
+        project: key.project_id,
+        key_id: Some(key.id),
+        correlation_id: correlation_id.to_owned(),
+    })
+}
+
+/// The registered node that a node key belongs to.
+pub async fn node_key(context: &Context, text: &str) -> Result<NodeId, Error> {
+    let parsed = NodeKeyText::parse(text).ok_or_else(unknown_key)?;
+    let node = context.stores.nodes.node_fetch(parsed.node_id).await?.ok_or_else(unknown_key)?;
+    if !node.is_registered() || node.key_hash != Some(parsed.hash) {
+        return Err(unknown_key());
+    }
+    Ok(node.id)
+}
+
+/// Sets the key of this name to `text`. The result tells whether it replaced
+/// another one, which then stops working; the audit says who replaced it.
+pub async fn install_admin_key(
+    context: &Context,
+    name: &str,
+    text: &Secret,
+    actor: &Actor,
+) -> Result<Installed, Error> {
+    let key = admin_key(context, name, text)?;
+    Ok(context.stores.access.api_key_install(&key, Install::Replace, actor).await?)
+}
+
+/// Creates the first key of an installation. `None` if a usable one exists,
+/// also if another replica was faster.
+pub async fn draw_first_admin_key(
+    context: &Context,
+    name: &str,
+    actor: &Actor,
+) -> Result<Option<Secret>, Error> {
+    let text = draw(context);
+    let key = admin_key(context, name, &text)?;
+    match context.stores.access.api_key_install(&key, Install::First, actor).await? {
+        Installed::Inserted | Installed::Replaced => Ok(Some(text)),
+        Installed::Unchanged | Installed::Occupied | Installed::Withdrawn => Ok(None),
+    }
+}
+
+/// Generates the text of a new key.
+pub(crate) fn draw(context: &Context) -> Secret {
+    let (mut short, mut long) = ([0; 6], [0; 24]);
+    context.entropy.fill(&mut short);
+    context.entropy.fill(&mut long);
+    ApiKeyText::mint(short, long)
+}
+
+fn admin_key(context: &Context, name: &str, text: &Secret) -> Result<ApiKey, Error> {
+    let parsed = ApiKeyText::parse(text.expose()).ok_or_else(|| {
+        Refusal::invalid("admin_key", "must look like slipway_<8 characters>_<20 to 64 characters>")
+    })?;
+    let id = ApiKeyId::new(context.entropy.uuid());
+    Ok(ApiKey::of_installation(id, name, parsed.short, parsed.hash))
+}
+
+fn unknown_key() -> Error {
+    Refusal::new(
+        ErrorKind::Unauthenticated,
+        "no valid key was given; send `Authorization: Bearer <key>` with one that is not expired or revoked",
+    )
+    .into()
+}

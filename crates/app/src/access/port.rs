@@ -1,0 +1,163 @@
+//! The store of the access domain: API keys, idempotency keys, the audit, and
+//! what belongs to which project. Decisions about keys run one at a time, under
+//! the lock of the installation's own row; authentication locks nothing.
+//!
+//! Nothing ever changes its project, so the answer of
+//! [`AccessStore::project_of`] stays true.
+
+use serde_json::Value;
+use slipway_core::access::api_key::ApiKey;
+use slipway_core::access::api_key_rules::KeySnapshot;
+use slipway_core::access::audit::Actor;
+use slipway_core::access::idempotency;
+use slipway_core::ids::{
+    ApiKeyId, AuditEntryId, BootstrapTokenId, DeletionId, NodeId, ProjectId, ResourceId,
+};
+use slipway_core::time::Timestamp;
+use uuid::Uuid;
+
+use crate::ports::listed::Listed;
+use crate::ports::store::{Error, Page, Rule};
+
+/// An entry as it was written, maybe by a version that knows other verbs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuditLine {
+    pub id: AuditEntryId,
+    pub at: Timestamp,
+    pub actor: String,
+    pub verb: String,
+    pub subject_kind: String,
+    pub subject_id: Uuid,
+    pub project_id: Option<ProjectId>,
+    pub reason: Option<String>,
+    pub details: Value,
+    pub correlation_id: Option<String>,
+}
+
+/// Which entries to list; all conditions must hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    pub actor: Option<String>,
+    pub verb: Option<String>,
+    pub kind: Option<String>,
+    pub subject: Option<Uuid>,
+    /// Name of a live project, or the id of any.
+    pub project: Option<String>,
+    /// The only project that the caller reaches.
+    pub within: Option<ProjectId>,
+    /// From this moment on.
+    pub since: Option<Timestamp>,
+    /// Before this moment.
+    pub until: Option<Timestamp>,
+}
+
+/// The end from which a list is read. Ids begin with their time, so the order
+/// is that of the entries' times, to the millisecond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuditOrder {
+    OldestFirst,
+    NewestFirst,
+}
+
+/// A pure function that is called inside the transaction, maybe twice.
+pub type KeyRule<'a> = Rule<'a, KeySnapshot>;
+
+/// Which key a decision is about.
+#[derive(Debug, Clone)]
+pub enum KeyTarget {
+    /// A new key: its name, and its project by name or id.
+    New {
+        name: String,
+        project: Option<String>,
+    },
+    Existing(ApiKeyId),
+}
+
+/// When a key is installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Install {
+    /// Only if no usable key exists.
+    First,
+    /// Replaces the key of the same name.
+    Replace,
+}
+
+/// The result of installing a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Installed {
+    Inserted,
+    Replaced,
+    /// The same key exists already and is usable.
+    Unchanged,
+    /// Another key exists, and this one was to be the first.
+    Occupied,
+    /// This same key text was revoked or rotated away, and stays so.
+    Withdrawn,
+}
+
+/// A bound idempotency key, and the answer, if it was kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnsweredEntry {
+    pub record: idempotency::Entry,
+    pub answer: Option<idempotency::Answer>,
+}
+
+/// Something that may belong to a project.
+#[derive(Debug, Clone, Copy)]
+pub enum Owned {
+    Resource(ResourceId),
+    Node(NodeId),
+    Deletion(DeletionId),
+    Token(BootstrapTokenId),
+}
+
+port! {
+/// Everything about keys and the audit.
+pub trait AccessStore, intercepted by AccessIntercept {
+    async fn audit_list(
+        &self,
+        filter: &AuditFilter,
+        order: AuditOrder,
+        page: Page<AuditEntryId>,
+    ) -> Result<Listed<AuditLine>, Error>;
+
+    /// The keys that have this short part, now or before their last rotation.
+    /// Leaves out keys of a deleted project: they reach nothing.
+    async fn api_key_candidates(&self, short: &str) -> Result<Vec<ApiKey>, Error>;
+
+    async fn api_key_fetch(&self, id: ApiKeyId) -> Result<Option<ApiKey>, Error>;
+
+    /// In the order of their ids, including revoked ones; of one project, or all.
+    async fn api_key_list(
+        &self,
+        project: Option<ProjectId>,
+        page: Page<ApiKeyId>,
+    ) -> Result<Listed<ApiKey>, Error>;
+
+    async fn decide_api_key(&self, target: &KeyTarget, rule: &mut KeyRule<'_>)
+    -> Result<(), Error>;
+
+    /// Installs a key and writes an audit entry, in one transaction. Replicas
+    /// that start together on an empty database do so one after the other.
+    async fn api_key_install(
+        &self,
+        key: &ApiKey,
+        when: Install,
+        actor: &Actor,
+    ) -> Result<Installed, Error>;
+
+    /// What this key of this caller is bound to, if it has not expired.
+    async fn idempotency_find(&self, caller: &str, key: &str) -> Result<Option<AnsweredEntry>, Error>;
+
+    /// Stores the answer of a bound key; the first stored answer stays.
+    async fn idempotency_answer(
+        &self,
+        record: Uuid,
+        answer: &idempotency::Answer,
+    ) -> Result<(), Error>;
+
+    /// The project of something; `None` if it belongs to none or does not
+    /// exist. Answers also for a quarantined row.
+    async fn project_of(&self, owned: Owned) -> Result<Option<ProjectId>, Error>;
+}
+}

@@ -1,0 +1,228 @@
+//! The store of the broker domain: resources, their attempts, and the claims of
+//! the loop. A decision locks and loads the resource, calls a pure rule, and
+//! writes the commit that the rule returns.
+//!
+//! The loop records most of its ticks without a lock, on the condition that the
+//! row did not change since it was read ([`BrokerStore::attempt_record`]).
+//! Where the condition fails, [`BrokerStore::decide_many`] decides again under
+//! lock.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use slipway_core::blocker::BlockerCode;
+use slipway_core::broker::snapshot::{DeclareSnapshot, ResourceSnapshot};
+use slipway_core::catalog::label::LabelSelector;
+use slipway_core::commit::{Recorded, Release};
+use slipway_core::ids::{
+    ClaimToken, NodeId, Partition, ProjectId, ProvisionedResourceId, ResourceId,
+};
+use slipway_core::nodes::token::SecretHash;
+use slipway_core::operations::explanation::{AttemptLine, PhaseCount};
+
+use crate::ports::store::{CorruptRow, Error, Page, Rule};
+
+pub use slipway_core::operations::explanation::HistoryLine;
+
+/// Identifies the resource of a decision. Every variant leads to the same
+/// snapshot, with the resource row locked.
+#[derive(Debug, Clone, Copy)]
+pub enum ResourceKey {
+    Resource(ResourceId),
+    Attempt(ProvisionedResourceId),
+    /// By the hash of a bootstrap token, also a consumed or revoked one.
+    Token(SecretHash),
+    Node(NodeId),
+}
+
+/// The references of a declaration, to be resolved under lock.
+#[derive(Debug, Clone)]
+pub struct DeclareKey {
+    /// Name or id.
+    pub project: String,
+    pub handle: String,
+    pub blueprint: String,
+    /// The newest published version if not named.
+    pub version: Option<String>,
+    /// Name or id; the project's only one if not named.
+    pub credential: Option<String>,
+}
+
+/// The result of one decision of many.
+pub type Decided = (ProvisionedResourceId, Result<(), Error>);
+
+/// A claimed row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claimed {
+    pub id: ProvisionedResourceId,
+    pub claim_token: ClaimToken,
+}
+
+/// Which resources to list.
+#[derive(Debug, Clone, Default)]
+pub struct ResourceFilter {
+    /// Name or id.
+    pub project: Option<String>,
+    pub handle: Option<String>,
+    pub phase: Option<String>,
+    /// The resource's labels in effect must match all of these.
+    pub labels: Vec<LabelSelector>,
+    pub blocked: Option<Blocked>,
+    /// Include resources whose deletion is complete.
+    pub show_deleted: bool,
+}
+
+/// Which blockers a resource must have to be listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blocked {
+    By(BlockerCode),
+    /// By at least one, whichever it is.
+    ByAny,
+}
+
+/// Which attempts to list; all conditions must hold.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AttemptFilter {
+    pub attempt: Option<ProvisionedResourceId>,
+    pub resource: Option<ResourceId>,
+    pub project: Option<ProjectId>,
+    pub partition: Option<Partition>,
+    /// Only those with a blocker.
+    pub blocked: bool,
+}
+
+/// A partition with due rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OverduePartition {
+    /// `None` for rows that belong to no partition.
+    pub partition: Option<Partition>,
+    pub cluster: Option<String>,
+    /// How long the longest due row has been waiting for a claim.
+    pub overdue: Duration,
+}
+
+/// See [`Rule`].
+pub type ResourceRule<'a> = Rule<'a, ResourceSnapshot>;
+pub type DeclareRule<'a> = Rule<'a, DeclareSnapshot>;
+
+port! {
+/// Everything about resources and attempts.
+pub trait BrokerStore, intercepted by BrokerIntercept {
+    /// Locks the project, resolves the references, calls the rule.
+    async fn decide_declaration(
+        &self,
+        key: &DeclareKey,
+        rule: &mut DeclareRule<'_>,
+    ) -> Result<(), Error>;
+
+    /// Decides about an existing resource, its row locked.
+    async fn decide(&self, key: ResourceKey, rule: &mut ResourceRule<'_>) -> Result<(), Error>;
+
+    /// Decides about each of these attempts (no id twice), their resource rows
+    /// locked, and returns the results in the given order. For each it returns
+    /// and writes what [`Self::decide`] would; a problem with one (refused,
+    /// corrupt, gone, poisoned) affects no other. The rule tells them apart by
+    /// the snapshot, and may be called again for one. An error of the whole
+    /// call means that the database cannot be used; then nothing was written.
+    async fn decide_many(
+        &self,
+        attempts: &[ProvisionedResourceId],
+        rule: &mut ResourceRule<'_>,
+    ) -> Result<Vec<Decided>, Error>;
+
+    /// Claims up to `limit` rows of this partition that are due and unclaimed.
+    /// Each gets a new claim token, a lease, and the wake counter that was
+    /// read.
+    async fn attempt_claim(
+        &self,
+        worker: &str,
+        partition: Partition,
+        limit: u32,
+        lease: Duration,
+    ) -> Result<Vec<Claimed>, Error>;
+
+    /// Loads snapshots without locks, set-based, in any order. Leaves out rows
+    /// that are gone.
+    async fn attempt_load(
+        &self,
+        ids: &[ProvisionedResourceId],
+    ) -> Result<Vec<Result<ResourceSnapshot, CorruptRow>>, Error>;
+
+    /// Writes the records whose conditions hold (no attempt twice), each
+    /// completely or not at all, all in one transaction, and returns which it
+    /// wrote. An error means that the database cannot be used.
+    async fn attempt_record(
+        &self,
+        records: &[Recorded],
+    ) -> Result<HashSet<ProvisionedResourceId>, Error>;
+
+    /// Releases those of these claims that are still ours.
+    async fn attempt_release(&self, releases: &[Release]) -> Result<(), Error>;
+
+    /// Quarantines a row that cannot be hydrated: adds a blocker to it alone
+    /// and releases the claim, due again at the next sweep.
+    async fn attempt_quarantine(
+        &self,
+        claimed: Claimed,
+        reason: &str,
+        recheck: Duration,
+    ) -> Result<(), Error>;
+
+    /// Extends the lease of those claims that this worker still has, to this
+    /// length from now, and returns which they are. Leaves a claim alone that
+    /// was released or taken over. Also leaves a row alone that somebody writes
+    /// at this moment: that may be its release; the next renewal finds out.
+    ///
+    /// A wake that came during the claim is kept: it counts when the claim is
+    /// released or expires.
+    async fn attempt_renew(
+        &self,
+        worker: &str,
+        claims: &[Claimed],
+        lease: Duration,
+    ) -> Result<Vec<ProvisionedResourceId>, Error>;
+
+    /// Ends the claims of an earlier process of this worker, which is known to
+    /// be over: the rows are due now, under a new claim token, so that the
+    /// earlier process cannot write any more. Covers every partition, since
+    /// this process works on none of them yet. Returns how many.
+    async fn attempt_reclaim(&self, worker: &str) -> Result<u64, Error>;
+
+    /// Makes these attempts due, settled or not. Keeps their proof of absence:
+    /// the following tick revokes it under its claim if it also observes the
+    /// object.
+    async fn attempt_wake(&self, attempts: &[ProvisionedResourceId]) -> Result<(), Error>;
+
+    /// Makes every row of this partition due now that is not settled for good,
+    /// for the sweep at boot. Adopts rows without a partition that belong here
+    /// by their project's placement: a replica of an older version writes such
+    /// rows, and a boot of this version always follows it.
+    async fn attempt_wake_all(&self, partition: Partition) -> Result<u64, Error>;
+
+    /// How long the longest due row of this partition has been waiting for a claim.
+    async fn attempt_overdue(&self, partition: Partition) -> Result<Option<Duration>, Error>;
+
+    /// Every partition with due rows, in the order of their names.
+    async fn partition_list_overdue(&self) -> Result<Vec<OverduePartition>, Error>;
+
+    /// The workers with claims in this partition now, by name, and how many each.
+    async fn partition_holders(&self, partition: Partition) -> Result<Vec<(String, u64)>, Error>;
+
+    async fn resource_fetch(&self, id: ResourceId) -> Result<Option<ResourceSnapshot>, Error>;
+
+    async fn resource_list(
+        &self,
+        filter: &ResourceFilter,
+        page: Page<ResourceId>,
+    ) -> Result<Vec<Result<ResourceSnapshot, CorruptRow>>, Error>;
+
+    /// Oldest first.
+    async fn history_list(&self, id: ProvisionedResourceId) -> Result<Vec<HistoryLine>, Error>;
+
+    /// The newest resources first, and of each its newest attempt first.
+    async fn attempt_lines(&self, filter: AttemptFilter, limit: u32) -> Result<Vec<AttemptLine>, Error>;
+
+    /// Attempts not yet proven gone, counted by phase, in the order of phase names.
+    async fn phase_counts(&self, filter: AttemptFilter) -> Result<Vec<PhaseCount>, Error>;
+}
+}

@@ -1,0 +1,28 @@
+//! Replacing the labels of a resource.
+
+use std::collections::BTreeMap;
+
+use slipway_core::broker::relabel;
+use slipway_core::error::Refusal;
+use slipway_core::ids::ResourceId;
+use slipway_core::precondition::Expected;
+use slipway_core::text::Labels;
+
+use crate::access::authorise::{Caller, Operation, authorise};
+use crate::broker::port::ResourceKey;
+use crate::broker::read;
+use crate::{Context, Error};
+
+pub async fn relabel(
+    context: &Context,
+    caller: &Caller,
+    id: ResourceId,
+    labels: BTreeMap<String, String>,
+    expected: Expected,
+) -> Result<(), Error> {
+    let actor = authorise(caller, Operation::ResourceRelabel)?;
+    read::reach_resource(context, caller, id).await?;
+    let labels = Labels::parse(labels).map_err(Refusal::from)?;
+    let mut rule = |snapshot: &_| relabel::relabel(snapshot, &labels, expected, &actor);
+    Ok(context.stores.broker.decide(ResourceKey::Resource(id), &mut rule).await?)
+}

@@ -1,0 +1,143 @@
+//! Credentials, and which projects may use them.
+
+use slipway_core::access::idempotency::Request;
+use slipway_core::catalog::Name;
+use slipway_core::catalog::credential::{Credential, CredentialAssignment};
+use slipway_core::catalog::rules::credential::{self, NewCredential};
+use slipway_core::catalog::rules::credential_assignment;
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::ids::{CloudCredentialId, DeletionId};
+use slipway_core::precondition::Expected;
+
+use crate::access::authorise::{Caller, Operation, authorise};
+use crate::access::idempotency::{bind, record};
+use crate::catalog::common::{check, missing, removal};
+use crate::catalog::port::{CredentialFilter, CredentialKey};
+use crate::catalog::projects;
+use crate::ports::Listed;
+use crate::ports::store::Page;
+use crate::{Context, Error};
+
+/// A credential as received, unchecked.
+#[derive(Debug, Clone)]
+pub struct CreateCredential {
+    /// Name or id.
+    pub cloud: String,
+    pub name: String,
+    pub kv_mount: Option<String>,
+    pub kv_path: Option<String>,
+}
+
+pub async fn create(
+    context: &Context,
+    caller: &Caller,
+    input: CreateCredential,
+    request: Option<Request>,
+) -> Result<CloudCredentialId, Error> {
+    let actor = authorise(caller, Operation::CredentialCreate)?;
+    check("cloud", &input.cloud)?;
+    let new = NewCredential {
+        id: CloudCredentialId::new(context.entropy.uuid()),
+        name: Name::parse("name", &input.name).map_err(Refusal::from)?,
+        kv_mount: input.kv_mount,
+        kv_path: input.kv_path,
+    };
+    let key = CredentialKey::New { cloud: input.cloud, name: new.name.to_string() };
+    let record = record(context, request, new.id.as_uuid());
+    context
+        .stores
+        .catalog
+        .decide_credential(&key, &mut |snapshot| {
+            Ok(bind(credential::create(snapshot, &new, &actor)?, record.as_ref()))
+        })
+        .await?;
+    Ok(new.id)
+}
+
+pub async fn fetch(
+    context: &Context,
+    caller: &Caller,
+    id: CloudCredentialId,
+    show_deleted: bool,
+) -> Result<Credential, Error> {
+    authorise(caller, Operation::CredentialRead)?;
+    let found = context.stores.catalog.credential_fetch(id, show_deleted).await?;
+    missing(found, ErrorKind::CredentialNotFound, "credential", id)
+}
+
+pub async fn list(
+    context: &Context,
+    caller: &Caller,
+    filter: &CredentialFilter,
+    page: Page<CloudCredentialId>,
+) -> Result<Listed<Credential>, Error> {
+    authorise(caller, Operation::CredentialRead)?;
+    for (field, text) in [("cloud", &filter.cloud), ("name", &filter.name)] {
+        text.as_ref().map_or(Ok(()), |text| check(field, text))?;
+    }
+    Ok(context.stores.catalog.credential_list(filter, page).await?)
+}
+
+pub async fn update(
+    context: &Context,
+    caller: &Caller,
+    id: CloudCredentialId,
+    kv_mount: Option<&str>,
+    kv_path: Option<&str>,
+    expected: Expected,
+) -> Result<(), Error> {
+    let actor = authorise(caller, Operation::CredentialUpdate)?;
+    let mut rule = |snapshot: &_| credential::update(snapshot, kv_mount, kv_path, expected, &actor);
+    Ok(context.stores.catalog.decide_credential(&CredentialKey::Existing(id), &mut rule).await?)
+}
+
+pub async fn delete(
+    context: &Context,
+    caller: &Caller,
+    id: CloudCredentialId,
+    reason: Option<&str>,
+    expected: Expected,
+) -> Result<DeletionId, Error> {
+    let actor = authorise(caller, Operation::CredentialDelete)?;
+    let removal = removal(context, reason, expected)?;
+    let mut rule = |snapshot: &_| credential::delete(snapshot, &removal, &actor);
+    context.stores.catalog.decide_credential(&CredentialKey::Existing(id), &mut rule).await?;
+    Ok(removal.deletion_id)
+}
+
+/// Lets a project use a credential.
+pub async fn assign(
+    context: &Context,
+    caller: &Caller,
+    project: &str,
+    credential: CloudCredentialId,
+) -> Result<(), Error> {
+    let actor = authorise(caller, Operation::CredentialAssign)?;
+    check("project", project)?;
+    let mut rule = |snapshot: &_| credential_assignment::assign(snapshot, &actor);
+    Ok(context.stores.catalog.decide_credential_assignment(project, credential, &mut rule).await?)
+}
+
+pub async fn withdraw(
+    context: &Context,
+    caller: &Caller,
+    project: &str,
+    credential: CloudCredentialId,
+) -> Result<(), Error> {
+    let actor = authorise(caller, Operation::CredentialWithdraw)?;
+    check("project", project)?;
+    let mut rule = |snapshot: &_| credential_assignment::withdraw(snapshot, &actor);
+    Ok(context.stores.catalog.decide_credential_assignment(project, credential, &mut rule).await?)
+}
+
+/// The credentials that a project may use.
+pub async fn assigned(
+    context: &Context,
+    caller: &Caller,
+    project: &str,
+    page: Page<CloudCredentialId>,
+) -> Result<Listed<(CredentialAssignment, Credential)>, Error> {
+    authorise(caller, Operation::CredentialReadAssigned)?;
+    let project = projects::fetch(context, caller, project, false).await?;
+    Ok(context.stores.catalog.credential_assignment_list(project.id, page).await?)
+}

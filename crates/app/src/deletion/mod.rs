@@ -1,0 +1,5 @@
+//! Removal: deletions as they are read, and leaks.
+
+pub mod port;
+
+pub mod leaks;

@@ -1,0 +1,114 @@
+//! The store of the deletion domain: deletions, findings of scans, leak
+//! records, and what the rows say about objects.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use slipway_core::access::audit::Actor;
+use slipway_core::deletion::leak::{Claimant, Finding, Leak, LeakSnapshot};
+use slipway_core::deletion::orphans::LeakCommit;
+use slipway_core::deletion::record::Deletion;
+use slipway_core::ids::{ClusterId, DeletionId, LeakRecordId, ProjectId, ProvisionedResourceId};
+use slipway_core::time::Timestamp;
+use uuid::Uuid;
+
+use crate::placement::port::ClusterIdentity;
+use crate::ports::listed::Listed;
+use crate::ports::store::{Error, Page, Rule};
+
+/// A finding, and the id of its leak record if it becomes one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReportedFinding {
+    pub finding: Finding,
+    pub fresh_id: LeakRecordId,
+}
+
+/// The result of recording the findings of a page.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RecordedFindings {
+    /// Open leaks, new ones and ones that were known.
+    pub leaks: Vec<Leak>,
+    /// Findings that do not count yet, by key, with the time first seen.
+    pub suspected: Vec<(Uuid, Timestamp)>,
+}
+
+/// Which leaks to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeakFilter {
+    /// Only open ones, only resolved ones, or both.
+    pub open: Option<bool>,
+    pub kind: Option<String>,
+}
+
+/// Called inside the transaction, maybe twice.
+pub type LeakRule<'a> = Rule<'a, LeakSnapshot, LeakCommit>;
+
+port! {
+/// Everything about deletions and leaks.
+pub trait DeletionStore, intercepted by DeletionIntercept {
+    async fn deletion_fetch(&self, id: DeletionId) -> Result<Option<Deletion>, Error>;
+
+    async fn deletion_list(&self, page: Page<DeletionId>) -> Result<Listed<Deletion>, Error>;
+
+    /// Deletions of the project itself, its resources and their attempts.
+    async fn deletion_list_in(
+        &self,
+        project: ProjectId,
+        page: Page<DeletionId>,
+    ) -> Result<Listed<Deletion>, Error>;
+
+    /// What the rows of these attempts say about their objects. Leaves out
+    /// attempts without a row.
+    async fn claimant_load(
+        &self,
+        attempts: &[ProvisionedResourceId],
+    ) -> Result<Vec<Claimant>, Error>;
+
+    /// Attempts of this cluster in a phase that expects an object there.
+    async fn claimant_expecting(
+        &self,
+        cluster: ClusterId,
+        page: Page<ProvisionedResourceId>,
+    ) -> Result<Vec<Claimant>, Error>;
+
+    /// The database's time at the start of a scan.
+    async fn leak_scan_begin(&self) -> Result<Timestamp, Error>;
+
+    /// Marks these findings as seen now, and records those first seen at least
+    /// `apart` ago as leaks. The same finding is one open leak, whoever reports
+    /// it and how often.
+    async fn leak_findings_record(
+        &self,
+        cluster: &ClusterIdentity,
+        reported: &[ReportedFinding],
+        apart: Duration,
+    ) -> Result<RecordedFindings, Error>;
+
+    /// Ends a scan of the whole cluster that began at `begun_at`: resolves
+    /// leaks and forgets findings that it did not see. Returns how many leaks
+    /// it resolved.
+    async fn leak_scan_end(
+        &self,
+        cluster: ClusterId,
+        begun_at: Timestamp,
+        actor: &Actor,
+    ) -> Result<u64, Error>;
+
+    /// Open leaks of this cluster whose removal was requested.
+    async fn leak_removals(&self, cluster: ClusterId, limit: u32) -> Result<Vec<Leak>, Error>;
+
+    async fn leak_list(
+        &self,
+        filter: &LeakFilter,
+        page: Page<LeakRecordId>,
+    ) -> Result<Vec<Leak>, Error>;
+
+    async fn leak_fetch(&self, id: LeakRecordId) -> Result<Option<Leak>, Error>;
+
+    /// Decides about one leak, its row locked.
+    async fn leak_decide(&self, id: LeakRecordId, rule: &mut LeakRule<'_>) -> Result<(), Error>;
+
+    /// How many leaks are open, by kind.
+    async fn leak_open_counts(&self) -> Result<BTreeMap<String, u64>, Error>;
+}
+}

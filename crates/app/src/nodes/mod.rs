@@ -1,0 +1,9 @@
+//! Nodes: enrolment, what an agent reports, bootstrap tokens, and a person's
+//! force.
+
+pub mod port;
+
+pub mod enrol;
+pub mod force;
+pub mod node;
+pub mod tokens;

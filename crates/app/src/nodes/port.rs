@@ -1,0 +1,74 @@
+//! The store of the nodes domain: the registry, bootstrap tokens for display,
+//! and the decision that consumes a token and assigns an address.
+
+use slipway_core::broker::snapshot::EnrolSnapshot;
+use slipway_core::ids::{BootstrapTokenId, NodeId, ProjectId, ResourceId};
+use slipway_core::nodes::mesh::MeshCidr;
+use slipway_core::nodes::node::{Drain, Node, Reported};
+use slipway_core::nodes::token::{BootstrapToken, SecretHash};
+use slipway_core::time::Timestamp;
+
+use crate::ports::listed::Listed;
+use crate::ports::store::{Error, Page, Rule};
+
+/// The answer to a heartbeat of a registered node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heartbeat {
+    pub accepted_at: Timestamp,
+    pub drain: Option<Drain>,
+}
+
+/// A node among its peers.
+#[derive(Debug, Clone)]
+pub struct MeshView {
+    pub cidr: MeshCidr,
+    pub node: Node,
+    /// Other registered nodes of the project, in the order of their addresses.
+    pub peers: Vec<Node>,
+}
+
+port! {
+/// Everything about nodes and tokens.
+pub trait NodeStore, intercepted by NodeIntercept {
+    /// Decides about the resource of the token. Locks its row and then that of
+    /// its project; the latter serialises the enrolments of a project, which
+    /// assign addresses.
+    async fn decide_enrolment(
+        &self,
+        token: SecretHash,
+        nonce: Option<&str>,
+        public_key: &[u8; 32],
+        rule: &mut Rule<'_, EnrolSnapshot>,
+    ) -> Result<(), Error>;
+
+    /// The node with at most `limit` peers. `None` for an unknown one.
+    async fn node_mesh(&self, id: NodeId, limit: u32) -> Result<Option<MeshView>, Error>;
+
+    /// Stores a heartbeat of a registered node and its report (fields that it
+    /// leaves out stay as they are). `None` if the node is not registered.
+    async fn node_heartbeat(
+        &self,
+        id: NodeId,
+        reported: &Reported,
+    ) -> Result<Option<Heartbeat>, Error>;
+
+    async fn node_fetch(&self, id: NodeId) -> Result<Option<Node>, Error>;
+
+    async fn node_list(&self, page: Page<NodeId>) -> Result<Listed<Node>, Error>;
+
+    async fn node_list_in(
+        &self,
+        project: ProjectId,
+        page: Page<NodeId>,
+    ) -> Result<Listed<Node>, Error>;
+
+    async fn token_fetch(&self, id: BootstrapTokenId) -> Result<Option<BootstrapToken>, Error>;
+
+    /// Those of all attempts of a resource, in the order of their ids.
+    async fn token_list(
+        &self,
+        resource: ResourceId,
+        page: Page<BootstrapTokenId>,
+    ) -> Result<Listed<BootstrapToken>, Error>;
+}
+}

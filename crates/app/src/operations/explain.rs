@@ -1,0 +1,225 @@
+//! Explains why something is where it is: one answer from store, registry, last
+//! observation and deadlines, for every kind. This file reads; core composes
+//! the answers.
+
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::ids::{ClusterId, InvalidId, ProvisionedResourceId, ResourceId};
+use slipway_core::operations::explain::{self, ClusterFacts, Timeouts};
+use slipway_core::operations::explanation::{AttemptLine, ExplainedKind, Explanation};
+
+use crate::access::authorise::{Caller, Operation, authorise};
+use crate::access::port::Owned;
+use crate::broker::port::AttemptFilter;
+use crate::broker::read;
+use crate::catalog::projects;
+use crate::deletion::leaks;
+use crate::deletion::leaks::Finder;
+use crate::nodes::tokens;
+use crate::placement::clusters;
+use crate::ports::store;
+use crate::{Context, Error};
+
+/// How many attempts of a resource are read, and how many blocked ones of a
+/// project or cluster are named; the counts cover all.
+const LINES: u32 = 50;
+
+/// Explains one thing: a project or a cluster by name or id, the rest by id.
+pub async fn explain(
+    context: &Context,
+    caller: &Caller,
+    kind: &str,
+    reference: &str,
+) -> Result<Explanation, Error> {
+    let kind = ExplainedKind::parse(kind).ok_or_else(|| {
+        let kinds: Vec<_> = ExplainedKind::ALL.iter().map(|kind| kind.as_str()).collect();
+        Refusal::invalid("kind", format!("must be one of {}", kinds.join(", ")))
+    })?;
+    match kind {
+        ExplainedKind::Resource => resource(context, caller, id(reference)?).await,
+        ExplainedKind::Node => node(context, caller, reference).await,
+        ExplainedKind::Deletion => deletion(context, caller, reference).await,
+        ExplainedKind::Project => project(context, caller, reference).await,
+        ExplainedKind::Cluster => cluster(context, caller, reference).await,
+        ExplainedKind::Token => token(context, caller, reference).await,
+        ExplainedKind::Leak => leak(context, caller, reference).await,
+    }
+}
+
+pub async fn resource(
+    context: &Context,
+    caller: &Caller,
+    id: ResourceId,
+) -> Result<Explanation, Error> {
+    authorise(caller, Operation::ResourceRead)?;
+    let missing = || {
+        let text = format!("there is no resource {id}; check the id");
+        Refusal::new(ErrorKind::ResourceNotFound, text).into()
+    };
+    read::reach(context, caller, Owned::Resource(id), missing).await?;
+    of_resource(context, id).await?.ok_or_else(missing)
+}
+
+/// The caller must have checked that the resource is in reach.
+async fn of_resource(context: &Context, id: ResourceId) -> Result<Option<Explanation>, Error> {
+    let attempts =
+        attempts(context, AttemptFilter { resource: Some(id), ..AttemptFilter::default() }).await?;
+    let history = async |attempt| context.stores.broker.history_list(attempt).await;
+    match context.stores.broker.resource_fetch(id).await {
+        Ok(None) => Ok(None),
+        Ok(Some(snapshot)) => {
+            let history = history(snapshot.attempt.id()).await?;
+            let timeouts = timeouts(context);
+            Ok(Some(explain::resource(&snapshot, &attempts, history, timeouts)))
+        }
+        // A quarantined row is the most likely to need an explanation.
+        Err(store::Error::Corrupt { id, reason }) => {
+            let Some(current) = attempts.iter().find(|line| line.id.as_uuid() == id) else {
+                return Err(store::Error::Corrupt { id, reason }.into());
+            };
+            let history = history(current.id).await?;
+            Ok(Some(explain::quarantined(current, &reason, history)))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn node(context: &Context, caller: &Caller, reference: &str) -> Result<Explanation, Error> {
+    let node = read::node(context, caller, id(reference)?).await?;
+    let of = AttemptFilter { resource: Some(node.resource_id), ..AttemptFilter::default() };
+    let attempts = attempts(context, of).await?;
+    // Newest first.
+    let current = attempts.first().is_some_and(|line| line.id == node.provisioned_resource_id);
+    let resource = match current {
+        true => of_resource(context, node.resource_id).await?,
+        false => None,
+    };
+    let now = context.clock.now();
+    Ok(explain::node(&node, now, &attempts, resource.as_ref()))
+}
+
+async fn deletion(
+    context: &Context,
+    caller: &Caller,
+    reference: &str,
+) -> Result<Explanation, Error> {
+    let deletion = read::deletion(context, caller, id(reference)?).await?;
+    let target = deletion.target_id;
+    let of = match deletion.kind.as_str() {
+        ResourceId::KIND => Some(AttemptFilter {
+            resource: Some(ResourceId::new(target)),
+            ..AttemptFilter::default()
+        }),
+        ProvisionedResourceId::KIND => Some(AttemptFilter {
+            attempt: Some(ProvisionedResourceId::new(target)),
+            ..AttemptFilter::default()
+        }),
+        _ => None,
+    };
+    let attempts = match of {
+        Some(of) => attempts(context, of).await?,
+        None => Vec::new(),
+    };
+    let resource = match attempts.first() {
+        Some(line) => of_resource(context, line.resource_id).await?,
+        None => None,
+    };
+    Ok(explain::deletion(&deletion, &attempts, resource.as_ref()))
+}
+
+async fn project(
+    context: &Context,
+    caller: &Caller,
+    reference: &str,
+) -> Result<Explanation, Error> {
+    let project = projects::fetch(context, caller, reference, true).await?;
+    let assignment = context.stores.placement.cluster_assignment_fetch(project.id).await?;
+    let cluster = match &assignment {
+        Some(placed) => {
+            context.stores.placement.cluster_fetch(&placed.cluster_id.to_string()).await?
+        }
+        None => None,
+    };
+    let of = AttemptFilter { project: Some(project.id), ..AttemptFilter::default() };
+    let facts = facts(context, of, cluster.as_ref().map(|cluster| cluster.id)).await?;
+    Ok(explain::project(&project, assignment.as_ref(), cluster.as_ref(), &facts))
+}
+
+async fn cluster(
+    context: &Context,
+    caller: &Caller,
+    reference: &str,
+) -> Result<Explanation, Error> {
+    let cluster = clusters::fetch(context, caller, reference).await?;
+    // A caller bound to a project sees only its own resources on the cluster.
+    let of = AttemptFilter {
+        partition: Some(cluster.id.into()),
+        project: caller.project,
+        ..AttemptFilter::default()
+    };
+    let facts = facts(context, of, Some(cluster.id)).await?;
+    Ok(explain::cluster(&cluster, &facts))
+}
+
+async fn token(context: &Context, caller: &Caller, reference: &str) -> Result<Explanation, Error> {
+    let token = tokens::fetch(context, caller, id(reference)?).await?;
+    let attempt = attempt(context, token.provisioned_resource_id).await?;
+    Ok(explain::token(&token, context.clock.now(), attempt.as_ref()))
+}
+
+async fn leak(context: &Context, caller: &Caller, reference: &str) -> Result<Explanation, Error> {
+    let leak = leaks::leak(context, caller, id(reference)?).await?;
+    let attempt = match leak.provisioned_resource_id() {
+        Some(id) => attempt(context, id).await?,
+        None => None,
+    };
+    let tasks = context.stores.operations.task_list().await?;
+    let task = leak.cluster_id.map(Finder::task);
+    let observe = tasks.iter().find(|found| Some(&found.name) == task.as_ref());
+    Ok(explain::leak(&leak, attempt.as_ref(), observe.map(|task| task.due_at)))
+}
+
+async fn facts(
+    context: &Context,
+    of: AttemptFilter,
+    cluster: Option<ClusterId>,
+) -> Result<ClusterFacts, Error> {
+    let store = &context.stores;
+    let partitions = store.broker.partition_list_overdue().await?;
+    let partition = cluster.map(Into::into);
+    let holders = match partition {
+        Some(partition) => store.broker.partition_holders(partition).await?,
+        None => Vec::new(),
+    };
+    let lag =
+        partitions.iter().find(|overdue| partition.is_some() && overdue.partition == partition);
+    Ok(ClusterFacts {
+        now: context.clock.now(),
+        lag: lag.map(|overdue| overdue.overdue),
+        holders,
+        counts: store.broker.phase_counts(of).await?,
+        blocked: attempts(context, AttemptFilter { blocked: true, ..of }).await?,
+        claimed_within: context.settings.claimed_within,
+    })
+}
+
+async fn attempts(context: &Context, filter: AttemptFilter) -> Result<Vec<AttemptLine>, Error> {
+    Ok(context.stores.broker.attempt_lines(filter, LINES).await?)
+}
+
+async fn attempt(
+    context: &Context,
+    id: ProvisionedResourceId,
+) -> Result<Option<AttemptLine>, Error> {
+    let found =
+        attempts(context, AttemptFilter { attempt: Some(id), ..AttemptFilter::default() }).await?;
+    Ok(found.into_iter().next())
+}
+
+fn timeouts(context: &Context) -> Timeouts {
+    let settings = &context.settings;
+    Timeouts { deadlines: settings.deadlines, claimed_within: settings.claimed_within }
+}
+
+fn id<T: std::str::FromStr<Err = InvalidId>>(reference: &str) -> Result<T, Refusal> {
+    reference.parse().map_err(|error: InvalidId| Refusal::from(error).at("id"))
+}

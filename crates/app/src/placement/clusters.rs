@@ -1,0 +1,168 @@
+//! Clusters, and the placement of projects on them.
+
+use slipway_core::access::idempotency::Request;
+use slipway_core::catalog::Name;
+use slipway_core::catalog::blueprint::member;
+use slipway_core::catalog::blueprint_version::Engine;
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::ids::{ClusterId, ProjectId};
+use slipway_core::placement::cluster::{
+    Cluster, ClusterAccess, ClusterAssignment, NamespacePrefix,
+};
+use slipway_core::placement::namespace::NamespacePhase;
+use slipway_core::placement::rules::cluster::{self, NewCluster};
+use slipway_core::placement::rules::cluster_assignment;
+use slipway_core::placement::rules::cluster_choice;
+use slipway_core::precondition::Expected;
+
+use crate::access::authorise::{Caller, Operation, authorise};
+use crate::access::idempotency::{bind, record};
+use crate::catalog::common::{check, missing};
+use crate::catalog::projects;
+use crate::ports::Listed;
+use crate::ports::store::Page;
+use crate::{Context, Error};
+
+/// A cluster as received, unchecked.
+#[derive(Debug, Clone, Copy)]
+pub struct ClusterRequest<'a> {
+    pub name: &'a str,
+    pub engine: &'a str,
+    pub namespace_prefix: Option<&'a str>,
+    pub region: Option<&'a str>,
+    pub access: Option<&'a str>,
+}
+
+pub async fn create(
+    context: &Context,
+    caller: &Caller,
+    wanted: ClusterRequest<'_>,
+    request: Option<Request>,
+) -> Result<ClusterId, Error> {
+    let actor = authorise(caller, Operation::ClusterCreate)?;
+    let ClusterRequest { name, engine, namespace_prefix, region, access } = wanted;
+    let prefix = namespace_prefix.unwrap_or(NamespacePrefix::DEFAULT);
+    let region = region.map(|region| Name::parse("region", region)).transpose();
+    let access = access.map(ClusterAccess::parse).transpose();
+    let new = NewCluster {
+        id: ClusterId::new(context.entropy.uuid()),
+        name: Name::parse("name", name).map_err(Refusal::from)?,
+        engine: member("engine", engine, Engine::ALL, Engine::as_str)?,
+        namespace_prefix: NamespacePrefix::parse(prefix).map_err(Refusal::from)?,
+        region: region.map_err(Refusal::from)?,
+        access: access.map_err(Refusal::from)?,
+    };
+    let record = record(context, request, new.id.as_uuid());
+    context
+        .stores
+        .placement
+        .decide_cluster(new.name.as_str(), &mut |snapshot| {
+            Ok(bind(cluster::create(snapshot, &new, &actor)?, record.as_ref()))
+        })
+        .await?;
+    context.wakes.clusters.notify_one();
+    Ok(new.id)
+}
+
+pub async fn fetch(context: &Context, caller: &Caller, reference: &str) -> Result<Cluster, Error> {
+    authorise(caller, Operation::ClusterRead)?;
+    check("cluster", reference)?;
+    let found = context.stores.placement.cluster_fetch(reference).await?;
+    missing(found, ErrorKind::ClusterNotFound, "cluster", reference)
+}
+
+pub async fn list(
+    context: &Context,
+    caller: &Caller,
+    page: Page<ClusterId>,
+) -> Result<Listed<Cluster>, Error> {
+    authorise(caller, Operation::ClusterRead)?;
+    Ok(context.stores.placement.cluster_page(page).await?)
+}
+
+/// Places a project on the named cluster, or on one of the region.
+pub async fn assign(
+    context: &Context,
+    caller: &Caller,
+    project: &str,
+    cluster: Option<&str>,
+    region: Option<&str>,
+    expected: Expected,
+) -> Result<(), Error> {
+    let actor = authorise(caller, Operation::ClusterAssign)?;
+    check("project", project)?;
+    let cluster = match (cluster, region) {
+        (Some(cluster), None) => cluster.to_owned(),
+        (None, Some(region)) => of_region(context, project, region).await?,
+        _ => {
+            let problem = "must be given, or region, and not both";
+            return Err(Refusal::invalid("cluster", problem).into());
+        }
+    };
+    check("cluster", &cluster)?;
+    let mut rule = |snapshot: &_| cluster_assignment::assign(snapshot, expected, &actor);
+    context.stores.placement.decide_cluster_assignment(project, Some(&cluster), &mut rule).await?;
+    context.wakes.wake_placement();
+    Ok(())
+}
+
+/// The usable cluster of a region with the fewest projects, or the project's
+/// current one if it is in the region, so that a repeated request changes
+/// nothing.
+async fn of_region(context: &Context, project: &str, region: &str) -> Result<String, Error> {
+    let region = Name::parse("region", region).map_err(Refusal::from)?;
+    let candidates = context.stores.placement.cluster_candidates(region.as_str(), project).await?;
+    cluster_choice::choose(&candidates).map(|id| id.to_string()).ok_or_else(|| {
+        let known = candidates.len();
+        Refusal::new(
+            ErrorKind::ClusterNotFound,
+            format!(
+                "no cluster of region `{region}` can be used ({known} registered there); register one, or look at `slipway cluster list`"
+            ),
+        )
+        .at("region")
+        .into()
+    })
+}
+
+/// Withdraws a project from its cluster. The placement loop removes what was
+/// made there for it; until then, returns the assignment as it is.
+pub async fn withdraw(
+    context: &Context,
+    caller: &Caller,
+    project: &str,
+    expected: Expected,
+) -> Result<Option<ClusterAssignment>, Error> {
+    let actor = authorise(caller, Operation::ClusterWithdraw)?;
+    check("project", project)?;
+    let mut rule = |snapshot: &_| cluster_assignment::withdraw(snapshot, expected, &actor);
+    context.stores.placement.decide_cluster_assignment(project, None, &mut rule).await?;
+    context.wakes.wake_placement();
+    // Somebody may have deleted the project, or placed it again, meanwhile.
+    let found = projects::fetch(context, caller, project, true).await?;
+    let assignment = context.stores.placement.cluster_assignment_fetch(found.id).await?;
+    Ok(assignment.filter(|assignment| {
+        assignment.withdrawn_at.is_some() && assignment.namespace_phase != NamespacePhase::Deleted
+    }))
+}
+
+/// The placement of a project.
+pub async fn assignment(
+    context: &Context,
+    caller: &Caller,
+    project: &str,
+) -> Result<ClusterAssignment, Error> {
+    authorise(caller, Operation::ClusterReadAssigned)?;
+    let found = projects::fetch(context, caller, project, false).await?;
+    let assignment = context.stores.placement.cluster_assignment_fetch(found.id).await?;
+    missing(assignment, ErrorKind::AssignmentNotFound, "cluster assignment of project", project)
+}
+
+pub async fn assignments(
+    context: &Context,
+    caller: &Caller,
+    page: Page<ProjectId>,
+) -> Result<Listed<ClusterAssignment>, Error> {
+    authorise(caller, Operation::ClusterListAssignments)?;
+    Ok(context.stores.placement.cluster_assignment_list(page).await?)
+}

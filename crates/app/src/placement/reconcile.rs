@@ -1,0 +1,406 @@
+//! The placement loop's work on management clusters: creates what the resources
+//! of a project share on its cluster, and removes it after them. A pass reads a
+//! whole cluster with a few lists and acts only where something differs.
+//!
+//! For each project: plan (pure) → record the plan → act → plan again on the
+//! results of the actions. A removal is recorded before it starts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use slipway_core::access::audit::Actor;
+use slipway_core::ids::{ClusterId, ProjectId};
+use slipway_core::placement::cluster::Cluster;
+use slipway_core::placement::namespace::{NamespacePhase, ProviderPhase};
+use slipway_core::placement::rules::namespace::{self, PlacementAction, PlacementDecision};
+use slipway_core::placement::shared_objects::{
+    Desired, ProjectNamespace, SharedKey, SharedObjects,
+};
+use slipway_render::shared::{self, PlacementSettings, SharedObject};
+
+use crate::Context;
+use crate::permits::Permits;
+use crate::placement::management::Management;
+use crate::placement::port::Found;
+use crate::ports::store;
+
+mod definitions;
+
+/// Rounds of planning and acting for one project in one pass: base, secret,
+/// ProviderConfig, and one to check the result.
+const ROUNDS: usize = 4;
+
+/// The clusters that this process can reach. Clones share the registry and see
+/// later additions.
+#[derive(Debug, Clone, Default)]
+pub struct ManagementRegistry(Arc<RwLock<BTreeMap<ClusterId, Arc<dyn Management>>>>);
+
+impl ManagementRegistry {
+    pub fn add(&self, cluster: ClusterId, management: Arc<dyn Management>) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(cluster, management);
+    }
+
+    pub fn list(&self) -> Vec<(ClusterId, Arc<dyn Management>)> {
+        let registry = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        registry.iter().map(|(id, management)| (*id, Arc::clone(management))).collect()
+    }
+}
+
+/// Reconciles the placements on one cluster.
+#[derive(Debug, Clone)]
+pub struct PlacementReconciler {
+    context: Context,
+    settings: Arc<PlacementSettings>,
+    actor: Actor,
+    /// Grants or refuses each outside action, right before it starts.
+    permits: Arc<Permits>,
+}
+
+/// The result of a pass.
+#[derive(Debug, Default)]
+pub struct PassSummary {
+    pub projects: usize,
+    pub actions: usize,
+    /// Something waits for the cluster; the next pass comes soon.
+    pub waiting: bool,
+    pub errors: Vec<String>,
+}
+
+impl PassSummary {
+    fn add(&mut self, other: Self) {
+        self.actions += other.actions;
+        self.waiting |= other.waiting;
+        self.errors.extend(other.errors);
+    }
+}
+
+impl PlacementReconciler {
+    pub fn new(
+        context: Context,
+        settings: PlacementSettings,
+        permits: Arc<Permits>,
+        worker: &str,
+    ) -> Self {
+        let actor = Actor::new(format!("placement:{worker}"));
+        Self { context, settings: Arc::new(settings), actor, permits }
+    }
+
+    pub const fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// One pass: reads the whole cluster and advances every project there.
+    /// Touches nothing on a cluster whose identity is not the registered one.
+    pub async fn pass(
+        &self,
+        cluster: &Cluster,
+        management: &dyn Management,
+    ) -> Result<PassSummary, store::Error> {
+        let mut summary = PassSummary::default();
+        let identity = match self.verify(cluster, management).await? {
+            Ok(identity) => identity,
+            Err(problem) => {
+                summary.errors.push(problem);
+                return Ok(summary);
+            }
+        };
+        management.expect(&self.context.stores.placement.cluster_kinds(cluster.id).await?);
+        let project_namespaces =
+            self.context.stores.placement.project_namespace_list(cluster.id).await?;
+        if project_namespaces.iter().all(is_done) {
+            return Ok(summary);
+        }
+        let providers = providers(&project_namespaces);
+        let mut observed = match management.survey(Some(&identity), &providers).await {
+            Ok(observed) => observed,
+            Err(error) => {
+                summary.errors.push(error.to_string());
+                return Ok(summary);
+            }
+        };
+        match self.install_definitions(cluster.id, management, &project_namespaces).await {
+            Ok(definitions) => summary.add(definitions),
+            // Projects continue without them.
+            Err(error) => summary.errors.push(format!("definitions: {error}")),
+        }
+        for project_namespace in
+            project_namespaces.iter().filter(|project_namespace| !is_done(project_namespace))
+        {
+            summary.projects += 1;
+            match self.converge(project_namespace, management, &mut observed).await {
+                Ok(settled) => summary.add(settled),
+                // An error with one project's row stops no other project.
+                Err(error) => {
+                    summary
+                        .errors
+                        .push(format!("{}: {error}", project_namespace.assignment.namespace));
+                }
+            }
+        }
+        Ok(summary)
+    }
+
+    /// Verifies the cluster and records the result. Returns its identity, or
+    /// why nothing may be done there.
+    async fn verify(
+        &self,
+        cluster: &Cluster,
+        management: &dyn Management,
+    ) -> Result<Result<String, String>, store::Error> {
+        let known = cluster.substrate_uid.as_deref();
+        let found = match management.verify().await {
+            Ok(facts) => {
+                let changed = known.filter(|known| *known != facts.identity).map(|known| {
+                    format!(
+                        "this is another cluster: it has the identity {}, and {known} was registered",
+                        facts.identity
+                    )
+                });
+                Found {
+                    identity: Some(facts.identity),
+                    problem: changed.or(facts.problem),
+                    facts: facts.facts,
+                }
+            }
+            Err(error) => Found {
+                identity: None,
+                problem: Some(error.to_string()),
+                facts: cluster
+                    .verification
+                    .as_ref()
+                    .map(|before| before.facts.clone())
+                    .unwrap_or_default(),
+            },
+        };
+        self.context.stores.placement.cluster_verified(cluster.id, &found).await?;
+        Ok(match (found.identity, found.problem) {
+            (Some(identity), None) => Ok(identity),
+            (_, problem) => Err(problem.unwrap_or_else(|| "its identity is not known".to_owned())),
+        })
+    }
+
+    async fn converge(
+        &self,
+        project_namespace: &ProjectNamespace,
+        management: &dyn Management,
+        observed: &mut SharedObjects,
+    ) -> Result<PassSummary, store::Error> {
+        let mut summary = PassSummary::default();
+        let project = project_namespace.assignment.project_id;
+        let mut project_namespace = project_namespace.clone();
+        let mut problems = Vec::new();
+        // A problem stays recorded until the action was tried again; otherwise
+        // every pass would clear it and record it anew.
+        let mut said = project_namespace.assignment.status.problems.clone();
+        for _ in 0..ROUNDS {
+            let objects = self.objects(&project_namespace);
+            let mut decision = self.decision(&project_namespace, &objects, observed);
+            if decision.actions.is_empty() {
+                said.clear();
+            }
+            decision = with(decision, &said);
+            if decision.actions.is_empty()
+                && namespace::record(&project_namespace, &decision, &self.actor).is_empty()
+            {
+                break;
+            }
+            // Decide again under lock, on current rows: somebody may have declared.
+            let Some((locked, decision)) = self.record(project, observed, &said).await? else {
+                break;
+            };
+            project_namespace = locked;
+            if decision.actions.is_empty() {
+                break;
+            }
+            let objects = self.objects(&project_namespace);
+            let mut withheld = false;
+            for action in &decision.actions {
+                let entered = self.permits.enter(&self.context.stores).await?;
+                let _permit = match entered {
+                    Ok(pass) => pass,
+                    Err(mode) => {
+                        problems.push(format!(
+                            "nothing is done there while the installation is {}",
+                            mode.name()
+                        ));
+                        withheld = true;
+                        break;
+                    }
+                };
+                summary.actions += 1;
+                if let Err(problem) = act(management, &objects, action, observed).await {
+                    problems.push(problem);
+                    // The following actions depend on this one.
+                    break;
+                }
+            }
+            said.clear();
+            if !problems.is_empty() {
+                // The next pass tries again. A withheld action is shown and
+                // does not count as an error.
+                if !withheld {
+                    summary.errors.extend(problems.iter().cloned());
+                }
+                break;
+            }
+        }
+        if !problems.is_empty() {
+            self.record(project, observed, &problems).await?;
+        }
+        let phase = project_namespace.assignment.namespace_phase;
+        let status = &project_namespace.assignment.status;
+        summary.waiting = !matches!(phase, NamespacePhase::Ready | NamespacePhase::Deleted)
+            || status.providers.iter().any(|provider| provider.phase != ProviderPhase::Ready);
+        Ok(summary)
+    }
+
+    fn objects(&self, project_namespace: &ProjectNamespace) -> BTreeMap<SharedKey, SharedObject> {
+        let objects = shared::objects(project_namespace, &self.settings);
+        objects.into_iter().map(|object| (object.wanted.key.clone(), object)).collect()
+    }
+
+    fn decision(
+        &self,
+        project_namespace: &ProjectNamespace,
+        objects: &BTreeMap<SharedKey, SharedObject>,
+        observed: &SharedObjects,
+    ) -> PlacementDecision {
+        let mut wanted: Vec<Desired> =
+            objects.values().map(|object| object.wanted.clone()).collect();
+        wanted.sort_by_key(|want| want.key.kind);
+        namespace::decision(project_namespace, &wanted, observed)
+    }
+
+    /// Plans and records in one transaction. Returns the project as it is then;
+    /// `None` if its placement is gone.
+    async fn record(
+        &self,
+        project: ProjectId,
+        observed: &SharedObjects,
+        problems: &[String],
+    ) -> Result<Option<(ProjectNamespace, PlacementDecision)>, store::Error> {
+        let mut decided = None;
+        let mut rule = |project_namespace: &ProjectNamespace| {
+            let decision = with(
+                self.decision(project_namespace, &self.objects(project_namespace), observed),
+                problems,
+            );
+            let commit = namespace::record(project_namespace, &decision, &self.actor);
+            decided = Some((project_namespace.clone(), decision, !commit.is_empty()));
+            Ok(commit)
+        };
+        match self.context.stores.placement.decide_project_namespace(project, &mut rule).await {
+            Ok(()) => {}
+            Err(store::Error::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let Some((mut project_namespace, decision, written)) = decided else {
+            return Ok(None);
+        };
+        if written {
+            if opens(&project_namespace, &decision) {
+                self.context.stores.placement.project_namespace_wake(project).await?;
+                self.context.wakes.wake();
+            }
+            let assignment = &mut project_namespace.assignment;
+            assignment.revision = assignment.revision.next();
+            assignment.namespace_phase = decision.phase;
+            assignment.status = decision.status.clone();
+        }
+        Ok(Some((project_namespace, decision)))
+    }
+}
+
+/// Whether something became ready that resources may wait for.
+fn opens(before: &ProjectNamespace, decision: &PlacementDecision) -> bool {
+    let was = &before.assignment;
+    let opened = decision.phase == NamespacePhase::Ready && was.namespace_phase != decision.phase;
+    let ready = |status: &slipway_core::placement::namespace::NamespaceStatus| -> BTreeSet<String> {
+        let ready = status.providers.iter().filter(|one| one.phase == ProviderPhase::Ready);
+        ready.map(|one| one.provider.clone()).collect()
+    };
+    opened || !ready(&decision.status).is_subset(&ready(&was.status))
+}
+
+/// The namespace is cleared and nothing is left to do.
+fn is_done(project_namespace: &ProjectNamespace) -> bool {
+    project_namespace.is_leaving()
+        && project_namespace.assignment.namespace_phase == NamespacePhase::Deleted
+}
+
+fn providers(project_namespaces: &[ProjectNamespace]) -> BTreeSet<String> {
+    let used = project_namespaces
+        .iter()
+        .flat_map(|project_namespace| &project_namespace.uses)
+        .map(|used| &used.provider);
+    let status = project_namespaces
+        .iter()
+        .flat_map(|project_namespace| &project_namespace.assignment.status.providers);
+    used.chain(status.map(|status| &status.provider)).cloned().collect()
+}
+
+fn with(mut decision: PlacementDecision, problems: &[String]) -> PlacementDecision {
+    for problem in problems {
+        if !decision.status.problems.contains(problem) {
+            decision.status.problems.push(problem.clone());
+        }
+    }
+    decision
+}
+
+/// Carries out one action, and adds its result to the observation.
+async fn act(
+    management: &dyn Management,
+    objects: &BTreeMap<SharedKey, SharedObject>,
+    action: &PlacementAction,
+    observed: &mut SharedObjects,
+) -> Result<(), String> {
+    match action {
+        PlacementAction::Put(key) => {
+            // Always present: the plan was made from the same objects.
+            let Some(object) = objects.get(key) else {
+                return Ok(());
+            };
+            let seen = management.put(object).await.map_err(|error| error.to_string())?;
+            observed.objects.insert(key.clone(), seen);
+        }
+        PlacementAction::Prove(key) => {
+            match management.find(key).await.map_err(|error| error.to_string())? {
+                Some(seen) => {
+                    observed.objects.insert(key.clone(), seen);
+                }
+                None => {
+                    observed.absent.insert(key.clone());
+                }
+            }
+        }
+        PlacementAction::Remove { key, uid } => remove(management, key, uid, observed).await?,
+        PlacementAction::RemoveIfEmpty { key, uid } => {
+            let residents = management.residents(&key.namespace).await;
+            let residents = residents.map_err(|error| error.to_string())?;
+            if !residents.is_empty() {
+                return Err(format!(
+                    "namespace {} is not empty and stays: {}",
+                    key.name,
+                    residents.join(", ")
+                ));
+            }
+            remove(management, key, uid, observed).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Starts the removal; a later observation shows when the object is gone.
+async fn remove(
+    management: &dyn Management,
+    key: &SharedKey,
+    uid: &str,
+    observed: &mut SharedObjects,
+) -> Result<(), String> {
+    management.remove(key, uid).await.map_err(|error| error.to_string())?;
+    if let Some(seen) = observed.objects.get_mut(key) {
+        seen.terminating = true;
+    }
+    Ok(())
+}
