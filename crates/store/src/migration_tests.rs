@@ -44,7 +44,7 @@ macro_rules! postgres_or_return {
 
 macro_rules! up_down_and_up_again {
     ($backend:ident, $connection:ident, $schema:path) => {{
-        use $backend::migrate::{migrate_down_to, migrate_up};
+        use $backend::shared::migrate::{migrate_down_to, migrate_up};
         let all = MIGRATIONS.len();
         assert_eq!(migrate_up(&mut $connection).await.unwrap(), all);
         assert_eq!(migrate_up(&mut $connection).await.unwrap(), 0, "the second time does nothing");
@@ -66,7 +66,7 @@ macro_rules! many_starts_at_once {
             tokio::spawn(async move {
                 barrier.wait().await;
                 let mut connection = $connect(&options).await;
-                $backend::migrate::migrate_up(&mut connection).await
+                $backend::shared::migrate::migrate_up(&mut connection).await
             })
         });
         let mut applied = 0;
@@ -79,7 +79,7 @@ macro_rules! many_starts_at_once {
 
 macro_rules! refusals {
     ($backend:ident, $connection:ident) => {{
-        use $backend::migrate::{migrate_down_to, migrate_up};
+        use $backend::shared::migrate::{migrate_down_to, migrate_up};
         migrate_up(&mut $connection).await.unwrap();
         let newer = latest_version() + 1;
 
@@ -201,10 +201,10 @@ async fn postgres_sessions_have_limits() {
 async fn both_databases_have_the_same_schema() {
     let (_database, options) = postgres_or_return!("migrate_same_schema");
     let mut postgres = postgres_connection(&options).await;
-    postgres::migrate::migrate_up(&mut postgres).await.unwrap();
+    postgres::shared::migrate::migrate_up(&mut postgres).await.unwrap();
     let (_directory, options) = mk_sqlite();
     let mut sqlite = sqlite_connection(&options).await;
-    sqlite::migrate::migrate_up(&mut sqlite).await.unwrap();
+    sqlite::shared::migrate::migrate_up(&mut sqlite).await.unwrap();
 
     let (postgres, sqlite) =
         (postgres_schema(&mut postgres).await, sqlite_schema(&mut sqlite).await);

@@ -35,7 +35,7 @@ pub async fn migrate_down_to(config: StoreConfig, version: i64) -> Result<usize,
             let _lock = sqlite::connect::lock_directory(&file.path)?;
             let options = sqlite::connect::options(&file.path);
             let mut connection = sqlite::connect::connect(&options).await?;
-            let steps = sqlite::migrate::migrate_down_to(&mut connection, version).await?;
+            let steps = sqlite::shared::migrate::migrate_down_to(&mut connection, version).await?;
             connection.close().await.map_err(OpenError::Sqlite)?;
             Ok(steps)
         }
@@ -43,7 +43,7 @@ pub async fn migrate_down_to(config: StoreConfig, version: i64) -> Result<usize,
             let mut connection =
                 postgres::connect::connect(&options, config.max_connections, config.connect_limit)
                     .await?;
-            Ok(postgres::migrate::migrate_down_to(&mut connection, version).await?)
+            Ok(postgres::shared::migrate::migrate_down_to(&mut connection, version).await?)
         }
     }
 }

@@ -57,8 +57,10 @@ impl Backend {
     ) -> Result<Self, OpenError> {
         let options = with_limits(options);
         let mut connection = connect(&options, max_connections, limit).await?;
-        retried_on(&mut connection, super::migrate::migrate_up).await?;
-        super::installation::ensure(&mut connection).await.map_err(MigrationError::from)?;
+        retried_on(&mut connection, super::shared::migrate::migrate_up).await?;
+        super::shared::operations::installation::ensure(&mut connection)
+            .await
+            .map_err(MigrationError::from)?;
         let _ = connection.close().await;
         let server = describe(&options);
         let source = Source::Replaceable {

@@ -2,7 +2,8 @@
 
 use sqlx::{Connection as _, Row as _};
 
-use super::{Connection, schema};
+use super::Connection;
+use super::shared::schema;
 use crate::config::OpenError;
 use crate::inspect::{Inspection, Setting};
 use crate::migration::MigrationError;

@@ -5,7 +5,9 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, R
 use uuid::Uuid;
 
 use super::connect::with_limits;
-use super::{migrate, reads, scope};
+use super::shared::access::scope;
+use super::shared::broker::reads;
+use super::shared::migrate;
 
 /// Twice as many rows belong to other projects; enough to tell from a page.
 const STRANGERS: u32 = 5_000;

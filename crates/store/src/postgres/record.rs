@@ -19,7 +19,7 @@ use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::recorded::Parts;
+use super::shared::broker::recorded::Parts;
 use super::{Backend, Connection};
 use crate::failure::Failure;
 use crate::micros::Micros;

@@ -12,12 +12,14 @@ use slipway_core::ids::ProvisionedResourceId;
 use slipway_core::{ErrorKind, Refusal};
 use sqlx::types::Json;
 
-use super::{Connection, catalog, leak_writes, writes};
+use super::catalog::write;
+use super::deletion::leak_writes;
+use super::{Connection, writes};
 use crate::failure::Failure;
 use crate::id_list::IdList;
 
 /// Writes the whole commit. The caller commits the transaction.
-pub(super) async fn apply(connection: &mut Connection, commit: &Commit) -> Result<(), Failure> {
+pub(crate) async fn apply(connection: &mut Connection, commit: &Commit) -> Result<(), Failure> {
     for write in &commit.writes {
         apply_write(connection, write).await?;
     }
@@ -31,7 +33,7 @@ pub(super) async fn apply(connection: &mut Connection, commit: &Commit) -> Resul
     Ok(())
 }
 
-pub(super) async fn apply_write(connection: &mut Connection, write: &Write) -> Result<(), Failure> {
+pub(crate) async fn apply_write(connection: &mut Connection, write: &Write) -> Result<(), Failure> {
     match write {
         Write::ResourceInsert(resource) => writes::resource_insert(connection, resource).await,
         Write::ResourceUpdate(resource) => writes::resource_update(connection, resource).await,
@@ -59,7 +61,7 @@ pub(super) async fn apply_write(connection: &mut Connection, write: &Write) -> R
         }
         Write::LeakInsert(leak) => leak_writes::insert(connection, leak).await,
         Write::LeaksResolve(attempt) => leak_writes::resolve(connection, &[*attempt]).await,
-        Write::Catalog(write) => catalog::apply(connection, write).await,
+        Write::Catalog(write) => write::apply(connection, write).await,
         Write::Release(release) => release_one(connection, *release).await,
     }
 }
@@ -97,7 +99,7 @@ async fn event_insert(connection: &mut Connection, event: &Event) -> Result<(), 
     })
 }
 
-pub(super) async fn audit_insert(
+pub(crate) async fn audit_insert(
     connection: &mut Connection,
     entry: &AuditEntry,
 ) -> Result<(), Failure> {
@@ -122,7 +124,7 @@ pub(super) async fn audit_insert(
 
 /// Wakes attempts. In the order of their ids, so that two decisions that wake
 /// the same ones take the row locks in the same order.
-pub(super) async fn wake(
+pub(crate) async fn wake(
     connection: &mut Connection,
     attempts: &[ProvisionedResourceId],
 ) -> Result<(), sqlx::Error> {
@@ -149,7 +151,7 @@ pub(super) async fn wake(
     Ok(())
 }
 
-pub(super) async fn release_one(
+pub(crate) async fn release_one(
     connection: &mut Connection,
     release: Release,
 ) -> Result<(), Failure> {
@@ -173,7 +175,7 @@ pub(super) async fn release_one(
 }
 
 /// After how many microseconds the row is due again; none means "when woken".
-pub(super) fn recheck_micros(recheck: Recheck) -> Option<i64> {
+pub(crate) fn recheck_micros(recheck: Recheck) -> Option<i64> {
     match recheck {
         Recheck::Now => Some(0),
         // A century is as good as for ever, and fits both databases' times.

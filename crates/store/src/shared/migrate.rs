@@ -10,8 +10,8 @@ use sqlx::Row as _;
 use super::{Connection, begin_migration, scripts};
 use crate::migration::{MIGRATIONS, Migration, MigrationError, latest_version};
 
-pub(super) struct Applied {
-    pub(super) version: i64,
+pub(crate) struct Applied {
+    pub(crate) version: i64,
     name: String,
     checksum: String,
     min_reader: i64,
@@ -68,7 +68,7 @@ pub(crate) async fn migrate_down_to(
 /// Refuses a database that this binary must not touch. Unknown migrations are
 /// accepted as long as their `min_reader` allows this binary: the older replica
 /// of a rolling upgrade is in that situation.
-pub(super) fn check(applied: &[Applied]) -> Result<(), MigrationError> {
+pub(crate) fn check(applied: &[Applied]) -> Result<(), MigrationError> {
     let supported = latest_version();
     let needed = applied.iter().map(|applied| applied.min_reader).max().unwrap_or(0);
     if needed > supported {
@@ -89,7 +89,7 @@ pub(super) fn check(applied: &[Applied]) -> Result<(), MigrationError> {
     Ok(())
 }
 
-pub(super) async fn applied(connection: &mut Connection) -> Result<Vec<Applied>, sqlx::Error> {
+pub(crate) async fn applied(connection: &mut Connection) -> Result<Vec<Applied>, sqlx::Error> {
     let rows = sqlx::query(
         "SELECT version, name, checksum, min_reader FROM schema_migrations ORDER BY version",
     )

@@ -15,20 +15,20 @@ use crate::fault::Fault;
 use crate::micros::Micros;
 
 /// A statement with its parameters.
-pub(super) type Query<'q> = sqlx::query::Query<'q, Db, <Db as Database>::Arguments>;
+pub(crate) type Query<'q> = sqlx::query::Query<'q, Db, <Db as Database>::Arguments>;
 
 /// The id, if this text is one; a reference may be a name or an id.
-pub(super) fn as_id(text: &str) -> Option<Uuid> {
+pub(crate) fn as_id(text: &str) -> Option<Uuid> {
     Uuid::try_parse(text).ok()
 }
 
 /// A statement whose `$1` is a name and `$2` an id, either of them `reference`.
-pub(super) fn by_reference<'q>(statement: &'static str, reference: &'q str) -> Query<'q> {
+pub(crate) fn by_reference<'q>(statement: &'static str, reference: &'q str) -> Query<'q> {
     sqlx::query(statement).bind(reference).bind(as_id(reference))
 }
 
 /// The row of this statement as its aggregate; an unreadable row is an error with its id.
-pub(super) async fn fetch_one<T>(
+pub(crate) async fn fetch_one<T>(
     connection: &mut Connection,
     query: Query<'_>,
     id_column: &str,
@@ -40,7 +40,7 @@ pub(super) async fn fetch_one<T>(
 
 /// A page of rows in the order of `id_column`, which is also its cursor. An
 /// unreadable row is logged and left out, but counts towards the page.
-pub(super) async fn fetch_page<T, C>(
+pub(crate) async fn fetch_page<T, C>(
     connection: &mut Connection,
     query: Query<'_>,
     (kind, id_column): (&'static str, &'static str),
@@ -52,7 +52,7 @@ pub(super) async fn fetch_page<T, C>(
 }
 
 /// A row as its aggregate; an unreadable row is an error with its id.
-pub(super) fn hydrate<T>(
+pub(crate) fn hydrate<T>(
     row: &Row,
     id_column: &str,
     read: impl FnOnce(&Row) -> Result<T, Fault>,
@@ -62,7 +62,7 @@ pub(super) fn hydrate<T>(
 }
 
 /// The readable ones of many rows that are no page.
-pub(super) fn readable<T>(
+pub(crate) fn readable<T>(
     kind: &'static str,
     rows: &[Row],
     read: impl Fn(&Row) -> Result<T, Fault>,
@@ -71,7 +71,7 @@ pub(super) fn readable<T>(
 }
 
 /// The readable ones of the fetched rows of a page.
-pub(super) fn listed<T, C>(
+pub(crate) fn listed<T, C>(
     kind: &'static str,
     id_column: &'static str,
     page: &Page<C>,
@@ -83,7 +83,7 @@ pub(super) fn listed<T, C>(
 
 /// The id after which a page begins; every id is greater than nil. A test for null beside
 /// the comparison was rejected: a generic plan would then walk the index from its front.
-pub(super) fn after<C: Into<Uuid>>(page: Page<C>) -> Uuid {
+pub(crate) fn after<C: Into<Uuid>>(page: Page<C>) -> Uuid {
     page.after.map(Into::into).unwrap_or_default()
 }
 
@@ -101,13 +101,13 @@ fn shown<T>(
 }
 
 /// The database's clock, read after the locks were granted.
-pub(super) async fn now(connection: &mut Connection) -> Result<Timestamp, sqlx::Error> {
+pub(crate) async fn now(connection: &mut Connection) -> Result<Timestamp, sqlx::Error> {
     let row = sqlx::query(sql!("SELECT ", now, " AS now")).fetch_one(connection).await?;
     Ok(row.try_get::<Micros, _>("now")?.into())
 }
 
 /// How many rows refer to `$1`.
-pub(super) async fn count(
+pub(crate) async fn count(
     connection: &mut Connection,
     statement: &'static str,
     id: Uuid,
@@ -116,7 +116,7 @@ pub(super) async fn count(
 }
 
 /// The unique index refused: somebody took the name after it was read as free.
-pub(super) fn taken(field: &str, name: &str) -> Refusal {
+pub(crate) fn taken(field: &str, name: &str) -> Refusal {
     Refusal::new(ErrorKind::NameTaken, format!("`{name}` was taken a moment ago; choose another"))
         .at(field)
 }

@@ -30,34 +30,35 @@ use sqlx::types::Json;
 use sqlx::{Decode, Row as _, Type};
 use uuid::Uuid;
 
-use super::{Db, Row, enrolment};
+use super::nodes::enrol;
+use super::{Db, Row};
 use crate::fault::Fault;
 use crate::micros::Micros;
 
 /// Reads one column.
-pub(super) fn get<'r, T>(row: &'r Row, column: &str) -> Result<T, Fault>
+pub(crate) fn get<'r, T>(row: &'r Row, column: &str) -> Result<T, Fault>
 where
     T: Decode<'r, Db> + Type<Db>,
 {
     row.try_get(column).map_err(|error| Fault::new(column, format!("cannot be read: {error}")))
 }
 
-pub(super) fn time(row: &Row, column: &str) -> Result<Timestamp, Fault> {
+pub(crate) fn time(row: &Row, column: &str) -> Result<Timestamp, Fault> {
     get::<Micros>(row, column).map(Timestamp::from)
 }
 
-pub(super) fn time_or_null(row: &Row, column: &str) -> Result<Option<Timestamp>, Fault> {
+pub(crate) fn time_or_null(row: &Row, column: &str) -> Result<Option<Timestamp>, Fault> {
     Ok(get::<Option<Micros>>(row, column)?.map(Timestamp::from))
 }
 
-pub(super) fn json<T: DeserializeOwned>(row: &Row, column: &str) -> Result<T, Fault> {
+pub(crate) fn json<T: DeserializeOwned>(row: &Row, column: &str) -> Result<T, Fault> {
     let value: Json<Value> = get(row, column)?;
     serde_json::from_value(value.0)
         .map_err(|error| Fault::new(column, format!("has an unexpected shape: {error}")))
 }
 
 /// The same for a column that may be null.
-pub(super) fn json_or_null<T: DeserializeOwned>(
+pub(crate) fn json_or_null<T: DeserializeOwned>(
     row: &Row,
     column: &str,
 ) -> Result<Option<T>, Fault> {
@@ -70,7 +71,7 @@ pub(super) fn json_or_null<T: DeserializeOwned>(
 
 /// Reads a text of a closed set. A member that this version does not know is a
 /// fault, never replaced by a default.
-pub(super) fn member<T>(
+pub(crate) fn member<T>(
     row: &Row,
     column: &str,
     parse: impl FnOnce(&str) -> Option<T>,
@@ -96,7 +97,7 @@ fn required<T>(value: Option<T>, column: &str) -> Result<T, Fault> {
     value.ok_or_else(|| Fault::new(column, "must be set together with the columns beside it"))
 }
 
-pub(super) fn resource(row: &Row) -> Result<Resource, Fault> {
+pub(crate) fn resource(row: &Row) -> Result<Resource, Fault> {
     let handle: String = get(row, "r_handle")?;
     Ok(Resource {
         id: ResourceId::new(get(row, "a_resource_id")?),
@@ -111,7 +112,7 @@ pub(super) fn resource(row: &Row) -> Result<Resource, Fault> {
     })
 }
 
-pub(super) fn attempt(row: &Row) -> Result<ProvisionedResource, Fault> {
+pub(crate) fn attempt(row: &Row) -> Result<ProvisionedResource, Fault> {
     let values: BTreeMap<String, Value> = json(row, "a_parameter_values")?;
     ProvisionedResource::hydrate(StoredAttempt {
         id: ProvisionedResourceId::new(get(row, "a_id")?),
@@ -138,7 +139,7 @@ pub(super) fn attempt(row: &Row) -> Result<ProvisionedResource, Fault> {
     .map_err(|error| Fault::new(error.field, error.problem))
 }
 
-pub(super) fn blueprint_version(row: &Row) -> Result<BlueprintVersion, Fault> {
+pub(crate) fn blueprint_version(row: &Row) -> Result<BlueprintVersion, Fault> {
     let composite = composite_definition(row)?;
     let cloud_tags = composite.as_ref().is_some_and(|composite| composite.cloud_tags);
     Ok(BlueprintVersion {
@@ -157,7 +158,7 @@ pub(super) fn blueprint_version(row: &Row) -> Result<BlueprintVersion, Fault> {
 }
 
 /// `None` if the version has none; all columns are set or none is.
-pub(super) fn composite_definition(row: &Row) -> Result<Option<CompositeDefinition>, Fault> {
+pub(crate) fn composite_definition(row: &Row) -> Result<Option<CompositeDefinition>, Fault> {
     let text = |column: &str| required(get::<Option<String>>(row, column)?, column);
     if get::<Option<String>>(row, "v_kind")?.is_none() {
         return Ok(None);
@@ -174,7 +175,7 @@ pub(super) fn composite_definition(row: &Row) -> Result<Option<CompositeDefiniti
 }
 
 /// `None` if the project is not assigned to a cluster.
-pub(super) fn placement(row: &Row) -> Result<Option<Placement>, Fault> {
+pub(crate) fn placement(row: &Row) -> Result<Option<Placement>, Fault> {
     let Some(cluster_id) = get::<Option<Uuid>>(row, "p_cluster_id")? else {
         return Ok(None);
     };
@@ -191,7 +192,7 @@ pub(super) fn placement(row: &Row) -> Result<Option<Placement>, Fault> {
     }))
 }
 
-pub(super) fn token(row: &Row) -> Result<BootstrapToken, Fault> {
+pub(crate) fn token(row: &Row) -> Result<BootstrapToken, Fault> {
     let consumed = match time_or_null(row, "t_consumed_at")? {
         None => None,
         Some(at) => {
@@ -222,7 +223,7 @@ pub(super) fn token(row: &Row) -> Result<BootstrapToken, Fault> {
     })
 }
 
-pub(super) fn deletion(row: &Row) -> Result<Deletion, Fault> {
+pub(crate) fn deletion(row: &Row) -> Result<Deletion, Fault> {
     Ok(Deletion {
         id: DeletionId::new(get(row, "d_id")?),
         kind: get(row, "d_kind")?,
@@ -238,7 +239,7 @@ pub(super) fn deletion(row: &Row) -> Result<Deletion, Fault> {
     })
 }
 
-pub(super) fn node(row: &Row) -> Result<Node, Fault> {
+pub(crate) fn node(row: &Row) -> Result<Node, Fault> {
     let drain = match get::<Option<Uuid>>(row, "drain_id")? {
         None => None,
         Some(id) => {
@@ -278,7 +279,7 @@ pub(super) fn node(row: &Row) -> Result<Node, Fault> {
         public_key: bytes32(row, "public_key")?,
         key_hash,
         capabilities: json(row, "capabilities")?,
-        mesh: enrolment::address(row)?,
+        mesh: enrol::address(row)?,
         reported: Reported {
             version: get(row, "binary_version")?,
             checksum: get(row, "binary_checksum")?,
@@ -292,7 +293,7 @@ pub(super) fn node(row: &Row) -> Result<Node, Fault> {
     })
 }
 
-pub(super) fn blocker(row: &Row) -> Result<Blocker, Fault> {
+pub(crate) fn blocker(row: &Row) -> Result<Blocker, Fault> {
     Ok(Blocker {
         code: member(row, "code", BlockerCode::parse)?,
         message: get(row, "message")?,

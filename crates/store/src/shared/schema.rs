@@ -9,7 +9,7 @@ use crate::micros::Micros;
 use crate::migration::latest_version;
 
 /// None if no migration ever ran.
-pub(super) async fn read_inspection(
+pub(crate) async fn read_inspection(
     connection: &mut Connection,
 ) -> Result<Option<Schema>, sqlx::Error> {
     let there: bool =
@@ -25,7 +25,7 @@ pub(super) async fn read_inspection(
     }))
 }
 
-pub(super) async fn now(connection: &mut Connection) -> Result<Timestamp, sqlx::Error> {
+pub(crate) async fn now(connection: &mut Connection) -> Result<Timestamp, sqlx::Error> {
     let row = sqlx::query(sql!("SELECT ", now, " AS now")).fetch_one(connection).await?;
     Ok(row.try_get::<Micros, _>("now")?.into())
 }

@@ -13,7 +13,7 @@ use super::{Backend, Connection, Db, commit};
 use crate::failure::Failure;
 
 /// The key of the subject of a decision.
-pub(super) trait Load: Send + Sync {
+pub(crate) trait Load: Send + Sync {
     type Snapshot: Send + Sync;
 
     /// Locks the subject of the decision, and loads the snapshot for its rule.
@@ -24,7 +24,7 @@ pub(super) trait Load: Send + Sync {
 }
 
 /// What a rule answers, and how it is written.
-pub(super) trait Written: Send + Sync {
+pub(crate) trait Written: Send + Sync {
     fn is_empty(&self) -> bool;
 
     fn write(
@@ -44,14 +44,14 @@ impl Written for Commit {
 }
 
 /// One decision, as the work of a transaction.
-pub(super) struct Decision<'a, 'r, L: Load, C> {
-    pub(super) key: L,
-    pub(super) rule: &'a mut Rule<'r, L::Snapshot, C>,
+pub(crate) struct Decision<'a, 'r, L: Load, C> {
+    pub(crate) key: L,
+    pub(crate) rule: &'a mut Rule<'r, L::Snapshot, C>,
 }
 
 impl<L: Load, C: Written> Decision<'_, '_, L, C> {
     /// Decides in a transaction that the caller ends.
-    pub(super) async fn in_txn(&mut self, connection: &mut Connection) -> Result<End<()>, Failure> {
+    pub(crate) async fn in_txn(&mut self, connection: &mut Connection) -> Result<End<()>, Failure> {
         let snapshot = self.key.load(connection).await?;
         let decided = (self.rule)(&snapshot)?;
         if decided.is_empty() {
@@ -73,7 +73,7 @@ impl<L: Load, C: Written> Work<Db> for Decision<'_, '_, L, C> {
 
 impl Backend {
     /// Decides about the subject of the key.
-    pub(super) async fn decided<L: Load, C: Written>(
+    pub(crate) async fn decided<L: Load, C: Written>(
         &self,
         key: L,
         rule: &mut Rule<'_, L::Snapshot, C>,
@@ -82,7 +82,7 @@ impl Backend {
     }
 
     /// See [`slipway_durable::database::Gateway::read`].
-    pub(super) async fn read<A: Copy, T>(
+    pub(crate) async fn read<A: Copy, T>(
         &self,
         arguments: A,
         run: impl AsyncFn(&mut Connection, A) -> Result<T, Failure>,
@@ -91,7 +91,7 @@ impl Backend {
     }
 
     /// See [`slipway_durable::database::Gateway::read_snapshot`].
-    pub(super) async fn read_snapshot<A: Copy, T>(
+    pub(crate) async fn read_snapshot<A: Copy, T>(
         &self,
         arguments: A,
         run: impl AsyncFn(&mut Connection, A) -> Result<T, Failure>,
@@ -100,7 +100,7 @@ impl Backend {
     }
 
     /// See [`slipway_durable::database::Gateway::statement`].
-    pub(super) async fn statement<A: Copy, T>(
+    pub(crate) async fn statement<A: Copy, T>(
         &self,
         arguments: A,
         run: impl AsyncFn(&mut Connection, A) -> Result<T, Failure>,
@@ -109,7 +109,7 @@ impl Backend {
     }
 
     /// See [`slipway_durable::database::Gateway::write`].
-    pub(super) async fn write<A: Copy, T>(
+    pub(crate) async fn write<A: Copy, T>(
         &self,
         arguments: A,
         run: impl AsyncFn(&mut Connection, A) -> Result<End<T>, Failure>,

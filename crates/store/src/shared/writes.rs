@@ -10,29 +10,30 @@ use slipway_core::nodes::token::BootstrapToken;
 use slipway_core::{ErrorKind, Phase, Refusal, Timestamp};
 use sqlx::types::Json;
 
-use super::{Connection, enrolment};
+use super::Connection;
+use super::nodes::enrol;
 use crate::failure::Failure;
 use crate::micros::Micros;
 
 /// Refuses unless a conditional write changed its row.
-pub(super) fn one_row(affected: u64, refusal: impl FnOnce() -> Refusal) -> Result<(), Failure> {
+pub(crate) fn one_row(affected: u64, refusal: impl FnOnce() -> Refusal) -> Result<(), Failure> {
     if affected == 1 { Ok(()) } else { Err(Failure::Refused(refusal())) }
 }
 
-pub(super) fn stale(kind: &str, id: impl std::fmt::Display, revision: Revision) -> Refusal {
+pub(crate) fn stale(kind: &str, id: impl std::fmt::Display, revision: Revision) -> Refusal {
     Refusal::new(
         ErrorKind::RevisionStale,
         format!("{kind} {id} is no longer at revision {}; read it again", revision.0),
     )
 }
 
-pub(super) fn optional(time: Option<Timestamp>) -> Option<Micros> {
+pub(crate) fn optional(time: Option<Timestamp>) -> Option<Micros> {
     time.map(Micros::from)
 }
 
 /// The handle was checked under the lock of its project; the index is the
 /// backstop, and ON CONFLICT keeps the transaction usable on both databases.
-pub(super) async fn resource_insert(
+pub(crate) async fn resource_insert(
     connection: &mut Connection,
     resource: &Resource,
 ) -> Result<(), Failure> {
@@ -62,7 +63,7 @@ pub(super) async fn resource_insert(
     })
 }
 
-pub(super) async fn resource_update(
+pub(crate) async fn resource_update(
     connection: &mut Connection,
     resource: &Resource,
 ) -> Result<(), Failure> {
@@ -85,7 +86,7 @@ pub(super) async fn resource_update(
     one_row(updated, || stale("resource", resource.id, resource.revision))
 }
 
-pub(super) async fn attempt_insert(
+pub(crate) async fn attempt_insert(
     connection: &mut Connection,
     attempt: &ProvisionedResource,
 ) -> Result<(), Failure> {
@@ -120,7 +121,7 @@ pub(super) async fn attempt_insert(
 }
 
 /// Does not touch the loop's columns: claims, wakes and releases own them.
-pub(super) async fn attempt_update(
+pub(crate) async fn attempt_update(
     connection: &mut Connection,
     attempt: &ProvisionedResource,
 ) -> Result<(), Failure> {
@@ -148,7 +149,7 @@ pub(super) async fn attempt_update(
     one_row(updated, || stale("provisioned resource", attempt.id(), attempt.revision()))
 }
 
-pub(super) async fn token_insert(
+pub(crate) async fn token_insert(
     connection: &mut Connection,
     token: &BootstrapToken,
 ) -> Result<(), Failure> {
@@ -173,7 +174,7 @@ pub(super) async fn token_insert(
 
 /// A token has no revision; its consumption must not be overwritten. Once a
 /// node has consumed it, only a write that names that node succeeds.
-pub(super) async fn token_update(
+pub(crate) async fn token_update(
     connection: &mut Connection,
     token: &BootstrapToken,
 ) -> Result<(), Failure> {
@@ -201,8 +202,8 @@ pub(super) async fn token_update(
     })
 }
 
-pub(super) async fn node_insert(connection: &mut Connection, node: &Node) -> Result<(), Failure> {
-    enrolment::host_take_over(connection, node).await?;
+pub(crate) async fn node_insert(connection: &mut Connection, node: &Node) -> Result<(), Failure> {
+    enrol::host_take_over(connection, node).await?;
     let inserted = sqlx::query(
         "INSERT INTO nodes (id, revision, project_id, resource_id, provisioned_resource_id, \
          bootstrap_token_id, hostname, public_key, key_hash, capabilities, registered_at, \
@@ -242,7 +243,7 @@ pub(super) async fn node_insert(connection: &mut Connection, node: &Node) -> Res
 
 /// Does not touch the heartbeat, which has its own statement and no part in
 /// decisions, nor the address, which a node keeps for life.
-pub(super) async fn node_update(connection: &mut Connection, node: &Node) -> Result<(), Failure> {
+pub(crate) async fn node_update(connection: &mut Connection, node: &Node) -> Result<(), Failure> {
     let deregistration = node.deregistration.as_ref();
     let updated = sqlx::query(sql!(
         "UPDATE nodes SET hostname = $3, key_hash = $4, capabilities = $5, drain_id = $6, \
@@ -271,7 +272,7 @@ pub(super) async fn node_update(connection: &mut Connection, node: &Node) -> Res
     one_row(updated, || stale("node", node.id, node.revision))
 }
 
-pub(super) async fn deletion_insert(
+pub(crate) async fn deletion_insert(
     connection: &mut Connection,
     deletion: &Deletion,
 ) -> Result<(), Failure> {
@@ -305,7 +306,7 @@ pub(super) async fn deletion_insert(
     })
 }
 
-pub(super) async fn deletion_update(
+pub(crate) async fn deletion_update(
     connection: &mut Connection,
     deletion: &Deletion,
 ) -> Result<(), Failure> {
@@ -325,7 +326,7 @@ pub(super) async fn deletion_update(
     one_row(updated, || stale("deletion", deletion.id, deletion.revision))
 }
 
-pub(super) async fn blockers_replace(
+pub(crate) async fn blockers_replace(
     connection: &mut Connection,
     attempt: ProvisionedResourceId,
     blockers: &[Blocker],
@@ -342,7 +343,7 @@ pub(super) async fn blockers_replace(
 }
 
 /// Adds a blocker, or updates the one of the same code, which keeps its age.
-pub(super) async fn blocker_put(
+pub(crate) async fn blocker_put(
     connection: &mut Connection,
     attempt: ProvisionedResourceId,
     blocker: &Blocker,
@@ -368,7 +369,7 @@ pub(super) async fn blocker_put(
 }
 
 /// Numbers the line itself; the resource row is locked, so nobody else does.
-pub(super) async fn history_append(
+pub(crate) async fn history_append(
     connection: &mut Connection,
     attempt: ProvisionedResourceId,
     at: Timestamp,

@@ -7,8 +7,10 @@ use slipway_app::operations::port::ControlRule;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 
-use super::transaction::Decision;
-use super::{Connection, control, installation, migrate, schema};
+use super::Connection;
+use super::shared::operations::{control, installation};
+use super::shared::transaction::Decision;
+use super::shared::{migrate, schema};
 use crate::backup::{BackupError, Beside, FORMAT, Manifest};
 use crate::config::OpenError;
 use crate::migration::MigrationError;

@@ -56,8 +56,10 @@ impl Backend {
             options = options.pragma("max_page_count", pages.to_string());
         }
         let mut connection = connect(&options).await?;
-        retried_on(&mut connection, super::migrate::migrate_up).await?;
-        super::installation::ensure(&mut connection).await.map_err(MigrationError::from)?;
+        retried_on(&mut connection, super::shared::migrate::migrate_up).await?;
+        super::shared::operations::installation::ensure(&mut connection)
+            .await
+            .map_err(MigrationError::from)?;
         connection.close().await.map_err(OpenError::Sqlite)?;
         let writer = pool(1).connect_with(options.clone()).await.map_err(OpenError::Sqlite)?;
         let readers = pool(READERS)

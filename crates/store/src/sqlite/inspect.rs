@@ -8,7 +8,8 @@ use rustix::fs::Access;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 
-use super::{Connection, schema};
+use super::Connection;
+use super::shared::schema;
 use crate::config::OpenError;
 use crate::inspect::{Inspection, Setting};
 

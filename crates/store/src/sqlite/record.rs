@@ -19,7 +19,7 @@ use slipway_core::ids::ProvisionedResourceId;
 use slipway_durable::database::End;
 use sqlx::types::Json;
 
-use super::recorded::Parts;
+use super::shared::broker::recorded::Parts;
 use super::{Backend, Connection};
 use crate::failure::Failure;
 use crate::micros::Micros;

@@ -119,7 +119,7 @@ mod tests {
     fn check_text(document: &str, text: &str) -> Vec<String> {
         check(&Tree::of(&[
             (document, text),
-            ("crates/core/src/phase.rs", ""),
+            ("crates/core/src/broker/phase.rs", ""),
             ("docs/guide/start.md", ""),
         ]))
     }
@@ -140,8 +140,8 @@ mod tests {
     #[test]
     fn paths_that_are_there_or_are_not_ours_are_fine() {
         for path in [
-            "crates/core/src/phase.rs",
-            "crates/core/src/phase.rs:7",
+            "crates/core/src/broker/phase.rs",
+            "crates/core/src/broker/phase.rs:7",
             "crates/core/",
             "crates/*/src",
             "crates/<folder>/src/lib.rs",

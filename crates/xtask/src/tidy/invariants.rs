@@ -96,7 +96,7 @@ mod tests {
         let text = format!(
             "# A\n\n## Invariants\n\n| # | invariant | proved by |\n|---|---|---|\n{rows}\n## Next\n"
         );
-        check(&Tree::of(&[("ARCHITECTURE.md", &text), ("crates/core/src/phase.rs", SOURCE)]))
+        check(&Tree::of(&[("ARCHITECTURE.md", &text), ("crates/core/src/broker/phase.rs", SOURCE)]))
     }
 
     #[test]

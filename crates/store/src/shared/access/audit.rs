@@ -1,0 +1,78 @@
+//! Reading the audit.
+
+use slipway_app::access::port::{AuditFilter, AuditLine, AuditOrder};
+use slipway_app::ports::Listed;
+use slipway_app::ports::store::Page;
+use slipway_core::ids::{AuditEntryId, ProjectId};
+use sqlx::QueryBuilder;
+use uuid::Uuid;
+
+use super::page::{as_id, listed};
+use super::{Connection, Db, Row, rows};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::micros::Micros;
+
+pub(crate) async fn list(
+    connection: &mut Connection,
+    (filter, order, page): (&AuditFilter, AuditOrder, Page<AuditEntryId>),
+) -> Result<Listed<AuditLine>, Failure> {
+    let mut query: QueryBuilder<Db> = QueryBuilder::new(
+        "SELECT id, at, actor, verb, subject_kind, subject_id, project_id, reason, details, \
+         correlation_id FROM audit_entries WHERE 1 = 1",
+    );
+    let (beyond, direction) = match order {
+        AuditOrder::OldestFirst => (" AND id > ", " ORDER BY id LIMIT "),
+        AuditOrder::NewestFirst => (" AND id < ", " ORDER BY id DESC LIMIT "),
+    };
+    if let Some(after) = page.after {
+        query.push(beyond).push_bind(after.as_uuid());
+    }
+    for (column, text) in [
+        (" AND actor = ", &filter.actor),
+        (" AND verb = ", &filter.verb),
+        (" AND subject_kind = ", &filter.kind),
+    ] {
+        if let Some(text) = text {
+            query.push(column).push_bind(text.clone());
+        }
+    }
+    if let Some(subject) = filter.subject {
+        query.push(" AND subject_id = ").push_bind(subject);
+    }
+    if let Some(project) = &filter.project {
+        query
+            .push(" AND project_id IN (SELECT id FROM projects WHERE (name = ")
+            .push_bind(project.clone())
+            .push(" AND deleted_at IS NULL) OR id = ")
+            .push_bind(as_id(project))
+            .push(")");
+    }
+    if let Some(within) = filter.within {
+        query.push(" AND project_id = ").push_bind(within.as_uuid());
+    }
+    if let Some(since) = filter.since {
+        query.push(" AND at >= ").push_bind(Micros::from(since));
+    }
+    if let Some(until) = filter.until {
+        query.push(" AND at < ").push_bind(Micros::from(until));
+    }
+    query.push(direction).push_bind(i64::from(page.limit));
+    let found = query.build().fetch_all(&mut *connection).await?;
+    Ok(listed("audit entry", "id", &page, &found, line))
+}
+
+fn line(row: &Row) -> Result<AuditLine, Fault> {
+    Ok(AuditLine {
+        id: AuditEntryId::new(rows::get(row, "id")?),
+        at: rows::time(row, "at")?,
+        actor: rows::get(row, "actor")?,
+        verb: rows::get(row, "verb")?,
+        subject_kind: rows::get(row, "subject_kind")?,
+        subject_id: rows::get(row, "subject_id")?,
+        project_id: rows::get::<Option<Uuid>>(row, "project_id")?.map(ProjectId::new),
+        reason: rows::get(row, "reason")?,
+        details: rows::json(row, "details")?,
+        correlation_id: rows::get(row, "correlation_id")?,
+    })
+}

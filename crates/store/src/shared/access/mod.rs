@@ -1,0 +1,13 @@
+//! API keys, idempotency keys, the audit, and the reach of a caller.
+
+pub(crate) mod api_keys;
+pub(crate) mod audit;
+pub(crate) mod idempotency;
+pub(crate) mod installed_keys;
+pub(crate) mod port;
+pub(crate) mod scope;
+
+use super::{
+    Backend, Connection, Db, Row, catalog, commit, events, operations, page, rows, transaction,
+    writes,
+};

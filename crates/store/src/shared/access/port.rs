@@ -1,0 +1,77 @@
+//! Implements the port `AccessStore`: keys, idempotency and the audit.
+
+use async_trait::async_trait;
+use slipway_app::access::port::{
+    AnsweredEntry, AuditFilter, AuditLine, AuditOrder, Install, Installed, KeyRule, KeyTarget,
+    Owned,
+};
+use slipway_app::ports::store::{Error, Page};
+use slipway_app::ports::{AccessStore, Listed};
+use slipway_core::access::api_key::ApiKey;
+use slipway_core::access::audit::Actor;
+use slipway_core::access::idempotency::Answer;
+use slipway_core::ids::{ApiKeyId, AuditEntryId, ProjectId};
+use uuid::Uuid;
+
+use super::{Backend, api_keys, audit, idempotency, installed_keys, scope};
+
+#[async_trait]
+impl AccessStore for Backend {
+    async fn audit_list(
+        &self,
+        filter: &AuditFilter,
+        order: AuditOrder,
+        page: Page<AuditEntryId>,
+    ) -> Result<Listed<AuditLine>, Error> {
+        self.read((filter, order, page), audit::list).await
+    }
+
+    async fn api_key_candidates(&self, short: &str) -> Result<Vec<ApiKey>, Error> {
+        self.read(short, api_keys::candidates).await
+    }
+
+    async fn api_key_fetch(&self, id: ApiKeyId) -> Result<Option<ApiKey>, Error> {
+        self.read(id, api_keys::fetch).await
+    }
+
+    async fn api_key_list(
+        &self,
+        project: Option<ProjectId>,
+        page: Page<ApiKeyId>,
+    ) -> Result<Listed<ApiKey>, Error> {
+        self.read((project, page), api_keys::list).await
+    }
+
+    async fn decide_api_key(
+        &self,
+        target: &KeyTarget,
+        rule: &mut KeyRule<'_>,
+    ) -> Result<(), Error> {
+        self.decided(target, rule).await
+    }
+
+    async fn api_key_install(
+        &self,
+        key: &ApiKey,
+        when: Install,
+        actor: &Actor,
+    ) -> Result<Installed, Error> {
+        self.write((key, when, actor), installed_keys::install).await
+    }
+
+    async fn idempotency_find(
+        &self,
+        caller: &str,
+        key: &str,
+    ) -> Result<Option<AnsweredEntry>, Error> {
+        self.read((caller, key), idempotency::find).await
+    }
+
+    async fn idempotency_answer(&self, record: Uuid, answer: &Answer) -> Result<(), Error> {
+        self.statement((record, answer), idempotency::answer).await
+    }
+
+    async fn project_of(&self, owned: Owned) -> Result<Option<ProjectId>, Error> {
+        self.read(owned, scope::project_of).await
+    }
+}

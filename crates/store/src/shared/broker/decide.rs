@@ -1,0 +1,120 @@
+//! What a decision about a resource locks and loads.
+//!
+//! Locks are taken in one order: the project (when declaring), or the resource,
+//! then its nodes, then rows of attempts, and the project last when a node
+//! enrols (see `enrolment.rs`). Only decisions write what a decision about a
+//! resource reads or writes, so the lock of the resource row alone serialises
+//! them. Claims, wakes and releases touch the loop's columns without it;
+//! heartbeats touch a node, so the node's row is locked too, where it is loaded.
+
+use slipway_app::broker::port::ResourceKey;
+use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::ids::{NodeId, ProvisionedResourceId, ResourceId};
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use super::nodes::token_by_hash;
+use super::transaction::Load;
+use super::{Connection, snapshot};
+use crate::blueprints::Blueprints;
+use crate::failure::Failure;
+
+/// A resource by one of its keys.
+pub(crate) struct ByKey<'a> {
+    pub(crate) blueprints: &'a Blueprints,
+    pub(crate) key: ResourceKey,
+}
+
+impl Load for ByKey<'_> {
+    type Snapshot = ResourceSnapshot;
+
+    /// Locks the resource of the key.
+    async fn load(&self, connection: &mut Connection) -> Result<ResourceSnapshot, Failure> {
+        let attempt = lock(connection, self.key).await?;
+        let loaded = snapshot::load_locked(self.blueprints, connection, &[attempt]).await?;
+        let Some((id, loaded)) = loaded.into_iter().next() else {
+            return Err(Failure::NotFound { kind: ProvisionedResourceId::KIND });
+        };
+        let mut snapshot = loaded.map_err(|fault| Failure::Corrupt { id: id.as_uuid(), fault })?;
+        if let ResourceKey::Token(hash) = self.key
+            && snapshot.token.as_ref().is_none_or(|token| token.hash != hash)
+        {
+            snapshot.presented = token_by_hash::token(connection, hash).await?;
+        }
+        Ok(snapshot)
+    }
+}
+
+/// Locks the resource of the key and answers the attempt to decide on. The
+/// resource of a key never changes, so it is read before the lock; the current
+/// attempt may change, so it is read after it.
+async fn lock(
+    connection: &mut Connection,
+    key: ResourceKey,
+) -> Result<ProvisionedResourceId, Failure> {
+    let (resource, attempt) = resolve(connection, key).await?;
+    let locked = sqlx::query(sql!("SELECT id FROM resources WHERE id = $1", for_update))
+        .bind(resource)
+        .fetch_optional(&mut *connection)
+        .await?;
+    if locked.is_none() {
+        return Err(Failure::NotFound { kind: ResourceId::KIND });
+    }
+    let attempt = match attempt {
+        Some(attempt) => attempt,
+        None => current_attempt(connection, resource).await?,
+    };
+    Ok(ProvisionedResourceId::new(attempt))
+}
+
+async fn resolve(
+    connection: &mut Connection,
+    key: ResourceKey,
+) -> Result<(Uuid, Option<Uuid>), Failure> {
+    let (kind, row) = match key {
+        ResourceKey::Resource(id) => return Ok((id.as_uuid(), None)),
+        ResourceKey::Attempt(id) => (
+            ProvisionedResourceId::KIND,
+            sqlx::query(
+                "SELECT resource_id, id AS attempt FROM provisioned_resources WHERE id = $1",
+            )
+            .bind(id.as_uuid())
+            .fetch_optional(connection)
+            .await?,
+        ),
+        ResourceKey::Token(hash) => (
+            "bootstrap_token",
+            sqlx::query(
+                "SELECT a.resource_id, a.id AS attempt FROM bootstrap_tokens t \
+                 JOIN provisioned_resources a ON a.id = t.provisioned_resource_id \
+                 WHERE t.hash = $1",
+            )
+            .bind(&hash.as_bytes()[..])
+            .fetch_optional(connection)
+            .await?,
+        ),
+        ResourceKey::Node(id) => (
+            NodeId::KIND,
+            sqlx::query(
+                "SELECT resource_id, provisioned_resource_id AS attempt FROM nodes WHERE id = $1",
+            )
+            .bind(id.as_uuid())
+            .fetch_optional(connection)
+            .await?,
+        ),
+    };
+    let row = row.ok_or(Failure::NotFound { kind })?;
+    Ok((row.try_get("resource_id")?, Some(row.try_get("attempt")?)))
+}
+
+async fn current_attempt(connection: &mut Connection, resource: Uuid) -> Result<Uuid, Failure> {
+    let row = sqlx::query(
+        "SELECT id FROM provisioned_resources WHERE resource_id = $1 \
+         ORDER BY attempt DESC LIMIT 1",
+    )
+    .bind(resource)
+    .fetch_optional(connection)
+    .await?
+    .ok_or(Failure::NotFound { kind: ProvisionedResourceId::KIND })?;
+    Ok(row.try_get("id")?)
+}

@@ -1,0 +1,389 @@
+//! Loads the snapshots of one attempt or of many by the same few statements,
+//! each over the whole set: the attempts with their resources, then the related
+//! rows, if there are any.
+//!
+//! A snapshot for a decision is loaded after its resource row was locked, by
+//! separate statements: under READ COMMITTED each statement sees what was
+//! committed before it began, so nothing older than the lock is read.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use slipway_core::blocker::Blocker;
+use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::catalog::blueprint_version::{BlueprintVersion, Engine};
+use slipway_core::deletion::record::Deletion;
+use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
+use slipway_core::nodes::node::Node;
+use slipway_core::nodes::token::BootstrapToken;
+use slipway_core::placement::namespace::Placement;
+use sqlx::Row as _;
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use super::provider::Providers;
+use super::{Connection, Row, rows};
+use crate::blueprints::Blueprints;
+use crate::fault::Fault;
+use crate::id_list::IdList;
+
+/// The snapshot of one attempt, or the fault of its rows.
+pub(crate) type Loaded = Result<ResourceSnapshot, Fault>;
+
+/// Rows of one kind by the id they are looked up by, each readable or not.
+pub(crate) type Found<T> = HashMap<Uuid, Result<T, Fault>>;
+
+macro_rules! attempts_sql {
+    () => {
+        concat!(
+            "SELECT ",
+            sql!(now),
+            " AS now, a.id AS a_id, a.resource_id AS a_resource_id, \
+             a.project_id AS a_project_id, a.blueprint_version_id AS a_blueprint_version_id, \
+             a.cloud_credential_id AS a_cloud_credential_id, a.attempt AS a_attempt, \
+             a.status AS a_status, a.phase_since AS a_phase_since, \
+             a.failure_reason AS a_failure_reason, a.xr_name AS a_xr_name, \
+             a.bootstrap_token_id AS a_bootstrap_token_id, \
+             a.parameter_values AS a_parameter_values, a.partition AS a_partition, \
+             a.deletion_requested_at AS a_deletion_requested_at, a.observed AS a_observed, \
+             a.unsettled_since AS a_unsettled_since, a.absence_proven_at AS a_absence_proven_at, \
+             a.failures AS a_failures, a.due_at AS a_due_at, a.claim_token AS a_claim_token, \
+             a.revision AS a_revision, a.created_at AS a_created_at, \
+             a.updated_at AS a_updated_at, r.project_id AS r_project_id, \
+             r.handle AS r_handle, r.labels AS r_labels, r.revision AS r_revision, \
+             r.deletion_id AS r_deletion_id, r.deleted_at AS r_deleted_at, \
+             r.created_at AS r_created_at, r.updated_at AS r_updated_at \
+             FROM provisioned_resources a JOIN resources r ON r.id = a.resource_id \
+             WHERE a.id ",
+            sql!((one_of "$1"))
+        )
+    };
+}
+
+/// Loads the snapshots of these attempts, in the given order; unknown ids are left out.
+pub(crate) async fn load(
+    blueprints: &Blueprints,
+    connection: &mut Connection,
+    ids: &[ProvisionedResourceId],
+) -> Result<Vec<(ProvisionedResourceId, Loaded)>, sqlx::Error> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let list: IdList = ids.iter().map(|id| id.as_uuid()).collect();
+    let nodes = sqlx::query(concat!(
+        "SELECT ",
+        node_columns!(),
+        sql!(" FROM nodes WHERE provisioned_resource_id ", (one_of "$1"))
+    ))
+    .bind(list.clone())
+    .fetch_all(&mut *connection)
+    .await?;
+    let attempts = sqlx::query(attempts_sql!()).bind(list).fetch_all(&mut *connection).await?;
+    let versions = versions_of(blueprints, connection, &attempts).await?;
+    let providers = Providers::of(connection, made_in_a_cloud(&attempts, &versions)?).await?;
+    load_related(connection, ids, &nodes, &attempts, versions, providers).await
+}
+
+/// Whether its composite is rendered from the facts of a cloud.
+fn is_made_in_a_cloud(version: &BlueprintVersion) -> bool {
+    version.engine == Engine::Crossplane
+}
+
+/// The attempts whose composites are rendered from the facts of a cloud.
+fn made_in_a_cloud(
+    attempts: &[Row],
+    versions: &Found<Arc<BlueprintVersion>>,
+) -> Result<IdList, sqlx::Error> {
+    let mut ids = Vec::new();
+    for row in attempts {
+        let version: Uuid = row.try_get("a_blueprint_version_id")?;
+        if let Some(Ok(version)) = versions.get(&version)
+            && is_made_in_a_cloud(version)
+        {
+            ids.push(row.try_get("a_id")?);
+        }
+    }
+    Ok(IdList(ids))
+}
+
+async fn versions_of(
+    blueprints: &Blueprints,
+    connection: &mut Connection,
+    attempts: &[Row],
+) -> Result<Found<Arc<BlueprintVersion>>, sqlx::Error> {
+    versions(blueprints, connection, named(attempts, "a_blueprint_version_id")?).await
+}
+
+/// The distinct ids in a column of these attempts.
+fn named(attempts: &[Row], column: &str) -> Result<BTreeSet<Uuid>, sqlx::Error> {
+    let ids = attempts.iter().map(|row| row.try_get::<Option<Uuid>, _>(column));
+    ids.filter_map(Result::transpose).collect()
+}
+
+/// The same for decisions. The caller has locked the resources; this locks the
+/// nodes and then the attempts, each in one order (nodes not by id alone: that
+/// order invites a scan of the whole table). Reading and locking is one
+/// statement: it answers what it locked, also after a wait, and a node that it
+/// misses could only come from a decision about the same resource.
+///
+/// The lock of the attempt keeps claims out: a claim that was current when it
+/// was read is still current when the decision is written.
+pub(crate) async fn load_locked(
+    blueprints: &Blueprints,
+    connection: &mut Connection,
+    ids: &[ProvisionedResourceId],
+) -> Result<Vec<(ProvisionedResourceId, Loaded)>, sqlx::Error> {
+    let list: IdList = ids.iter().map(|id| id.as_uuid()).collect();
+    let nodes = sqlx::query(concat!(
+        "SELECT ",
+        node_columns!(),
+        sql!(
+            " FROM nodes WHERE provisioned_resource_id ",
+            (one_of "$1"),
+            " ORDER BY provisioned_resource_id, id",
+            for_update
+        )
+    ))
+    .bind(list.clone())
+    .fetch_all(&mut *connection)
+    .await?;
+    let attempts =
+        sqlx::query(concat!(attempts_sql!(), sql!(" ORDER BY a.id", (for_update_of "a"))))
+            .bind(list)
+            .fetch_all(&mut *connection)
+            .await?;
+    let versions = versions_of(blueprints, connection, &attempts).await?;
+    // No decision reads the facts of the cloud.
+    let providers = Providers::default();
+    load_related(connection, ids, &nodes, &attempts, versions, providers).await
+}
+
+async fn load_related(
+    connection: &mut Connection,
+    ids: &[ProvisionedResourceId],
+    nodes: &[Row],
+    attempts: &[Row],
+    versions: Found<Arc<BlueprintVersion>>,
+    providers: Providers,
+) -> Result<Vec<(ProvisionedResourceId, Loaded)>, sqlx::Error> {
+    let named = |column: &str| named(attempts, column);
+    let placements = placements(connection, named("a_project_id")?).await?;
+    let tokens = tokens(connection, named("a_bootstrap_token_id")?).await?;
+    let deletions = deletions(connection, named("r_deletion_id")?).await?;
+    let mut blockers = blockers(connection, named("a_id")?).await?;
+    let mut nodes = last_nodes(nodes)?;
+    let around = RelatedRows { versions, providers, placements, tokens, deletions };
+
+    let mut snapshots = HashMap::with_capacity(attempts.len());
+    for row in attempts {
+        let id: Uuid = row.try_get("a_id")?;
+        let node = nodes.remove(&id).transpose();
+        let blockers = blockers.remove(&id).unwrap_or(Ok(Vec::new()));
+        snapshots.insert(id, node.and_then(|node| around.snapshot(row, node, blockers?)));
+    }
+    let loaded =
+        ids.iter().filter_map(|id| Some((*id, snapshots.remove(&id.as_uuid())?))).collect();
+    Ok(loaded)
+}
+
+/// Rows that several attempts may share.
+struct RelatedRows {
+    versions: Found<Arc<BlueprintVersion>>,
+    providers: Providers,
+    placements: Found<Option<Placement>>,
+    tokens: Found<BootstrapToken>,
+    deletions: Found<Deletion>,
+}
+
+impl RelatedRows {
+    fn snapshot(&self, row: &Row, node: Option<Node>, blockers: Vec<Blocker>) -> Loaded {
+        let observed: Option<Json<serde_json::Value>> = rows::get(row, "a_observed")?;
+        let attempt = rows::attempt(row)?;
+        let resource = rows::resource(row)?;
+        let blueprint = found(&self.versions, Some(attempt.blueprint_version_id().as_uuid()))?
+            .ok_or_else(|| Fault::new("blueprint_version_id", "leads to no version"))?;
+        let token = attempt.bootstrap_token_id().map(|id| id.as_uuid());
+        let deletion = resource.deletion_id.map(|id| id.as_uuid());
+        let project = attempt.project_id().as_uuid();
+        let credential = attempt.cloud_credential_id().as_uuid();
+        let provider = match is_made_in_a_cloud(&blueprint) {
+            true => self.providers.facts(project, credential, &resource.labels)?,
+            false => None,
+        };
+        Ok(ResourceSnapshot {
+            now: rows::time(row, "now")?,
+            blueprint,
+            placement: found(&self.placements, Some(project))?.flatten(),
+            provider,
+            token: found(&self.tokens, token)?,
+            presented: None,
+            node,
+            deletion: found(&self.deletions, deletion)?,
+            blockers,
+            claim_token: ClaimToken(rows::get(row, "a_claim_token")?),
+            failures: rows::get(row, "a_failures")?,
+            observed: observed.map(|observed| observed.0),
+            due_at: rows::time_or_null(row, "a_due_at")?,
+            resource,
+            attempt,
+        })
+    }
+}
+
+/// The row of an id: none, readable, or a fault.
+fn found<T: Clone>(found: &Found<T>, id: Option<Uuid>) -> Result<Option<T>, Fault> {
+    id.and_then(|id| found.get(&id)).cloned().transpose()
+}
+
+/// Runs a statement over ids, if there are any.
+async fn fetch(
+    connection: &mut Connection,
+    sql: &'static str,
+    ids: BTreeSet<Uuid>,
+) -> Result<Vec<Row>, sqlx::Error> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    sqlx::query(sql).bind(ids.into_iter().collect::<IdList>()).fetch_all(connection).await
+}
+
+fn by_id<T>(
+    rows: &[Row],
+    column: &str,
+    read: impl Fn(&Row) -> Result<T, Fault>,
+) -> Result<Found<T>, sqlx::Error> {
+    rows.iter().map(|row| Ok((row.try_get(column)?, read(row)))).collect()
+}
+
+/// Cached versions are not read again; an unreadable one is read each time,
+/// since somebody may repair it.
+async fn versions(
+    blueprints: &Blueprints,
+    connection: &mut Connection,
+    ids: BTreeSet<Uuid>,
+) -> Result<Found<Arc<BlueprintVersion>>, sqlx::Error> {
+    let (mut versions, mut unknown) = (Found::new(), BTreeSet::new());
+    for id in ids {
+        match blueprints.get(id) {
+            Some(version) => drop(versions.insert(id, Ok(version))),
+            None => drop(unknown.insert(id)),
+        }
+    }
+    const SQL: &str = concat!(
+        "SELECT v.id AS v_id, v.blueprint_id AS v_blueprint_id, b.slug AS v_slug, \
+         v.version AS v_version, b.engine AS v_engine, v.api_group AS v_api_group, \
+         v.api_version AS v_api_version, v.kind AS v_kind, v.plural AS v_plural, \
+         v.scope AS v_scope, v.cloud_tags AS v_cloud_tags, \
+         v.parameter_schema AS v_parameter_schema, \
+         v.injection_strategy AS v_injection_strategy, v.mesh_role AS v_mesh_role, \
+         v.provider_kinds AS v_provider_kinds \
+         FROM blueprint_versions v JOIN blueprints b ON b.id = v.blueprint_id WHERE v.id ",
+        sql!((one_of "$1"))
+    );
+    let rows = fetch(connection, SQL, unknown).await?;
+    let read = by_id(&rows, "v_id", |row| rows::blueprint_version(row).map(Arc::new))?;
+    read.values().flatten().for_each(|version| blueprints.keep(version));
+    versions.extend(read);
+    Ok(versions)
+}
+
+async fn placements(
+    connection: &mut Connection,
+    projects: BTreeSet<Uuid>,
+) -> Result<Found<Option<Placement>>, sqlx::Error> {
+    const SQL: &str = concat!(
+        "SELECT s.project_id, s.cluster_id AS p_cluster_id, c.name AS p_cluster, \
+         s.namespace AS p_namespace, s.namespace_phase AS p_namespace_phase, \
+         c.substrate_uid AS p_substrate_uid, s.status AS p_status \
+         FROM cluster_assignments s JOIN clusters c ON c.id = s.cluster_id \
+         WHERE s.project_id ",
+        sql!((one_of "$1"))
+    );
+    let rows = fetch(connection, SQL, projects).await?;
+    by_id(&rows, "project_id", rows::placement)
+}
+
+async fn tokens(
+    connection: &mut Connection,
+    ids: BTreeSet<Uuid>,
+) -> Result<Found<BootstrapToken>, sqlx::Error> {
+    const SQL: &str = concat!(
+        "SELECT id AS t_id, project_id AS t_project_id, \
+         provisioned_resource_id AS t_provisioned_resource_id, kind AS t_kind, \
+         hash AS t_hash, issued_at AS t_issued_at, expires_at AS t_expires_at, \
+         hard_expires_at AS t_hard_expires_at, consumed_at AS t_consumed_at, \
+         consumed_nonce AS t_consumed_nonce, consumed_by_node_id AS t_consumed_by_node_id, \
+         consumed_public_key AS t_consumed_public_key, revoked_at AS t_revoked_at, \
+         issued_by AS t_issued_by \
+         FROM bootstrap_tokens WHERE id ",
+        sql!((one_of "$1"))
+    );
+    let rows = fetch(connection, SQL, ids).await?;
+    by_id(&rows, "t_id", rows::token)
+}
+
+async fn deletions(
+    connection: &mut Connection,
+    ids: BTreeSet<Uuid>,
+) -> Result<Found<Deletion>, sqlx::Error> {
+    const SQL: &str = concat!(
+        "SELECT id AS d_id, kind AS d_kind, target_id AS d_target_id, state AS d_state, \
+         requested_by AS d_requested_by, reason AS d_reason, members AS d_members, \
+         revision AS d_revision, requested_at AS d_requested_at, done_at AS d_done_at, \
+         restorable_until AS d_restorable_until FROM deletions WHERE id ",
+        sql!((one_of "$1"))
+    );
+    let rows = fetch(connection, SQL, ids).await?;
+    by_id(&rows, "d_id", rows::deletion)
+}
+
+/// The last enrolled node of each attempt. An attempt has few nodes in its
+/// life, so the earlier ones are read and skipped. An unreadable node counts as
+/// the last one of its attempt.
+fn last_nodes(rows: &[Row]) -> Result<Found<Node>, sqlx::Error> {
+    let mut last: Found<Node> = Found::with_capacity(rows.len());
+    for row in rows {
+        let attempt = row.try_get("provisioned_resource_id")?;
+        let node = rows::node(row);
+        let later = match (last.get(&attempt), &node) {
+            (Some(Ok(known)), Ok(node)) => {
+                (known.registered_at, known.id) < (node.registered_at, node.id)
+            }
+            (Some(Err(_)), _) => false,
+            (None, _) | (_, Err(_)) => true,
+        };
+        if later {
+            last.insert(attempt, node);
+        }
+    }
+    Ok(last)
+}
+
+pub(crate) async fn blockers(
+    connection: &mut Connection,
+    attempts: BTreeSet<Uuid>,
+) -> Result<Found<Vec<Blocker>>, sqlx::Error> {
+    if attempts.is_empty() {
+        return Ok(Found::new());
+    }
+    let found = sqlx::query(sql!(
+        "SELECT subject_id, code, since, message, evidence, next_retry_at FROM blockers \
+         WHERE subject_kind = $1 AND subject_id ",
+        (one_of "$2"),
+        " ORDER BY subject_id, code"
+    ))
+    .bind(ProvisionedResourceId::KIND)
+    .bind(attempts.into_iter().collect::<IdList>())
+    .fetch_all(connection)
+    .await?;
+    let mut blockers: Found<Vec<Blocker>> = Found::new();
+    for row in &found {
+        let of_subject = blockers.entry(row.try_get("subject_id")?).or_insert(Ok(Vec::new()));
+        match (of_subject.as_mut(), rows::blocker(row)) {
+            (Ok(list), Ok(blocker)) => list.push(blocker),
+            (Ok(_), Err(fault)) => *of_subject = Err(fault),
+            (Err(_), _) => {}
+        }
+    }
+    Ok(blockers)
+}

@@ -1,0 +1,348 @@
+//! The tables of credentials and of their assignments to projects.
+
+use slipway_app::catalog::port::{CredentialFilter, CredentialKey};
+use slipway_app::ports::Listed;
+use slipway_app::ports::store::Page;
+use slipway_core::catalog::Name;
+use slipway_core::catalog::credential::{Coordinates, Credential, CredentialAssignment};
+use slipway_core::catalog::snapshot::{CredentialAssignmentSnapshot, CredentialSnapshot};
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::ids::{CloudCredentialId, CloudId, DeletionId, ProjectId, Revision};
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use super::page::{after, as_id, count, fetch_one, fetch_page, listed, now, taken};
+use super::transaction::Load;
+use super::{Connection, Row, cloud, project, rows, writes};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::micros::Micros;
+
+macro_rules! columns {
+    () => {
+        "k.id, k.revision, k.cloud_id, k.name, k.kv_mount, k.kv_path, k.deletion_id, \
+         k.deleted_at, k.created_at, k.updated_at"
+    };
+}
+
+macro_rules! select {
+    () => {
+        concat!("SELECT ", columns!(), " FROM cloud_credentials k ")
+    };
+}
+
+/// Every writer locks the cloud before the credential.
+impl Load for &CredentialKey {
+    type Snapshot = CredentialSnapshot;
+
+    async fn load(&self, connection: &mut Connection) -> Result<CredentialSnapshot, Failure> {
+        let (cloud, credential) = match self {
+            CredentialKey::New { cloud, name } => {
+                let cloud = cloud::share(connection, cloud).await?;
+                let holder = match &cloud {
+                    Some(cloud) => by_name(connection, cloud.id, name).await?,
+                    None => None,
+                };
+                (cloud, holder)
+            }
+            CredentialKey::Existing(id) => {
+                let cloud = match cloud_of(connection, *id).await? {
+                    Some(id) => cloud::share(connection, &id.to_string()).await?,
+                    None => None,
+                };
+                (cloud, lock(connection, *id).await?)
+            }
+        };
+        let (projects, resources) = match &credential {
+            Some(credential) => uses(connection, credential.id).await?,
+            None => (0, 0),
+        };
+        let now = now(connection).await?;
+        Ok(CredentialSnapshot { now, cloud, credential, projects, resources })
+    }
+}
+
+/// The cloud of a credential never changes.
+async fn cloud_of(
+    connection: &mut Connection,
+    id: CloudCredentialId,
+) -> Result<Option<Uuid>, sqlx::Error> {
+    let row = sqlx::query("SELECT cloud_id FROM cloud_credentials WHERE id = $1")
+        .bind(id.as_uuid())
+        .fetch_optional(connection)
+        .await?;
+    row.map(|row| row.try_get("cloud_id")).transpose()
+}
+
+async fn lock(
+    connection: &mut Connection,
+    id: CloudCredentialId,
+) -> Result<Option<Credential>, Failure> {
+    let statement =
+        concat!(select!(), "WHERE k.id = $1 AND k.deleted_at IS NULL", sql!(for_update));
+    let query = sqlx::query(statement).bind(id.as_uuid());
+    fetch_one(connection, query, "id", credential).await
+}
+
+async fn by_name(
+    connection: &mut Connection,
+    cloud: CloudId,
+    name: &str,
+) -> Result<Option<Credential>, Failure> {
+    let statement = concat!(
+        select!(),
+        "WHERE k.cloud_id = $1 AND k.name = $2 AND k.deleted_at IS NULL",
+        sql!(for_update)
+    );
+    let query = sqlx::query(statement).bind(cloud.as_uuid()).bind(name);
+    fetch_one(connection, query, "id", credential).await
+}
+
+/// An assignment locks the credential for share, and nobody can declare with a credential
+/// that is not assigned, so under the lock for update both counts cannot change.
+async fn uses(
+    connection: &mut Connection,
+    id: CloudCredentialId,
+) -> Result<(i64, i64), sqlx::Error> {
+    let projects = "SELECT count(*) AS found FROM credential_assignments g \
+         JOIN projects p ON p.id = g.project_id AND p.deleted_at IS NULL \
+         WHERE g.cloud_credential_id = $1";
+    let resources = "SELECT count(DISTINCT r.id) AS found FROM provisioned_resources a \
+         JOIN resources r ON r.id = a.resource_id AND r.deleted_at IS NULL \
+         WHERE a.cloud_credential_id = $1";
+    Ok((
+        count(connection, projects, id.as_uuid()).await?,
+        count(connection, resources, id.as_uuid()).await?,
+    ))
+}
+
+pub(crate) async fn fetch(
+    connection: &mut Connection,
+    (id, show_deleted): (CloudCredentialId, bool),
+) -> Result<Option<Credential>, Failure> {
+    let query = sqlx::query(concat!(select!(), "WHERE k.id = $1 AND ($2 OR k.deleted_at IS NULL)"))
+        .bind(id.as_uuid())
+        .bind(show_deleted);
+    fetch_one(connection, query, "id", credential).await
+}
+
+pub(crate) async fn list(
+    connection: &mut Connection,
+    (filter, page): (&CredentialFilter, Page<CloudCredentialId>),
+) -> Result<Listed<Credential>, Failure> {
+    let query = sqlx::query(concat!(
+        select!(),
+        "JOIN clouds c ON c.id = k.cloud_id \
+         WHERE k.id > $1 AND ($2 OR k.deleted_at IS NULL) \
+         AND ($3 IS NULL OR (c.name = $3 AND c.deleted_at IS NULL) OR c.id = $4) \
+         AND ($5 IS NULL OR k.name = $5) ORDER BY k.id LIMIT $6"
+    ))
+    .bind(after(page))
+    .bind(filter.show_deleted)
+    .bind(filter.cloud.as_deref())
+    .bind(filter.cloud.as_deref().and_then(as_id))
+    .bind(filter.name.as_deref())
+    .bind(i64::from(page.limit));
+    fetch_page(connection, query, (CloudCredentialId::KIND, "id"), page, credential).await
+}
+
+fn credential(row: &Row) -> Result<Credential, Fault> {
+    Ok(Credential {
+        id: CloudCredentialId::new(rows::get(row, "id")?),
+        cloud_id: CloudId::new(rows::get(row, "cloud_id")?),
+        name: Name::from_stored(rows::get(row, "name")?),
+        coordinates: Coordinates {
+            kv_mount: rows::get(row, "kv_mount")?,
+            kv_path: rows::get(row, "kv_path")?,
+        },
+        revision: Revision(rows::get(row, "revision")?),
+        deletion_id: rows::get::<Option<Uuid>>(row, "deletion_id")?.map(DeletionId::new),
+        deleted_at: rows::time_or_null(row, "deleted_at")?,
+        created_at: rows::time(row, "created_at")?,
+        updated_at: rows::time(row, "updated_at")?,
+    })
+}
+
+/// The right of a project to use a credential.
+///
+/// Locks in the order of declarations: project, then assignment. The credential
+/// is locked between them, which no declaration does. The project is locked as
+/// declarations lock it, so that two concurrent assignments are serialised and
+/// only the first one writes, also into the audit.
+pub(crate) struct AssignmentOf<'a> {
+    pub(crate) project: &'a str,
+    pub(crate) credential: CloudCredentialId,
+}
+
+impl Load for AssignmentOf<'_> {
+    type Snapshot = CredentialAssignmentSnapshot;
+
+    async fn load(
+        &self,
+        connection: &mut Connection,
+    ) -> Result<CredentialAssignmentSnapshot, Failure> {
+        let project = project::lock(connection, self.project).await?;
+        let credential = share(connection, self.credential).await?;
+        let (mut assignment, mut resources) = (None, 0);
+        if let (Some(project), Some(credential)) = (&project, &credential) {
+            assignment = lock_assignment(connection, project.id, credential.id).await?;
+            resources = users(connection, project.id, credential.id).await?;
+        }
+        let now = now(connection).await?;
+        Ok(CredentialAssignmentSnapshot { now, project, credential, assignment, resources })
+    }
+}
+
+async fn share(
+    connection: &mut Connection,
+    id: CloudCredentialId,
+) -> Result<Option<Credential>, Failure> {
+    let statement = concat!(select!(), "WHERE k.id = $1 AND k.deleted_at IS NULL", sql!(for_share));
+    let query = sqlx::query(statement).bind(id.as_uuid());
+    fetch_one(connection, query, "id", credential).await
+}
+
+async fn lock_assignment(
+    connection: &mut Connection,
+    project: ProjectId,
+    credential: CloudCredentialId,
+) -> Result<Option<CredentialAssignment>, Failure> {
+    let row = sqlx::query(sql!(
+        "SELECT created_at FROM credential_assignments \
+         WHERE project_id = $1 AND cloud_credential_id = $2",
+        for_update
+    ))
+    .bind(project.as_uuid())
+    .bind(credential.as_uuid())
+    .fetch_optional(connection)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let created_at = row.try_get::<Micros, _>("created_at")?.into();
+    Ok(Some(CredentialAssignment { project_id: project, credential_id: credential, created_at }))
+}
+
+/// A declaration locks the assignment that it uses for share, so under the lock
+/// for update this count cannot change.
+async fn users(
+    connection: &mut Connection,
+    project: ProjectId,
+    credential: CloudCredentialId,
+) -> Result<i64, sqlx::Error> {
+    sqlx::query(
+        "SELECT count(DISTINCT r.id) AS found FROM resources r \
+         JOIN provisioned_resources a ON a.resource_id = r.id \
+         WHERE r.project_id = $1 AND r.deleted_at IS NULL AND a.cloud_credential_id = $2",
+    )
+    .bind(project.as_uuid())
+    .bind(credential.as_uuid())
+    .fetch_one(connection)
+    .await?
+    .try_get("found")
+}
+
+pub(crate) async fn assignment_list(
+    connection: &mut Connection,
+    (project, page): (ProjectId, Page<CloudCredentialId>),
+) -> Result<Listed<(CredentialAssignment, Credential)>, Failure> {
+    let found = sqlx::query(concat!(
+        "SELECT ",
+        columns!(),
+        ", g.created_at AS g_created_at FROM credential_assignments g \
+         JOIN cloud_credentials k ON k.id = g.cloud_credential_id AND k.deleted_at IS NULL \
+         WHERE g.project_id = $1 AND k.id > $2 ORDER BY k.id LIMIT $3"
+    ))
+    .bind(project.as_uuid())
+    .bind(after(page))
+    .bind(i64::from(page.limit))
+    .fetch_all(&mut *connection)
+    .await?;
+    Ok(listed(CloudCredentialId::KIND, "id", &page, &found, |row| {
+        let credential = credential(row)?;
+        let assignment = CredentialAssignment {
+            project_id: project,
+            credential_id: credential.id,
+            created_at: rows::time(row, "g_created_at")?,
+        };
+        Ok((assignment, credential))
+    }))
+}
+
+pub(crate) async fn insert(
+    connection: &mut Connection,
+    credential: &Credential,
+) -> Result<(), Failure> {
+    let inserted = sqlx::query(
+        "INSERT INTO cloud_credentials (id, cloud_id, name, kv_mount, kv_path, created_at, \
+         updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
+    )
+    .bind(credential.id.as_uuid())
+    .bind(credential.cloud_id.as_uuid())
+    .bind(credential.name.as_str())
+    .bind(&credential.coordinates.kv_mount)
+    .bind(&credential.coordinates.kv_path)
+    .bind(Micros::from(credential.created_at))
+    .bind(Micros::from(credential.updated_at))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(inserted, || taken("name", credential.name.as_str()))
+}
+
+pub(crate) async fn update(
+    connection: &mut Connection,
+    credential: &Credential,
+) -> Result<(), Failure> {
+    let updated = sqlx::query(sql!(
+        "UPDATE cloud_credentials SET kv_mount = $3, kv_path = $4, deletion_id = $5, \
+         deleted_at = $6, revision = revision + 1, updated_at = ",
+        greatest,
+        "(",
+        now,
+        ", updated_at) WHERE id = $1 AND revision = $2"
+    ))
+    .bind(credential.id.as_uuid())
+    .bind(credential.revision.0)
+    .bind(&credential.coordinates.kv_mount)
+    .bind(&credential.coordinates.kv_path)
+    .bind(credential.deletion_id.map(|id| id.as_uuid()))
+    .bind(writes::optional(credential.deleted_at))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(updated, || {
+        writes::stale(CloudCredentialId::KIND, credential.id, credential.revision)
+    })
+}
+
+pub(crate) async fn assignment_insert(
+    connection: &mut Connection,
+    assignment: &CredentialAssignment,
+) -> Result<(), Failure> {
+    sqlx::query(
+        "INSERT INTO credential_assignments (project_id, cloud_credential_id, created_at) \
+         VALUES ($1, $2, $3)",
+    )
+    .bind(assignment.project_id.as_uuid())
+    .bind(assignment.credential_id.as_uuid())
+    .bind(Micros::from(assignment.created_at))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+pub(crate) async fn assignment_delete(
+    connection: &mut Connection,
+    assignment: &CredentialAssignment,
+) -> Result<(), Failure> {
+    let deleted = sqlx::query(
+        "DELETE FROM credential_assignments WHERE project_id = $1 AND cloud_credential_id = $2",
+    )
+    .bind(assignment.project_id.as_uuid())
+    .bind(assignment.credential_id.as_uuid())
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(deleted, || {
+        Refusal::new(ErrorKind::AssignmentNotFound, "the assignment was withdrawn a moment ago")
+    })
+}

@@ -1,0 +1,12 @@
+//! The tables of the catalog, one file per kind.
+
+pub(crate) mod blueprint;
+pub(crate) mod cloud;
+pub(crate) mod credential;
+pub(crate) mod label;
+pub(crate) mod port;
+pub(crate) mod project;
+pub(crate) mod seed;
+pub(crate) mod write;
+
+use super::{Backend, Connection, Row, access, nodes, page, placement, rows, transaction, writes};

@@ -1,0 +1,185 @@
+//! The table of projects.
+
+use std::collections::BTreeMap;
+
+use slipway_app::ports::Listed;
+use slipway_app::ports::store::Page;
+use slipway_core::catalog::Name;
+use slipway_core::catalog::project::Project;
+use slipway_core::catalog::snapshot::ProjectSnapshot;
+use slipway_core::ids::{DeletionId, ProjectId, Revision};
+use slipway_core::text::Labels;
+use sqlx::Row as _;
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use super::nodes::enrol;
+use super::page::{after, as_id, count, fetch_one, fetch_page, hydrate, now, taken};
+use super::transaction::Load;
+use super::{Connection, Row, rows, writes};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::id_list::IdList;
+use crate::micros::Micros;
+
+macro_rules! select {
+    () => {
+        "SELECT id, revision, name, labels, mesh_cidr, deletion_id, deleted_at, created_at, \
+         updated_at FROM projects "
+    };
+}
+
+/// The live project of a reference, locked: every decision that adds something
+/// to it or removes it takes this lock.
+const LIVE: &str = concat!(
+    select!(),
+    "WHERE (name = $1 OR id = $2) AND deleted_at IS NULL ORDER BY id LIMIT 1",
+    sql!(for_update)
+);
+
+/// A live project by its name or id.
+pub(crate) struct ByReference<'a>(pub(crate) &'a str);
+
+impl Load for ByReference<'_> {
+    type Snapshot = ProjectSnapshot;
+
+    async fn load(&self, connection: &mut Connection) -> Result<ProjectSnapshot, Failure> {
+        let project = lock(connection, self.0).await?;
+        let (resources, mesh_nodes) = match &project {
+            Some(project) => (
+                live_resources(connection, project.id).await?,
+                enrol::live_nodes(connection, project.id).await?,
+            ),
+            None => (0, 0),
+        };
+        Ok(ProjectSnapshot { now: now(connection).await?, project, resources, mesh_nodes })
+    }
+}
+
+pub(crate) async fn lock(
+    connection: &mut Connection,
+    reference: &str,
+) -> Result<Option<Project>, Failure> {
+    let query = sqlx::query(LIVE).bind(reference).bind(as_id(reference));
+    fetch_one(connection, query, "id", project).await
+}
+
+/// Declarations lock the project, so under its lock this count cannot change.
+pub(crate) async fn live_resources(
+    connection: &mut Connection,
+    project: ProjectId,
+) -> Result<i64, sqlx::Error> {
+    let statement =
+        "SELECT count(*) AS found FROM resources WHERE project_id = $1 AND deleted_at IS NULL";
+    count(connection, statement, project.as_uuid()).await
+}
+
+/// The same, plus those that still await their deletion verification, which
+/// observes the cluster of the project.
+pub(crate) async fn placed_resources(
+    connection: &mut Connection,
+    project: ProjectId,
+) -> Result<i64, sqlx::Error> {
+    let statement = "SELECT count(*) AS found FROM resources AS r WHERE r.project_id = $1 \
+         AND (r.deleted_at IS NULL OR EXISTS (SELECT 1 FROM provisioned_resources AS a \
+            WHERE a.resource_id = r.id AND a.status = 'Deleted' \
+            AND a.absence_proven_at IS NULL AND a.due_at IS NOT NULL))";
+    count(connection, statement, project.as_uuid()).await
+}
+
+pub(crate) async fn fetch(
+    connection: &mut Connection,
+    (reference, show_deleted): (&str, bool),
+) -> Result<Option<Project>, Failure> {
+    let query = sqlx::query(concat!(
+        select!(),
+        "WHERE (name = $1 AND deleted_at IS NULL) OR (id = $2 AND ($3 OR deleted_at IS NULL))"
+    ))
+    .bind(reference)
+    .bind(as_id(reference))
+    .bind(show_deleted);
+    fetch_one(connection, query, "id", project).await
+}
+
+pub(crate) async fn list(
+    connection: &mut Connection,
+    (page, show_deleted): (Page<ProjectId>, bool),
+) -> Result<Listed<Project>, Failure> {
+    let query = sqlx::query(concat!(
+        select!(),
+        "WHERE id > $1 AND ($2 OR deleted_at IS NULL) ORDER BY id LIMIT $3"
+    ))
+    .bind(after(page))
+    .bind(show_deleted)
+    .bind(i64::from(page.limit));
+    fetch_page(connection, query, (ProjectId::KIND, "id"), page, project).await
+}
+
+pub(crate) async fn labels(
+    connection: &mut Connection,
+    projects: &[ProjectId],
+) -> Result<BTreeMap<ProjectId, Labels>, Failure> {
+    let list: IdList = projects.iter().map(|id| id.as_uuid()).collect();
+    let found = sqlx::query(sql!("SELECT id, labels FROM projects WHERE id ", (one_of "$1")))
+        .bind(list)
+        .fetch_all(&mut *connection)
+        .await?;
+    let pairs = found.iter().map(|row| {
+        let id: Uuid = row.try_get("id")?;
+        let labels = hydrate(row, "id", |row| rows::json::<Labels>(row, "labels"))?;
+        Ok((ProjectId::new(id), labels))
+    });
+    pairs.collect()
+}
+
+fn project(row: &Row) -> Result<Project, Fault> {
+    Ok(Project {
+        id: ProjectId::new(rows::get(row, "id")?),
+        name: Name::from_stored(rows::get(row, "name")?),
+        labels: rows::json(row, "labels")?,
+        mesh_cidr: enrol::cidr(row)?,
+        revision: Revision(rows::get(row, "revision")?),
+        deletion_id: rows::get::<Option<Uuid>>(row, "deletion_id")?.map(DeletionId::new),
+        deleted_at: rows::time_or_null(row, "deleted_at")?,
+        created_at: rows::time(row, "created_at")?,
+        updated_at: rows::time(row, "updated_at")?,
+    })
+}
+
+pub(crate) async fn insert(connection: &mut Connection, project: &Project) -> Result<(), Failure> {
+    let inserted = sqlx::query(
+        "INSERT INTO projects (id, name, labels, created_at, updated_at, mesh_cidr) \
+         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
+    )
+    .bind(project.id.as_uuid())
+    .bind(project.name.as_str())
+    .bind(Json(&project.labels))
+    .bind(Micros::from(project.created_at))
+    .bind(Micros::from(project.updated_at))
+    .bind(project.mesh_cidr.to_string())
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(inserted, || taken("name", project.name.as_str()))
+}
+
+pub(crate) async fn update(connection: &mut Connection, project: &Project) -> Result<(), Failure> {
+    let updated = sqlx::query(sql!(
+        "UPDATE projects SET labels = $3, deletion_id = $4, deleted_at = $5, mesh_cidr = $6, \
+         revision = revision + 1, updated_at = ",
+        greatest,
+        "(",
+        now,
+        ", updated_at) WHERE id = $1 AND revision = $2"
+    ))
+    .bind(project.id.as_uuid())
+    .bind(project.revision.0)
+    .bind(Json(&project.labels))
+    .bind(project.deletion_id.map(|id| id.as_uuid()))
+    .bind(writes::optional(project.deleted_at))
+    .bind(project.mesh_cidr.to_string())
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(updated, || writes::stale(ProjectId::KIND, project.id, project.revision))
+}

@@ -1,0 +1,7 @@
+//! The outbox and its subscriptions.
+
+pub(crate) mod outbox;
+pub(crate) mod port;
+pub(crate) mod subscriptions;
+
+use super::{Backend, Connection, Row, access, commit, operations, writes};

@@ -1,0 +1,26 @@
+//! The store on either database: each statement is written once here and
+//! compiled for both, since both include this module and name their own types
+//! and dialect. A domain is a room; only its room writes a table. Beside the
+//! rooms stands what all of them use: the transaction, pages, migrations.
+
+pub(crate) mod commit;
+pub(crate) mod migrate;
+pub(crate) mod page;
+pub(crate) mod rows;
+pub(crate) mod schema;
+pub(crate) mod transaction;
+pub(crate) mod writes;
+
+pub(crate) mod access;
+pub(crate) mod broker;
+pub(crate) mod catalog;
+pub(crate) mod deletion;
+pub(crate) mod events;
+pub(crate) mod nodes;
+pub(crate) mod operations;
+pub(crate) mod placement;
+
+use super::{
+    Backend, Connection, Db, HAS_SCHEMA, Row, SCHEMA_MIGRATIONS, begin_migration, json_values,
+    record, scripts,
+};

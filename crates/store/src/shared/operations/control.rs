@@ -1,0 +1,279 @@
+//! The mode of the installation, its replicas, and the withheld actions.
+//!
+//! Heartbeats, changes of the mode and decisions about API keys lock the one
+//! row, a few times a minute. Claims, decisions about resources and records
+//! never lock it; the loop reads it without a lock.
+
+use std::time::Duration;
+
+use slipway_app::operations::port::{Replica, WithheldAction};
+use slipway_app::ports::store::Page;
+use slipway_core::Phase;
+use slipway_core::blocker::BlockerCode;
+use slipway_core::ids::{ClaimToken, InstallationId, ProvisionedResourceId, ResourceId, Revision};
+use slipway_core::operations::control::{Control, ControlCommit, Freeze, Observing, ReplicaReport};
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use super::transaction::{Load, Written};
+use super::{Connection, Row, commit, rows};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::micros::Micros;
+
+/// The row of a replica that was silent for this long is deleted.
+const FORGOTTEN: Duration = Duration::from_secs(24 * 3_600);
+
+/// The columns of the row, and the clock; the id is the installation's.
+const CONTROL: &str = sql!(
+    "SELECT ",
+    now,
+    " AS now, i.id, c.revision, c.frozen_since, c.frozen_until, c.frozen_by, c.frozen_reason, \
+     c.observing_since, c.observing_by, c.observing_reason, c.heartbeat, c.public_url \
+     FROM control c JOIN installation i ON i.singleton = c.singleton WHERE c.singleton = 1"
+);
+
+/// Locks the row of the installation.
+pub(crate) async fn lock(connection: &mut Connection) -> Result<(), sqlx::Error> {
+    sqlx::query(sql!("SELECT singleton FROM control WHERE singleton = 1", for_update))
+        .fetch_one(connection)
+        .await?;
+    Ok(())
+}
+
+pub(crate) async fn fetch(connection: &mut Connection, (): ()) -> Result<Control, Failure> {
+    let row = sqlx::query(CONTROL).fetch_one(connection).await?;
+    let id: Uuid = row.try_get("id")?;
+    control(&row, id).map_err(|fault| Failure::Corrupt { id, fault })
+}
+
+fn control(row: &Row, installation: Uuid) -> Result<Control, Fault> {
+    let freeze = match rows::time_or_null(row, "frozen_until")? {
+        None => None,
+        Some(until) => Some(Freeze {
+            since: rows::time(row, "frozen_since")?,
+            until,
+            by: rows::get(row, "frozen_by")?,
+            reason: rows::get(row, "frozen_reason")?,
+        }),
+    };
+    let observing = match rows::time_or_null(row, "observing_since")? {
+        None => None,
+        Some(since) => Some(Observing {
+            since,
+            by: rows::get(row, "observing_by")?,
+            reason: rows::get(row, "observing_reason")?,
+        }),
+    };
+    Ok(Control {
+        now: rows::time(row, "now")?,
+        installation: InstallationId::new(installation),
+        revision: Revision(rows::get(row, "revision")?),
+        freeze,
+        observing,
+        heartbeat: rows::get(row, "heartbeat")?,
+        public_url: rows::get(row, "public_url")?,
+    })
+}
+
+/// The row of the installation.
+pub(crate) struct Installation;
+
+impl Load for Installation {
+    type Snapshot = Control;
+
+    async fn load(&self, connection: &mut Connection) -> Result<Control, Failure> {
+        lock(connection).await?;
+        // A statement of its own, so that it reads clock and row after the lock
+        // was granted.
+        fetch(connection, ()).await
+    }
+}
+
+impl Written for Option<ControlCommit> {
+    fn is_empty(&self) -> bool {
+        self.is_none()
+    }
+
+    async fn write(&self, connection: &mut Connection) -> Result<(), Failure> {
+        match self {
+            Some(decided) => write(connection, decided).await,
+            None => Ok(()),
+        }
+    }
+}
+
+async fn write(connection: &mut Connection, decided: &ControlCommit) -> Result<(), Failure> {
+    let control = &decided.control;
+    let (freeze, observing) = (control.freeze.as_ref(), control.observing.as_ref());
+    sqlx::query(
+        "UPDATE control SET revision = $1, frozen_since = $2, frozen_until = $3, frozen_by = $4, \
+         frozen_reason = $5, observing_since = $6, observing_by = $7, observing_reason = $8, \
+         heartbeat = $9, public_url = $10 WHERE singleton = 1",
+    )
+    .bind(control.revision.0)
+    .bind(freeze.map(|freeze| Micros::from(freeze.since)))
+    .bind(freeze.map(|freeze| Micros::from(freeze.until)))
+    .bind(freeze.map(|freeze| freeze.by.as_str()))
+    .bind(freeze.map(|freeze| freeze.reason.as_str()))
+    .bind(observing.map(|observing| Micros::from(observing.since)))
+    .bind(observing.map(|observing| observing.by.as_str()))
+    .bind(observing.map(|observing| observing.reason.as_str()))
+    .bind(control.heartbeat)
+    .bind(control.public_url.as_deref())
+    .execute(&mut *connection)
+    .await?;
+    if let Some(replica_report) = &decided.replica {
+        replica_upsert(connection, replica_report).await?;
+    }
+    for entry in &decided.audit {
+        commit::audit_insert(connection, entry).await?;
+    }
+    if let Some(floor) = decided.claim_floor {
+        lift_claims(connection, floor).await?;
+    }
+    if decided.wake_all {
+        wake_all(connection).await?;
+    }
+    Ok(())
+}
+
+async fn replica_upsert(
+    connection: &mut Connection,
+    replica_report: &ReplicaReport,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(sql!(
+        "INSERT INTO replicas (worker, seen_at, lease_micros, acknowledged) VALUES ($1, ",
+        now,
+        ", $2, $3) ON CONFLICT (worker) DO UPDATE SET seen_at = excluded.seen_at, \
+         lease_micros = excluded.lease_micros, acknowledged = excluded.acknowledged"
+    ))
+    .bind(&replica_report.worker)
+    .bind(micros(replica_report.lease))
+    .bind(replica_report.acknowledged.0)
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query(sql!("DELETE FROM replicas WHERE seen_at", (plus_micros "$1"), " < ", now))
+        .bind(micros(FORGOTTEN))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Ends every claim and fences off its holder. In the order of the ids, like
+/// every statement that locks many of these rows.
+async fn lift_claims(connection: &mut Connection, floor: ClaimToken) -> Result<(), sqlx::Error> {
+    sqlx::query(sql!(
+        "UPDATE provisioned_resources SET claim_token = ",
+        greatest,
+        "(claim_token + 1, $1), claimed_by = NULL, lease_until = NULL WHERE id ",
+        picked_from,
+        "SELECT id FROM provisioned_resources ORDER BY id",
+        for_update,
+        picked_end
+    ))
+    .bind(floor.0)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Wakes every attempt of every partition that is not settled for good.
+async fn wake_all(connection: &mut Connection) -> Result<(), sqlx::Error> {
+    sqlx::query(concat!(
+        "UPDATE provisioned_resources SET ",
+        wake_assignments!(),
+        " WHERE id ",
+        sql!(
+            picked_from,
+            "SELECT id FROM provisioned_resources WHERE status NOT IN ($1, $2) ORDER BY id",
+            for_update,
+            picked_end
+        ),
+    ))
+    .bind(Phase::Failed.as_str())
+    .bind(Phase::Deleted.as_str())
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+pub(crate) async fn replicas(connection: &mut Connection, (): ()) -> Result<Vec<Replica>, Failure> {
+    let found = sqlx::query(
+        "SELECT worker, seen_at, lease_micros, acknowledged FROM replicas ORDER BY worker",
+    )
+    .fetch_all(&mut *connection)
+    .await?;
+    found
+        .iter()
+        .map(|row| {
+            let lease: i64 = row.try_get("lease_micros")?;
+            Ok(Replica {
+                worker: row.try_get("worker")?,
+                seen_at: row.try_get::<Micros, _>("seen_at")?.into(),
+                lease: Duration::from_micros(u64::try_from(lease).unwrap_or(0)),
+                acknowledged: Revision(row.try_get("acknowledged")?),
+            })
+        })
+        .collect()
+}
+
+pub(crate) async fn withheld(
+    connection: &mut Connection,
+    page: Page<ProvisionedResourceId>,
+) -> Result<Vec<WithheldAction>, Failure> {
+    let after = page.after.map_or(Uuid::nil(), ProvisionedResourceId::as_uuid);
+    // One line per attempt: a withheld action is more informative than "unreadable".
+    let found = sqlx::query(sql!(
+        "SELECT a.id, a.resource_id, p.name AS project, r.handle, a.status, b.code, b.since, \
+         b.message, b.evidence ->> 'action' AS action FROM blockers b \
+         JOIN provisioned_resources a ON a.id = b.subject_id \
+         JOIN resources r ON r.id = a.resource_id JOIN projects p ON p.id = a.project_id \
+         WHERE b.subject_kind = $1 AND b.subject_id > $2 AND (b.code IN ($3, $4) OR (b.code = $5 \
+         AND NOT EXISTS (SELECT 1 FROM blockers o WHERE o.subject_kind = b.subject_kind \
+         AND o.subject_id = b.subject_id AND o.code IN ($3, $4)))) ORDER BY a.id LIMIT $6"
+    ))
+    .bind(ProvisionedResourceId::KIND)
+    .bind(after)
+    .bind(BlockerCode::Frozen.as_str())
+    .bind(BlockerCode::ObserveOnly.as_str())
+    .bind(BlockerCode::SubstrateUnknown.as_str())
+    .bind(i64::from(page.limit))
+    .fetch_all(&mut *connection)
+    .await?;
+    found
+        .iter()
+        .map(|row| {
+            Ok(WithheldAction {
+                provisioned_resource_id: ProvisionedResourceId::new(row.try_get("id")?),
+                resource_id: ResourceId::new(row.try_get("resource_id")?),
+                project: row.try_get("project")?,
+                handle: row.try_get("handle")?,
+                phase: row.try_get("status")?,
+                action: row.try_get("action")?,
+                since: row.try_get::<Micros, _>("since")?.into(),
+                message: row.try_get("message")?,
+            })
+        })
+        .collect()
+}
+
+pub(crate) async fn open(connection: &mut Connection, (): ()) -> Result<u64, Failure> {
+    let row = sqlx::query(sql!(
+        "SELECT count(*) AS open FROM provisioned_resources WHERE status NOT IN ($1, $2) \
+         AND due_at IS NOT NULL AND (lease_until > ",
+        now,
+        " OR due_at <= ",
+        now,
+        ")"
+    ))
+    .bind(Phase::Failed.as_str())
+    .bind(Phase::Deleted.as_str())
+    .fetch_one(&mut *connection)
+    .await?;
+    Ok(u64::try_from(row.try_get::<i64, _>("open")?).unwrap_or(0))
+}

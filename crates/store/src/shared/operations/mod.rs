@@ -1,0 +1,12 @@
+//! The installation: its mode, replicas, tasks, counts and retention.
+
+pub(crate) mod clock;
+pub(crate) mod control;
+pub(crate) mod counts;
+pub(crate) mod installation;
+pub(crate) mod ping;
+pub(crate) mod port;
+pub(crate) mod retention;
+pub(crate) mod tasks;
+
+use super::{Backend, Connection, Row, catalog, commit, events, rows, transaction};

@@ -1,0 +1,280 @@
+//! The tables of clusters and of the projects assigned to them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use slipway_app::ports::Listed;
+use slipway_app::ports::store::Page;
+use slipway_core::catalog::Name;
+use slipway_core::catalog::blueprint_version::Engine;
+use slipway_core::catalog::snapshot::{ClusterAssignmentSnapshot, ClusterSnapshot};
+use slipway_core::ids::{ClusterId, ProjectId, Revision};
+use slipway_core::placement::cluster::{
+    Cluster, ClusterAccess, ClusterAssignment, NamespacePrefix, Verification,
+};
+use slipway_core::placement::namespace::NamespacePhase;
+
+use sqlx::types::Json;
+
+use super::catalog::project;
+use super::page::{as_id, fetch_one, fetch_page, now, taken};
+use super::transaction::Load;
+use super::{Connection, Row, rows, writes};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::micros::Micros;
+
+macro_rules! select {
+    () => {
+        "SELECT id, revision, name, engine, substrate_uid, namespace_prefix, region, access, \
+         verified_at, verification, created_at, updated_at FROM clusters "
+    };
+}
+
+macro_rules! select_assignment {
+    () => {
+        "SELECT s.project_id AS id, s.revision, s.cluster_id, s.namespace, s.namespace_phase, \
+         s.withdrawn_at, s.status, s.created_at, s.updated_at FROM cluster_assignments s "
+    };
+}
+
+macro_rules! by_reference {
+    ($lock:tt) => {
+        concat!(select!(), "WHERE name = $1 OR id = $2 ORDER BY id LIMIT 1", sql!($lock))
+    };
+}
+
+/// A cluster by its name or id.
+pub(crate) struct ByReference<'a>(pub(crate) &'a str);
+
+impl Load for ByReference<'_> {
+    type Snapshot = ClusterSnapshot;
+
+    async fn load(&self, connection: &mut Connection) -> Result<ClusterSnapshot, Failure> {
+        let cluster = find(connection, by_reference!(for_update), self.0).await?;
+        Ok(ClusterSnapshot { now: now(connection).await?, cluster })
+    }
+}
+
+async fn find(
+    connection: &mut Connection,
+    statement: &'static str,
+    reference: &str,
+) -> Result<Option<Cluster>, Failure> {
+    let query = sqlx::query(statement).bind(reference).bind(as_id(reference));
+    fetch_one(connection, query, "id", cluster).await
+}
+
+/// The placement of a project. Locks the project first, as declarations do,
+/// then the named cluster.
+pub(crate) struct PlacementOf<'a> {
+    pub(crate) project: &'a str,
+    pub(crate) cluster: Option<&'a str>,
+}
+
+impl Load for PlacementOf<'_> {
+    type Snapshot = ClusterAssignmentSnapshot;
+
+    async fn load(
+        &self,
+        connection: &mut Connection,
+    ) -> Result<ClusterAssignmentSnapshot, Failure> {
+        let project = project::lock(connection, self.project).await?;
+        let cluster = match self.cluster {
+            Some(cluster) => find(connection, by_reference!(for_share), cluster).await?,
+            None => None,
+        };
+        let (mut current, mut resources) = (None, 0);
+        if let Some(project) = &project {
+            let statement =
+                concat!(select_assignment!(), "WHERE s.project_id = $1", sql!(for_update));
+            let query = sqlx::query(statement).bind(project.id.as_uuid());
+            current = fetch_one(connection, query, "id", assignment).await?;
+            resources = project::placed_resources(connection, project.id).await?;
+        }
+        let now = now(connection).await?;
+        Ok(ClusterAssignmentSnapshot { now, project, cluster, assignment: current, resources })
+    }
+}
+
+pub(crate) async fn fetch(
+    connection: &mut Connection,
+    reference: &str,
+) -> Result<Option<Cluster>, Failure> {
+    let statement = concat!(select!(), "WHERE name = $1 OR id = $2 ORDER BY id LIMIT 1");
+    find(connection, statement, reference).await
+}
+
+pub(crate) async fn list(
+    connection: &mut Connection,
+    page: Page<ClusterId>,
+) -> Result<Listed<Cluster>, Failure> {
+    let query =
+        sqlx::query(concat!(select!(), "WHERE ($1 IS NULL OR id > $1) ORDER BY id LIMIT $2"))
+            .bind(page.after.map(|id| id.as_uuid()))
+            .bind(i64::from(page.limit));
+    fetch_page(connection, query, (ClusterId::KIND, "id"), page, cluster).await
+}
+
+pub(crate) async fn assignment_fetch(
+    connection: &mut Connection,
+    project: ProjectId,
+) -> Result<Option<ClusterAssignment>, Failure> {
+    let query = sqlx::query(concat!(select_assignment!(), "WHERE s.project_id = $1"))
+        .bind(project.as_uuid());
+    fetch_one(connection, query, "id", assignment).await
+}
+
+/// The placements of live projects, and those of deleted projects whose namespace
+/// is still terminating: what blocks them would be visible nowhere else.
+pub(crate) async fn assignment_list(
+    connection: &mut Connection,
+    page: Page<ProjectId>,
+) -> Result<Listed<ClusterAssignment>, Failure> {
+    let query = sqlx::query(concat!(
+        select_assignment!(),
+        "JOIN projects p ON p.id = s.project_id \
+         AND (p.deleted_at IS NULL OR s.namespace_phase = $3) \
+         WHERE ($1 IS NULL OR s.project_id > $1) ORDER BY s.project_id LIMIT $2"
+    ))
+    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(i64::from(page.limit))
+    .bind(NamespacePhase::Terminating.as_str());
+    fetch_page(connection, query, ("cluster assignment", "project_id"), page, assignment).await
+}
+
+fn cluster(row: &Row) -> Result<Cluster, Fault> {
+    Ok(Cluster {
+        id: ClusterId::new(rows::get(row, "id")?),
+        name: Name::from_stored(rows::get(row, "name")?),
+        engine: rows::member(row, "engine", Engine::parse)?,
+        substrate_uid: rows::get(row, "substrate_uid")?,
+        namespace_prefix: NamespacePrefix::from_stored(rows::get(row, "namespace_prefix")?),
+        region: rows::get::<Option<String>>(row, "region")?.map(Name::from_stored),
+        access: access(row)?,
+        verification: verification(row)?,
+        revision: Revision(rows::get(row, "revision")?),
+        created_at: rows::time(row, "created_at")?,
+        updated_at: rows::time(row, "updated_at")?,
+    })
+}
+
+fn access(row: &Row) -> Result<Option<ClusterAccess>, Fault> {
+    let stored: Option<String> = rows::get(row, "access")?;
+    let parsed = stored.map(|text| ClusterAccess::parse(&text)).transpose();
+    parsed.map_err(|invalid| Fault::new("access", invalid.problem))
+}
+
+/// The stored part of a verification; its time has a column of its own.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Verified {
+    pub(crate) problem: Option<String>,
+    pub(crate) facts: Value,
+}
+
+fn verification(row: &Row) -> Result<Option<Verification>, Fault> {
+    let Some(at) = rows::time_or_null(row, "verified_at")? else {
+        return Ok(None);
+    };
+    let Verified { problem, facts } = rows::json(row, "verification")?;
+    Ok(Some(Verification { at, problem, facts }))
+}
+
+pub(crate) fn assignment(row: &Row) -> Result<ClusterAssignment, Fault> {
+    Ok(ClusterAssignment {
+        project_id: ProjectId::new(rows::get(row, "id")?),
+        cluster_id: ClusterId::new(rows::get(row, "cluster_id")?),
+        namespace: rows::get(row, "namespace")?,
+        namespace_phase: rows::member(row, "namespace_phase", NamespacePhase::parse)?,
+        withdrawn_at: rows::time_or_null(row, "withdrawn_at")?,
+        status: rows::json_or_null(row, "status")?.unwrap_or_default(),
+        revision: Revision(rows::get(row, "revision")?),
+        created_at: rows::time(row, "created_at")?,
+        updated_at: rows::time(row, "updated_at")?,
+    })
+}
+
+pub(crate) async fn insert(connection: &mut Connection, cluster: &Cluster) -> Result<(), Failure> {
+    let inserted = sqlx::query(
+        "INSERT INTO clusters (id, name, engine, substrate_uid, namespace_prefix, created_at, \
+         updated_at, region, access) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
+         ON CONFLICT DO NOTHING",
+    )
+    .bind(cluster.id.as_uuid())
+    .bind(cluster.name.as_str())
+    .bind(cluster.engine.as_str())
+    .bind(cluster.substrate_uid.as_deref())
+    .bind(cluster.namespace_prefix.as_str())
+    .bind(Micros::from(cluster.created_at))
+    .bind(Micros::from(cluster.updated_at))
+    .bind(cluster.region.as_ref().map(Name::as_str))
+    .bind(cluster.access.as_ref().map(ToString::to_string))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(inserted, || taken("name", cluster.name.as_str()))
+}
+
+pub(crate) async fn assignment_insert(
+    connection: &mut Connection,
+    current: &ClusterAssignment,
+) -> Result<(), Failure> {
+    sqlx::query(
+        "INSERT INTO cluster_assignments (project_id, cluster_id, namespace, namespace_phase, \
+         created_at, updated_at, withdrawn_at, status) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+    )
+    .bind(current.project_id.as_uuid())
+    .bind(current.cluster_id.as_uuid())
+    .bind(&current.namespace)
+    .bind(current.namespace_phase.as_str())
+    .bind(Micros::from(current.created_at))
+    .bind(Micros::from(current.updated_at))
+    .bind(current.withdrawn_at.map(Micros::from))
+    .bind(Json(&current.status))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+pub(crate) async fn assignment_update(
+    connection: &mut Connection,
+    current: &ClusterAssignment,
+) -> Result<(), Failure> {
+    let updated = sqlx::query(sql!(
+        "UPDATE cluster_assignments SET cluster_id = $3, namespace = $4, namespace_phase = $5, \
+         withdrawn_at = $6, status = $7, revision = revision + 1, updated_at = ",
+        greatest,
+        "(",
+        now,
+        ", updated_at) WHERE project_id = $1 AND revision = $2"
+    ))
+    .bind(current.project_id.as_uuid())
+    .bind(current.revision.0)
+    .bind(current.cluster_id.as_uuid())
+    .bind(&current.namespace)
+    .bind(current.namespace_phase.as_str())
+    .bind(current.withdrawn_at.map(Micros::from))
+    .bind(Json(&current.status))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(updated, || {
+        writes::stale("cluster assignment of project", current.project_id, current.revision)
+    })
+}
+
+pub(crate) async fn assignment_delete(
+    connection: &mut Connection,
+    current: &ClusterAssignment,
+) -> Result<(), Failure> {
+    let deleted =
+        sqlx::query("DELETE FROM cluster_assignments WHERE project_id = $1 AND revision = $2")
+            .bind(current.project_id.as_uuid())
+            .bind(current.revision.0)
+            .execute(connection)
+            .await?
+            .rows_affected();
+    writes::one_row(deleted, || {
+        writes::stale("cluster assignment of project", current.project_id, current.revision)
+    })
+}

@@ -1,0 +1,280 @@
+//! Definitions: which blueprints a cluster needs, and their state there.
+
+use std::collections::BTreeSet;
+
+use slipway_app::ports::Listed;
+use slipway_app::ports::store::Page;
+use slipway_core::Timestamp;
+use slipway_core::broker::phase::Phase;
+use slipway_core::catalog::blueprint_version::Engine;
+use slipway_core::ids::{BlueprintId, ClusterId, Revision};
+use slipway_core::placement::definitions::{
+    DefinitionPhase, DefinitionsView, Demand, InstalledDefinitions,
+};
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use super::page::{after, hydrate, listed, now, readable};
+use super::transaction::Load;
+use super::{Connection, Row, rows, writes};
+use crate::failure::Failure;
+use crate::fault::Fault;
+use crate::micros::Micros;
+
+/// Selects the newest version whose definitions are to be installed, by the
+/// order in which declarations choose.
+macro_rules! newest {
+    () => {
+        "v.install_definitions = 1 AND v.retired_at IS NULL AND v.kind IS NOT NULL AND NOT EXISTS \
+         (SELECT 1 FROM blueprint_versions w WHERE w.blueprint_id = v.blueprint_id \
+         AND w.install_definitions = 1 AND w.retired_at IS NULL AND w.kind IS NOT NULL \
+         AND (w.published_at > v.published_at \
+         OR (w.published_at = v.published_at AND w.id > v.id)))"
+    };
+}
+
+macro_rules! definitions_columns {
+    () => {
+        "d.blueprint_id AS d_blueprint_id, d.cluster_id AS d_cluster_id, \
+         d.revision AS d_revision, d.wanted_version AS d_wanted_version, \
+         d.found_version AS d_found_version, d.phase AS d_phase, d.problem AS d_problem, \
+         d.since AS d_since, d.updated_at AS d_updated_at"
+    };
+}
+
+/// A cluster whose engine has definitions, with a project that is not leaving.
+macro_rules! in_use {
+    () => {
+        "(c.engine = $3 AND EXISTS \
+         (SELECT 1 FROM cluster_assignments s JOIN projects p ON p.id = s.project_id \
+         WHERE s.cluster_id = c.id AND s.withdrawn_at IS NULL AND p.deleted_at IS NULL))"
+    };
+}
+
+macro_rules! select {
+    () => {
+        concat!(
+            "SELECT b.id, b.slug, v.version, v.xrd, v.composition, v.api_group AS v_api_group, \
+             v.api_version AS v_api_version, v.kind AS v_kind, v.plural AS v_plural, \
+             v.scope AS v_scope, v.cloud_tags AS v_cloud_tags, ",
+            definitions_columns!(),
+            " FROM blueprints b JOIN blueprint_versions v ON v.blueprint_id = b.id \
+             LEFT JOIN blueprint_definitions d ON d.blueprint_id = b.id AND d.cluster_id = $1 \
+             WHERE ",
+            newest!()
+        )
+    };
+}
+
+pub(crate) async fn demands(
+    connection: &mut Connection,
+    cluster: ClusterId,
+) -> Result<Vec<Demand>, Failure> {
+    let found = sqlx::query(concat!(select!(), " ORDER BY b.id"))
+        .bind(cluster.as_uuid())
+        .fetch_all(&mut *connection)
+        .await?;
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    let now = now(connection).await?;
+    let kept = versions_in_use(connection, cluster).await?;
+    Ok(readable("definitions", &found, |row| demand(row, cluster, now, &kept)))
+}
+
+/// An API version of a kind: group, plural, version.
+type VersionInUse = (String, String, String);
+
+/// The API versions that the cluster must go on serving: those of versions that can still
+/// be declared, and those of existing composites until their absence is proven for good.
+async fn versions_in_use(
+    connection: &mut Connection,
+    cluster: ClusterId,
+) -> Result<Vec<VersionInUse>, Failure> {
+    let found = sqlx::query(
+        "SELECT DISTINCT v.api_group, v.plural, v.api_version FROM blueprint_versions v \
+         WHERE v.kind IS NOT NULL AND (v.retired_at IS NULL OR EXISTS \
+         (SELECT 1 FROM provisioned_resources a WHERE a.blueprint_version_id = v.id \
+         AND a.partition = $1 AND (a.status <> $2 \
+         OR (a.absence_proven_at IS NULL AND a.due_at IS NOT NULL))))",
+    )
+    .bind(cluster.as_uuid())
+    .bind(Phase::Deleted.as_str())
+    .fetch_all(connection)
+    .await?;
+    let part = |row: &Row, column: &str| row.try_get::<Option<String>, _>(column);
+    let kept = found.iter().map(|row| {
+        let parts = (part(row, "api_group")?, part(row, "plural")?, part(row, "api_version")?);
+        Ok((parts.0.unwrap_or_default(), parts.1.unwrap_or_default(), parts.2.unwrap_or_default()))
+    });
+    kept.collect::<Result<_, sqlx::Error>>().map_err(Failure::from)
+}
+
+fn demand(
+    row: &Row,
+    cluster_id: ClusterId,
+    now: Timestamp,
+    kept: &[VersionInUse],
+) -> Result<Demand, Fault> {
+    let composite = rows::composite_definition(row)?;
+    let composite_type = composite
+        .ok_or_else(|| Fault::new("kind", "is missing in a version that installs definitions"))?
+        .composite_type;
+    let kept: BTreeSet<String> = kept
+        .iter()
+        .filter(|(group, plural, _)| {
+            *group == composite_type.group && *plural == composite_type.plural
+        })
+        .map(|(_, _, version)| version.clone())
+        .collect();
+    Ok(Demand {
+        now,
+        cluster_id,
+        blueprint_id: BlueprintId::new(rows::get(row, "id")?),
+        slug: rows::get(row, "slug")?,
+        version: rows::get(row, "version")?,
+        xrd: rows::get(row, "xrd")?,
+        composition: rows::get(row, "composition")?,
+        composite_type,
+        kept,
+        definitions: definitions(row)?,
+    })
+}
+
+fn definitions(row: &Row) -> Result<Option<InstalledDefinitions>, Fault> {
+    let Some(blueprint) = rows::get::<Option<Uuid>>(row, "d_blueprint_id")? else {
+        return Ok(None);
+    };
+    Ok(Some(InstalledDefinitions {
+        cluster_id: ClusterId::new(rows::get(row, "d_cluster_id")?),
+        blueprint_id: BlueprintId::new(blueprint),
+        wanted: rows::get(row, "d_wanted_version")?,
+        found: rows::get(row, "d_found_version")?,
+        phase: rows::member(row, "d_phase", DefinitionPhase::parse)?,
+        problem: rows::get(row, "d_problem")?,
+        since: rows::time(row, "d_since")?,
+        revision: Revision(rows::get(row, "d_revision")?),
+        updated_at: rows::time(row, "d_updated_at")?,
+    }))
+}
+
+/// A blueprint on a cluster. The lock of the blueprint serialises this with
+/// publications and retirements: the version that is decided on stays the
+/// newest until the decision commits.
+pub(crate) struct DemandOf {
+    pub(crate) cluster: ClusterId,
+    pub(crate) blueprint: BlueprintId,
+}
+
+impl Load for DemandOf {
+    type Snapshot = Demand;
+
+    async fn load(&self, connection: &mut Connection) -> Result<Demand, Failure> {
+        sqlx::query(sql!("SELECT id FROM blueprints WHERE id = $1", for_update))
+            .bind(self.blueprint.as_uuid())
+            .fetch_optional(&mut *connection)
+            .await?;
+        let row = sqlx::query(concat!(select!(), " AND b.id = $2"))
+            .bind(self.cluster.as_uuid())
+            .bind(self.blueprint.as_uuid())
+            .fetch_optional(&mut *connection)
+            .await?
+            .ok_or(Failure::NotFound { kind: "definitions" })?;
+        let kept = versions_in_use(connection, self.cluster).await?;
+        let now = now(connection).await?;
+        hydrate(&row, "id", |row| demand(row, self.cluster, now, &kept))
+    }
+}
+
+pub(crate) async fn list(
+    connection: &mut Connection,
+    (blueprint, page): (BlueprintId, Page<ClusterId>),
+) -> Result<Listed<DefinitionsView>, Failure> {
+    let newest = sqlx::query(concat!(
+        "SELECT v.version FROM blueprint_versions v WHERE v.blueprint_id = $1 AND ",
+        newest!()
+    ))
+    .bind(blueprint.as_uuid())
+    .fetch_optional(&mut *connection)
+    .await?;
+    let newest: Option<String> = newest.map(|row| row.try_get("version")).transpose()?;
+    let found = sqlx::query(concat!(
+        "SELECT c.id, c.name, CASE WHEN ",
+        in_use!(),
+        " THEN 1 ELSE 0 END AS in_use, ",
+        definitions_columns!(),
+        " FROM clusters c LEFT JOIN blueprint_definitions d ON d.cluster_id = c.id \
+         AND d.blueprint_id = $1 WHERE c.id > $2 AND (d.cluster_id IS NOT NULL OR ($4 = 1 AND ",
+        in_use!(),
+        ")) ORDER BY c.id LIMIT $5"
+    ))
+    .bind(blueprint.as_uuid())
+    .bind(after(page))
+    .bind(Engine::Crossplane.as_str())
+    .bind(i32::from(newest.is_some()))
+    .bind(i64::from(page.limit))
+    .fetch_all(&mut *connection)
+    .await?;
+    Ok(listed("definitions", "id", &page, &found, |row| {
+        let in_use = rows::get::<i32>(row, "in_use")? != 0;
+        Ok(DefinitionsView {
+            cluster_id: ClusterId::new(rows::get(row, "id")?),
+            cluster: rows::get(row, "name")?,
+            wanted: newest.clone().filter(|_| in_use),
+            definitions: definitions(row)?,
+        })
+    }))
+}
+
+pub(crate) async fn insert(
+    connection: &mut Connection,
+    definitions: &InstalledDefinitions,
+) -> Result<(), Failure> {
+    let inserted = sqlx::query(
+        "INSERT INTO blueprint_definitions (cluster_id, blueprint_id, wanted_version, \
+         found_version, phase, problem, since, updated_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
+    )
+    .bind(definitions.cluster_id.as_uuid())
+    .bind(definitions.blueprint_id.as_uuid())
+    .bind(&definitions.wanted)
+    .bind(definitions.found.as_deref())
+    .bind(definitions.phase.as_str())
+    .bind(definitions.problem.as_deref())
+    .bind(Micros::from(definitions.since))
+    .bind(Micros::from(definitions.updated_at))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(inserted, || stale(definitions))
+}
+
+pub(crate) async fn update(
+    connection: &mut Connection,
+    definitions: &InstalledDefinitions,
+) -> Result<(), Failure> {
+    let updated = sqlx::query(sql!(
+        "UPDATE blueprint_definitions SET wanted_version = $4, found_version = $5, phase = $6, \
+         problem = $7, since = $8, revision = revision + 1, updated_at = ",
+        greatest,
+        "(",
+        now,
+        ", updated_at) WHERE cluster_id = $1 AND blueprint_id = $2 AND revision = $3"
+    ))
+    .bind(definitions.cluster_id.as_uuid())
+    .bind(definitions.blueprint_id.as_uuid())
+    .bind(definitions.revision.0)
+    .bind(&definitions.wanted)
+    .bind(definitions.found.as_deref())
+    .bind(definitions.phase.as_str())
+    .bind(definitions.problem.as_deref())
+    .bind(Micros::from(definitions.since))
+    .execute(connection)
+    .await?
+    .rows_affected();
+    writes::one_row(updated, || stale(definitions))
+}
+
+fn stale(definitions: &InstalledDefinitions) -> slipway_core::Refusal {
+    writes::stale("definitions of blueprint", definitions.blueprint_id, definitions.revision)
+}

@@ -1,0 +1,8 @@
+//! Clusters, the namespaces of projects on them, and definitions.
+
+pub(crate) mod cluster;
+pub(crate) mod definitions;
+pub(crate) mod namespace;
+pub(crate) mod port;
+
+use super::{Backend, Connection, Row, catalog, deletion, page, rows, transaction, writes};
