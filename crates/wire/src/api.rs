@@ -225,14 +225,6 @@ pub struct HistoryEntry {
     pub why: String,
 }
 
-/// `DELETE /api/v1/resources/{id}` takes a reason as `?reason=`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DeleteQuery {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-}
-
 /// `POST /api/v1/resources/{id}/force-drain`.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

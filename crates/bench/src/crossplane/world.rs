@@ -107,7 +107,7 @@ impl World {
         };
         let cluster = world.furnish().await?;
         world.serve(cluster, &shutdown).await?;
-        world.assignment().await?;
+        world.wait_until_placed().await?;
         Ok(world)
     }
 
@@ -237,7 +237,7 @@ impl World {
     }
 
     /// Waits for the namespace, and through a first resource for the provider.
-    async fn assignment(&mut self) -> anyhow::Result<()> {
+    async fn wait_until_placed(&mut self) -> anyhow::Result<()> {
         let assignment = clusters::assignment(&self.context, &operator(), PROJECT).await?;
         self.namespace = assignment.namespace;
         let first = self.declare("first", 1).await?;

@@ -187,7 +187,7 @@ impl Config {
         };
     }
 
-    /// The write of `rules::prepare`. It names the revision, and keeps the claim.
+    /// The write of `broker::prepare`. It names the revision, and keeps the claim.
     fn intend(
         &self,
         state: &mut State,
@@ -246,7 +246,7 @@ impl Config {
         }
     }
 
-    /// `rules::record`: its fence compares the revision, its release the claim,
+    /// `broker::record`: its fence compares the revision, its release the claim,
     /// and all of it is one transaction.
     fn record(
         &self,

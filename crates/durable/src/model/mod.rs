@@ -12,17 +12,17 @@
 //! | transition | code that it models |
 //! |---|---|
 //! | `Tick` | the database's clock and every monotonic clock move on by one; they run at the same rate and do not jump |
-//! | `Request` | a person's decision (`rules::delete`): the row changes, its revision moves, and `wake_assignments!` in the same transaction |
+//! | `Request` | a person's decision (`broker::delete`): the row changes, its revision moves, and `wake_assignments!` in the same transaction |
 //! | `Fact` | a fact beside the row changes that decisions depend on (an enrolment, an acknowledged drain): `wake_assignments!` without a new revision |
 //! | `Ask` | the driver reads its clock before it sends the claim, `Lease::new` |
 //! | `Claim` | `claim_sql!` |
 //! | `Load` | `attempt_load`, and dropping a row whose claim moved since |
 //! | `Observe` | `converge::observe` and the pure decision |
-//! | `Fence`, `Intend` | `rules::prepare`: `fence` compares claim token and revision, the commit names the revision; before an apply, not before a delete. The store locks the row between the two, so that no claim comes between: the model then takes both as one `Intend`. Without `intent_keeps_claims_out` they are two steps |
+//! | `Fence`, `Intend` | `broker::prepare`: `fence` compares claim token and revision, the commit names the revision; before an apply, not before a delete. The store locks the row between the two, so that no claim comes between: the model then takes both as one `Intend`. Without `intent_keeps_claims_out` they are two steps |
 //! | `Start` | `Lease::allows` with the action's deadline, then the action; if the lease does not allow it, the tick goes on without the action |
 //! | `Finish`, `Fail` | the outside action ends, with or without effect, within its deadline |
 //! | `Abandon` | the timeout around the action: the worker goes on, and so may the action (only if actions need not end by their deadline) |
-//! | `Record` | `rules::record` in one transaction with `release_sql!`: names revision and claim token, compares `wake` with `claimed_wake`. A record without a lock (`attempt_record`) is this step if `wake` has not moved, and no step at all if it has |
+//! | `Record` | `broker::record` in one transaction with `release_sql!`: names revision and claim token, compares `wake` with `claimed_wake`. A record without a lock (`attempt_record`) is this step if `wake` has not moved, and no step at all if it has |
 //! | `RecordUnanswered` | the same, but the answer is lost, and the worker releases a claim that it no longer has |
 //! | `Release` | `release_sql!` without a record (nothing changed, or overtaken): names the claim token only |
 //! | `AskRenewal` | the lease renewer of a batch reads its clock before it sends the renewal, at any moment between claim and record |

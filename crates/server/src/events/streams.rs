@@ -59,7 +59,7 @@ pub struct EventStreams(Arc<Hub>);
 struct Hub {
     context: Context,
     limits: StreamLimits,
-    assignments: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     recent: Mutex<Recent>,
     /// The last position known to this process.
     head: watch::Sender<i64>,
@@ -117,7 +117,7 @@ impl EventStreams {
     pub fn new(context: Context, limits: StreamLimits, stopping: watch::Receiver<bool>) -> Self {
         Self(Arc::new(Hub {
             context,
-            assignments: Arc::new(Semaphore::new(limits.streams)),
+            slots: Arc::new(Semaphore::new(limits.streams)),
             limits,
             recent: Mutex::default(),
             head: watch::Sender::new(0),
@@ -127,12 +127,12 @@ impl EventStreams {
 
     /// Number of open streams.
     pub(crate) fn open(&self) -> usize {
-        self.0.limits.streams - self.0.assignments.available_permits()
+        self.0.limits.streams - self.0.slots.available_permits()
     }
 
     /// Reserves a slot for one more stream.
     pub(crate) fn reserve(&self) -> Result<OwnedSemaphorePermit, Refusal> {
-        Arc::clone(&self.0.assignments).try_acquire_owned().map_err(|_| {
+        Arc::clone(&self.0.slots).try_acquire_owned().map_err(|_| {
             Refusal::new(
                 ErrorKind::Unavailable,
                 format!(

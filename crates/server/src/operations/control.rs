@@ -49,12 +49,12 @@ pub(super) async fn resume(
     show(&call).await
 }
 
-pub(super) async fn plan(call: Call) -> Answered {
+pub(super) async fn withheld(call: Call) -> Answered {
     let page = call.query.page()?;
     let (lines, open) = control::withheld(&call.context, &call.caller, page).await?;
     let lines = Listed::complete(lines, page.limit, |line| line.provisioned_resource_id);
     let open = [(HeaderName::from_static(WITHHELD_UNCHECKED), open.to_string())];
-    Ok((open, call.page(lines.map(withheld), page.limit)).into_response())
+    Ok((open, call.page(lines.map(action), page.limit)).into_response())
 }
 
 async fn show(call: &Call) -> Result<Json<Control>, Rejection> {
@@ -95,7 +95,7 @@ fn document(status: control::Status) -> Control {
     }
 }
 
-fn withheld(line: &Withheld) -> WithheldAction {
+fn action(line: &Withheld) -> WithheldAction {
     WithheldAction {
         resource_id: line.resource_id.to_string(),
         provisioned_resource_id: line.provisioned_resource_id.to_string(),

@@ -16,6 +16,6 @@ pub(crate) fn rows() -> Vec<Route> {
         delete("/control/freeze", ControlUnfreeze, control::unfreeze, "Act again").one::<Control>().query(&["reason"]),
         post  ("/control/resume", ControlResume,   control::resume,   "Act on a restored database")
             .body::<Resume>().one::<Control>(),
-        get   ("/control/withheld",   WithheldRead,        control::plan,     "Show what would be done").page::<WithheldAction>(),
+        get   ("/control/withheld",   WithheldRead,        control::withheld, "Show what would be done").page::<WithheldAction>(),
     ]
 }

@@ -140,11 +140,11 @@ impl World {
             "Deleted",
         ];
         let walk = self.walk(id).await;
-        let assignments: Vec<_> = walk
+        let positions: Vec<_> = walk
             .iter()
             .map(|phase| ORDER.iter().position(|known| known == phase).unwrap())
             .collect();
-        assert!(assignments.is_sorted_by(|one, next| one < next), "{id} went {walk:?}");
+        assert!(positions.is_sorted_by(|one, next| one < next), "{id} went {walk:?}");
     }
 
     /// The API server's records about one composite, oldest first.

@@ -1,7 +1,7 @@
 //! Explanations ("why is it where it is"): one file for each kind, each a pure
 //! function from what was read of it to an [`crate::operations::explanation::Explanation`].
 //! They decide nothing and repeat no rule: what a resource waits for, and until
-//! when that is normal, comes from [`crate::rules::explain`].
+//! when that is normal, comes from [`crate::broker::waiting`].
 
 mod containers;
 mod deletion;

@@ -144,8 +144,8 @@ fn facts(found: &mut Explanation, snapshot: &ResourceSnapshot) {
     };
     put("attempt", Some(json!(attempt.attempt())));
     put("engine", Some(json!(snapshot.blueprint.engine)));
-    put("cluster", snapshot.placement.as_ref().map(|object_ref| json!(object_ref.cluster)));
-    put("namespace", snapshot.placement.as_ref().map(|object_ref| json!(object_ref.namespace)));
+    put("cluster", snapshot.placement.as_ref().map(|placement| json!(placement.cluster)));
+    put("namespace", snapshot.placement.as_ref().map(|placement| json!(placement.namespace)));
     put("failure_reason", attempt.failure_reason().map(|reason| json!(reason)));
     put("failures_in_a_row", (snapshot.failures > 0).then(|| json!(snapshot.failures)));
     put("unsettled_since", attempt.unsettled_since().map(|since| json!(since)));

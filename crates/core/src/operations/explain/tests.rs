@@ -239,16 +239,16 @@ fn what_is_stuck_in_a_project_and_a_cluster_is_counted_and_named() {
         blocked: vec![older(&snapshot, Phase::Pending)],
         claimed_within: Duration::from_secs(60),
     };
-    let object_ref = mk_cluster();
-    let found = cluster(&object_ref, &facts);
+    let registered = mk_cluster();
+    let found = cluster(&registered, &facts);
     assert_eq!(found.waiting_for.as_deref(), Some("what blocks 1 of its 5 attempts"));
     assert_eq!(found.facts["phases"]["Ready"], 3);
     assert_eq!(found.facts["claims_held_by"]["plane-1"], 2);
     assert_eq!(found.parts[0].blockers[0].code, BlockerCode::DeleteFailed);
-    let of = project(&mk_project(), None, Some(&object_ref), &facts);
+    let of = project(&mk_project(), None, Some(&registered), &facts);
     assert!(of.waiting_for.unwrap().starts_with("a place"));
     facts.lag = Some(Duration::from_secs(61));
-    let unserved = cluster(&object_ref, &facts);
+    let unserved = cluster(&registered, &facts);
     assert_eq!(unserved.state, "not served");
     assert_eq!(unserved.blockers[0].code, BlockerCode::ClusterNotServed);
     assert_eq!(unserved.blockers[0].since, at(999));

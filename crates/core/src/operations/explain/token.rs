@@ -21,7 +21,7 @@ pub fn token(token: &BootstrapToken, now: Timestamp, attempt: Option<&AttemptLin
     let id = token.id.as_uuid();
     let mut found = Explanation::new(ExplainedKind::Token, id, name.trim_end(), state, since);
     let phase = attempt.and_then(|line| Phase::parse(&line.phase));
-    // The phases in which `rules::enrol` refuses an enrolment.
+    // The phases in which `nodes::enrol` refuses an enrolment.
     let refused = phase.filter(|phase| *phase == Phase::Failed || phase.is_deletion());
     found.next = match (state, refused) {
         ("usable", Some(phase)) => {
