@@ -53,7 +53,7 @@ async fn killed_while_provisioning_it_converges_with_one_process_each() {
 async fn killed_while_tearing_down_it_ends_with_nothing_left() {
     for mut plane in ControlPlane::each("killed_while_tearing_down").await {
         plane.start().await;
-        let busy = plane.declare("busy", 2).await;
+        let busy = plane.declare("busy", 5).await;
         let plain = plane.declare("plain", 0).await;
         plane.wait_for_phase(&busy, "Ready").await;
         plane.wait_for_phase(&plain, "Ready").await;
