@@ -149,7 +149,7 @@ CREATE TABLE provisioned_resources (
     deletion_requested_at timestamptz,
     observed jsonb,
     failures integer NOT NULL DEFAULT 0,
-    due_at timestamptz,
+    due_at timestamptz DEFAULT clock_timestamp(),
     wake bigint NOT NULL DEFAULT 0,
     claim_token bigint NOT NULL DEFAULT 0,
     claimed_wake bigint NOT NULL DEFAULT 0,

@@ -3,8 +3,8 @@
 ALTER TABLE outbox_head ADD COLUMN pruned_position bigint NOT NULL DEFAULT 0;
 
 -- Durable cursors. What makes a subscription due is that the outbox goes on
--- behind its position, which the claim compares itself; so there is no counter
--- of wakes here. `due_at` only keeps it away after a failure.
+-- behind its position, which the claim compares itself; so nothing wakes one.
+-- `due_at` only keeps it away while it is claimed and after a failure.
 CREATE TABLE event_subscriptions (
     id uuid NOT NULL PRIMARY KEY,
     name text COLLATE "C" NOT NULL,
@@ -13,7 +13,9 @@ CREATE TABLE event_subscriptions (
     last_error text COLLATE "C",
     published_at timestamptz,
     due_at timestamptz NOT NULL DEFAULT statement_timestamp(),
+    wake bigint NOT NULL DEFAULT 0,
     claim_token bigint NOT NULL DEFAULT 0,
+    claimed_wake bigint NOT NULL DEFAULT 0,
     claimed_by text COLLATE "C",
     lease_until timestamptz,
     created_at timestamptz NOT NULL DEFAULT statement_timestamp()

@@ -149,7 +149,7 @@ CREATE TABLE provisioned_resources (
     deletion_requested_at INTEGER,
     observed TEXT,
     failures INTEGER NOT NULL DEFAULT 0,
-    due_at INTEGER,
+    due_at INTEGER DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)),
     wake INTEGER NOT NULL DEFAULT 0,
     claim_token INTEGER NOT NULL DEFAULT 0,
     claimed_wake INTEGER NOT NULL DEFAULT 0,

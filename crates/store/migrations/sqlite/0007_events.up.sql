@@ -3,8 +3,8 @@
 ALTER TABLE outbox_head ADD COLUMN pruned_position INTEGER NOT NULL DEFAULT 0;
 
 -- Durable cursors. What makes a subscription due is that the outbox goes on
--- behind its position, which the claim compares itself; so there is no counter
--- of wakes here. `due_at` only keeps it away after a failure.
+-- behind its position, which the claim compares itself; so nothing wakes one.
+-- `due_at` only keeps it away while it is claimed and after a failure.
 CREATE TABLE event_subscriptions (
     id BLOB NOT NULL PRIMARY KEY,
     name TEXT NOT NULL,
@@ -13,7 +13,9 @@ CREATE TABLE event_subscriptions (
     last_error TEXT,
     published_at INTEGER,
     due_at INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)),
+    wake INTEGER NOT NULL DEFAULT 0,
     claim_token INTEGER NOT NULL DEFAULT 0,
+    claimed_wake INTEGER NOT NULL DEFAULT 0,
     claimed_by TEXT,
     lease_until INTEGER,
     created_at INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER))
