@@ -72,7 +72,7 @@ pub(crate) enum Error {
 impl Error {
     /// The stable code shown beside the text.
     pub(crate) fn code(&self) -> &'static str {
-        use slipway_store::{DirectoryError, MigrationError};
+        use slipway_store::DirectoryError;
         match self {
             Self::Config(_) => "config_invalid",
             Self::PortInUse { .. } => "port_in_use",
@@ -92,10 +92,9 @@ impl Error {
                 "data_directory_unusable"
             }
             Self::Store(OpenError::Sqlite(_)) => "database_unusable",
-            Self::Store(OpenError::Migration(MigrationError::DatabaseNeedsNewerReader {
-                ..
-            })) => "database_needs_newer_reader",
-            Self::Store(OpenError::Migration(_)) => "migration_failed",
+            Self::Store(OpenError::Migration(error)) => {
+                error.refusal_code().unwrap_or("migration_failed")
+            }
             Self::App(error) => error.kind().code(),
             Self::Substrate(SubstrateError::Conflict(_)) => "substrate_foreign",
             Self::Substrate(_) => "substrate_unusable",

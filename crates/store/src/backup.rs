@@ -77,9 +77,9 @@ impl BackupError {
             Self::NoDatabase { .. } => "database_not_found",
             Self::NotABackup { .. } => "backup_invalid",
             Self::Damaged { .. } => "backup_damaged",
-            Self::Open(OpenError::Migration(crate::MigrationError::DatabaseNeedsNewerReader {
-                ..
-            })) => "database_needs_newer_reader",
+            Self::Open(OpenError::Migration(error)) => {
+                error.refusal_code().unwrap_or("backup_failed")
+            }
             Self::Open(OpenError::InvalidUrl) => "database_url_invalid",
             Self::Open(_) | Self::Database(_) | Self::Mode(_) => "backup_failed",
             Self::Io { .. } => "io_failed",
@@ -112,7 +112,8 @@ pub async fn backup(
     sqlite::backup::write(database, into, slipway, beside).await
 }
 
-/// Reads the manifest of a backup and checks that the file is intact. Changes nothing.
+/// Reads the manifest of a backup and checks that the file is intact and that this
+/// binary can read its schema. Changes nothing.
 pub async fn backup_check(path: &Path) -> Result<Manifest, BackupError> {
     sqlite::backup::check(path).await
 }

@@ -40,114 +40,37 @@ macro_rules! scripts {
     };
 }
 
-/// In ascending order of version. A shipped migration is never edited.
+macro_rules! migration {
+    ($version:literal, $name:literal, $file:literal, min_reader: $min_reader:literal) => {
+        Migration {
+            version: $version,
+            name: $name,
+            min_reader: $min_reader,
+            sqlite: scripts!("sqlite", $file),
+            postgres: scripts!("postgres", $file),
+        }
+    };
+}
+
+/// In ascending order of version. The list is append-only: a change of the schema
+/// is a new migration at its end, and nobody edits one that a main branch had.
+///
+/// The first eight make the schema of the first version, one room each, in the
+/// order of their foreign keys. They always come together.
 pub(crate) const MIGRATIONS: &[Migration] = &[
-    Migration {
-        version: 1,
-        name: "walking_skeleton",
-        min_reader: 1,
-        sqlite: scripts!("sqlite", "0001_walking_skeleton"),
-        postgres: scripts!("postgres", "0001_walking_skeleton"),
-    },
-    Migration {
-        version: 2,
-        name: "lean_attempts",
-        min_reader: 1,
-        sqlite: scripts!("sqlite", "0002_lean_attempts"),
-        postgres: scripts!("postgres", "0002_lean_attempts"),
-    },
-    Migration {
-        version: 3,
-        name: "partitions",
-        min_reader: 1,
-        sqlite: scripts!("sqlite", "0003_partitions"),
-        postgres: scripts!("postgres", "0003_partitions"),
-    },
-    Migration {
-        version: 4,
-        name: "second_proof",
-        min_reader: 1,
-        sqlite: scripts!("sqlite", "0004_second_proof"),
-        postgres: scripts!("postgres", "0004_second_proof"),
-    },
-    Migration {
-        version: 5,
-        name: "leaks",
-        min_reader: 1,
-        sqlite: scripts!("sqlite", "0005_leaks"),
-        postgres: scripts!("postgres", "0005_leaks"),
-    },
-    Migration {
-        version: 6,
-        name: "control",
-        min_reader: 1,
-        sqlite: scripts!("sqlite", "0006_control"),
-        postgres: scripts!("postgres", "0006_control"),
-    },
-    Migration {
-        version: 7,
-        name: "events",
-        min_reader: 1,
-        sqlite: scripts!("sqlite", "0007_events"),
-        postgres: scripts!("postgres", "0007_events"),
-    },
-    Migration {
-        version: 8,
-        name: "catalog",
-        min_reader: 1,
-        sqlite: scripts!("sqlite", "0008_catalog"),
-        postgres: scripts!("postgres", "0008_catalog"),
-    },
-    Migration {
-        version: 9,
-        name: "lean_outbox",
-        min_reader: 1,
-        sqlite: scripts!("sqlite", "0009_lean_outbox"),
-        postgres: scripts!("postgres", "0009_lean_outbox"),
-    },
-    Migration {
-        version: 10,
-        name: "keys",
-        min_reader: 1,
-        sqlite: scripts!("sqlite", "0010_keys"),
-        postgres: scripts!("postgres", "0010_keys"),
-    },
-    Migration {
-        version: 11,
-        name: "mesh",
-        min_reader: 1,
-        sqlite: scripts!("sqlite", "0011_mesh"),
-        postgres: scripts!("postgres", "0011_mesh"),
-    },
-    Migration {
-        version: 12,
-        name: "placement",
-        min_reader: 1,
-        sqlite: scripts!("sqlite", "0012_placement"),
-        postgres: scripts!("postgres", "0012_placement"),
-    },
-    Migration {
-        version: 13,
-        name: "composites",
-        min_reader: 1,
-        sqlite: scripts!("sqlite", "0013_composites"),
-        postgres: scripts!("postgres", "0013_composites"),
-    },
-    Migration {
-        version: 14,
-        name: "bound_readers",
-        min_reader: 1,
-        sqlite: scripts!("sqlite", "0014_bound_readers"),
-        postgres: scripts!("postgres", "0014_bound_readers"),
-    },
-    Migration {
-        version: 15,
-        name: "definitions",
-        min_reader: 1,
-        sqlite: scripts!("sqlite", "0015_definitions"),
-        postgres: scripts!("postgres", "0015_definitions"),
-    },
+    migration!(1, "catalog", "0001_catalog", min_reader: 1),
+    migration!(2, "placement", "0002_placement", min_reader: 1),
+    migration!(3, "broker", "0003_broker", min_reader: 1),
+    migration!(4, "nodes", "0004_nodes", min_reader: 1),
+    migration!(5, "deletion", "0005_deletion", min_reader: 1),
+    migration!(6, "access", "0006_access", min_reader: 1),
+    migration!(7, "events", "0007_events", min_reader: 1),
+    migration!(8, "operations", "0008_operations", min_reader: 1),
 ];
+
+/// The first migration of every database that a development version made before
+/// the schema was written anew. Its numbers collide with ours, its name does not.
+pub(crate) const FIRST_BEFORE_0_1_0: &str = "walking_skeleton";
 
 /// The schema that this binary was written for.
 pub(crate) fn latest_version() -> i64 {
@@ -156,6 +79,12 @@ pub(crate) fn latest_version() -> i64 {
 
 #[derive(Debug, thiserror::Error)]
 pub enum MigrationError {
+    #[error(
+        "the database was made by a development version before 0.1.0 (its first migration is \
+         `{name}`), and no release reads it; export what you need with the binary that made it, \
+         then start this one with an empty database or another data directory"
+    )]
+    MadeBeforeFirstVersion { name: String },
     #[error(
         "the database needs a binary that reads schema version {needed}, and this one reads up to \
          {supported}; upgrade this replica"
@@ -173,6 +102,18 @@ pub enum MigrationError {
     UnknownMigration { version: i64, name: String },
     #[error("migrating the database failed: {0}")]
     Database(#[from] sqlx::Error),
+}
+
+impl MigrationError {
+    /// The stable code of a database that this binary must not use; `None` if a
+    /// migration failed for another reason.
+    pub fn refusal_code(&self) -> Option<&'static str> {
+        match self {
+            Self::MadeBeforeFirstVersion { .. } => Some("database_too_old"),
+            Self::DatabaseNeedsNewerReader { .. } => Some("database_needs_newer_reader"),
+            _ => None,
+        }
+    }
 }
 
 impl slipway_durable::database::OperationError for MigrationError {

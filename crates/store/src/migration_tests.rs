@@ -8,7 +8,9 @@ use sqlx::{ConnectOptions as _, Row as _};
 use tokio::sync::Barrier;
 
 use crate::config::{StoreConfig, Target};
-use crate::migration::{MIGRATIONS, MigrationError, latest_version};
+use crate::migration::{
+    FIRST_BEFORE_0_1_0, MIGRATIONS, Migration, MigrationError, Scripts, latest_version,
+};
 use crate::{postgres, sqlite};
 
 /// The schema of a database, one fact per line, in terms that both share.
@@ -114,6 +116,39 @@ macro_rules! refusals {
     }};
 }
 
+/// A database of a development version before 0.1.0: refused by name, unchanged, also
+/// where its numbers, readers and checksums would be refused for another reason.
+macro_rules! refuses_a_database_from_before {
+    ($backend:ident, $connection:ident, $schema:path) => {{
+        use $backend::shared::migrate::{migrate_down_to, migrate_up};
+        let make = sqlx::raw_sql($backend::SCHEMA_MIGRATIONS);
+        make.execute(&mut $connection).await.unwrap();
+        for (version, name) in [(1, FIRST_BEFORE_0_1_0), (2, "lean_attempts"), (99, "definitions")]
+        {
+            sqlx::query(
+                "INSERT INTO schema_migrations (version, name, checksum, min_reader) \
+                 VALUES ($1, $2, 'x', $1)",
+            )
+            .bind(i64::from(version))
+            .bind(name)
+            .execute(&mut $connection)
+            .await
+            .unwrap();
+        }
+        let up = migrate_up(&mut $connection).await.unwrap_err();
+        let down = migrate_down_to(&mut $connection, 0).await.unwrap_err();
+        for refused in [up, down] {
+            assert!(matches!(refused, MigrationError::MadeBeforeFirstVersion { .. }), "{refused}");
+            assert_eq!(refused.refusal_code(), Some("database_too_old"));
+            let text = refused.to_string();
+            for part in ["before 0.1.0", FIRST_BEFORE_0_1_0, "export", "empty database"] {
+                assert!(text.contains(part), "{part}: {text}");
+            }
+        }
+        assert_eq!($schema(&mut $connection).await, Schema::new(), "nothing was changed");
+    }};
+}
+
 macro_rules! insert_migration {
     ($connection:ident, $version:expr, $min_reader:expr) => {
         sqlx::query(
@@ -168,6 +203,46 @@ async fn postgres_refuses_what_it_cannot_read() {
     let (_database, options) = postgres_or_return!("migrate_refusals");
     let mut connection = postgres_connection(&options).await;
     refusals!(postgres, connection);
+}
+
+#[tokio::test]
+async fn sqlite_refuses_a_database_from_before_the_first_version() {
+    let (_directory, options) = mk_sqlite();
+    let mut connection = sqlite_connection(&options).await;
+    refuses_a_database_from_before!(sqlite, connection, sqlite_schema);
+}
+
+#[tokio::test]
+async fn postgres_refuses_a_database_from_before_the_first_version() {
+    let (_database, options) = postgres_or_return!("migrate_from_before");
+    let mut connection = postgres_connection(&options).await;
+    refuses_a_database_from_before!(postgres, connection, postgres_schema);
+}
+
+/// A database from before is not backed up by a binary that could not restore it,
+/// and a backup from before is refused before a restore touches anything.
+#[tokio::test]
+async fn a_backup_from_before_the_first_version_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, into) = (directory.path().join("slipway.db"), directory.path().join("backup"));
+    drop(crate::open(StoreConfig::new(format!("sqlite:{}", file.display()))).await.unwrap());
+    std::fs::File::create(&into).unwrap();
+    crate::backup(&file, &into, "0.1.0", &[]).await.unwrap();
+    crate::backup_check(&into).await.unwrap();
+    for made_before in [&file, &into] {
+        let mut connection = sqlite_connection(&sqlite::connect::options(made_before)).await;
+        sqlx::query("UPDATE schema_migrations SET name = $1 WHERE version = 1")
+            .bind(FIRST_BEFORE_0_1_0)
+            .execute(&mut connection)
+            .await
+            .unwrap();
+        sqlx::Connection::close(connection).await.unwrap();
+    }
+    let refused = crate::backup_check(&into).await.unwrap_err();
+    assert_eq!(refused.code(), "database_too_old", "{refused}");
+    std::fs::File::create(&into).unwrap();
+    let refused = crate::backup(&file, &into, "0.1.0", &[]).await.unwrap_err();
+    assert_eq!(refused.code(), "database_too_old", "{refused}");
 }
 
 /// A session that hangs ends by itself, and the isolation level is pinned.
@@ -242,7 +317,9 @@ fn closed_sets_are_the_same_in_core_and_in_the_schema() {
             EventType::ALL.iter().map(|item| item.as_str()).collect(),
         ),
     ];
-    for script in [MIGRATIONS[0].sqlite.up, MIGRATIONS[0].postgres.up] {
+    let scripts: [fn(&Migration) -> &Scripts; 2] = [|one| &one.sqlite, |one| &one.postgres];
+    for of in scripts {
+        let script: String = MIGRATIONS.iter().map(|migration| of(migration).up).collect();
         for (start, expected) in &sets {
             let (_, rest) = script.split_once(start).expect(start);
             let (list, _) = rest.split_once(';').unwrap();

@@ -67,7 +67,8 @@ fn describe(area: &mut Area, seen: &Inspection) {
     match &seen.schema {
         None => area.ok("migrations", "none yet; the first start makes the schema"),
         Some(Schema { refused: Some(error), .. }) => {
-            area.problem("migrations", error.to_string(), "use the binary that fits the database");
+            let remedy = "use the binary that fits the database, or an empty database";
+            area.problem("migrations", error.to_string(), remedy);
         }
         Some(schema) if schema.applied < schema.known => area.warning(
             "migrations",

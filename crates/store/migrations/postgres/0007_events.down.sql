@@ -1,3 +1,5 @@
-DROP INDEX resources_deleted_at_index;
 DROP TABLE event_subscriptions;
-ALTER TABLE outbox_head DROP COLUMN pruned_position;
+DROP TABLE event_prunes;
+DROP TABLE outbox_head;
+DROP TABLE outbox_events;
+DROP TABLE event_types;

@@ -8,7 +8,7 @@
 use sqlx::Row as _;
 
 use super::{Connection, begin_migration, scripts};
-use crate::migration::{MIGRATIONS, Migration, MigrationError, latest_version};
+use crate::migration::{FIRST_BEFORE_0_1_0, MIGRATIONS, Migration, MigrationError, latest_version};
 
 pub(crate) struct Applied {
     pub(crate) version: i64,
@@ -69,6 +69,9 @@ pub(crate) async fn migrate_down_to(
 /// accepted as long as their `min_reader` allows this binary: the older replica
 /// of a rolling upgrade is in that situation.
 pub(crate) fn check(applied: &[Applied]) -> Result<(), MigrationError> {
+    if let Some(first) = applied.iter().find(|applied| applied.name == FIRST_BEFORE_0_1_0) {
+        return Err(MigrationError::MadeBeforeFirstVersion { name: first.name.clone() });
+    }
     let supported = latest_version();
     let needed = applied.iter().map(|applied| applied.min_reader).max().unwrap_or(0);
     if needed > supported {

@@ -52,6 +52,9 @@ pub(crate) async fn write(
             path: database.to_path_buf(),
             problem: "the database was never used by a control plane".to_owned(),
         })?;
+    if let Some(refused @ MigrationError::MadeBeforeFirstVersion { .. }) = schema.refused {
+        return Err(OpenError::from(refused).into());
+    }
     let manifest = Manifest {
         format: FORMAT,
         slipway: slipway.to_owned(),
@@ -91,6 +94,10 @@ pub(crate) async fn check(path: &Path) -> Result<Manifest, BackupError> {
         )));
     }
     assert_intact(&mut connection, path).await?;
+    let schema = schema::read_inspection(&mut connection).await?;
+    if let Some(refused) = schema.and_then(|schema| schema.refused) {
+        return Err(OpenError::from(refused).into());
+    }
     // It was only read.
     let _ = connection.close().await;
     Ok(manifest)

@@ -1,0 +1,4 @@
+DROP TABLE blockers;
+DROP TABLE phase_history;
+DROP TABLE provisioned_resources;
+DROP TABLE resources;

@@ -1,0 +1,3 @@
+DROP TABLE leak_suspicions;
+DROP TABLE leak_records;
+DROP TABLE deletions;

@@ -1,3 +1,0 @@
-DROP INDEX blockers_code_index;
-DROP TABLE replicas;
-DROP TABLE control;

@@ -1,0 +1,4 @@
+DROP TABLE periodic_tasks;
+DROP TABLE replicas;
+DROP TABLE control;
+DROP TABLE installation;

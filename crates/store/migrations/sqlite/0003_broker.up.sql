@@ -1,0 +1,91 @@
+-- The broker: resources, their attempts, the history of phases, blockers.
+
+CREATE TABLE resources (
+    id BLOB NOT NULL PRIMARY KEY,
+    revision INTEGER NOT NULL DEFAULT 1,
+    project_id BLOB NOT NULL REFERENCES projects (id) ON DELETE RESTRICT,
+    handle TEXT NOT NULL,
+    labels TEXT NOT NULL,
+    deletion_id BLOB,
+    deleted_at INTEGER,
+    created_at INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)),
+    updated_at INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER))
+) STRICT;
+-- A handle is free again once its resource is deleted.
+CREATE UNIQUE INDEX resources_project_id_handle_key
+    ON resources (project_id, handle) WHERE deleted_at IS NULL;
+CREATE INDEX resources_project_id_id_index ON resources (project_id, id);
+-- Retention looks for resources that were deleted long enough ago.
+CREATE INDEX resources_deleted_at_index ON resources (deleted_at) WHERE deleted_at IS NOT NULL;
+
+-- Every claim, record and release changes `due_at` and so writes all indexes of
+-- the row anew: this table has as few as possible. Foreign keys to projects,
+-- blueprint versions and credentials have no index; only a purge, which is rare,
+-- looks a row up by them.
+CREATE TABLE provisioned_resources (
+    id BLOB NOT NULL PRIMARY KEY,
+    revision INTEGER NOT NULL DEFAULT 1,
+    resource_id BLOB NOT NULL REFERENCES resources (id) ON DELETE RESTRICT,
+    project_id BLOB NOT NULL REFERENCES projects (id) ON DELETE RESTRICT,
+    blueprint_version_id BLOB NOT NULL REFERENCES blueprint_versions (id) ON DELETE RESTRICT,
+    cloud_credential_id BLOB NOT NULL REFERENCES cloud_credentials (id) ON DELETE RESTRICT,
+    attempt INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    phase_since INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)),
+    -- When the resource last left Ready, or was declared; null while it is stable.
+    unsettled_since INTEGER,
+    failure_reason TEXT,
+    xr_name TEXT NOT NULL,
+    bootstrap_token_id BLOB,
+    parameter_values TEXT NOT NULL,
+    -- No default: null means that nobody asked, which a default would hide.
+    deletion_requested_at INTEGER,
+    -- When a second observation, one lease after Deleted, confirmed the absence.
+    absence_proven_at INTEGER,
+    observed TEXT,
+    -- The cluster that the attempt lives on, whatever the placement becomes later.
+    partition BLOB,
+    failures INTEGER NOT NULL DEFAULT 0,
+    due_at INTEGER DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)),
+    wake INTEGER NOT NULL DEFAULT 0,
+    claim_token INTEGER NOT NULL DEFAULT 0,
+    claimed_wake INTEGER NOT NULL DEFAULT 0,
+    claimed_by TEXT,
+    lease_until INTEGER,
+    created_at INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)),
+    updated_at INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)),
+    CONSTRAINT provisioned_resources_status_check CHECK (status IN (
+        'Pending', 'Provisioning', 'Enrolling', 'Ready', 'Failed',
+        'Deregistering', 'Deprovisioning', 'Deleted'))
+) STRICT;
+CREATE UNIQUE INDEX provisioned_resources_resource_id_attempt_key
+    ON provisioned_resources (resource_id, attempt);
+-- Each partition is claimed by itself, in the order in which its rows became due.
+CREATE INDEX provisioned_resources_partition_due_at_index
+    ON provisioned_resources (partition, due_at, id) WHERE due_at IS NOT NULL;
+
+-- History, blockers, deletions, leaks, events and audit entries name their subject
+-- by kind and id, without a foreign key: they outlive it.
+CREATE TABLE phase_history (
+    provisioned_resource_id BLOB NOT NULL,
+    seq INTEGER NOT NULL,
+    at INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)),
+    from_phase TEXT,
+    to_phase TEXT NOT NULL,
+    why TEXT NOT NULL,
+    PRIMARY KEY (provisioned_resource_id, seq)
+) STRICT;
+
+CREATE TABLE blockers (
+    subject_kind TEXT NOT NULL,
+    subject_id BLOB NOT NULL,
+    code TEXT NOT NULL,
+    since INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)),
+    owner TEXT NOT NULL,
+    message TEXT NOT NULL,
+    evidence TEXT NOT NULL,
+    next_retry_at INTEGER,
+    PRIMARY KEY (subject_kind, subject_id, code)
+) STRICT;
+-- Lists everything that one reason withholds, whatever the subject.
+CREATE INDEX blockers_code_index ON blockers (code, subject_id);

@@ -1,0 +1,2 @@
+DROP TABLE nodes;
+DROP TABLE bootstrap_tokens;
