@@ -12,7 +12,6 @@ use slipway_app::Context;
 use slipway_app::broker::converge::Engines;
 use slipway_app::operations::control;
 use slipway_app::permits::Permits;
-use slipway_durable::Lease;
 
 use crate::driver::Loop;
 
@@ -50,9 +49,5 @@ impl Loop for ReplicaHeartbeat {
         let Self { context, engines, permits, worker, lease } = self;
         let counted = control::heartbeat(context, engines, permits, worker, *lease).await;
         counted.map(|_| Vec::new()).map_err(|error| error.to_string())
-    }
-
-    async fn work(&self, _items: Vec<()>, _lease: Lease) -> Vec<String> {
-        Vec::new()
     }
 }

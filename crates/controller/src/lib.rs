@@ -5,9 +5,9 @@
 //! management clusters, [`relay`] numbers events, [`subscribers`] delivers them
 //! to the sinks of this process, [`retention`] removes what was kept long
 //! enough, [`orphans`] scans for leaks, [`heartbeat`] shows that this replica
-//! is alive and recognises a restored database. [`clock_watch`] keeps the loops
-//! going when the database's clock goes back, [`watches`] wakes attempts that
-//! an engine saw change.
+//! is alive and recognises a restored database. Loops that work at an interval
+//! share `periodic`. [`clock_watch`] keeps the loops going when the database's
+//! clock goes back, [`watches`] wakes attempts that an engine saw change.
 
 mod claims;
 pub mod clock_watch;
@@ -15,6 +15,7 @@ mod damper;
 pub mod driver;
 pub mod heartbeat;
 pub mod orphans;
+mod periodic;
 pub mod placement;
 pub mod relay;
 pub mod resources;

@@ -4,35 +4,30 @@
 //! also continues the removals that people requested. The resource loop removes
 //! objects that a row knows; this loop only wakes it.
 
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use slipway_app::deletion::leaks::{Finder, ScanReport};
 use slipway_app::placement::port::ClusterIdentity;
-use slipway_core::ids::ClaimToken;
 use slipway_durable::Lease;
 
 use crate::driver::{Loop, Pacing};
+use crate::periodic::{ClaimedTask, Tasks};
 
 /// The loop over clusters.
 #[derive(Debug)]
 pub struct OrphanLoop {
     finder: Finder,
-    worker: String,
+    tasks: Tasks,
     /// The time between two scans.
     interval: Duration,
-    /// Tasks that this process has already created.
-    ensured: Mutex<HashSet<String>>,
 }
 
 /// A cluster with a claimed task.
 #[derive(Debug)]
 pub struct ClusterPass {
     cluster: ClusterIdentity,
-    task: String,
-    claim: ClaimToken,
+    task: ClaimedTask,
 }
 
 impl OrphanLoop {
@@ -45,27 +40,14 @@ impl OrphanLoop {
     const REMOVING: Duration = Duration::from_secs(1);
 
     pub fn new(finder: Finder, worker: String, interval: Duration) -> Self {
-        Self { finder, worker, interval, ensured: Mutex::default() }
+        let tasks = Tasks::new(finder.context().stores.clone(), worker, Self::LEASE);
+        Self { finder, tasks, interval }
     }
 
-    /// Schedules a first scan soon after a start, but not before claims have
-    /// expired that were held when the previous process ended.
-    async fn ensure(&self, task: &str) -> Result<(), String> {
-        if self.ensured().contains(task) {
-            return Ok(());
-        }
-        let store = &self.finder.context().stores;
-        if self.ensured().is_empty() {
-            store.operations.task_reclaim(&self.worker).await.map_err(|error| error.to_string())?;
-        }
-        let within = self.finder.lease().min(self.interval);
-        store.operations.task_ensure(task, within).await.map_err(|error| error.to_string())?;
-        self.ensured().insert(task.to_owned());
-        Ok(())
-    }
-
-    fn ensured(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
-        self.ensured.lock().unwrap_or_else(PoisonError::into_inner)
+    /// One lease, so that claims expire that were held when the previous process
+    /// ended, and that a finding is seen again one lease later.
+    fn soon(&self) -> Duration {
+        self.finder.lease().min(self.interval)
     }
 
     /// Continues removals, scans, and returns the time until the next pass.
@@ -77,14 +59,14 @@ impl OrphanLoop {
             }
             Err(error) => {
                 errors.push(error.to_string());
-                return self.finder.lease().min(self.interval);
+                return self.soon();
             }
         };
         let report = match self.finder.scan(cluster).await {
             Ok(report) => report,
             Err(error) => {
                 errors.push(error.to_string());
-                return self.finder.lease().min(self.interval);
+                return self.soon();
             }
         };
         self.tell(&report, errors);
@@ -93,8 +75,7 @@ impl OrphanLoop {
         } else if report.suspected.is_empty() && report.error.is_none() {
             self.interval
         } else {
-            // A finding counts if it is seen again one lease later.
-            self.finder.lease().min(self.interval)
+            self.soon()
         }
     }
 
@@ -130,41 +111,31 @@ impl Loop for OrphanLoop {
     type Item = ClusterPass;
 
     fn lease(&self) -> Duration {
-        Self::LEASE
+        self.tasks.lease()
     }
 
     async fn claim(&self, limit: u32) -> Result<Vec<ClusterPass>, String> {
         let served = self.finder.served().await.map_err(|error| error.to_string())?;
-        let store = &self.finder.context().stores;
         let mut passes = Vec::new();
         for cluster in served {
             if u32::try_from(passes.len()).is_ok_and(|count| count >= limit) {
                 break;
             }
             let task = Finder::task(cluster.id);
-            self.ensure(&task).await?;
-            let claimed = store.operations.task_claim(&task, &self.worker, Self::LEASE).await;
-            if let Some(claim) = claimed.map_err(|error| error.to_string())? {
-                passes.push(ClusterPass { cluster, task, claim });
+            self.tasks.ensure(&task, self.soon()).await?;
+            if let Some(task) = self.tasks.claim(task).await? {
+                passes.push(ClusterPass { cluster, task });
             }
         }
         Ok(passes)
     }
 
     async fn work(&self, items: Vec<ClusterPass>, _lease: Lease) -> Vec<String> {
-        let store = &self.finder.context().stores;
         let mut all = Vec::new();
-        for ClusterPass { cluster, task, claim } in items {
+        for ClusterPass { cluster, task } in items {
             let mut errors = Vec::new();
             let next = self.pass(&cluster, &mut errors).await;
-            let error = (!errors.is_empty()).then(|| errors.join("; "));
-            if let Err(error) =
-                store.operations.task_release(&task, claim, next, error.as_deref()).await
-            {
-                // The claim expires by itself.
-                errors.push(error.to_string());
-            }
-            all.extend(errors);
+            all.extend(self.tasks.release(&task, next, errors).await);
         }
         all
     }

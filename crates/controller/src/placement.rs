@@ -2,30 +2,27 @@
 //! interval, and at once when a placement changes, one replica at a time per
 //! cluster. What counts as work is a due periodic task of a cluster.
 
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use slipway_app::placement::reconcile::{ManagementRegistry, PassSummary, PlacementReconciler};
 use slipway_app::ports::Management;
-use slipway_core::ids::{ClaimToken, ClusterId};
+use slipway_core::ids::ClusterId;
 use slipway_core::placement::cluster::Cluster;
 use slipway_durable::Lease;
 
 use crate::driver::{Loop, Pacing};
+use crate::periodic::{ClaimedTask, Tasks};
 
 /// The loop over management clusters.
 #[derive(Debug)]
 pub struct PlacementLoop {
     placement: PlacementReconciler,
     registry: ManagementRegistry,
-    worker: String,
+    tasks: Tasks,
     /// The time between two passes when nothing waits.
     interval: Duration,
-    lease: Duration,
-    /// Clusters whose task this process has already created.
-    ensured: Mutex<HashSet<ClusterId>>,
     /// The cluster of the last pass; the next claim starts with the one after it.
     last: Mutex<Option<ClusterId>>,
 }
@@ -35,7 +32,7 @@ pub struct PlacementLoop {
 pub struct ClusterPass {
     cluster: ClusterId,
     management: Arc<dyn Management>,
-    claim: ClaimToken,
+    task: ClaimedTask,
 }
 
 impl PlacementLoop {
@@ -55,40 +52,12 @@ impl PlacementLoop {
         worker: String,
         interval: Duration,
     ) -> Self {
-        Self {
-            placement,
-            registry,
-            worker,
-            interval,
-            lease: Self::LEASE,
-            ensured: Mutex::default(),
-            last: Mutex::default(),
-        }
+        let tasks = Tasks::new(placement.context().stores.clone(), worker, Self::LEASE);
+        Self { placement, registry, tasks, interval, last: Mutex::default() }
     }
 
     fn task(cluster: ClusterId) -> String {
         format!("placement/{cluster}")
-    }
-
-    fn ensured(&self) -> MutexGuard<'_, HashSet<ClusterId>> {
-        self.ensured.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    async fn ensure(&self, cluster: ClusterId) -> Result<(), String> {
-        // The orphans loop ends the claims of an earlier process of this
-        // worker, see `task_reclaim`.
-        if self.ensured().contains(&cluster) {
-            return Ok(());
-        }
-        let store = &self.placement.context().stores;
-        let task = Self::task(cluster);
-        store
-            .operations
-            .task_ensure(&task, Duration::ZERO)
-            .await
-            .map_err(|error| error.to_string())?;
-        self.ensured().insert(cluster);
-        Ok(())
     }
 
     /// The clusters, beginning after the one that had the last pass.
@@ -147,12 +116,12 @@ impl Loop for PlacementLoop {
     type Item = ClusterPass;
 
     fn lease(&self) -> Duration {
-        self.lease
+        self.tasks.lease()
     }
 
     async fn claim(&self, limit: u32) -> Result<Vec<ClusterPass>, String> {
         for (cluster, _) in self.registry.list() {
-            self.ensure(cluster).await?;
+            self.tasks.ensure(&Self::task(cluster), Duration::ZERO).await?;
         }
         self.wake_all().await?;
         let mut passes = Vec::new();
@@ -160,31 +129,19 @@ impl Loop for PlacementLoop {
             if u32::try_from(passes.len()).is_ok_and(|count| count >= limit) {
                 break;
             }
-            let store = &self.placement.context().stores;
-            let claimed =
-                store.operations.task_claim(&Self::task(cluster), &self.worker, self.lease).await;
-            if let Some(claim) = claimed.map_err(|error| error.to_string())? {
+            if let Some(task) = self.tasks.claim(Self::task(cluster)).await? {
                 *self.last() = Some(cluster);
-                passes.push(ClusterPass { cluster, management, claim });
+                passes.push(ClusterPass { cluster, management, task });
             }
         }
         Ok(passes)
     }
 
     async fn work(&self, items: Vec<ClusterPass>, _lease: Lease) -> Vec<String> {
-        let store = &self.placement.context().stores;
         let mut all = Vec::new();
         for pass in items {
-            let (next, mut errors) = self.pass(&pass).await;
-            let error = (!errors.is_empty()).then(|| errors.join("; "));
-            let task = Self::task(pass.cluster);
-            if let Err(error) =
-                store.operations.task_release(&task, pass.claim, next, error.as_deref()).await
-            {
-                // The claim expires by itself.
-                errors.push(error.to_string());
-            }
-            all.extend(errors);
+            let (next, errors) = self.pass(&pass).await;
+            all.extend(self.tasks.release(&pass.task, next, errors).await);
         }
         all
     }

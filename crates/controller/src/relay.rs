@@ -5,7 +5,6 @@
 use async_trait::async_trait;
 use slipway_app::context::Wakes;
 use slipway_app::ports::Stores;
-use slipway_durable::Lease;
 
 use crate::driver::Loop;
 
@@ -49,9 +48,5 @@ impl Loop for Relay {
                 return Ok(Vec::new());
             }
         }
-    }
-
-    async fn work(&self, _items: Vec<()>, _lease: Lease) -> Vec<String> {
-        Vec::new()
     }
 }

@@ -12,11 +12,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use slipway_app::Context;
 use slipway_app::ports::store::Error;
-use slipway_core::ids::ClaimToken;
 use slipway_durable::Lease;
-use tokio::sync::OnceCell;
 
 use crate::driver::{Loop, Pacing};
+use crate::periodic::{ClaimedTask, Tasks};
 
 /// How long things are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +33,7 @@ pub struct Retention {
 pub struct RetentionLoop {
     context: Context,
     retention: Retention,
-    worker: String,
-    opened: OnceCell<()>,
+    tasks: Tasks,
 }
 
 /// How many rows were removed.
@@ -63,11 +61,8 @@ impl RetentionLoop {
     const BATCH_LIMIT: Duration = Duration::from_secs(10);
 
     pub fn new(context: Context, retention: Retention, worker: String) -> Self {
-        Self { context, retention, worker, opened: OnceCell::new() }
-    }
-
-    async fn open(&self) -> Result<(), Error> {
-        self.context.stores.operations.task_ensure(Self::NAME, Self::FIRST).await
+        let tasks = Tasks::new(context.stores.clone(), worker, Self::LEASE);
+        Self { context, retention, tasks }
     }
 
     /// Removes old rows. `false` if the lease ran low first.
@@ -102,25 +97,20 @@ impl RetentionLoop {
 
 #[async_trait]
 impl Loop for RetentionLoop {
-    type Item = ClaimToken;
+    type Item = ClaimedTask;
 
     fn lease(&self) -> Duration {
-        Self::LEASE
+        self.tasks.lease()
     }
 
-    async fn claim(&self, _limit: u32) -> Result<Vec<ClaimToken>, String> {
-        let store = &self.context.stores;
-        let claimed = async {
-            self.opened.get_or_try_init(|| self.open()).await?;
-            store.operations.task_claim(Self::NAME, &self.worker, Self::LEASE).await
-        };
-        Ok(claimed.await.map_err(|error| error.to_string())?.into_iter().collect())
+    async fn claim(&self, _limit: u32) -> Result<Vec<ClaimedTask>, String> {
+        self.tasks.ensure(Self::NAME, Self::FIRST).await?;
+        Ok(self.tasks.claim(Self::NAME.to_owned()).await?.into_iter().collect())
     }
 
-    async fn work(&self, items: Vec<ClaimToken>, lease: Lease) -> Vec<String> {
-        let store = &self.context.stores;
+    async fn work(&self, items: Vec<ClaimedTask>, lease: Lease) -> Vec<String> {
         let mut errors = Vec::new();
-        for claim in items {
+        for task in items {
             let mut pruned = Pruned::default();
             let outcome = self.prune(&lease, &mut pruned).await;
             if pruned != Pruned::default() {
@@ -131,10 +121,7 @@ impl Loop for RetentionLoop {
                 Ok(false) => (Duration::ZERO, None),
                 Err(error) => (Self::AFTER_FAULT, Some(error.to_string())),
             };
-            let released =
-                store.operations.task_release(Self::NAME, claim, next, error.as_deref()).await;
-            errors.extend(released.err().map(|error| error.to_string()));
-            errors.extend(error);
+            errors.extend(self.tasks.release(&task, next, error.into_iter().collect()).await);
         }
         errors
     }

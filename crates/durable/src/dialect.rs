@@ -21,6 +21,7 @@
 /// | `skip_locked` | a row lock for update that skips locked rows |
 /// | `(one_of "$1")` | membership in a list parameter |
 /// | `picked_from`, `picked_end` | membership in a subquery that runs exactly once |
+/// | `given_micros` | the column `micros` of [`rows_from_json!`](crate::rows_from_json), to be added to a time |
 ///
 /// The locks for update are PostgreSQL's NO KEY kind: they exclude one another
 /// and FOR SHARE, and let the foreign key checks of other transactions pass,
@@ -103,8 +104,64 @@ macro_rules! fragment {
     (sqlite, picked_end) => {
         ")"
     };
+    (postgres, given_micros) => {
+        "given.micros * interval '1 microsecond'"
+    };
+    (sqlite, given_micros) => {
+        "given.micros"
+    };
     ($dialect:ident, $literal:literal) => {
         $literal
+    };
+}
+
+/// A JSON parameter, an array of objects, as rows named `given`:
+/// `rows_from_json!(postgres, "$1", id: uuid, at: time)`. A missing field is null.
+/// It is one parameter whatever the length, so a statement is prepared once and a
+/// batch is one round trip.
+#[macro_export]
+macro_rules! rows_from_json {
+    (@list $dialect:ident $column:ident $kind:ident) => {
+        $crate::rows_from_json!(@column $dialect $kind, stringify!($column))
+    };
+    (@list $dialect:ident $column:ident $kind:ident, $($rest:tt)+) => {
+        concat!(
+            $crate::rows_from_json!(@list $dialect $column $kind),
+            ", ",
+            $crate::rows_from_json!(@list $dialect $($rest)+)
+        )
+    };
+    (@column postgres json, $column:expr) => { concat!($column, " jsonb") };
+    (@column postgres bytes, $column:expr) => { concat!($column, " bytea") };
+    (@column postgres time, $column:expr) => { concat!($column, " timestamptz") };
+    (@column postgres $kind:ident, $column:expr) => { concat!($column, " ", stringify!($kind)) };
+    (@column sqlite uuid, $column:expr) => {
+        concat!("unhex(value ->> '", $column, "', '-') AS ", $column)
+    };
+    (@column sqlite bytes, $column:expr) => {
+        concat!("unhex(value ->> '", $column, "') AS ", $column)
+    };
+    (@column sqlite json, $column:expr) => { concat!("value -> '", $column, "' AS ", $column) };
+    (@column sqlite $kind:ident, $column:expr) => {
+        concat!("value ->> '", $column, "' AS ", $column)
+    };
+    (postgres, $parameter:literal, $($column:ident: $kind:ident),+ $(,)?) => {
+        concat!(
+            "jsonb_to_recordset(",
+            $parameter,
+            ") AS given (",
+            $crate::rows_from_json!(@list postgres $($column $kind),+),
+            ")"
+        )
+    };
+    (sqlite, $parameter:literal, $($column:ident: $kind:ident),+ $(,)?) => {
+        concat!(
+            "(SELECT ",
+            $crate::rows_from_json!(@list sqlite $($column $kind),+),
+            " FROM json_each(",
+            $parameter,
+            ")) AS given"
+        )
     };
 }
 

@@ -11,7 +11,6 @@
 use data_encoding::HEXLOWER;
 use slipway_wire::plexd::{CAPABILITY_DRAIN, Capabilities, RegisterRequest};
 
-use super::backoff::Backoff;
 use super::client::{Client, Failure};
 use super::config::Config;
 use super::contact::Contact;
@@ -19,6 +18,7 @@ use super::directory::Directory;
 use super::error::Error;
 use super::identity::{Identity, public_key};
 use super::machine::BootMoment;
+use super::retry_delay::RetryDelay;
 use super::secret::Secret;
 use super::status::{State, StatusFile};
 use super::user_data::{UserData, token_forget, token_read};
@@ -39,7 +39,7 @@ pub(crate) async fn enrol(
     };
     let public_key = public_key(directory)?;
     status.publish(State::Enrolling, format!("registering with {}", config.api_url));
-    let mut backoff = Backoff::default();
+    let mut delays = RetryDelay::default();
     loop {
         let request = request(config, &token, &public_key)?;
         match client.register(&token, &request).await {
@@ -61,7 +61,7 @@ pub(crate) async fn enrol(
             }
             Err(failure) => {
                 status.publish(State::Enrolling, failure.to_string());
-                let delay = backoff.next(failure.retry_after())?;
+                let delay = delays.next(failure.retry_after())?;
                 tokio::select! {
                     () = tokio::time::sleep(delay) => {}
                     () = document.changed(directory) => return Ok(None),

@@ -23,9 +23,9 @@ mod run;
 mod enrol;
 mod serve;
 
-mod backoff;
 mod client;
 mod contact;
+mod retry_delay;
 
 mod config;
 mod directory;

@@ -7,7 +7,6 @@ use reqwest::StatusCode;
 use slipway_wire::plexd::{DrainAcknowledgement, HeartbeatRequest};
 use tokio::time::Instant;
 
-use super::backoff::{Backoff, LONGEST};
 use super::client::{Client, Failure};
 use super::config::Config;
 use super::contact::Contact;
@@ -15,6 +14,7 @@ use super::directory::Directory;
 use super::enrol;
 use super::error::Error;
 use super::identity::{Drained, Identity, Leaving};
+use super::retry_delay::{LONGEST, RetryDelay};
 use super::status::{State, StatusFile};
 
 pub(crate) async fn serve(
@@ -39,7 +39,7 @@ pub(crate) async fn serve(
         identity,
         progress,
         work_ends,
-        backoff: Backoff::default(),
+        delays: RetryDelay::default(),
     };
     node.show(None);
     loop {
@@ -92,7 +92,7 @@ struct Node<'a, 'b> {
     identity: Identity,
     progress: Progress,
     work_ends: Instant,
-    backoff: Backoff,
+    delays: RetryDelay,
 }
 
 impl Node<'_, '_> {
@@ -139,12 +139,12 @@ impl Node<'_, '_> {
         self.show(trouble.as_ref());
         match trouble {
             None => {
-                self.backoff.reset();
+                self.delays.reset();
                 Ok(self.pace().min(self.until_work_ends()))
             }
             // Only a person can change this, so there is no hurry.
             Some(Failure::Refused { .. }) => Ok(self.slow_pace()),
-            Some(failure) => Ok(self.backoff.next(failure.retry_after())?.max(self.pace())),
+            Some(failure) => Ok(self.delays.next(failure.retry_after())?.max(self.pace())),
         }
     }
 

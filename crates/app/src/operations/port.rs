@@ -110,12 +110,11 @@ pub trait OperationsStore, intercepted by OperationsIntercept {
     /// How many resources the loop has yet to observe: due now, or claimed.
     async fn withheld_unchecked(&self) -> Result<u64, Error>;
 
-    /// Creates the task if it is missing, and makes it due within `within`.
-    async fn task_ensure(&self, name: &str, within: Duration) -> Result<(), Error>;
-
-    /// Ends the claims of an earlier process of this worker, which is known to
-    /// be over: those tasks are due now, under a new claim token.
-    async fn task_reclaim(&self, worker: &str) -> Result<(), Error>;
+    /// Creates the task if it is missing, and makes it due within `within`. If
+    /// this worker has it, an earlier process did, which is known to be over: the
+    /// task is due now, under a new claim token. A process therefore calls this
+    /// before it claims the task, and not again.
+    async fn task_ensure(&self, name: &str, worker: &str, within: Duration) -> Result<(), Error>;
 
     /// Claims the task if it is due and unclaimed.
     async fn task_claim(

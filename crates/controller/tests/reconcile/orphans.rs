@@ -267,3 +267,18 @@ async fn one_replica_at_a_time_scans_a_cluster() {
         assert!(!pass(&other).await.0, "not before the interval has passed");
     }
 }
+
+/// The first activation of this loop may come long after the other loops of the
+/// process began: their claims are of this life.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_orphans_loop_ends_no_claim_of_another_loop() {
+    for world in World::each("the_orphans_loop_ends_no_claim").await {
+        let tasks = &world.context.stores.operations;
+        tasks.task_ensure("retention", "one", Duration::ZERO).await.unwrap();
+        let claim = tasks.task_claim("retention", "one", TIMEOUT).await.unwrap().unwrap();
+        let orphans = OrphanLoop::new(mk_finder(&world), "one".to_owned(), TIMEOUT);
+        orphans.claim(4).await.unwrap();
+        let released = tasks.task_release("retention", claim, TIMEOUT, None).await.unwrap();
+        assert!(released, "the retention loop still has its task");
+    }
+}

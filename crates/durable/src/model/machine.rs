@@ -1,5 +1,5 @@
 //! The transitions: what each does to a state, and whether it may happen.
-//! Written to be read beside the statements in `claim.rs`.
+//! Written to be read beside the statements in `claim/statements.rs`.
 
 use super::config::{Config, Crash, LeaseCheck, LeaseStart};
 use super::properties::Property;
@@ -130,9 +130,11 @@ impl Config {
                 self.record(state, name, held, seen, due, answered)
             }
             (Move::Release, Worker::Releasing { claim, due }) => {
-                let broken = match self.release(state, claim, due) {
-                    Written::Yes { broken } => broken,
-                    Written::No => None,
+                // `AND claimed_by IS NOT NULL`: the claim may be released already.
+                let leased = state.row.claimed_by.is_some();
+                let broken = match leased.then(|| self.release(state, claim, due)) {
+                    Some(Written::Yes { broken }) => broken,
+                    Some(Written::No) | None => None,
                 };
                 *state.worker_mut(name) = Worker::Idle;
                 Some(broken)
@@ -157,7 +159,7 @@ impl Config {
         }
     }
 
-    /// `claim_sql!`: due, and not under a live lease.
+    /// `Table::claim`: due, and not under a live lease.
     fn claim(&self, state: &mut State, name: Name, lease: u8) {
         let row = &mut state.row;
         let free = row.lease.is_none_or(|left| left == 0);
@@ -284,7 +286,7 @@ impl Config {
         }
     }
 
-    /// `release_sql!`.
+    /// The release of a record.
     fn release(&self, state: &mut State, claim: Counter, due: Due) -> Written {
         if !self.is_current(state, claim) {
             return Written::No;
@@ -346,7 +348,7 @@ fn overtaken(held: Leased) -> Worker {
     Worker::Releasing { claim: held.claim, due: Due::NOW }
 }
 
-/// The store's reclaim: `WHERE claimed_by` is the name of the earlier life.
+/// `Table::reclaim`: `WHERE claimed_by` is the name of the earlier life.
 fn reclaim(state: &mut State, name: Name) {
     let row = &mut state.row;
     if row.claimed_by == Some(name) {

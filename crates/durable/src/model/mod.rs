@@ -15,21 +15,21 @@
 //! | `Request` | a person's decision (`broker::delete`): the row changes, its revision moves, and `wake_assignments!` in the same transaction |
 //! | `Fact` | a fact beside the row changes that decisions depend on (an enrolment, an acknowledged drain): `wake_assignments!` without a new revision |
 //! | `Ask` | the driver reads its clock before it sends the claim, `Lease::new` |
-//! | `Claim` | `claim_sql!` |
+//! | `Claim` | `Table::claim` |
 //! | `Load` | `attempt_load`, and dropping a row whose claim moved since |
 //! | `Observe` | `converge::observe` and the pure decision |
 //! | `Fence`, `Intend` | `broker::prepare`: `fence` compares claim token and revision, the commit names the revision; before an apply, not before a delete. The store locks the row between the two, so that no claim comes between: the model then takes both as one `Intend`. Without `intent_keeps_claims_out` they are two steps |
 //! | `Start` | `Lease::allows` with the action's deadline, then the action; if the lease does not allow it, the tick goes on without the action |
 //! | `Finish`, `Fail` | the outside action ends, with or without effect, within its deadline |
 //! | `Abandon` | the timeout around the action: the worker goes on, and so may the action (only if actions need not end by their deadline) |
-//! | `Record` | `broker::record` in one transaction with `release_sql!`: names revision and claim token, compares `wake` with `claimed_wake`. A record without a lock (`attempt_record`) is this step if `wake` has not moved, and no step at all if it has |
+//! | `Record` | `broker::record` in one transaction with the release: names revision and claim token, compares `wake` with `claimed_wake`. A record without a lock (`attempt_record`) is this step if `wake` has not moved, and no step at all if it has |
 //! | `RecordUnanswered` | the same, but the answer is lost, and the worker releases a claim that it no longer has |
-//! | `Release` | `release_sql!` without a record (nothing changed, or overtaken): names the claim token only |
+//! | `Release` | `Table::release` without a record (nothing changed, or overtaken): names the claim token, and that the claim was not released before |
 //! | `AskRenewal` | the lease renewer of a batch reads its clock before it sends the renewal, at any moment between claim and record |
-//! | `Renew` | the store's renewal: names the claim token and its holder; may arrive arbitrarily late, even after its worker's death |
+//! | `Renew` | `Table::renew`: names the claim token and its holder; may arrive arbitrarily late, even after its worker's death |
 //! | `HearRenewal` | the lease renewer takes over the longer lease of the renewed claim, counted from its clock reading |
 //! | `Crash`, `Restart` | the worker forgets everything; a new life starts |
-//! | `Reclaim` | a new life that first ends the claims of its earlier one: the store's reclaim, which moves the claim token |
+//! | `Reclaim` | a new life that first ends the claims of its earlier one: `Table::reclaim`, which moves the claim token |
 //!
 //! A settled row is released without a due time, as the product does for
 //! terminal phases. The sweep of the other rows is left out on purpose: it

@@ -46,7 +46,7 @@ CREATE TABLE provisioned_resources (
     -- The cluster that the attempt lives on, whatever the placement becomes later.
     partition uuid,
     failures integer NOT NULL DEFAULT 0,
-    due_at timestamptz,
+    due_at timestamptz DEFAULT statement_timestamp(),
     wake bigint NOT NULL DEFAULT 0,
     claim_token bigint NOT NULL DEFAULT 0,
     claimed_wake bigint NOT NULL DEFAULT 0,

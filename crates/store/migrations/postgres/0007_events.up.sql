@@ -60,8 +60,8 @@ CREATE TABLE event_prunes (
 );
 
 -- Durable cursors. A subscription is due when the outbox continues behind its
--- position, which the claim compares itself, so there is no wake counter. `due_at`
--- only delays the next try after a failure.
+-- position, which the claim compares itself, so nothing wakes one. `due_at` only
+-- delays it while it is claimed, and after a failure.
 CREATE TABLE event_subscriptions (
     id uuid NOT NULL PRIMARY KEY,
     name text COLLATE "C" NOT NULL,
@@ -70,7 +70,9 @@ CREATE TABLE event_subscriptions (
     last_error text COLLATE "C",
     published_at timestamptz,
     due_at timestamptz NOT NULL DEFAULT statement_timestamp(),
+    wake bigint NOT NULL DEFAULT 0,
     claim_token bigint NOT NULL DEFAULT 0,
+    claimed_wake bigint NOT NULL DEFAULT 0,
     claimed_by text COLLATE "C",
     lease_until timestamptz,
     created_at timestamptz NOT NULL DEFAULT statement_timestamp()

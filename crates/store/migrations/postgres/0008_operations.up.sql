@@ -42,6 +42,7 @@ CREATE TABLE periodic_tasks (
     claimed_wake bigint NOT NULL DEFAULT 0,
     claimed_by text COLLATE "C",
     lease_until timestamptz,
+    failures integer NOT NULL DEFAULT 0,
     last_ended_at timestamptz,
     last_error text COLLATE "C"
 );

@@ -46,7 +46,7 @@ CREATE TABLE provisioned_resources (
     -- The cluster that the attempt lives on, whatever the placement becomes later.
     partition BLOB,
     failures INTEGER NOT NULL DEFAULT 0,
-    due_at INTEGER,
+    due_at INTEGER DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)),
     wake INTEGER NOT NULL DEFAULT 0,
     claim_token INTEGER NOT NULL DEFAULT 0,
     claimed_wake INTEGER NOT NULL DEFAULT 0,

@@ -60,8 +60,8 @@ CREATE TABLE event_prunes (
 ) STRICT;
 
 -- Durable cursors. A subscription is due when the outbox continues behind its
--- position, which the claim compares itself, so there is no wake counter. `due_at`
--- only delays the next try after a failure.
+-- position, which the claim compares itself, so nothing wakes one. `due_at` only
+-- delays it while it is claimed, and after a failure.
 CREATE TABLE event_subscriptions (
     id BLOB NOT NULL PRIMARY KEY,
     name TEXT NOT NULL,
@@ -70,7 +70,9 @@ CREATE TABLE event_subscriptions (
     last_error TEXT,
     published_at INTEGER,
     due_at INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)),
+    wake INTEGER NOT NULL DEFAULT 0,
     claim_token INTEGER NOT NULL DEFAULT 0,
+    claimed_wake INTEGER NOT NULL DEFAULT 0,
     claimed_by TEXT,
     lease_until INTEGER,
     created_at INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER))

@@ -42,6 +42,7 @@ CREATE TABLE periodic_tasks (
     claimed_wake INTEGER NOT NULL DEFAULT 0,
     claimed_by TEXT,
     lease_until INTEGER,
+    failures INTEGER NOT NULL DEFAULT 0,
     last_ended_at INTEGER,
     last_error TEXT
 ) STRICT;

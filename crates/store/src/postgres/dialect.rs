@@ -7,7 +7,7 @@ macro_rules! sql {
     };
 }
 
-/// The assignments that wake an attempt.
+/// The assignments that wake a row.
 macro_rules! wake_assignments {
     () => {
         slipway_durable::wake_assignments!(postgres)
@@ -49,45 +49,23 @@ macro_rules! one_of {
     };
 }
 
-/// Releases one claimed attempt; `$4` is its count of failures.
-macro_rules! release_sql {
-    () => {
-        slipway_durable::release_sql!(postgres, "provisioned_resources", ", failures = $4")
+/// The statements of a table with the columns of a claim.
+macro_rules! claimable {
+    ($($table:tt)+) => {
+        slipway_durable::claimable!(postgres, $($table)+)
     };
 }
 
-/// Claims a batch of due attempts.
-macro_rules! claim_sql {
+/// The condition under which a row may be claimed.
+macro_rules! due_condition {
     () => {
-        slipway_durable::claim_sql!(postgres, "provisioned_resources", "id, claim_token")
+        slipway_durable::due_condition!(postgres)
     };
 }
 
-/// The JSON parameter `$1`, an array of objects, as rows named `given`:
-/// `rows_from_json!(id: uuid, at: time)`. A missing field is null. It is one parameter
-/// whatever the length, so a statement is prepared once and a batch is one round trip.
+/// The JSON parameter `$1` as rows named `given`: `rows_from_json!(id: uuid, at: time)`.
 macro_rules! rows_from_json {
-    (@list $column:ident $kind:ident) => {
-        concat!(stringify!($column), " ", rows_from_json!(@type $kind))
-    };
-    (@list $column:ident $kind:ident, $($rest:tt)+) => {
-        concat!(rows_from_json!(@list $column $kind), ", ", rows_from_json!(@list $($rest)+))
-    };
-    (@type uuid) => { "uuid" };
-    (@type bigint) => { "bigint" };
-    (@type integer) => { "integer" };
-    (@type text) => { "text" };
-    (@type json) => { "jsonb" };
-    (@type bytes) => { "bytea" };
-    (@type time) => { "timestamptz" };
-    ($($column:ident: $kind:ident),+ $(,)?) => {
-        concat!("jsonb_to_recordset($1) AS given (", rows_from_json!(@list $($column $kind),+), ")")
-    };
-}
-
-/// The interval that a row of `given` adds to a time.
-macro_rules! json_micros {
-    () => {
-        "given.micros * interval '1 microsecond'"
+    ($($columns:tt)+) => {
+        slipway_durable::rows_from_json!(postgres, "$1", $($columns)+)
     };
 }

@@ -5,18 +5,21 @@
 //! the lock of the resource row it cannot have moved; if it did all the same,
 //! the whole commit is refused and rolled back.
 
+use std::time::Duration;
+
 use slipway_core::access::audit::AuditEntry;
 use slipway_core::commit::{Commit, Recheck, Release, Write};
 use slipway_core::event::Event;
 use slipway_core::ids::ProvisionedResourceId;
 use slipway_core::{ErrorKind, Refusal};
+use slipway_durable::claim::micros;
 use sqlx::types::Json;
 
+use super::broker::claims::{self, ATTEMPTS};
 use super::catalog::write;
 use super::deletion::leak_writes;
 use super::{Connection, writes};
 use crate::failure::Failure;
-use crate::id_list::IdList;
 
 /// Writes the whole commit. The caller commits the transaction.
 pub(crate) async fn apply(connection: &mut Connection, commit: &Commit) -> Result<(), Failure> {
@@ -122,47 +125,20 @@ pub(crate) async fn audit_insert(
     Ok(())
 }
 
-/// Wakes attempts. In the order of their ids, so that two decisions that wake
-/// the same ones take the row locks in the same order.
+/// Wakes attempts.
 pub(crate) async fn wake(
     connection: &mut Connection,
     attempts: &[ProvisionedResourceId],
 ) -> Result<(), sqlx::Error> {
-    if attempts.is_empty() {
-        return Ok(());
-    }
-    let list = IdList(attempts.iter().map(|id| id.as_uuid()).collect());
-    sqlx::query(concat!(
-        "UPDATE provisioned_resources SET ",
-        wake_assignments!(),
-        " WHERE id ",
-        sql!(
-            picked_from,
-            "SELECT id FROM provisioned_resources WHERE id ",
-            (one_of "$1"),
-            " ORDER BY id",
-            for_update,
-            picked_end
-        ),
-    ))
-    .bind(list)
-    .execute(connection)
-    .await?;
-    Ok(())
+    let keys: Vec<_> = attempts.iter().map(|id| id.as_uuid()).collect();
+    ATTEMPTS.wake(connection, &keys).await
 }
 
 pub(crate) async fn release_one(
     connection: &mut Connection,
     release: Release,
 ) -> Result<(), Failure> {
-    let released = sqlx::query(release_sql!())
-        .bind(release.attempt.as_uuid())
-        .bind(release.claim_token.0)
-        .bind(recheck_micros(release.recheck))
-        .bind(release.failures)
-        .execute(connection)
-        .await?
-        .rows_affected();
+    let released = claims::release(connection, &[release]).await?;
     writes::one_row(released, || {
         Refusal::new(
             ErrorKind::ClaimLost,
@@ -174,16 +150,16 @@ pub(crate) async fn release_one(
     })
 }
 
-/// After how many microseconds the row is due again; none means "when woken".
-pub(crate) fn recheck_micros(recheck: Recheck) -> Option<i64> {
+/// After how long the row is due again; none means "when woken".
+pub(crate) fn due_in(recheck: Recheck) -> Option<Duration> {
     match recheck {
-        Recheck::Now => Some(0),
-        // A century is as good as for ever, and fits both databases' times.
-        Recheck::After(delay) => Some(
-            i64::try_from(delay.as_micros())
-                .unwrap_or(i64::MAX)
-                .min(100 * 365 * 24 * 3_600 * 1_000_000),
-        ),
+        Recheck::Now => Some(Duration::ZERO),
+        Recheck::After(delay) => Some(delay),
         Recheck::Never => None,
     }
+}
+
+/// The same in microseconds.
+pub(crate) fn recheck_micros(recheck: Recheck) -> Option<i64> {
+    due_in(recheck).map(micros)
 }

@@ -7,7 +7,7 @@ macro_rules! sql {
     };
 }
 
-/// The assignments that wake an attempt.
+/// The assignments that wake a row.
 macro_rules! wake_assignments {
     () => {
         slipway_durable::wake_assignments!(sqlite)
@@ -49,42 +49,23 @@ macro_rules! one_of {
     };
 }
 
-/// Releases one claimed attempt; `$4` is its count of failures.
-macro_rules! release_sql {
-    () => {
-        slipway_durable::release_sql!(sqlite, "provisioned_resources", ", failures = $4")
+/// The statements of a table with the columns of a claim.
+macro_rules! claimable {
+    ($($table:tt)+) => {
+        slipway_durable::claimable!(sqlite, $($table)+)
     };
 }
 
-/// Claims a batch of due attempts.
-macro_rules! claim_sql {
+/// The condition under which a row may be claimed.
+macro_rules! due_condition {
     () => {
-        slipway_durable::claim_sql!(sqlite, "provisioned_resources", "id, claim_token")
+        slipway_durable::due_condition!(sqlite)
     };
 }
 
-/// The JSON parameter `$1`, an array of objects, as rows named `given`:
-/// `rows_from_json!(id: uuid, at: time)`. A missing field is null. It is one parameter
-/// whatever the length, so a statement is prepared once and a batch is one round trip.
+/// The JSON parameter `$1` as rows named `given`: `rows_from_json!(id: uuid, at: time)`.
 macro_rules! rows_from_json {
-    (@list $column:ident $kind:ident) => {
-        concat!(rows_from_json!(@value $kind, stringify!($column)), " AS ", stringify!($column))
-    };
-    (@list $column:ident $kind:ident, $($rest:tt)+) => {
-        concat!(rows_from_json!(@list $column $kind), ", ", rows_from_json!(@list $($rest)+))
-    };
-    (@value uuid, $column:expr) => { concat!("unhex(value ->> '", $column, "', '-')") };
-    (@value bytes, $column:expr) => { concat!("unhex(value ->> '", $column, "')") };
-    (@value json, $column:expr) => { concat!("value -> '", $column, "'") };
-    (@value $plain:ident, $column:expr) => { concat!("value ->> '", $column, "'") };
-    ($($column:ident: $kind:ident),+ $(,)?) => {
-        concat!("(SELECT ", rows_from_json!(@list $($column $kind),+), " FROM json_each($1)) AS given")
-    };
-}
-
-/// The microseconds that a row of `given` adds to a time.
-macro_rules! json_micros {
-    () => {
-        "given.micros"
+    ($($columns:tt)+) => {
+        slipway_durable::rows_from_json!(sqlite, "$1", $($columns)+)
     };
 }

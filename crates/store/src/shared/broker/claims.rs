@@ -1,34 +1,37 @@
-//! The loop's side: claiming, releasing, quarantining and waking attempts.
+//! The loop's side: claiming, renewing, releasing, quarantining and waking
+//! attempts. The statements are those of every table with the columns of a claim,
+//! see `slipway_durable::claim`.
 //!
-//! These statements touch the loop's columns only and lock only the row that
-//! they write. A release that names an old claim token changes nothing.
+//! They touch the loop's columns only and lock only the rows that they write. A
+//! release that names an old claim token changes nothing.
 
 use std::time::Duration;
 
 use serde_json::json;
 use slipway_app::broker::port::Claimed;
 use slipway_core::blocker::{Blocker, BlockerCode};
-use slipway_core::commit::{Recheck, Release};
+use slipway_core::commit::Release;
 use slipway_core::ids::{ClaimToken, Partition, ProvisionedResourceId};
 use slipway_core::{Phase, Timestamp};
+use slipway_durable::claim::{self, Claim, Demand, Failures, Table};
 use slipway_durable::database::End;
 use sqlx::Row as _;
-use sqlx::types::Json;
+use uuid::Uuid;
 
-use super::{Connection, commit, rows, writes};
+use super::operations::clock;
+use super::{Connection, Db, Row, commit, writes};
 use crate::failure::Failure;
+use crate::micros::Micros;
+
+/// The claims of attempts.
+pub(crate) const ATTEMPTS: Table<Db> = claimable!("provisioned_resources");
 
 pub(crate) async fn claim(
     connection: &mut Connection,
     (worker, partition, limit, lease): (&str, Partition, u32, Duration),
 ) -> Result<Vec<Claimed>, Failure> {
-    let claimed = sqlx::query(claim_sql!())
-        .bind(worker)
-        .bind(commit::recheck_micros(Recheck::After(lease)))
-        .bind(i64::from(limit))
-        .bind(partition.as_uuid())
-        .fetch_all(&mut *connection)
-        .await?;
+    let demand = Demand { worker, limit, lease };
+    let claimed = ATTEMPTS.claim(connection, partition.as_uuid(), demand).await?;
     claimed
         .iter()
         .map(|row| {
@@ -40,43 +43,35 @@ pub(crate) async fn claim(
         .collect()
 }
 
-/// Releases many by one statement.
+fn key(id: ProvisionedResourceId, claim_token: ClaimToken) -> Claim<Uuid> {
+    Claim { key: id.as_uuid(), claim_token: claim_token.0 }
+}
+
+pub(crate) async fn renew(
+    connection: &mut Connection,
+    (worker, claims, lease): (&str, &[Claimed], Duration),
+) -> Result<Vec<ProvisionedResourceId>, Failure> {
+    let claims: Vec<_> =
+        claims.iter().map(|claimed| key(claimed.id, claimed.claim_token)).collect();
+    let renewed = ATTEMPTS.renew(connection, worker, &claims, lease).await?;
+    Ok(renewed.into_iter().map(ProvisionedResourceId::new).collect())
+}
+
+/// Releases many by one statement, and answers how many of these claims were held.
 pub(crate) async fn release(
     connection: &mut Connection,
     releases: &[Release],
-) -> Result<(), Failure> {
-    if releases.is_empty() {
-        return Ok(());
-    }
-    // In the order of their ids, as decisions lock them.
-    let mut releases: Vec<_> = releases.iter().collect();
-    releases.sort_by_key(|release| release.attempt);
-    let given: Vec<_> = releases
+) -> Result<u64, Failure> {
+    let releases: Vec<_> = releases
         .iter()
-        .map(|release| {
-            json!({
-                "id": release.attempt,
-                "claim_token": release.claim_token.0,
-                "micros": commit::recheck_micros(release.recheck),
-                "failures": release.failures,
-            })
+        .map(|release| claim::Release {
+            claim: key(release.attempt, release.claim_token),
+            due_in: commit::due_in(release.recheck),
+            failures: Failures::Set(release.failures),
+            error: None,
         })
         .collect();
-    sqlx::query(concat!(
-        "UPDATE provisioned_resources SET claimed_by = NULL, lease_until = NULL, \
-         failures = given.failures, due_at = CASE WHEN wake <> claimed_wake THEN ",
-        sql!(now, " ELSE ", now),
-        " + ",
-        json_micros!(),
-        " END FROM ",
-        rows_from_json!(id: uuid, claim_token: bigint, micros: bigint, failures: integer),
-        " WHERE provisioned_resources.id = given.id \
-         AND provisioned_resources.claim_token = given.claim_token",
-    ))
-    .bind(Json(given))
-    .execute(&mut *connection)
-    .await?;
-    Ok(())
+    Ok(ATTEMPTS.release(connection, &releases).await?)
 }
 
 /// Quarantines a row that cannot be hydrated: puts a blocker on it and releases
@@ -85,19 +80,16 @@ pub(crate) async fn hold(
     connection: &mut Connection,
     (claimed, reason, recheck): (Claimed, &str, Duration),
 ) -> Result<End<()>, Failure> {
-    let row = sqlx::query(sql!(
-        "SELECT ",
-        now,
-        " AS now, failures FROM provisioned_resources WHERE id = $1 AND claim_token = $2",
-        for_update
-    ))
-    .bind(claimed.id.as_uuid())
-    .bind(claimed.claim_token.0)
-    .fetch_optional(&mut *connection)
-    .await?;
-    let Some(row) = row else { return Ok(End::Rollback(())) };
-    let now = rows::time(&row, "now")
-        .map_err(|fault| Failure::Corrupt { id: claimed.id.as_uuid(), fault })?;
+    let release = claim::Release {
+        claim: key(claimed.id, claimed.claim_token),
+        due_in: Some(recheck),
+        failures: Failures::Keep,
+        error: None,
+    };
+    if ATTEMPTS.release(connection, &[release]).await? == 0 {
+        return Ok(End::Rollback(()));
+    }
+    let now = clock::now(connection, ()).await?;
     let blocker = Blocker {
         code: BlockerCode::RowInvalid,
         message: format!("the row breaks an invariant and is left alone: {reason}"),
@@ -106,28 +98,12 @@ pub(crate) async fn hold(
         next_retry_at: Some(now.plus(recheck)),
     };
     writes::blocker_put(connection, claimed.id, &blocker).await?;
-    let release = Release {
-        attempt: claimed.id,
-        claim_token: claimed.claim_token,
-        recheck: Recheck::After(recheck),
-        failures: row.try_get("failures")?,
-    };
-    commit::release_one(connection, release).await?;
     Ok(End::Commit(()))
 }
 
 /// Ends the claims of a worker that is known to be dead.
 pub(crate) async fn reclaim(connection: &mut Connection, worker: &str) -> Result<u64, Failure> {
-    let ended = sqlx::query(sql!(
-        "UPDATE provisioned_resources SET claim_token = claim_token + 1, claimed_by = NULL, \
-         lease_until = NULL, due_at = ",
-        now,
-        " WHERE claimed_by = $1"
-    ))
-    .bind(worker)
-    .execute(&mut *connection)
-    .await?;
-    Ok(ended.rows_affected())
+    Ok(ATTEMPTS.reclaim(connection, worker).await?)
 }
 
 /// Wakes every attempt of the partition that is not settled for good, and takes
@@ -158,18 +134,20 @@ pub(crate) async fn overdue(
     connection: &mut Connection,
     partition: Partition,
 ) -> Result<Option<Duration>, Failure> {
-    let row = sqlx::query(sql!(
-        "SELECT ",
-        now,
-        " AS now, min(due_at) AS oldest FROM provisioned_resources \
-         WHERE partition = $1 AND due_at IS NOT NULL AND due_at <= (SELECT ",
-        now,
-        ")"
+    let row = sqlx::query(concat!(
+        sql!("SELECT ", now, " AS now, "),
+        slipway_durable::oldest_due!("provisioned_resources", "partition = $1"),
+        " AS oldest"
     ))
     .bind(partition.as_uuid())
     .fetch_one(&mut *connection)
     .await?;
-    let now: Timestamp = row.try_get::<crate::micros::Micros, _>("now")?.into();
-    let oldest: Option<crate::micros::Micros> = row.try_get("oldest")?;
-    Ok(oldest.map(|oldest| now.since(oldest.into())))
+    Ok(overdue_by(&row)?)
+}
+
+/// How long the oldest due row of a partition has been due; `None` if none is.
+pub(crate) fn overdue_by(row: &Row) -> Result<Option<Duration>, sqlx::Error> {
+    let now: Timestamp = row.try_get::<Micros, _>("now")?.into();
+    let oldest: Option<Timestamp> = row.try_get::<Option<Micros>, _>("oldest")?.map(Into::into);
+    Ok(oldest.filter(|oldest| *oldest <= now).map(|oldest| now.since(oldest)))
 }

@@ -11,11 +11,10 @@ pub(crate) mod port;
 pub(crate) mod provider;
 pub(crate) mod reads;
 pub(crate) mod recorded;
-pub(crate) mod renewal;
 pub(crate) mod set_writes;
 pub(crate) mod snapshot;
 
 use super::{
-    Backend, Connection, Db, Row, commit, deletion, json_values, nodes, page, record, rows,
-    transaction, writes,
+    Backend, Connection, Db, Row, commit, deletion, json_values, nodes, operations, page, record,
+    rows, transaction, writes,
 };

@@ -16,7 +16,7 @@ use slipway_core::ids::{Partition, ProvisionedResourceId, ResourceId};
 use slipway_core::operations::explanation::{AttemptLine, PhaseCount};
 
 use super::deletion::leaks;
-use super::{Backend, attempts, batch, claims, decide, partitions, reads, record, renewal};
+use super::{Backend, attempts, batch, claims, decide, partitions, reads, record};
 
 #[async_trait]
 impl BrokerStore for Backend {
@@ -74,7 +74,7 @@ impl BrokerStore for Backend {
     }
 
     async fn attempt_release(&self, releases: &[Release]) -> Result<(), Error> {
-        self.statement(releases, claims::release).await
+        self.statement(releases, claims::release).await.map(|_| ())
     }
 
     async fn attempt_quarantine(
@@ -92,7 +92,7 @@ impl BrokerStore for Backend {
         claims: &[Claimed],
         lease: Duration,
     ) -> Result<Vec<ProvisionedResourceId>, Error> {
-        self.statement((worker, claims, lease), renewal::renew).await
+        self.statement((worker, claims, lease), claims::renew).await
     }
 
     async fn attempt_reclaim(&self, worker: &str) -> Result<u64, Error> {

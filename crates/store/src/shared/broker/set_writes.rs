@@ -119,9 +119,7 @@ pub(crate) async fn attempts_patch(
              lease_until = CASE WHEN given.claim_token IS NULL THEN a.lease_until END, \
              due_at = CASE WHEN given.claim_token IS NULL THEN a.due_at \
                 WHEN a.wake <> a.claimed_wake THEN ",
-            sql!(now, " ELSE ", now),
-            " + ",
-            json_micros!(),
+            sql!(now, " ELSE ", now, " + ", given_micros),
             " END FROM ",
             rows_from_json!(
                 id: uuid,

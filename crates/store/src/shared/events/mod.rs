@@ -4,4 +4,4 @@ pub(crate) mod outbox;
 pub(crate) mod port;
 pub(crate) mod subscriptions;
 
-use super::{Backend, Connection, Row, access, commit, operations, writes};
+use super::{Backend, Connection, Db, Row, access, operations, writes};

@@ -1,7 +1,8 @@
 //! Subscriptions: durable cursors into the outbox, each served by the one
 //! replica that holds its claim.
 //!
-//! Every write of a worker names its claim token. The claim itself checks for
+//! The claim's statements are those of every table with the columns of a claim,
+//! see `slipway_durable::claim`. The claim itself checks for
 //! events after the cursor, so a subscription without any is never written,
 //! however often a worker tries to claim it.
 
@@ -9,16 +10,15 @@ use std::time::Duration;
 
 use slipway_app::events::port::{ClaimedSubscription, Published, Subscription};
 use slipway_core::access::audit::Actor;
-use slipway_core::commit::Recheck;
 use slipway_core::ids::{AuditEntryId, ClaimToken, SubscriptionId};
 use slipway_core::{ErrorKind, Refusal};
+use slipway_durable::claim::{Claim, Demand, Failures, Release, Table};
 use slipway_durable::database::End;
 use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::commit::recheck_micros;
-use super::{Connection, Row, writes};
+use super::{Connection, Db, Row, writes};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
@@ -40,23 +40,27 @@ pub(crate) async fn open(
     Ok(())
 }
 
-/// The condition under which a subscription may be claimed.
-macro_rules! claimable {
+/// There are events after the cursor.
+macro_rules! is_behind {
     () => {
-        sql!(
-            "due_at <= ",
-            now,
-            " AND (lease_until IS NULL OR lease_until <= ",
-            now,
-            ") AND position < (SELECT last_position FROM outbox_head)"
-        )
+        " AND position < (SELECT last_position FROM outbox_head)"
     };
 }
+
+/// The claims of subscriptions.
+pub(crate) const SUBSCRIPTIONS: Table<Db> = claimable!("event_subscriptions", {
+    key: id uuid,
+    by: name,
+    and: is_behind!(),
+    returning: "id, name, claim_token, position, failures",
+    release: ", last_error = coalesce(given.error, last_error)",
+});
 
 pub(crate) async fn due(connection: &mut Connection, (): ()) -> Result<Vec<String>, Failure> {
     let found = sqlx::query(concat!(
         "SELECT name FROM event_subscriptions WHERE ",
-        claimable!(),
+        due_condition!(),
+        is_behind!(),
         " ORDER BY due_at, name"
     ))
     .fetch_all(&mut *connection)
@@ -64,29 +68,12 @@ pub(crate) async fn due(connection: &mut Connection, (): ()) -> Result<Vec<Strin
     Ok(found.iter().map(|row| row.try_get("name")).collect::<Result<_, _>>()?)
 }
 
-/// Two workers that claim the same row are serialised; the second checks the
-/// conditions again and finds a lease.
 pub(crate) async fn claim(
     connection: &mut Connection,
     (name, worker, lease): (&str, &str, Duration),
 ) -> Result<Option<ClaimedSubscription>, Failure> {
-    let row = sqlx::query(concat!(
-        sql!(
-            "UPDATE event_subscriptions SET claim_token = claim_token + 1, claimed_by = $1, \
-             lease_until = ",
-            now,
-            (plus_micros "$2"),
-            " WHERE name = $3 AND "
-        ),
-        claimable!(),
-        " RETURNING id, name, claim_token, position, failures"
-    ))
-    .bind(worker)
-    .bind(recheck_micros(Recheck::After(lease)))
-    .bind(name)
-    .fetch_optional(&mut *connection)
-    .await?;
-    Ok(row.as_ref().map(claimed).transpose()?)
+    let rows = SUBSCRIPTIONS.claim(connection, name, Demand { worker, limit: 1, lease }).await?;
+    Ok(rows.first().map(claimed).transpose()?)
 }
 
 fn claimed(row: &Row) -> Result<ClaimedSubscription, sqlx::Error> {
@@ -131,36 +118,18 @@ pub(crate) async fn release(
     connection: &mut Connection,
     (claimed, published): (&ClaimedSubscription, &Published),
 ) -> Result<(), Failure> {
-    let (pause, failed, error) = match published {
-        Published::Well => (Duration::ZERO, 0, None),
-        Published::Failed { error, retry_after } => (*retry_after, 1, Some(error)),
+    let (pause, failures, error) = match published {
+        Published::Well => (Duration::ZERO, Failures::Keep, None),
+        Published::Failed { error, retry_after } => (*retry_after, Failures::Add, Some(&**error)),
     };
-    sqlx::query(sql!(
-        "UPDATE event_subscriptions SET claimed_by = NULL, lease_until = NULL, due_at = ",
-        now,
-        (plus_micros "$3"),
-        ", failures = failures + $4, last_error = COALESCE($5, last_error) \
-         WHERE id = $1 AND claim_token = $2"
-    ))
-    .bind(claimed.id.as_uuid())
-    .bind(claimed.claim_token.0)
-    .bind(recheck_micros(Recheck::After(pause)))
-    .bind(failed)
-    .bind(error)
-    .execute(&mut *connection)
-    .await?;
+    let claim = Claim { key: claimed.id.as_uuid(), claim_token: claimed.claim_token.0 };
+    let release = Release { claim, due_in: Some(pause), failures, error };
+    SUBSCRIPTIONS.release(connection, &[release]).await?;
     Ok(())
 }
 
 pub(crate) async fn reclaim(connection: &mut Connection, worker: &str) -> Result<u64, Failure> {
-    let ended = sqlx::query(
-        "UPDATE event_subscriptions SET claim_token = claim_token + 1, claimed_by = NULL, \
-         lease_until = NULL WHERE claimed_by = $1",
-    )
-    .bind(worker)
-    .execute(&mut *connection)
-    .await?;
-    Ok(ended.rows_affected())
+    Ok(SUBSCRIPTIONS.reclaim(connection, worker).await?)
 }
 
 pub(crate) async fn list(

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use slipway_core::Timestamp;
-use slipway_core::commit::Recheck;
+use slipway_durable::database::End;
 use sqlx::Row as _;
 
-use super::{Connection, commit};
+use super::Connection;
+use super::broker::claims::ATTEMPTS;
+use super::events::subscriptions::SUBSCRIPTIONS;
+use super::tasks::TASKS;
 use crate::failure::Failure;
 use crate::micros::Micros;
 
@@ -15,23 +18,14 @@ pub(crate) async fn now(connection: &mut Connection, (): ()) -> Result<Timestamp
     Ok(row.try_get::<Micros, _>("now")?.into())
 }
 
+/// Moves the schedule of every table whose rows are claimed.
 pub(crate) async fn pull_in(
     connection: &mut Connection,
     (jump, lease): (Duration, Duration),
-) -> Result<u64, Failure> {
-    let pulled = sqlx::query(concat!(
-        "UPDATE provisioned_resources SET due_at = ",
-        sql!(greatest, "(", now, ", due_at", (minus_micros "$1"), ")"),
-        ", lease_until = CASE WHEN lease_until > ",
-        sql!(now, (plus_micros "$2")),
-        " THEN ",
-        sql!(greatest, "(", now, ", lease_until", (minus_micros "$1"), ")"),
-        " ELSE lease_until END WHERE due_at > ",
-        sql!("(SELECT ", now, ")"),
-    ))
-    .bind(commit::recheck_micros(Recheck::After(jump)))
-    .bind(commit::recheck_micros(Recheck::After(lease)))
-    .execute(&mut *connection)
-    .await?;
-    Ok(pulled.rows_affected())
+) -> Result<End<u64>, Failure> {
+    let mut pulled = 0;
+    for table in [&ATTEMPTS, &TASKS, &SUBSCRIPTIONS] {
+        pulled += table.pull_in(connection, jump, lease).await?;
+    }
+    Ok(End::Commit(pulled))
 }

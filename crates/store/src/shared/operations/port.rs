@@ -59,12 +59,8 @@ impl OperationsStore for Backend {
         self.read((), control::open).await
     }
 
-    async fn task_ensure(&self, name: &str, within: Duration) -> Result<(), Error> {
-        self.statement((name, within), tasks::ensure).await
-    }
-
-    async fn task_reclaim(&self, worker: &str) -> Result<(), Error> {
-        self.statement(worker, tasks::reclaim).await
+    async fn task_ensure(&self, name: &str, worker: &str, within: Duration) -> Result<(), Error> {
+        self.write((name, worker, within), tasks::ensure).await
     }
 
     async fn task_claim(
@@ -108,7 +104,7 @@ impl OperationsStore for Backend {
     }
 
     async fn schedule_pull_in(&self, jump: Duration, lease: Duration) -> Result<u64, Error> {
-        self.statement((jump, lease), clock::pull_in).await
+        self.write((jump, lease), clock::pull_in).await
     }
 
     async fn history_prune(&self, keep: Duration, limit: u32) -> Result<u64, Error> {

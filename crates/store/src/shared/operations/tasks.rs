@@ -1,26 +1,34 @@
-//! Periodic tasks: claimed by name, released by their claim token. The columns
-//! follow the rules of every claim, see `slipway_durable`.
+//! Periodic tasks: claimed by name, released by their claim token. The statements
+//! are those of every table with the columns of a claim, see
+//! `slipway_durable::claim`.
 
 use std::time::Duration;
 
 use slipway_app::operations::port::Task;
-use slipway_core::commit::Recheck;
 use slipway_core::ids::ClaimToken;
+use slipway_durable::claim::{Claim, Demand, Failures, Release, Table, micros};
+use slipway_durable::database::End;
 use sqlx::Row as _;
 
-use super::{Connection, Row, commit};
+use super::{Connection, Db, Row};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
-fn micros(duration: Duration) -> Option<i64> {
-    commit::recheck_micros(Recheck::After(duration))
-}
+/// The claims of tasks.
+pub(crate) const TASKS: Table<Db> = claimable!("periodic_tasks", {
+    key: name text,
+    by: name,
+    and: "",
+    returning: "name, claim_token",
+    release: sql!(", last_ended_at = ", now, ", last_error = given.error"),
+});
 
 /// A claimed task keeps its due time: its holder sets the next one.
 pub(crate) async fn ensure(
     connection: &mut Connection,
-    (name, within): (&str, Duration),
-) -> Result<(), Failure> {
+    (name, worker, within): (&str, &str, Duration),
+) -> Result<End<()>, Failure> {
+    TASKS.reclaim_in(connection, worker, name).await?;
     sqlx::query(sql!(
         "INSERT INTO periodic_tasks (name, due_at) VALUES ($1, ",
         now,
@@ -35,92 +43,36 @@ pub(crate) async fn ensure(
     .bind(micros(within))
     .execute(&mut *connection)
     .await?;
-    Ok(())
-}
-
-pub(crate) async fn reclaim(connection: &mut Connection, worker: &str) -> Result<(), Failure> {
-    sqlx::query(sql!(
-        "UPDATE periodic_tasks SET claim_token = claim_token + 1, claimed_by = NULL, \
-         lease_until = NULL, due_at = ",
-        now,
-        " WHERE claimed_by = $1"
-    ))
-    .bind(worker)
-    .execute(&mut *connection)
-    .await?;
-    Ok(())
+    Ok(End::Commit(()))
 }
 
 pub(crate) async fn is_due(connection: &mut Connection, name: &str) -> Result<bool, Failure> {
-    let due = sqlx::query(sql!(
-        "SELECT name FROM periodic_tasks WHERE name = $1 AND due_at <= ",
-        now,
-        " AND (lease_until IS NULL OR lease_until <= ",
-        now,
-        ")"
-    ))
-    .bind(name)
-    .fetch_optional(&mut *connection)
-    .await?;
-    Ok(due.is_some())
+    Ok(TASKS.is_due(connection, name).await?)
 }
 
 pub(crate) async fn claim(
     connection: &mut Connection,
     (name, worker, lease): (&str, &str, Duration),
 ) -> Result<Option<ClaimToken>, Failure> {
-    let claimed = sqlx::query(sql!(
-        "UPDATE periodic_tasks SET claim_token = claim_token + 1, claimed_wake = wake, \
-         claimed_by = $2, lease_until = ",
-        now,
-        (plus_micros "$3"),
-        ", due_at = ",
-        now,
-        (plus_micros "$3"),
-        " WHERE name = $1 AND due_at <= ",
-        now,
-        " AND (lease_until IS NULL OR lease_until <= ",
-        now,
-        ") RETURNING claim_token"
-    ))
-    .bind(name)
-    .bind(worker)
-    .bind(micros(lease))
-    .fetch_optional(&mut *connection)
-    .await?;
-    Ok(claimed.map(|row| row.try_get("claim_token").map(ClaimToken)).transpose()?)
+    let claimed = TASKS.claim(connection, name, Demand { worker, limit: 1, lease }).await?;
+    Ok(claimed.first().map(|row| row.try_get("claim_token").map(ClaimToken)).transpose()?)
 }
 
 pub(crate) async fn release(
     connection: &mut Connection,
     (name, claim, next, error): (&str, ClaimToken, Duration, Option<&str>),
 ) -> Result<bool, Failure> {
-    let released = sqlx::query(sql!(
-        "UPDATE periodic_tasks SET claimed_by = NULL, lease_until = NULL, \
-         due_at = CASE WHEN wake <> claimed_wake THEN ",
-        now,
-        " ELSE ",
-        now,
-        (plus_micros "$3"),
-        " END, last_ended_at = ",
-        now,
-        ", last_error = $4 WHERE name = $1 AND claim_token = $2 AND claimed_by IS NOT NULL"
-    ))
-    .bind(name)
-    .bind(claim.0)
-    .bind(micros(next))
-    .bind(error)
-    .execute(&mut *connection)
-    .await?;
-    Ok(released.rows_affected() > 0)
+    let release = Release {
+        claim: Claim { key: name, claim_token: claim.0 },
+        due_in: Some(next),
+        failures: if error.is_some() { Failures::Add } else { Failures::Set(0) },
+        error,
+    };
+    Ok(TASKS.release(connection, &[release]).await? > 0)
 }
 
 pub(crate) async fn wake(connection: &mut Connection, name: &str) -> Result<(), Failure> {
-    sqlx::query(concat!("UPDATE periodic_tasks SET ", wake_assignments!(), " WHERE name = $1"))
-        .bind(name)
-        .execute(&mut *connection)
-        .await?;
-    Ok(())
+    Ok(TASKS.wake(connection, &[name]).await?)
 }
 
 pub(crate) async fn list(connection: &mut Connection, (): ()) -> Result<Vec<Task>, Failure> {

@@ -1,4 +1,5 @@
-//! The delay after a call that may succeed later.
+//! The delay after a call to the control plane that may succeed later. Unlike the
+//! backoff of the loops it obeys the server's `Retry-After`.
 
 use std::time::Duration;
 
@@ -16,11 +17,11 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(5);
 const LONGEST_ASKED: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Default)]
-pub(crate) struct Backoff {
+pub(crate) struct RetryDelay {
     failures: u32,
 }
 
-impl Backoff {
+impl RetryDelay {
     pub(crate) fn reset(&mut self) {
         self.failures = 0;
     }
@@ -50,20 +51,20 @@ mod tests {
 
     #[test]
     fn delays_double_within_their_jitter_up_to_the_longest() {
-        let mut backoff = Backoff::default();
+        let mut delays = RetryDelay::default();
         for whole in [100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000] {
-            let delay = backoff.next(None).unwrap();
+            let delay = delays.next(None).unwrap();
             let whole = Duration::from_millis(whole);
             assert!(whole / 2 <= delay && delay <= whole, "{delay:?} is not within {whole:?}");
         }
-        backoff.reset();
-        assert!(backoff.next(None).unwrap() <= FIRST);
+        delays.reset();
+        assert!(delays.next(None).unwrap() <= FIRST);
     }
 
     #[test]
     fn the_server_may_ask_for_more_within_reason() {
-        let mut backoff = Backoff::default();
-        assert_eq!(backoff.next(Some(Duration::from_secs(7))).unwrap(), Duration::from_secs(7));
-        assert_eq!(backoff.next(Some(Duration::from_secs(86_400))).unwrap(), LONGEST_ASKED);
+        let mut delays = RetryDelay::default();
+        assert_eq!(delays.next(Some(Duration::from_secs(7))).unwrap(), Duration::from_secs(7));
+        assert_eq!(delays.next(Some(Duration::from_secs(86_400))).unwrap(), LONGEST_ASKED);
     }
 }

@@ -1,0 +1,77 @@
+//! Periodic tasks, which several loops have in common: each is a row by name that
+//! one replica claims at a time, works on, and releases with the time until the
+//! next pass.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use slipway_app::ports::Stores;
+use slipway_core::ids::ClaimToken;
+
+/// The tasks of one loop in this process.
+#[derive(Debug)]
+pub(crate) struct Tasks {
+    stores: Stores,
+    worker: String,
+    lease: Duration,
+    /// Tasks that this process has ensured: it never ends a claim on them.
+    ensured: Mutex<HashSet<String>>,
+}
+
+/// A claimed task.
+#[derive(Debug)]
+pub struct ClaimedTask {
+    name: String,
+    claim: ClaimToken,
+}
+
+impl Tasks {
+    pub(crate) fn new(stores: Stores, worker: String, lease: Duration) -> Self {
+        Self { stores, worker, lease, ensured: Mutex::default() }
+    }
+
+    pub(crate) const fn lease(&self) -> Duration {
+        self.lease
+    }
+
+    /// Before the first claim of a task in this process: creates it, due within
+    /// this time, and ends the claim of an earlier process of this worker on it.
+    /// Only the loop of the task calls this, so it ends no claim of this life.
+    pub(crate) async fn ensure(&self, name: &str, within: Duration) -> Result<(), String> {
+        if self.with_ensured(|ensured| ensured.contains(name)) {
+            return Ok(());
+        }
+        let ensured = self.stores.operations.task_ensure(name, &self.worker, within).await;
+        ensured.map_err(|error| error.to_string())?;
+        self.with_ensured(|ensured| ensured.insert(name.to_owned()));
+        Ok(())
+    }
+
+    /// Claims the task if it is due and unclaimed.
+    pub(crate) async fn claim(&self, name: String) -> Result<Option<ClaimedTask>, String> {
+        let claim = self.stores.operations.task_claim(&name, &self.worker, self.lease).await;
+        let claim = claim.map_err(|error| error.to_string())?;
+        Ok(claim.map(|claim| ClaimedTask { name, claim }))
+    }
+
+    /// Releases the task, due again after `next`, and stores the errors of the
+    /// pass. Answers them, and the error of the release: the claim then expires
+    /// by itself.
+    pub(crate) async fn release(
+        &self,
+        ClaimedTask { name, claim }: &ClaimedTask,
+        next: Duration,
+        mut errors: Vec<String>,
+    ) -> Vec<String> {
+        let error = (!errors.is_empty()).then(|| errors.join("; "));
+        let released =
+            self.stores.operations.task_release(name, *claim, next, error.as_deref()).await;
+        errors.extend(released.err().map(|error| error.to_string()));
+        errors
+    }
+
+    fn with_ensured<T>(&self, change: impl FnOnce(&mut HashSet<String>) -> T) -> T {
+        change(&mut self.ensured.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
