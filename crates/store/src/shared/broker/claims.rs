@@ -100,7 +100,7 @@ pub(crate) async fn hold(
         .map_err(|fault| Failure::Corrupt { id: claimed.id.as_uuid(), fault })?;
     let blocker = Blocker {
         code: BlockerCode::RowInvalid,
-        message: format!("the row breaks an invariant and is left alone: {reason}"),
+        message: format!("the row breaks an invariant and is quarantined: {reason}"),
         since: now,
         evidence: json!({ "provisioned_resource_id": claimed.id, "reason": reason }),
         next_retry_at: Some(now.plus(recheck)),
