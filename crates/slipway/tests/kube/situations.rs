@@ -1,6 +1,6 @@
 //! The ten situations of the runbook on a cluster: each is produced, shown by
 //! the real `slipway explain` with its code and its remedy, and repaired as the
-//! page says. `docs/crossplane.md` names the test of each.
+//! page says. `docs/placement.md` names the test of each.
 //!
 //! Few worlds, each with several resources at once, so that the waits overlap.
 
@@ -306,7 +306,7 @@ fn the_page_names_the_tests_of_every_situation() {
     let tests: String = ["situations.rs", "namespace_status.rs", "hand.rs"]
         .map(|file| std::fs::read_to_string(format!("tests/kube/{file}")).unwrap())
         .concat();
-    let page = std::fs::read_to_string("../../docs/crossplane.md").unwrap();
+    let page = std::fs::read_to_string("../../docs/placement.md").unwrap();
     let table = page.split("## The ten situations here").nth(1).unwrap();
     let rows = table.lines().filter_map(|line| line.strip_prefix("| "));
     let rows: Vec<_> = rows.filter(|row| row.starts_with(|c: char| c.is_ascii_digit())).collect();
