@@ -45,7 +45,9 @@ impl From<store::Error> for Error {
             store::Error::Corrupt { id, reason } => Self {
                 refusal: Refusal::new(
                     ErrorKind::RowInvalid,
-                    format!("{id} is held because its row is invalid: {reason}"),
+                    format!(
+                        "{id} is quarantined because its row is invalid: {reason}; repair the row"
+                    ),
                 ),
                 internal,
             },
@@ -75,7 +77,7 @@ impl From<store::Error> for Error {
             store::Error::Internal(_) => Self {
                 refusal: Refusal::new(
                     ErrorKind::Internal,
-                    "something went wrong here; the correlation id finds it in the log",
+                    "the control plane failed; its log has the cause under the correlation id",
                 ),
                 internal,
             },

@@ -29,7 +29,7 @@ pub enum Command {
     /// Accounts of providers: create, list, get, update, delete
     #[command(subcommand, after_help = EXIT_CODES)]
     Cloud(cloud::CloudCommand),
-    /// Where credentials lie, and who may use them: create, list, get, update, delete, assign, unassign
+    /// Paths of credentials, and which projects may use them: create, list, get, update, delete, assign, unassign
     #[command(subcommand, after_help = EXIT_CODES)]
     Credential(credential::CredentialCommand),
     /// What resources are made from: create, publish, import, list, get, versions, retire
@@ -62,13 +62,13 @@ pub enum Command {
     /// Objects that no row claims, and rows without their object: list, find, resolve, remove
     #[command(after_help = EXIT_CODES, args_conflicts_with_subcommands = true)]
     Leaks(leak::LeaksArguments),
-    /// Say why something is where it is, what blocks it, and what happens next
+    /// Explain the state of something: what it waits for, what blocks it, what happens next
     #[command(after_help = EXIT_CODES)]
     Explain(explain::ExplainArguments),
     /// Change nothing outside for a while: no apply, no drain, no delete; observing goes on
     #[command(after_help = EXIT_CODES)]
     Freeze(control::FreezeArguments),
-    /// Lift a freeze before its end; everything goes on at once
+    /// Lift a freeze before its end; the loops continue at once
     #[command(after_help = EXIT_CODES)]
     Unfreeze(control::ReasonArguments),
     /// Act again after a start that only observed, for instance on a restored database
@@ -77,7 +77,7 @@ pub enum Command {
     /// The mode of the installation: acting, frozen or observing, and which replicas obey it
     #[command(after_help = EXIT_CODES)]
     Status,
-    /// What would be done if it were not frozen or only observing
+    /// List the actions that a freeze or observe-only withholds
     #[command(after_help = EXIT_CODES)]
     Withheld(PageArguments),
     /// Run the whole story on this machine, check it, and leave no process and no file behind

@@ -112,7 +112,7 @@ impl Error {
                 }
                 "handle_taken" => Some("choose another handle, or delete the one that has it".to_owned()),
                 "unavailable" | "database_read_only" | "database_full" | "internal" => {
-                    Some("the correlation id finds the cause in the server's log".to_owned())
+                    Some("search the server's log for the correlation id".to_owned())
                 }
                 _ => None,
             },
@@ -123,7 +123,7 @@ impl Error {
             Self::Unreadable { .. } => {
                 Some("is this a Slipway server, and of a version that this client knows?".to_owned())
             }
-            Self::Output(_) => Some("what was asked is done all the same".to_owned()),
+            Self::Output(_) => Some("the request itself was carried out".to_owned()),
             _ => None,
         }
     }

@@ -99,7 +99,7 @@ impl Session<'_> {
         self.show(&listed.items, |items, width| table(items, width));
         if !listed.quarantined.is_empty() {
             self.terminal.say(&format!(
-                "warning: {} left out because their rows are invalid and held: {}",
+                "warning: {} left out because their rows are invalid and quarantined: {}",
                 listed.quarantined.len(),
                 listed.quarantined.join(", ")
             ));

@@ -73,7 +73,7 @@ pub fn check(text: &str) -> Result<Kubeconfig, InvalidKubeconfig> {
         let refused = [
             ("exec", user.exec.is_some(), "would run a program; use a token or a certificate"),
             ("auth-provider", user.auth_provider.is_some(), "is not accepted; use a token"),
-            ("tokenFile", user.token_file.is_some(), "names a file; put the token in its place"),
+            ("tokenFile", user.token_file.is_some(), "names a file; give the token itself"),
             (
                 "client-certificate",
                 user.client_certificate.is_some(),

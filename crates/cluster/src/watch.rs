@@ -78,7 +78,7 @@ async fn run<F: Facts>(config: WatchConfig, index: Arc<Index<F>>, connection: Ar
             tracing::warn!(
                 kind,
                 %problem,
-                "a watch broke off; until it works again the API server is asked for each object"
+                "a watch broke off; until it works again each object is read from the API server"
             );
         }
         index.set_state(IndexState::Broken(problem.to_string()));
@@ -214,7 +214,7 @@ async fn compare<F: Facts>(
         sleep(IN_FLIGHT).await;
         if index.lags(&listed, version) {
             let kind = &config.resource.kind;
-            tracing::warn!(kind, "a watch has gone silent and is begun again");
+            tracing::warn!(kind, "a watch stopped answering and is restarted");
             return None;
         }
     }

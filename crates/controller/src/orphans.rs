@@ -82,9 +82,10 @@ impl OrphanLoop {
     fn tell(&self, report: &ScanReport, errors: &mut Vec<String>) {
         let cluster = &report.cluster;
         errors.extend(
-            report.error.as_ref().map(|error| {
-                format!("cluster {cluster} could not be looked at as a whole: {error}")
-            }),
+            report
+                .error
+                .as_ref()
+                .map(|error| format!("cluster {cluster} could not be scanned completely: {error}")),
         );
         if let Some(first) = report.unreadable.first() {
             let count = report.unreadable.len();
@@ -101,7 +102,7 @@ impl OrphanLoop {
             suspected = report.suspected.len(),
             woken = report.woken,
             resolved = report.resolved,
-            "looked at everything"
+            "finished a scan"
         );
     }
 }

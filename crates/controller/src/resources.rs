@@ -250,13 +250,13 @@ impl ResourceLoop {
             Some(age) if age > limit => {
                 let error = snapshot.last_error.unwrap_or_default();
                 let internal = format!("for {} s; the last error: {error}", age.as_secs());
-                return fail("due work cannot be looked for", internal);
+                return fail("due work cannot be claimed", internal);
             }
             Some(_) => {}
         }
         match self.context.stores.broker.attempt_overdue(self.partition).await {
             Ok(Some(overdue)) if overdue > limit => {
-                fail("due work is left lying", format!("for {} s", overdue.as_secs()))
+                fail("due work is not claimed", format!("for {} s", overdue.as_secs()))
             }
             Ok(_) => Probe { ok: true, detail: "sweeping".to_owned() },
             Err(error) => fail("the database does not answer", error.to_string()),

@@ -114,7 +114,7 @@ impl Loop for RetentionLoop {
             let mut pruned = Pruned::default();
             let outcome = self.prune(&lease, &mut pruned).await;
             if pruned != Pruned::default() {
-                tracing::info!(?pruned, "let go of what was kept long enough");
+                tracing::info!(?pruned, "pruned what is past its retention");
             }
             let (next, error) = match outcome {
                 Ok(true) => (Self::INTERVAL, None),

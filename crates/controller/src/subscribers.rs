@@ -93,7 +93,7 @@ impl Subscribers {
             let error = match timeout(deadline, sink.publish(&events)).await {
                 Ok(Ok(())) => None,
                 Ok(Err(error)) => Some(error.to_string()),
-                Err(_) => Some(format!("it did not take the events within {deadline:?}")),
+                Err(_) => Some(format!("it did not accept the events within {deadline:?}")),
             };
             if let Some(error) = error {
                 let error: String = error.chars().take(Self::ERROR_LENGTH).collect();
@@ -126,7 +126,7 @@ impl Subscribers {
         match published {
             Published::Well => None,
             Published::Failed { error, retry_after } => {
-                tracing::warn!(name, error, ?retry_after, "a sink did not take events");
+                tracing::warn!(name, error, ?retry_after, "a sink did not accept events");
                 failed(error)
             }
         }

@@ -85,7 +85,11 @@ async fn wake_for_ever<T, Written: Future<Output = Result<(), String>>>(
                 Err(error) => {
                     failures += 1;
                     let waiting = changed.len();
-                    tracing::warn!(error, waiting, "what changed cannot be made due; trying again");
+                    tracing::warn!(
+                        error,
+                        waiting,
+                        "changed objects cannot wake their resources; trying again"
+                    );
                     tokio::time::sleep(BACKOFF.delay(failures, entropy.jitter())).await;
                 }
             }

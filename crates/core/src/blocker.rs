@@ -57,7 +57,7 @@ const RETRY: Remedy = Remedy {
     role: "operator",
 };
 const INSPECT: Remedy = Remedy {
-    action: "look at the evidence and repair the substrate; the loop goes on by itself",
+    action: "check the evidence and repair the substrate; the loop continues by itself",
     command: Some("slipway explain resource {id}"),
     role: "operator",
 };
@@ -92,29 +92,29 @@ impl BlockerCode {
     pub const fn remedies(self) -> &'static [Remedy] {
         match self {
             Self::Frozen => &[Remedy {
-                action: "wait for the end of the freeze, or lift it; everything goes on at once",
+                action: "wait until the freeze ends, or lift it; the loops then continue at once",
                 command: Some("slipway unfreeze --reason <why>"),
                 role: "admin",
             }],
             Self::ObserveOnly => &[
                 Remedy {
-                    action: "look at everything that would be done",
+                    action: "list every withheld action",
                     command: Some("slipway withheld"),
                     role: "operator",
                 },
                 Remedy {
-                    action: "act again, on everything at once",
+                    action: "end observe-only; the loops then act on everything at once",
                     command: Some("slipway resume --reason <why>"),
                     role: "admin",
                 },
             ],
             Self::ProviderNotReady => &[Remedy {
-                action: "put the credential where the message says, or repair External Secrets on the cluster; the loop goes on by itself",
+                action: "store the credential at the path that the message names, or repair External Secrets on the cluster; the loop continues by itself",
                 command: Some("slipway explain resource {id}"),
                 role: "admin",
             }],
             Self::NamespaceNotReady => &[Remedy {
-                action: "bring the project's namespace to Ready; the loop goes on by itself",
+                action: "bring the project's namespace to Ready (`slipway explain project` shows what it waits for); the loop continues by itself",
                 command: None,
                 role: "admin",
             }],
@@ -124,7 +124,7 @@ impl BlockerCode {
                 role: "admin",
             }],
             Self::SubstrateTerminating => &[Remedy {
-                action: "nothing: somebody deleted the substrate; once its node has drained it is let go and made anew",
+                action: "nothing: somebody deleted the substrate; Slipway drains its node, releases the substrate and creates it again",
                 command: None,
                 role: "operator",
             }],
@@ -133,12 +133,12 @@ impl BlockerCode {
             }
             Self::DeleteFailed | Self::DeprovisioningOverdue => &[INSPECT],
             Self::ParameterValuesInvalid => &[Remedy {
-                action: "give it up and declare it with values that fit; the message names the parameter",
+                action: "delete it and declare it again with valid values; the message names the parameter",
                 ..DELETE
             }],
             Self::NodeLeft => &[
                 Remedy {
-                    action: "look in the agent's log for why it left; it does not come back by itself",
+                    action: "read the agent's log for why it left; the node does not come back by itself",
                     command: None,
                     role: "operator",
                 },
@@ -147,7 +147,7 @@ impl BlockerCode {
             ],
             Self::TokenCapReached => &[
                 Remedy {
-                    action: "look in the agent's log for why it did not enrol, then give it a token by hand",
+                    action: "read the agent's log for why it did not enrol, then issue a token by hand",
                     command: Some("slipway token issue {id}"),
                     role: "operator",
                 },
@@ -156,7 +156,7 @@ impl BlockerCode {
             ],
             Self::EnrollingOverdue => &[
                 Remedy {
-                    action: "look in the agent's log: did it start, and can it reach this control plane; it asks again by itself",
+                    action: "read the agent's log: did it start, and can it reach this control plane; the agent retries by itself",
                     command: Some("slipway token list {id}"),
                     role: "operator",
                 },
@@ -164,7 +164,7 @@ impl BlockerCode {
             ],
             Self::Unsettled => &[
                 Remedy {
-                    action: "look in the history and in the agent's log for what takes it back again and again",
+                    action: "read the history and the agent's log for what interrupts Ready again and again",
                     command: Some("slipway explain resource {id}"),
                     role: "operator",
                 },
@@ -172,7 +172,7 @@ impl BlockerCode {
             ],
             Self::NodeNotDraining => &[
                 Remedy {
-                    action: "let the node finish, or bring its agent back",
+                    action: "let the node finish its work, or restart its agent",
                     command: Some("slipway explain resource {id}"),
                     role: "operator",
                 },
@@ -188,12 +188,12 @@ impl BlockerCode {
                 role: "admin",
             }],
             Self::InternalError => &[Remedy {
-                action: "look at the error and at the control plane's log; it is tried again by itself, at most one sweep interval later",
+                action: "read the error and the control plane's log; the loop retries by itself, at most one sweep interval later",
                 command: Some("slipway explain resource {id}"),
                 role: "admin",
             }],
             Self::ClusterNotServed => &[Remedy {
-                action: "start a control plane that serves the cluster named in the evidence, or look why the one that does takes nothing up",
+                action: "start a control plane that serves the cluster named in the evidence, or read the log of the one that should serve it",
                 command: None,
                 role: "admin",
             }],
@@ -288,7 +288,7 @@ mod tests {
         }
     }
 
-    /// Invariant 15: each waiting phase has a deadline and a blocker for it.
+    /// Invariant 16: each waiting phase has a deadline and a blocker for it.
     #[test]
     fn every_waiting_phase_has_a_deadline_and_a_blocker() {
         let deadlines = Deadlines::default();

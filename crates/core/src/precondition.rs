@@ -21,7 +21,7 @@ impl Expected {
             Self::Exactly(expected) if expected != current => Err(Refusal::new(
                 ErrorKind::RevisionStale,
                 format!(
-                    "this {kind} is at revision {}, not {}; read it again and decide anew",
+                    "this {kind} is at revision {}, not {}; read it again, then repeat the change",
                     current.0, expected.0
                 ),
             )

@@ -119,7 +119,7 @@ pub async fn drive<L: Loop>(
                 Ok(items) => {
                     failures = 0;
                     if logged.is_over() {
-                        tracing::info!("due work can be looked for again");
+                        tracing::info!("due work can be claimed again");
                     }
                     host.activated(items.len());
                     full = u32::try_from(items.len()).is_ok_and(|count| count >= limit);
@@ -131,9 +131,9 @@ pub async fn drive<L: Loop>(
                 Err(error) => {
                     failures += 1;
                     if logged.is_news(&error) {
-                        tracing::warn!(%error, "could not look for due work; trying again until it can be, and silent while that does not change");
+                        tracing::warn!(%error, "could not claim due work; retrying, and logging again when the error changes");
                     } else {
-                        tracing::debug!(%error, failures, "could not look for due work");
+                        tracing::debug!(%error, failures, "could not claim due work");
                     }
                     host.failed(error);
                 }

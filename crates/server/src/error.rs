@@ -275,7 +275,7 @@ pub(crate) fn on_panic(panic: Box<dyn Any + Send>) -> Response {
     let rejection = Rejection {
         refusal: Refusal::new(
             ErrorKind::Internal,
-            "something went wrong here; the correlation id finds it in the log",
+            "the control plane failed; its log has the cause under the correlation id",
         ),
         internal: Some(format!("a handler panicked: {text}")),
     };

@@ -41,10 +41,10 @@ Examples:
     /// The settings of the control plane: show, check.
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Look at database, disk, clock, keys and server, and say what to do.
+    /// Check database, disk, clock, keys and server, and say what to do.
     ///
     /// Needs no server and changes nothing. Takes the settings of `slipway up`,
-    /// so that it looks at what that would use.
+    /// so that it checks what that would use.
     #[command(after_help = "\
 Exit codes: 0 if nothing is a problem (there may be warnings), 8 otherwise.
 
@@ -113,7 +113,7 @@ pub(crate) enum Subject {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Show every setting as it is in force, and who said so; secrets masked.
+    /// Show every setting and its source; secrets masked.
     #[command(after_help = "\
 Examples:
   slipway config show

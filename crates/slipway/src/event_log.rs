@@ -75,7 +75,7 @@ fn append(path: &Path, events: &[Event]) -> Result<(), String> {
             Some(id) if *id == event.id => {}
             Some(_) => {
                 return Err(format!(
-                    "another event stands there at position {}; the file belongs to another \
+                    "it has another event at position {}; the file belongs to another \
                      database, or to this one before a restore: move it away",
                     event.position
                 ));

@@ -63,9 +63,7 @@ pub(crate) enum Error {
     SigningKey { path: String },
     #[error("the built-in blueprint is invalid: {0}")]
     Seed(#[from] slipway_core::broker::parameters::InvalidSchema),
-    #[error(
-        "told to stop twice, so work under way was left as it is; it is taken up at the next start"
-    )]
+    #[error("stopped by a second signal; unfinished work continues at the next start")]
     StoppedTwice,
 }
 
@@ -175,7 +173,7 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
             stopping.requested().await;
         }));
     signals.next().await;
-    tracing::info!("stopping: no new work is taken, what is under way is finished");
+    tracing::info!("stopping: taking no new work, finishing what is under way");
     // Unlike `send`, this does not fail if no receiver is left.
     stop.send_replace(true);
     let drained = tokio::time::timeout(config.drain_timeout, async {
@@ -185,7 +183,7 @@ pub(crate) async fn up(layer: Box<Layer>) -> Result<(), Error> {
     let told_twice = tokio::select! {
         drained = drained => {
             if drained.is_err() {
-                tracing::warn!("not everything was finished in time; it is taken up at the next start");
+                tracing::warn!("not everything was finished in time; it continues at the next start");
             }
             false
         }

@@ -35,7 +35,7 @@ impl Directory {
             .map_err(Error::file("open the node directory", &path))?;
         let stat = rustix::fs::fstat(&handle)
             .map_err(io::Error::from)
-            .map_err(Error::file("look at the node directory", &path))?;
+            .map_err(Error::file("inspect the node directory", &path))?;
         Ok(Self { path, device: stat.st_dev, inode: stat.st_ino, handle })
     }
 

@@ -105,12 +105,12 @@ pub(crate) async fn again(
             identity.store(directory)?;
             tracing::info!(
                 node_id = identity.node_id,
-                "enrolled anew with a server that forgot us"
+                "enrolled again with a server that did not know this node"
             );
             Some(identity)
         }
         Err(failure) => {
-            tracing::debug!(%failure, "not enrolled anew");
+            tracing::debug!(%failure, "not enrolled again");
             None
         }
     };

@@ -75,7 +75,10 @@ pub(crate) fn draw(context: &Context) -> Secret {
 
 fn admin_key(context: &Context, name: &str, text: &Secret) -> Result<ApiKey, Error> {
     let parsed = ApiKeyText::parse(text.expose()).ok_or_else(|| {
-        Refusal::invalid("admin_key", "must look like slipway_<8 characters>_<20 to 64 characters>")
+        Refusal::invalid(
+            "admin_key",
+            "must have the form slipway_<8 characters>_<20 to 64 characters>",
+        )
     })?;
     let id = ApiKeyId::new(context.entropy.uuid());
     Ok(ApiKey::of_installation(id, name, parsed.short, parsed.hash))

@@ -47,7 +47,7 @@ pub struct AuditFilter {
     pub within: Option<ProjectId>,
     /// From this moment on.
     pub since: Option<Timestamp>,
-    /// Before this moment.
+    /// Only before this time.
     pub until: Option<Timestamp>,
 }
 

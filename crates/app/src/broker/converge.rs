@@ -4,8 +4,8 @@
 //! [`Batch::tick`] shows the whole order, which matters: load, observe, decide,
 //! record the intent, act, record the outcome, release the claim. A crash
 //! between any two steps leaves a state that the next tick recognises.
-//! `slipway_core` decides (`rules::decide`) and computes what is written
-//! (`rules::prepare`, `rules::record`); the loop in `controller` claims.
+//! `slipway_core::broker` decides (`decide`) and computes what is written
+//! (`prepare`, `record`); the loop in `controller` claims.
 //!
 //! Resources of a batch share transactions and nothing else: an error, a
 //! refusal or a panic of one does not affect the others.
@@ -203,7 +203,7 @@ impl Batch<'_> {
                 Err(CorruptRow { id, reason, .. }) => {
                     // A corrupt row does not even name its resource.
                     let attempt_id = id;
-                    tracing::error!(%attempt_id, reason, "a row breaks an invariant and is held");
+                    tracing::error!(%attempt_id, reason, "a row breaks an invariant and is quarantined");
                     errors.push(format!("{id}: {reason}"));
                     if let Some(claimed) = open.get(&id) {
                         let written =

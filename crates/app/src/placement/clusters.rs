@@ -117,7 +117,7 @@ async fn of_region(context: &Context, project: &str, region: &str) -> Result<Str
         Refusal::new(
             ErrorKind::ClusterNotFound,
             format!(
-                "no cluster of region `{region}` can be used ({known} registered there); register one, or look at `slipway cluster list`"
+                "no cluster of region `{region}` can be used ({known} registered there); register one, or see `slipway cluster list`"
             ),
         )
         .at("region")

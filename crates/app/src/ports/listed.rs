@@ -75,7 +75,7 @@ impl Listed<ResourceSnapshot> {
             match row {
                 Ok(snapshot) => items.push(snapshot),
                 Err(row) => {
-                    tracing::warn!(id = %row.id, reason = row.reason, "left a held row out of a list");
+                    tracing::warn!(id = %row.id, reason = row.reason, "left a quarantined row out of a list");
                     quarantined.push(row.id);
                 }
             }

@@ -35,7 +35,7 @@ pub enum KeyCommand {
     List(PageArguments),
     /// Show one key
     Show(IdArguments),
-    /// Give a key another text, which is shown this once
+    /// Rotate a key: it gets another text, which is shown this once
     Rotate {
         /// The id of the key
         id: String,

@@ -90,7 +90,7 @@ pub enum ResourceCommand {
         #[command(flatten)]
         wait: WaitArguments,
     },
-    /// Say why a resource is where it is, and what would move it
+    /// Explain the state of a resource: what it waits for, what blocks it, what happens next
     Explain(TargetArguments),
     /// Take down what failed for good and try again
     Retry {

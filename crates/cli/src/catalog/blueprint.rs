@@ -56,7 +56,7 @@ pub enum BlueprintCommand {
     Get(NamedArguments),
     /// List the versions of a blueprint
     Versions(VersionsArguments),
-    /// Take no new declarations from a version; what was made from it goes on
+    /// Retire a version: it takes no new declarations, existing resources stay
     Retire {
         /// Slug or id of the blueprint
         blueprint: String,

@@ -16,7 +16,7 @@ use crate::session::Session;
 
 #[derive(Debug, Clone, Subcommand)]
 pub enum CredentialCommand {
-    /// Say where a credential lies; the secret itself stays in the vault
+    /// Name the path of a credential; the secret itself stays in the vault
     Create {
         /// Lowercase letters, digits and hyphens; unique within the cloud
         name: String,
@@ -43,7 +43,7 @@ pub enum CredentialCommand {
     },
     /// Show one credential
     Get(CredentialArguments),
-    /// Say that a credential lies somewhere else now
+    /// Change the path of a credential
     Update {
         #[command(flatten)]
         target: CredentialArguments,

@@ -12,7 +12,7 @@ use crate::session::Session;
 
 #[derive(Debug, Clone, Subcommand)]
 pub enum LabelCommand {
-    /// Say what a label means, and whether it becomes a tag in the cloud
+    /// Define a label, and whether it becomes a tag in the cloud
     Define {
         /// The key: letters, digits and - _ . /
         // Not `key`: that is the global option of the API key.
@@ -29,7 +29,7 @@ pub enum LabelCommand {
     List(PageArguments),
     /// Show one definition
     Get(NamedArguments),
-    /// Forget what a label means; labels that have the key stay
+    /// Delete the definition of a label; labels that have the key stay
     Delete {
         /// The key
         #[arg(value_name = "KEY")]
@@ -84,7 +84,7 @@ pub(crate) async fn run(session: &mut Session<'_>, command: LabelCommand) -> Res
         LabelCommand::List(page) => session.list::<LabelDefinition>(page).await,
         LabelCommand::Get(arguments) => session.get::<LabelDefinition>(&arguments.reference).await,
         LabelCommand::Delete { label, yes } => {
-            session.terminal.agree(yes, &format!("Forget what label `{label}` means?"))?;
+            session.terminal.agree(yes, &format!("Delete the definition of label `{label}`?"))?;
             session.client.silent(Method::DELETE, &["labels", &label]).await
         }
     }

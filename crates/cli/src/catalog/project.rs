@@ -37,7 +37,7 @@ pub enum ProjectCommand {
         #[arg(short, long = "label", value_name = "KEY=VALUE", value_parser = parse_pair)]
         labels: Vec<(String, String)>,
     },
-    /// Give a project another mesh, while no node lives in the one it has
+    /// Change the mesh of a project while no node has an address of it
     Mesh {
         #[command(flatten)]
         project: NamedArguments,

@@ -30,7 +30,7 @@ pub enum LeaksCommand {
     /// Scan the clusters that the answering replica serves, now. A new finding becomes a leak when
     /// a scan at least a lease later finds it again
     Find,
-    /// Say that a leak is over, after its object was removed by hand
+    /// Resolve a leak after its object was removed by hand
     Resolve(LeakEndArguments),
     /// Remove the object of a leak that no row claims
     Remove {
@@ -120,7 +120,7 @@ impl Row for LeakSuspicion {
             ("SUSPECTED", self.kind.clone()),
             ("OBJECT", format!("{}/{}", self.namespace, self.name)),
             ("FIRST SEEN", time(&self.first_seen_at)),
-            ("A LEAK IF SEEN AFTER", time(&self.counts_from)),
+            ("LEAK IF FOUND AFTER", time(&self.counts_from)),
         ]
     }
 }
@@ -167,7 +167,7 @@ async fn remove(
     let leak = end(session, arguments, "remove").await?;
     if leak.resolved_at.is_none() {
         session.terminal.say(&format!(
-            "it takes its time to go and is looked after; `slipway leaks get {id}` shows when it is gone"
+            "its removal has begun and is retried until it is gone; `slipway leaks get {id}` shows that"
         ));
     }
     Ok(())
@@ -195,7 +195,7 @@ fn inventories(found: &[LeakScan], width: Option<u16>) -> String {
             cluster.cluster, cluster.objects, cluster.foreign, cluster.woken, cluster.resolved
         ));
         if let Some(error) = &cluster.error {
-            parts.push(format!("could not be looked at as a whole: {}", clean(error)));
+            parts.push(format!("could not be scanned completely: {}", clean(error)));
         }
         let unreadable = cluster.unreadable.iter();
         parts.extend(unreadable.map(|text| format!("cannot be read: {}", clean(text))));

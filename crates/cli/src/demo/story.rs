@@ -181,12 +181,12 @@ async fn check_ends(
     if looks == 0 {
         // Not a failed fact: the drain was never observed, and the records show
         // that the node finished its work.
-        screen.now(BUSY, "this machine is slow: no look fell into its drain");
+        screen.now(BUSY, "this machine is slow: no poll fell into its drain");
     } else {
         screen.check(Fact::equal(
             format!("the process of {BUSY} lived for as long as it was draining"),
-            format!("missing at 0 of {looks} looks"),
-            format!("missing at {polls_without_process} of {looks} looks"),
+            format!("missing at 0 of {looks} polls"),
+            format!("missing at {polls_without_process} of {looks} polls"),
         ));
     }
     let left = converge(|| agents.all(), Vec::is_empty).await;

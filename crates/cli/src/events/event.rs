@@ -23,11 +23,11 @@ pub enum EventCommand {
         #[command(flatten)]
         page: PageArguments,
     },
-    /// Show events as they happen, until interrupted; a lost connection is taken up again
+    /// Show events as they happen, until interrupted; a lost connection is restored
     Follow(FollowArguments),
     /// List who gets every event, and how far each is
     Subscriptions,
-    /// Forget a subscription whose sink is gone for good; events are kept for it until then
+    /// Delete a subscription whose sink is gone for good; events are kept for it until then
     Unsubscribe {
         /// The name of the subscription
         name: String,
@@ -70,9 +70,9 @@ pub(crate) async fn run(session: &mut Session<'_>, command: EventCommand) -> Res
             session.show(&found, |found, width| table(found, width));
         }
         EventCommand::Unsubscribe { name, yes } => {
-            session.terminal.agree(yes, &format!("Forget subscription `{name}`?"))?;
+            session.terminal.agree(yes, &format!("Delete subscription `{name}`?"))?;
             session.client.silent(Method::DELETE, &["subscriptions", &name]).await?;
-            session.terminal.say(&format!("subscription `{}` is forgotten", clean(&name)));
+            session.terminal.say(&format!("subscription `{}` is deleted", clean(&name)));
         }
     }
     Ok(())

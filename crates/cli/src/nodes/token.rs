@@ -31,7 +31,7 @@ pub enum TokenCommand {
     },
     /// Show one bootstrap token
     Show(IdArguments),
-    /// Let nobody enrol with a token any more
+    /// Revoke a token: nobody can enrol with it any more
     Revoke(RevokeArguments),
 }
 

@@ -41,7 +41,7 @@ pub struct ReasonArguments {
 pub(crate) const EXAMPLES: &[&str] = &[
     "slipway freeze --for 2h --reason maintenance --wait",
     "slipway unfreeze --reason maintenance-is-over",
-    "slipway resume --reason looked-at-the-plan",
+    "slipway resume --reason reviewed-withheld-actions",
     "slipway status",
     "slipway status -o json",
     "slipway withheld",
@@ -79,12 +79,12 @@ fn replica(replica: &Replica) -> String {
 impl Row for WithheldAction {
     fn cells(&self) -> Cells {
         vec![
-            ("WOULD", self.action.clone()),
+            ("ACTION", self.action.clone()),
             ("HANDLE", self.handle.clone()),
             ("PROJECT", self.project.clone()),
             ("PHASE", self.phase.clone()),
             ("SINCE", time(&self.since)),
-            ("WHY NOT", self.message.clone()),
+            ("REASON", self.message.clone()),
             ("ID", self.resource_id.clone()),
         ]
     }
@@ -115,7 +115,9 @@ async fn settled(
         let waiting =
             control.replicas.iter().filter(|replica| !replica.obeys && !replica.lapsed).count();
         if waiting != shown {
-            session.terminal.say(&format!("waiting for {waiting} of the replicas to come to rest"));
+            session
+                .terminal
+                .say(&format!("waiting for {waiting} of the replicas to finish their actions"));
             shown = waiting;
         }
         if begun.elapsed() >= limit {
@@ -153,7 +155,7 @@ pub(crate) async fn withheld(session: &mut Session<'_>, page: PageArguments) -> 
     session.show_list(&listed);
     if listed.open > 0 {
         session.terminal.say(&format!(
-            "{} resources were not looked at yet; ask again in a moment",
+            "{} resources were not observed yet; try again in a moment",
             listed.open
         ));
     }

@@ -2,66 +2,51 @@
 
 use std::fmt::Display;
 
-use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
+use comfy_table::{ContentArrangement, Table, presets};
 
 use crate::terminal::clean;
 
-/// An id takes 36 columns and two spaces; all other columns together need at
-/// least 42.
-const ID_WIDTH: usize = 38;
-const REST_WIDTH: usize = 42;
+/// The indentation of cells that are shown below their row.
+const INDENT: u16 = 4;
 
 /// Rows under headings; `none` if there are none.
 ///
-/// If a table is too wide for the terminal, the ids of its last column go on
-/// lines of their own, where they are complete and can be copied. If it is too
-/// wide even without them, it is wrapped within its columns.
+/// If a table is too wide for the terminal, its last columns go below each row,
+/// every cell on lines of its own, until the rest fits. Columns are not squeezed:
+/// that would break words and ids, which have to be copied.
 pub fn rows(headings: &[&str], rows: Vec<Vec<String>>, width: Option<u16>) -> String {
     if rows.is_empty() {
         return "none".to_owned();
     }
     let rows: Vec<Vec<String>> =
         rows.into_iter().map(|row| row.iter().map(|cell| clean(cell)).collect()).collect();
-    let wide = |width: u16| natural_width(headings, &rows) > usize::from(width);
-    match width.filter(|width| wide(*width)) {
-        Some(width) => folded(headings, &rows, width)
-            .unwrap_or_else(|| wrapped(headings, &rows, Some(width)).join("\n")),
-        None => wrapped(headings, &rows, None).join("\n"),
+    let fits = |beside: &usize, width: u16| {
+        natural_width(&headings[..*beside], &rows) <= usize::from(width)
+    };
+    let all = headings.len();
+    let beside =
+        width.and_then(|width| (0..=all).rev().find(|beside| fits(beside, width))).unwrap_or(all);
+    let head = headings.iter().map(|heading| (*heading).to_owned()).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    let mut table = empty(None);
+    for row in &rows {
+        table.add_row(row.iter().take(beside));
     }
+    let mut lines = Vec::new();
+    for (line, row) in finish(&table).into_iter().zip(&rows) {
+        lines.extend(Some(line).filter(|_| beside > 0));
+        lines.extend(row.iter().skip(beside).flat_map(|cell| below(cell, width)));
+    }
+    lines.join("\n")
 }
 
-/// The table with the last column below each row. `None` if that column has no
-/// ids, or if the rest does not fit either.
-fn folded(headings: &[&str], rows: &[Vec<String>], width: u16) -> Option<String> {
-    let (last, shown) = headings.split_last()?;
-    let ids: Vec<&String> = rows.iter().filter_map(|row| row.last()).collect();
-    let rest: Vec<Vec<String>> =
-        rows.iter().map(|row| row[..row.len().saturating_sub(1)].to_vec()).collect();
-    let fits = natural_width(shown, &rest) <= usize::from(width);
-    if shown.is_empty() || !fits || !ids.iter().all(|id| is_id(id)) {
-        return None;
-    }
-    let below = std::iter::once(*last).chain(ids.iter().map(|id| id.as_str()));
-    let lines = wrapped(shown, &rest, None).into_iter().zip(below);
-    Some(lines.map(|(line, id)| format!("{line}\n    {id}")).collect::<Vec<_>>().join("\n"))
-}
-
-fn wrapped(headings: &[&str], rows: &[Vec<String>], width: Option<u16>) -> Vec<String> {
-    let mut table = empty(width);
-    table.set_header(headings.iter().copied());
-    for row in rows {
-        table.add_row(row.iter());
-    }
-    let of_ids = |index: usize| rows.iter().all(|row| row.get(index).is_some_and(|id| is_id(id)));
-    let ids: Vec<usize> = (0..headings.len()).filter(|index| of_ids(*index)).collect();
-    // The last columns first: the id of the row's subject is at its end.
-    let whole = width.map_or(0, |width| usize::from(width).saturating_sub(REST_WIDTH) / ID_WIDTH);
-    for index in ids.iter().rev().take(whole) {
-        if let Some(column) = table.column_mut(*index) {
-            column.set_constraint(ColumnConstraint::ContentWidth);
-        }
-    }
-    finish(&table)
+/// The lines of a cell below its row.
+fn below(cell: &str, width: Option<u16>) -> Vec<String> {
+    // `finish` removes the two columns of padding that the table counts.
+    let mut table = empty(width.map(|width| width.saturating_sub(INDENT) + 2));
+    table.add_row([cell]);
+    let indent = " ".repeat(usize::from(INDENT));
+    finish(&table).iter().map(|line| format!("{indent}{line}").trim_end().to_owned()).collect()
 }
 
 /// The width of the table if nothing is wrapped.
@@ -71,10 +56,6 @@ fn natural_width(headings: &[&str], rows: &[Vec<String>]) -> usize {
         cells.max().unwrap_or(0).max(heading.len()) + 2
     };
     headings.iter().enumerate().map(widest).sum::<usize>().saturating_sub(2)
-}
-
-fn is_id(text: &str) -> bool {
-    text.len() == 36 && text.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
 }
 
 /// Names beside values; names without a value are left out.

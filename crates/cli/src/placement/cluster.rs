@@ -44,7 +44,7 @@ pub enum ClusterCommand {
         #[arg(long)]
         project: String,
     },
-    /// Take a project that owns nothing from its cluster
+    /// Withdraw a project without resources from its cluster
     Unassign {
         /// Project name or id
         #[arg(long)]
@@ -53,7 +53,7 @@ pub enum ClusterCommand {
         #[arg(long)]
         yes: bool,
     },
-    /// List which project lives where
+    /// List the cluster of each project
     Assignments(PageArguments),
 }
 

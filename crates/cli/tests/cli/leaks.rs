@@ -89,7 +89,7 @@ async fn a_removal_asks_and_says_why() {
     let server = StandIn::new(vec![Reply::of(202, mk_leak("open"))]).await;
     let ended = server.run(&[&line[..], &["--yes"]].concat()).await;
     assert_eq!(ended.exit, Exit::Success, "{ended:?}");
-    assert!(ended.errors.contains("takes its time"), "{ended:?}");
+    assert!(ended.errors.contains("its removal has begun"), "{ended:?}");
     let asked = server.asked().remove(0);
     assert_eq!(asked.line, format!("POST /api/v1/leaks/{ID}/remove"));
     assert_eq!(asked.body, r#"{"reason":"left behind"}"#);

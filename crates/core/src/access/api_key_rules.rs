@@ -60,7 +60,7 @@ pub fn create(snapshot: &KeySnapshot, new: &NewKey, actor: &Actor) -> Result<Com
         let state = if holder.is_usable(snapshot.now) {
             "already"
         } else {
-            "already, and the audit still names it, though it cannot be used any more"
+            "already; it cannot be used any more, but the audit still names it"
         };
         return Err(Refusal::new(
             ErrorKind::NameTaken,
@@ -122,7 +122,7 @@ pub fn rotate(
         KeyState::Usable => None,
         KeyState::Revoked => Some("is revoked; create a new one"),
         KeyState::Expired => Some("is expired; create a new one"),
-        KeyState::ProjectDeleted => Some("reaches a project that is deleted, and nothing else"),
+        KeyState::ProjectDeleted => Some("is bound to a project that is deleted; create a new one"),
     };
     if let Some(why) = why {
         let problem = format!("key `{}` {why}", key.name);

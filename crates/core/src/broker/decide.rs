@@ -205,9 +205,9 @@ fn apply(
 const fn hold_message(code: BlockerCode) -> &'static str {
     match code {
         BlockerCode::NodeLeft => {
-            "the node left by itself and its bootstrap token is used up; a person decides whether to start over"
+            "the node left by itself and its bootstrap token is consumed; retry or delete the resource"
         }
-        _ => "the bootstrap token was prolonged up to its cap and nobody enrolled with it",
+        _ => "the bootstrap token reached its maximum lifetime and no node enrolled with it",
     }
 }
 

@@ -103,7 +103,7 @@ pub(crate) fn blocker(
     Some(Blocker {
         code: BlockerCode::Unsettled,
         message: format!(
-            "it has not stayed Ready for {settled_after} s since {since}; look at what takes it back"
+            "it has not stayed Ready for {settled_after} s since {since}; find out what interrupts Ready"
         ),
         since: now,
         evidence: json!({ "unsettled_since": since, "settled_after_seconds": settled_after }),

@@ -146,7 +146,7 @@ const fn converge(observed: Observed, phase: Phase) -> (Action, Phase) {
         // Before readiness: a failed composite may still claim to be ready.
         Composite::Present { failed: true, .. } => (Action::Noop, Phase::Failed),
         // A deletion cannot be stopped. The composite is released in order, the
-        // node first, and made anew once it is gone.
+        // node first, and created again once it is gone.
         Composite::Present { terminating: true, .. } => match observed.node {
             NodeFact::Registered => (Action::DeregisterNode, phase),
             NodeFact::Absent | NodeFact::NotExpected => (Action::DeleteSubstrate, phase),

@@ -60,7 +60,7 @@ pub(crate) fn check_claim(
         return Ok(());
     }
     let id = snapshot.attempt.id();
-    let message = format!("another worker claimed {id} meanwhile; this one lets go");
+    let message = format!("another worker claimed {id} meanwhile; this one stops");
     Err(Refusal::new(ErrorKind::ClaimLost, message))
 }
 

@@ -314,11 +314,15 @@ fn assess(
     if let Composite::Present { terminating: true, .. } = tick.decision.observed.composite
         && !attempt.phase().is_deletion()
     {
-        let then = if failed { "and stays Failed" } else { "and made anew once it is gone" };
+        let then = if failed {
+            "and leaves the resource Failed"
+        } else {
+            "and creates it again once it is gone"
+        };
         blockers.push(raise(
             BlockerCode::SubstrateTerminating,
             format!(
-                "the substrate is being deleted by somebody else; its node is drained, then it is let go, {then}"
+                "somebody else is deleting the substrate; Slipway drains its node, then releases the substrate, {then}"
             ),
             evidence(tick),
         ));
@@ -359,8 +363,8 @@ fn overdue(
     let (message, evidence) = match (code, node) {
         (BlockerCode::NodeNotDraining, Some(node)) => (
             format!(
-                "node {} (`{}`) has not acknowledged its drain; the deadline was {deadline}",
-                node.id, node.hostname
+                "node `{}` ({}) has not acknowledged its drain; the deadline was {deadline}",
+                node.hostname, node.id
             ),
             json!({
                 "node_id": node.id,
@@ -371,7 +375,7 @@ fn overdue(
             }),
         ),
         _ => (
-            format!("still {} after its deadline {deadline}", attempt.phase()),
+            format!("the resource is still {} after its deadline {deadline}", attempt.phase()),
             json!({ "deadline": deadline, "since": attempt.phase_since(), "substrate": evidence(tick) }),
         ),
     };

@@ -58,15 +58,15 @@ pub fn waiting_for(snapshot: &ResourceSnapshot) -> Option<String> {
         }),
         Phase::Provisioning => Some("the substrate to report ready".to_owned()),
         Phase::Enrolling if snapshot.token.as_ref().is_some_and(|t| t.consumed.is_some()) => {
-            Some("a person: the node left and its bootstrap token is used up".to_owned())
+            Some("a person: the node left and its bootstrap token is consumed".to_owned())
         }
         Phase::Enrolling => Some("the node agent to enrol with its bootstrap token".to_owned()),
         Phase::Deregistering => Some(match node {
             Some(node) if node.can_drain() => {
-                format!("node {} (`{}`) to acknowledge its drain", node.id, node.hostname)
+                format!("node `{}` ({}) to acknowledge its drain", node.hostname, node.id)
             }
-            Some(node) => format!("node {} (`{}`) to be deregistered", node.id, node.hostname),
-            None => "the next look at the substrate".to_owned(),
+            Some(node) => format!("node `{}` ({}) to be deregistered", node.hostname, node.id),
+            None => "the next observation of the substrate".to_owned(),
         }),
         Phase::Deprovisioning => Some("the substrate to be gone, proven by its absence".to_owned()),
         Phase::Deleted if snapshot.attempt.absence_proven_at().is_none() => {
@@ -119,10 +119,10 @@ fn unserved(
             "it belongs to no cluster that a control plane could serve, and has been due for {seconds} s"
         ),
         (Some(_), Some(cluster)) => format!(
-            "no control plane serves cluster {cluster}: it has been due for {seconds} s and nobody has taken it up"
+            "no control plane serves cluster {cluster}: work has been due for {seconds} s and no worker has claimed it"
         ),
         (Some(partition), None) => format!(
-            "no control plane serves cluster {partition}: it has been due for {seconds} s and nobody has taken it up"
+            "no control plane serves cluster {partition}: work has been due for {seconds} s and no worker has claimed it"
         ),
     };
     Blocker {

@@ -61,7 +61,7 @@ impl Endpoint {
             };
             if !valid_value {
                 let problem =
-                    "must be a text of at most 1024 bytes without U+0000, an integer or a truth";
+                    "must be a text of at most 1024 bytes without U+0000, an integer or a boolean";
                 return Err(InvalidText::new(field, problem));
             }
         }

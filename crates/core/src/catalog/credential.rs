@@ -63,7 +63,7 @@ fn check(field: &str, text: &str, most: usize) -> Result<(), InvalidText> {
     Err(InvalidText::new(
         field,
         format!(
-            "must be at most {most} bytes of letters, digits and - _ . in segments separated by single slashes; it says where the secret lies, not what it is"
+            "must be at most {most} bytes of letters, digits and - _ . in segments separated by single slashes; it is the path of the secret, not its value"
         ),
     ))
 }

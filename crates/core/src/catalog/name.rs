@@ -19,7 +19,7 @@ impl Name {
         let label =
             Handle::parse(text).map_err(|invalid| InvalidText::new(field, invalid.problem))?;
         if Uuid::try_parse(text).is_ok() {
-            return Err(InvalidText::new(field, "must not look like an id; choose a name"));
+            return Err(InvalidText::new(field, "must not have the form of a UUID; choose a name"));
         }
         Ok(Self(label.as_str().to_owned()))
     }

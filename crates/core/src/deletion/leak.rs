@@ -153,7 +153,7 @@ impl Leak {
                 "check whether anybody needs it; then `slipway leaks remove`"
             }
             (Some(FindingKind::MissingObject), None) => {
-                "`slipway resource explain` says what keeps it from being made anew"
+                "`slipway resource explain` says what keeps it from being created again"
             }
             (Some(FindingKind::ObjectOfDeleted) | None, None) => {
                 "wait: the resource loop removes it; if it stays, remove it by hand and `slipway leaks resolve`"

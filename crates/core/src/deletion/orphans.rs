@@ -171,7 +171,7 @@ pub fn resolve(
     let not_gone = |problem: String| Err(Refusal::new(ErrorKind::LeakNotGone, problem));
     match presence {
         Presence::Unknown(why) => not_gone(format!(
-            "leak {} cannot be resolved, because its object cannot be looked for: {why}",
+            "leak {} cannot be resolved, because its object cannot be read: {why}",
             leak.id
         )),
         Presence::There if !expected => not_gone(format!(
@@ -204,11 +204,11 @@ pub fn request_removal(
     }
     if leak.uid.is_none() || leak.object_ref.is_none() || leak.provisioned_resource_id().is_none() {
         return refuse(
-            "its object names no attempt, so that nobody can be sure whose it is; remove it by hand, then `slipway leaks resolve`",
+            "its object names no attempt, so its owner is unknown; remove it by hand, then `slipway leaks resolve`",
         );
     }
     if claims(snapshot) {
-        return refuse("a row claims its object now; look at that resource");
+        return refuse("a row claims its object now; explain that resource");
     }
     let removal =
         Removal { at: snapshot.now, by: actor.name.clone(), reason: reason.as_str().to_owned() };

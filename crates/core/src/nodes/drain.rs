@@ -87,7 +87,7 @@ pub fn force(
         return Err(Refusal::new(
             ErrorKind::NothingToForce,
             format!(
-                "resource `{}` is {} and waits for no node to drain; force is for one that does",
+                "resource `{}` is {} and has no node that is being drained; force-drain is for a resource that waits for a drain",
                 snapshot.resource.handle,
                 snapshot.attempt.phase()
             ),
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(commit.wakes, [snapshot.attempt.id()]);
     }
 
-    /// Invariant 15: force is a write to the registry, with name and reason.
+    /// Invariant 16: force is a write to the registry, with name and reason.
     #[test]
     fn force_is_a_registry_write_and_only_while_deregistering() {
         let reason = Reason::parse("agent is frozen").unwrap();

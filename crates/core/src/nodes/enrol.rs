@@ -64,7 +64,7 @@ pub fn enrol(known: &EnrolSnapshot, enrolment: &Enrolment) -> Result<Enrolled, R
             Refusal::new(
                 ErrorKind::NotEnrolling,
                 format!(
-                    "resource `{}` is {phase} and takes no node; declare a new one",
+                    "resource `{}` is {phase} and no node may enrol for it; declare a new resource",
                     snapshot.resource.handle
                 ),
             )
@@ -88,7 +88,7 @@ pub fn enrol(known: &EnrolSnapshot, enrolment: &Enrolment) -> Result<Enrolled, R
         return Err(Refusal::new(
             ErrorKind::TokenExpired,
             format!(
-                "the bootstrap token expired at {}; a new one is issued with the next apply",
+                "the bootstrap token expired at {}; the next apply mints another, or issue one with `slipway token issue`",
                 token.expires_at
             ),
         ));
@@ -96,7 +96,7 @@ pub fn enrol(known: &EnrolSnapshot, enrolment: &Enrolment) -> Result<Enrolled, R
     if known.nonce_taken {
         return Err(Refusal::new(
             ErrorKind::NonceCollision,
-            "another node of the project registered with this nonce; draw a fresh one",
+            "another node of the project registered with this nonce; send a fresh one",
         )
         .at("nonce"));
     }
@@ -105,8 +105,7 @@ pub fn enrol(known: &EnrolSnapshot, enrolment: &Enrolment) -> Result<Enrolled, R
     if known.public_key_taken {
         return Err(Refusal::new(
             ErrorKind::PublicKeyTaken,
-            "another registered node of the project has this public key; draw a key of its own, \
-             or let the other one leave first",
+            "another registered node of the project has this public key; generate another key pair, or deregister the other node first",
         )
         .at("public_key"));
     }
@@ -239,7 +238,10 @@ fn consumed() -> Refusal {
 }
 
 fn revoked() -> Refusal {
-    Refusal::new(ErrorKind::TokenRevoked, "the bootstrap token was revoked; it enrols nobody")
+    Refusal::new(
+        ErrorKind::TokenRevoked,
+        "the bootstrap token was revoked; issue another with `slipway token issue`",
+    )
 }
 
 #[cfg(test)]

@@ -137,7 +137,7 @@ impl MeshPool {
                 ErrorKind::PoolExhausted,
                 format!(
                     "the mesh {} of the project has no address left for another node ({} are in \
-                     use); delete resources, or give the project a larger `mesh_cidr`",
+                     use); delete resources, or declare this one in a project with a larger `mesh_cidr`",
                     self.cidr,
                     self.cidr.capacity()
                 ),

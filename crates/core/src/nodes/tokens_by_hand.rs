@@ -35,7 +35,7 @@ pub struct Issue {
 /// Issues a token for the attempt, if a node may still enrol for it.
 pub fn issue(snapshot: &ResourceSnapshot, issue: Issue, actor: &Actor) -> Result<Commit, Refusal> {
     if issue.kind != TokenKind::Node {
-        return Err(Refusal::invalid("kind", "must be `node`; nothing here enrols a bridge"));
+        return Err(Refusal::invalid("kind", "must be `node`; bridges are not supported"));
     }
     if !(LIFETIME_MIN..=LIFETIME_MAX).contains(&issue.lifetime) {
         let (least, most) = (LIFETIME_MIN.as_secs(), LIFETIME_MAX.as_secs());

@@ -93,7 +93,7 @@ impl Mode {
             Self::Frozen(freeze) => (
                 BlockerCode::Frozen,
                 format!(
-                    "frozen until {} by {}: {}; this would be done: {action}",
+                    "frozen until {} by {}: {}; withheld action: {action}",
                     freeze.until, freeze.by, freeze.reason
                 ),
                 json!({
@@ -104,7 +104,7 @@ impl Mode {
             Self::Observing(observing) => (
                 BlockerCode::ObserveOnly,
                 format!(
-                    "only observing since {}: {}; this would be done: {action}",
+                    "only observing since {}: {}; withheld action: {action}",
                     observing.since, observing.reason
                 ),
                 json!({
@@ -194,7 +194,7 @@ pub fn freeze(
         return Err(Refusal::invalid(
             "for_seconds",
             format!(
-                "must be between {} and {} (7 days); a freeze ends by itself and can be given again",
+                "must be between {} and {} (7 days); a freeze ends by itself and can be renewed",
                 FREEZE_MIN.as_secs(),
                 FREEZE_MAX.as_secs()
             ),
@@ -263,7 +263,7 @@ pub fn resume(control: &Control, reason: &Reason, actor: &Actor) -> Result<Contr
     if control.observing.is_none() {
         return Err(Refusal::new(
             ErrorKind::NothingToLift,
-            "nothing to resume: this installation does not merely observe; `slipway status` shows the mode",
+            "nothing to resume: this installation is not observe-only; `slipway status` shows the mode",
         ));
     }
     let audit = control.audit("control.resume", actor).because(reason.as_str());

@@ -110,7 +110,7 @@ impl Placement {
         };
         let status = self.providers.iter().find(|status| status.provider == provider);
         match status {
-            None => not_ready("it was not looked at since this was declared"),
+            None => not_ready("it was not observed since this was declared"),
             Some(status) if status.credential_id != credential => {
                 not_ready("it is set up with another credential, which is being replaced")
             }

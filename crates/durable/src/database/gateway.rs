@@ -238,7 +238,7 @@ async fn limited<T, E: From<sqlx::Error>>(
         outcome = &mut operation => outcome,
         () = tokio::time::sleep(limit) => {
             health.replace_pools();
-            tracing::warn!(?limit, "the database is silent; its connections are given up");
+            tracing::warn!(?limit, "the database does not answer; its connections are closed");
             let text = format!("the database did not answer within {limit:?}");
             Err(sqlx::Error::Io(IoError::new(ErrorKind::TimedOut, text)).into())
         }

@@ -16,7 +16,7 @@ pub(crate) fn rows() -> Vec<Route> {
         post  ("/keys",             KeyCreate,  keys::create,  "Create an API key; its text is shown this once")
             .create::<CreateKey, ApiKeyWithText>(),
         get   ("/keys/{id}",        KeyRead,    keys::get,     "Show an API key").one::<ApiKey>(),
-        post  ("/keys/{id}/rotate", KeyRotate,  keys::rotate,  "Give a key another text")
+        post  ("/keys/{id}/rotate", KeyRotate,  keys::rotate,  "Rotate an API key; its new text is shown this once")
             .body::<RotateKey>().one::<ApiKeyWithText>().conditional(),
         delete("/keys/{id}",        KeyRevoke,  keys::revoke,  "Revoke an API key").nothing().query(&["reason"]).conditional(),
         get   ("/audit",            AuditRead,  audit::list,   "Read the audit, newest first").page::<AuditEntry>().query(&FILTERS),

@@ -23,13 +23,13 @@ pub(crate) fn rows() -> Vec<Route> {
             .body::<Relabel>().one::<Resource>().conditional(),
         delete("/resources/{id}",             ResourceDelete,  resources::delete,      "Delete a resource, in order")
             .one::<Deletion>().query(&["reason"]).conditional().statuses(&[202]),
-        get   ("/resources/{id}/explain",     ResourceRead,    explain::resource,      "Say why it is where it is")
+        get   ("/resources/{id}/explain",     ResourceRead,    explain::resource,      "Explain the state of a resource")
             .one::<Explanation>(),
-        post  ("/resources/{id}/force-drain", NodeForceDrain,  resources::force_drain, "Do not wait for its node")
+        post  ("/resources/{id}/force-drain", NodeForceDrain,  resources::force_drain, "Force the drain: do not wait for the node")
             .body::<ForceDrain>().one::<Resource>().statuses(&[202]),
-        post  ("/resources/{id}/retry",       ResourceRetry,   resources::retry,       "Try again after a failure")
+        post  ("/resources/{id}/retry",       ResourceRetry,   resources::retry,       "Retry a failed resource")
             .body::<Retry>().one::<Resource>().statuses(&[202]),
-        get   ("/explain/{kind}/{reference}", ResourceRead,    explain::explain,       "Say why a resource, node, deletion, project, cluster, token or leak is where it is")
+        get   ("/explain/{kind}/{reference}", ResourceRead,    explain::explain,       "Explain the state of a resource, node, deletion, project, cluster, token or leak")
             .one::<Explanation>(),
     ]
 }

@@ -49,7 +49,7 @@ fn credential_rows() -> Vec<Route> {
             .create::<CreateCredential, Credential>(),
         get   ("/credentials/{id}",                            CredentialRead,         credentials::get,      "Show a credential")
             .one::<Credential>().query(&["show_deleted"]),
-        patch ("/credentials/{id}",                            CredentialUpdate,       credentials::update,   "Change where a credential lies")
+        patch ("/credentials/{id}",                            CredentialUpdate,       credentials::update,   "Change the path of a credential")
             .body::<UpdateCredential>().one::<Credential>().conditional(),
         delete("/credentials/{id}",                            CredentialDelete,       credentials::delete,   "Delete a credential")
             .one::<Deletion>().query(&["reason"]).conditional(),
@@ -57,7 +57,7 @@ fn credential_rows() -> Vec<Route> {
             .page::<CredentialAssignment>(),
         put   ("/projects/{project}/credentials/{credential}", CredentialAssign,       credentials::assign,   "Let a project use a credential")
             .nothing(),
-        delete("/projects/{project}/credentials/{credential}", CredentialWithdraw,     credentials::withdraw, "Do not let a project use a credential any more")
+        delete("/projects/{project}/credentials/{credential}", CredentialWithdraw,     credentials::withdraw, "Withdraw a credential from a project")
             .nothing(),
     ]
 }
@@ -71,7 +71,7 @@ fn blueprint_rows() -> Vec<Route> {
             .create::<CreateBlueprint, Blueprint>(),
         get   ("/blueprints/{blueprint}",                           BlueprintRead,    blueprints::get,      "Show a blueprint")
             .one::<Blueprint>(),
-        patch ("/blueprints/{blueprint}",                           BlueprintUpdate,  blueprints::update,   "Describe a blueprint anew")
+        patch ("/blueprints/{blueprint}",                           BlueprintUpdate,  blueprints::update,   "Change the name and description of a blueprint")
             .body::<UpdateBlueprint>().one::<Blueprint>().conditional(),
         get   ("/blueprints/{blueprint}/versions",                  BlueprintRead,    blueprints::versions, "List the versions of a blueprint")
             .page::<BlueprintVersion>(),
@@ -79,7 +79,7 @@ fn blueprint_rows() -> Vec<Route> {
             .create::<PublishVersion, BlueprintVersion>(),
         get   ("/blueprints/{blueprint}/versions/{version}",        BlueprintRead,    blueprints::version,  "Show a version of a blueprint")
             .one::<BlueprintVersion>(),
-        post  ("/blueprints/{blueprint}/versions/{version}/retire", BlueprintRetire,  blueprints::retire,   "Declare nothing new from a version")
+        post  ("/blueprints/{blueprint}/versions/{version}/retire", BlueprintRetire,  blueprints::retire,   "Retire a version of a blueprint")
             .one::<BlueprintVersion>().conditional(),
     ]
 }

@@ -12,13 +12,13 @@ pub(crate) fn rows() -> Vec<Route> {
     vec![
         get   ("/deletions",          DeletionRead, deletions::list, "List deletions").page::<Deletion>(),
         get   ("/deletions/{id}",     DeletionRead, deletions::get,  "Show a deletion").one::<Deletion>(),
-        get   ("/leaks",              LeakRead,     leaks::list,     "List what stands outside and no row claims, and the reverse")
+        get   ("/leaks",              LeakRead,     leaks::list,     "List leaks: objects that no row claims, and rows without their object")
             .page::<Leak>().query(&["state", "kind"]),
-        post  ("/leaks/find",         LeakFind,     leaks::find,     "Look for leaks now").all::<LeakScan>(),
+        post  ("/leaks/find",         LeakFind,     leaks::find,     "Scan for leaks now").all::<LeakScan>(),
         get   ("/leaks/{id}",         LeakRead,     leaks::get,      "Show a leak").one::<Leak>(),
-        post  ("/leaks/{id}/resolve", LeakResolve,  leaks::resolve,  "Say that a leak is settled")
+        post  ("/leaks/{id}/resolve", LeakResolve,  leaks::resolve,  "Resolve a leak")
             .body::<LeakReason>().one::<Leak>(),
-        post  ("/leaks/{id}/remove",  LeakRemove,   leaks::remove,   "Remove what leaked")
+        post  ("/leaks/{id}/remove",  LeakRemove,   leaks::remove,   "Remove the object of a leak")
             .body::<LeakReason>().one::<Leak>().statuses(&[200, 202]),
     ]
 }

@@ -127,7 +127,7 @@ async fn the_field_stands_beside_the_details() {
 #[tokio::test]
 async fn the_caller_does_not_see_the_internal_text() {
     let error = slipway_app::Error {
-        refusal: Refusal::new(ErrorKind::Internal, "something went wrong here"),
+        refusal: Refusal::new(ErrorKind::Internal, "the control plane failed"),
         internal: Some("SELECT secret FROM t".to_owned()),
     };
     let (_, problem) = answer_of(error.into()).await;

@@ -11,10 +11,10 @@ pub(crate) fn rows() -> Vec<Route> {
     vec![
         get   ("/events",               EventRead,          feed::list,            "List events in the order of their positions")
             .page::<Event>().refuses(410),
-        get   ("/events/stream",        EventRead,          feed::follow,          "Follow events as they come")
+        get   ("/events/stream",        EventRead,          feed::follow,          "Stream events")
             .stream("text/event-stream").query(&["after"]).refuses(410),
-        get   ("/subscriptions",        SubscriptionRead,   subscriptions::list,   "List durable subscribers")
+        get   ("/subscriptions",        SubscriptionRead,   subscriptions::list,   "List subscriptions")
             .all::<Subscription>(),
-        delete("/subscriptions/{name}", SubscriptionRemove, subscriptions::remove, "Forget a subscriber").nothing(),
+        delete("/subscriptions/{name}", SubscriptionRemove, subscriptions::remove, "Delete a subscription").nothing(),
     ]
 }

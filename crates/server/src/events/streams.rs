@@ -136,7 +136,7 @@ impl EventStreams {
             Refusal::new(
                 ErrorKind::Unavailable,
                 format!(
-                    "{} streams are open, which is all there may be; try again in a moment, or \
+                    "{} streams are open, which is the limit; try again in a moment, or \
                      read GET /api/v1/events page by page",
                     self.0.limits.streams
                 ),
@@ -204,7 +204,7 @@ impl Hub {
                 Ok(true) => Duration::ZERO,
                 Ok(false) => self.limits.poll,
                 Err(error) => {
-                    tracing::warn!(%error, "cannot look for events to stream; trying again");
+                    tracing::warn!(%error, "cannot read events to stream; trying again");
                     AFTER_FAULT
                 }
             };

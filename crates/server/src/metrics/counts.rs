@@ -80,9 +80,9 @@ impl CountMetrics {
             blockers:    add(to, "slipway_blockers", "Blockers by code, counted at most every 15 s; absent while the database is"),
             nodes:       add(to, "slipway_nodes", "Registered nodes by the age of their last heartbeat, counted at most every 15 s; absent while the database is"),
             age:         add(to, "slipway_counted_age_seconds", "How long ago resources, blockers and nodes were counted; 0 if they are not"),
-            overdue:     add(to, "slipway_partition_overdue_seconds", "How long what is due longest in a partition has been waiting for a claim; absent while the database is"),
-            activations: add(to, "slipway_loop_activations", "Times that a loop of this process looked for work"),
-            failures:    add(to, "slipway_loop_failures", "Pieces of work, or whole looks, of a loop that ended in an error"),
+            overdue:     add(to, "slipway_partition_overdue_seconds", "How long the oldest due row of a partition has waited for a claim; absent while the database is"),
+            activations: add(to, "slipway_loop_activations", "Passes of a loop of this process"),
+            failures:    add(to, "slipway_loop_failures", "Passes of a loop, or pieces of its work, that ended in an error"),
             counted: Mutex::default(),
             turn: Arc::default(),
             loops,
@@ -117,7 +117,9 @@ impl CountMetrics {
                 drop(turn);
             });
             if counted.is_none() && timeout(LIMIT, counting).await.is_err() {
-                tracing::warn!("what there is was not counted in time; it is shown when it is");
+                tracing::warn!(
+                    "resources, blockers and nodes were not counted in time; their metrics are absent until they are"
+                );
             }
         }
         let age = self.counted().map_or(Duration::ZERO, |counted| counted.at.elapsed());
@@ -133,7 +135,7 @@ impl CountMetrics {
                 Some(Counted::after(begun.elapsed()))
             }
             Err(error) => {
-                tracing::warn!(%error, "what there is could not be counted");
+                tracing::warn!(%error, "resources, blockers and nodes could not be counted");
                 // Unknown counts are absent: stale ones would pass for current.
                 self.phases.clear();
                 self.blockers.clear();
@@ -171,7 +173,9 @@ impl CountMetrics {
         self.overdue.clear();
         let overdue = match overdue {
             Ok(overdue) => overdue,
-            Err(error) => return tracing::warn!(error, "what is overdue could not be read"),
+            Err(error) => {
+                return tracing::warn!(error, "the lag of the partitions could not be read");
+            }
         };
         for partition in self.loops.iter().flat_map(|loops| loops.partitions()) {
             self.overdue.get_or_create(&[("partition", partition.into())]).set(0.0);

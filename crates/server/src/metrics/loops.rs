@@ -52,14 +52,14 @@ impl LoopMetrics {
     #[rustfmt::skip]
     pub fn register(to: &mut Registry) -> Self {
         Self {
-            transitions: add(to, "slipway_transitions", "Changes of phase that this process committed; from none is an attempt that begins"),
+            transitions: add(to, "slipway_transitions", "Changes of phase that this process committed; from is none for a new attempt"),
             phases:      add_histograms(to, "slipway_phase_seconds", "How long a phase had lasted when it was left, on the database's clock", phase_histogram),
-            reactions:   add_histograms(to, "slipway_reaction_seconds", "Time from what we were told (declared, enrolled, drained) to the change of phase that it led to", short_histogram),
+            reactions:   add_histograms(to, "slipway_reaction_seconds", "Time from a request (declared, enrolled, drained) to the change of phase that it led to", short_histogram),
             taken:       add(to, "slipway_claims_taken", "Claims on due resources that this process took"),
             held:        add(to, "slipway_claims_held", "Claims that this process holds now"),
-            lost:        add(to, "slipway_claims_lost", "Ticks that wrote nothing because another worker or writer was faster"),
-            reclaimed:   add(to, "slipway_claims_reclaimed", "Claims of an earlier life of this process that it took back when it started"),
-            ticks:       add_histograms(to, "slipway_tick_seconds", "Time from the beginning of a batch to the end of each of its ticks, by how that ended", short_histogram),
+            lost:        add(to, "slipway_claims_lost", "Ticks that wrote nothing because another worker or writer changed the row first"),
+            reclaimed:   add(to, "slipway_claims_reclaimed", "Claims of an earlier run of this process that it took back when it started"),
+            ticks:       add_histograms(to, "slipway_tick_seconds", "Time from the start of a batch to the end of each of its ticks, by outcome", short_histogram),
             actions:     add_histograms(to, "slipway_action_seconds", "Time of each call to a substrate, by kind and outcome", short_histogram),
             partitions: Mutex::default(),
         }

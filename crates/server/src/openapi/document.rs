@@ -138,11 +138,11 @@ fn parameters(route: &Route) -> Vec<Value> {
         }));
     };
     if route.takes_if_match {
-        let about = "The ETag that was read, or `*`; whatever is there without.";
+        let about = "The ETag that was read, or `*`; without it any revision is changed.";
         header("If-Match", about, r#"^(\*|"[0-9]{1,18}")$"#);
     }
     if route.takes_idempotency_key {
-        let about = "The same request under the same key is one create.";
+        let about = "The same request with the same key creates once.";
         header("Idempotency-Key", about, "^[!-~]{1,255}$");
     }
     parameters
@@ -180,20 +180,20 @@ fn responses(route: &Route) -> Map<String, Value> {
 const fn meaning(status: u16) -> &'static str {
     match status {
         200 => "Done.",
-        201 => "Created; `Location` is where it is from now on.",
-        202 => "Taken up; `Location` is where to look what becomes of it.",
-        204 => "Done; there is nothing to tell.",
+        201 => "Created; `Location` is its address.",
+        202 => "Accepted; follow `Location` for its progress.",
+        204 => "Done; the answer has no body.",
         400 => "The request is not understood; `details.field` names what is wrong.",
-        401 => "No key, or none that is good.",
-        403 => "The role of the key is too small.",
-        404 => "Not there, or not within the reach of the key.",
+        401 => "No key, or one that is malformed, unknown, expired or revoked.",
+        403 => "The role of the key is not sufficient.",
+        404 => "Does not exist, or is outside the reach of the key.",
         408 => "The body took too long to arrive.",
-        409 => "At odds with what is there.",
-        410 => "Older than what is kept; begin anew.",
-        412 => "Somebody wrote since it was read.",
+        409 => "In conflict with the current state.",
+        410 => "The cursor is older than the oldest event; list the current state and start again.",
+        412 => "It changed since it was read; read it again.",
         413 => "The body is too long.",
-        422 => "Understood, and refers to something that is not there or does not fit.",
-        429 => "Too many requests of this key; `Retry-After` says when to go on.",
+        422 => "Refers to something that does not exist or does not fit.",
+        429 => "Too many requests of this key; `Retry-After` says when to try again.",
         503 => "Not now; `Retry-After` says when to try again.",
         _ => "See the code.",
     }

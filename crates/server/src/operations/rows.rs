@@ -10,12 +10,12 @@ use crate::routes::{Route, delete, get, post, put};
 pub(crate) fn rows() -> Vec<Route> {
     vec![
         get   ("/loops",          LoopRead,        loops::list,       "Show what the loops of this process do").all::<LoopStatus>(),
-        get   ("/control",        ControlRead,     control::get,      "Show whether anything is acted on").one::<Control>(),
-        put   ("/control/freeze", ControlFreeze,   control::freeze,   "Act on nothing until a moment")
+        get   ("/control",        ControlRead,     control::get,      "Show the mode: acting, frozen or observing").one::<Control>(),
+        put   ("/control/freeze", ControlFreeze,   control::freeze,   "Freeze the installation until a time")
             .body::<PutFreeze>().one::<Control>(),
-        delete("/control/freeze", ControlUnfreeze, control::unfreeze, "Act again").one::<Control>().query(&["reason"]),
-        post  ("/control/resume", ControlResume,   control::resume,   "Act on a restored database")
+        delete("/control/freeze", ControlUnfreeze, control::unfreeze, "Lift the freeze").one::<Control>().query(&["reason"]),
+        post  ("/control/resume", ControlResume,   control::resume,   "End observe-only, for instance on a restored database")
             .body::<Resume>().one::<Control>(),
-        get   ("/control/withheld",   WithheldRead,        control::withheld, "Show what would be done").page::<WithheldAction>(),
+        get   ("/control/withheld",   WithheldRead,        control::withheld, "List withheld actions").page::<WithheldAction>(),
     ]
 }

@@ -17,13 +17,13 @@ pub(crate) fn rows() -> Vec<Route> {
             .create::<CreateCluster, Cluster>(),
         get   ("/clusters/{cluster}",                ClusterRead,            clusters::get,         "Show a cluster")
             .one::<Cluster>(),
-        get   ("/cluster-assignments",               ClusterListAssignments, clusters::assignments, "List which project lives where")
+        get   ("/cluster-assignments",               ClusterListAssignments, clusters::assignments, "List the cluster of each project")
             .page::<ClusterAssignment>(),
-        get   ("/projects/{project}/cluster",        ClusterReadAssigned,    clusters::assignment,  "Show on which cluster a project lives")
+        get   ("/projects/{project}/cluster",        ClusterReadAssigned,    clusters::assignment,  "Show the cluster of a project")
             .one::<ClusterAssignment>(),
         put   ("/projects/{project}/cluster",        ClusterAssign,          clusters::assign,      "Place a project on a cluster")
             .body::<AssignCluster>().one::<ClusterAssignment>().conditional(),
-        delete("/projects/{project}/cluster",        ClusterWithdraw,        clusters::withdraw,    "Take a project that owns nothing off its cluster")
+        delete("/projects/{project}/cluster",        ClusterWithdraw,        clusters::withdraw,    "Withdraw a project without resources from its cluster")
             .one::<ClusterAssignment>().conditional().statuses(&[202, 204]),
         get   ("/blueprints/{blueprint}/definitions", BlueprintRead,          definitions::list,     "List where definitions of a blueprint are installed, and the version found there")
             .page::<BlueprintDefinitions>(),

@@ -121,7 +121,7 @@ pub(crate) async fn read_body(request: Request) -> Result<Vec<u8>, Refusal> {
         Ok(Ok(bytes)) => Ok(bytes.into()),
         Ok(Err(error)) if is_length_limit(&error) => Err(too_large()),
         Ok(Err(_)) => {
-            Err(Refusal::new(ErrorKind::InvalidInput, "the body broke off; send it again"))
+            Err(Refusal::new(ErrorKind::InvalidInput, "the body was cut off; send it again"))
         }
         Err(_) => Err(Refusal::new(
             ErrorKind::RequestTimeout,

@@ -111,7 +111,7 @@ where
 fn lost() -> Refusal {
     Refusal::new(
         ErrorKind::Unavailable,
-        "the key expired while the request ran; look whether it was created, or send it again",
+        "the key expired while the request ran; check whether it was created, or send it again",
     )
 }
 

@@ -155,18 +155,18 @@ fn rows_are_unique_and_those_that_write_are_audited() {
 /// The documented table is the served one.
 #[test]
 fn the_page_about_security_shows_the_table() {
-    let page = include_str!("../../../../docs/security.md");
+    let page = include_str!("../../../../docs/access.md");
     let (_, rest) = page.split_once("<!-- routes -->\n").unwrap();
     let (shown, _) = rest.split_once("<!-- /routes -->").unwrap();
     let mut expected = String::from(
-        "| method | path below `/api/v1` | least role | scope | audited as |\n|---|---|---|---|---|\n",
+        "| method | path below `/api/v1` | least role | reach | audited as |\n|---|---|---|---|---|\n",
     );
     for route in TABLE.iter() {
         let (Route { method, path, .. }, Terms { least, reach, audit }) = (route, route.terms());
         let audit = audit.map(|verb| format!("`{verb}` ")).unwrap_or_default();
         expected.push_str(&format!("| {method} | {path} | {least} | {reach} | {audit}|\n"));
     }
-    assert_eq!(shown, expected, "put this between the marks of docs/security.md:\n{expected}");
+    assert_eq!(shown, expected, "put this between the marks of docs/access.md:\n{expected}");
 }
 
 /// A refusal does not reveal whether foreign credentials and keys exist.

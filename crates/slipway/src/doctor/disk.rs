@@ -121,7 +121,7 @@ fn space(area: &mut Area, directory: &Path) {
         (Err(error), _) | (_, Err(error)) => area.warning(
             "space",
             format!("cannot be found out: {error}"),
-            format!("look with `df {}`", existing.display()),
+            format!("check with `df {}`", existing.display()),
         ),
     }
 }

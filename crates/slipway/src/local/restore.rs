@@ -101,7 +101,7 @@ fn table(restored: &Restored, width: Option<u16>) -> String {
         width,
     );
     format!(
-        "{facts}\n\nStart it; nothing outside is changed until you have looked and resume:\n\n    \
+        "{facts}\n\nStart it; nothing outside is changed until you resume:\n\n    \
          slipway up\n    slipway withheld\n    slipway resume --reason <why>\n\n\
          docs/restore.md has the steps."
     )

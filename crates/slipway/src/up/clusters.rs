@@ -116,7 +116,7 @@ impl Clusters {
         let clusters = match self.registered().await {
             Ok(clusters) => clusters,
             Err(error) => {
-                tracing::warn!(%error, "cannot look for clusters to serve; trying again");
+                tracing::warn!(%error, "cannot list the clusters to serve; trying again");
                 return;
             }
         };
@@ -195,7 +195,7 @@ impl Clusters {
             tracing::warn!(
                 cluster,
                 %error,
-                "whether the database was restored is not known from this cluster yet"
+                "the high-water mark of this cluster is not read yet, so it cannot show whether the database was restored"
             );
         }
     }

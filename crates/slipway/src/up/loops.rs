@@ -63,7 +63,11 @@ pub(super) async fn start(
     for PartitionView { cluster, resources, .. } in &first {
         match resources.boot_sweep().await {
             Ok(due) => {
-                tracing::info!(cluster, due, "boot sweep: everything not settled for good is due");
+                tracing::info!(
+                    cluster,
+                    due,
+                    "boot sweep: every resource that has not settled for good is due"
+                );
             }
             // No reason to refuse the start: the loop claims resources by due time.
             Err(error) => tracing::warn!(
@@ -218,8 +222,8 @@ impl View {
             Ok(overdue) => overdue,
             // Callers without a key see this text, so it omits the error.
             Err(error) => {
-                tracing::warn!(%error, "cannot look for clusters that nobody serves");
-                return vec!["other clusters cannot be looked at".to_owned()];
+                tracing::warn!(%error, "cannot list clusters that no control plane serves");
+                return vec!["clusters of other control planes cannot be read".to_owned()];
             }
         };
         let ours = |partition: Option<Partition>| {

@@ -1,6 +1,6 @@
 //! The ten situations of the runbook on a cluster: each is produced, shown by
 //! the real `slipway explain` with its code and its remedy, and repaired as the
-//! page says. `docs/crossplane.md` names the test of each.
+//! page says. `docs/placement.md` names the test of each.
 //!
 //! Few worlds, each with several resources at once, so that the waits overlap.
 
@@ -64,7 +64,7 @@ async fn what_does_not_come_up_says_why_and_goes_on_when_it_is_mended() {
     let failed = world.declare("failed", "fail=no room in fsn1").await;
     let alone = world.declare("alone", "no-node").await;
 
-    let observe = "look at the evidence and repair the substrate; the loop goes on by itself";
+    let observe = "check the evidence and repair the substrate; the loop continues by itself";
     let codes = ["provisioning_overdue"];
     let shown = ["is Provisioning", observe, r#""reason":"Creating""#, r#""type":"Ready""#];
     world.explains(&unready, &codes, &shown).await;
@@ -182,7 +182,8 @@ async fn what_drains_is_waited_for_whoever_deletes_it() {
     world.plane.delete(&leaving).await;
     world.plane.delete(&pulled).await;
 
-    let nothing = "nothing: somebody deleted the substrate; once its node has drained it is let go";
+    let nothing =
+        "nothing: somebody deleted the substrate; Slipway drains its node, releases the substrate";
     world.explains(&wanted, &["substrate_terminating"], &["is Ready", nothing]).await;
     let force = "$ slipway resource force-drain ";
     let shown =
@@ -243,7 +244,7 @@ async fn what_does_not_go_says_what_holds_it() {
         world.plane.delete(id).await;
     }
 
-    let observe = "look at the evidence and repair the substrate; the loop goes on by itself";
+    let observe = "check the evidence and repair the substrate; the loop continues by itself";
     let codes = ["deprovisioning_overdue"];
     let finalizer = r#""finalizers":["composite.apiextensions.crossplane.io"]"#;
     let composed = r#""composed":["Server/pr-<id>"]"#;
@@ -305,7 +306,7 @@ fn the_page_names_the_tests_of_every_situation() {
     let tests: String = ["situations.rs", "namespace_status.rs", "hand.rs"]
         .map(|file| std::fs::read_to_string(format!("tests/kube/{file}")).unwrap())
         .concat();
-    let page = std::fs::read_to_string("../../docs/crossplane.md").unwrap();
+    let page = std::fs::read_to_string("../../docs/placement.md").unwrap();
     let table = page.split("## The ten situations here").nth(1).unwrap();
     let rows = table.lines().filter_map(|line| line.strip_prefix("| "));
     let rows: Vec<_> = rows.filter(|row| row.starts_with(|c: char| c.is_ascii_digit())).collect();

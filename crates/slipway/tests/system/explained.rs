@@ -27,11 +27,12 @@ impl ControlPlane {
     fn masked(&self, text: &str) -> String {
         let text = text.split("\nHistory:").next().unwrap_or_default();
         let text = text.replace(&self.data_dir().display().to_string(), "<data>");
-        let looks = ["Next: the loop looks again", "Next: it is due now", "Next: its row is read"];
+        let looks =
+            ["Next: the loop observes it again", "Next: it is due now", "Next: its row is read"];
         let lines = text.lines().filter(|line| !line.starts_with("Claimed by ")).map(|line| {
             let looks = looks.iter().any(|observe| line.starts_with(observe))
-                || (line.starts_with("Next: ") && line.contains(" is working on it "));
-            if looks { "Next: <a look>" } else { line }
+                || (line.starts_with("Next: ") && line.contains(" is working on it; "));
+            if looks { "Next: <an observation>" } else { line }
         });
         mask(&lines.collect::<Vec<_>>().join("\n"))
     }

@@ -51,7 +51,7 @@ async fn what_is_under_way_is_finished_before_the_end() {
     let (id, lock) = amid_a_slow_action(&mut plane, "15s").await;
     plane.signal(Signal::Terminate);
     wait::until(TIMEOUT, "it to be stopping", async || {
-        plane.log_text().contains("no new work is taken")
+        plane.log_text().contains("taking no new work")
     })
     .await;
     assert!(!plane.agents().is_empty(), "the action waits");
@@ -85,7 +85,7 @@ async fn a_second_signal_ends_at_once() {
     let (id, lock) = amid_a_slow_action(&mut plane, "60s").await;
     plane.signal(Signal::Terminate);
     wait::until(TIMEOUT, "it to be stopping", async || {
-        plane.log_text().contains("no new work is taken")
+        plane.log_text().contains("taking no new work")
     })
     .await;
     let told = Instant::now();

@@ -112,7 +112,7 @@ async fn patch(
     let (Reason::FieldConflict(fields), true) = (refused.reason(), was_read) else {
         return Err(refused);
     };
-    tracing::info!(%object, ?fields, "another manager owns fields of ours and is overruled");
+    tracing::info!(%object, ?fields, "another field manager owns fields of Slipway; Slipway overwrites them");
     let answer = connection.apply(object, body, FIELD_MANAGER, true).await?;
     engine.overrules();
     Ok(answer)

@@ -150,7 +150,7 @@ fn established(definition: &Value) -> Result<(), String> {
     let looked_at = condition["observedGeneration"].as_i64();
     if looked_at.is_some_and(|looked| Some(looked) < definition["metadata"]["generation"].as_i64())
     {
-        return Err("Crossplane has not looked at its last change yet".to_owned());
+        return Err("Crossplane has not processed its last change yet".to_owned());
     }
     if condition["status"] == "True" {
         return Ok(());

@@ -153,7 +153,7 @@ impl CrossplaneSubstrate {
     /// Kubernetes deletes a CRD it deletes its objects one by one, and each of
     /// them answers 404 before the kind itself is unknown. The CRD has its
     /// deletionTimestamp before the first object goes.
-    pub(super) async fn kind_stands(&self, kind: &CompositeType) -> Result<(), String> {
+    pub(super) async fn kind_is_served(&self, kind: &CompositeType) -> Result<(), String> {
         let definition = ObjectRef {
             resource: api_resource(
                 "apiextensions.k8s.io/v1",

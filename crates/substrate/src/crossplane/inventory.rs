@@ -21,7 +21,7 @@ pub(super) async fn page(
     let (first, token) = cursor.unwrap_or_default();
     let kinds = engine.kinds();
     if kinds.is_empty() {
-        let problem = "no kind of composite is known yet, so nothing can be listed; it is looked again once a resource was observed";
+        let problem = "no kind of composite is known yet, so nothing can be listed; the scan is repeated once a resource was observed";
         return Err(problem.to_owned());
     }
     let mut left: Vec<_> = kinds.iter().map(|kind| &kind.composite_type).collect();

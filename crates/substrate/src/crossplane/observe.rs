@@ -38,7 +38,7 @@ pub(super) async fn observe(
     let asked: Vec<_> = open.iter().map(|at| &addresses[*at]).collect();
     let mut proof = Proof::new(engine);
     for (at, report) in open.iter().zip(ask_all(engine, &asked).await) {
-        reports[*at] = Some(proof.hold(&addresses[*at], report).await);
+        reports[*at] = Some(proof.confirm(&addresses[*at], report).await);
     }
     let never = || unknown("it was not asked about".to_owned());
     reports.into_iter().map(|report| report.unwrap_or_else(never)).collect()
@@ -80,15 +80,17 @@ impl<'a> Proof<'a> {
         Self { engine, cluster: None, kinds: BTreeMap::new() }
     }
 
-    async fn hold(&mut self, address: &Address, report: CompositeReport) -> CompositeReport {
+    async fn confirm(&mut self, address: &Address, report: CompositeReport) -> CompositeReport {
         if matches!(report, CompositeReport::Unknown { .. }) {
             return report;
         }
-        let held = match self.is_there(address).await {
-            Ok(()) if matches!(report, CompositeReport::Absent) => self.stands(address).await,
-            held => held,
+        let confirmed = match self.is_there(address).await {
+            Ok(()) if matches!(report, CompositeReport::Absent) => {
+                self.kind_is_served(address).await
+            }
+            other => other,
         };
-        held.map_or_else(unknown, |()| report)
+        confirmed.map_or_else(unknown, |()| report)
     }
 
     async fn is_there(&mut self, address: &Address) -> Result<(), String> {
@@ -101,14 +103,14 @@ impl<'a> Proof<'a> {
         require_identity(found, address.substrate_uid.as_deref()).map_err(|error| error.to_string())
     }
 
-    async fn stands(&mut self, address: &Address) -> Result<(), String> {
+    async fn kind_is_served(&mut self, address: &Address) -> Result<(), String> {
         let Some(kind) = &address.composite_type else {
             return Err(format!("the kind of the object {} is not known", shown(address)));
         };
         if let Some(proven) = self.kinds.get(kind) {
             return proven.clone();
         }
-        let proven = self.engine.kind_stands(kind).await;
+        let proven = self.engine.kind_is_served(kind).await;
         self.kinds.insert(kind.clone(), proven.clone());
         proven
     }

@@ -182,7 +182,7 @@ impl Starter {
                     tracing::info!(directory = %directory.display(), %status, "a node agent ended");
                 }
                 Err(error) => {
-                    tracing::warn!(directory = %directory.display(), %error, "lost sight of a node agent");
+                    tracing::warn!(directory = %directory.display(), %error, "cannot wait for a node agent any more");
                 }
             }
         };

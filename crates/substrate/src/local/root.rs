@@ -149,7 +149,7 @@ impl RootView<'_> {
         match &self.found {
             Ok(Some(found)) if found.trim_ascii() == expected.as_bytes() => None,
             Ok(Some(found)) => Some(format!(
-                "the substrate root {shown} has the uid {} and not {expected}: another one is in its place",
+                "the substrate root {shown} has the uid {} and not {expected}: another directory is in use under this path",
                 String::from_utf8_lossy(found.trim_ascii()),
             )),
             Ok(None) => {
@@ -227,7 +227,12 @@ mod tests {
         );
 
         fs::write(path.join(UID), "another").unwrap();
-        assert!(root.observe().doubt(None).unwrap().contains("another one is in its place"));
+        assert!(
+            root.observe()
+                .doubt(None)
+                .unwrap()
+                .contains("another directory is in use under this path")
+        );
         fs::remove_dir_all(&path).unwrap();
         assert!(root.observe().doubt(None).unwrap().contains("not there"));
     }

@@ -36,12 +36,12 @@ async fn another_root_in_the_same_place_says_nothing_either() {
     fs::rename(bench.root(), bench.root().with_extension("lost")).unwrap();
     let fresh = bench.another_engine();
     assert_ne!(fresh.identity().await.unwrap(), recorded);
-    assert!(reason(bench.report().await).contains("another one is in its place"));
+    assert!(reason(bench.report().await).contains("another directory is in use under this path"));
 
     // A restarted server opens the fresh root; only the recorded uid reveals it.
     let remembered = Address { substrate_uid: Some(recorded), ..address() };
     let reports = fresh.observe(&[remembered.clone(), address()]).await;
-    assert!(reason(reports[0].clone()).contains("another one is in its place"));
+    assert!(reason(reports[0].clone()).contains("another directory is in use under this path"));
     assert!(matches!(reports[1], CompositeReport::Absent));
     let refused = fresh.delete(&remembered, "some-uid").await;
     assert!(matches!(refused, Err(Error::Failed(_))), "{refused:?}");

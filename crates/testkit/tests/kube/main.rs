@@ -4,9 +4,9 @@
 //! environment. They start this same binary again with one test selected and
 //! [`ROLE`] set; that test then plays the other role.
 
-mod absence;
 mod deploy;
 mod faults;
+mod missing_programs;
 mod requests;
 
 use std::process::{Command, Stdio};

@@ -1,66 +1,68 @@
-//! Checks that the table of invariants in `ARCHITECTURE.md` names tests that
-//! exist.
+//! Checks that the tables of invariants name tests that exist.
 //!
-//! The section `## Invariants` has a table with a column "proved by". Each row
-//! names there, between backticks, the functions that prove it, or says "later"
-//! as long as its part is not built.
+//! A row of such a table names, between backticks, the functions that prove it,
+//! or says "later" as long as its part is not built. `ARCHITECTURE.md` names the
+//! one test to read first for each invariant, `docs/invariants.md` all of them.
 
 use std::collections::HashSet;
 
 use super::documents::code_spans;
 use super::tree::Tree;
 
-const DOCUMENT: &str = "ARCHITECTURE.md";
-const SECTION: &str = "## Invariants";
-const COLUMN: &str = "proved by";
+/// Each document with its column of tests, and how many a row names at most.
+const DOCUMENTS: [(&str, &str, usize); 2] =
+    [("ARCHITECTURE.md", "read first", 1), ("docs/invariants.md", "proved by", usize::MAX)];
 
-/// Rows of the table that prove nothing. Without the document there is nothing to check.
+/// Rows of the tables that prove nothing. A document that does not exist has
+/// nothing to check.
 pub(super) fn check(tree: &Tree) -> Vec<String> {
-    let Some(text) = tree.text(DOCUMENT) else {
-        return Vec::new();
-    };
     let functions = functions(tree);
     let mut wrong = Vec::new();
-    let mut column = None;
-    let mut rows = 0;
-    for (number, line) in section(text) {
-        if !line.trim_start().starts_with('|') {
-            column = None;
-            continue;
+    for (document, column, most) in DOCUMENTS {
+        let Some(text) = tree.text(document) else { continue };
+        let rows = proofs(text, column);
+        if rows.is_empty() {
+            wrong.push(format!("{document}: no table with a column \"{column}\""));
         }
-        let cells: Vec<&str> = line.trim().trim_matches('|').split('|').map(str::trim).collect();
-        let Some(column) = column else {
-            column = cells.iter().position(|cell| cell.eq_ignore_ascii_case(COLUMN));
-            continue;
-        };
-        if cells.iter().all(|cell| cell.chars().all(|c| matches!(c, '-' | ':' | ' '))) {
-            continue;
+        for (number, proof) in rows {
+            let later = proof.split(|c: char| !c.is_alphanumeric()).any(|word| word == "later");
+            let named: Vec<&str> = code_spans(proof).filter_map(function_name).collect();
+            if named.is_empty() && !later {
+                wrong
+                    .push(format!("{document}:{number}: names no test and does not say \"later\""));
+            }
+            if named.len() > most {
+                wrong.push(format!("{document}:{number}: names more tests than {most}"));
+            }
+            for name in named.into_iter().filter(|name| !later && !functions.contains(name)) {
+                wrong.push(format!("{document}:{number}: there is no `fn {name}` under crates/"));
+            }
         }
-        rows += 1;
-        let proof = cells.get(column).copied().unwrap_or_default();
-        let later = proof.split(|c: char| !c.is_alphanumeric()).any(|word| word == "later");
-        let named: Vec<&str> = code_spans(proof).filter_map(function_name).collect();
-        if named.is_empty() && !later {
-            wrong.push(format!("{DOCUMENT}:{number}: names no test and does not say \"later\""));
-        }
-        for name in named.into_iter().filter(|name| !later && !functions.contains(name)) {
-            wrong.push(format!("{DOCUMENT}:{number}: there is no `fn {name}` under crates/"));
-        }
-    }
-    if rows == 0 {
-        wrong.push(format!("{DOCUMENT}: no table with a column \"{COLUMN}\" under \"{SECTION}\""));
     }
     wrong
 }
 
-/// The numbered lines of the section, up to the next heading of its level.
-fn section(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    text.lines()
-        .enumerate()
-        .map(|(index, line)| (index + 1, line))
-        .skip_while(|(_, line)| !line.starts_with(SECTION))
-        .skip(1)
-        .take_while(|(_, line)| !line.starts_with("## "))
+/// The numbered cells of this column, in all tables that have it.
+fn proofs<'a>(text: &'a str, heading: &str) -> Vec<(usize, &'a str)> {
+    let mut found = Vec::new();
+    let (mut column, mut in_table) = (None, false);
+    for (index, line) in text.lines().enumerate() {
+        if !line.trim_start().starts_with('|') {
+            in_table = false;
+            continue;
+        }
+        let cells: Vec<&str> = line.trim().trim_matches('|').split('|').map(str::trim).collect();
+        if !in_table {
+            in_table = true;
+            column = cells.iter().position(|cell| cell.eq_ignore_ascii_case(heading));
+            continue;
+        }
+        let is_rule = cells.iter().all(|cell| cell.chars().all(|c| matches!(c, '-' | ':' | ' ')));
+        if let Some(column) = column.filter(|_| !is_rule) {
+            found.push((index + 1, cells.get(column).copied().unwrap_or_default()));
+        }
+    }
+    found
 }
 
 /// The function of `name`, `path::name` or `name()`; `None` for other things.
@@ -93,10 +95,12 @@ mod tests {
     const SOURCE: &str = "#[test]\nfn next_is_total() {}\n// fn only_in_words()\n";
 
     fn check_rows(rows: &str) -> Vec<String> {
-        let text = format!(
-            "# A\n\n## Invariants\n\n| # | invariant | proved by |\n|---|---|---|\n{rows}\n## Next\n"
-        );
-        check(&Tree::of(&[("ARCHITECTURE.md", &text), ("crates/core/src/broker/phase.rs", SOURCE)]))
+        let text =
+            format!("# A\n\n| # | invariant | proved by |\n|---|---|---|\n{rows}\n## Next\n");
+        check(&Tree::of(&[
+            ("docs/invariants.md", &text),
+            ("crates/core/src/broker/phase.rs", SOURCE),
+        ]))
     }
 
     #[test]
@@ -111,7 +115,8 @@ mod tests {
         for name in ["gone", "only_in_words", "core::phase::gone", "next_is"] {
             let wrong = check_rows(&format!("| 1 | a | `next_is_total`, `{name}` |"));
             let function = name.rsplit("::").next().unwrap();
-            let expected = format!("ARCHITECTURE.md:7: there is no `fn {function}` under crates/");
+            let expected =
+                format!("docs/invariants.md:5: there is no `fn {function}` under crates/");
             assert_eq!(wrong, [expected]);
         }
     }
@@ -125,6 +130,16 @@ mod tests {
     #[test]
     fn a_document_without_the_table_is_found_and_no_document_is_fine() {
         assert_eq!(check(&Tree::of(&[("ARCHITECTURE.md", "# A\n\n## Invariants\n")])).len(), 1);
+        assert_eq!(check(&Tree::of(&[("docs/invariants.md", "# A\n")])).len(), 1);
         assert_eq!(check(&Tree::of(&[])), Vec::<String>::new());
+    }
+
+    #[test]
+    fn one_test_to_read_first_is_enough() {
+        let table = |tests: &str| format!("| # | read first |\n|---|---|\n| 1 | {tests} |\n");
+        let checked =
+            |text: &str| check(&Tree::of(&[("ARCHITECTURE.md", text), ("crates/a.rs", SOURCE)]));
+        assert_eq!(checked(&table("`next_is_total`")), Vec::<String>::new());
+        assert_eq!(checked(&table("`next_is_total`, `next_is_total`")).len(), 1);
     }
 }

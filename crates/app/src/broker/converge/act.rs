@@ -196,6 +196,6 @@ fn not_rendered(error: &slipway_render::Error) -> Obstacle {
 fn log_skipped(snapshot: &ResourceSnapshot) {
     let attempt_id = snapshot.attempt.id();
     for Skipped { key, reason } in crossplane::cloud_tags(snapshot).skipped {
-        tracing::info!(%attempt_id, key, %reason, "a label does not become a tag of the cloud");
+        tracing::info!(%attempt_id, key, %reason, "a label cannot become a cloud tag and is skipped");
     }
 }

@@ -163,7 +163,7 @@ impl Group {
         let seen = AssertUnwindSafe(substrate.observe(&self.addresses)).catch_unwind();
         match tokio::time::timeout(deadline, seen).await {
             Ok(Ok(seen)) => seen,
-            Ok(Err(_)) => all("the engine panicked while it looked"),
+            Ok(Err(_)) => all("the engine panicked while it observed"),
             Err(_) => {
                 let limit = deadline.as_millis();
                 all(&format!("the substrate did not answer within {limit} ms"))

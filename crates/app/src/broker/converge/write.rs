@@ -176,7 +176,9 @@ impl Batch<'_> {
                 }
                 Ticked::Unchanged(release) => releases.push(release),
                 Ticked::Overtaken => {
-                    tracing::debug!("another worker or writer was faster; nothing is written");
+                    tracing::debug!(
+                        "another worker or writer changed the row first; nothing is written"
+                    );
                     releases.push(again);
                 }
                 Ticked::Expiring => {

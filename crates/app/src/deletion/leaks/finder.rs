@@ -104,7 +104,7 @@ impl Finder {
         let Ok(_scanning) = self.scanning.try_lock() else {
             return Err(Refusal::new(
                 ErrorKind::Unavailable,
-                "a look at everything is under way here; ask again in a moment",
+                "a scan is already running here; try again in a moment",
             )
             .into());
         };

@@ -103,10 +103,10 @@ impl Finder {
             .pop();
         let now = store.deletion.leak_scan_begin().await?;
         if !orphans::may_remove(&LeakSnapshot { now, leak: leak.clone(), claimant }) {
-            return Ok(Removed::Failed("a row claims it; look at that resource".to_owned()));
+            return Ok(Removed::Failed("a row claims it; explain that resource".to_owned()));
         }
         let (Some(address), Some(uid)) = (address(cluster, leak), &leak.uid) else {
-            return Ok(Removed::Failed("its place is not known".to_owned()));
+            return Ok(Removed::Failed("its cluster or namespace is not known".to_owned()));
         };
         let Some(substrate) = self.substrate(cluster) else {
             return Ok(Removed::Failed(format!("this process has no engine {}", cluster.engine)));
@@ -124,7 +124,7 @@ impl Finder {
             Ok(Ok(())) => {}
             Ok(Err(error @ substrate::Error::Conflict(_))) => {
                 return Ok(Removed::Failed(format!(
-                    "{error}; look again with `slipway leaks find`"
+                    "{error}; scan again with `slipway leaks find`"
                 )));
             }
             Ok(Err(error)) => return Ok(Removed::Failed(error.to_string())),
@@ -142,7 +142,10 @@ impl Finder {
                 if snapshot.leak.is_open() {
                     Ok(orphans::vanished(&snapshot.leak, snapshot.now, &actor))
                 } else {
-                    Err(Refusal::new(ErrorKind::LeakResolved, "somebody else was faster"))
+                    Err(Refusal::new(
+                        ErrorKind::LeakResolved,
+                        "the leak was resolved meanwhile; nothing was changed",
+                    ))
                 }
             })
             .await

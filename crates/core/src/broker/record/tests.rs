@@ -170,7 +170,7 @@ fn a_retried_attempt_is_followed_by_another() {
         if resource.deleted_at.is_none() && resource.deletion_id.is_none())));
 }
 
-/// Invariant 15: the deadline raises a blocker that names node and deadline,
+/// Invariant 16: the deadline raises a blocker that names node and deadline,
 /// and the phase stays.
 #[test]
 fn a_missed_deadline_raises_a_blocker_and_never_changes_the_phase() {

@@ -99,7 +99,7 @@ pub fn publish(
         return Err(Refusal::new(
             ErrorKind::BlueprintVersionExists,
             format!(
-                "version `{}` of blueprint `{}` is published with another content and never changes; publish a new version",
+                "version `{}` of blueprint `{}` is already published with other content, and a published version never changes; publish a new version",
                 content.version, blueprint.slug
             ),
         )

@@ -85,7 +85,7 @@ pub fn delete(
         return Err(Refusal::new(
             ErrorKind::CredentialInUse,
             format!(
-                "credential `{}` is assigned to {} project(s) and {} resource(s) are made with it; delete those and withdraw it first",
+                "credential `{}` is assigned to {} project(s) and used by {} resource(s); delete the resources and withdraw the credential first",
                 credential.name, snapshot.projects, snapshot.resources
             ),
         )

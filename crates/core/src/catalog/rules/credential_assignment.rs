@@ -32,7 +32,7 @@ pub fn withdraw(snapshot: &CredentialAssignmentSnapshot, actor: &Actor) -> Resul
         return Err(Refusal::new(
             ErrorKind::AssignmentInUse,
             format!(
-                "{} resource(s) of the project are made with this credential; delete them and wait until they are gone",
+                "{} resource(s) of the project use this credential; delete them and wait until they are gone",
                 snapshot.resources
             ),
         )

@@ -78,7 +78,7 @@ pub fn update(
             ErrorKind::MeshInUse,
             format!(
                 "project `{}` has {} node(s) with addresses of {}; delete their resources first, \
-                 or make another project with the mesh that is wanted",
+                 or create another project with the new `mesh_cidr`",
                 before.name, snapshot.mesh_nodes, before.mesh_cidr
             ),
         )

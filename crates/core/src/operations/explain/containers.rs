@@ -71,9 +71,10 @@ impl ClusterFacts {
         found.next = if !served {
             "nothing until a control plane serves its cluster".to_owned()
         } else if all == 0 {
-            "nothing: there is nothing in it".to_owned()
+            "nothing: it is empty".to_owned()
         } else {
-            "each of its resources is looked at when it is due; explain one to see when".to_owned()
+            "the loop observes each of its resources when it is due; explain one to see when"
+                .to_owned()
         };
     }
 }
@@ -98,7 +99,7 @@ pub fn project(
     match assignment {
         None if project.deleted_at.is_none() => {
             found.waiting_for = Some(
-                "a place: nothing can be declared in it before it is placed on a cluster"
+                "a placement: nothing can be declared in it before `slipway cluster assign` places it on a cluster"
                     .to_owned(),
             );
         }

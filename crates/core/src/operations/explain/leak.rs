@@ -29,15 +29,15 @@ pub fn leak(
         ("resolved", _) => "nothing: it is over".clone_into(&mut found.next),
         ("being removed", _) => {
             found.waiting_for = Some("its object to be gone, proven by its absence".to_owned());
-            "whoever serves its cluster removes the object, and tries again until it is gone"
+            "the control plane that serves its cluster removes the object, and retries until it is gone"
                 .clone_into(&mut found.next);
         }
         (_, removable) => {
             let whom = if removable { "a person" } else { "the resource loop" };
             found.waiting_for = Some(format!("{whom}: {}", leak.remedy()));
             found.next = match next_observation {
-                Some(at) => format!("everything outside is looked at again at {at}"),
-                None => "it ends with the first look that does not see it any more".to_owned(),
+                Some(at) => format!("the next scan is at {at}"),
+                None => "the first scan that no longer finds the object resolves it".to_owned(),
             };
             found.next_check_at = next_observation;
         }

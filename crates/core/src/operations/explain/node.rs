@@ -35,16 +35,16 @@ pub fn node(
             found.deadline = resource.and_then(|resource| resource.deadline);
             found.overdue = found.deadline.is_some_and(|deadline| deadline <= now);
             found.next =
-                "its agent hears of the drain with its next heartbeat; the substrate stands until \
-                 the node is deregistered"
+                "its agent learns of the drain with its next heartbeat; the substrate stays until the node is deregistered"
                     .to_owned();
         }
         (None, Some(_)) => {
             found.waiting_for = Some("the loop to deregister it: it cannot drain".to_owned());
-            found.next = "it is deregistered with the next look at its resource".to_owned();
+            found.next = "it is deregistered with the next tick of its resource".to_owned();
         }
         (None, None) if silent => {
-            found.waiting_for = Some("a heartbeat; silence alone deregisters nobody".to_owned());
+            found.waiting_for =
+                Some("a heartbeat; missing heartbeats never deregister a node".to_owned());
             found.next = "it stays registered until it is drained, leaves, or its substrate is \
                           proven absent"
                 .to_owned();

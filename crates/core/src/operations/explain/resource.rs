@@ -51,7 +51,8 @@ pub fn resource(
     let served = unserved.is_none();
     found.blockers.extend(unserved);
     if found.waiting_for.is_none() && !found.blockers.is_empty() {
-        found.waiting_for = Some("what its blockers name, to be kept as it is".to_owned());
+        found.waiting_for =
+            Some("its blockers to be resolved, so that it stays as it is".to_owned());
     }
     found.next = next(snapshot, found.holder.as_ref(), served);
     facts(&mut found, snapshot);
@@ -88,7 +89,8 @@ pub fn quarantined(current: &AttemptLine, reason: &str, history: Vec<HistoryLine
         &current.phase,
         current.since,
     );
-    found.waiting_for = Some("a person: its row breaks an invariant, so it is left alone".into());
+    found.waiting_for =
+        Some("a person to repair its row: it breaks an invariant and is quarantined".into());
     found.next_check_at = current.due_at;
     found.holder = current.holder.clone();
     found.resource_id = Some(id);
@@ -100,7 +102,7 @@ pub fn quarantined(current: &AttemptLine, reason: &str, history: Vec<HistoryLine
     if !found.blockers.iter().any(|blocker| blocker.code == BlockerCode::RowInvalid) {
         found.blockers.push(Blocker {
             code: BlockerCode::RowInvalid,
-            message: format!("the row breaks an invariant and is left alone: {reason}"),
+            message: format!("the row breaks an invariant and is quarantined: {reason}"),
             since: current.now,
             evidence: json!({ "provisioned_resource_id": current.id, "reason": reason }),
             next_retry_at: current.due_at,
@@ -116,7 +118,7 @@ fn next(snapshot: &ResourceSnapshot, holder: Option<&Holder>, served: bool) -> S
     let attempt = &snapshot.attempt;
     if let Some(holder) = holder {
         return format!(
-            "{} is working on it and has until {} to say so again",
+            "{} is working on it; its claim lasts until {} unless renewed",
             holder.worker, holder.until
         );
     }
@@ -126,8 +128,10 @@ fn next(snapshot: &ResourceSnapshot, holder: Option<&Holder>, served: bool) -> S
             format!("nothing: it is gone, proven twice at {at}")
         }
         (_, Some(_)) if !served => "nothing until a control plane serves its cluster".to_owned(),
-        (_, Some(due)) if due <= snapshot.now => "it is due now and is looked at next".to_owned(),
-        (_, Some(due)) => format!("the loop looks again at {due} at the latest"),
+        (_, Some(due)) if due <= snapshot.now => {
+            "it is due now and the loop claims it next".to_owned()
+        }
+        (_, Some(due)) => format!("the loop observes it again at {due} at the latest"),
         (Phase::Failed, None) => {
             "nothing by itself: Failed is final until somebody retries or deletes it".to_owned()
         }

@@ -246,7 +246,7 @@ fn what_is_stuck_in_a_project_and_a_cluster_is_counted_and_named() {
     assert_eq!(found.facts["claims_held_by"]["plane-1"], 2);
     assert_eq!(found.parts[0].blockers[0].code, BlockerCode::DeleteFailed);
     let of = project(&mk_project(), None, Some(&registered), &facts);
-    assert!(of.waiting_for.unwrap().starts_with("a place"));
+    assert!(of.waiting_for.unwrap().starts_with("a placement: "));
     facts.lag = Some(Duration::from_secs(61));
     let unserved = cluster(&registered, &facts);
     assert_eq!(unserved.state, "not served");

@@ -31,7 +31,7 @@ pub fn token(token: &BootstrapToken, now: Timestamp, attempt: Option<&AttemptLin
             found.waiting_for = Some("a node agent to enrol with it".to_owned());
             found.deadline = Some(token.expires_at);
             format!(
-                "it can be used once; while its resource waits its end {} is moved on, up to {}",
+                "it can be used once; while its resource waits, its expiry {} is extended, up to {}",
                 token.expires_at, token.hard_expires_at
             )
         }
@@ -43,7 +43,7 @@ pub fn token(token: &BootstrapToken, now: Timestamp, attempt: Option<&AttemptLin
             )
         }
         ("revoked", _) => {
-            "it enrols nobody: another took its place, or its resource is being deleted".to_owned()
+            "it enrols nobody: another replaced it, or its resource is being deleted".to_owned()
         }
         _ => "it enrols nobody: the loop mints another while the resource waits for a node, or \
               issue one by hand"

@@ -200,19 +200,19 @@ impl View<'_> {
     fn need(&self, key: &DefinitionKey) -> Need {
         let shown = format!("{} {}", key.kind, key.name);
         match self.observed.objects.get(key) {
-            None => Need::Blocked(format!("{shown} was not looked at")),
+            None => Need::Blocked(format!("{shown} was not observed")),
             Some(DefinitionState::Refused(problem) | DefinitionState::Unreadable(problem)) => {
                 Need::Blocked(problem.clone())
             }
             Some(DefinitionState::Absent) => Need::Put,
             Some(DefinitionState::Seen(seen)) => match &seen.owner {
                 _ if self.is_ours(seen) && seen.terminating => Need::Blocked(format!(
-                    "{shown} is being deleted by somebody else; it is made anew once it is gone"
+                    "{shown} is being deleted by somebody else; Slipway creates it again once it is gone"
                 )),
                 _ if self.is_ours(seen) && seen.fits => Need::Fulfilled,
                 _ if self.is_ours(seen) => Need::Put,
                 Owner::Ours(slug) => Need::Blocked(format!(
-                    "{shown} is that of blueprint `{}` and is left alone; give this one another name, or publish it without `install_definitions`",
+                    "{shown} belongs to blueprint `{}` and is left alone; give this one another name, or publish it without `install_definitions`",
                     slug.as_deref().unwrap_or_default()
                 )),
                 Owner::Foreign(whose) => Need::Blocked(format!(
@@ -252,7 +252,7 @@ impl View<'_> {
     fn unready(&self) -> Option<String> {
         let key = &self.definitions.definition;
         let said = match self.seen(key) {
-            None => Err("it is being put in place".to_owned()),
+            None => Err("it is being installed".to_owned()),
             Some(seen) => seen.established.clone(),
         };
         said.err().map(|why| format!("the XRD {} is not Established: {why}", key.name))

@@ -203,7 +203,7 @@ impl<'a> View<'a> {
             }
             Some(seen) if seen.terminating => {
                 self.problems.push(format!(
-                    "{shown} is being deleted by somebody else; it is made anew once it is gone"
+                    "{shown} is being deleted by somebody else; Slipway creates it again once it is gone"
                 ));
                 Need::Blocked
             }
@@ -229,7 +229,10 @@ impl<'a> View<'a> {
             let problem =
                 match (of_use(SharedKind::ExternalSecret), of_use(SharedKind::ProviderConfig)) {
                     (Some(secret), Some(config)) => self.provider(secret, config, actions),
-                    _ => Some("it is not known how to reach this provider".to_owned()),
+                    _ => Some(
+                        "its cloud or credential does not say how to reach this provider"
+                            .to_owned(),
+                    ),
                 };
             let phase =
                 if problem.is_none() { ProviderPhase::Ready } else { ProviderPhase::Waiting };
@@ -259,7 +262,7 @@ impl<'a> View<'a> {
                 Need::Fulfilled => {}
                 Need::Put => {
                     actions.push(PlacementAction::Put(want.key.clone()));
-                    return Some(format!("{} is being put in place", shown(&want.key)));
+                    return Some(format!("{} is being applied", shown(&want.key)));
                 }
                 Need::Blocked => {
                     // A problem of the provider, not of the namespace.
@@ -326,7 +329,7 @@ impl<'a> View<'a> {
         let mut phase = NamespacePhase::Terminating;
         if self.project_namespace.resources > 0 {
             self.problems.push(format!(
-                "{} resource(s) still live there; the namespace goes after them",
+                "{} resource(s) still live there; the namespace is deleted after them",
                 self.project_namespace.resources
             ));
         } else if before.namespace_phase == NamespacePhase::Deleted {

@@ -92,7 +92,7 @@ pub(crate) async fn hold(
     let now = clock::now(connection, ()).await?;
     let blocker = Blocker {
         code: BlockerCode::RowInvalid,
-        message: format!("the row breaks an invariant and is left alone: {reason}"),
+        message: format!("the row breaks an invariant and is quarantined: {reason}"),
         since: now,
         evidence: json!({ "provisioned_resource_id": claimed.id, "reason": reason }),
         next_retry_at: Some(now.plus(recheck)),

@@ -128,13 +128,10 @@ fn the_page_about_security_shows_the_rights() {
         let verbs = words(&rule["verbs"]).join(", ");
         expected += &format!("| {groups} | `{resources}` | {verbs} |\n");
     }
-    let page = text("docs/security.md");
+    let page = text("docs/access.md");
     let shown = page.split("<!-- rights -->\n").nth(1).unwrap();
     let shown = shown.split("<!-- /rights -->").next().unwrap();
-    assert_eq!(
-        shown, expected,
-        "put this table between the marks of docs/security.md:\n{expected}"
-    );
+    assert_eq!(shown, expected, "put this table between the marks of docs/access.md:\n{expected}");
 }
 
 #[tokio::test]

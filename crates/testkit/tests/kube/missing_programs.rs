@@ -6,7 +6,7 @@ use crate::{mk_other_role, plays_other_role};
 
 #[tokio::test]
 async fn missing_programs_are_said_once_and_the_test_passes() {
-    const NAME: &str = "absence::missing_programs_are_said_once_and_the_test_passes";
+    const NAME: &str = "missing_programs::missing_programs_are_said_once_and_the_test_passes";
     if plays_other_role() {
         assert!(shared(NAME).await.is_none());
         assert!(shared("another_test").await.is_none());
@@ -27,7 +27,7 @@ async fn missing_programs_are_said_once_and_the_test_passes() {
 
 #[tokio::test]
 async fn missing_programs_fail_where_they_are_required() {
-    const NAME: &str = "absence::missing_programs_fail_where_they_are_required";
+    const NAME: &str = "missing_programs::missing_programs_fail_where_they_are_required";
     if plays_other_role() {
         shared(NAME).await;
         return;
