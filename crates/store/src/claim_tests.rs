@@ -92,7 +92,7 @@ async fn every_claimed_table_conforms_on_sqlite() {
 async fn every_claimed_table_conforms_on_postgres() {
     let Some(server) = slipway_testkit::postgres::shared("claims").await else { return };
     let database = server.database("claims").await;
-    let options = postgres::connect::with_limits(database.url().parse().unwrap());
+    let options: sqlx::postgres::PgConnectOptions = database.url().parse().unwrap();
     let mut connection = options.connect().await.unwrap();
     postgres::shared::migrate::migrate_up(&mut connection).await.unwrap();
     let now = slipway_durable::fragment!(postgres, now);

@@ -40,7 +40,7 @@ pub async fn conforms<K: Key, P: Partition>(
 ) {
     let mut rows = Vec::new();
     for _ in 0..8 {
-        rows.push(insert(connection).await);
+        rows.push(insert(&mut *connection).await);
     }
     let mut rows = rows.into_iter().map(|(key, partition)| Suite { table, key, partition });
     let mut next = || rows.next().expect("a row for each part of the suite");
@@ -54,7 +54,7 @@ pub async fn conforms<K: Key, P: Partition>(
     next().is_pulled_in(connection).await;
     let mut many = Vec::new();
     for _ in 0..3 {
-        let (key, partition) = insert(connection).await;
+        let (key, partition) = insert(&mut *connection).await;
         many.push(Suite { table, key, partition });
     }
     are_written_by_sets(&many, connection).await;
@@ -145,7 +145,8 @@ impl<K: Key, P: Partition> Suite<'_, K, P> {
         assert_eq!(holder.claim_token, late.claim_token + 1);
         assert_eq!(self.renew(connection, "one", &late).await, 0, "an old token renews nothing");
         let release = Release { due_in: Some(Duration::ZERO), ..ended(&late) };
-        assert_eq!(self.release(connection, release).await, 0, "an old token releases nothing");
+        let released = self.release(connection, release.clone()).await;
+        assert_eq!(released, 0, "an old token releases nothing");
         assert_eq!(self.claim(connection, "one", LEASE).await, None);
         assert_eq!(self.release(connection, ended(&holder)).await, 1, "the holder releases");
         assert_eq!(self.release(connection, release).await, 0);
