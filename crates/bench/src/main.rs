@@ -9,6 +9,7 @@
 mod broker;
 mod crossplane;
 mod database;
+mod enrol;
 mod freeze;
 mod machine;
 mod memory;
@@ -34,6 +35,9 @@ fn main() -> anyhow::Result<()> {
         ["broker", "--quick"] => runtime.block_on(broker::run(broker::Size::QUICK)),
         ["crossplane"] => runtime.block_on(crossplane::run(crossplane::Size::FULL)),
         ["crossplane", "--quick"] => runtime.block_on(crossplane::run(crossplane::Size::QUICK)),
+        ["enrol"] => runtime.block_on(enrol::run(10_000)),
+        ["enrol", "--quick"] => runtime.block_on(enrol::run(1_000)),
+        ["enrol", nodes] => runtime.block_on(enrol::run(nodes.parse()?)),
         ["freeze"] => runtime.block_on(freeze::run(10_000)),
         ["freeze", "--quick"] => runtime.block_on(freeze::run(1_000)),
         ["freeze", resources] => runtime.block_on(freeze::run(resources.parse()?)),
@@ -48,7 +52,7 @@ fn main() -> anyhow::Result<()> {
         [memory::COMMAND, objects] => runtime.block_on(memory::measure(objects.parse()?)),
         _ => bail!(
             "usage: slipway-bench broker [--quick] | crossplane [--quick] | \
-             freeze [--quick | RESOURCES] | transitions (postgres|sqlite) (shipped|single) (standalone|node) RESOURCES"
+             enrol [--quick | NODES] | freeze [--quick | RESOURCES] | transitions (postgres|sqlite) (shipped|single) (standalone|node) RESOURCES"
         ),
     }
 }

@@ -69,12 +69,63 @@ pub(crate) async fn make(pool: &Pool, count: u32, state: State) -> anyhow::Resul
     Ok(())
 }
 
+/// Gives the nodes the first addresses of the project's mesh.
+pub(crate) async fn join_mesh(pool: &Pool) -> anyhow::Result<()> {
+    let statements = [
+        "UPDATE nodes SET mesh_host = n, mesh_ip = '100.64.' || (n / 256) || '.' || (n % 256) \
+         FROM (SELECT id, 1 + row_number() OVER (ORDER BY id) AS n FROM nodes) AS numbered \
+         WHERE numbered.id = nodes.id",
+        "INSERT INTO mesh_addresses (project_id, host, node_id, hostname, public_key) \
+         SELECT project_id, mesh_host, id, hostname, public_key FROM nodes",
+    ];
+    for statement in statements {
+        pool.run(statement.to_owned()).await?;
+    }
+    Ok(())
+}
+
+/// Inserts resources in Enrolling, each with a token; `hashes` lists number and
+/// hash of each as SQL values.
+pub(crate) async fn make_waiting(pool: &Pool, hashes: &str) -> anyhow::Result<()> {
+    let given = format!("WITH given (n, hash) AS (VALUES {hashes}) ");
+    let hash = match pool {
+        Pool::Postgres(_) => "decode(hash, 'hex')",
+        Pool::Sqlite(_) => "unhex(hash)",
+    };
+    for statement in [
+        format!(
+            "INSERT INTO resources (id, project_id, handle, labels) {given} \
+             SELECT ID(e5), projects.id, 'waiting-' || n, '{{}}' FROM given, projects"
+        ),
+        format!(
+            "INSERT INTO provisioned_resources (id, resource_id, project_id, \
+             blueprint_version_id, cloud_credential_id, attempt, status, xr_name, \
+             bootstrap_token_id, parameter_values, due_at, partition) {given} \
+             SELECT ID(f6), ID(e5), projects.id, blueprint_versions.id, cloud_credentials.id, \
+             1, 'Enrolling', 'waiting-' || n, ID(a7), '{{}}', LATER(600000), clusters.id \
+             FROM given, projects, blueprint_versions, cloud_credentials, clusters"
+        ),
+        format!(
+            "INSERT INTO bootstrap_tokens (id, project_id, provisioned_resource_id, kind, hash, \
+             expires_at, hard_expires_at) {given} \
+             SELECT ID(a7), projects.id, ID(f6), 'node', {hash}, LATER(3600000), \
+             LATER(86400000) FROM given, projects"
+        ),
+    ] {
+        pool.run(spelled(pool, &statement)).await?;
+    }
+    if let Pool::Postgres(_) = pool {
+        pool.run("VACUUM ANALYZE".to_owned()).await?;
+    }
+    Ok(())
+}
+
 /// Replaces `ID(kk)`, `HASH(n)`, `NOW()` and `LATER(milliseconds)` by the
 /// database's syntax. Ids consist of a mark for their kind and the row number.
 fn spelled(pool: &Pool, statement: &str) -> String {
     const PREFIX: &str = "000000000000700080";
     let mut statement = statement.to_owned();
-    for kind in ["a1", "b2", "c3", "d4"] {
+    for kind in ["a1", "b2", "c3", "d4", "e5", "f6", "a7"] {
         let id = match pool {
             Pool::Postgres(_) => {
                 format!("('{PREFIX}{kind}' || lpad(to_hex(n), 12, '0'))::uuid")

@@ -192,7 +192,7 @@ pub fn mk_node() -> Node {
 
 /// A resource that a token leads to, in an empty mesh.
 pub fn mk_enrol_snapshot(resource: ResourceSnapshot) -> EnrolSnapshot {
-    let pool = MeshPool { cidr: MeshCidr::DEFAULT, lowest_left: None, highest: None };
+    let pool = MeshPool { cidr: MeshCidr::DEFAULT, free: Some(2) };
     EnrolSnapshot { resource, pool, nonce_taken: false, public_key_taken: false }
 }
 

@@ -1,6 +1,8 @@
 //! The store of the nodes domain: the registry, bootstrap tokens for display,
 //! and the decision that consumes a token and assigns an address.
 
+use std::net::IpAddr;
+
 use slipway_core::broker::snapshot::EnrolSnapshot;
 use slipway_core::ids::{BootstrapTokenId, NodeId, ProjectId, ResourceId};
 use slipway_core::nodes::mesh::MeshCidr;
@@ -24,15 +26,25 @@ pub struct MeshView {
     pub cidr: MeshCidr,
     pub node: Node,
     /// Other registered nodes of the project, in the order of their addresses.
-    pub peers: Vec<Node>,
+    pub peers: Vec<Peer>,
+}
+
+/// What a node learns of another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    pub id: NodeId,
+    pub hostname: String,
+    pub public_key: [u8; 32],
+    pub ip: IpAddr,
 }
 
 port! {
 /// Everything about nodes and tokens.
 pub trait NodeStore, intercepted by NodeIntercept {
-    /// Decides about the resource of the token. Locks its row and then that of
-    /// its project; the latter serialises the enrolments of a project, which
-    /// assign addresses.
+    /// Decides about the resource of the token. Locks its row and then one free
+    /// address of its project, and waits for no other enrolment unless both want
+    /// the last address, one nonce or one key. The rule runs again if the pool of
+    /// addresses had to grow, or if another enrolment took the nonce or the key.
     async fn decide_enrolment(
         &self,
         token: SecretHash,

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use slipway_core::catalog::rules::project::{self, ProjectChange};
+use slipway_core::ids::NodeId;
 use slipway_core::nodes::mesh::MeshCidr;
 use slipway_core::nodes::node::{Node, Reported};
 use slipway_core::nodes::token::SecretHash;
 use slipway_core::precondition::Expected;
 use slipway_core::{ErrorKind, Phase};
 
-use super::races::at_once;
+use super::races::{at_once, one_winner};
 use super::world::{Declared, World, operator, refused};
 use crate::ports::store::Error;
 
@@ -44,7 +45,7 @@ impl World {
         self.node(id).await
     }
 
-    async fn node(&self, id: slipway_core::ids::NodeId) -> Node {
+    async fn node(&self, id: NodeId) -> Node {
         self.store.nodes.node_fetch(id).await.expect("a fetch").expect("the node")
     }
 }
@@ -74,17 +75,18 @@ pub(super) async fn addresses_are_dense_given_back_and_run_out(world: &World) {
         assert!(snapshot.token.expect("the token").consumed.is_none(), "nothing is consumed");
         assert!(snapshot.node.is_none());
 
-        // The lowest free address is the next one, and a node that left still
-        // shows its old address.
+        // The lowest free address is the next one.
         world.leave(nodes[3].id).await.expect("it leaves");
         world.leave(nodes[1].id).await.expect("it leaves");
         let heir = world.enrol(token, world.public_key()).await.expect("there is room again");
         assert_eq!(address(&world.node(heir).await), expected[1]);
         let gone = world.node(nodes[1].id).await;
-        assert_eq!(
-            (address(&gone), gone.mesh.and_then(|mesh| mesh.host)),
-            (expected[1].to_owned(), None)
-        );
+        assert_eq!(gone.mesh, nodes[1].mesh, "a node that left still shows its address");
+        let seen = world.store.nodes.node_mesh(nodes[0].id, 10).await.expect("a read");
+        let peers = seen.expect("the node").peers;
+        let there: Vec<_> =
+            peers.iter().filter(|peer| peer.ip.to_string() == expected[1]).collect();
+        assert!(matches!(&there[..], [peer] if peer.id == heir), "one node has it: {there:?}");
         assert_eq!(address(&world.node_in(&project).await), expected[3]);
     }
     // Another project has a mesh of its own, with the same addresses.
@@ -158,7 +160,7 @@ pub(super) async fn a_node_sees_its_live_peers_and_is_shown_as_it_says(world: &W
     assert_eq!(peers, [nodes[2].id, nodes[3].id], "the live ones of the project");
     let few = world.store.nodes.node_mesh(nodes[3].id, 1).await.expect("a look").expect("the node");
     assert_eq!(few.peers.iter().map(|peer| peer.id).collect::<Vec<_>>(), [nodes[0].id]);
-    let unknown = slipway_core::ids::NodeId::new(world.uuid());
+    let unknown = NodeId::new(world.uuid());
     assert!(world.store.nodes.node_mesh(unknown, 1).await.expect("a look").is_none());
 
     assert_eq!(nodes[0].reported, Reported::of(Some("1.0.0"), None, None));
@@ -218,6 +220,75 @@ pub(super) async fn enrol_with_enrol_of_the_same_key(world: &Arc<World>) {
     for late in late {
         assert_eq!(refused(late), ErrorKind::PublicKeyTaken);
     }
+}
+
+/// Two machines with one nonce: the first to enrol is the node.
+pub(super) async fn enrol_with_enrol_of_the_same_nonce(world: &Arc<World>) {
+    let project = world.meshed("10.15.0.0/24").await;
+    let (_, first) = world.waiting_in(&project).await;
+    let (_, second) = world.waiting_in(&project).await;
+    let nonce = format!("nonce-{}", world.uuid());
+    let (a, b, of_b) = (Arc::clone(world), Arc::clone(world), nonce.clone());
+    let outcome = at_once(
+        async move { a.enrol_with_nonce(first, a.public_key(), &nonce).await },
+        async move { b.enrol_with_nonce(second, b.public_key(), &of_b).await },
+    )
+    .await;
+    let (node, late) = one_winner(outcome);
+    assert_eq!(late, ErrorKind::NonceCollision);
+    // The refused one keeps no address: the next node gets the one that is free.
+    let mut given = [address(&world.node(node).await), address(&world.node_in(&project).await)];
+    given.sort();
+    assert_eq!(given, ["10.15.0.2", "10.15.0.3"]);
+}
+
+/// Nobody has an address yet, and there are two: the pool grows once, and each
+/// gets its own.
+pub(super) async fn enrol_with_enrol_into_an_empty_mesh(world: &Arc<World>) {
+    let project = world.meshed("10.16.0.0/24").await;
+    let outcome = enrol_two(world, &project).await;
+    let (Ok(first), Ok(second)) = outcome else { panic!("both enrol: {outcome:?}") };
+    let mut given = [address(&world.node(first).await), address(&world.node(second).await)];
+    given.sort();
+    assert_eq!(given, ["10.16.0.2", "10.16.0.3"]);
+}
+
+/// One address for two: one of them enrols.
+pub(super) async fn enrol_with_enrol_of_the_last_address(world: &Arc<World>) {
+    let project = world.meshed("10.17.0.0/30").await;
+    let (node, late) = one_winner(enrol_two(world, &project).await);
+    assert_eq!(late, ErrorKind::PoolExhausted);
+    assert_eq!(address(&world.node(node).await), "10.17.0.2");
+}
+
+/// The last address is that of an enrolment which is refused: the other one gets it.
+pub(super) async fn enrol_with_a_refused_enrol_of_the_last_address(world: &Arc<World>) {
+    let project = world.meshed("10.18.0.0/30").await;
+    let (_, expected) = world.waiting_in(&project).await;
+    let (left, used) = world.waiting_in(&project).await;
+    let gone = world.enrol(used, world.public_key()).await.expect("room for one");
+    world.leave(gone).await.expect("it leaves");
+    let (a, b) = (Arc::clone(world), Arc::clone(world));
+    let (enrolled, again) =
+        at_once(async move { a.enrol(expected, a.public_key()).await }, async move {
+            b.enrol(used, b.public_key()).await
+        })
+        .await;
+    assert_eq!(refused(again), ErrorKind::TokenConsumed, "{left:?}");
+    assert_eq!(address(&world.node(enrolled.expect("there is room")).await), "10.18.0.2");
+}
+
+async fn enrol_two(
+    world: &Arc<World>,
+    project: &str,
+) -> (Result<NodeId, Error>, Result<NodeId, Error>) {
+    let (_, first) = world.waiting_in(project).await;
+    let (_, second) = world.waiting_in(project).await;
+    let (a, b) = (Arc::clone(world), Arc::clone(world));
+    at_once(async move { a.enrol(first, a.public_key()).await }, async move {
+        b.enrol(second, b.public_key()).await
+    })
+    .await
 }
 
 /// In either order, a node gets an address in its project's mesh.

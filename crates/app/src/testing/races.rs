@@ -40,6 +40,10 @@ pub async fn races(store: Stores, rounds: u32) {
         mesh::enrol_with_enrol_and_leave_of_the_same_mesh(&world).await;
         mesh::enrol_with_another_mesh(&world).await;
         mesh::enrol_with_enrol_of_the_same_key(&world).await;
+        mesh::enrol_with_enrol_of_the_same_nonce(&world).await;
+        mesh::enrol_with_enrol_into_an_empty_mesh(&world).await;
+        mesh::enrol_with_enrol_of_the_last_address(&world).await;
+        mesh::enrol_with_a_refused_enrol_of_the_last_address(&world).await;
         catalog::races(&world).await;
         access::races(&world).await;
     }
@@ -69,7 +73,7 @@ where
 }
 
 /// Sorts two outcomes of which exactly one must be a success.
-fn one_winner<T: std::fmt::Debug>(
+pub(super) fn one_winner<T: std::fmt::Debug>(
     (first, second): (Result<T, Error>, Result<T, Error>),
 ) -> (T, ErrorKind) {
     match (first, second) {

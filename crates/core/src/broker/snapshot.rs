@@ -117,7 +117,9 @@ pub struct LabelFact {
 }
 
 /// What an enrolment is decided on: the resource that the token belongs to, its
-/// row locked, and its project's mesh, the project's row locked.
+/// row locked, and an address of its project's mesh, its row locked. Another
+/// enrolment may take the nonce or the key before this one commits; the store then
+/// decides again.
 #[derive(Debug, Clone)]
 pub struct EnrolSnapshot {
     pub resource: ResourceSnapshot,

@@ -1,6 +1,6 @@
-//! Enrolment: consumes a bootstrap token and registers a node, in one
-//! transaction that locks the rows of the resource and of its project, because
-//! the node gets an address of the project's mesh. A refusal consumes nothing.
+//! Enrolment: consumes a bootstrap token and registers a node with an address of
+//! its project's mesh, in one transaction that locks the rows of the resource and
+//! of the address. A refusal consumes nothing.
 
 use serde_json::json;
 

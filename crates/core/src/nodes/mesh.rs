@@ -1,16 +1,21 @@
 //! The mesh of a project: the network from which its nodes get addresses, and
-//! the rule that picks the next one.
+//! the rules for them.
 //!
-//! An address is a host number in the network. Every number ever assigned
-//! belongs to exactly one node: a live one, or the last one that left with it.
-//! So numbers are dense: there is no gap between the first and the highest. The
-//! lowest released number is assigned again at once, before an unused one.
-//! (Rejected: a cool-down. Peers are known by their public key, so a successor
-//! cannot read what is still sent to the node that left, and a small network
-//! must not run out of addresses under retries.)
+//! An address is a host number in the network. The pool of a project has a row
+//! for each number from the first to the highest; a live node has it, or it is
+//! free. A node gets the lowest free number, so a number is assigned again at
+//! once when its node has left. (Rejected: a cool-down. Peers are known by their
+//! public key, so a successor cannot read what is still sent to the node that
+//! left, and a small network must not run out of addresses under retries.)
+//!
+//! The pool grows ahead of its use, by [`MeshCidr::extension`]. So an enrolment
+//! locks one free number and nothing that other enrolments need. (Rejected: a
+//! counter. It would be locked until the commit is on disk, so a project would
+//! have one enrolment at a time.)
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
 
 use crate::error::{ErrorKind, Refusal};
 use crate::text::InvalidText;
@@ -28,6 +33,10 @@ const FIRST_HOST: i64 = 2;
 /// An IPv6 network can have far more hosts. Only 2^32 of them are used, a
 /// number that fits every integer type on the way.
 const MAX_HOST_BITS: u32 = 32;
+
+/// How many numbers an extension adds to a pool: as many as it has, within these
+/// bounds. A small project gets few rows, and a large one is extended seldom.
+const EXTENSION: (i64, i64) = (16, 1_024);
 
 impl MeshCidr {
     /// The mesh of a project that names none: the shared address space of
@@ -78,6 +87,15 @@ impl MeshCidr {
         })
     }
 
+    /// The numbers that the next extension adds to a pool whose highest number is
+    /// this one; none if it has all numbers of the network.
+    pub fn extension(self, highest: Option<i64>) -> RangeInclusive<i64> {
+        let first = highest.map_or(FIRST_HOST, |highest| highest + 1);
+        let (fewest, most) = EXTENSION;
+        let last = first + (first - FIRST_HOST).clamp(fewest, most) - 1;
+        first..=last.min(self.last_host())
+    }
+
     /// How many nodes the network has room for.
     pub fn capacity(self) -> i64 {
         self.last_host() - FIRST_HOST + 1
@@ -111,28 +129,24 @@ impl fmt::Display for MeshCidr {
 /// The address of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MeshAddress {
-    /// The host number; `None` once it was assigned to another node.
-    pub host: Option<i64>,
+    /// The host number. Another node may have it after this one has left.
+    pub host: i64,
     pub ip: IpAddr,
 }
 
-/// The state of a project's addresses, read under its lock.
+/// What an enrolment knows of its project's addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MeshPool {
     pub cidr: MeshCidr,
-    /// The lowest number whose node has left.
-    pub lowest_left: Option<i64>,
-    /// The highest number ever assigned.
-    pub highest: Option<i64>,
+    /// The lowest free number, locked for this enrolment.
+    pub free: Option<i64>,
 }
 
 impl MeshPool {
-    /// The address of the next node. Numbers of an earlier, larger network stay
-    /// with the nodes that left with them and are skipped.
+    /// The address of the next node.
     pub fn next(&self) -> Result<MeshAddress, Refusal> {
-        let unused = self.highest.map_or(FIRST_HOST, |highest| highest + 1);
-        let host = self.lowest_left.map_or(unused, |left| left.min(unused));
-        let ip = self.cidr.address(host).ok_or_else(|| {
+        let address = |host| Some(MeshAddress { host, ip: self.cidr.address(host)? });
+        self.free.and_then(address).ok_or_else(|| {
             Refusal::new(
                 ErrorKind::PoolExhausted,
                 format!(
@@ -142,8 +156,7 @@ impl MeshPool {
                     self.cidr.capacity()
                 ),
             )
-        })?;
-        Ok(MeshAddress { host: Some(host), ip })
+        })
     }
 }
 

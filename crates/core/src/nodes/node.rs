@@ -101,7 +101,7 @@ pub struct Node {
     /// The hash of its key; `None` once the key is revoked.
     pub key_hash: Option<SecretHash>,
     pub capabilities: Vec<String>,
-    /// `None` for a node that an older version enrolled.
+    /// Stays when the node has left; another node may then have the same one.
     pub mesh: Option<MeshAddress>,
     pub reported: Reported,
     pub revision: Revision,

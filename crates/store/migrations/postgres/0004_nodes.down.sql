@@ -1,2 +1,3 @@
+DROP TABLE mesh_addresses;
 DROP TABLE nodes;
 DROP TABLE bootstrap_tokens;

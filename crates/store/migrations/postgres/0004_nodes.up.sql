@@ -1,4 +1,4 @@
--- Nodes: bootstrap tokens and the nodes that enrolled with them.
+-- Nodes: bootstrap tokens, the nodes that enrolled with them, and their addresses.
 
 -- The hash of a token, never the token.
 CREATE TABLE bootstrap_tokens (
@@ -21,9 +21,9 @@ CREATE TABLE bootstrap_tokens (
 CREATE UNIQUE INDEX bootstrap_tokens_hash_key ON bootstrap_tokens (hash);
 CREATE INDEX bootstrap_tokens_provisioned_resource_id_index
     ON bootstrap_tokens (provisioned_resource_id);
--- Each enrolment looks its nonce up. The rule of core refuses a second use, under
--- the lock of the project; the index only makes the lookup cheap.
-CREATE INDEX bootstrap_tokens_project_id_consumed_nonce_index
+-- The rule of core refuses a second use of a nonce; the index refuses the second of
+-- two enrolments at once.
+CREATE UNIQUE INDEX bootstrap_tokens_project_id_consumed_nonce_key
     ON bootstrap_tokens (project_id, consumed_nonce) WHERE consumed_nonce IS NOT NULL;
 
 CREATE TABLE nodes (
@@ -39,8 +39,7 @@ CREATE TABLE nodes (
     key_hash bytea,
     capabilities jsonb NOT NULL,
     -- The number of the node's address in the mesh of its project, and the address.
-    -- One row of a project has a number at most: its live holder, or the last node
-    -- that left with it and freed it.
+    -- They stay when the node has left; mesh_addresses says who has the number.
     mesh_host bigint,
     mesh_ip text COLLATE "C",
     -- What the agent reports about itself.
@@ -65,12 +64,24 @@ CREATE UNIQUE INDEX nodes_registered_key
     ON nodes (provisioned_resource_id) WHERE deregistered_at IS NULL;
 CREATE INDEX nodes_project_id_id_index ON nodes (project_id, id);
 CREATE INDEX nodes_resource_id_index ON nodes (resource_id);
-CREATE UNIQUE INDEX nodes_project_id_mesh_host_key
-    ON nodes (project_id, mesh_host) WHERE mesh_host IS NOT NULL;
--- The lowest free number of a project is its first row here.
-CREATE INDEX nodes_mesh_left_index
-    ON nodes (project_id, mesh_host) WHERE mesh_host IS NOT NULL AND deregistered_at IS NOT NULL;
--- The rule of core allows a public key one registered node in a project; it looks
--- the key up here, under the lock of the project.
-CREATE INDEX nodes_project_id_public_key_index ON nodes (project_id, public_key)
-    WHERE deregistered_at IS NULL;
+
+-- The addresses of a project's mesh, made ahead of their use. The row of a live node
+-- repeats what its peers need to know, so that they read one narrow table.
+CREATE TABLE mesh_addresses (
+    project_id uuid NOT NULL REFERENCES projects (id) ON DELETE RESTRICT,
+    host bigint NOT NULL,
+    -- Null while the address is free.
+    node_id uuid REFERENCES nodes (id) ON DELETE RESTRICT,
+    hostname text COLLATE "C",
+    public_key bytea,
+    CONSTRAINT mesh_addresses_taken_check CHECK (
+        (node_id IS NULL) = (hostname IS NULL) AND (node_id IS NULL) = (public_key IS NULL)),
+    PRIMARY KEY (project_id, host)
+);
+CREATE UNIQUE INDEX mesh_addresses_node_id_key
+    ON mesh_addresses (node_id) WHERE node_id IS NOT NULL;
+-- A public key has at most one registered node in a project.
+CREATE UNIQUE INDEX mesh_addresses_project_id_public_key_key
+    ON mesh_addresses (project_id, public_key) WHERE public_key IS NOT NULL;
+CREATE INDEX mesh_addresses_free_index
+    ON mesh_addresses (project_id, host) WHERE node_id IS NULL;

@@ -9,6 +9,8 @@ pub(crate) mod connect;
 mod inspect;
 mod json_values;
 #[cfg(test)]
+mod lock_tests;
+#[cfg(test)]
 mod plan_tests;
 mod record;
 

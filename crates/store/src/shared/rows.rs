@@ -30,7 +30,7 @@ use sqlx::types::Json;
 use sqlx::{Decode, Row as _, Type};
 use uuid::Uuid;
 
-use super::nodes::enrol;
+use super::nodes::mesh;
 use super::{Db, Row};
 use crate::fault::Fault;
 use crate::micros::Micros;
@@ -279,7 +279,7 @@ pub(crate) fn node(row: &Row) -> Result<Node, Fault> {
         public_key: bytes32(row, "public_key")?,
         key_hash,
         capabilities: json(row, "capabilities")?,
-        mesh: enrol::address(row)?,
+        mesh: mesh::address(row)?,
         reported: Reported {
             version: get(row, "binary_version")?,
             checksum: get(row, "binary_checksum")?,

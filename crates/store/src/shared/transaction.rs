@@ -2,6 +2,15 @@
 //! open a transaction, lock and load, call the rule, write what it answered,
 //! commit. A refusal rolls back.
 //!
+//! *Order of locks.* Row locks are taken in one order, by whatever statement:
+//! project → group → resource → node → attempt → mesh address. Several rows of
+//! one table are locked by one statement, in the order of their ids. The rows of
+//! a catalog or a placement are locked under the project's, or alone. Who has
+//! locked a project waits for none of its resources: only declarations, the
+//! catalog, placements and the growth of a pool of addresses lock a project, and
+//! of resources they only insert new ones. `locks_are_taken_in_one_order` reads
+//! the order from the log of a server.
+//!
 //! A new aggregate implements [`Load`] for its key, and [`Written`] if it has a
 //! commit type of its own; nothing else opens a transaction for a rule.
 

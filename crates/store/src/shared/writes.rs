@@ -11,7 +11,7 @@ use slipway_core::{ErrorKind, Phase, Refusal, Timestamp};
 use sqlx::types::Json;
 
 use super::Connection;
-use super::nodes::enrol;
+use super::nodes::mesh;
 use crate::failure::Failure;
 use crate::micros::Micros;
 
@@ -202,14 +202,13 @@ pub(crate) async fn token_update(
     })
 }
 
+/// Its keys are unique: an enrolment that violates one is decided again.
 pub(crate) async fn node_insert(connection: &mut Connection, node: &Node) -> Result<(), Failure> {
-    enrol::host_take_over(connection, node).await?;
-    let inserted = sqlx::query(
+    sqlx::query(
         "INSERT INTO nodes (id, revision, project_id, resource_id, provisioned_resource_id, \
          bootstrap_token_id, hostname, public_key, key_hash, capabilities, registered_at, \
          mesh_host, mesh_ip, binary_version, binary_checksum, agent_status) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) \
-         ON CONFLICT DO NOTHING",
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
     )
     .bind(node.id.as_uuid())
     .bind(node.revision.0)
@@ -222,23 +221,15 @@ pub(crate) async fn node_insert(connection: &mut Connection, node: &Node) -> Res
     .bind(node.key_hash.as_ref().map(|hash| &hash.as_bytes()[..]))
     .bind(Json(&node.capabilities))
     .bind(Micros::from(node.registered_at))
-    .bind(node.mesh.and_then(|mesh| mesh.host))
+    .bind(node.mesh.map(|mesh| mesh.host))
     .bind(node.mesh.map(|mesh| mesh.ip.to_string()))
     .bind(node.reported.version.as_deref())
     .bind(node.reported.checksum.as_deref())
     .bind(node.reported.status.as_deref())
-    .execute(connection)
-    .await?
-    .rows_affected();
-    one_row(inserted, || {
-        Refusal::new(
-            ErrorKind::TokenConsumed,
-            format!(
-                "{} has a registered node already; a token enrols one node once",
-                node.provisioned_resource_id
-            ),
-        )
-    })
+    .execute(&mut *connection)
+    .await?;
+    mesh::take(connection, node).await?;
+    Ok(())
 }
 
 /// Does not touch the heartbeat, which has its own statement and no part in
@@ -266,10 +257,14 @@ pub(crate) async fn node_update(connection: &mut Connection, node: &Node) -> Res
     .bind(deregistration.map(|deregistration| deregistration.how.as_str()))
     .bind(deregistration.map(|deregistration| deregistration.by.as_str()))
     .bind(deregistration.and_then(|deregistration| deregistration.reason.as_deref()))
-    .execute(connection)
+    .execute(&mut *connection)
     .await?
     .rows_affected();
-    one_row(updated, || stale("node", node.id, node.revision))
+    one_row(updated, || stale("node", node.id, node.revision))?;
+    if deregistration.is_some() {
+        mesh::release(connection, node).await?;
+    }
+    Ok(())
 }
 
 pub(crate) async fn deletion_insert(

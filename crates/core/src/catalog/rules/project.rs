@@ -74,16 +74,7 @@ pub fn update(
     };
     let moved = after.mesh_cidr != before.mesh_cidr;
     if moved && snapshot.mesh_nodes > 0 {
-        return Err(Refusal::new(
-            ErrorKind::MeshInUse,
-            format!(
-                "project `{}` has {} node(s) with addresses of {}; delete their resources first, \
-                 or create another project with the new `mesh_cidr`",
-                before.name, snapshot.mesh_nodes, before.mesh_cidr
-            ),
-        )
-        .at("mesh_cidr")
-        .with(json!({ "nodes": snapshot.mesh_nodes })));
+        return Err(mesh_in_use(before.name.as_str(), before.mesh_cidr, snapshot.mesh_nodes));
     }
     let mut details = json!({ "before": before.labels, "after": after.labels });
     if moved {
@@ -93,6 +84,19 @@ pub fn update(
     }
     let write = CatalogWrite::ProjectUpdate(after);
     Ok(audited(write, "project.update", about(before.id), actor, snapshot.now, details))
+}
+
+/// The refusal of another mesh while `nodes` have addresses of this one.
+pub fn mesh_in_use(project: &str, cidr: MeshCidr, nodes: i64) -> Refusal {
+    Refusal::new(
+        ErrorKind::MeshInUse,
+        format!(
+            "project `{project}` has {nodes} node(s) with addresses of {cidr}; delete their \
+             resources first, or create another project with the new `mesh_cidr`"
+        ),
+    )
+    .at("mesh_cidr")
+    .with(json!({ "nodes": nodes }))
 }
 
 /// Resources keep a project from being deleted. Assignments do not: they are

@@ -124,10 +124,8 @@ fn a_lost_answer_is_given_again_while_the_resource_is_leaving() {
 #[test]
 fn the_node_gets_the_next_address_of_the_mesh() {
     let cidr = MeshCidr::parse("mesh_cidr", "10.42.0.0/29").unwrap();
-    for (lowest_left, highest, expected) in
-        [(None, None, "10.42.0.2"), (None, Some(4), "10.42.0.5"), (Some(3), Some(6), "10.42.0.3")]
-    {
-        let pool = MeshPool { cidr, lowest_left, highest };
+    for (free, expected) in [(2, "10.42.0.2"), (5, "10.42.0.5"), (3, "10.42.0.3")] {
+        let pool = MeshPool { cidr, free: Some(free) };
         let known = EnrolSnapshot { pool, ..mk_enrol_snapshot(waiting()) };
         let commit = super::enrol(&known, &mk_enrolment()).unwrap().commit;
         let Write::NodeInsert(node) = &commit.writes[0] else { panic!("{commit:?}") };
@@ -141,7 +139,7 @@ fn the_node_gets_the_next_address_of_the_mesh() {
 #[test]
 fn a_taken_nonce_a_taken_key_and_a_full_mesh_refuse_a_usable_token() {
     let cidr = MeshCidr::parse("mesh_cidr", "10.42.0.0/30").unwrap();
-    let full = MeshPool { cidr, lowest_left: None, highest: Some(2) };
+    let full = MeshPool { cidr, free: None };
     let mut known = EnrolSnapshot { pool: full, nonce_taken: true, ..mk_enrol_snapshot(waiting()) };
     let kind = |known: &EnrolSnapshot| super::enrol(known, &mk_enrolment()).unwrap_err().kind;
     assert_eq!(kind(&known), ErrorKind::NonceCollision);

@@ -59,17 +59,37 @@ fn network_gateway_and_broadcast_are_nobodys() {
     }
 }
 
+#[test]
+fn a_pool_grows_by_its_size_within_bounds_up_to_the_end_of_the_network() {
+    for (text, highest, expected) in [
+        ("10.42.0.0/16", None, 2..=17),
+        ("10.42.0.0/16", Some(17), 18..=33),
+        ("10.42.0.0/16", Some(101), 102..=201),
+        ("10.42.0.0/16", Some(5_001), 5_002..=6_025),
+        ("10.42.0.0/16", Some(65_000), 65_001..=65_534),
+        ("10.42.0.0/29", None, 2..=6),
+        ("fd00::/126", None, 2..=2),
+    ] {
+        assert_eq!(cidr(text).extension(highest), expected, "{text} {highest:?}");
+    }
+    for (text, highest) in [("10.42.0.0/29", 6), ("10.42.0.0/16", 65_534), ("fd00::/126", 2)] {
+        assert!(cidr(text).extension(Some(highest)).is_empty(), "{text} has no more");
+    }
+}
+
 /// The table as a store keeps it: each number, and whether its node is live.
 #[derive(Debug, Default)]
 struct Holders(BTreeMap<i64, bool>);
 
 impl Holders {
-    fn pool(&self, cidr: MeshCidr) -> MeshPool {
-        MeshPool {
-            cidr,
-            lowest_left: self.0.iter().find(|(_, live)| !**live).map(|(host, _)| *host),
-            highest: self.0.keys().next_back().copied(),
+    /// The pool of an enrolment, extended if nothing in it is free.
+    fn pool(&mut self, cidr: MeshCidr) -> MeshPool {
+        if self.0.values().all(|live| *live) {
+            let highest = self.0.keys().next_back().copied();
+            self.0.extend(cidr.extension(highest).map(|host| (host, false)));
         }
+        let free = self.0.iter().find(|(_, live)| !**live).map(|(host, _)| *host);
+        MeshPool { cidr, free }
     }
 
     fn live(&self) -> impl Iterator<Item = i64> + '_ {
@@ -108,7 +128,7 @@ proptest! {
                     let free = (FIRST_HOST..).find(|host| !live.contains(host)).unwrap();
                     match holders.pool(mesh).next() {
                         Ok(given) => {
-                            prop_assert_eq!(given.host, Some(free), "the lowest free one");
+                            prop_assert_eq!(given.host, free, "the lowest free one");
                             prop_assert_eq!(mesh.address(free), Some(given.ip));
                             holders.0.insert(free, true);
                         }
@@ -125,7 +145,7 @@ proptest! {
                     }
                 }
                 Operation::Move(network) => {
-                    holders.0.values_mut().for_each(|live| *live = false);
+                    holders.0.clear();
                     mesh = cidr(network);
                 }
             }

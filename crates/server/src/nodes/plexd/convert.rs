@@ -2,8 +2,8 @@
 
 use data_encoding::BASE64;
 use serde_json::{Map, Value};
-use slipway_app::nodes::port::MeshView;
-use slipway_core::nodes::node::{Node, Reachability, Reported};
+use slipway_app::nodes::port::{self, MeshView};
+use slipway_core::nodes::node::{Reachability, Reported};
 use slipway_core::time::Timestamp;
 use slipway_wire::plexd::{
     Capabilities, DescribedCapabilities, NamedCapability, Peer, ReachabilityState, SigningKeys,
@@ -15,16 +15,15 @@ use slipway_wire::plexd::{
 /// capabilities.
 const MAX_DESCRIBED: usize = 32;
 
-/// Leaves out nodes without an address, which an older version enrolled.
 pub(super) fn peers(mesh: &MeshView) -> Vec<Peer> {
-    mesh.peers.iter().filter_map(peer).collect()
+    mesh.peers.iter().map(peer).collect()
 }
 
-fn peer(node: &Node) -> Option<Peer> {
-    let ip = node.mesh?.ip;
+fn peer(node: &port::Peer) -> Peer {
+    let ip = node.ip;
     let whole = if ip.is_ipv4() { 32 } else { 128 };
     let id = node.id.to_string();
-    Some(Peer {
+    Peer {
         node_id: id.clone(),
         id,
         public_key: BASE64.encode(&node.public_key),
@@ -33,7 +32,7 @@ fn peer(node: &Node) -> Option<Peer> {
         endpoint: String::new(),
         allowed_ips: vec![format!("{ip}/{whole}")],
         psk: String::new(),
-    })
+    }
 }
 
 pub(super) fn state(mesh: &MeshView, signing_public_key: &str, now: Timestamp) -> StateReply {

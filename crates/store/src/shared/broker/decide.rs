@@ -1,10 +1,8 @@
 //! What a decision about a resource locks and loads.
 //!
-//! Locks are taken in one order: the project (when declaring), or the resource,
-//! then its nodes, then rows of attempts, and the project last when a node
-//! enrols (see `enrolment.rs`). Only decisions write what a decision about a
-//! resource reads or writes, so the lock of the resource row alone serialises
-//! them. Claims, wakes and releases touch the loop's columns without it;
+//! It locks the resource, then its nodes, then its attempt; `transaction.rs` has
+//! the order of all locks. Only decisions write what a decision about a resource
+//! reads or writes, so the lock of the resource row alone serialises them. Claims, wakes and releases touch the loop's columns without it;
 //! heartbeats touch a node, so the node's row is locked too, where it is loaded.
 
 use slipway_app::broker::port::ResourceKey;

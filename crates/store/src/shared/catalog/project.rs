@@ -13,7 +13,7 @@ use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::nodes::enrol;
+use super::nodes::mesh;
 use super::page::{after, as_id, count, fetch_one, fetch_page, hydrate, now, taken};
 use super::transaction::Load;
 use super::{Connection, Row, rows, writes};
@@ -48,7 +48,7 @@ impl Load for ByReference<'_> {
         let (resources, mesh_nodes) = match &project {
             Some(project) => (
                 live_resources(connection, project.id).await?,
-                enrol::live_nodes(connection, project.id).await?,
+                mesh::live_nodes(connection, project.id).await?,
             ),
             None => (0, 0),
         };
@@ -137,7 +137,7 @@ fn project(row: &Row) -> Result<Project, Fault> {
         id: ProjectId::new(rows::get(row, "id")?),
         name: Name::from_stored(rows::get(row, "name")?),
         labels: rows::json(row, "labels")?,
-        mesh_cidr: enrol::cidr(row)?,
+        mesh_cidr: mesh::cidr(row)?,
         revision: Revision(rows::get(row, "revision")?),
         deletion_id: rows::get::<Option<Uuid>>(row, "deletion_id")?.map(DeletionId::new),
         deleted_at: rows::time_or_null(row, "deleted_at")?,
@@ -164,6 +164,7 @@ pub(crate) async fn insert(connection: &mut Connection, project: &Project) -> Re
 }
 
 pub(crate) async fn update(connection: &mut Connection, project: &Project) -> Result<(), Failure> {
+    mesh::clear_if_unused(connection, project).await?;
     let updated = sqlx::query(sql!(
         "UPDATE projects SET labels = $3, deletion_id = $4, deleted_at = $5, mesh_cidr = $6, \
          revision = revision + 1, updated_at = ",

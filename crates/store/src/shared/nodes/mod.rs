@@ -1,6 +1,7 @@
 //! The registry of nodes, their mesh addresses, and bootstrap tokens.
 
 pub(crate) mod enrol;
+pub(crate) mod mesh;
 pub(crate) mod port;
 pub(crate) mod token_by_hash;
 pub(crate) mod tokens;

@@ -1,7 +1,6 @@
 //! Implements the port `NodeStore`: the registry and bootstrap tokens.
 
 use async_trait::async_trait;
-use slipway_app::broker::port::ResourceKey;
 use slipway_app::nodes::port::{Heartbeat, MeshView};
 use slipway_app::ports::store::{Error, Page, Rule};
 use slipway_app::ports::{Listed, NodeStore};
@@ -11,8 +10,8 @@ use slipway_core::nodes::node::{Node, Reported};
 use slipway_core::nodes::token::{BootstrapToken, SecretHash};
 
 use super::access::scope;
-use super::broker::{decide, reads};
-use super::{Backend, enrol, tokens};
+use super::broker::reads;
+use super::{Backend, enrol, mesh, tokens};
 
 #[async_trait]
 impl NodeStore for Backend {
@@ -23,13 +22,11 @@ impl NodeStore for Backend {
         public_key: &[u8; 32],
         rule: &mut Rule<'_, EnrolSnapshot>,
     ) -> Result<(), Error> {
-        let key = ResourceKey::Token(token);
-        let resource = decide::ByKey { blueprints: &self.blueprints, key };
-        self.decided(enrol::Enrolment { resource, nonce, public_key }, rule).await
+        enrol::decide_enrolment(self, token, nonce, public_key, rule).await
     }
 
     async fn node_mesh(&self, id: NodeId, limit: u32) -> Result<Option<MeshView>, Error> {
-        self.read_snapshot((id, limit), enrol::node_mesh).await
+        self.read((id, limit), mesh::view).await
     }
 
     async fn node_heartbeat(

@@ -1,0 +1,255 @@
+//! The pool of mesh addresses: a row for each host number of a project, free or
+//! of one live node.
+//!
+//! A row of a live node repeats its host name and key, which never change. So
+//! its peers are read from one narrow table in the order of its primary key,
+//! and its indexes keep a number and a key unique.
+//!
+//! *Locks.* An enrolment locks one free row, skips those that others have
+//! locked, and locks nothing after it. The pool grows, and the network changes,
+//! under the lock of the project; a transaction that grows the pool locks
+//! nothing else. So enrolments do not wait for the project, and who has locked
+//! the project waits for no resource.
+
+use slipway_app::nodes::port::{MeshView, Peer};
+use slipway_core::catalog::project::Project;
+use slipway_core::catalog::rules::project::mesh_in_use;
+use slipway_core::ids::{NodeId, ProjectId};
+use slipway_core::nodes::mesh::{MeshAddress, MeshCidr};
+use slipway_core::nodes::node::Node;
+use slipway_core::nodes::token::SecretHash;
+use slipway_core::{ErrorKind, Refusal};
+use slipway_durable::database::End;
+use sqlx::Row as _;
+use uuid::Uuid;
+
+use super::page::{count, hydrate, readable};
+use super::{Connection, Row, rows};
+use crate::failure::Failure;
+use crate::fault::Fault;
+
+/// Whether an enrolment waits for numbers that other enrolments have locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Locked {
+    Skipped,
+    /// For the last numbers of a network: the others may yet be refused.
+    Awaited,
+}
+
+/// Locks the lowest free number.
+pub(crate) async fn lock_free(
+    connection: &mut Connection,
+    project: ProjectId,
+    locked: Locked,
+) -> Result<Option<i64>, sqlx::Error> {
+    macro_rules! free {
+        ($end:tt, $lock:tt) => {
+            sql!(
+                "SELECT host FROM mesh_addresses WHERE project_id = $1 AND node_id IS NULL \
+                 ORDER BY host",
+                $end,
+                $lock
+            )
+        };
+    }
+    let statement = match locked {
+        Locked::Skipped => free!(" LIMIT 1", skip_locked),
+        // Without a limit: it would count rows that were taken during the wait.
+        Locked::Awaited => free!("", for_update),
+    };
+    let free = sqlx::query(statement).bind(project.as_uuid()).fetch_all(connection).await?;
+    free.first().map(|row| row.try_get("host")).transpose()
+}
+
+/// Adds numbers to the pool of the token's project, unless somebody else has just
+/// done so. Answers whether there are free numbers now.
+pub(crate) async fn extend(
+    connection: &mut Connection,
+    token: SecretHash,
+) -> Result<End<bool>, Failure> {
+    let project = sqlx::query(sql!(
+        "SELECT id, mesh_cidr FROM projects \
+         WHERE id = (SELECT project_id FROM bootstrap_tokens WHERE hash = $1)",
+        for_update
+    ))
+    .bind(&token.as_bytes()[..])
+    .fetch_optional(&mut *connection)
+    .await?
+    .ok_or(Failure::NotFound { kind: ProjectId::KIND })?;
+    let id: Uuid = project.try_get("id")?;
+    if lock_free(connection, ProjectId::new(id), Locked::Skipped).await?.is_some() {
+        return Ok(End::Rollback(true));
+    }
+    let highest =
+        sqlx::query("SELECT max(host) AS highest FROM mesh_addresses WHERE project_id = $1")
+            .bind(id)
+            .fetch_one(&mut *connection)
+            .await?;
+    let numbers = hydrate(&project, "id", cidr)?.extension(highest.try_get("highest")?);
+    if numbers.is_empty() {
+        return Ok(End::Rollback(false));
+    }
+    sqlx::query(
+        "INSERT INTO mesh_addresses (project_id, host) WITH RECURSIVE numbers (host) AS \
+         (SELECT $2 UNION ALL SELECT host + 1 FROM numbers WHERE host < $3) \
+         SELECT $1, host FROM numbers",
+    )
+    .bind(id)
+    .bind(*numbers.start())
+    .bind(*numbers.end())
+    .execute(connection)
+    .await?;
+    Ok(End::Commit(true))
+}
+
+/// Writes the new node into the row that its enrolment locked. The row of the
+/// node exists.
+pub(crate) async fn take(connection: &mut Connection, node: &Node) -> Result<(), Failure> {
+    let Some(MeshAddress { host, ip }) = node.mesh else { return Ok(()) };
+    let taken = sqlx::query(
+        "UPDATE mesh_addresses SET node_id = $3, hostname = $4, public_key = $5 \
+         WHERE project_id = $1 AND host = $2 AND node_id IS NULL",
+    )
+    .bind(node.project_id.as_uuid())
+    .bind(host)
+    .bind(node.id.as_uuid())
+    .bind(&node.hostname)
+    .bind(&node.public_key[..])
+    .execute(connection)
+    .await?
+    .rows_affected();
+    if taken == 1 {
+        return Ok(());
+    }
+    let problem = format!("the address {ip} is no longer free; enrol again");
+    Err(Refusal::new(ErrorKind::RevisionStale, problem).into())
+}
+
+/// Frees the number of a node that has left. The node's row keeps the address,
+/// for people.
+pub(crate) async fn release(connection: &mut Connection, node: &Node) -> Result<(), sqlx::Error> {
+    let Some(MeshAddress { host, .. }) = node.mesh else { return Ok(()) };
+    sqlx::query(
+        "UPDATE mesh_addresses SET node_id = NULL, hostname = NULL, public_key = NULL \
+         WHERE project_id = $1 AND host = $2 AND node_id = $3",
+    )
+    .bind(node.project_id.as_uuid())
+    .bind(host)
+    .bind(node.id.as_uuid())
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Empties the pool if the project, whose row is locked and not written yet, gets
+/// another network. The rule counted no node, but an enrolment may have begun
+/// before: its row is waited for, and a node refuses the change. The free numbers
+/// of a project that is deleted go with it.
+pub(crate) async fn clear_if_unused(
+    connection: &mut Connection,
+    project: &Project,
+) -> Result<(), Failure> {
+    let id = project.id.as_uuid();
+    if project.deleted_at.is_some() {
+        sqlx::query("DELETE FROM mesh_addresses WHERE project_id = $1 AND node_id IS NULL")
+            .bind(id)
+            .execute(connection)
+            .await?;
+        return Ok(());
+    }
+    let stored = sqlx::query("SELECT id, mesh_cidr FROM projects WHERE id = $1")
+        .bind(id)
+        .fetch_one(&mut *connection)
+        .await?;
+    let before = hydrate(&stored, "id", cidr)?;
+    if before == project.mesh_cidr {
+        return Ok(());
+    }
+    let nodes = sqlx::query(sql!(
+        "SELECT node_id FROM mesh_addresses WHERE project_id = $1 ORDER BY host",
+        for_update
+    ))
+    .bind(id)
+    .fetch_all(&mut *connection)
+    .await?;
+    let mut taken = 0;
+    for row in &nodes {
+        taken += i64::from(row.try_get::<Option<Uuid>, _>("node_id")?.is_some());
+    }
+    if taken > 0 {
+        return Err(mesh_in_use(project.name.as_str(), before, taken).into());
+    }
+    sqlx::query("DELETE FROM mesh_addresses WHERE project_id = $1")
+        .bind(id)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// How many registered nodes have an address of the project's mesh.
+pub(crate) async fn live_nodes(
+    connection: &mut Connection,
+    project: ProjectId,
+) -> Result<i64, sqlx::Error> {
+    let statement = "SELECT count(node_id) AS found FROM mesh_addresses WHERE project_id = $1";
+    count(connection, statement, project.as_uuid()).await
+}
+
+/// The live nodes of a project in the order of their addresses, but for one.
+pub(crate) const PEERS: &str = "SELECT node_id AS id, host, hostname, public_key \
+     FROM mesh_addresses WHERE project_id = $1 AND node_id <> $2 ORDER BY host LIMIT $3";
+
+/// A node and its peers. It reads without a lock: peers come and go anyway.
+pub(crate) async fn view(
+    connection: &mut Connection,
+    (id, limit): (NodeId, u32),
+) -> Result<Option<MeshView>, Failure> {
+    let row = sqlx::query(concat!(
+        "SELECT ",
+        node_columns!(),
+        ", (SELECT mesh_cidr FROM projects WHERE projects.id = nodes.project_id) AS mesh_cidr \
+         FROM nodes WHERE id = $1"
+    ))
+    .bind(id.as_uuid())
+    .fetch_optional(&mut *connection)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let node = hydrate(&row, "id", rows::node)?;
+    let cidr = hydrate(&row, "id", cidr)?;
+    let peers = sqlx::query(PEERS)
+        .bind(node.project_id.as_uuid())
+        .bind(id.as_uuid())
+        .bind(i64::from(limit))
+        .fetch_all(connection)
+        .await?;
+    let peers = readable(NodeId::KIND, &peers, |row| peer(row, cidr));
+    Ok(Some(MeshView { cidr, node, peers }))
+}
+
+fn peer(row: &Row, cidr: MeshCidr) -> Result<Peer, Fault> {
+    let public_key: &[u8] = rows::get(row, "public_key")?;
+    let ip = cidr.address(rows::get(row, "host")?);
+    Ok(Peer {
+        id: NodeId::new(rows::get(row, "id")?),
+        hostname: rows::get(row, "hostname")?,
+        public_key: public_key
+            .try_into()
+            .map_err(|_| Fault::new("public_key", "must have 32 bytes"))?,
+        ip: ip.ok_or_else(|| Fault::new("host", "is no number of the project's mesh"))?,
+    })
+}
+
+/// The network of a project; a seeded project has none of its own.
+pub(crate) fn cidr(row: &Row) -> Result<MeshCidr, Fault> {
+    let Some(text) = rows::get::<Option<String>>(row, "mesh_cidr")? else {
+        return Ok(MeshCidr::DEFAULT);
+    };
+    MeshCidr::parse("mesh_cidr", &text).map_err(|error| Fault::new("mesh_cidr", error.problem))
+}
+
+/// The address of a node, if it has one.
+pub(crate) fn address(row: &Row) -> Result<Option<MeshAddress>, Fault> {
+    let Some(text) = rows::get::<Option<String>>(row, "mesh_ip")? else { return Ok(None) };
+    let ip = text.parse().map_err(|_| Fault::new("mesh_ip", "is no address"))?;
+    Ok(Some(MeshAddress { host: rows::get(row, "mesh_host")?, ip }))
+}
