@@ -224,6 +224,18 @@ async fn a_database_that_does_not_exist_is_refused_at_once() {
     assert!(error.to_string().contains("no_such_database"), "{error}");
 }
 
+/// A store whose connections go through a relay, which can swallow them.
+async fn open_relayed(database: &TestDatabase) -> (Relay, Stores) {
+    // postgres://postgres@127.0.0.1:PORT/NAME
+    let server = database.url().rsplit('@').next().and_then(|server| server.split_once('/'));
+    let (address, name) = server.expect("an address and a name");
+    let relay = Relay::to(address.parse().expect("an address")).await.expect("a relay");
+    let mut config = StoreConfig::new(format!("postgres://postgres@{}/{name}", relay.address()));
+    config.statement_limit = Duration::from_secs(1);
+    let stores = open(config).await.expect("the store opens");
+    (relay, stores)
+}
+
 /// The server stops answering without closing connections. Every operation of
 /// the store ends within its limit, whichever method of the gateway it uses.
 #[tokio::test(flavor = "multi_thread")]
@@ -231,13 +243,7 @@ async fn a_silent_postgres_stalls_no_operation() {
     let Some(database) = postgres("silent").await else {
         return;
     };
-    // postgres://postgres@127.0.0.1:PORT/NAME
-    let place = database.url().rsplit('@').next().and_then(|place| place.split_once('/'));
-    let (address, name) = place.expect("an address and a name");
-    let relay = Relay::to(address.parse().expect("an address")).await.expect("a relay");
-    let mut config = StoreConfig::new(format!("postgres://postgres@{}/{name}", relay.address()));
-    config.statement_limit = Duration::from_secs(1);
-    let stores = open(config).await.expect("the store opens");
+    let (relay, stores) = open_relayed(&database).await;
     let attempts = [ProvisionedResourceId::new(uuid::Uuid::from_u128(1))];
     relay.swallow();
     let begun = Instant::now();
@@ -262,8 +268,27 @@ async fn a_silent_postgres_stalls_no_operation() {
     // The limit of a statement (1 s) and five seconds, with a margin.
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     relay.restore();
-    // The first ping may still use an old connection, which replaces the pool.
+    // Connections that were just returned to the pool wait there for the answer
+    // to its ping, and occupy it. So every operation may have waited for a
+    // connection in vain, which proves nothing; the first ping replaces the pool.
     let first = stores.operations.ping().await;
     let again = stores.operations.ping().await;
     assert!(again.is_ok(), "new connections are made: {first:?}, {again:?}");
+}
+
+/// The same for connections that are idle when the server stops answering: the
+/// first operation that meets one of them replaces all.
+#[tokio::test(flavor = "multi_thread")]
+async fn silent_idle_connections_are_replaced_at_once() {
+    let Some(database) = postgres("silent_idle").await else {
+        return;
+    };
+    let (relay, stores) = open_relayed(&database).await;
+    // Longer than the pool uses a connection without a ping.
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    relay.swallow();
+    let answer = stores.operations.control_fetch().await;
+    assert!(matches!(answer, Err(Error::Unavailable(_))), "{answer:?}");
+    relay.restore();
+    stores.operations.ping().await.expect("new connections are made");
 }

@@ -77,7 +77,8 @@ macro_rules! limited_and_retried {
 
 impl<Db: Database> Gateway<Db> {
     pub fn new(source: Source<Db>, begin: Begin, statement_limit: Duration) -> Self {
-        Self { pools: Pools::new(source), begin, health: Arc::new(Health::new(statement_limit)) }
+        let health = Arc::new(Health::new(statement_limit));
+        Self { pools: Pools::new(source, &health), begin, health }
     }
 
     /// Reads by statements that need not see the same state of the database.

@@ -5,9 +5,12 @@
 //! gateway then uses none of them again. It does not ping them either, because the
 //! ping is what would hang. So a whole generation of connections ends at once.
 
+use std::io::{Error as IoError, ErrorKind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use sqlx::Connection;
 
 /// The server's limit for a statement, unless configured otherwise.
 pub const STATEMENT_LIMIT: Duration = Duration::from_secs(30);
@@ -15,6 +18,11 @@ pub const STATEMENT_LIMIT: Duration = Duration::from_secs(30);
 /// What an operation gets beyond the limit of a statement: time for the server
 /// to cancel the statement and answer, and three seconds to get a connection.
 const BEYOND_A_STATEMENT: Duration = Duration::from_secs(5);
+
+/// How long an idle connection may take to answer a ping. Shorter than a caller
+/// waits for a connection: a caller that gives up first learns nothing about the
+/// server, because all connections may just be busy.
+const PING_LIMIT: Duration = Duration::from_secs(2);
 
 /// Longer than all callers need to notice the same loss, and short compared to
 /// the time that a server needs to come back.
@@ -74,5 +82,30 @@ impl Health {
             self.end_generation();
         }
         left
+    }
+}
+
+/// Pings connections that were idle, for the pool that hands them out.
+#[derive(Debug, Clone)]
+pub struct IdlePing {
+    pub(super) health: Arc<Health>,
+    /// Of the pool. A connection of an earlier one proves nothing about its successor.
+    pub(super) generation: u64,
+}
+
+impl IdlePing {
+    /// Without an answer in time all pools are replaced. Otherwise each caller
+    /// would wait for one of the connections, and only that one would be closed.
+    pub async fn send<C: Connection>(&self, connection: &mut C) -> Result<(), sqlx::Error> {
+        match tokio::time::timeout(PING_LIMIT, connection.ping()).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                if self.generation == self.health.generation() {
+                    self.health.replace_pools();
+                }
+                let text = format!("an idle connection did not answer within {PING_LIMIT:?}");
+                Err(sqlx::Error::Io(IoError::new(ErrorKind::TimedOut, text)))
+            }
+        }
     }
 }

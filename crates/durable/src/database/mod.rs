@@ -21,6 +21,6 @@ pub use errors::{
     is_transient,
 };
 pub use gateway::{Begin, End, Gateway, Work};
-pub use health::STATEMENT_LIMIT;
+pub use health::{IdlePing, STATEMENT_LIMIT};
 pub use pools::Source;
 pub use retry::{retried, retried_on};

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use sqlx::{Database, Pool};
 
-use super::health::Health;
+use super::health::{Health, IdlePing};
 use super::idle::IdleCache;
 
 /// Where connections come from.
@@ -21,7 +21,8 @@ pub enum Source<Db: Database> {
     Fixed { writer: Pool<Db>, readers: Pool<Db> },
     /// One pool for everything, replaced when its connections are unusable.
     Replaceable {
-        make: Box<dyn Fn() -> Pool<Db> + Send + Sync>,
+        /// Makes a pool, which sends these pings.
+        make: Box<dyn Fn(IdlePing) -> Pool<Db> + Send + Sync>,
         /// How many connections stay in the idle cache for records, and for how
         /// long they are used without a ping.
         idle: usize,
@@ -66,23 +67,24 @@ impl<Db: Database> Clone for Current<Db> {
 }
 
 impl<Db: Database> Pools<Db> {
-    pub(super) fn new(source: Source<Db>) -> Self {
-        let current = Mutex::new(Current::new(&source, 0));
+    pub(super) fn new(source: Source<Db>, health: &Arc<Health>) -> Self {
+        let current = Mutex::new(Current::new(&source, health, 0));
         Self { source, current }
     }
 
     /// The pools to use now. Operations under way on the previous pools end
     /// there; those connections are closed when they are returned.
-    pub(super) fn current(&self, health: &Health) -> Current<Db> {
+    pub(super) fn current(&self, health: &Arc<Health>) -> Current<Db> {
         self.renewed(health).clone()
     }
 
-    fn renewed(&self, health: &Health) -> MutexGuard<'_, Current<Db>> {
+    fn renewed(&self, health: &Arc<Health>) -> MutexGuard<'_, Current<Db>> {
         // Nothing in here panics, so nobody can see half a replacement.
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let generation = health.generation();
         if current.generation != generation && matches!(self.source, Source::Replaceable { .. }) {
-            let old = std::mem::replace(&mut *current, Current::new(&self.source, generation));
+            let old =
+                std::mem::replace(&mut *current, Current::new(&self.source, health, generation));
             // From here on nobody gets a connection from the old pool. Nothing
             // waits for its last connection, which may never be returned. The
             // idle ones are dropped now, or closing would wait for them.
@@ -95,7 +97,7 @@ impl<Db: Database> Pools<Db> {
 }
 
 impl<Db: Database> Current<Db> {
-    fn new(source: &Source<Db>, generation: u64) -> Self {
+    fn new(source: &Source<Db>, health: &Arc<Health>, generation: u64) -> Self {
         match source {
             Source::Fixed { writer, readers } => Self {
                 writer: writer.clone(),
@@ -104,7 +106,7 @@ impl<Db: Database> Current<Db> {
                 generation,
             },
             Source::Replaceable { make, idle, fresh_for } => {
-                let pool = make();
+                let pool = make(IdlePing { health: Arc::clone(health), generation });
                 let idle = Arc::new(IdleCache::new(*idle, *fresh_for));
                 Self { writer: pool.clone(), readers: pool, idle, generation }
             }

@@ -49,7 +49,7 @@ fn refusal(code: &'static str) -> sqlx::Error {
 }
 
 fn gateway() -> Gateway<Sqlite> {
-    let make = || {
+    let make = |_: IdlePing| {
         let options = SqlitePoolOptions::new().max_connections(4);
         options.connect_lazy("sqlite::memory:").unwrap()
     };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use slipway_durable::database::{Begin, Gateway, Source, retried_on};
+use slipway_durable::database::{Begin, Gateway, IdlePing, Source, retried_on};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, Transaction};
 use tokio::time::{Instant, timeout_at};
@@ -64,7 +64,7 @@ impl Backend {
         let _ = connection.close().await;
         let server = describe(&options);
         let source = Source::Replaceable {
-            make: Box::new(move || pool(&options, max_connections)),
+            make: Box::new(move |ping| pool(&options, max_connections, ping)),
             // Half of the pool at most, so that the other half is always free
             // for the rest.
             idle: usize::try_from(max_connections / 2).unwrap_or(0),
@@ -89,15 +89,16 @@ impl Backend {
     }
 }
 
-fn pool(options: &PgConnectOptions, max_connections: u32) -> PgPool {
+fn pool(options: &PgConnectOptions, max_connections: u32, ping: IdlePing) -> PgPool {
     PgPoolOptions::new()
         .max_connections(max_connections)
         .acquire_timeout(ACQUIRE_LIMIT)
         .test_before_acquire(false)
-        .before_acquire(|connection, metadata| {
+        .before_acquire(move |connection, metadata| {
+            let ping = ping.clone();
             Box::pin(async move {
                 if metadata.idle_for >= FRESH_FOR {
-                    connection.ping().await?;
+                    ping.send(connection).await?;
                 }
                 Ok(true)
             })
