@@ -11,6 +11,7 @@ pub mod ports;
 
 pub mod context;
 pub mod error;
+pub mod kind;
 pub mod permits;
 pub mod seed;
 

@@ -91,12 +91,12 @@ impl PlacementLoop {
 
     async fn pass(&self, pass: &ClusterPass) -> (Duration, Vec<String>) {
         let store = &self.placement.context().stores;
-        let cluster: Cluster = match store.placement.cluster_fetch(&pass.cluster.to_string()).await
-        {
-            Ok(Some(cluster)) => cluster,
-            Ok(None) => return (self.interval, Vec::new()),
-            Err(error) => return (self.interval, vec![error.to_string()]),
-        };
+        let cluster: Cluster =
+            match store.kind::<Cluster>().fetch(&pass.cluster.to_string(), false).await {
+                Ok(Some(cluster)) => cluster,
+                Ok(None) => return (self.interval, Vec::new()),
+                Err(error) => return (self.interval, vec![error.to_string()]),
+            };
         match self.placement.pass(&cluster, pass.management.as_ref()).await {
             Ok(PassSummary { projects, actions, waiting, errors }) => {
                 tracing::debug!(cluster = %cluster.name, projects, actions, waiting, "finished a pass of the placement loop");

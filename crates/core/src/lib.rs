@@ -15,6 +15,7 @@
 
 mod closed_set;
 pub mod ids;
+pub mod kind;
 pub mod nearest;
 pub mod secret;
 pub mod text;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use slipway_app::ports::Stores;
 use slipway_app::ports::store::Error;
 use slipway_app::testing;
+use slipway_core::catalog::project::Project;
 use slipway_core::ids::ProvisionedResourceId;
 use slipway_core::operations::control::Control;
 use slipway_store::{DirectoryError, OpenError, StoreConfig, migrate_down_to, open};
@@ -250,7 +251,7 @@ async fn a_silent_postgres_stalls_no_operation() {
     let mut nothing = |_: &Control| Ok(None);
     let answers = tokio::join!(
         stores.operations.control_fetch(),
-        stores.catalog.project_fetch("default", false),
+        stores.kind::<Project>().fetch("default", false),
         stores.broker.attempt_load(&attempts),
         stores.operations.task_wake("leaks"),
         stores.broker.attempt_wake(&attempts),

@@ -10,18 +10,34 @@ use slipway_core::access::key_text::ApiKeyText;
 use slipway_core::access::role::Role;
 use slipway_core::catalog::Name;
 use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::ids::ApiKeyId;
+use slipway_core::ids::{ApiKeyId, ProjectId};
 use slipway_core::precondition::Expected;
 use slipway_core::secret::Secret;
 use slipway_core::text::{Reason, check_reference};
 
 use crate::access::authenticate;
 use crate::access::authorise::{Caller, Operation, authorise};
-use crate::access::idempotency::{bind, record};
 use crate::access::port::KeyTarget;
-use crate::ports::Listed;
-use crate::ports::store::Page;
+use crate::kind::{self, StoredKind};
+use crate::ports::store::{Page, Stores};
+use crate::ports::{KindStore, Listed};
 use crate::{Context, Error};
+
+/// Revoked keys stay; a list shows those of one project, or all.
+impl StoredKind for ApiKey {
+    type Key = KeyTarget;
+    type Snapshot = KeySnapshot;
+    type Filter = Option<ProjectId>;
+    const READ: Operation = Operation::KeyRead;
+
+    fn store(stores: &Stores) -> &dyn KindStore<Self> {
+        &*stores.access
+    }
+
+    fn seen_by(self, caller: &Caller) -> Option<Self> {
+        is_reached(caller, &self).then_some(self)
+    }
+}
 
 /// A requested key, unchecked.
 #[derive(Debug, Clone, Default)]
@@ -59,25 +75,22 @@ pub async fn create(
         lifetime: input.ttl_seconds.map(Duration::from_secs),
         secret: hashed(&text)?,
     };
-    let record = record(context, request, new.id.as_uuid());
     let target = KeyTarget::New { name: new.name.clone(), project };
-    context
-        .stores
-        .access
-        .decide_api_key(&target, &mut |snapshot| {
-            let reached = snapshot.project.is_none_or(|project| caller.reaches(project));
-            let unseen = || KeySnapshot { project: None, ..snapshot.clone() };
-            let snapshot = if reached { snapshot } else { &unseen() };
-            Ok(bind(api_key_rules::create(snapshot, &new, &actor)?, record.as_ref()))
-        })
-        .await?;
-    Ok((new.id, text))
+    let rule = |snapshot: &KeySnapshot| {
+        let reached = snapshot.project.is_none_or(|project| caller.reaches(project));
+        let unseen = || KeySnapshot { project: None, ..snapshot.clone() };
+        let snapshot = if reached { snapshot } else { &unseen() };
+        api_key_rules::create(snapshot, &new, &actor)
+    };
+    let id = kind::create::<ApiKey>(context, request, new.id, &target, rule).await?;
+    Ok((id, text))
 }
 
 pub async fn fetch(context: &Context, caller: &Caller, id: ApiKeyId) -> Result<ApiKey, Error> {
     authorise(caller, Operation::KeyRead)?;
-    let found = context.stores.access.api_key_fetch(id).await?;
-    Ok(found.filter(|key| is_reached(caller, key)).ok_or_else(api_key_rules::not_found)?)
+    let found = context.stores.kind::<ApiKey>().fetch(&id.to_string(), true).await?;
+    let seen = found.and_then(|key| key.seen_by(caller));
+    Ok(seen.ok_or_else(api_key_rules::not_found)?)
 }
 
 pub async fn list(
@@ -85,15 +98,14 @@ pub async fn list(
     caller: &Caller,
     page: Page<ApiKeyId>,
 ) -> Result<Listed<ApiKey>, Error> {
-    authorise(caller, Operation::KeyRead)?;
-    Ok(context.stores.access.api_key_list(caller.project, page).await?)
+    kind::list::<ApiKey>(context, caller, &caller.project, page).await
 }
 
 /// The key that the caller authenticated with.
 pub async fn own(context: &Context, caller: &Caller) -> Result<ApiKey, Error> {
     authorise(caller, Operation::KeyShowOwn)?;
     let own = match caller.key_id {
-        Some(id) => context.stores.access.api_key_fetch(id).await?,
+        Some(id) => context.stores.kind::<ApiKey>().fetch(&id.to_string(), true).await?,
         None => None,
     };
     own.ok_or_else(|| {
@@ -120,7 +132,7 @@ pub async fn rotate(
         let snapshot = &as_reached(caller, snapshot);
         api_key_rules::rotate(snapshot, &secret, overlap, expected, &actor)
     };
-    context.stores.access.decide_api_key(&KeyTarget::Existing(id), &mut rule).await?;
+    context.stores.kind::<ApiKey>().decide(&KeyTarget::Existing(id), &mut rule).await?;
     Ok(text)
 }
 
@@ -137,7 +149,7 @@ pub async fn revoke(
         let snapshot = &as_reached(caller, snapshot);
         api_key_rules::revoke(snapshot, expected, reason.as_ref().map(Reason::as_str), &actor)
     };
-    Ok(context.stores.access.decide_api_key(&KeyTarget::Existing(id), &mut rule).await?)
+    Ok(context.stores.kind::<ApiKey>().decide(&KeyTarget::Existing(id), &mut rule).await?)
 }
 
 fn is_reached(caller: &Caller, key: &ApiKey) -> bool {

@@ -7,7 +7,6 @@
 
 use serde_json::Value;
 use slipway_core::access::api_key::ApiKey;
-use slipway_core::access::api_key_rules::KeySnapshot;
 use slipway_core::access::audit::Actor;
 use slipway_core::access::idempotency;
 use slipway_core::ids::{
@@ -17,7 +16,7 @@ use slipway_core::time::Timestamp;
 use uuid::Uuid;
 
 use crate::ports::listed::Listed;
-use crate::ports::store::{Error, Page, Rule};
+use crate::ports::store::{Error, Page};
 
 /// An entry as it was written, maybe by a version that knows other verbs.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,9 +57,6 @@ pub enum AuditOrder {
     OldestFirst,
     NewestFirst,
 }
-
-/// A pure function that is called inside the transaction, maybe twice.
-pub type KeyRule<'a> = Rule<'a, KeySnapshot>;
 
 /// Which key a decision is about.
 #[derive(Debug, Clone)]
@@ -113,7 +109,7 @@ pub enum Owned {
 
 port! {
 /// Everything about keys and the audit.
-pub trait AccessStore, intercepted by AccessIntercept {
+pub trait AccessStore of (ApiKey), intercepted by AccessIntercept {
     async fn audit_list(
         &self,
         filter: &AuditFilter,
@@ -124,18 +120,6 @@ pub trait AccessStore, intercepted by AccessIntercept {
     /// The keys that have this short part, now or before their last rotation.
     /// Leaves out keys of a deleted project: they reach nothing.
     async fn api_key_candidates(&self, short: &str) -> Result<Vec<ApiKey>, Error>;
-
-    async fn api_key_fetch(&self, id: ApiKeyId) -> Result<Option<ApiKey>, Error>;
-
-    /// In the order of their ids, including revoked ones; of one project, or all.
-    async fn api_key_list(
-        &self,
-        project: Option<ProjectId>,
-        page: Page<ApiKeyId>,
-    ) -> Result<Listed<ApiKey>, Error>;
-
-    async fn decide_api_key(&self, target: &KeyTarget, rule: &mut KeyRule<'_>)
-    -> Result<(), Error>;
 
     /// Installs a key and writes an audit entry, in one transaction. Replicas
     /// that start together on an empty database do so one after the other.

@@ -1,6 +1,7 @@
 //! Reading: resources, nodes and deletions.
 
 use slipway_core::broker::snapshot::ResourceSnapshot;
+use slipway_core::catalog::project::Project;
 use slipway_core::deletion::record::Deletion;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{DeletionId, NodeId, ResourceId};
@@ -64,7 +65,7 @@ pub async fn resources(
         return Ok(Listed::resources(rows, page.limit));
     };
     if let Some(named) = &filter.project {
-        let named = context.stores.catalog.project_fetch(named, true).await?;
+        let named = context.stores.kind::<Project>().fetch(named, true).await?;
         if named.is_none_or(|named| named.id != own) {
             return Ok(Listed::only(Vec::new()));
         }

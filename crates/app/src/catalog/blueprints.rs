@@ -7,7 +7,8 @@ use slipway_core::catalog::blueprint::{
 };
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::catalog::name::{document, line};
-use slipway_core::catalog::rules::blueprint::{self, NewBlueprint};
+use slipway_core::catalog::rules::blueprint::{self, BlueprintSnapshot, NewBlueprint};
+use slipway_core::commit::Commit;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{BlueprintId, BlueprintVersionId, ClusterId};
 use slipway_core::placement::definitions::DefinitionsView;
@@ -16,10 +17,22 @@ use slipway_render::pair;
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::idempotency::{bind, record};
-use crate::catalog::common::{check, missing};
-use crate::ports::Listed;
-use crate::ports::store::Page;
+use crate::catalog::port::BlueprintKey;
+use crate::kind::{self, StoredKind, check, missing};
+use crate::ports::store::{Page, Rule, Stores};
+use crate::ports::{KindStore, Listed};
 use crate::{Context, Error};
+
+impl StoredKind for Blueprint {
+    type Key = BlueprintKey;
+    type Snapshot = BlueprintSnapshot;
+    type Filter = ();
+    const READ: Operation = Operation::BlueprintRead;
+
+    fn store(stores: &Stores) -> &dyn KindStore<Self> {
+        &*stores.catalog
+    }
+}
 
 const MAX_DISPLAY_NAME: usize = 128;
 const MAX_DESCRIPTION: usize = 4_096;
@@ -47,15 +60,9 @@ pub async fn create(
         description: description(&input.description)?,
         engine: member("engine", &input.engine, Engine::ALL, Engine::as_str)?,
     };
-    let record = record(context, request, new.id.as_uuid());
-    context
-        .stores
-        .catalog
-        .decide_blueprint(new.slug.as_str(), None, &mut |snapshot| {
-            Ok(bind(blueprint::create(snapshot, &new, &actor)?, record.as_ref()))
-        })
-        .await?;
-    Ok(new.id)
+    let key = BlueprintKey { blueprint: new.slug.to_string(), version: None };
+    let rule = |snapshot: &_| blueprint::create(snapshot, &new, &actor);
+    kind::create::<Blueprint>(context, request, new.id, &key, rule).await
 }
 
 pub async fn update(
@@ -67,13 +74,24 @@ pub async fn update(
     expected: Expected,
 ) -> Result<(), Error> {
     let actor = authorise(caller, Operation::BlueprintUpdate)?;
-    check("blueprint", reference)?;
     new_display_name.map(display_name).transpose()?;
     new_description.map(description).transpose()?;
     let mut rule = |snapshot: &_| {
         blueprint::update(snapshot, new_display_name, new_description, expected, &actor)
     };
-    Ok(context.stores.catalog.decide_blueprint(reference, None, &mut rule).await?)
+    decide(context, reference, None, &mut rule).await
+}
+
+async fn decide(
+    context: &Context,
+    reference: &str,
+    version: Option<&str>,
+    rule: &mut Rule<'_, BlueprintSnapshot>,
+) -> Result<(), Error> {
+    check("blueprint", reference)?;
+    let version = version.map(str::to_owned);
+    let key = BlueprintKey { blueprint: reference.to_owned(), version };
+    Ok(context.stores.kind::<Blueprint>().decide(&key, rule).await?)
 }
 
 fn display_name(text: &str) -> Result<String, Refusal> {
@@ -82,26 +100,6 @@ fn display_name(text: &str) -> Result<String, Refusal> {
 
 fn description(text: &str) -> Result<String, Refusal> {
     Ok(document("description", text, MAX_DESCRIPTION)?)
-}
-
-pub async fn fetch(
-    context: &Context,
-    caller: &Caller,
-    reference: &str,
-) -> Result<Blueprint, Error> {
-    authorise(caller, Operation::BlueprintRead)?;
-    check("blueprint", reference)?;
-    let found = context.stores.catalog.blueprint_fetch(reference).await?;
-    missing(found, ErrorKind::BlueprintNotFound, "blueprint", reference)
-}
-
-pub async fn list(
-    context: &Context,
-    caller: &Caller,
-    page: Page<BlueprintId>,
-) -> Result<Listed<Blueprint>, Error> {
-    authorise(caller, Operation::BlueprintRead)?;
-    Ok(context.stores.catalog.blueprint_list(page).await?)
 }
 
 /// Publishes a version, or returns the identical one that is already published.
@@ -113,7 +111,6 @@ pub async fn publish(
     request: Option<Request>,
 ) -> Result<BlueprintVersionId, Error> {
     let actor = authorise(caller, Operation::BlueprintPublish)?;
-    check("blueprint", reference)?;
     let content = VersionContent::check(given)?;
     // Checked before the transaction, since it takes a while; whether the
     // result matters depends on the engine, which is known only inside.
@@ -121,18 +118,15 @@ pub async fn publish(
     let fresh = BlueprintVersionId::new(context.entropy.uuid());
     let record = record(context, request, fresh.as_uuid());
     let mut id = fresh;
-    context
-        .stores
-        .catalog
-        .decide_blueprint(reference, Some(&content.version), &mut |snapshot| {
-            let published = blueprint::publish(snapshot, fresh, &content, &documents, &actor)?;
-            id = published.id;
-            // The key is bound to the published version, whoever published it.
-            let record =
-                record.as_ref().map(|record| Entry { subject_id: id.as_uuid(), ..record.clone() });
-            Ok(bind(published.commit, record.as_ref()))
-        })
-        .await?;
+    let mut rule = |snapshot: &BlueprintSnapshot| -> Result<Commit, Refusal> {
+        let published = blueprint::publish(snapshot, fresh, &content, &documents, &actor)?;
+        id = published.id;
+        // The key is bound to the published version, whoever published it.
+        let record =
+            record.as_ref().map(|record| Entry { subject_id: id.as_uuid(), ..record.clone() });
+        Ok(bind(published.commit, record.as_ref()))
+    };
+    decide(context, reference, Some(&content.version), &mut rule).await?;
     if content.install_definitions {
         context.wakes.wake_placement();
     }
@@ -145,11 +139,11 @@ pub async fn version(
     reference: &str,
     wanted: &str,
 ) -> Result<(Blueprint, PublishedVersion), Error> {
-    let blueprint = fetch(context, caller, reference).await?;
+    let blueprint = kind::fetch::<Blueprint>(context, caller, reference, false).await?;
     check("version", wanted)?;
     let found = context.stores.catalog.version_fetch(blueprint.id, wanted).await?;
-    let found = missing(found, ErrorKind::BlueprintVersionNotFound, "version", wanted)?;
-    Ok((blueprint, found))
+    let missing = || missing(ErrorKind::BlueprintVersionNotFound, "version", wanted);
+    Ok((blueprint, found.ok_or_else(missing)?))
 }
 
 pub async fn versions(
@@ -158,7 +152,7 @@ pub async fn versions(
     reference: &str,
     page: Page<BlueprintVersionId>,
 ) -> Result<(Blueprint, Listed<PublishedVersion>), Error> {
-    let blueprint = fetch(context, caller, reference).await?;
+    let blueprint = kind::fetch::<Blueprint>(context, caller, reference, false).await?;
     let found = context.stores.catalog.version_list(blueprint.id, page).await?;
     Ok((blueprint, found))
 }
@@ -170,7 +164,7 @@ pub async fn definitions(
     reference: &str,
     page: Page<ClusterId>,
 ) -> Result<(Blueprint, Listed<DefinitionsView>), Error> {
-    let blueprint = fetch(context, caller, reference).await?;
+    let blueprint = kind::fetch::<Blueprint>(context, caller, reference, false).await?;
     let found = context.stores.placement.definitions_list(blueprint.id, page).await?;
     Ok((blueprint, found))
 }
@@ -184,10 +178,9 @@ pub async fn retire(
     expected: Expected,
 ) -> Result<(), Error> {
     let actor = authorise(caller, Operation::BlueprintRetire)?;
-    check("blueprint", reference)?;
     check("version", wanted)?;
     let mut rule = |snapshot: &_| blueprint::retire(snapshot, expected, &actor);
-    context.stores.catalog.decide_blueprint(reference, Some(wanted), &mut rule).await?;
+    decide(context, reference, Some(wanted), &mut rule).await?;
     // Another version may be the one to install now.
     context.wakes.wake_placement();
     Ok(())

@@ -3,20 +3,31 @@
 use slipway_core::access::idempotency::Request;
 use slipway_core::catalog::Name;
 use slipway_core::catalog::credential::{Credential, CredentialAssignment};
-use slipway_core::catalog::rules::credential::{self, NewCredential};
+use slipway_core::catalog::project::Project;
+use slipway_core::catalog::rules::credential::{self, CredentialSnapshot, NewCredential};
 use slipway_core::catalog::rules::credential_assignment;
-use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::error::Refusal;
 use slipway_core::ids::{CloudCredentialId, DeletionId};
 use slipway_core::precondition::Expected;
 
 use crate::access::authorise::{Caller, Operation, authorise};
-use crate::access::idempotency::{bind, record};
-use crate::catalog::common::{check, missing, removal};
 use crate::catalog::port::{CredentialFilter, CredentialKey};
-use crate::catalog::projects;
-use crate::ports::Listed;
-use crate::ports::store::Page;
+use crate::kind::{self, StoredKind, check, removal};
+use crate::ports::store::{Page, Stores};
+use crate::ports::{KindStore, Listed};
 use crate::{Context, Error};
+
+/// Its name is unique within its cloud only, so its id refers to it.
+impl StoredKind for Credential {
+    type Key = CredentialKey;
+    type Snapshot = CredentialSnapshot;
+    type Filter = CredentialFilter;
+    const READ: Operation = Operation::CredentialRead;
+
+    fn store(stores: &Stores) -> &dyn KindStore<Self> {
+        &*stores.catalog
+    }
+}
 
 /// A credential as received, unchecked.
 #[derive(Debug, Clone)]
@@ -43,26 +54,8 @@ pub async fn create(
         kv_path: input.kv_path,
     };
     let key = CredentialKey::New { cloud: input.cloud, name: new.name.to_string() };
-    let record = record(context, request, new.id.as_uuid());
-    context
-        .stores
-        .catalog
-        .decide_credential(&key, &mut |snapshot| {
-            Ok(bind(credential::create(snapshot, &new, &actor)?, record.as_ref()))
-        })
-        .await?;
-    Ok(new.id)
-}
-
-pub async fn fetch(
-    context: &Context,
-    caller: &Caller,
-    id: CloudCredentialId,
-    show_deleted: bool,
-) -> Result<Credential, Error> {
-    authorise(caller, Operation::CredentialRead)?;
-    let found = context.stores.catalog.credential_fetch(id, show_deleted).await?;
-    missing(found, ErrorKind::CredentialNotFound, "credential", id)
+    let rule = |snapshot: &_| credential::create(snapshot, &new, &actor);
+    kind::create::<Credential>(context, request, new.id, &key, rule).await
 }
 
 pub async fn list(
@@ -75,7 +68,7 @@ pub async fn list(
     for (field, text) in [("cloud", &filter.cloud), ("name", &filter.name)] {
         text.as_ref().map_or(Ok(()), |text| check(field, text))?;
     }
-    Ok(context.stores.catalog.credential_list(filter, page).await?)
+    kind::list::<Credential>(context, caller, filter, page).await
 }
 
 pub async fn update(
@@ -88,7 +81,8 @@ pub async fn update(
 ) -> Result<(), Error> {
     let actor = authorise(caller, Operation::CredentialUpdate)?;
     let mut rule = |snapshot: &_| credential::update(snapshot, kv_mount, kv_path, expected, &actor);
-    Ok(context.stores.catalog.decide_credential(&CredentialKey::Existing(id), &mut rule).await?)
+    let store = context.stores.kind::<Credential>();
+    Ok(store.decide(&CredentialKey::Existing(id), &mut rule).await?)
 }
 
 pub async fn delete(
@@ -101,7 +95,8 @@ pub async fn delete(
     let actor = authorise(caller, Operation::CredentialDelete)?;
     let removal = removal(context, reason, expected)?;
     let mut rule = |snapshot: &_| credential::delete(snapshot, &removal, &actor);
-    context.stores.catalog.decide_credential(&CredentialKey::Existing(id), &mut rule).await?;
+    let store = context.stores.kind::<Credential>();
+    store.decide(&CredentialKey::Existing(id), &mut rule).await?;
     Ok(removal.deletion_id)
 }
 
@@ -138,6 +133,6 @@ pub async fn assigned(
     page: Page<CloudCredentialId>,
 ) -> Result<Listed<(CredentialAssignment, Credential)>, Error> {
     authorise(caller, Operation::CredentialReadAssigned)?;
-    let project = projects::fetch(context, caller, project, false).await?;
+    let project = kind::fetch::<Project>(context, caller, project, false).await?;
     Ok(context.stores.catalog.credential_assignment_list(project.id, page).await?)
 }

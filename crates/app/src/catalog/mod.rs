@@ -3,8 +3,6 @@
 
 pub mod port;
 
-pub(crate) mod common;
-
 pub mod blueprints;
 pub mod clouds;
 pub mod credentials;

@@ -5,20 +5,38 @@ use std::collections::BTreeMap;
 use slipway_core::access::idempotency::Request;
 use slipway_core::catalog::Name;
 use slipway_core::catalog::project::Project;
-use slipway_core::catalog::rules::project::{self, NewProject, ProjectChange};
-use slipway_core::catalog::snapshot::ProjectSnapshot;
-use slipway_core::error::{ErrorKind, Refusal};
-use slipway_core::ids::{DeletionId, ProjectId};
+use slipway_core::catalog::rules::project::{self, NewProject, ProjectChange, ProjectSnapshot};
+use slipway_core::error::Refusal;
+use slipway_core::ids::ProjectId;
 use slipway_core::nodes::mesh::MeshCidr;
 use slipway_core::precondition::Expected;
 use slipway_core::text::Labels;
 
 use crate::access::authorise::{Caller, Operation, authorise};
-use crate::access::idempotency::{bind, record};
-use crate::catalog::common::{check, missing, removal};
-use crate::ports::Listed;
-use crate::ports::store::Page;
+use crate::kind::{self, DeleteRule, DeletedKind, ShowDeleted, StoredKind};
+use crate::ports::store::{Page, Stores};
+use crate::ports::{KindStore, Listed};
 use crate::{Context, Error};
+
+impl StoredKind for Project {
+    type Key = str;
+    type Snapshot = ProjectSnapshot;
+    type Filter = ShowDeleted;
+    const READ: Operation = Operation::ProjectRead;
+
+    fn store(stores: &Stores) -> &dyn KindStore<Self> {
+        &*stores.catalog
+    }
+
+    fn seen_by(self, caller: &Caller) -> Option<Self> {
+        caller.reaches(self.id).then_some(self)
+    }
+}
+
+impl DeletedKind for Project {
+    const DELETE: Operation = Operation::ProjectDelete;
+    const RULE: DeleteRule<ProjectSnapshot> = project::delete;
+}
 
 /// A project to be created, unchecked.
 #[derive(Debug)]
@@ -49,41 +67,22 @@ pub async fn create(
         labels: Labels::parse(draft.labels).map_err(Refusal::from)?,
         mesh_cidr: mesh(draft.mesh_cidr)?.unwrap_or(MeshCidr::DEFAULT),
     };
-    let record = record(context, request, new.id.as_uuid());
-    context
-        .stores
-        .catalog
-        .decide_project(new.name.as_str(), &mut |snapshot| {
-            Ok(bind(project::create(snapshot, &new, &actor)?, record.as_ref()))
-        })
-        .await?;
-    Ok(new.id)
+    let rule = |snapshot: &_| project::create(snapshot, &new, &actor);
+    kind::create::<Project>(context, request, new.id, new.name.as_str(), rule).await
 }
 
-pub async fn fetch(
-    context: &Context,
-    caller: &Caller,
-    reference: &str,
-    show_deleted: bool,
-) -> Result<Project, Error> {
-    authorise(caller, Operation::ProjectRead)?;
-    check("project", reference)?;
-    let found = context.stores.catalog.project_fetch(reference, show_deleted).await?;
-    let found = found.filter(|project| caller.reaches(project.id));
-    missing(found, ErrorKind::ProjectNotFound, "project", reference)
-}
-
+/// The list of a bound caller has its own project only, without walking the others.
 pub async fn list(
     context: &Context,
     caller: &Caller,
+    filter: &ShowDeleted,
     page: Page<ProjectId>,
-    show_deleted: bool,
 ) -> Result<Listed<Project>, Error> {
-    authorise(caller, Operation::ProjectRead)?;
     let Some(own) = caller.project else {
-        return Ok(context.stores.catalog.project_list(page, show_deleted).await?);
+        return kind::list::<Project>(context, caller, filter, page).await;
     };
-    let own = context.stores.catalog.project_fetch(&own.to_string(), show_deleted).await?;
+    authorise(caller, Operation::ProjectRead)?;
+    let own = context.stores.kind::<Project>().fetch(&own.to_string(), filter.0).await?;
     let own = own.into_iter().filter(|own| page.after.is_none_or(|after| own.id > after));
     Ok(Listed::only(own.collect()))
 }
@@ -97,7 +96,6 @@ pub async fn update(
     expected: Expected,
 ) -> Result<(), Error> {
     let actor = authorise(caller, Operation::ProjectUpdate)?;
-    check("project", reference)?;
     if change.labels.is_none() && change.mesh_cidr.is_none() {
         let problem = "or `mesh_cidr` must be given; there is nothing to change";
         return Err(Refusal::invalid("labels", problem).into());
@@ -112,27 +110,12 @@ pub async fn update(
         let snapshot = if reached { snapshot } else { &unseen() };
         project::update(snapshot, &change, expected, &actor)
     };
-    Ok(context.stores.catalog.decide_project(reference, &mut rule).await?)
+    kind::change::<Project>(context, reference, &mut rule).await
 }
 
 fn mesh(text: Option<&str>) -> Result<Option<MeshCidr>, Refusal> {
     let parsed = text.map(|text| MeshCidr::parse("mesh_cidr", text)).transpose();
     parsed.map_err(Refusal::from)
-}
-
-pub async fn delete(
-    context: &Context,
-    caller: &Caller,
-    reference: &str,
-    reason: Option<&str>,
-    expected: Expected,
-) -> Result<DeletionId, Error> {
-    let actor = authorise(caller, Operation::ProjectDelete)?;
-    check("project", reference)?;
-    let removal = removal(context, reason, expected)?;
-    let mut rule = |snapshot: &_| project::delete(snapshot, &removal, &actor);
-    context.stores.catalog.decide_project(reference, &mut rule).await?;
-    Ok(removal.deletion_id)
 }
 
 /// The labels of the projects that a page of resources belongs to.

@@ -2,20 +2,21 @@
 //! observation and deadlines, for every kind. This file reads; core composes
 //! the answers.
 
+use slipway_core::catalog::project::Project;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{ClusterId, InvalidId, ProvisionedResourceId, ResourceId};
 use slipway_core::operations::explain::{self, ClusterFacts, Timeouts};
 use slipway_core::operations::explanation::{AttemptLine, ExplainedKind, Explanation};
+use slipway_core::placement::cluster::Cluster;
 
 use crate::access::authorise::{Caller, Operation, authorise};
 use crate::access::port::Owned;
 use crate::broker::port::AttemptFilter;
 use crate::broker::read;
-use crate::catalog::projects;
 use crate::deletion::leaks;
 use crate::deletion::leaks::Finder;
+use crate::kind;
 use crate::nodes::tokens;
-use crate::placement::clusters;
 use crate::ports::store;
 use crate::{Context, Error};
 
@@ -131,11 +132,11 @@ async fn project(
     caller: &Caller,
     reference: &str,
 ) -> Result<Explanation, Error> {
-    let project = projects::fetch(context, caller, reference, true).await?;
+    let project = kind::fetch::<Project>(context, caller, reference, true).await?;
     let assignment = context.stores.placement.cluster_assignment_fetch(project.id).await?;
     let cluster = match &assignment {
         Some(placed) => {
-            context.stores.placement.cluster_fetch(&placed.cluster_id.to_string()).await?
+            context.stores.kind::<Cluster>().fetch(&placed.cluster_id.to_string(), false).await?
         }
         None => None,
     };
@@ -149,7 +150,7 @@ async fn cluster(
     caller: &Caller,
     reference: &str,
 ) -> Result<Explanation, Error> {
-    let cluster = clusters::fetch(context, caller, reference).await?;
+    let cluster = kind::fetch::<Cluster>(context, caller, reference, false).await?;
     // A caller bound to a project sees only its own resources on the cluster.
     let of = AttemptFilter {
         partition: Some(cluster.id.into()),

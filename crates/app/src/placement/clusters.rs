@@ -4,24 +4,34 @@ use slipway_core::access::idempotency::Request;
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint::member;
 use slipway_core::catalog::blueprint_version::Engine;
+use slipway_core::catalog::project::Project;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{ClusterId, ProjectId};
 use slipway_core::placement::cluster::{
     Cluster, ClusterAccess, ClusterAssignment, NamespacePrefix,
 };
 use slipway_core::placement::namespace::NamespacePhase;
-use slipway_core::placement::rules::cluster::{self, NewCluster};
+use slipway_core::placement::rules::cluster::{self, ClusterSnapshot, NewCluster};
 use slipway_core::placement::rules::cluster_assignment;
 use slipway_core::placement::rules::cluster_choice;
 use slipway_core::precondition::Expected;
 
 use crate::access::authorise::{Caller, Operation, authorise};
-use crate::access::idempotency::{bind, record};
-use crate::catalog::common::{check, missing};
-use crate::catalog::projects;
-use crate::ports::Listed;
-use crate::ports::store::Page;
+use crate::kind::{self, StoredKind, check, missing};
+use crate::ports::store::{Page, Stores};
+use crate::ports::{KindStore, Listed};
 use crate::{Context, Error};
+
+impl StoredKind for Cluster {
+    type Key = str;
+    type Snapshot = ClusterSnapshot;
+    type Filter = ();
+    const READ: Operation = Operation::ClusterRead;
+
+    fn store(stores: &Stores) -> &dyn KindStore<Self> {
+        &*stores.placement
+    }
+}
 
 /// A cluster as received, unchecked.
 #[derive(Debug, Clone, Copy)]
@@ -52,32 +62,10 @@ pub async fn create(
         region: region.map_err(Refusal::from)?,
         access: access.map_err(Refusal::from)?,
     };
-    let record = record(context, request, new.id.as_uuid());
-    context
-        .stores
-        .placement
-        .decide_cluster(new.name.as_str(), &mut |snapshot| {
-            Ok(bind(cluster::create(snapshot, &new, &actor)?, record.as_ref()))
-        })
-        .await?;
+    let rule = |snapshot: &_| cluster::create(snapshot, &new, &actor);
+    let id = kind::create::<Cluster>(context, request, new.id, new.name.as_str(), rule).await?;
     context.wakes.clusters.notify_one();
-    Ok(new.id)
-}
-
-pub async fn fetch(context: &Context, caller: &Caller, reference: &str) -> Result<Cluster, Error> {
-    authorise(caller, Operation::ClusterRead)?;
-    check("cluster", reference)?;
-    let found = context.stores.placement.cluster_fetch(reference).await?;
-    missing(found, ErrorKind::ClusterNotFound, "cluster", reference)
-}
-
-pub async fn list(
-    context: &Context,
-    caller: &Caller,
-    page: Page<ClusterId>,
-) -> Result<Listed<Cluster>, Error> {
-    authorise(caller, Operation::ClusterRead)?;
-    Ok(context.stores.placement.cluster_page(page).await?)
+    Ok(id)
 }
 
 /// Places a project on the named cluster, or on one of the region.
@@ -139,7 +127,7 @@ pub async fn withdraw(
     context.stores.placement.decide_cluster_assignment(project, None, &mut rule).await?;
     context.wakes.wake_placement();
     // Somebody may have deleted the project, or placed it again, meanwhile.
-    let found = projects::fetch(context, caller, project, true).await?;
+    let found = kind::fetch::<Project>(context, caller, project, true).await?;
     let assignment = context.stores.placement.cluster_assignment_fetch(found.id).await?;
     Ok(assignment.filter(|assignment| {
         assignment.withdrawn_at.is_some() && assignment.namespace_phase != NamespacePhase::Deleted
@@ -153,9 +141,11 @@ pub async fn assignment(
     project: &str,
 ) -> Result<ClusterAssignment, Error> {
     authorise(caller, Operation::ClusterReadAssigned)?;
-    let found = projects::fetch(context, caller, project, false).await?;
+    let found = kind::fetch::<Project>(context, caller, project, false).await?;
     let assignment = context.stores.placement.cluster_assignment_fetch(found.id).await?;
-    missing(assignment, ErrorKind::AssignmentNotFound, "cluster assignment of project", project)
+    Ok(assignment.ok_or_else(|| {
+        missing(ErrorKind::AssignmentNotFound, "cluster assignment of project", project)
+    })?)
 }
 
 pub async fn assignments(

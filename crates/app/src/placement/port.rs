@@ -4,10 +4,10 @@
 
 use serde_json::Value;
 use slipway_core::catalog::blueprint_version::{CompositeType, Engine};
-use slipway_core::catalog::snapshot::{ClusterAssignmentSnapshot, ClusterSnapshot};
 use slipway_core::ids::{BlueprintId, ClusterId, ProjectId};
 use slipway_core::placement::cluster::{Cluster, ClusterAssignment};
 use slipway_core::placement::definitions::{DefinitionsView, Demand};
+use slipway_core::placement::rules::cluster_assignment::ClusterAssignmentSnapshot;
 use slipway_core::placement::rules::cluster_choice::Candidate;
 use slipway_core::placement::shared_objects::ProjectNamespace;
 
@@ -42,18 +42,7 @@ pub type DemandRule<'a> = Rule<'a, Demand>;
 
 port! {
 /// Everything about clusters and placements.
-pub trait PlacementStore, intercepted by PlacementIntercept {
-    /// The cluster of this reference, locked.
-    async fn decide_cluster(
-        &self,
-        reference: &str,
-        rule: &mut Rule<'_, ClusterSnapshot>,
-    ) -> Result<(), Error>;
-
-    async fn cluster_fetch(&self, reference: &str) -> Result<Option<Cluster>, Error>;
-
-    async fn cluster_page(&self, page: Page<ClusterId>) -> Result<Listed<Cluster>, Error>;
-
+pub trait PlacementStore of (Cluster), intercepted by PlacementIntercept {
     /// Every cluster and root that is registered.
     async fn cluster_list(&self) -> Result<Vec<ClusterIdentity>, Error>;
 

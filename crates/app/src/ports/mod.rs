@@ -6,12 +6,14 @@
 #[macro_use]
 mod port;
 pub mod clock;
+pub mod kind;
 pub mod listed;
 pub mod meter;
 pub mod store;
 pub mod substrate;
 
 pub use clock::{Clock, Entropy};
+pub use kind::KindStore;
 pub use listed::Listed;
 pub use meter::Meter;
 pub use store::Stores;

@@ -2,12 +2,13 @@
 //! decorator that forwards every call to another store, unless it overrides the
 //! method. Nobody forwards methods by hand.
 
-/// Declares a port and the trait that intercepts it. Every implementor of the
-/// interceptor is a store; its methods forward by default.
+/// Declares a port, the kinds whose rows it keeps too, and the trait that
+/// intercepts it. Every implementor of the interceptor is a store; its methods
+/// forward by default.
 macro_rules! port {
     (
         $(#[$doc:meta])*
-        pub trait $port:ident, intercepted by $interceptor:ident {
+        pub trait $port:ident $(of ($($of:ty),+))?, intercepted by $interceptor:ident {
             $(
                 $(#[$about:meta])*
                 async fn $method:ident(&self $(, $name:ident: $kind:ty)* $(,)?) -> $answer:ty;
@@ -16,7 +17,7 @@ macro_rules! port {
     ) => {
         $(#[$doc])*
         #[async_trait::async_trait]
-        pub trait $port: std::fmt::Debug + Send + Sync {
+        pub trait $port: std::fmt::Debug + Send + Sync $($(+ $crate::ports::KindStore<$of>)+)? {
             $(
                 $(#[$about])*
                 async fn $method(&self $(, $name: $kind)*) -> $answer;
@@ -43,7 +44,7 @@ macro_rules! port {
 
         #[cfg(feature = "testing")]
         #[async_trait::async_trait]
-        impl<T: $interceptor> $port for T {
+        impl<T: $interceptor $($(+ $crate::ports::KindStore<$of>)+)?> $port for T {
             $(
                 async fn $method(&self $(, $name: $kind)*) -> $answer {
                     $interceptor::$method(self $(, $name)*).await

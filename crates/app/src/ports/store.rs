@@ -13,9 +13,10 @@ use slipway_core::ids::ResourceId;
 use uuid::Uuid;
 
 use super::{
-    AccessStore, BrokerStore, CatalogStore, DeletionStore, EventStore, NodeStore, OperationsStore,
-    PlacementStore,
+    AccessStore, BrokerStore, CatalogStore, DeletionStore, EventStore, KindStore, NodeStore,
+    OperationsStore, PlacementStore,
 };
+use crate::kind::StoredKind;
 
 /// The stores of all domains. One adapter implements them all.
 #[derive(Debug, Clone)]
@@ -31,6 +32,11 @@ pub struct Stores {
 }
 
 impl Stores {
+    /// The rows of one kind.
+    pub fn kind<K: StoredKind>(&self) -> &dyn KindStore<K> {
+        K::store(self)
+    }
+
     /// All ports of one adapter.
     pub fn of<S>(store: Arc<S>) -> Self
     where

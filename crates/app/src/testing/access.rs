@@ -6,6 +6,7 @@ use std::time::Duration;
 use slipway_core::access::api_key::ApiKey;
 use slipway_core::access::api_key_rules::{self, NewKey, NewSecret};
 use slipway_core::access::role::Role;
+use slipway_core::catalog::project::Project;
 use slipway_core::error::ErrorKind;
 use slipway_core::ids::{ApiKeyId, BootstrapTokenId, ProjectId};
 use slipway_core::nodes::token::TokenKind;
@@ -40,17 +41,22 @@ impl World {
     async fn make_key(&self, new: &NewKey) -> Result<(), Error> {
         let target = KeyTarget::New { name: new.name.clone(), project: new.project.clone() };
         let mut rule = |snapshot: &_| api_key_rules::create(snapshot, new, &operator());
-        self.store.access.decide_api_key(&target, &mut rule).await
+        self.store.kind::<ApiKey>().decide(&target, &mut rule).await
     }
 
     async fn revoke_key(&self, id: ApiKeyId) -> Result<(), Error> {
         let mut rule =
             |snapshot: &_| api_key_rules::revoke(snapshot, Expected::Any, Some("why"), &operator());
-        self.store.access.decide_api_key(&KeyTarget::Existing(id), &mut rule).await
+        self.store.kind::<ApiKey>().decide(&KeyTarget::Existing(id), &mut rule).await
     }
 
     async fn key_is(&self, id: ApiKeyId) -> ApiKey {
-        self.store.access.api_key_fetch(id).await.expect("a fetch").expect("the key is there")
+        self.store
+            .kind::<ApiKey>()
+            .fetch(&id.to_string(), true)
+            .await
+            .expect("a fetch")
+            .expect("the key is there")
     }
 }
 
@@ -92,10 +98,10 @@ async fn a_key_comes_back_as_it_was_made_and_goes_for_good(world: &World) {
     assert_eq!(refused(world.make_key(&again).await), ErrorKind::NameTaken, "names stay taken");
 
     let page = Page { after: None, limit: ALL };
-    let all = world.store.access.api_key_list(None, page).await.expect("a list");
+    let all = world.store.kind::<ApiKey>().page(&None, page).await.expect("a list");
     assert!(all.iter().any(|key| key.id == new.id) && all.is_sorted_by_key(|key| key.id));
     let first =
-        world.store.access.api_key_list(None, Page { limit: 1, ..page }).await.expect("a page");
+        world.store.kind::<ApiKey>().page(&None, Page { limit: 1, ..page }).await.expect("a page");
     assert_eq!(first[..], all[..1]);
 }
 
@@ -113,7 +119,7 @@ async fn a_rotated_key_is_found_by_both_texts(world: &World) {
                 &operator(),
             )
         };
-        world.store.access.decide_api_key(&KeyTarget::Existing(new.id), &mut rule).await
+        world.store.kind::<ApiKey>().decide(&KeyTarget::Existing(new.id), &mut rule).await
     };
     let before = world.key_is(new.id).await.revision;
     rotate(&second, 60, Expected::Exactly(before)).await.expect("a rotation");
@@ -146,7 +152,7 @@ async fn a_bound_key_goes_with_its_project(world: &World) {
     let key = world.key_is(new.id).await;
     assert_eq!((key.role, key.project_id), (Role::Admin, Some(id)));
     let page = Page { after: None, limit: ALL };
-    let own = world.store.access.api_key_list(Some(id), page).await.expect("a list");
+    let own = world.store.kind::<ApiKey>().page(&Some(id), page).await.expect("a list");
     assert_eq!(own.items, [key]);
     let usable = world.usable_admins().await;
     world.delete_project(&project).await.expect("a deletion");
@@ -159,7 +165,7 @@ async fn what_belongs_to_a_project_is_told_apart(world: &World) {
     let (own, _) = world.furnished().await;
     let (other, _) = world.furnished().await;
     let fetch = async |name: &str| -> ProjectId {
-        let found = world.store.catalog.project_fetch(name, false).await.expect("a fetch");
+        let found = world.store.kind::<Project>().fetch(name, false).await.expect("a fetch");
         found.expect("the project is there").id
     };
     let (own_id, other_id) = (fetch(&own).await, fetch(&other).await);
@@ -322,7 +328,7 @@ pub(super) async fn races(world: &Arc<World>) {
 
 async fn usable_admins(world: &World) -> Vec<ApiKeyId> {
     let page = Page { after: None, limit: ALL };
-    let all = world.store.access.api_key_list(None, page).await.expect("a list");
+    let all = world.store.kind::<ApiKey>().page(&None, page).await.expect("a list");
     let now = world.store.operations.database_now().await.expect("a clock");
     all.into_iter().filter(|key| key.keeps_administration(now)).map(|key| key.id).collect()
 }

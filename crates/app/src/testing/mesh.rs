@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use slipway_core::catalog::project::Project;
 use slipway_core::catalog::rules::project::{self, ProjectChange};
 use slipway_core::ids::NodeId;
 use slipway_core::nodes::mesh::MeshCidr;
@@ -29,7 +30,7 @@ impl World {
         let change = ProjectChange { labels: None, mesh_cidr: Some(cidr) };
         let mut rule =
             |snapshot: &_| project::update(snapshot, &change, Expected::Any, &operator());
-        self.store.catalog.decide_project(project, &mut rule).await
+        self.store.kind::<Project>().decide(project, &mut rule).await
     }
 
     /// A resource of the project in Enrolling, and its token.
@@ -137,7 +138,7 @@ pub(super) async fn a_mesh_moves_only_while_nobody_lives_in_it(world: &World) {
         world.leave(node.id).await.expect("it leaves");
     }
     world.move_mesh(&project, "10.10.0.0/30").await.expect("nobody lives there");
-    let found = world.store.catalog.project_fetch(&project, false).await.expect("a fetch");
+    let found = world.store.kind::<Project>().fetch(&project, false).await.expect("a fetch");
     assert_eq!(found.expect("the project").mesh_cidr.to_string(), "10.10.0.0/30");
     assert_eq!(address(&world.node_in(&project).await), "10.10.0.2");
     let (_, token) = world.waiting_in(&project).await;

@@ -87,7 +87,7 @@ impl World {
     pub(super) async fn usable_admins(&self) -> usize {
         let now = self.store.operations.database_now().await.expect("a clock");
         let page = Page { after: None, limit: 1_000 };
-        let keys = self.store.access.api_key_list(None, page).await.expect("a list");
+        let keys = self.store.kind::<ApiKey>().page(&None, page).await.expect("a list");
         keys.iter().filter(|key| key.keeps_administration(now)).count()
     }
 

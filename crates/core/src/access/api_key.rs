@@ -7,6 +7,7 @@ use crate::access::key_text::ApiKeyText;
 use crate::access::role::Role;
 use crate::closed_set::closed_set;
 use crate::ids::{ApiKeyId, ProjectId, Revision};
+use crate::kind::kind;
 use crate::nodes::token::SecretHash;
 use crate::time::Timestamp;
 
@@ -40,6 +41,8 @@ pub struct ApiKey {
     pub revoked_at: Option<Timestamp>,
     pub revision: Revision,
 }
+
+kind!(ApiKey, ApiKeyId, KeyNotFound);
 
 closed_set!(
     /// Whether a key can be used, and if not why.

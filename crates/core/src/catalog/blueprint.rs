@@ -8,6 +8,7 @@ use crate::catalog::blueprint_version::{CompositeDefinition, Engine, InjectionSt
 use crate::catalog::name::{Name, document, line};
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{BlueprintId, BlueprintVersionId, Revision};
+use crate::kind::kind;
 use crate::time::Timestamp;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub struct Blueprint {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
+
+kind!(Blueprint, BlueprintId, BlueprintNotFound);
 
 /// The longest `xrd` or `composition`: two of them and the rest of the body
 /// stay below the body limit of one mebibyte.
@@ -143,6 +146,8 @@ pub struct PublishedVersion {
     pub published_at: Timestamp,
     pub retired_at: Option<Timestamp>,
 }
+
+kind!(PublishedVersion, BlueprintVersionId, BlueprintVersionNotFound);
 
 #[cfg(test)]
 mod tests {

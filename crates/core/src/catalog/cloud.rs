@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::catalog::name::Name;
 use crate::ids::{CloudId, DeletionId, Revision};
+use crate::kind::kind;
 use crate::text::InvalidText;
 use crate::time::Timestamp;
 
@@ -21,6 +22,8 @@ pub struct Cloud {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
+
+kind!(Cloud, CloudId, CloudNotFound);
 
 /// How the provider is reached: names with plain values, such as a region or a
 /// URL. Nested values are refused, so that nothing hides in them.

@@ -2,6 +2,7 @@
 
 use crate::catalog::name::Name;
 use crate::ids::{CloudCredentialId, CloudId, DeletionId, ProjectId, Revision};
+use crate::kind::kind;
 use crate::text::InvalidText;
 use crate::time::Timestamp;
 
@@ -18,6 +19,8 @@ pub struct Credential {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
+
+kind!(Credential, CloudCredentialId, CredentialNotFound);
 
 /// Mount and path in a KV-v2 store.
 #[derive(Debug, Clone, PartialEq, Eq)]

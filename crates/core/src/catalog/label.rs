@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::closed_set::closed_set;
 use crate::ids::{LabelDefinitionId, Revision};
+use crate::kind::kind;
 use crate::text::{InvalidText, Labels};
 use crate::time::Timestamp;
 
@@ -19,6 +20,8 @@ pub struct LabelDefinition {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
+
+kind!(LabelDefinition, LabelDefinitionId, LabelNotFound);
 
 /// A key as labels have it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -13,7 +13,6 @@ pub mod credential;
 pub mod label;
 pub mod project;
 
-pub mod snapshot;
 pub mod write;
 
 pub mod rules;

@@ -2,6 +2,7 @@
 
 use crate::catalog::name::Name;
 use crate::ids::{DeletionId, ProjectId, Revision};
+use crate::kind::kind;
 use crate::nodes::mesh::MeshCidr;
 use crate::text::Labels;
 use crate::time::Timestamp;
@@ -20,3 +21,5 @@ pub struct Project {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
+
+kind!(Project, ProjectId, ProjectNotFound);

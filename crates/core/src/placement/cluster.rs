@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::catalog::blueprint_version::Engine;
 use crate::catalog::name::Name;
 use crate::ids::{ClusterId, ProjectId, Revision};
+use crate::kind::kind;
 use crate::placement::namespace::{NamespacePhase, NamespaceStatus};
 use crate::text::{Handle, InvalidText};
 use crate::time::Timestamp;
@@ -30,6 +31,8 @@ pub struct Cluster {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
+
+kind!(Cluster, ClusterId, ClusterNotFound);
 
 /// How a control plane reaches a cluster. Credentials are referenced and never
 /// stored.

@@ -10,7 +10,8 @@ use slipway_wire::catalog::{
 };
 
 use crate::request::{
-    Answered, Body, Call, Creation, IfMatch, Made, Segments, Shown, Tagged, create_once, text,
+    Answered, Body, Call, Creation, Documented, IfMatch, Made, Segments, Shown, Tagged,
+    create_once, kind, text,
 };
 
 pub(super) async fn create(call: Call, new: Creation<CreateBlueprint>) -> Made {
@@ -20,18 +21,7 @@ pub(super) async fn create(call: Call, new: Creation<CreateBlueprint>) -> Made {
         let input = blueprints::CreateBlueprint { slug, display_name, description, engine };
         blueprints::create(&call.context, &call.caller, input, request).await
     };
-    let show = |id| async move { Ok(fetch(call, &id).await?.created(call.below(id))) };
-    create_once(call, new, make, show).await
-}
-
-pub(super) async fn list(call: Call) -> Answered {
-    let page = call.query.page()?;
-    let found = blueprints::list(&call.context, &call.caller, page).await?;
-    Ok(call.page(found.map(document), page.limit))
-}
-
-pub(super) async fn get(call: Call, Segments([blueprint]): Segments<1>) -> Shown<Blueprint> {
-    fetch(&call, &blueprint).await
+    kind::create::<blueprint::Blueprint, _, _>(call, new, make).await
 }
 
 pub(super) async fn update(
@@ -43,7 +33,7 @@ pub(super) async fn update(
     let (name, description) = (body.display_name.as_deref(), body.description.as_deref());
     let (context, caller) = (&call.context, &call.caller);
     blueprints::update(context, caller, &blueprint, name, description, expected).await?;
-    fetch(&call, &blueprint).await
+    kind::show::<blueprint::Blueprint>(&call, blueprint, false).await
 }
 
 /// Publishing the same version and content again is answered as a create.
@@ -101,11 +91,6 @@ pub(super) async fn retire(
     fetch_version(&call, &blueprint, &version).await
 }
 
-async fn fetch(call: &Call, reference: impl ToString) -> Shown<Blueprint> {
-    let found = blueprints::fetch(&call.context, &call.caller, &reference.to_string()).await?;
-    Ok(Tagged { revision: found.revision.0, document: document(&found) })
-}
-
 async fn fetch_version(call: &Call, blueprint: &str, version: &str) -> Shown<BlueprintVersion> {
     let (blueprint, version) =
         blueprints::version(&call.context, &call.caller, blueprint, version).await?;
@@ -113,16 +98,20 @@ async fn fetch_version(call: &Call, blueprint: &str, version: &str) -> Shown<Blu
     Ok(Tagged { revision: version.revision.0, document })
 }
 
-fn document(blueprint: &blueprint::Blueprint) -> Blueprint {
-    Blueprint {
-        id: blueprint.id.to_string(),
-        slug: blueprint.slug.to_string(),
-        display_name: blueprint.display_name.clone(),
-        description: blueprint.description.clone(),
-        engine: blueprint.engine.to_string(),
-        revision: blueprint.revision.0,
-        created_at: blueprint.created_at.to_string(),
-        updated_at: blueprint.updated_at.to_string(),
+impl Documented for blueprint::Blueprint {
+    type Document = Blueprint;
+
+    fn document(&self) -> Blueprint {
+        Blueprint {
+            id: self.id.to_string(),
+            slug: self.slug.to_string(),
+            display_name: self.display_name.clone(),
+            description: self.description.clone(),
+            engine: self.engine.to_string(),
+            revision: self.revision.0,
+            created_at: self.created_at.to_string(),
+            updated_at: self.updated_at.to_string(),
+        }
     }
 }
 

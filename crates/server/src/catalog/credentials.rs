@@ -11,7 +11,7 @@ use slipway_wire::catalog::{CreateCredential, Credential, CredentialAssignment, 
 use crate::deletion;
 use crate::error::Rejection;
 use crate::request::{
-    Answered, Body, Call, Creation, Id, IfMatch, Made, Segments, Shown, Tagged, create_once, text,
+    Answered, Body, Call, Creation, Documented, Id, IfMatch, Made, Segments, Shown, kind, text,
 };
 
 pub(super) async fn create(call: Call, new: Creation<CreateCredential>) -> Made {
@@ -21,11 +21,7 @@ pub(super) async fn create(call: Call, new: Creation<CreateCredential>) -> Made 
         let input = credentials::CreateCredential { cloud, name, kv_mount, kv_path };
         credentials::create(&call.context, &call.caller, input, request).await
     };
-    let show = |id| async move {
-        let made = fetch(call, CloudCredentialId::new(id), true).await?;
-        Ok(made.created(call.below(id)))
-    };
-    create_once(call, new, make, show).await
+    kind::create::<credential::Credential, _, _>(call, new, make).await
 }
 
 pub(super) async fn list(call: Call) -> Answered {
@@ -36,11 +32,11 @@ pub(super) async fn list(call: Call) -> Answered {
         show_deleted: call.query.flag("show_deleted")?,
     };
     let found = credentials::list(&call.context, &call.caller, &filter, page).await?;
-    Ok(call.page(found.map(document), page.limit))
+    Ok(call.page(found.map(credential::Credential::document), page.limit))
 }
 
 pub(super) async fn get(call: Call, Id(id): Id<CloudCredentialId>) -> Shown<Credential> {
-    fetch(&call, id, call.query.flag("show_deleted")?).await
+    kind::show::<credential::Credential>(&call, id, call.query.flag("show_deleted")?).await
 }
 
 pub(super) async fn update(
@@ -51,7 +47,7 @@ pub(super) async fn update(
 ) -> Shown<Credential> {
     let (mount, path) = (body.kv_mount.as_deref(), body.kv_path.as_deref());
     credentials::update(&call.context, &call.caller, id, mount, path, expected).await?;
-    fetch(&call, id, false).await
+    kind::show::<credential::Credential>(&call, id, false).await
 }
 
 pub(super) async fn delete(
@@ -94,23 +90,22 @@ fn parse(text: &str) -> Result<CloudCredentialId, Refusal> {
     Ok(text.parse()?)
 }
 
-async fn fetch(call: &Call, id: CloudCredentialId, show_deleted: bool) -> Shown<Credential> {
-    let credential = credentials::fetch(&call.context, &call.caller, id, show_deleted).await?;
-    Ok(Tagged { revision: credential.revision.0, document: document(&credential) })
-}
+impl Documented for credential::Credential {
+    type Document = Credential;
 
-fn document(credential: &credential::Credential) -> Credential {
-    Credential {
-        id: credential.id.to_string(),
-        cloud_id: credential.cloud_id.to_string(),
-        name: credential.name.to_string(),
-        kv_mount: credential.coordinates.kv_mount.clone(),
-        kv_path: credential.coordinates.kv_path.clone(),
-        revision: credential.revision.0,
-        created_at: credential.created_at.to_string(),
-        updated_at: credential.updated_at.to_string(),
-        deleted_at: text(credential.deleted_at),
-        deletion_id: text(credential.deletion_id),
+    fn document(&self) -> Credential {
+        Credential {
+            id: self.id.to_string(),
+            cloud_id: self.cloud_id.to_string(),
+            name: self.name.to_string(),
+            kv_mount: self.coordinates.kv_mount.clone(),
+            kv_path: self.coordinates.kv_path.clone(),
+            revision: self.revision.0,
+            created_at: self.created_at.to_string(),
+            updated_at: self.updated_at.to_string(),
+            deleted_at: text(self.deleted_at),
+            deletion_id: text(self.deletion_id),
+        }
     }
 }
 
@@ -120,6 +115,6 @@ fn assignment(
     CredentialAssignment {
         project_id: assignment.project_id.to_string(),
         assigned_at: assignment.created_at.to_string(),
-        credential: document(credential),
+        credential: credential.document(),
     }
 }

@@ -6,9 +6,7 @@ use slipway_core::catalog::label;
 use slipway_wire::catalog::{DefineLabel, LabelDefinition, UpdateLabel};
 
 use crate::error::Rejection;
-use crate::request::{
-    Answered, Body, Call, Creation, IfMatch, Made, Segments, Shown, Tagged, create_once,
-};
+use crate::request::{Body, Call, Creation, Documented, IfMatch, Made, Segments, Shown, kind};
 
 pub(super) async fn define(call: Call, new: Creation<DefineLabel>) -> Made {
     let call = &call;
@@ -17,18 +15,7 @@ pub(super) async fn define(call: Call, new: Creation<DefineLabel>) -> Made {
         labels::define(&call.context, &call.caller, &key, &description, propagate, request).await
     };
     // The location has the id: a key may contain a slash, a segment may not.
-    let show = |id| async move { Ok(fetch(call, &id).await?.created(call.below(id))) };
-    create_once(call, new, make, show).await
-}
-
-pub(super) async fn list(call: Call) -> Answered {
-    let page = call.query.page()?;
-    let found = labels::list(&call.context, &call.caller, page).await?;
-    Ok(call.page(found.map(document), page.limit))
-}
-
-pub(super) async fn get(call: Call, Segments([label]): Segments<1>) -> Shown<LabelDefinition> {
-    fetch(&call, &label).await
+    kind::create::<label::LabelDefinition, _, _>(call, new, make).await
 }
 
 pub(super) async fn update(
@@ -39,7 +26,7 @@ pub(super) async fn update(
 ) -> Shown<LabelDefinition> {
     let description = description.as_deref();
     labels::update(&call.context, &call.caller, &label, description, propagate, expected).await?;
-    fetch(&call, &label).await
+    kind::show::<label::LabelDefinition>(&call, label, false).await
 }
 
 pub(super) async fn delete(
@@ -51,19 +38,18 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn fetch(call: &Call, reference: impl ToString) -> Shown<LabelDefinition> {
-    let label = labels::fetch(&call.context, &call.caller, &reference.to_string()).await?;
-    Ok(Tagged { revision: label.revision.0, document: document(&label) })
-}
+impl Documented for label::LabelDefinition {
+    type Document = LabelDefinition;
 
-fn document(label: &label::LabelDefinition) -> LabelDefinition {
-    LabelDefinition {
-        id: label.id.to_string(),
-        key: label.key.as_str().to_owned(),
-        description: label.description.clone(),
-        propagate: label.propagate,
-        revision: label.revision.0,
-        created_at: label.created_at.to_string(),
-        updated_at: label.updated_at.to_string(),
+    fn document(&self) -> LabelDefinition {
+        LabelDefinition {
+            id: self.id.to_string(),
+            key: self.key.as_str().to_owned(),
+            description: self.description.clone(),
+            propagate: self.propagate,
+            revision: self.revision.0,
+            created_at: self.created_at.to_string(),
+            updated_at: self.updated_at.to_string(),
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The rows of the catalog.
 
 use slipway_app::access::authorise::Operation::*;
+use slipway_core::catalog::{blueprint, cloud, label, project};
 use slipway_wire::api::Deletion;
 use slipway_wire::catalog::{
     Blueprint, BlueprintVersion, Cloud, CreateBlueprint, CreateCloud, CreateCredential,
@@ -9,6 +10,7 @@ use slipway_wire::catalog::{
 };
 
 use super::{blueprints, clouds, credentials, labels, projects};
+use crate::request::kind;
 use crate::routes::{Route, delete, get, patch, post, put};
 
 pub(crate) fn rows() -> Vec<Route> {
@@ -19,12 +21,12 @@ pub(crate) fn rows() -> Vec<Route> {
 #[rustfmt::skip]
 fn project_rows() -> Vec<Route> {
     vec![
-        get   ("/projects",           ProjectRead,   projects::list,   "List projects").page::<Project>().query(&["show_deleted"]),
-        post  ("/projects",           ProjectCreate, projects::create, "Create a project").create::<CreateProject, Project>(),
-        get   ("/projects/{project}", ProjectRead,   projects::get,    "Show a project").one::<Project>().query(&["show_deleted"]),
-        patch ("/projects/{project}", ProjectUpdate, projects::update, "Change a project")
+        get   ("/projects",           ProjectRead,   projects::list,                   "List projects").page::<Project>().query(&["show_deleted"]),
+        post  ("/projects",           ProjectCreate, projects::create,                 "Create a project").create::<CreateProject, Project>(),
+        get   ("/projects/{project}", ProjectRead,   kind::get::<project::Project>,    "Show a project").one::<Project>().query(&["show_deleted"]),
+        patch ("/projects/{project}", ProjectUpdate, projects::update,                 "Change a project")
             .body::<UpdateProject>().one::<Project>().conditional(),
-        delete("/projects/{project}", ProjectDelete, projects::delete, "Delete an empty project")
+        delete("/projects/{project}", ProjectDelete, kind::delete::<project::Project>, "Delete an empty project")
             .one::<Deletion>().query(&["reason"]).conditional(),
     ]
 }
@@ -32,11 +34,11 @@ fn project_rows() -> Vec<Route> {
 #[rustfmt::skip]
 fn cloud_rows() -> Vec<Route> {
     vec![
-        get   ("/clouds",         CloudRead,   clouds::list,   "List clouds").page::<Cloud>().query(&["show_deleted"]),
-        post  ("/clouds",         CloudCreate, clouds::create, "Create a cloud").create::<CreateCloud, Cloud>(),
-        get   ("/clouds/{cloud}", CloudRead,   clouds::get,    "Show a cloud").one::<Cloud>().query(&["show_deleted"]),
-        patch ("/clouds/{cloud}", CloudUpdate, clouds::update, "Change a cloud").body::<UpdateCloud>().one::<Cloud>().conditional(),
-        delete("/clouds/{cloud}", CloudDelete, clouds::delete, "Delete a cloud").one::<Deletion>().query(&["reason"]).conditional(),
+        get   ("/clouds",         CloudRead,   kind::list::<cloud::Cloud>,   "List clouds").page::<Cloud>().query(&["show_deleted"]),
+        post  ("/clouds",         CloudCreate, clouds::create,               "Create a cloud").create::<CreateCloud, Cloud>(),
+        get   ("/clouds/{cloud}", CloudRead,   kind::get::<cloud::Cloud>,    "Show a cloud").one::<Cloud>().query(&["show_deleted"]),
+        patch ("/clouds/{cloud}", CloudUpdate, clouds::update,               "Change a cloud").body::<UpdateCloud>().one::<Cloud>().conditional(),
+        delete("/clouds/{cloud}", CloudDelete, kind::delete::<cloud::Cloud>, "Delete a cloud").one::<Deletion>().query(&["reason"]).conditional(),
     ]
 }
 
@@ -65,21 +67,21 @@ fn credential_rows() -> Vec<Route> {
 #[rustfmt::skip]
 fn blueprint_rows() -> Vec<Route> {
     vec![
-        get   ("/blueprints",                                       BlueprintRead,    blueprints::list,     "List blueprints")
+        get   ("/blueprints",                                       BlueprintRead,    kind::list::<blueprint::Blueprint>, "List blueprints")
             .page::<Blueprint>(),
-        post  ("/blueprints",                                       BlueprintCreate,  blueprints::create,   "Create a blueprint")
+        post  ("/blueprints",                                       BlueprintCreate,  blueprints::create,                 "Create a blueprint")
             .create::<CreateBlueprint, Blueprint>(),
-        get   ("/blueprints/{blueprint}",                           BlueprintRead,    blueprints::get,      "Show a blueprint")
+        get   ("/blueprints/{blueprint}",                           BlueprintRead,    kind::get::<blueprint::Blueprint>,  "Show a blueprint")
             .one::<Blueprint>(),
-        patch ("/blueprints/{blueprint}",                           BlueprintUpdate,  blueprints::update,   "Change the name and description of a blueprint")
+        patch ("/blueprints/{blueprint}",                           BlueprintUpdate,  blueprints::update,                 "Change the name and description of a blueprint")
             .body::<UpdateBlueprint>().one::<Blueprint>().conditional(),
-        get   ("/blueprints/{blueprint}/versions",                  BlueprintRead,    blueprints::versions, "List the versions of a blueprint")
+        get   ("/blueprints/{blueprint}/versions",                  BlueprintRead,    blueprints::versions,               "List the versions of a blueprint")
             .page::<BlueprintVersion>(),
-        post  ("/blueprints/{blueprint}/versions",                  BlueprintPublish, blueprints::publish,  "Publish a version; it never changes")
+        post  ("/blueprints/{blueprint}/versions",                  BlueprintPublish, blueprints::publish,                "Publish a version; it never changes")
             .create::<PublishVersion, BlueprintVersion>(),
-        get   ("/blueprints/{blueprint}/versions/{version}",        BlueprintRead,    blueprints::version,  "Show a version of a blueprint")
+        get   ("/blueprints/{blueprint}/versions/{version}",        BlueprintRead,    blueprints::version,                "Show a version of a blueprint")
             .one::<BlueprintVersion>(),
-        post  ("/blueprints/{blueprint}/versions/{version}/retire", BlueprintRetire,  blueprints::retire,   "Retire a version of a blueprint")
+        post  ("/blueprints/{blueprint}/versions/{version}/retire", BlueprintRetire,  blueprints::retire,                 "Retire a version of a blueprint")
             .one::<BlueprintVersion>().conditional(),
     ]
 }
@@ -87,11 +89,11 @@ fn blueprint_rows() -> Vec<Route> {
 #[rustfmt::skip]
 fn label_rows() -> Vec<Route> {
     vec![
-        get   ("/labels",         LabelRead,   labels::list,   "List label definitions").page::<LabelDefinition>(),
-        post  ("/labels",         LabelDefine, labels::define, "Define a label").create::<DefineLabel, LabelDefinition>(),
-        get   ("/labels/{label}", LabelRead,   labels::get,    "Show a label definition").one::<LabelDefinition>(),
-        patch ("/labels/{label}", LabelUpdate, labels::update, "Change a label definition")
+        get   ("/labels",         LabelRead,   kind::list::<label::LabelDefinition>, "List label definitions").page::<LabelDefinition>(),
+        post  ("/labels",         LabelDefine, labels::define,                       "Define a label").create::<DefineLabel, LabelDefinition>(),
+        get   ("/labels/{label}", LabelRead,   kind::get::<label::LabelDefinition>,  "Show a label definition").one::<LabelDefinition>(),
+        patch ("/labels/{label}", LabelUpdate, labels::update,                       "Change a label definition")
             .body::<UpdateLabel>().one::<LabelDefinition>().conditional(),
-        delete("/labels/{label}", LabelDelete, labels::delete, "Delete a label definition").nothing().conditional(),
+        delete("/labels/{label}", LabelDelete, labels::delete,                       "Delete a label definition").nothing().conditional(),
     ]
 }

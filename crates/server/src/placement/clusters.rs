@@ -11,7 +11,7 @@ use slipway_wire::catalog::{
 };
 
 use crate::request::{
-    Answered, Body, Call, Creation, IfMatch, Made, Segments, Shown, Tagged, create_once, text,
+    Answered, Body, Call, Creation, Documented, IfMatch, Made, Segments, Shown, Tagged, kind, text,
 };
 
 pub(super) async fn create(call: Call, new: Creation<CreateCluster>) -> Made {
@@ -26,18 +26,7 @@ pub(super) async fn create(call: Call, new: Creation<CreateCluster>) -> Made {
         };
         clusters::create(&call.context, &call.caller, wanted, request).await
     };
-    let show = |id| async move { Ok(fetch(call, &id).await?.created(call.below(id))) };
-    create_once(call, new, make, show).await
-}
-
-pub(super) async fn list(call: Call) -> Answered {
-    let page = call.query.page()?;
-    let found = clusters::list(&call.context, &call.caller, page).await?;
-    Ok(call.page(found.map(document), page.limit))
-}
-
-pub(super) async fn get(call: Call, Segments([cluster]): Segments<1>) -> Shown<Cluster> {
-    fetch(&call, &cluster).await
+    kind::create::<cluster::Cluster, _, _>(call, new, make).await
 }
 
 /// Places the project on the cluster; idempotent.
@@ -77,11 +66,6 @@ pub(super) async fn assignments(call: Call) -> Answered {
     Ok(call.page(found.map(assignment_document), page.limit))
 }
 
-async fn fetch(call: &Call, reference: impl ToString) -> Shown<Cluster> {
-    let cluster = clusters::fetch(&call.context, &call.caller, &reference.to_string()).await?;
-    Ok(Tagged { revision: cluster.revision.0, document: document(&cluster) })
-}
-
 async fn fetch_assignment(call: &Call, project: &str) -> Shown<ClusterAssignment> {
     let found = clusters::assignment(&call.context, &call.caller, project).await?;
     Ok(tagged_assignment(&found))
@@ -91,23 +75,27 @@ fn tagged_assignment(found: &cluster::ClusterAssignment) -> Tagged<ClusterAssign
     Tagged { revision: found.revision.0, document: assignment_document(found) }
 }
 
-fn document(cluster: &cluster::Cluster) -> Cluster {
-    Cluster {
-        id: cluster.id.to_string(),
-        name: cluster.name.to_string(),
-        engine: cluster.engine.to_string(),
-        substrate_uid: cluster.substrate_uid.clone(),
-        namespace_prefix: cluster.namespace_prefix.as_str().to_owned(),
-        region: text(cluster.region.as_ref()),
-        access: text(cluster.access.as_ref()),
-        verification: cluster.verification.as_ref().map(|found| ClusterVerification {
-            verified_at: found.at.to_string(),
-            problem: found.problem.clone(),
-            facts: found.facts.clone(),
-        }),
-        revision: cluster.revision.0,
-        created_at: cluster.created_at.to_string(),
-        updated_at: cluster.updated_at.to_string(),
+impl Documented for cluster::Cluster {
+    type Document = Cluster;
+
+    fn document(&self) -> Cluster {
+        Cluster {
+            id: self.id.to_string(),
+            name: self.name.to_string(),
+            engine: self.engine.to_string(),
+            substrate_uid: self.substrate_uid.clone(),
+            namespace_prefix: self.namespace_prefix.as_str().to_owned(),
+            region: text(self.region.as_ref()),
+            access: text(self.access.as_ref()),
+            verification: self.verification.as_ref().map(|found| ClusterVerification {
+                verified_at: found.at.to_string(),
+                problem: found.problem.clone(),
+                facts: found.facts.clone(),
+            }),
+            revision: self.revision.0,
+            created_at: self.created_at.to_string(),
+            updated_at: self.updated_at.to_string(),
+        }
     }
 }
 

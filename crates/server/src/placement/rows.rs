@@ -1,31 +1,33 @@
 //! The rows of placement.
 
 use slipway_app::access::authorise::Operation::*;
+use slipway_core::placement::cluster;
 use slipway_wire::catalog::{
     AssignCluster, BlueprintDefinitions, Cluster, ClusterAssignment, CreateCluster,
 };
 
 use super::{clusters, definitions};
+use crate::request::kind;
 use crate::routes::{Route, delete, get, post, put};
 
 #[rustfmt::skip]
 pub(crate) fn rows() -> Vec<Route> {
     vec![
-        get   ("/clusters",                          ClusterRead,            clusters::list,        "List clusters")
+        get   ("/clusters",                          ClusterRead,            kind::list::<cluster::Cluster>, "List clusters")
             .page::<Cluster>(),
-        post  ("/clusters",                          ClusterCreate,          clusters::create,      "Register a cluster")
+        post  ("/clusters",                          ClusterCreate,          clusters::create,               "Register a cluster")
             .create::<CreateCluster, Cluster>(),
-        get   ("/clusters/{cluster}",                ClusterRead,            clusters::get,         "Show a cluster")
+        get   ("/clusters/{cluster}",                ClusterRead,            kind::get::<cluster::Cluster>,  "Show a cluster")
             .one::<Cluster>(),
-        get   ("/cluster-assignments",               ClusterListAssignments, clusters::assignments, "List the cluster of each project")
+        get   ("/cluster-assignments",               ClusterListAssignments, clusters::assignments,          "List the cluster of each project")
             .page::<ClusterAssignment>(),
-        get   ("/projects/{project}/cluster",        ClusterReadAssigned,    clusters::assignment,  "Show the cluster of a project")
+        get   ("/projects/{project}/cluster",        ClusterReadAssigned,    clusters::assignment,           "Show the cluster of a project")
             .one::<ClusterAssignment>(),
-        put   ("/projects/{project}/cluster",        ClusterAssign,          clusters::assign,      "Place a project on a cluster")
+        put   ("/projects/{project}/cluster",        ClusterAssign,          clusters::assign,               "Place a project on a cluster")
             .body::<AssignCluster>().one::<ClusterAssignment>().conditional(),
-        delete("/projects/{project}/cluster",        ClusterWithdraw,        clusters::withdraw,    "Withdraw a project without resources from its cluster")
+        delete("/projects/{project}/cluster",        ClusterWithdraw,        clusters::withdraw,             "Withdraw a project without resources from its cluster")
             .one::<ClusterAssignment>().conditional().statuses(&[202, 204]),
-        get   ("/blueprints/{blueprint}/definitions", BlueprintRead,          definitions::list,     "List where definitions of a blueprint are installed, and the version found there")
+        get   ("/blueprints/{blueprint}/definitions", BlueprintRead,          definitions::list,              "List where definitions of a blueprint are installed, and the version found there")
             .page::<BlueprintDefinitions>(),
     ]
 }

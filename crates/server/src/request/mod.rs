@@ -4,6 +4,7 @@
 mod call;
 mod extract;
 mod idempotent_create;
+pub(crate) mod kind;
 mod list;
 mod precondition;
 mod query;
@@ -11,5 +12,6 @@ mod query;
 pub(crate) use call::{Answered, Call, Made, Shown, Tagged, text};
 pub(crate) use extract::{Body, Id, Segments, bearer, parse_json, read_body};
 pub(crate) use idempotent_create::{Created, Creation, create_once};
+pub(crate) use kind::Documented;
 pub(crate) use precondition::IfMatch;
 pub(crate) use query::Parameters;

@@ -135,7 +135,7 @@ impl Clusters {
         let store = &self.partitions.context().stores;
         let (mut found, mut after) = (Vec::new(), None);
         loop {
-            let page = store.placement.cluster_page(Page { after, limit: PAGE }).await?;
+            let page = store.kind::<Cluster>().page(&(), Page { after, limit: PAGE }).await?;
             let crossplane = |cluster: &Cluster| cluster.engine == Engine::Crossplane;
             found.extend(page.items.into_iter().filter(crossplane));
             // The API shows rows that cannot be read; they are skipped here.

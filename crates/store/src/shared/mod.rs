@@ -8,6 +8,8 @@ pub(crate) mod migrate;
 pub(crate) mod page;
 pub(crate) mod rows;
 pub(crate) mod schema;
+#[macro_use]
+pub(crate) mod table;
 pub(crate) mod transaction;
 pub(crate) mod writes;
 

@@ -3,11 +3,15 @@
 use slipway_core::access::idempotency::{Entry, Key, Request};
 use slipway_core::broker::parameters::{Parameter, ParameterSchema, ParameterType};
 use slipway_core::catalog::Name;
+use slipway_core::catalog::blueprint::Blueprint;
 use slipway_core::catalog::blueprint::VersionContent;
 use slipway_core::catalog::blueprint_version::{
     CompositeDefinition, Engine, InjectionStrategy, MeshRole,
 };
+use slipway_core::catalog::cloud::Cloud;
 use slipway_core::catalog::cloud::Endpoint;
+use slipway_core::catalog::credential::Credential;
+use slipway_core::catalog::project::Project;
 use slipway_core::catalog::rules::Removal;
 use slipway_core::catalog::rules::{blueprint, cloud, credential, credential_assignment, project};
 use slipway_core::commit::{Commit, Write};
@@ -17,13 +21,14 @@ use slipway_core::ids::{
 };
 use slipway_core::nodes::mesh::MeshCidr;
 use slipway_core::nodes::token::SecretHash;
+use slipway_core::placement::cluster::Cluster;
 use slipway_core::placement::cluster::{ClusterAccess, NamespacePrefix};
 use slipway_core::placement::rules::{cluster, cluster_assignment};
 use slipway_core::precondition::Expected;
 use slipway_core::text::{Labels, Reason};
 
 use crate::broker::port::DeclareKey;
-use crate::catalog::port::CredentialKey;
+use crate::catalog::port::{BlueprintKey, CredentialKey};
 use crate::ports::store::Error;
 use crate::testing::world::{BLUEPRINT, Declared, World, operator};
 
@@ -68,7 +73,7 @@ impl World {
             let commit = project::create(snapshot, &new, &operator())?;
             Ok(bound(commit, record.as_ref()))
         };
-        self.store.catalog.decide_project(named, &mut rule).await?;
+        self.store.kind::<Project>().decide(named, &mut rule).await?;
         Ok(id)
     }
 
@@ -78,7 +83,7 @@ impl World {
     ) -> Result<DeletionId, Error> {
         let removal = self.removal();
         let mut rule = |snapshot: &_| project::delete(snapshot, &removal, &operator());
-        self.store.catalog.decide_project(reference, &mut rule).await?;
+        self.store.kind::<Project>().decide(reference, &mut rule).await?;
         Ok(removal.deletion_id)
     }
 
@@ -91,14 +96,14 @@ impl World {
             endpoint: Endpoint::default(),
         };
         let mut rule = |snapshot: &_| cloud::create(snapshot, &new, &operator());
-        self.store.catalog.decide_cloud(named, &mut rule).await?;
+        self.store.kind::<Cloud>().decide(named, &mut rule).await?;
         Ok(id)
     }
 
     pub(super) async fn delete_cloud(&self, reference: &str) -> Result<(), Error> {
         let removal = self.removal();
         let mut rule = |snapshot: &_| cloud::delete(snapshot, &removal, &operator());
-        self.store.catalog.decide_cloud(reference, &mut rule).await
+        self.store.kind::<Cloud>().decide(reference, &mut rule).await
     }
 
     pub(super) async fn create_credential(
@@ -111,14 +116,14 @@ impl World {
             credential::NewCredential { id, name: name(named), kv_mount: None, kv_path: None };
         let key = CredentialKey::New { cloud: cloud.to_owned(), name: named.to_owned() };
         let mut rule = |snapshot: &_| credential::create(snapshot, &new, &operator());
-        self.store.catalog.decide_credential(&key, &mut rule).await?;
+        self.store.kind::<Credential>().decide(&key, &mut rule).await?;
         Ok(id)
     }
 
     pub(super) async fn delete_credential(&self, id: CloudCredentialId) -> Result<(), Error> {
         let removal = self.removal();
         let mut rule = |snapshot: &_| credential::delete(snapshot, &removal, &operator());
-        self.store.catalog.decide_credential(&CredentialKey::Existing(id), &mut rule).await
+        self.store.kind::<Credential>().decide(&CredentialKey::Existing(id), &mut rule).await
     }
 
     pub(super) async fn assign(&self, project: &str, id: CloudCredentialId) -> Result<(), Error> {
@@ -162,7 +167,7 @@ impl World {
             access,
         };
         let mut rule = |snapshot: &_| cluster::create(snapshot, &new, &operator());
-        self.store.placement.decide_cluster(named, &mut rule).await?;
+        self.store.kind::<Cluster>().decide(named, &mut rule).await?;
         Ok(id)
     }
 
@@ -209,7 +214,7 @@ impl World {
             engine,
         };
         let mut rule = |snapshot: &_| blueprint::create(snapshot, &new, &operator());
-        self.store.catalog.decide_blueprint(slug, None, &mut rule).await?;
+        self.store.kind::<Blueprint>().decide(&blueprint_key(slug, None), &mut rule).await?;
         Ok(id)
     }
 
@@ -235,13 +240,16 @@ impl World {
             id = published.id;
             Ok(published.commit)
         };
-        self.store.catalog.decide_blueprint(slug, Some(&content.version), &mut rule).await?;
+        self.store
+            .kind::<Blueprint>()
+            .decide(&blueprint_key(slug, Some(&content.version)), &mut rule)
+            .await?;
         Ok(id)
     }
 
     pub(super) async fn retire(&self, slug: &str, version: &str) -> Result<(), Error> {
         let mut rule = |snapshot: &_| blueprint::retire(snapshot, Expected::Any, &operator());
-        self.store.catalog.decide_blueprint(slug, Some(version), &mut rule).await
+        self.store.kind::<Blueprint>().decide(&blueprint_key(slug, Some(version)), &mut rule).await
     }
 
     pub(super) fn request(&self, key: &str, body: &str) -> Request {
@@ -287,4 +295,8 @@ pub(super) fn mk_content(version: &str) -> VersionContent {
         provider_kinds: vec!["local".to_owned(), BLUEPRINT.to_owned()],
         install_definitions: false,
     }
+}
+
+fn blueprint_key(slug: &str, version: Option<&str>) -> BlueprintKey {
+    BlueprintKey { blueprint: slug.to_owned(), version: version.map(str::to_owned) }
 }

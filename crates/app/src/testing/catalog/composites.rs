@@ -5,11 +5,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use slipway_core::broker::snapshot::{LabelFact, ProviderFacts};
+use slipway_core::catalog::blueprint::Blueprint;
 use slipway_core::catalog::blueprint_version::{
     CompositeDefinition, CompositeScope, CompositeType, Engine,
 };
+use slipway_core::catalog::cloud::Cloud;
 use slipway_core::catalog::cloud::Endpoint;
+use slipway_core::catalog::label::LabelDefinition;
 use slipway_core::catalog::label::LabelKey;
+use slipway_core::catalog::project::Project;
 use slipway_core::catalog::rules::project::{self, ProjectChange};
 use slipway_core::catalog::rules::{cloud, label};
 use slipway_core::ids::{CloudId, LabelDefinitionId};
@@ -62,7 +66,7 @@ impl World {
 pub(super) async fn what_a_version_is_made_into_comes_back(world: &World) {
     let slug = world.crossplane_blueprint().await;
     let blueprint =
-        world.store.catalog.blueprint_fetch(&slug).await.expect("a fetch").expect("it is");
+        world.store.kind::<Blueprint>().fetch(&slug, false).await.expect("a fetch").expect("it is");
     let version = world.store.catalog.version_fetch(blueprint.id, "v1").await.expect("a fetch");
     assert_eq!(version.expect("the version is there").composite, Some(mk_definition()));
     let refusal = world.publish(&slug, &mk_content("v2")).await;
@@ -93,7 +97,7 @@ pub(super) async fn the_facts_of_a_cloud_are_those_in_effect(world: &World) {
         endpoint: Endpoint::parse(endpoint.clone()).expect("a valid endpoint"),
     };
     let mut rule = |snapshot: &_| cloud::create(snapshot, &new, &operator());
-    world.store.catalog.decide_cloud(&named, &mut rule).await.expect("a cloud");
+    world.store.kind::<Cloud>().decide(&named, &mut rule).await.expect("a cloud");
     let credential = world.create_credential(&named, "main").await.expect("a credential");
     let (project, _) = world.furnished().await;
     world.assign(&project, credential).await.expect("an assignment");
@@ -104,7 +108,7 @@ pub(super) async fn the_facts_of_a_cloud_are_those_in_effect(world: &World) {
     let labels = Labels::parse(BTreeMap::from(pairs)).expect("valid labels");
     let change = ProjectChange { labels: Some(labels), mesh_cidr: None };
     let mut rule = |snapshot: &_| project::update(snapshot, &change, Expected::Any, &operator());
-    world.store.catalog.decide_project(&project, &mut rule).await.expect("labels");
+    world.store.kind::<Project>().decide(&project, &mut rule).await.expect("labels");
     let definition = label::NewLabel {
         id: LabelDefinitionId::new(world.uuid()),
         key: LabelKey::parse("key", &far).expect("a valid key"),
@@ -112,7 +116,7 @@ pub(super) async fn the_facts_of_a_cloud_are_those_in_effect(world: &World) {
         propagate: true,
     };
     let mut rule = |snapshot: &_| label::define(snapshot, &definition, &operator());
-    world.store.catalog.decide_label(&far, &mut rule).await.expect("a label");
+    world.store.kind::<LabelDefinition>().decide(&far, &mut rule).await.expect("a label");
 
     let key = world.key_with(&project, &slug, &credential.to_string());
     let declared = world.declare_by(&key).await.expect("a declaration");
@@ -142,7 +146,7 @@ pub(super) async fn the_facts_of_a_cloud_are_those_in_effect(world: &World) {
 
     let mut rule =
         |snapshot: &_| label::update(snapshot, None, Some(false), Expected::Any, &operator());
-    world.store.catalog.decide_label(&far, &mut rule).await.expect("an update");
+    world.store.kind::<LabelDefinition>().decide(&far, &mut rule).await.expect("an update");
     let after = world.facts(&declared).await.expect("the facts");
     assert_eq!(after.labels[&far], fact("7", false), "as it is now");
 }

@@ -9,6 +9,7 @@ use slipway_core::catalog::blueprint_version::{
 };
 use slipway_core::commit::Commit;
 use slipway_core::ids::{BlueprintId, ClusterId};
+use slipway_core::placement::cluster::Cluster;
 use slipway_core::placement::definitions::{DefinitionPhase, DefinitionsView, Demand};
 use slipway_core::placement::rules::definitions::{self, DefinitionsDecision};
 
@@ -139,8 +140,13 @@ pub(super) async fn what_is_published_or_in_use_goes_on_being_served(world: &Wor
     };
     world.declare_by(&key).await.expect("a declaration");
     world.publish_installed(&slug, "v2", true).await;
-    let local =
-        world.store.placement.cluster_fetch("local").await.expect("a fetch").expect("it is seeded");
+    let local = world
+        .store
+        .kind::<Cluster>()
+        .fetch("local", false)
+        .await
+        .expect("a fetch")
+        .expect("it is seeded");
     let elsewhere = world.create_managed(&world.fresh_name("cluster"), "eu").await.expect("one");
     let kept = async |cluster: ClusterId| {
         world.demand(cluster, blueprint).await.expect("it is to be there").kept

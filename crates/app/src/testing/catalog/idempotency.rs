@@ -2,6 +2,7 @@
 
 use slipway_core::ErrorKind;
 use slipway_core::access::idempotency::Answer;
+use slipway_core::catalog::project::Project;
 
 use crate::ports::Stores;
 use crate::testing::world::{World, refused};
@@ -22,7 +23,7 @@ pub(super) async fn a_key_is_bound_with_what_it_made(world: &World) {
     let second = world.fresh_name("project");
     let refusal = refused(world.create_project_bound(&second, Some(request)).await);
     assert_eq!(refusal, ErrorKind::IdempotencyKeyReused);
-    let nothing = world.store.catalog.project_fetch(&second, true).await.expect("a fetch");
+    let nothing = world.store.kind::<Project>().fetch(&second, true).await.expect("a fetch");
     assert_eq!(nothing, None, "nothing of the second is written");
 
     let unused = world.uuid().to_string();

@@ -3,6 +3,7 @@
 use serde_json::json;
 use slipway_core::ErrorKind;
 use slipway_core::ids::{ClusterId, ProjectId};
+use slipway_core::placement::cluster::Cluster;
 use slipway_core::placement::namespace::{NamespacePhase, NamespaceStatus};
 use slipway_core::placement::rules::namespace::{self, PlacementDecision};
 use slipway_core::placement::rules::{cluster_assignment, cluster_choice};
@@ -105,8 +106,13 @@ pub(super) async fn a_cluster_keeps_the_identity_that_it_showed_first(world: &Wo
     assert!(verified(found("one", None)).await, "it is new");
     assert!(!verified(found("one", None)).await, "and known");
     assert!(verified(found("two", Some("another cluster"))).await);
-    let cluster =
-        world.store.placement.cluster_fetch(&name).await.expect("a fetch").expect("it is there");
+    let cluster = world
+        .store
+        .kind::<Cluster>()
+        .fetch(&name, false)
+        .await
+        .expect("a fetch")
+        .expect("it is there");
     assert_eq!(cluster.substrate_uid.as_deref(), Some("one"));
     let problem = cluster.verification.expect("it was looked at").problem;
     assert_eq!(problem.as_deref(), Some("another cluster"));

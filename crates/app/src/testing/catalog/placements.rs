@@ -7,8 +7,10 @@ use slipway_core::blocker::{Blocker, BlockerCode};
 use slipway_core::broker::relabel;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::catalog::label::LabelSelector;
+use slipway_core::catalog::project::Project;
 use slipway_core::catalog::rules::project::{self, ProjectChange};
 use slipway_core::commit::{Commit, Write};
+use slipway_core::placement::cluster::Cluster;
 use slipway_core::placement::namespace::NamespacePhase;
 use slipway_core::placement::rules::cluster_assignment;
 use slipway_core::precondition::Expected;
@@ -20,7 +22,7 @@ use crate::seed::Seed;
 use crate::testing::world::{World, operator, refused};
 
 async fn phase_of(world: &World, project: &str) -> NamespacePhase {
-    let found = world.store.catalog.project_fetch(project, false).await.expect("a fetch");
+    let found = world.store.kind::<Project>().fetch(project, false).await.expect("a fetch");
     let id = found.expect("the project is there").id;
     let assignment = world.store.placement.cluster_assignment_fetch(id).await.expect("a fetch");
     assignment.expect("the project is placed").namespace_phase
@@ -65,15 +67,25 @@ pub(super) async fn a_cluster_is_taken_on_by_who_serves_it(world: &World) {
         id,
         "it is the same cluster"
     );
-    let served =
-        world.store.placement.cluster_fetch(&cluster).await.expect("a fetch").expect("a cluster");
+    let served = world
+        .store
+        .kind::<Cluster>()
+        .fetch(&cluster, false)
+        .await
+        .expect("a fetch")
+        .expect("a cluster");
     assert_eq!(served.substrate_uid.as_deref(), Some("root-of-another"));
     assert_eq!(phase_of(world, &project).await, NamespacePhase::Ready);
 
     let impostor = Seed { substrate_uid: "root-of-an-impostor".to_owned(), ..seed };
     world.store.operations.seed(&impostor).await.expect("a seed");
-    let same =
-        world.store.placement.cluster_fetch(&cluster).await.expect("a fetch").expect("a cluster");
+    let same = world
+        .store
+        .kind::<Cluster>()
+        .fetch(&cluster, false)
+        .await
+        .expect("a fetch")
+        .expect("a cluster");
     assert_eq!(same, served, "an identity is given once");
 }
 
@@ -87,7 +99,7 @@ pub(super) async fn labels_in_effect_and_blockers_select(world: &World) {
     let far = labels(&[("team", "a"), ("cost/center", "7"), ("12", "digits")]);
     let change = ProjectChange { labels: Some(far), mesh_cidr: None };
     let mut rule = |snapshot: &_| project::update(snapshot, &change, Expected::Any, &operator());
-    world.store.catalog.decide_project(&project, &mut rule).await.expect("labels");
+    world.store.kind::<Project>().decide(&project, &mut rule).await.expect("labels");
     let first = world.declare_in(&project).await.expect("a declaration");
     let second = world.declare_in(&project).await.expect("a declaration");
     let near = labels(&[("team", "b=c\"")]);

@@ -2,12 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use crate::kind::ShowDeleted;
 use slipway_core::ErrorKind;
+use slipway_core::catalog::blueprint::Blueprint;
+use slipway_core::catalog::cloud::Cloud;
+use slipway_core::catalog::credential::Credential;
+use slipway_core::catalog::label::LabelDefinition;
 use slipway_core::catalog::label::LabelKey;
+use slipway_core::catalog::project::Project;
 use slipway_core::catalog::rules::label;
 use slipway_core::catalog::rules::project::{self, ProjectChange};
 use slipway_core::deletion::record::DeletionState;
 use slipway_core::ids::{LabelDefinitionId, Revision};
+use slipway_core::placement::cluster::Cluster;
 use slipway_core::precondition::Expected;
 use slipway_core::text::Labels;
 
@@ -29,10 +36,10 @@ pub(super) async fn a_project_is_made_changed_and_deleted(world: &World) {
         move |snapshot: &_| project::update(snapshot, &change, expected, &operator())
     };
     let first = Expected::Exactly(Revision::FIRST);
-    world.store.catalog.decide_project(&named, &mut relabel(first)).await.expect("labels");
-    let again = world.store.catalog.decide_project(&named, &mut relabel(first)).await;
+    world.store.kind::<Project>().decide(&named, &mut relabel(first)).await.expect("labels");
+    let again = world.store.kind::<Project>().decide(&named, &mut relabel(first)).await;
     assert_eq!(refused(again), ErrorKind::RevisionStale);
-    let found = world.store.catalog.project_fetch(&id.to_string(), false).await.expect("a fetch");
+    let found = world.store.kind::<Project>().fetch(&id.to_string(), false).await.expect("a fetch");
     let found = found.expect("the project is there");
     assert_eq!((found.revision, &found.labels), (Revision(2), &labels));
     assert!(found.updated_at >= found.created_at);
@@ -43,12 +50,12 @@ pub(super) async fn a_project_is_made_changed_and_deleted(world: &World) {
     let recorded = world.store.deletion.deletion_fetch(deletion).await.expect("a fetch");
     let recorded = recorded.expect("every deletion has its record");
     assert_eq!((recorded.state, recorded.target_id), (DeletionState::Done, id.as_uuid()));
-    assert_eq!(world.store.catalog.project_fetch(&named, true).await.expect("a fetch"), None);
+    assert_eq!(world.store.kind::<Project>().fetch(&named, true).await.expect("a fetch"), None);
     assert_eq!(
-        world.store.catalog.project_fetch(&id.to_string(), false).await.expect("a fetch"),
+        world.store.kind::<Project>().fetch(&id.to_string(), false).await.expect("a fetch"),
         None
     );
-    let gone = world.store.catalog.project_fetch(&id.to_string(), true).await.expect("a fetch");
+    let gone = world.store.kind::<Project>().fetch(&id.to_string(), true).await.expect("a fetch");
     assert_eq!(gone.and_then(|gone| gone.deletion_id), Some(deletion));
     assert_eq!(refused(world.delete_project(&named).await), ErrorKind::ProjectNotFound);
     let second = world.create_project(&named).await.expect("the name is free again");
@@ -67,7 +74,7 @@ pub(super) async fn a_project_that_owns_something_stays(world: &World) {
 
 pub(super) async fn nothing_is_declared_into_a_deleted_project(world: &World) {
     let (project, credential) = world.furnished().await;
-    let id = world.store.catalog.project_fetch(&project, false).await.expect("a fetch");
+    let id = world.store.kind::<Project>().fetch(&project, false).await.expect("a fetch");
     let id = id.expect("the project is there").id.to_string();
     world.delete_project(&project).await.expect("a deletion");
     for reference in [&project, &id] {
@@ -96,7 +103,7 @@ pub(super) async fn clouds_and_credentials_hold_each_other(world: &World) {
     let filter = CredentialFilter { name: Some(named.clone()), ..CredentialFilter::default() };
     let page = Page { after: None, limit: 10 };
     let list = async |filter: &CredentialFilter| {
-        world.store.catalog.credential_list(filter, page).await.expect("a list")
+        world.store.kind::<Credential>().page(filter, page).await.expect("a list")
     };
     assert_eq!(list(&filter).await.len(), 2);
     let of_first = CredentialFilter { cloud: Some(first.clone()), ..filter.clone() };
@@ -129,7 +136,7 @@ pub(super) async fn a_deleted_credential_is_not_found_by_declarations(world: &Wo
 pub(super) async fn an_assignment_stays_while_it_is_used(world: &World) {
     let (project, credential) = world.furnished().await;
     world.assign(&project, credential).await.expect("assigning twice is the same as once");
-    let id = world.store.catalog.project_fetch(&project, false).await.expect("a fetch");
+    let id = world.store.kind::<Project>().fetch(&project, false).await.expect("a fetch");
     let id = id.expect("the project is there").id;
     let page = Page { after: None, limit: 10 };
     let assigned = world.store.catalog.credential_assignment_list(id, page).await.expect("a list");
@@ -201,21 +208,35 @@ pub(super) async fn a_label_is_defined_once(world: &World) {
     let (first, second) = (new(true), new(false));
     let define = async |new: &label::NewLabel| {
         let mut rule = |snapshot: &_| label::define(snapshot, new, &operator());
-        world.store.catalog.decide_label(&key, &mut rule).await
+        world.store.kind::<LabelDefinition>().decide(&key, &mut rule).await
     };
     define(&first).await.expect("a label");
     assert_eq!(refused(define(&second).await), ErrorKind::NameTaken);
-    let found = world.store.catalog.label_fetch(&key).await.expect("a fetch").expect("it is there");
+    let found = world
+        .store
+        .kind::<LabelDefinition>()
+        .fetch(&key, false)
+        .await
+        .expect("a fetch")
+        .expect("it is there");
     assert_eq!((found.id, found.propagate), (first.id, true));
     let mut update =
         |snapshot: &_| label::update(snapshot, None, Some(false), Expected::Any, &operator());
-    world.store.catalog.decide_label(&key, &mut update).await.expect("an update");
-    let found = world.store.catalog.label_fetch(&first.id.to_string()).await.expect("a fetch");
+    world.store.kind::<LabelDefinition>().decide(&key, &mut update).await.expect("an update");
+    let found = world
+        .store
+        .kind::<LabelDefinition>()
+        .fetch(&first.id.to_string(), false)
+        .await
+        .expect("a fetch");
     let found = found.expect("it is there by its id");
     assert_eq!((found.propagate, found.description.as_str()), (false, "ünï\ncode"));
     let mut delete = |snapshot: &_| label::delete(snapshot, Expected::Any, &operator());
-    world.store.catalog.decide_label(&key, &mut delete).await.expect("a deletion");
-    assert_eq!(world.store.catalog.label_fetch(&key).await.expect("a fetch"), None);
+    world.store.kind::<LabelDefinition>().decide(&key, &mut delete).await.expect("a deletion");
+    assert_eq!(
+        world.store.kind::<LabelDefinition>().fetch(&key, false).await.expect("a fetch"),
+        None
+    );
     define(&second).await.expect("the key is free again");
 }
 
@@ -252,13 +273,16 @@ pub(super) async fn pages_give_each_row_once(world: &World) {
         world.publish(&more, &mk_content(version)).await.expect("a version");
     }
     let filter = CredentialFilter { show_deleted: true, ..CredentialFilter::default() };
-    pages_agree!(|page| store.catalog.project_list(page, true), |row| row.id);
-    pages_agree!(|page| store.catalog.cloud_list(page, true), |row| row.id);
-    pages_agree!(|page| store.catalog.credential_list(&filter, page), |row| row.id);
-    pages_agree!(|page| store.catalog.blueprint_list(page), |row| row.id);
+    pages_agree!(|page| store.kind::<Project>().page(&ShowDeleted(true), page), |row| row.id);
+    pages_agree!(|page| store.kind::<Cloud>().page(&ShowDeleted(true), page), |row| row.id);
+    pages_agree!(|page| store.kind::<Credential>().page(&filter, page), |row| row.id);
+    pages_agree!(|page| store.kind::<Blueprint>().page(&(), page), |row| row.id);
     pages_agree!(|page| store.catalog.version_list(blueprint, page), |row| row.id);
-    pages_agree!(|page| store.placement.cluster_page(page), |row| row.id);
+    pages_agree!(|page| store.kind::<Cluster>().page(&(), page), |row| row.id);
     pages_agree!(|page| store.placement.cluster_assignment_list(page), |row| row.project_id);
-    let live = store.catalog.project_list(Page { after: None, limit: 10_000 }, false).await;
+    let live = store
+        .kind::<Project>()
+        .page(&ShowDeleted(false), Page { after: None, limit: 10_000 })
+        .await;
     assert!(live.expect("a list").iter().all(|project| project.deleted_at.is_none()));
 }

@@ -24,6 +24,7 @@ use slipway_app::events::port::{ClaimedSubscription, EventIntercept, Published};
 use slipway_app::nodes::port::NodeIntercept;
 use slipway_app::operations::port::OperationsIntercept;
 use slipway_app::placement::port::PlacementIntercept;
+use slipway_app::ports::kind::KindIntercept;
 use slipway_app::ports::store::{Error, Rule};
 use slipway_app::ports::{
     AccessStore, BrokerStore, CatalogStore, DeletionStore, EventStore, NodeStore, OperationsStore,
@@ -401,6 +402,18 @@ impl EventIntercept for FatedStore {
         let count = self.inner.events.subscription_reclaim(worker).await?;
         self.after("commit:subscription reclaim").await?;
         Ok(count)
+    }
+}
+
+/// No scenario has a passage in the rows of kinds.
+#[async_trait]
+impl KindIntercept for FatedStore {
+    fn inner(&self) -> &Stores {
+        &self.inner
+    }
+
+    async fn enter(&self) {
+        self.fate.alive().await;
     }
 }
 

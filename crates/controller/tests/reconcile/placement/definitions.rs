@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use slipway_app::permits::Permits;
 use slipway_app::ports::store::Page;
+use slipway_core::catalog::blueprint::Blueprint;
 use slipway_core::ids::{CloudCredentialId, ClusterId};
+use slipway_core::placement::cluster::Cluster as ClusterRow;
 use slipway_core::placement::definitions::{DefinitionKind, DefinitionPhase};
 
 use super::cluster::{Cluster, Fault};
@@ -19,7 +21,8 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 
 async fn phase(world: &World, cluster: ClusterId) -> Option<DefinitionPhase> {
     let store = &world.context.stores;
-    let blueprint = store.catalog.blueprint_fetch(furnish::BLUEPRINT).await.unwrap().unwrap();
+    let blueprint =
+        store.kind::<Blueprint>().fetch(furnish::BLUEPRINT, false).await.unwrap().unwrap();
     let page = Page { after: None, limit: 1_000 };
     let listed = store.placement.definitions_list(blueprint.id, page).await.unwrap().items;
     let shown = listed.into_iter().find(|shown| shown.cluster_id == cluster);
@@ -44,8 +47,14 @@ async fn live(
     let started = Instant::now();
     while phase(world, id).await != Some(DefinitionPhase::Established) {
         assert!(started.elapsed() < TIMEOUT, "{name}, {fault:?}");
-        let row =
-            world.context.stores.placement.cluster_fetch(&id.to_string()).await.unwrap().unwrap();
+        let row = world
+            .context
+            .stores
+            .kind::<ClusterRow>()
+            .fetch(&id.to_string(), false)
+            .await
+            .unwrap()
+            .unwrap();
         tokio::select! {
             biased;
             summary = placement.pass(&row, cluster.as_ref()) => drop(summary.unwrap()),

@@ -16,6 +16,7 @@ use slipway_core::ErrorKind;
 use slipway_core::broker::phase::Phase;
 use slipway_core::catalog::blueprint_version::Engine;
 use slipway_core::ids::{CloudCredentialId, ClusterId};
+use slipway_core::placement::cluster::Cluster as ClusterRow;
 use slipway_core::placement::cluster::ClusterAssignment;
 use slipway_core::placement::namespace::NamespacePhase;
 use slipway_core::precondition::Expected;
@@ -78,7 +79,8 @@ impl<'a> Run<'a> {
     /// One pass of the placement loop, and one round of the resource loop.
     async fn advance(&mut self) {
         let store = &self.world.context.stores;
-        let row = store.placement.cluster_fetch(&self.id.to_string()).await.unwrap().unwrap();
+        let row =
+            store.kind::<ClusterRow>().fetch(&self.id.to_string(), false).await.unwrap().unwrap();
         tokio::select! {
             biased;
             // Errors are only reported to people: a refused call is retried.

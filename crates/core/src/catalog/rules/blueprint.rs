@@ -5,13 +5,21 @@ use serde_json::json;
 use crate::access::audit::Actor;
 use crate::catalog::blueprint::{Blueprint, PublishedVersion, VersionContent};
 use crate::catalog::blueprint_version::{CompositeDefinition, Engine};
-use crate::catalog::rules::common::{About, audited, name_taken, unknown};
-use crate::catalog::snapshot::BlueprintSnapshot;
+use crate::catalog::rules::common::{about, audited, existing, free, unknown};
 use crate::catalog::{CatalogWrite, Name};
 use crate::commit::Commit;
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{BlueprintId, BlueprintVersionId, Revision};
 use crate::precondition::Expected;
+use crate::time::Timestamp;
+
+/// A blueprint, its row locked, and the version in question.
+#[derive(Debug, Clone)]
+pub struct BlueprintSnapshot {
+    pub now: Timestamp,
+    pub blueprint: Option<Blueprint>,
+    pub version: Option<PublishedVersion>,
+}
 
 #[derive(Debug, Clone)]
 pub struct NewBlueprint {
@@ -27,9 +35,7 @@ pub fn create(
     new: &NewBlueprint,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    if let Some(holder) = &snapshot.blueprint {
-        return Err(name_taken("slug", "blueprint", new.slug.as_str(), holder.id.as_uuid()));
-    }
+    free(&snapshot.blueprint, "slug", new.slug.as_str())?;
     let blueprint = Blueprint {
         id: new.id,
         slug: new.slug.clone(),
@@ -41,8 +47,8 @@ pub fn create(
         updated_at: snapshot.now,
     };
     let details = json!({ "slug": blueprint.slug, "engine": blueprint.engine });
+    let about = about(&blueprint);
     let write = CatalogWrite::BlueprintInsert(blueprint);
-    let about = About::new(BlueprintId::KIND, new.id.as_uuid());
     Ok(audited(write, "blueprint.create", about, actor, snapshot.now, details))
 }
 
@@ -55,8 +61,7 @@ pub fn update(
     expected: Expected,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let blueprint = existing(snapshot)?;
-    expected.check("blueprint", blueprint.revision)?;
+    let blueprint = existing(&snapshot.blueprint, expected)?;
     let updated = Blueprint {
         display_name: display_name.unwrap_or(&blueprint.display_name).to_owned(),
         description: description.unwrap_or(&blueprint.description).to_owned(),
@@ -66,9 +71,8 @@ pub fn update(
         "before": { "display_name": blueprint.display_name, "description": blueprint.description },
         "after": { "display_name": updated.display_name, "description": updated.description },
     });
-    let about = About::new(BlueprintId::KIND, blueprint.id.as_uuid());
     let write = CatalogWrite::BlueprintUpdate(updated);
-    Ok(audited(write, "blueprint.update", about, actor, snapshot.now, details))
+    Ok(audited(write, "blueprint.update", about(blueprint), actor, snapshot.now, details))
 }
 
 /// The version that a publication led to.
@@ -91,7 +95,7 @@ pub fn publish(
     documents: &Result<CompositeDefinition, Refusal>,
     actor: &Actor,
 ) -> Result<Published, Refusal> {
-    let blueprint = existing(snapshot)?;
+    let blueprint = existing(&snapshot.blueprint, Expected::Any)?;
     if let Some(published) = &snapshot.version {
         if published.content == *content {
             return Ok(Published { id: published.id, commit: Commit::default() });
@@ -131,8 +135,9 @@ pub fn publish(
         "version": content.version,
         "install_definitions": content.install_definitions,
     });
+    let about = about(&version);
     let write = CatalogWrite::VersionInsert(version);
-    let commit = audited(write, "blueprint.publish", about(id), actor, snapshot.now, details);
+    let commit = audited(write, "blueprint.publish", about, actor, snapshot.now, details);
     Ok(Published { id, commit })
 }
 
@@ -142,7 +147,7 @@ pub fn retire(
     expected: Expected,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let blueprint = existing(snapshot)?;
+    let blueprint = existing(&snapshot.blueprint, Expected::Any)?;
     let Some(version) = &snapshot.version else {
         return Err(unknown(ErrorKind::BlueprintVersionNotFound, "version of this blueprint"));
     };
@@ -153,15 +158,7 @@ pub fn retire(
     let details = json!({ "slug": blueprint.slug, "version": version.content.version });
     let retired = PublishedVersion { retired_at: Some(snapshot.now), ..version.clone() };
     let write = CatalogWrite::VersionUpdate(retired);
-    Ok(audited(write, "blueprint.retire", about(version.id), actor, snapshot.now, details))
-}
-
-fn existing(snapshot: &BlueprintSnapshot) -> Result<&Blueprint, Refusal> {
-    snapshot.blueprint.as_ref().ok_or_else(|| unknown(ErrorKind::BlueprintNotFound, "blueprint"))
-}
-
-fn about(id: BlueprintVersionId) -> About {
-    About::new(BlueprintVersionId::KIND, id.as_uuid())
+    Ok(audited(write, "blueprint.retire", about(version), actor, snapshot.now, details))
 }
 
 #[cfg(test)]

@@ -4,13 +4,22 @@ use serde_json::json;
 
 use crate::access::audit::Actor;
 use crate::catalog::cloud::{Cloud, Endpoint};
-use crate::catalog::rules::common::{About, Removal, audited, name_taken, removed, unknown};
-use crate::catalog::snapshot::CloudSnapshot;
+use crate::catalog::rules::common::{Removal, about, audited, existing, free, removed};
 use crate::catalog::{CatalogWrite, Name};
 use crate::commit::Commit;
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{CloudId, Revision};
 use crate::precondition::Expected;
+use crate::time::Timestamp;
+
+/// A cloud, its row locked.
+#[derive(Debug, Clone)]
+pub struct CloudSnapshot {
+    pub now: Timestamp,
+    pub cloud: Option<Cloud>,
+    /// Credentials of it that are not deleted.
+    pub credentials: i64,
+}
 
 #[derive(Debug, Clone)]
 pub struct NewCloud {
@@ -21,9 +30,7 @@ pub struct NewCloud {
 }
 
 pub fn create(snapshot: &CloudSnapshot, new: &NewCloud, actor: &Actor) -> Result<Commit, Refusal> {
-    if let Some(holder) = &snapshot.cloud {
-        return Err(name_taken("name", "cloud", new.name.as_str(), holder.id.as_uuid()));
-    }
+    free(&snapshot.cloud, "name", new.name.as_str())?;
     let cloud = Cloud {
         id: new.id,
         name: new.name.clone(),
@@ -36,8 +43,9 @@ pub fn create(snapshot: &CloudSnapshot, new: &NewCloud, actor: &Actor) -> Result
         updated_at: snapshot.now,
     };
     let details = json!({ "name": cloud.name, "provider": cloud.provider });
+    let about = about(&cloud);
     let write = CatalogWrite::CloudInsert(cloud);
-    Ok(audited(write, "cloud.create", about(new.id), actor, snapshot.now, details))
+    Ok(audited(write, "cloud.create", about, actor, snapshot.now, details))
 }
 
 /// Changes only the endpoint: the provider determines which blueprints fit, and
@@ -48,11 +56,10 @@ pub fn update(
     expected: Expected,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let cloud = existing(snapshot)?;
-    expected.check("cloud", cloud.revision)?;
+    let cloud = existing(&snapshot.cloud, expected)?;
     let details = json!({ "before": cloud.endpoint.as_map(), "after": endpoint.as_map() });
     let write = CatalogWrite::CloudUpdate(Cloud { endpoint: endpoint.clone(), ..cloud.clone() });
-    Ok(audited(write, "cloud.update", about(cloud.id), actor, snapshot.now, details))
+    Ok(audited(write, "cloud.update", about(cloud), actor, snapshot.now, details))
 }
 
 pub fn delete(
@@ -60,8 +67,7 @@ pub fn delete(
     removal: &Removal,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let cloud = existing(snapshot)?;
-    removal.expected.check("cloud", cloud.revision)?;
+    let cloud = existing(&snapshot.cloud, removal.expected)?;
     if snapshot.credentials > 0 {
         return Err(Refusal::new(
             ErrorKind::CloudInUse,
@@ -77,15 +83,7 @@ pub fn delete(
         deleted_at: Some(snapshot.now),
         ..cloud.clone()
     });
-    Ok(removed(write, "cloud.delete", about(cloud.id), actor, snapshot.now, removal))
-}
-
-fn existing(snapshot: &CloudSnapshot) -> Result<&Cloud, Refusal> {
-    snapshot.cloud.as_ref().ok_or_else(|| unknown(ErrorKind::CloudNotFound, "cloud"))
-}
-
-fn about(id: CloudId) -> About {
-    About::new(CloudId::KIND, id.as_uuid())
+    Ok(removed(write, "cloud.delete", about(cloud), actor, snapshot.now, removal))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::deletion::record::{Deletion, DeletionState, Member};
 use crate::error::{ErrorKind, Refusal};
 use crate::event::derive_id;
 use crate::ids::{AuditEntryId, DeletionId, ProjectId, Revision};
+use crate::kind::Kind;
 use crate::precondition::Expected;
 use crate::text::Reason;
 use crate::time::Timestamp;
@@ -32,13 +33,17 @@ pub(crate) struct About {
 }
 
 impl About {
-    pub(crate) fn new(kind: &'static str, id: Uuid) -> Self {
-        Self { kind, id, project_id: None }
+    pub(crate) fn id<K: Kind>(id: K::Id) -> Self {
+        Self { kind: K::KIND, id: id.into(), project_id: None }
     }
 
     pub(crate) fn of(self, project_id: ProjectId) -> Self {
         Self { project_id: Some(project_id), ..self }
     }
+}
+
+pub(crate) fn about<K: Kind>(subject: &K) -> About {
+    About::id::<K>(subject.id())
 }
 
 /// One write with its audit entry. The id of the entry derives from the time
@@ -114,11 +119,21 @@ pub(crate) fn unknown(error: ErrorKind, kind: &str) -> Refusal {
     Refusal::new(error, format!("there is no such {kind}; check its name or id"))
 }
 
-pub(crate) fn name_taken(field: &str, kind: &str, name: &str, holder: Uuid) -> Refusal {
-    Refusal::new(
+/// The row of the snapshot, if the caller expects its revision.
+pub(crate) fn existing<K: Kind>(found: &Option<K>, expected: Expected) -> Result<&K, Refusal> {
+    let row = found.as_ref().ok_or_else(|| unknown(K::MISSING, K::KIND))?;
+    expected.check(K::KIND, row.revision())?;
+    Ok(row)
+}
+
+/// Refuses if the snapshot of a create found the holder of the name.
+pub(crate) fn free<K: Kind>(holder: &Option<K>, field: &str, name: &str) -> Result<(), Refusal> {
+    let Some(holder) = holder else { return Ok(()) };
+    let id: Uuid = holder.id().into();
+    Err(Refusal::new(
         ErrorKind::NameTaken,
-        format!("there is a {kind} `{name}` already; choose another name"),
+        format!("there is a {} `{name}` already; choose another name", K::KIND),
     )
     .at(field)
-    .with(json!({ "id": holder }))
+    .with(json!({ "id": id })))
 }

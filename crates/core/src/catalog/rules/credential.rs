@@ -3,14 +3,27 @@
 use serde_json::json;
 
 use crate::access::audit::Actor;
+use crate::catalog::cloud::Cloud;
 use crate::catalog::credential::{Coordinates, Credential};
-use crate::catalog::rules::common::{About, Removal, audited, name_taken, removed, unknown};
-use crate::catalog::snapshot::CredentialSnapshot;
+use crate::catalog::rules::common::{Removal, about, audited, existing, free, removed, unknown};
 use crate::catalog::{CatalogWrite, Name};
 use crate::commit::Commit;
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{CloudCredentialId, Revision};
 use crate::precondition::Expected;
+use crate::time::Timestamp;
+
+/// A credential, its row locked, and its cloud, locked against deletion.
+#[derive(Debug, Clone)]
+pub struct CredentialSnapshot {
+    pub now: Timestamp,
+    pub cloud: Option<Cloud>,
+    pub credential: Option<Credential>,
+    /// Live projects that it is assigned to.
+    pub projects: i64,
+    /// Not deleted resources that are made with it.
+    pub resources: i64,
+}
 
 #[derive(Debug, Clone)]
 pub struct NewCredential {
@@ -28,9 +41,7 @@ pub fn create(
     let Some(cloud) = &snapshot.cloud else {
         return Err(unknown(ErrorKind::CloudNotFound, "cloud").at("cloud"));
     };
-    if let Some(holder) = &snapshot.credential {
-        return Err(name_taken("name", "credential", new.name.as_str(), holder.id.as_uuid()));
-    }
+    free(&snapshot.credential, "name", new.name.as_str())?;
     let coordinates =
         Coordinates::new(new.kv_mount.as_deref(), new.kv_path.as_deref(), cloud.id, new.id)?;
     let credential = Credential {
@@ -45,8 +56,9 @@ pub fn create(
         updated_at: snapshot.now,
     };
     let details = json!({ "name": credential.name, "cloud_id": cloud.id });
+    let about = about(&credential);
     let write = CatalogWrite::CredentialInsert(credential);
-    Ok(audited(write, "credential.create", about(new.id), actor, snapshot.now, details))
+    Ok(audited(write, "credential.create", about, actor, snapshot.now, details))
 }
 
 /// Changes where the reference points. `None` leaves a part unchanged.
@@ -57,8 +69,7 @@ pub fn update(
     expected: Expected,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let credential = existing(snapshot)?;
-    expected.check("credential", credential.revision)?;
+    let credential = existing(&snapshot.credential, expected)?;
     let before = &credential.coordinates;
     let coordinates = Coordinates::new(
         Some(kv_mount.unwrap_or(&before.kv_mount)),
@@ -71,7 +82,7 @@ pub fn update(
         "after": { "kv_mount": coordinates.kv_mount, "kv_path": coordinates.kv_path },
     });
     let write = CatalogWrite::CredentialUpdate(Credential { coordinates, ..credential.clone() });
-    Ok(audited(write, "credential.update", about(credential.id), actor, snapshot.now, details))
+    Ok(audited(write, "credential.update", about(credential), actor, snapshot.now, details))
 }
 
 pub fn delete(
@@ -79,8 +90,7 @@ pub fn delete(
     removal: &Removal,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let credential = existing(snapshot)?;
-    removal.expected.check("credential", credential.revision)?;
+    let credential = existing(&snapshot.credential, removal.expected)?;
     if snapshot.projects > 0 || snapshot.resources > 0 {
         return Err(Refusal::new(
             ErrorKind::CredentialInUse,
@@ -96,15 +106,7 @@ pub fn delete(
         deleted_at: Some(snapshot.now),
         ..credential.clone()
     });
-    Ok(removed(write, "credential.delete", about(credential.id), actor, snapshot.now, removal))
-}
-
-fn existing(snapshot: &CredentialSnapshot) -> Result<&Credential, Refusal> {
-    snapshot.credential.as_ref().ok_or_else(|| unknown(ErrorKind::CredentialNotFound, "credential"))
-}
-
-fn about(id: CloudCredentialId) -> About {
-    About::new(CloudCredentialId::KIND, id.as_uuid())
+    Ok(removed(write, "credential.delete", about(credential), actor, snapshot.now, removal))
 }
 
 #[cfg(test)]

@@ -4,12 +4,25 @@ use serde_json::json;
 
 use crate::access::audit::Actor;
 use crate::catalog::CatalogWrite;
-use crate::catalog::credential::CredentialAssignment;
-use crate::catalog::rules::common::{About, audited, unknown};
-use crate::catalog::snapshot::CredentialAssignmentSnapshot;
+use crate::catalog::credential::{Credential, CredentialAssignment};
+use crate::catalog::project::Project;
+use crate::catalog::rules::common::{About, audited, existing, unknown};
 use crate::commit::Commit;
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{CloudCredentialId, ProjectId};
+use crate::precondition::Expected;
+use crate::time::Timestamp;
+
+/// A credential, a project, both locked against deletion, and the assignment.
+#[derive(Debug, Clone)]
+pub struct CredentialAssignmentSnapshot {
+    pub now: Timestamp,
+    pub project: Option<Project>,
+    pub credential: Option<Credential>,
+    pub assignment: Option<CredentialAssignment>,
+    /// Not deleted resources of the project that are made with the credential.
+    pub resources: i64,
+}
 
 /// Idempotent: a second assignment writes nothing.
 pub fn assign(snapshot: &CredentialAssignmentSnapshot, actor: &Actor) -> Result<Commit, Refusal> {
@@ -46,16 +59,13 @@ pub fn withdraw(snapshot: &CredentialAssignmentSnapshot, actor: &Actor) -> Resul
 fn ends(
     snapshot: &CredentialAssignmentSnapshot,
 ) -> Result<(ProjectId, CloudCredentialId), Refusal> {
-    let project = snapshot.project.as_ref();
-    let project = project.ok_or_else(|| unknown(ErrorKind::ProjectNotFound, "project"))?;
-    let credential = snapshot.credential.as_ref();
-    let credential =
-        credential.ok_or_else(|| unknown(ErrorKind::CredentialNotFound, "credential"))?;
+    let project = existing(&snapshot.project, Expected::Any)?;
+    let credential = existing(&snapshot.credential, Expected::Any)?;
     Ok((project.id, credential.id))
 }
 
 fn about(project: ProjectId, credential: CloudCredentialId) -> About {
-    About::new(CloudCredentialId::KIND, credential.as_uuid()).of(project)
+    About::id::<Credential>(credential).of(project)
 }
 
 #[cfg(test)]

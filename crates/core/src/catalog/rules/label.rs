@@ -5,12 +5,19 @@ use serde_json::json;
 use crate::access::audit::Actor;
 use crate::catalog::CatalogWrite;
 use crate::catalog::label::{LabelDefinition, LabelKey};
-use crate::catalog::rules::common::{About, audited, name_taken, unknown};
-use crate::catalog::snapshot::LabelSnapshot;
+use crate::catalog::rules::common::{about, audited, existing, free};
 use crate::commit::Commit;
-use crate::error::{ErrorKind, Refusal};
+use crate::error::Refusal;
 use crate::ids::{LabelDefinitionId, Revision};
 use crate::precondition::Expected;
+use crate::time::Timestamp;
+
+/// A label definition, its row locked.
+#[derive(Debug, Clone)]
+pub struct LabelSnapshot {
+    pub now: Timestamp,
+    pub label: Option<LabelDefinition>,
+}
 
 #[derive(Debug, Clone)]
 pub struct NewLabel {
@@ -21,9 +28,7 @@ pub struct NewLabel {
 }
 
 pub fn define(snapshot: &LabelSnapshot, new: &NewLabel, actor: &Actor) -> Result<Commit, Refusal> {
-    if let Some(holder) = &snapshot.label {
-        return Err(name_taken("key", "label", new.key.as_str(), holder.id.as_uuid()));
-    }
+    free(&snapshot.label, "key", new.key.as_str())?;
     let label = LabelDefinition {
         id: new.id,
         key: new.key.clone(),
@@ -34,8 +39,9 @@ pub fn define(snapshot: &LabelSnapshot, new: &NewLabel, actor: &Actor) -> Result
         updated_at: snapshot.now,
     };
     let details = json!({ "key": label.key.as_str(), "propagate": label.propagate });
+    let about = about(&label);
     let write = CatalogWrite::LabelInsert(label);
-    Ok(audited(write, "label.define", about(new.id), actor, snapshot.now, details))
+    Ok(audited(write, "label.define", about, actor, snapshot.now, details))
 }
 
 pub fn update(
@@ -45,8 +51,7 @@ pub fn update(
     expected: Expected,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let label = existing(snapshot)?;
-    expected.check("label", label.revision)?;
+    let label = existing(&snapshot.label, expected)?;
     let updated = LabelDefinition {
         description: description.unwrap_or(&label.description).to_owned(),
         propagate: propagate.unwrap_or(label.propagate),
@@ -58,7 +63,7 @@ pub fn update(
         "after": { "description": updated.description, "propagate": updated.propagate },
     });
     let write = CatalogWrite::LabelUpdate(updated);
-    Ok(audited(write, "label.update", about(label.id), actor, snapshot.now, details))
+    Ok(audited(write, "label.update", about(label), actor, snapshot.now, details))
 }
 
 /// Deletes the definition; labels with the key stay and no longer propagate.
@@ -67,24 +72,16 @@ pub fn delete(
     expected: Expected,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let label = existing(snapshot)?;
-    expected.check("label", label.revision)?;
+    let label = existing(&snapshot.label, expected)?;
     let details = json!({ "key": label.key.as_str() });
     let write = CatalogWrite::LabelDelete(label.clone());
-    Ok(audited(write, "label.delete", about(label.id), actor, snapshot.now, details))
-}
-
-fn existing(snapshot: &LabelSnapshot) -> Result<&LabelDefinition, Refusal> {
-    snapshot.label.as_ref().ok_or_else(|| unknown(ErrorKind::LabelNotFound, "label definition"))
-}
-
-fn about(id: LabelDefinitionId) -> About {
-    About::new(LabelDefinitionId::KIND, id.as_uuid())
+    Ok(audited(write, "label.delete", about(label), actor, snapshot.now, details))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
     use crate::fixtures::catalog::mk_label;
     use crate::fixtures::{at, mk_actor};
 

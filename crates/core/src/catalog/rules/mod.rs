@@ -1,5 +1,7 @@
-//! Decisions about the catalog, one file per noun: pure functions from a locked
-//! snapshot to a commit or a refusal.
+//! Decisions about the catalog, one file per noun: pure functions from a snapshot
+//! to a commit or a refusal. The snapshot has what a decision may know, loaded
+//! under lock in the transaction that will write it; a part is `None` if there is
+//! no live row.
 
 pub(crate) mod common;
 

@@ -4,8 +4,7 @@ use serde_json::json;
 
 use crate::access::audit::Actor;
 use crate::catalog::project::Project;
-use crate::catalog::rules::common::{About, Removal, audited, name_taken, removed, unknown};
-use crate::catalog::snapshot::ProjectSnapshot;
+use crate::catalog::rules::common::{About, Removal, audited, existing, free, removed};
 use crate::catalog::{CatalogWrite, Name};
 use crate::commit::Commit;
 use crate::error::{ErrorKind, Refusal};
@@ -13,6 +12,19 @@ use crate::ids::{ProjectId, Revision};
 use crate::nodes::mesh::MeshCidr;
 use crate::precondition::Expected;
 use crate::text::Labels;
+use crate::time::Timestamp;
+
+/// A project, its row locked.
+#[derive(Debug, Clone)]
+pub struct ProjectSnapshot {
+    pub now: Timestamp,
+    /// The addressed project, or the one that has the requested name.
+    pub project: Option<Project>,
+    /// Resources in it that are not deleted.
+    pub resources: i64,
+    /// Registered nodes that have an address of its mesh.
+    pub mesh_nodes: i64,
+}
 
 #[derive(Debug, Clone)]
 pub struct NewProject {
@@ -35,9 +47,7 @@ pub fn create(
     new: &NewProject,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    if let Some(holder) = &snapshot.project {
-        return Err(name_taken("name", "project", new.name.as_str(), holder.id.as_uuid()));
-    }
+    free(&snapshot.project, "name", new.name.as_str())?;
     let project = Project {
         id: new.id,
         name: new.name.clone(),
@@ -65,8 +75,7 @@ pub fn update(
     expected: Expected,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let before = existing(snapshot)?;
-    expected.check("project", before.revision)?;
+    let before = existing(&snapshot.project, expected)?;
     let after = Project {
         labels: change.labels.clone().unwrap_or_else(|| before.labels.clone()),
         mesh_cidr: change.mesh_cidr.unwrap_or(before.mesh_cidr),
@@ -106,8 +115,7 @@ pub fn delete(
     removal: &Removal,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let project = existing(snapshot)?;
-    removal.expected.check("project", project.revision)?;
+    let project = existing(&snapshot.project, removal.expected)?;
     if snapshot.resources > 0 {
         return Err(Refusal::new(
             ErrorKind::ProjectNotEmpty,
@@ -126,12 +134,9 @@ pub fn delete(
     Ok(removed(write, "project.delete", about(project.id), actor, snapshot.now, removal))
 }
 
-fn existing(snapshot: &ProjectSnapshot) -> Result<&Project, Refusal> {
-    snapshot.project.as_ref().ok_or_else(|| unknown(ErrorKind::ProjectNotFound, "project"))
-}
-
+/// The audit of a project is part of what its bound keys read.
 fn about(id: ProjectId) -> About {
-    About::new(ProjectId::KIND, id.as_uuid()).of(id)
+    About::id::<Project>(id).of(id)
 }
 
 #[cfg(test)]

@@ -4,13 +4,20 @@ use serde_json::json;
 
 use crate::access::audit::Actor;
 use crate::catalog::blueprint_version::Engine;
-use crate::catalog::rules::common::{About, audited, name_taken};
-use crate::catalog::snapshot::ClusterSnapshot;
+use crate::catalog::rules::common::{about, audited, free};
 use crate::catalog::{CatalogWrite, Name};
 use crate::commit::Commit;
 use crate::error::Refusal;
 use crate::ids::{ClusterId, Revision};
 use crate::placement::cluster::{Cluster, ClusterAccess, NamespacePrefix};
+use crate::time::Timestamp;
+
+/// A cluster, its row locked.
+#[derive(Debug, Clone)]
+pub struct ClusterSnapshot {
+    pub now: Timestamp,
+    pub cluster: Option<Cluster>,
+}
 
 #[derive(Debug, Clone)]
 pub struct NewCluster {
@@ -28,9 +35,7 @@ pub fn create(
     new: &NewCluster,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    if let Some(holder) = &snapshot.cluster {
-        return Err(name_taken("name", "cluster", new.name.as_str(), holder.id.as_uuid()));
-    }
+    free(&snapshot.cluster, "name", new.name.as_str())?;
     match (new.engine, &new.access) {
         (Engine::Crossplane, None) => {
             let problem =
@@ -60,7 +65,7 @@ pub fn create(
         updated_at: snapshot.now,
     };
     let details = json!({ "name": cluster.name, "engine": cluster.engine });
+    let about = about(&cluster);
     let write = CatalogWrite::ClusterInsert(cluster);
-    let about = About::new(ClusterId::KIND, new.id.as_uuid());
     Ok(audited(write, "cluster.create", about, actor, snapshot.now, details))
 }

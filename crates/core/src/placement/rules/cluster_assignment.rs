@@ -6,14 +6,26 @@ use serde_json::json;
 use crate::access::audit::Actor;
 use crate::catalog::CatalogWrite;
 use crate::catalog::project::Project;
-use crate::catalog::rules::common::{About, audited, unknown};
-use crate::catalog::snapshot::ClusterAssignmentSnapshot;
+use crate::catalog::rules::common::{About, about, audited, existing, unknown};
 use crate::commit::Commit;
 use crate::error::{ErrorKind, Refusal};
-use crate::ids::{ClusterId, Revision};
+use crate::ids::Revision;
 use crate::placement::cluster::{Cluster, ClusterAssignment};
 use crate::placement::namespace::{NamespacePhase, NamespaceStatus};
 use crate::precondition::Expected;
+use crate::time::Timestamp;
+
+/// A project, its row locked (so that nobody declares into it meanwhile), its
+/// placement, and the requested cluster, which is locked against deletion.
+#[derive(Debug, Clone)]
+pub struct ClusterAssignmentSnapshot {
+    pub now: Timestamp,
+    pub project: Option<Project>,
+    pub cluster: Option<Cluster>,
+    pub assignment: Option<ClusterAssignment>,
+    /// Resources of the project that are not deleted.
+    pub resources: i64,
+}
 
 /// Assigning to the same cluster again changes nothing.
 pub fn assign(
@@ -21,7 +33,7 @@ pub fn assign(
     expected: Expected,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let project = project(snapshot)?;
+    let project = existing(&snapshot.project, Expected::Any)?;
     let Some(cluster) = &snapshot.cluster else {
         return Err(unknown(ErrorKind::ClusterNotFound, "cluster").at("cluster"));
     };
@@ -55,7 +67,8 @@ pub fn assign(
         }
     };
     let details = json!({ "project_id": project.id, "from_cluster_id": from });
-    Ok(audited(write, "cluster.assign", about(cluster, project), actor, snapshot.now, details))
+    let about = about(cluster).of(project.id);
+    Ok(audited(write, "cluster.assign", about, actor, snapshot.now, details))
 }
 
 pub fn withdraw(
@@ -63,7 +76,7 @@ pub fn withdraw(
     expected: Expected,
     actor: &Actor,
 ) -> Result<Commit, Refusal> {
-    let project = project(snapshot)?;
+    let project = existing(&snapshot.project, Expected::Any)?;
     let Some(assignment) = &snapshot.assignment else {
         return Err(unknown(ErrorKind::AssignmentNotFound, "assignment"));
     };
@@ -81,7 +94,7 @@ pub fn withdraw(
     } else {
         CatalogWrite::ClusterAssignmentDelete(assignment.clone())
     };
-    let about = About::new(ClusterId::KIND, assignment.cluster_id.as_uuid()).of(project.id);
+    let about = About::id::<Cluster>(assignment.cluster_id).of(project.id);
     let details = json!({ "project_id": project.id });
     Ok(audited(write, "cluster.withdraw", about, actor, snapshot.now, details))
 }
@@ -115,20 +128,13 @@ fn refuse_occupied(assignment: &ClusterAssignment, project: &Project) -> Result<
     .with(json!({ "namespace": assignment.namespace, "namespace_phase": assignment.namespace_phase })))
 }
 
-fn project(snapshot: &ClusterAssignmentSnapshot) -> Result<&Project, Refusal> {
-    snapshot.project.as_ref().ok_or_else(|| unknown(ErrorKind::ProjectNotFound, "project"))
-}
-
-fn about(cluster: &Cluster, project: &Project) -> About {
-    About::new(ClusterId::KIND, cluster.id.as_uuid()).of(project.id)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::commit::Write;
     use crate::fixtures::catalog::{mk_cluster, mk_project};
     use crate::fixtures::{at, mk_actor};
+    use crate::ids::ClusterId;
 
     fn snapshot(cluster: Cluster) -> ClusterAssignmentSnapshot {
         ClusterAssignmentSnapshot {

@@ -2,7 +2,6 @@
 //! start of the binary.
 
 use slipway_app::access::port::KeyTarget;
-use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_core::access::api_key::{ApiKey, Previous};
 use slipway_core::access::api_key_rules::KeySnapshot;
@@ -13,8 +12,8 @@ use uuid::Uuid;
 
 use super::catalog::project;
 use super::operations::control;
-use super::page::{after, fetch_one, fetch_page, now, readable, taken};
-use super::transaction::Load;
+use super::page::{Query, after, as_id, fetch_one, now, readable};
+use super::table::{self, Lock, Table};
 use super::{Connection, Row, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
@@ -32,6 +31,93 @@ macro_rules! select {
 /// The prefix of the role of a key that is bound to a project; see the migration.
 const BOUND: &str = "project-";
 
+impl Table for ApiKey {
+    fn fetch_query(reference: &str, _show_deleted: bool) -> Query<'_> {
+        sqlx::query(concat!(select!(), "WHERE k.id = $1")).bind(as_id(reference))
+    }
+
+    /// The lock of the installation's row covers every key.
+    fn lock_query(reference: &str, _lock: Lock) -> Query<'_> {
+        Self::fetch_query(reference, true)
+    }
+
+    fn page_query(project: &Option<ProjectId>, page: Page<ApiKeyId>) -> Query<'_> {
+        sqlx::query(concat!(
+            select!(),
+            "WHERE k.id > $1 AND ($2 IS NULL OR k.project_id = $2) ORDER BY k.id LIMIT $3"
+        ))
+        .bind(after(page))
+        .bind(project.map(|id| id.as_uuid()))
+        .bind(i64::from(page.limit))
+    }
+
+    /// Locks the row of the installation first, so that every other decision about
+    /// keys waits; then the project, so that it cannot be deleted meanwhile.
+    async fn load(connection: &mut Connection, key: &KeyTarget) -> Result<KeySnapshot, Failure> {
+        control::lock(connection).await?;
+        let (key, project) = match key {
+            KeyTarget::New { name, project } => {
+                let holder = by_name(connection, name).await?;
+                let project = match project {
+                    Some(reference) => project::lock(connection, reference).await?,
+                    None => None,
+                };
+                (holder, project.map(|project| project.id))
+            }
+            KeyTarget::Existing(id) => {
+                (table::lock::<Self>(connection, &id.to_string()).await?, None)
+            }
+        };
+        let admins = sqlx::query(concat!(
+            select!(),
+            "WHERE k.role = $1 AND k.revoked_at IS NULL ORDER BY k.id"
+        ))
+        .bind(Role::Admin.as_str())
+        .fetch_all(&mut *connection)
+        .await?;
+        let now = now(connection).await?;
+        let mut usable_admins = readable(ApiKeyId::KIND, &admins, Self::read);
+        usable_admins.retain(|key| key.keeps_administration(now));
+        Ok(KeySnapshot { now, key, project, usable_admins })
+    }
+
+    fn read(row: &Row) -> Result<Self, Fault> {
+        let project_id = rows::get::<Option<Uuid>>(row, "project_id")?.map(ProjectId::new);
+        let text: String = rows::get(row, "role")?;
+        // The role and the binding must agree; a row in which they do not is a fault.
+        let role = match project_id {
+            Some(_) => text.strip_prefix(BOUND).and_then(Role::parse),
+            None => Role::parse(&text),
+        };
+        let previous_short: Option<String> = rows::get(row, "previous_short")?;
+        let previous_hash: Option<Vec<u8>> = rows::get(row, "previous_hash")?;
+        let previous_until = rows::time_or_null(row, "previous_until")?;
+        let previous = match (previous_short, previous_hash, previous_until) {
+            (Some(short), Some(bytes), Some(until)) => {
+                Some(Previous { short, hash: hash("previous_hash", &bytes)?, until })
+            }
+            _ => None,
+        };
+        let bytes: Vec<u8> = rows::get(row, "hash")?;
+        Ok(Self {
+            id: ApiKeyId::new(rows::get(row, "id")?),
+            name: rows::get(row, "name")?,
+            role: role.ok_or_else(|| Fault::new("role", "is none that this version knows"))?,
+            project_id,
+            project_deleted_at: rows::time_or_null(row, "project_deleted_at")?,
+            short: rows::get(row, "short")?,
+            hash: hash("hash", &bytes)?,
+            previous,
+            created_by: rows::get(row, "created_by")?,
+            created_at: rows::time(row, "created_at")?,
+            rotated_at: rows::time_or_null(row, "rotated_at")?,
+            expires_at: rows::time_or_null(row, "expires_at")?,
+            revoked_at: rows::time_or_null(row, "revoked_at")?,
+            revision: Revision(rows::get(row, "revision")?),
+        })
+    }
+}
+
 pub(crate) async fn candidates(
     connection: &mut Connection,
     short: &str,
@@ -44,30 +130,7 @@ pub(crate) async fn candidates(
     .bind(short)
     .fetch_all(&mut *connection)
     .await?;
-    Ok(readable(ApiKeyId::KIND, &found, api_key))
-}
-
-pub(crate) async fn fetch(
-    connection: &mut Connection,
-    id: ApiKeyId,
-) -> Result<Option<ApiKey>, Failure> {
-    let query = sqlx::query(concat!(select!(), "WHERE k.id = $1")).bind(id.as_uuid());
-    fetch_one(connection, query, "id", api_key).await
-}
-
-pub(crate) async fn list(
-    connection: &mut Connection,
-    (project, page): (Option<ProjectId>, Page<ApiKeyId>),
-) -> Result<Listed<ApiKey>, Failure> {
-    let query = sqlx::query(concat!(
-        select!(),
-        "WHERE k.id > $1 AND ($2 IS NULL OR k.project_id = $2) \
-         ORDER BY k.id LIMIT $3"
-    ))
-    .bind(after(page))
-    .bind(project.map(|id| id.as_uuid()))
-    .bind(i64::from(page.limit));
-    fetch_page(connection, query, (ApiKeyId::KIND, "id"), page, api_key).await
+    Ok(readable(ApiKeyId::KIND, &found, ApiKey::read))
 }
 
 /// The key of this name, even if it is revoked.
@@ -76,78 +139,7 @@ pub(crate) async fn by_name(
     name: &str,
 ) -> Result<Option<ApiKey>, Failure> {
     let query = sqlx::query(concat!(select!(), "WHERE k.name = $1")).bind(name);
-    fetch_one(connection, query, "id", api_key).await
-}
-
-/// Locks the row of the installation first, so that every other decision about
-/// keys waits; then the project, so that it cannot be deleted meanwhile.
-impl Load for &KeyTarget {
-    type Snapshot = KeySnapshot;
-
-    async fn load(&self, connection: &mut Connection) -> Result<KeySnapshot, Failure> {
-        control::lock(connection).await?;
-        let (query, reference) = match self {
-            KeyTarget::New { name, project } => (
-                sqlx::query(concat!(select!(), "WHERE k.name = $1")).bind(name),
-                project.as_deref(),
-            ),
-            KeyTarget::Existing(id) => {
-                (sqlx::query(concat!(select!(), "WHERE k.id = $1")).bind(id.as_uuid()), None)
-            }
-        };
-        let key = fetch_one(connection, query, "id", api_key).await?;
-        let project = match reference {
-            Some(reference) => project::lock(connection, reference).await?,
-            None => None,
-        };
-        let admins = sqlx::query(concat!(
-            select!(),
-            "WHERE k.role = $1 AND k.revoked_at IS NULL ORDER BY k.id"
-        ))
-        .bind(Role::Admin.as_str())
-        .fetch_all(&mut *connection)
-        .await?;
-        let now = now(connection).await?;
-        let mut usable_admins = readable(ApiKeyId::KIND, &admins, api_key);
-        usable_admins.retain(|key| key.keeps_administration(now));
-        Ok(KeySnapshot { now, key, project: project.map(|project| project.id), usable_admins })
-    }
-}
-
-fn api_key(row: &Row) -> Result<ApiKey, Fault> {
-    let project_id = rows::get::<Option<Uuid>>(row, "project_id")?.map(ProjectId::new);
-    let text: String = rows::get(row, "role")?;
-    // The role and the binding must agree; a row in which they do not is a fault.
-    let role = match project_id {
-        Some(_) => text.strip_prefix(BOUND).and_then(Role::parse),
-        None => Role::parse(&text),
-    };
-    let previous_short: Option<String> = rows::get(row, "previous_short")?;
-    let previous_hash: Option<Vec<u8>> = rows::get(row, "previous_hash")?;
-    let previous_until = rows::time_or_null(row, "previous_until")?;
-    let previous = match (previous_short, previous_hash, previous_until) {
-        (Some(short), Some(bytes), Some(until)) => {
-            Some(Previous { short, hash: hash("previous_hash", &bytes)?, until })
-        }
-        _ => None,
-    };
-    let bytes: Vec<u8> = rows::get(row, "hash")?;
-    Ok(ApiKey {
-        id: ApiKeyId::new(rows::get(row, "id")?),
-        name: rows::get(row, "name")?,
-        role: role.ok_or_else(|| Fault::new("role", "is none that this version knows"))?,
-        project_id,
-        project_deleted_at: rows::time_or_null(row, "project_deleted_at")?,
-        short: rows::get(row, "short")?,
-        hash: hash("hash", &bytes)?,
-        previous,
-        created_by: rows::get(row, "created_by")?,
-        created_at: rows::time(row, "created_at")?,
-        rotated_at: rows::time_or_null(row, "rotated_at")?,
-        expires_at: rows::time_or_null(row, "expires_at")?,
-        revoked_at: rows::time_or_null(row, "revoked_at")?,
-        revision: Revision(rows::get(row, "revision")?),
-    })
+    fetch_one(connection, query, "id", ApiKey::read).await
 }
 
 fn hash(column: &'static str, bytes: &[u8]) -> Result<SecretHash, Fault> {
@@ -159,7 +151,7 @@ pub(crate) async fn insert(connection: &mut Connection, key: &ApiKey) -> Result<
         Some(_) => format!("{BOUND}{}", key.role),
         None => key.role.to_string(),
     };
-    let inserted = sqlx::query(
+    let query = sqlx::query(
         "INSERT INTO api_keys (id, name, role, project_id, short, hash, created_by, created_at, \
          expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
     )
@@ -171,31 +163,22 @@ pub(crate) async fn insert(connection: &mut Connection, key: &ApiKey) -> Result<
     .bind(&key.hash.as_bytes()[..])
     .bind(key.created_by.as_deref())
     .bind(Micros::from(key.created_at))
-    .bind(writes::optional(key.expires_at))
-    .execute(connection)
-    .await?
-    .rows_affected();
-    writes::one_row(inserted, || taken("name", &key.name))
+    .bind(writes::optional(key.expires_at));
+    table::insert(connection, query, "name", &key.name).await
 }
 
 pub(crate) async fn update(connection: &mut Connection, key: &ApiKey) -> Result<(), Failure> {
     let previous = key.previous.as_ref();
-    let updated = sqlx::query(
-        "UPDATE api_keys SET short = $3, hash = $4, previous_short = $5, previous_hash = $6, \
-         previous_until = $7, rotated_at = $8, revoked_at = $9, revision = revision + 1 \
-         WHERE id = $1 AND revision = $2",
-    )
-    .bind(key.id.as_uuid())
-    .bind(key.revision.0)
-    .bind(&key.short)
-    .bind(&key.hash.as_bytes()[..])
-    .bind(previous.map(|previous| previous.short.as_str()))
-    .bind(previous.map(|previous| &previous.hash.as_bytes()[..]))
-    .bind(writes::optional(previous.map(|previous| previous.until)))
-    .bind(writes::optional(key.rotated_at))
-    .bind(writes::optional(key.revoked_at))
-    .execute(connection)
-    .await?
-    .rows_affected();
-    writes::one_row(updated, || writes::stale(ApiKeyId::KIND, key.id, key.revision))
+    let statement = "UPDATE api_keys SET short = $3, hash = $4, previous_short = $5, \
+         previous_hash = $6, previous_until = $7, rotated_at = $8, revoked_at = $9, \
+         revision = revision + 1 WHERE id = $1 AND revision = $2";
+    let query = table::at_revision(statement, key)
+        .bind(&key.short)
+        .bind(&key.hash.as_bytes()[..])
+        .bind(previous.map(|previous| previous.short.as_str()))
+        .bind(previous.map(|previous| &previous.hash.as_bytes()[..]))
+        .bind(writes::optional(previous.map(|previous| previous.until)))
+        .bind(writes::optional(key.rotated_at))
+        .bind(writes::optional(key.revoked_at));
+    table::write(connection, query, key).await
 }

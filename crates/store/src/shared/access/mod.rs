@@ -8,6 +8,6 @@ pub(crate) mod port;
 pub(crate) mod scope;
 
 use super::{
-    Backend, Connection, Db, Row, catalog, commit, events, operations, page, rows, transaction,
-    writes,
+    Backend, Connection, Db, Row, catalog, commit, events, operations, page, rows, table,
+    transaction, writes,
 };

@@ -2,15 +2,14 @@
 
 use async_trait::async_trait;
 use slipway_app::access::port::{
-    AnsweredEntry, AuditFilter, AuditLine, AuditOrder, Install, Installed, KeyRule, KeyTarget,
-    Owned,
+    AnsweredEntry, AuditFilter, AuditLine, AuditOrder, Install, Installed, Owned,
 };
 use slipway_app::ports::store::{Error, Page};
 use slipway_app::ports::{AccessStore, Listed};
 use slipway_core::access::api_key::ApiKey;
 use slipway_core::access::audit::Actor;
 use slipway_core::access::idempotency::Answer;
-use slipway_core::ids::{ApiKeyId, AuditEntryId, ProjectId};
+use slipway_core::ids::{AuditEntryId, ProjectId};
 use uuid::Uuid;
 
 use super::{Backend, api_keys, audit, idempotency, installed_keys, scope};
@@ -28,26 +27,6 @@ impl AccessStore for Backend {
 
     async fn api_key_candidates(&self, short: &str) -> Result<Vec<ApiKey>, Error> {
         self.read(short, api_keys::candidates).await
-    }
-
-    async fn api_key_fetch(&self, id: ApiKeyId) -> Result<Option<ApiKey>, Error> {
-        self.read(id, api_keys::fetch).await
-    }
-
-    async fn api_key_list(
-        &self,
-        project: Option<ProjectId>,
-        page: Page<ApiKeyId>,
-    ) -> Result<Listed<ApiKey>, Error> {
-        self.read((project, page), api_keys::list).await
-    }
-
-    async fn decide_api_key(
-        &self,
-        target: &KeyTarget,
-        rule: &mut KeyRule<'_>,
-    ) -> Result<(), Error> {
-        self.decided(target, rule).await
     }
 
     async fn api_key_install(

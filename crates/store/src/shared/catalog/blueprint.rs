@@ -1,28 +1,22 @@
 //! The tables of blueprints and their versions.
 
+use slipway_app::catalog::port::BlueprintKey;
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint::{Blueprint, PublishedVersion, VersionContent};
 use slipway_core::catalog::blueprint_version::{Engine, InjectionStrategy, MeshRole};
-use slipway_core::catalog::snapshot::BlueprintSnapshot;
+use slipway_core::catalog::rules::blueprint::BlueprintSnapshot;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{BlueprintId, BlueprintVersionId, Revision};
 use sqlx::types::Json;
 
-use super::page::{as_id, by_reference, fetch_one, fetch_page, now, taken};
-use super::transaction::Load;
+use super::page::{after, as_id, by_reference, fetch_one, fetch_page, now};
+use super::table::{self, Table};
 use super::{Connection, Row, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
-
-macro_rules! select {
-    () => {
-        "SELECT id, revision, slug, display_name, description, engine, created_at, updated_at \
-         FROM blueprints "
-    };
-}
 
 macro_rules! select_version {
     () => {
@@ -34,24 +28,22 @@ macro_rules! select_version {
     };
 }
 
-/// A blueprint by its slug or id, and one of its versions.
-///
-/// The lock of the blueprint serialises its publications and retirements. The version is
-/// locked too: declarations lock it for share, and it must not be retired under them.
-pub(crate) struct ByReference<'a> {
-    pub(crate) blueprint: &'a str,
-    pub(crate) version: Option<&'a str>,
-}
+impl Table for Blueprint {
+    queries!(
+        removed,
+        "blueprints",
+        "slug",
+        "id, revision, slug, display_name, description, engine, created_at, updated_at"
+    );
 
-impl Load for ByReference<'_> {
-    type Snapshot = BlueprintSnapshot;
-
-    async fn load(&self, connection: &mut Connection) -> Result<BlueprintSnapshot, Failure> {
-        let statement =
-            concat!(select!(), "WHERE slug = $1 OR id = $2 ORDER BY id LIMIT 1", sql!(for_update));
-        let query = by_reference(statement, self.blueprint);
-        let blueprint = fetch_one(connection, query, "id", blueprint).await?;
-        let published = match (&blueprint, self.version) {
+    /// The lock of the blueprint serialises its publications and retirements. The version
+    /// is locked too: declarations lock it for share, and it must not be retired under them.
+    async fn load(
+        connection: &mut Connection,
+        key: &BlueprintKey,
+    ) -> Result<BlueprintSnapshot, Failure> {
+        let blueprint = table::lock::<Self>(connection, &key.blueprint).await?;
+        let published = match (&blueprint, &key.version) {
             (Some(blueprint), Some(wanted)) => {
                 let statement = concat!(
                     select_version!(),
@@ -65,27 +57,19 @@ impl Load for ByReference<'_> {
         };
         Ok(BlueprintSnapshot { now: now(connection).await?, blueprint, version: published })
     }
-}
 
-pub(crate) async fn fetch(
-    connection: &mut Connection,
-    reference: &str,
-) -> Result<Option<Blueprint>, Failure> {
-    let query = sqlx::query(concat!(select!(), "WHERE slug = $1 OR id = $2 ORDER BY id LIMIT 1"))
-        .bind(reference)
-        .bind(as_id(reference));
-    fetch_one(connection, query, "id", blueprint).await
-}
-
-pub(crate) async fn list(
-    connection: &mut Connection,
-    page: Page<BlueprintId>,
-) -> Result<Listed<Blueprint>, Failure> {
-    let query =
-        sqlx::query(concat!(select!(), "WHERE ($1 IS NULL OR id > $1) ORDER BY id LIMIT $2"))
-            .bind(page.after.map(|id| id.as_uuid()))
-            .bind(i64::from(page.limit));
-    fetch_page(connection, query, (BlueprintId::KIND, "id"), page, blueprint).await
+    fn read(row: &Row) -> Result<Self, Fault> {
+        Ok(Self {
+            id: BlueprintId::new(rows::get(row, "id")?),
+            slug: Name::from_stored(rows::get(row, "slug")?),
+            display_name: rows::get(row, "display_name")?,
+            description: rows::get(row, "description")?,
+            engine: rows::member(row, "engine", Engine::parse)?,
+            revision: Revision(rows::get(row, "revision")?),
+            created_at: rows::time(row, "created_at")?,
+            updated_at: rows::time(row, "updated_at")?,
+        })
+    }
 }
 
 pub(crate) async fn version_fetch(
@@ -108,25 +92,12 @@ pub(crate) async fn version_list(
 ) -> Result<Listed<PublishedVersion>, Failure> {
     let query = sqlx::query(concat!(
         select_version!(),
-        "WHERE blueprint_id = $1 AND ($2 IS NULL OR id > $2) ORDER BY id LIMIT $3"
+        "WHERE blueprint_id = $1 AND id > $2 ORDER BY id LIMIT $3"
     ))
     .bind(blueprint.as_uuid())
-    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(after(page))
     .bind(i64::from(page.limit));
     fetch_page(connection, query, (BlueprintVersionId::KIND, "id"), page, version).await
-}
-
-fn blueprint(row: &Row) -> Result<Blueprint, Fault> {
-    Ok(Blueprint {
-        id: BlueprintId::new(rows::get(row, "id")?),
-        slug: Name::from_stored(rows::get(row, "slug")?),
-        display_name: rows::get(row, "display_name")?,
-        description: rows::get(row, "description")?,
-        engine: rows::member(row, "engine", Engine::parse)?,
-        revision: Revision(rows::get(row, "revision")?),
-        created_at: rows::time(row, "created_at")?,
-        updated_at: rows::time(row, "updated_at")?,
-    })
 }
 
 fn version(row: &Row) -> Result<PublishedVersion, Fault> {
@@ -154,7 +125,7 @@ pub(crate) async fn insert(
     connection: &mut Connection,
     blueprint: &Blueprint,
 ) -> Result<(), Failure> {
-    let inserted = sqlx::query(
+    let query = sqlx::query(
         "INSERT INTO blueprints (id, slug, display_name, description, engine, created_at, \
          updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
     )
@@ -164,33 +135,19 @@ pub(crate) async fn insert(
     .bind(&blueprint.description)
     .bind(blueprint.engine.as_str())
     .bind(Micros::from(blueprint.created_at))
-    .bind(Micros::from(blueprint.updated_at))
-    .execute(connection)
-    .await?
-    .rows_affected();
-    writes::one_row(inserted, || taken("slug", blueprint.slug.as_str()))
+    .bind(Micros::from(blueprint.updated_at));
+    table::insert(connection, query, "slug", blueprint.slug.as_str()).await
 }
 
 pub(crate) async fn update(
     connection: &mut Connection,
     blueprint: &Blueprint,
 ) -> Result<(), Failure> {
-    let updated = sqlx::query(sql!(
-        "UPDATE blueprints SET display_name = $3, description = $4, revision = revision + 1, \
-         updated_at = ",
-        greatest,
-        "(",
-        now,
-        ", updated_at) WHERE id = $1 AND revision = $2"
-    ))
-    .bind(blueprint.id.as_uuid())
-    .bind(blueprint.revision.0)
-    .bind(&blueprint.display_name)
-    .bind(&blueprint.description)
-    .execute(connection)
-    .await?
-    .rows_affected();
-    writes::one_row(updated, || writes::stale(BlueprintId::KIND, blueprint.id, blueprint.revision))
+    let statement = update_sql!("blueprints", "display_name = $3, description = $4");
+    let query = table::at_revision(statement, blueprint)
+        .bind(&blueprint.display_name)
+        .bind(&blueprint.description);
+    table::write(connection, query, blueprint).await
 }
 
 pub(crate) async fn version_insert(
@@ -240,17 +197,8 @@ pub(crate) async fn version_retire(
     connection: &mut Connection,
     version: &PublishedVersion,
 ) -> Result<(), Failure> {
-    let updated = sqlx::query(
-        "UPDATE blueprint_versions SET retired_at = $3, revision = revision + 1 \
-         WHERE id = $1 AND revision = $2",
-    )
-    .bind(version.id.as_uuid())
-    .bind(version.revision.0)
-    .bind(writes::optional(version.retired_at))
-    .execute(connection)
-    .await?
-    .rows_affected();
-    writes::one_row(updated, || {
-        writes::stale(BlueprintVersionId::KIND, version.id, version.revision)
-    })
+    let statement = "UPDATE blueprint_versions SET retired_at = $3, revision = revision + 1 \
+         WHERE id = $1 AND revision = $2";
+    let query = table::at_revision(statement, version).bind(writes::optional(version.retired_at));
+    table::write(connection, query, version).await
 }

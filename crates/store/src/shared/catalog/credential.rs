@@ -4,16 +4,19 @@ use slipway_app::catalog::port::{CredentialFilter, CredentialKey};
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_core::catalog::Name;
+use slipway_core::catalog::cloud::Cloud;
 use slipway_core::catalog::credential::{Coordinates, Credential, CredentialAssignment};
-use slipway_core::catalog::snapshot::{CredentialAssignmentSnapshot, CredentialSnapshot};
+use slipway_core::catalog::rules::credential::CredentialSnapshot;
+use slipway_core::catalog::rules::credential_assignment::CredentialAssignmentSnapshot;
 use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{CloudCredentialId, CloudId, DeletionId, ProjectId, Revision};
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use super::page::{after, as_id, count, fetch_one, fetch_page, listed, now, taken};
+use super::page::{Query, after, as_id, count, fetch_one, listed, now};
+use super::table::{self, Lock, Table};
 use super::transaction::Load;
-use super::{Connection, Row, cloud, project, rows, writes};
+use super::{Connection, Row, project, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
@@ -31,14 +34,50 @@ macro_rules! select {
     };
 }
 
-/// Every writer locks the cloud before the credential.
-impl Load for &CredentialKey {
-    type Snapshot = CredentialSnapshot;
+impl Table for Credential {
+    fn fetch_query(reference: &str, show_deleted: bool) -> Query<'_> {
+        sqlx::query(concat!(select!(), "WHERE k.id = $1 AND ($2 OR k.deleted_at IS NULL)"))
+            .bind(as_id(reference))
+            .bind(show_deleted)
+    }
 
-    async fn load(&self, connection: &mut Connection) -> Result<CredentialSnapshot, Failure> {
-        let (cloud, credential) = match self {
+    fn lock_query(reference: &str, lock: Lock) -> Query<'_> {
+        macro_rules! live {
+            ($lock:tt) => {
+                concat!(select!(), "WHERE k.id = $1 AND k.deleted_at IS NULL", sql!($lock))
+            };
+        }
+        let statement = match lock {
+            Lock::Update => live!(for_update),
+            Lock::Share => live!(for_share),
+        };
+        sqlx::query(statement).bind(as_id(reference))
+    }
+
+    fn page_query(filter: &CredentialFilter, page: Page<CloudCredentialId>) -> Query<'_> {
+        sqlx::query(concat!(
+            select!(),
+            "JOIN clouds c ON c.id = k.cloud_id \
+             WHERE k.id > $1 AND ($2 OR k.deleted_at IS NULL) \
+             AND ($3 IS NULL OR (c.name = $3 AND c.deleted_at IS NULL) OR c.id = $4) \
+             AND ($5 IS NULL OR k.name = $5) ORDER BY k.id LIMIT $6"
+        ))
+        .bind(after(page))
+        .bind(filter.show_deleted)
+        .bind(filter.cloud.as_deref())
+        .bind(filter.cloud.as_deref().and_then(as_id))
+        .bind(filter.name.as_deref())
+        .bind(i64::from(page.limit))
+    }
+
+    /// Every writer locks the cloud before the credential.
+    async fn load(
+        connection: &mut Connection,
+        key: &CredentialKey,
+    ) -> Result<CredentialSnapshot, Failure> {
+        let (cloud, credential) = match key {
             CredentialKey::New { cloud, name } => {
-                let cloud = cloud::share(connection, cloud).await?;
+                let cloud = table::share::<Cloud>(connection, cloud).await?;
                 let holder = match &cloud {
                     Some(cloud) => by_name(connection, cloud.id, name).await?,
                     None => None,
@@ -47,10 +86,10 @@ impl Load for &CredentialKey {
             }
             CredentialKey::Existing(id) => {
                 let cloud = match cloud_of(connection, *id).await? {
-                    Some(id) => cloud::share(connection, &id.to_string()).await?,
+                    Some(id) => table::share::<Cloud>(connection, &id.to_string()).await?,
                     None => None,
                 };
-                (cloud, lock(connection, *id).await?)
+                (cloud, table::lock::<Self>(connection, &id.to_string()).await?)
             }
         };
         let (projects, resources) = match &credential {
@@ -59,6 +98,23 @@ impl Load for &CredentialKey {
         };
         let now = now(connection).await?;
         Ok(CredentialSnapshot { now, cloud, credential, projects, resources })
+    }
+
+    fn read(row: &Row) -> Result<Self, Fault> {
+        Ok(Self {
+            id: CloudCredentialId::new(rows::get(row, "id")?),
+            cloud_id: CloudId::new(rows::get(row, "cloud_id")?),
+            name: Name::from_stored(rows::get(row, "name")?),
+            coordinates: Coordinates {
+                kv_mount: rows::get(row, "kv_mount")?,
+                kv_path: rows::get(row, "kv_path")?,
+            },
+            revision: Revision(rows::get(row, "revision")?),
+            deletion_id: rows::get::<Option<Uuid>>(row, "deletion_id")?.map(DeletionId::new),
+            deleted_at: rows::time_or_null(row, "deleted_at")?,
+            created_at: rows::time(row, "created_at")?,
+            updated_at: rows::time(row, "updated_at")?,
+        })
     }
 }
 
@@ -74,16 +130,6 @@ async fn cloud_of(
     row.map(|row| row.try_get("cloud_id")).transpose()
 }
 
-async fn lock(
-    connection: &mut Connection,
-    id: CloudCredentialId,
-) -> Result<Option<Credential>, Failure> {
-    let statement =
-        concat!(select!(), "WHERE k.id = $1 AND k.deleted_at IS NULL", sql!(for_update));
-    let query = sqlx::query(statement).bind(id.as_uuid());
-    fetch_one(connection, query, "id", credential).await
-}
-
 async fn by_name(
     connection: &mut Connection,
     cloud: CloudId,
@@ -95,7 +141,7 @@ async fn by_name(
         sql!(for_update)
     );
     let query = sqlx::query(statement).bind(cloud.as_uuid()).bind(name);
-    fetch_one(connection, query, "id", credential).await
+    fetch_one(connection, query, "id", Credential::read).await
 }
 
 /// An assignment locks the credential for share, and nobody can declare with a credential
@@ -114,53 +160,6 @@ async fn uses(
         count(connection, projects, id.as_uuid()).await?,
         count(connection, resources, id.as_uuid()).await?,
     ))
-}
-
-pub(crate) async fn fetch(
-    connection: &mut Connection,
-    (id, show_deleted): (CloudCredentialId, bool),
-) -> Result<Option<Credential>, Failure> {
-    let query = sqlx::query(concat!(select!(), "WHERE k.id = $1 AND ($2 OR k.deleted_at IS NULL)"))
-        .bind(id.as_uuid())
-        .bind(show_deleted);
-    fetch_one(connection, query, "id", credential).await
-}
-
-pub(crate) async fn list(
-    connection: &mut Connection,
-    (filter, page): (&CredentialFilter, Page<CloudCredentialId>),
-) -> Result<Listed<Credential>, Failure> {
-    let query = sqlx::query(concat!(
-        select!(),
-        "JOIN clouds c ON c.id = k.cloud_id \
-         WHERE k.id > $1 AND ($2 OR k.deleted_at IS NULL) \
-         AND ($3 IS NULL OR (c.name = $3 AND c.deleted_at IS NULL) OR c.id = $4) \
-         AND ($5 IS NULL OR k.name = $5) ORDER BY k.id LIMIT $6"
-    ))
-    .bind(after(page))
-    .bind(filter.show_deleted)
-    .bind(filter.cloud.as_deref())
-    .bind(filter.cloud.as_deref().and_then(as_id))
-    .bind(filter.name.as_deref())
-    .bind(i64::from(page.limit));
-    fetch_page(connection, query, (CloudCredentialId::KIND, "id"), page, credential).await
-}
-
-fn credential(row: &Row) -> Result<Credential, Fault> {
-    Ok(Credential {
-        id: CloudCredentialId::new(rows::get(row, "id")?),
-        cloud_id: CloudId::new(rows::get(row, "cloud_id")?),
-        name: Name::from_stored(rows::get(row, "name")?),
-        coordinates: Coordinates {
-            kv_mount: rows::get(row, "kv_mount")?,
-            kv_path: rows::get(row, "kv_path")?,
-        },
-        revision: Revision(rows::get(row, "revision")?),
-        deletion_id: rows::get::<Option<Uuid>>(row, "deletion_id")?.map(DeletionId::new),
-        deleted_at: rows::time_or_null(row, "deleted_at")?,
-        created_at: rows::time(row, "created_at")?,
-        updated_at: rows::time(row, "updated_at")?,
-    })
 }
 
 /// The right of a project to use a credential.
@@ -182,7 +181,8 @@ impl Load for AssignmentOf<'_> {
         connection: &mut Connection,
     ) -> Result<CredentialAssignmentSnapshot, Failure> {
         let project = project::lock(connection, self.project).await?;
-        let credential = share(connection, self.credential).await?;
+        let credential =
+            table::share::<Credential>(connection, &self.credential.to_string()).await?;
         let (mut assignment, mut resources) = (None, 0);
         if let (Some(project), Some(credential)) = (&project, &credential) {
             assignment = lock_assignment(connection, project.id, credential.id).await?;
@@ -191,15 +191,6 @@ impl Load for AssignmentOf<'_> {
         let now = now(connection).await?;
         Ok(CredentialAssignmentSnapshot { now, project, credential, assignment, resources })
     }
-}
-
-async fn share(
-    connection: &mut Connection,
-    id: CloudCredentialId,
-) -> Result<Option<Credential>, Failure> {
-    let statement = concat!(select!(), "WHERE k.id = $1 AND k.deleted_at IS NULL", sql!(for_share));
-    let query = sqlx::query(statement).bind(id.as_uuid());
-    fetch_one(connection, query, "id", credential).await
 }
 
 async fn lock_assignment(
@@ -257,7 +248,7 @@ pub(crate) async fn assignment_list(
     .fetch_all(&mut *connection)
     .await?;
     Ok(listed(CloudCredentialId::KIND, "id", &page, &found, |row| {
-        let credential = credential(row)?;
+        let credential = Credential::read(row)?;
         let assignment = CredentialAssignment {
             project_id: project,
             credential_id: credential.id,
@@ -271,7 +262,7 @@ pub(crate) async fn insert(
     connection: &mut Connection,
     credential: &Credential,
 ) -> Result<(), Failure> {
-    let inserted = sqlx::query(
+    let query = sqlx::query(
         "INSERT INTO cloud_credentials (id, cloud_id, name, kv_mount, kv_path, created_at, \
          updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
     )
@@ -281,37 +272,24 @@ pub(crate) async fn insert(
     .bind(&credential.coordinates.kv_mount)
     .bind(&credential.coordinates.kv_path)
     .bind(Micros::from(credential.created_at))
-    .bind(Micros::from(credential.updated_at))
-    .execute(connection)
-    .await?
-    .rows_affected();
-    writes::one_row(inserted, || taken("name", credential.name.as_str()))
+    .bind(Micros::from(credential.updated_at));
+    table::insert(connection, query, "name", credential.name.as_str()).await
 }
 
 pub(crate) async fn update(
     connection: &mut Connection,
     credential: &Credential,
 ) -> Result<(), Failure> {
-    let updated = sqlx::query(sql!(
-        "UPDATE cloud_credentials SET kv_mount = $3, kv_path = $4, deletion_id = $5, \
-         deleted_at = $6, revision = revision + 1, updated_at = ",
-        greatest,
-        "(",
-        now,
-        ", updated_at) WHERE id = $1 AND revision = $2"
-    ))
-    .bind(credential.id.as_uuid())
-    .bind(credential.revision.0)
-    .bind(&credential.coordinates.kv_mount)
-    .bind(&credential.coordinates.kv_path)
-    .bind(credential.deletion_id.map(|id| id.as_uuid()))
-    .bind(writes::optional(credential.deleted_at))
-    .execute(connection)
-    .await?
-    .rows_affected();
-    writes::one_row(updated, || {
-        writes::stale(CloudCredentialId::KIND, credential.id, credential.revision)
-    })
+    let statement = update_sql!(
+        "cloud_credentials",
+        "kv_mount = $3, kv_path = $4, deletion_id = $5, deleted_at = $6"
+    );
+    let query = table::at_revision(statement, credential)
+        .bind(&credential.coordinates.kv_mount)
+        .bind(&credential.coordinates.kv_path)
+        .bind(credential.deletion_id.map(|id| id.as_uuid()))
+        .bind(writes::optional(credential.deleted_at));
+    table::write(connection, query, credential).await
 }
 
 pub(crate) async fn assignment_insert(

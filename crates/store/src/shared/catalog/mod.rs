@@ -9,4 +9,6 @@ pub(crate) mod project;
 pub(crate) mod seed;
 pub(crate) mod write;
 
-use super::{Backend, Connection, Row, access, nodes, page, placement, rows, transaction, writes};
+use super::{
+    Backend, Connection, Row, access, nodes, page, placement, rows, table, transaction, writes,
+};

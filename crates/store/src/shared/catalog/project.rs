@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use slipway_app::ports::Listed;
-use slipway_app::ports::store::Page;
 use slipway_core::catalog::Name;
 use slipway_core::catalog::project::Project;
-use slipway_core::catalog::snapshot::ProjectSnapshot;
+use slipway_core::catalog::rules::project::ProjectSnapshot;
 use slipway_core::ids::{DeletionId, ProjectId, Revision};
 use slipway_core::text::Labels;
 use sqlx::Row as _;
@@ -14,37 +12,24 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::nodes::mesh;
-use super::page::{after, as_id, count, fetch_one, fetch_page, hydrate, now, taken};
-use super::transaction::Load;
+use super::page::{count, hydrate, now};
+use super::table::{self, Table};
 use super::{Connection, Row, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::id_list::IdList;
 use crate::micros::Micros;
 
-macro_rules! select {
-    () => {
-        "SELECT id, revision, name, labels, mesh_cidr, deletion_id, deleted_at, created_at, \
-         updated_at FROM projects "
-    };
-}
+impl Table for Project {
+    queries!(
+        marked,
+        "projects",
+        "name",
+        "id, revision, name, labels, mesh_cidr, deletion_id, deleted_at, created_at, updated_at"
+    );
 
-/// The live project of a reference, locked: every decision that adds something
-/// to it or removes it takes this lock.
-const LIVE: &str = concat!(
-    select!(),
-    "WHERE (name = $1 OR id = $2) AND deleted_at IS NULL ORDER BY id LIMIT 1",
-    sql!(for_update)
-);
-
-/// A live project by its name or id.
-pub(crate) struct ByReference<'a>(pub(crate) &'a str);
-
-impl Load for ByReference<'_> {
-    type Snapshot = ProjectSnapshot;
-
-    async fn load(&self, connection: &mut Connection) -> Result<ProjectSnapshot, Failure> {
-        let project = lock(connection, self.0).await?;
+    async fn load(connection: &mut Connection, key: &str) -> Result<ProjectSnapshot, Failure> {
+        let project = lock(connection, key).await?;
         let (resources, mesh_nodes) = match &project {
             Some(project) => (
                 live_resources(connection, project.id).await?,
@@ -54,14 +39,29 @@ impl Load for ByReference<'_> {
         };
         Ok(ProjectSnapshot { now: now(connection).await?, project, resources, mesh_nodes })
     }
+
+    fn read(row: &Row) -> Result<Self, Fault> {
+        Ok(Self {
+            id: ProjectId::new(rows::get(row, "id")?),
+            name: Name::from_stored(rows::get(row, "name")?),
+            labels: rows::json(row, "labels")?,
+            mesh_cidr: mesh::cidr(row)?,
+            revision: Revision(rows::get(row, "revision")?),
+            deletion_id: rows::get::<Option<Uuid>>(row, "deletion_id")?.map(DeletionId::new),
+            deleted_at: rows::time_or_null(row, "deleted_at")?,
+            created_at: rows::time(row, "created_at")?,
+            updated_at: rows::time(row, "updated_at")?,
+        })
+    }
 }
 
+/// Locks the live project of a reference: every decision that adds something to
+/// it or removes it takes this lock.
 pub(crate) async fn lock(
     connection: &mut Connection,
     reference: &str,
 ) -> Result<Option<Project>, Failure> {
-    let query = sqlx::query(LIVE).bind(reference).bind(as_id(reference));
-    fetch_one(connection, query, "id", project).await
+    table::lock::<Project>(connection, reference).await
 }
 
 /// Declarations lock the project, so under its lock this count cannot change.
@@ -87,34 +87,6 @@ pub(crate) async fn placed_resources(
     count(connection, statement, project.as_uuid()).await
 }
 
-pub(crate) async fn fetch(
-    connection: &mut Connection,
-    (reference, show_deleted): (&str, bool),
-) -> Result<Option<Project>, Failure> {
-    let query = sqlx::query(concat!(
-        select!(),
-        "WHERE (name = $1 AND deleted_at IS NULL) OR (id = $2 AND ($3 OR deleted_at IS NULL))"
-    ))
-    .bind(reference)
-    .bind(as_id(reference))
-    .bind(show_deleted);
-    fetch_one(connection, query, "id", project).await
-}
-
-pub(crate) async fn list(
-    connection: &mut Connection,
-    (page, show_deleted): (Page<ProjectId>, bool),
-) -> Result<Listed<Project>, Failure> {
-    let query = sqlx::query(concat!(
-        select!(),
-        "WHERE id > $1 AND ($2 OR deleted_at IS NULL) ORDER BY id LIMIT $3"
-    ))
-    .bind(after(page))
-    .bind(show_deleted)
-    .bind(i64::from(page.limit));
-    fetch_page(connection, query, (ProjectId::KIND, "id"), page, project).await
-}
-
 pub(crate) async fn labels(
     connection: &mut Connection,
     projects: &[ProjectId],
@@ -132,22 +104,8 @@ pub(crate) async fn labels(
     pairs.collect()
 }
 
-fn project(row: &Row) -> Result<Project, Fault> {
-    Ok(Project {
-        id: ProjectId::new(rows::get(row, "id")?),
-        name: Name::from_stored(rows::get(row, "name")?),
-        labels: rows::json(row, "labels")?,
-        mesh_cidr: mesh::cidr(row)?,
-        revision: Revision(rows::get(row, "revision")?),
-        deletion_id: rows::get::<Option<Uuid>>(row, "deletion_id")?.map(DeletionId::new),
-        deleted_at: rows::time_or_null(row, "deleted_at")?,
-        created_at: rows::time(row, "created_at")?,
-        updated_at: rows::time(row, "updated_at")?,
-    })
-}
-
 pub(crate) async fn insert(connection: &mut Connection, project: &Project) -> Result<(), Failure> {
-    let inserted = sqlx::query(
+    let query = sqlx::query(
         "INSERT INTO projects (id, name, labels, created_at, updated_at, mesh_cidr) \
          VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
     )
@@ -156,31 +114,18 @@ pub(crate) async fn insert(connection: &mut Connection, project: &Project) -> Re
     .bind(Json(&project.labels))
     .bind(Micros::from(project.created_at))
     .bind(Micros::from(project.updated_at))
-    .bind(project.mesh_cidr.to_string())
-    .execute(connection)
-    .await?
-    .rows_affected();
-    writes::one_row(inserted, || taken("name", project.name.as_str()))
+    .bind(project.mesh_cidr.to_string());
+    table::insert(connection, query, "name", project.name.as_str()).await
 }
 
 pub(crate) async fn update(connection: &mut Connection, project: &Project) -> Result<(), Failure> {
     mesh::clear_if_unused(connection, project).await?;
-    let updated = sqlx::query(sql!(
-        "UPDATE projects SET labels = $3, deletion_id = $4, deleted_at = $5, mesh_cidr = $6, \
-         revision = revision + 1, updated_at = ",
-        greatest,
-        "(",
-        now,
-        ", updated_at) WHERE id = $1 AND revision = $2"
-    ))
-    .bind(project.id.as_uuid())
-    .bind(project.revision.0)
-    .bind(Json(&project.labels))
-    .bind(project.deletion_id.map(|id| id.as_uuid()))
-    .bind(writes::optional(project.deleted_at))
-    .bind(project.mesh_cidr.to_string())
-    .execute(connection)
-    .await?
-    .rows_affected();
-    writes::one_row(updated, || writes::stale(ProjectId::KIND, project.id, project.revision))
+    let statement =
+        update_sql!("projects", "labels = $3, deletion_id = $4, deleted_at = $5, mesh_cidr = $6");
+    let query = table::at_revision(statement, project)
+        .bind(Json(&project.labels))
+        .bind(project.deletion_id.map(|id| id.as_uuid()))
+        .bind(writes::optional(project.deleted_at))
+        .bind(project.mesh_cidr.to_string());
+    table::write(connection, query, project).await
 }

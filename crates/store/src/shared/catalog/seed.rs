@@ -10,22 +10,20 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::Connection;
+use super::page::Query;
 use crate::failure::Failure;
 
 pub(crate) async fn seed(
     connection: &mut Connection,
     seed: &Seed,
 ) -> Result<End<ClusterId>, Failure> {
-    let project = named(
-        connection,
-        "INSERT INTO projects (id, name) VALUES ($1, $2) ON CONFLICT DO NOTHING",
-        "SELECT id FROM projects WHERE name = $1 AND deleted_at IS NULL",
-        seed.project_id.as_uuid(),
-        &seed.project,
-    )
-    .await?;
-    let cloud = cloud(connection, seed).await?;
-    let credential = credential(connection, seed, cloud).await?;
+    let insert =
+        sqlx::query("INSERT INTO projects (id, name) VALUES ($1, $2) ON CONFLICT DO NOTHING")
+            .bind(seed.project_id.as_uuid())
+            .bind(&seed.project);
+    let find = "SELECT id FROM projects WHERE name = $1 AND deleted_at IS NULL";
+    let project = ensure(connection, insert, sqlx::query(find).bind(&seed.project)).await?;
+    let credential = credential(connection, seed).await?;
     sqlx::query(
         "INSERT INTO credential_assignments (project_id, cloud_credential_id) \
          VALUES ($1, $2) ON CONFLICT DO NOTHING",
@@ -39,42 +37,28 @@ pub(crate) async fn seed(
     Ok(End::Commit(cluster))
 }
 
-/// Inserts a row by its name and answers the id that the name then has.
-async fn named(
+/// Inserts a row unless its name is taken, and answers the id that the name then has.
+async fn ensure(
     connection: &mut Connection,
-    insert: &'static str,
-    select: &'static str,
-    id: Uuid,
-    name: &str,
+    insert: Query<'_>,
+    find: Query<'_>,
 ) -> Result<Uuid, sqlx::Error> {
-    sqlx::query(insert).bind(id).bind(name).execute(&mut *connection).await?;
-    sqlx::query(select).bind(name).fetch_one(connection).await?.try_get("id")
+    insert.execute(&mut *connection).await?;
+    find.fetch_one(connection).await?.try_get("id")
 }
 
-async fn cloud(connection: &mut Connection, seed: &Seed) -> Result<Uuid, sqlx::Error> {
-    sqlx::query(
+async fn credential(connection: &mut Connection, seed: &Seed) -> Result<Uuid, sqlx::Error> {
+    let insert = sqlx::query(
         "INSERT INTO clouds (id, name, provider, endpoint) VALUES ($1, $2, $3, $4) \
          ON CONFLICT DO NOTHING",
     )
     .bind(seed.cloud_id.as_uuid())
     .bind(&seed.cloud)
     .bind(&seed.provider)
-    .bind(Json(json!({})))
-    .execute(&mut *connection)
-    .await?;
-    sqlx::query("SELECT id FROM clouds WHERE name = $1 AND deleted_at IS NULL")
-        .bind(&seed.cloud)
-        .fetch_one(connection)
-        .await?
-        .try_get("id")
-}
-
-async fn credential(
-    connection: &mut Connection,
-    seed: &Seed,
-    cloud: Uuid,
-) -> Result<Uuid, sqlx::Error> {
-    sqlx::query(
+    .bind(Json(json!({})));
+    let find = "SELECT id FROM clouds WHERE name = $1 AND deleted_at IS NULL";
+    let cloud = ensure(connection, insert, sqlx::query(find).bind(&seed.cloud)).await?;
+    let insert = sqlx::query(
         "INSERT INTO cloud_credentials (id, cloud_id, name, kv_mount, kv_path) \
          VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
     )
@@ -82,18 +66,10 @@ async fn credential(
     .bind(cloud)
     .bind(&seed.credential)
     .bind(&seed.kv_mount)
-    .bind(&seed.kv_path)
-    .execute(&mut *connection)
-    .await?;
-    sqlx::query(
-        "SELECT id FROM cloud_credentials \
-         WHERE cloud_id = $1 AND name = $2 AND deleted_at IS NULL",
-    )
-    .bind(cloud)
-    .bind(&seed.credential)
-    .fetch_one(connection)
-    .await?
-    .try_get("id")
+    .bind(&seed.kv_path);
+    let find = "SELECT id FROM cloud_credentials \
+         WHERE cloud_id = $1 AND name = $2 AND deleted_at IS NULL";
+    ensure(connection, insert, sqlx::query(find).bind(cloud).bind(&seed.credential)).await
 }
 
 /// A seeded namespace is Ready from the start: the seeded engines create it
@@ -103,7 +79,7 @@ async fn placement(
     seed: &Seed,
     project: Uuid,
 ) -> Result<ClusterId, sqlx::Error> {
-    sqlx::query(
+    let insert = sqlx::query(
         "INSERT INTO clusters (id, name, engine, substrate_uid, namespace_prefix) \
          VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
     )
@@ -111,14 +87,9 @@ async fn placement(
     .bind(&seed.cluster)
     .bind(seed.engine.as_str())
     .bind(&seed.substrate_uid)
-    .bind(&seed.namespace_prefix)
-    .execute(&mut *connection)
-    .await?;
-    let cluster: Uuid = sqlx::query("SELECT id FROM clusters WHERE name = $1")
-        .bind(&seed.cluster)
-        .fetch_one(&mut *connection)
-        .await?
-        .try_get("id")?;
+    .bind(&seed.namespace_prefix);
+    let find = sqlx::query("SELECT id FROM clusters WHERE name = $1").bind(&seed.cluster);
+    let cluster = ensure(connection, insert, find).await?;
     adopt(connection, seed, cluster).await?;
     sqlx::query(
         "INSERT INTO cluster_assignments (project_id, cluster_id, namespace, namespace_phase) \
@@ -171,7 +142,7 @@ async fn adopt(connection: &mut Connection, seed: &Seed, cluster: Uuid) -> Resul
 
 async fn blueprint(connection: &mut Connection, seed: &Seed) -> Result<(), sqlx::Error> {
     let version = &seed.blueprint;
-    sqlx::query(
+    let insert = sqlx::query(
         "INSERT INTO blueprints (id, slug, display_name, description, engine) \
          VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
     )
@@ -179,14 +150,9 @@ async fn blueprint(connection: &mut Connection, seed: &Seed) -> Result<(), sqlx:
     .bind(&version.slug)
     .bind(&seed.blueprint_name)
     .bind(&seed.blueprint_description)
-    .bind(version.engine.as_str())
-    .execute(&mut *connection)
-    .await?;
-    let blueprint: Uuid = sqlx::query("SELECT id FROM blueprints WHERE slug = $1")
-        .bind(&version.slug)
-        .fetch_one(&mut *connection)
-        .await?
-        .try_get("id")?;
+    .bind(version.engine.as_str());
+    let find = sqlx::query("SELECT id FROM blueprints WHERE slug = $1").bind(&version.slug);
+    let blueprint = ensure(connection, insert, find).await?;
     // The seeded engines know their blueprints; these two texts are for engines
     // that install them on a cluster.
     sqlx::query(

@@ -6,29 +6,24 @@ use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_core::catalog::Name;
 use slipway_core::catalog::blueprint_version::Engine;
-use slipway_core::catalog::snapshot::{ClusterAssignmentSnapshot, ClusterSnapshot};
 use slipway_core::ids::{ClusterId, ProjectId, Revision};
 use slipway_core::placement::cluster::{
     Cluster, ClusterAccess, ClusterAssignment, NamespacePrefix, Verification,
 };
 use slipway_core::placement::namespace::NamespacePhase;
+use slipway_core::placement::rules::cluster::ClusterSnapshot;
+use slipway_core::placement::rules::cluster_assignment::ClusterAssignmentSnapshot;
 
 use sqlx::types::Json;
 
 use super::catalog::project;
-use super::page::{as_id, fetch_one, fetch_page, now, taken};
+use super::page::{after, fetch_one, fetch_page, now};
+use super::table::{self, Table};
 use super::transaction::Load;
 use super::{Connection, Row, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
-
-macro_rules! select {
-    () => {
-        "SELECT id, revision, name, engine, substrate_uid, namespace_prefix, region, access, \
-         verified_at, verification, created_at, updated_at FROM clusters "
-    };
-}
 
 macro_rules! select_assignment {
     () => {
@@ -37,31 +32,35 @@ macro_rules! select_assignment {
     };
 }
 
-macro_rules! by_reference {
-    ($lock:tt) => {
-        concat!(select!(), "WHERE name = $1 OR id = $2 ORDER BY id LIMIT 1", sql!($lock))
-    };
-}
+impl Table for Cluster {
+    queries!(
+        removed,
+        "clusters",
+        "name",
+        "id, revision, name, engine, substrate_uid, namespace_prefix, region, access, \
+         verified_at, verification, created_at, updated_at"
+    );
 
-/// A cluster by its name or id.
-pub(crate) struct ByReference<'a>(pub(crate) &'a str);
-
-impl Load for ByReference<'_> {
-    type Snapshot = ClusterSnapshot;
-
-    async fn load(&self, connection: &mut Connection) -> Result<ClusterSnapshot, Failure> {
-        let cluster = find(connection, by_reference!(for_update), self.0).await?;
+    async fn load(connection: &mut Connection, key: &str) -> Result<ClusterSnapshot, Failure> {
+        let cluster = table::lock::<Self>(connection, key).await?;
         Ok(ClusterSnapshot { now: now(connection).await?, cluster })
     }
-}
 
-async fn find(
-    connection: &mut Connection,
-    statement: &'static str,
-    reference: &str,
-) -> Result<Option<Cluster>, Failure> {
-    let query = sqlx::query(statement).bind(reference).bind(as_id(reference));
-    fetch_one(connection, query, "id", cluster).await
+    fn read(row: &Row) -> Result<Self, Fault> {
+        Ok(Self {
+            id: ClusterId::new(rows::get(row, "id")?),
+            name: Name::from_stored(rows::get(row, "name")?),
+            engine: rows::member(row, "engine", Engine::parse)?,
+            substrate_uid: rows::get(row, "substrate_uid")?,
+            namespace_prefix: NamespacePrefix::from_stored(rows::get(row, "namespace_prefix")?),
+            region: rows::get::<Option<String>>(row, "region")?.map(Name::from_stored),
+            access: access(row)?,
+            verification: verification(row)?,
+            revision: Revision(rows::get(row, "revision")?),
+            created_at: rows::time(row, "created_at")?,
+            updated_at: rows::time(row, "updated_at")?,
+        })
+    }
 }
 
 /// The placement of a project. Locks the project first, as declarations do,
@@ -80,7 +79,7 @@ impl Load for PlacementOf<'_> {
     ) -> Result<ClusterAssignmentSnapshot, Failure> {
         let project = project::lock(connection, self.project).await?;
         let cluster = match self.cluster {
-            Some(cluster) => find(connection, by_reference!(for_share), cluster).await?,
+            Some(cluster) => table::share::<Cluster>(connection, cluster).await?,
             None => None,
         };
         let (mut current, mut resources) = (None, 0);
@@ -94,25 +93,6 @@ impl Load for PlacementOf<'_> {
         let now = now(connection).await?;
         Ok(ClusterAssignmentSnapshot { now, project, cluster, assignment: current, resources })
     }
-}
-
-pub(crate) async fn fetch(
-    connection: &mut Connection,
-    reference: &str,
-) -> Result<Option<Cluster>, Failure> {
-    let statement = concat!(select!(), "WHERE name = $1 OR id = $2 ORDER BY id LIMIT 1");
-    find(connection, statement, reference).await
-}
-
-pub(crate) async fn list(
-    connection: &mut Connection,
-    page: Page<ClusterId>,
-) -> Result<Listed<Cluster>, Failure> {
-    let query =
-        sqlx::query(concat!(select!(), "WHERE ($1 IS NULL OR id > $1) ORDER BY id LIMIT $2"))
-            .bind(page.after.map(|id| id.as_uuid()))
-            .bind(i64::from(page.limit));
-    fetch_page(connection, query, (ClusterId::KIND, "id"), page, cluster).await
 }
 
 pub(crate) async fn assignment_fetch(
@@ -134,28 +114,12 @@ pub(crate) async fn assignment_list(
         select_assignment!(),
         "JOIN projects p ON p.id = s.project_id \
          AND (p.deleted_at IS NULL OR s.namespace_phase = $3) \
-         WHERE ($1 IS NULL OR s.project_id > $1) ORDER BY s.project_id LIMIT $2"
+         WHERE s.project_id > $1 ORDER BY s.project_id LIMIT $2"
     ))
-    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(after(page))
     .bind(i64::from(page.limit))
     .bind(NamespacePhase::Terminating.as_str());
     fetch_page(connection, query, ("cluster assignment", "project_id"), page, assignment).await
-}
-
-fn cluster(row: &Row) -> Result<Cluster, Fault> {
-    Ok(Cluster {
-        id: ClusterId::new(rows::get(row, "id")?),
-        name: Name::from_stored(rows::get(row, "name")?),
-        engine: rows::member(row, "engine", Engine::parse)?,
-        substrate_uid: rows::get(row, "substrate_uid")?,
-        namespace_prefix: NamespacePrefix::from_stored(rows::get(row, "namespace_prefix")?),
-        region: rows::get::<Option<String>>(row, "region")?.map(Name::from_stored),
-        access: access(row)?,
-        verification: verification(row)?,
-        revision: Revision(rows::get(row, "revision")?),
-        created_at: rows::time(row, "created_at")?,
-        updated_at: rows::time(row, "updated_at")?,
-    })
 }
 
 fn access(row: &Row) -> Result<Option<ClusterAccess>, Fault> {
@@ -194,7 +158,7 @@ pub(crate) fn assignment(row: &Row) -> Result<ClusterAssignment, Fault> {
 }
 
 pub(crate) async fn insert(connection: &mut Connection, cluster: &Cluster) -> Result<(), Failure> {
-    let inserted = sqlx::query(
+    let query = sqlx::query(
         "INSERT INTO clusters (id, name, engine, substrate_uid, namespace_prefix, created_at, \
          updated_at, region, access) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
          ON CONFLICT DO NOTHING",
@@ -207,11 +171,8 @@ pub(crate) async fn insert(connection: &mut Connection, cluster: &Cluster) -> Re
     .bind(Micros::from(cluster.created_at))
     .bind(Micros::from(cluster.updated_at))
     .bind(cluster.region.as_ref().map(Name::as_str))
-    .bind(cluster.access.as_ref().map(ToString::to_string))
-    .execute(connection)
-    .await?
-    .rows_affected();
-    writes::one_row(inserted, || taken("name", cluster.name.as_str()))
+    .bind(cluster.access.as_ref().map(ToString::to_string));
+    table::insert(connection, query, "name", cluster.name.as_str()).await
 }
 
 pub(crate) async fn assignment_insert(

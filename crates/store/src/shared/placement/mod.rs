@@ -5,4 +5,4 @@ pub(crate) mod definitions;
 pub(crate) mod namespace;
 pub(crate) mod port;
 
-use super::{Backend, Connection, Row, catalog, deletion, page, rows, transaction, writes};
+use super::{Backend, Connection, Row, catalog, deletion, page, rows, table, transaction, writes};

@@ -5,10 +5,10 @@ use slipway_app::placement::port::{ClusterIdentity, DemandRule, Found, ProjectNa
 use slipway_app::ports::store::{Error, Page, Rule};
 use slipway_app::ports::{Listed, PlacementStore};
 use slipway_core::catalog::blueprint_version::CompositeType;
-use slipway_core::catalog::snapshot::{ClusterAssignmentSnapshot, ClusterSnapshot};
 use slipway_core::ids::{BlueprintId, ClusterId, ProjectId};
-use slipway_core::placement::cluster::{Cluster, ClusterAssignment};
+use slipway_core::placement::cluster::ClusterAssignment;
 use slipway_core::placement::definitions::{DefinitionsView, Demand};
+use slipway_core::placement::rules::cluster_assignment::ClusterAssignmentSnapshot;
 use slipway_core::placement::rules::cluster_choice::Candidate;
 use slipway_core::placement::shared_objects::ProjectNamespace;
 
@@ -17,22 +17,6 @@ use super::{Backend, cluster, definitions, namespace};
 
 #[async_trait]
 impl PlacementStore for Backend {
-    async fn decide_cluster(
-        &self,
-        reference: &str,
-        rule: &mut Rule<'_, ClusterSnapshot>,
-    ) -> Result<(), Error> {
-        self.decided(cluster::ByReference(reference), rule).await
-    }
-
-    async fn cluster_fetch(&self, reference: &str) -> Result<Option<Cluster>, Error> {
-        self.read(reference, cluster::fetch).await
-    }
-
-    async fn cluster_page(&self, page: Page<ClusterId>) -> Result<Listed<Cluster>, Error> {
-        self.read(page, cluster::list).await
-    }
-
     async fn cluster_list(&self) -> Result<Vec<ClusterIdentity>, Error> {
         self.read((), leak_rows::clusters).await
     }

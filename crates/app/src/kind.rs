@@ -1,0 +1,145 @@
+//! The use-cases that all kinds have in common: show, list, create, change,
+//! delete. A kind says in its own file how it is read and who sees what; its
+//! rules are in core.
+
+use slipway_core::access::audit::Actor;
+use slipway_core::access::idempotency::Request;
+use slipway_core::catalog::rules::Removal;
+use slipway_core::commit::Commit;
+use slipway_core::error::{ErrorKind, Refusal};
+use slipway_core::ids::DeletionId;
+use slipway_core::kind::Kind;
+use slipway_core::precondition::Expected;
+use slipway_core::text::{Reason, check_reference};
+
+use crate::access::authorise::{Caller, Operation, authorise};
+use crate::access::idempotency::{bind, record};
+use crate::ports::store::{Page, Rule, Stores};
+use crate::ports::{KindStore, Listed};
+use crate::{Context, Error};
+
+/// A kind that the store keeps.
+pub trait StoredKind: Kind {
+    /// What a decision locks; a text is a name or an id.
+    type Key: ?Sized + Sync;
+    /// What a decision reads.
+    type Snapshot: Send + Sync;
+    /// Which of them a list shows.
+    type Filter: Sync;
+
+    /// The operation of showing and listing it.
+    const READ: Operation;
+
+    /// The port of its room.
+    fn store(stores: &Stores) -> &dyn KindStore<Self>;
+
+    /// What the caller may see of it; `None` if nothing.
+    fn seen_by(self, _caller: &Caller) -> Option<Self> {
+        Some(self)
+    }
+}
+
+/// Whether a list shows deleted rows too, for kinds whose rows stay.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ShowDeleted(pub bool);
+
+/// A kind that is deleted by a reference, with a record of the deletion.
+pub trait DeletedKind: StoredKind<Key = str> {
+    const DELETE: Operation;
+    const RULE: DeleteRule<Self::Snapshot>;
+}
+
+/// A pure function of core.
+pub type DeleteRule<S> = fn(&S, &Removal, &Actor) -> Result<Commit, Refusal>;
+
+/// Shows one by its name or id.
+pub async fn fetch<K: StoredKind>(
+    context: &Context,
+    caller: &Caller,
+    reference: &str,
+    show_deleted: bool,
+) -> Result<K, Error> {
+    authorise(caller, K::READ)?;
+    check(K::KIND, reference)?;
+    let found = context.stores.kind::<K>().fetch(reference, show_deleted).await?;
+    let seen = found.and_then(|found| found.seen_by(caller));
+    seen.ok_or_else(|| missing(K::MISSING, K::KIND, reference).into())
+}
+
+pub async fn list<K: StoredKind>(
+    context: &Context,
+    caller: &Caller,
+    filter: &K::Filter,
+    page: Page<K::Id>,
+) -> Result<Listed<K>, Error> {
+    authorise(caller, K::READ)?;
+    let found = context.stores.kind::<K>().page(filter, page).await?;
+    let items = found.items.into_iter().filter_map(|item| item.seen_by(caller)).collect();
+    Ok(Listed { items, ..found })
+}
+
+/// Creates one under an id drawn for it. The key of the request, if it has one,
+/// is bound in the same transaction.
+pub(crate) async fn create<K: StoredKind>(
+    context: &Context,
+    request: Option<Request>,
+    id: K::Id,
+    key: &K::Key,
+    mut rule: impl FnMut(&K::Snapshot) -> Result<Commit, Refusal> + Send,
+) -> Result<K::Id, Error> {
+    let record = record(context, request, id.into());
+    let mut bound =
+        |snapshot: &K::Snapshot| rule(snapshot).map(|commit| bind(commit, record.as_ref()));
+    context.stores.kind::<K>().decide(key, &mut bound).await?;
+    Ok(id)
+}
+
+/// Decides about the one of this name or id.
+pub(crate) async fn change<K: StoredKind<Key = str>>(
+    context: &Context,
+    reference: &str,
+    rule: &mut Rule<'_, K::Snapshot>,
+) -> Result<(), Error> {
+    check(K::KIND, reference)?;
+    Ok(context.stores.kind::<K>().decide(reference, rule).await?)
+}
+
+pub async fn delete<K: DeletedKind>(
+    context: &Context,
+    caller: &Caller,
+    reference: &str,
+    reason: Option<&str>,
+    expected: Expected,
+) -> Result<DeletionId, Error> {
+    let actor = authorise(caller, K::DELETE)?;
+    check(K::KIND, reference)?;
+    let removal = removal(context, reason, expected)?;
+    let mut rule = |snapshot: &K::Snapshot| K::RULE(snapshot, &removal, &actor);
+    context.stores.kind::<K>().decide(reference, &mut rule).await?;
+    Ok(removal.deletion_id)
+}
+
+/// The reason if a request gives none.
+const NO_REASON: &str = "none given";
+
+pub(crate) fn removal(
+    context: &Context,
+    reason: Option<&str>,
+    expected: Expected,
+) -> Result<Removal, Refusal> {
+    Ok(Removal {
+        deletion_id: DeletionId::new(context.entropy.uuid()),
+        reason: Reason::parse(reason.unwrap_or(NO_REASON))?,
+        expected,
+    })
+}
+
+/// A name or id from the path of a request.
+pub(crate) fn check(kind: &'static str, reference: &str) -> Result<(), Refusal> {
+    Ok(check_reference(kind, reference)?)
+}
+
+/// Nothing was found. Names no field: the reference is in the path.
+pub(crate) fn missing(error: ErrorKind, noun: &str, reference: &str) -> Refusal {
+    Refusal::new(error, format!("there is no {noun} `{reference}`; check its name or id"))
+}

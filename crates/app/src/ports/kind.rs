@@ -1,0 +1,52 @@
+//! The port that all kinds share: find one, list them, decide about one. The
+//! port of a room includes it for each of its kinds.
+
+use async_trait::async_trait;
+
+use super::listed::Listed;
+use super::store::{Error, Page, Rule};
+use crate::kind::StoredKind;
+
+/// The rows of one kind. A reference is a name or an id; something deleted is
+/// found by its id only.
+#[async_trait]
+pub trait KindStore<K: StoredKind>: std::fmt::Debug + Send + Sync {
+    async fn fetch(&self, reference: &str, show_deleted: bool) -> Result<Option<K>, Error>;
+
+    /// In the order of their ids.
+    async fn page(&self, filter: &K::Filter, page: Page<K::Id>) -> Result<Listed<K>, Error>;
+
+    /// Calls the rule with the live row of this key, locked, and what goes with
+    /// it, and writes its commit.
+    async fn decide(&self, key: &K::Key, rule: &mut Rule<'_, K::Snapshot>) -> Result<(), Error>;
+}
+
+/// Wraps the stores of all kinds, for tests, as the interceptor of a port does.
+#[cfg(feature = "testing")]
+#[async_trait]
+pub trait KindIntercept: std::fmt::Debug + Send + Sync {
+    /// The wrapped stores.
+    fn inner(&self) -> &super::Stores;
+
+    /// Called before every forwarded method.
+    async fn enter(&self) {}
+}
+
+#[cfg(feature = "testing")]
+#[async_trait]
+impl<T: KindIntercept, K: StoredKind> KindStore<K> for T {
+    async fn fetch(&self, reference: &str, show_deleted: bool) -> Result<Option<K>, Error> {
+        self.enter().await;
+        K::store(self.inner()).fetch(reference, show_deleted).await
+    }
+
+    async fn page(&self, filter: &K::Filter, page: Page<K::Id>) -> Result<Listed<K>, Error> {
+        self.enter().await;
+        K::store(self.inner()).page(filter, page).await
+    }
+
+    async fn decide(&self, key: &K::Key, rule: &mut Rule<'_, K::Snapshot>) -> Result<(), Error> {
+        self.enter().await;
+        K::store(self.inner()).decide(key, rule).await
+    }
+}

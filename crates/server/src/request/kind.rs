@@ -1,0 +1,91 @@
+//! The handlers that all kinds have in common: show one, list them, answer a
+//! create, delete. A kind brings its document; its creates and updates read
+//! bodies of their own.
+
+use std::fmt::Display;
+use std::future::Future;
+
+use axum::http::StatusCode;
+use serde::Serialize;
+use slipway_app::kind::{self, DeletedKind, ShowDeleted, StoredKind};
+use slipway_core::access::idempotency::Request;
+use slipway_core::error::Refusal;
+
+use super::call::{Answered, Call, Made, Shown, Tagged};
+use super::extract::Segments;
+use super::idempotent_create::{Creation, create_once};
+use super::precondition::IfMatch;
+use super::query::Parameters;
+use crate::deletion;
+
+/// A kind as our API shows it.
+pub(crate) trait Documented: StoredKind {
+    type Document: Serialize;
+
+    fn document(&self) -> Self::Document;
+}
+
+/// What a list shows, as its query asks for it.
+pub(crate) trait FromQuery: Sized {
+    fn from_query(query: &Parameters) -> Result<Self, Refusal>;
+}
+
+impl FromQuery for () {
+    fn from_query(_: &Parameters) -> Result<Self, Refusal> {
+        Ok(())
+    }
+}
+
+impl FromQuery for ShowDeleted {
+    fn from_query(query: &Parameters) -> Result<Self, Refusal> {
+        query.flag("show_deleted").map(Self)
+    }
+}
+
+pub(crate) async fn get<K: Documented>(
+    call: Call,
+    Segments([reference]): Segments<1>,
+) -> Shown<K::Document> {
+    show::<K>(&call, reference, call.query.flag("show_deleted")?).await
+}
+
+pub(crate) async fn list<K: Documented<Filter: FromQuery>>(call: Call) -> Answered {
+    let (page, filter) = (call.query.page()?, <K::Filter>::from_query(&call.query)?);
+    let found = kind::list::<K>(&call.context, &call.caller, &filter, page).await?;
+    Ok(call.page(found.map(K::document), page.limit))
+}
+
+/// Answers the record of the deletion.
+pub(crate) async fn delete<K: Documented + DeletedKind>(
+    call: Call,
+    Segments([reference]): Segments<1>,
+    IfMatch(expected): IfMatch,
+) -> Answered {
+    let reason = call.query.get("reason");
+    let id = kind::delete::<K>(&call.context, &call.caller, &reference, reason, expected).await?;
+    deletion::answer(&call, StatusCode::OK, id).await
+}
+
+/// Creates one, and answers its document and its location.
+pub(crate) async fn create<K: Documented, B, F>(
+    call: &Call,
+    new: Creation<B>,
+    make: impl FnOnce(B, Option<Request>) -> F,
+) -> Made
+where
+    F: Future<Output = Result<K::Id, slipway_app::Error>>,
+{
+    let show = |id| async move { Ok(show::<K>(call, id, true).await?.created(call.below(id))) };
+    create_once(call, new, make, show).await
+}
+
+/// The document of a name or id.
+pub(crate) async fn show<K: Documented>(
+    call: &Call,
+    reference: impl Display,
+    show_deleted: bool,
+) -> Shown<K::Document> {
+    let reference = reference.to_string();
+    let found = kind::fetch::<K>(&call.context, &call.caller, &reference, show_deleted).await?;
+    Ok(Tagged { revision: found.revision().0, document: found.document() })
+}

@@ -1,0 +1,230 @@
+//! The rows of a kind, the same for every kind: find one, list them, decide
+//! about one, insert, update. A kind says in its own file which statements read
+//! it, what a row means and what a decision loads; see [`Table`].
+
+use async_trait::async_trait;
+use slipway_app::kind::StoredKind;
+use slipway_app::ports::store::{Error, Page, Rule};
+use slipway_app::ports::{KindStore, Listed};
+use slipway_core::kind::Kind;
+use uuid::Uuid;
+
+pub(crate) use super::page::Query;
+use super::page::{after, by_reference, fetch_one, fetch_page, taken};
+use super::transaction::Load;
+use super::{Backend, Connection, Row, writes};
+use crate::failure::Failure;
+use crate::fault::Fault;
+
+/// A kind with a table.
+pub(crate) trait Table: StoredKind {
+    /// The row of a name or an id; something deleted is found by its id only.
+    fn fetch_query(reference: &str, show_deleted: bool) -> Query<'_>;
+
+    /// The live row of a name or an id, locked.
+    fn lock_query(reference: &str, lock: Lock) -> Query<'_>;
+
+    /// A page of rows, in the order of their ids.
+    fn page_query(filter: &Self::Filter, page: Page<Self::Id>) -> Query<'_>;
+
+    fn read(row: &Row) -> Result<Self, Fault>;
+
+    /// Locks and loads what a decision about this key reads.
+    fn load(
+        connection: &mut Connection,
+        key: &Self::Key,
+    ) -> impl Future<Output = Result<Self::Snapshot, Failure>> + Send;
+}
+
+/// Who else may hold the row: nobody, or others that only keep it from changing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Lock {
+    Update,
+    Share,
+}
+
+/// The three queries of a kind with a unique name, from its table, the column of its name
+/// and its columns. A deletion sets `deleted_at` of rows that are `marked`, and removes
+/// those that are `removed`.
+macro_rules! queries {
+    (marked, $table:literal, $name:literal, $columns:literal) => {
+        fn fetch_query(reference: &str, show_deleted: bool) -> table::Query<'_> {
+            let statement = concat!(
+                select_sql!($table, $columns),
+                "(",
+                $name,
+                " = $1 AND deleted_at IS NULL) OR (id = $2 AND ($3 OR deleted_at IS NULL))"
+            );
+            table::find(statement, reference).bind(show_deleted)
+        }
+
+        fn page_query(filter: &Self::Filter, page: table::PageOf<Self>) -> table::Query<'_> {
+            let statement = concat!(
+                select_sql!($table, $columns),
+                "id > $1 AND ($3 OR deleted_at IS NULL) ORDER BY id LIMIT $2"
+            );
+            table::first::<Self>(statement, page).bind(filter.0)
+        }
+
+        lock_query!(
+            $table,
+            $columns,
+            "(",
+            $name,
+            " = $1 OR id = $2) AND deleted_at IS NULL ORDER BY id LIMIT 1"
+        );
+    };
+    (removed, $table:literal, $name:literal, $columns:literal) => {
+        fn fetch_query(reference: &str, _show_deleted: bool) -> table::Query<'_> {
+            let statement = concat!(
+                select_sql!($table, $columns),
+                $name,
+                " = $1 OR id = $2 ORDER BY id LIMIT 1"
+            );
+            table::find(statement, reference)
+        }
+
+        fn page_query(_filter: &Self::Filter, page: table::PageOf<Self>) -> table::Query<'_> {
+            let statement = concat!(select_sql!($table, $columns), "id > $1 ORDER BY id LIMIT $2");
+            table::first::<Self>(statement, page)
+        }
+
+        lock_query!($table, $columns, "", $name, " = $1 OR id = $2 ORDER BY id LIMIT 1");
+    };
+}
+
+macro_rules! select_sql {
+    ($table:literal, $columns:literal) => {
+        concat!("SELECT ", $columns, " FROM ", $table, " WHERE ")
+    };
+}
+
+macro_rules! lock_query {
+    ($table:literal, $columns:literal, $($condition:literal),+) => {
+        fn lock_query(reference: &str, lock: table::Lock) -> table::Query<'_> {
+            let statement = match lock {
+                table::Lock::Update => {
+                    concat!(select_sql!($table, $columns), $($condition,)+ sql!(for_update))
+                }
+                table::Lock::Share => {
+                    concat!(select_sql!($table, $columns), $($condition,)+ sql!(for_share))
+                }
+            };
+            table::find(statement, reference)
+        }
+    };
+}
+
+/// The update of the row `$1` at revision `$2`: `update_sql!("clouds", "endpoint = $3")`.
+macro_rules! update_sql {
+    ($table:literal, $assignments:literal) => {
+        sql!(
+            "UPDATE ",
+            $table,
+            " SET ",
+            $assignments,
+            ", revision = revision + 1, updated_at = ",
+            greatest,
+            "(",
+            now,
+            ", updated_at) WHERE id = $1 AND revision = $2"
+        )
+    };
+}
+
+/// A page of a list of this kind.
+pub(crate) type PageOf<K> = Page<<K as Kind>::Id>;
+
+/// A statement whose `$1` is a name and `$2` an id.
+pub(crate) fn find<'q>(statement: &'static str, reference: &'q str) -> Query<'q> {
+    by_reference(statement, reference)
+}
+
+/// A statement whose `$1` is the id after which a page begins and `$2` its length.
+pub(crate) fn first<'q, K: Kind>(statement: &'static str, page: PageOf<K>) -> Query<'q> {
+    sqlx::query(statement).bind(after(page)).bind(i64::from(page.limit))
+}
+
+#[async_trait]
+impl<K: Table> KindStore<K> for Backend {
+    async fn fetch(&self, reference: &str, show_deleted: bool) -> Result<Option<K>, Error> {
+        self.read((reference, show_deleted), fetch::<K>).await
+    }
+
+    async fn page(&self, filter: &K::Filter, page: Page<K::Id>) -> Result<Listed<K>, Error> {
+        self.read((filter, page), list::<K>).await
+    }
+
+    async fn decide(&self, key: &K::Key, rule: &mut Rule<'_, K::Snapshot>) -> Result<(), Error> {
+        self.decided(KeyOf::<K>(key), rule).await
+    }
+}
+
+async fn fetch<K: Table>(
+    connection: &mut Connection,
+    (reference, show_deleted): (&str, bool),
+) -> Result<Option<K>, Failure> {
+    fetch_one(connection, K::fetch_query(reference, show_deleted), "id", K::read).await
+}
+
+async fn list<K: Table>(
+    connection: &mut Connection,
+    (filter, page): (&K::Filter, Page<K::Id>),
+) -> Result<Listed<K>, Failure> {
+    let query = K::page_query(filter, page);
+    fetch_page(connection, query, (K::KIND, "id"), page, K::read).await
+}
+
+/// The key of a kind, as the key of a decision.
+struct KeyOf<'a, K: Table>(&'a K::Key);
+
+impl<K: Table> Load for KeyOf<'_, K> {
+    type Snapshot = K::Snapshot;
+
+    async fn load(&self, connection: &mut Connection) -> Result<K::Snapshot, Failure> {
+        K::load(connection, self.0).await
+    }
+}
+
+/// Locks the live row of a reference for a decision that may change it.
+pub(crate) async fn lock<K: Table>(
+    connection: &mut Connection,
+    reference: &str,
+) -> Result<Option<K>, Failure> {
+    fetch_one(connection, K::lock_query(reference, Lock::Update), "id", K::read).await
+}
+
+/// Locks the live row of a reference against change and deletion.
+pub(crate) async fn share<K: Table>(
+    connection: &mut Connection,
+    reference: &str,
+) -> Result<Option<K>, Failure> {
+    fetch_one(connection, K::lock_query(reference, Lock::Share), "id", K::read).await
+}
+
+/// Inserts a row whose name the rule found free.
+pub(crate) async fn insert(
+    connection: &mut Connection,
+    query: Query<'_>,
+    field: &str,
+    name: &str,
+) -> Result<(), Failure> {
+    let inserted = query.execute(connection).await?.rows_affected();
+    writes::one_row(inserted, || taken(field, name))
+}
+
+/// A statement whose `$1` is the id of the row and `$2` the revision that was read.
+pub(crate) fn at_revision<'q, K: Kind>(statement: &'static str, row: &K) -> Query<'q> {
+    let id: Uuid = row.id().into();
+    sqlx::query(statement).bind(id).bind(row.revision().0)
+}
+
+/// Updates or deletes the row, unless it was written since it was read.
+pub(crate) async fn write<K: Kind>(
+    connection: &mut Connection,
+    query: Query<'_>,
+    row: &K,
+) -> Result<(), Failure> {
+    let written = query.execute(connection).await?.rows_affected();
+    writes::one_row(written, || writes::stale(K::KIND, row.id(), row.revision()))
+}
