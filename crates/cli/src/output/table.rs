@@ -32,9 +32,11 @@ pub fn rows(headings: &[&str], rows: Vec<Vec<String>>, width: Option<u16>) -> St
     for row in &rows {
         table.add_row(row.iter().take(beside));
     }
+    // Without a column beside another there is no line of the table to show.
+    let mut beside_lines = if beside > 0 { finish(&table) } else { Vec::new() }.into_iter();
     let mut lines = Vec::new();
-    for (line, row) in finish(&table).into_iter().zip(&rows) {
-        lines.extend(Some(line).filter(|_| beside > 0));
+    for row in &rows {
+        lines.extend(beside_lines.next());
         lines.extend(row.iter().skip(beside).flat_map(|cell| below(cell, width)));
     }
     lines.join("\n")

@@ -221,6 +221,9 @@ fn a_list_fits_the_terminal_and_ids_stay_whole() {
         assert!(text.lines().all(|line| line.chars().count() <= usize::from(width)), "{text}");
         assert!(ids.iter().all(|id| text.contains(id)), "{text}");
     }
+    // Where not even the first column fits, every cell has lines of its own.
+    let narrowest = rows(&["HANDLE"], vec![vec!["a b".repeat(3)]], Some(8));
+    assert!(narrowest.starts_with("    HAND\n    LE\n"), "{narrowest}");
     // Narrower than that, the words of a cell still stay whole.
     assert!(list(Some(40)).contains("web\n    Ready Ready"), "{}", list(Some(40)));
     // In a pipe, a row is one line.
