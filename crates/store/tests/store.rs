@@ -10,6 +10,7 @@ use slipway_core::catalog::project::Project;
 use slipway_core::ids::ProvisionedResourceId;
 use slipway_core::operations::control::Control;
 use slipway_store::{DirectoryError, OpenError, StoreConfig, migrate_down_to, open};
+use slipway_testkit::memory;
 use slipway_testkit::network::Relay;
 use slipway_testkit::postgres::TestDatabase;
 use sqlx::{Connection as _, Row as _};
@@ -23,7 +24,7 @@ struct Sqlite {
 
 impl Sqlite {
     fn new() -> Self {
-        Self { directory: tempfile::tempdir().expect("a folder") }
+        Self { directory: memory::tempdir().expect("a folder") }
     }
 
     fn config(&self) -> StoreConfig {

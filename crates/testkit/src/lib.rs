@@ -9,6 +9,7 @@
 
 pub mod control_plane;
 pub mod kube;
+pub mod memory;
 pub mod network;
 pub mod ports;
 pub mod postgres;

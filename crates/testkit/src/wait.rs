@@ -7,9 +7,16 @@ use std::fmt::Display;
 use std::panic::Location;
 use std::time::Duration;
 
-/// Too short to be noticed in a test, and long enough that a thousand waiting
-/// tests do not keep two cores busy with polling.
-const POLL: Duration = Duration::from_millis(10);
+/// The first polls of a wait: too short to be noticed in a test.
+const SHORTEST_POLL: Duration = Duration::from_millis(10);
+
+/// Longer waits poll more rarely, since a poll may cost a request to a control
+/// plane that needs the same cores to make progress.
+const LONGEST_POLL: Duration = Duration::from_millis(50);
+
+/// A poll interval is this part of the time waited so far, so that polling adds
+/// at most 5 % to a wait.
+const PART: u32 = 20;
 
 /// What a condition may return: `bool`, `Option`, or `Result`, whose error
 /// becomes the "last seen" of the message and is therefore the most telling.
@@ -46,7 +53,7 @@ impl<T, E: Display> Observation for Result<T, E> {
     }
 }
 
-/// Polls `condition` every 10 ms until it holds, and returns its value.
+/// Polls `condition` every 10 to 50 ms until it holds, and returns its value.
 ///
 /// # Panics
 /// When it does not hold within `timeout`, or one poll takes longer than that.
@@ -64,7 +71,7 @@ where
 {
     let caller = Location::caller();
     async move {
-        let mut asked = 0_u32;
+        let (mut asked, begun) = (0_u32, tokio::time::Instant::now());
         let mut last_seen = None;
         let asking = async {
             loop {
@@ -73,7 +80,7 @@ where
                     Ok(value) => break value,
                     Err(seen) => last_seen = Some(seen),
                 }
-                tokio::time::sleep(POLL).await;
+                tokio::time::sleep(poll_interval(begun.elapsed())).await;
             }
         };
         if let Ok(value) = tokio::time::timeout(timeout, asking).await {
@@ -87,11 +94,15 @@ where
     }
 }
 
+fn poll_interval(waited: Duration) -> Duration {
+    (waited / PART).clamp(SHORTEST_POLL, LONGEST_POLL)
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::until;
+    use super::{poll_interval, until};
 
     const SHORT: Duration = Duration::from_millis(50);
 
@@ -104,6 +115,12 @@ mod tests {
         })
         .await;
         assert_eq!((value, asked), (3, 3));
+    }
+
+    #[test]
+    fn a_long_wait_polls_more_rarely() {
+        let milliseconds = |waited| poll_interval(Duration::from_millis(waited)).as_millis();
+        assert_eq!([0, 200, 400, 1_000, 40_000].map(milliseconds), [10, 10, 20, 50, 50]);
     }
 
     #[tokio::test]

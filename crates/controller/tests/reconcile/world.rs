@@ -37,6 +37,7 @@ use slipway_render::cloud_init::bootstrap_token_in;
 use slipway_render::composite::injected;
 use slipway_render::local_node::NodeSettings;
 use slipway_store::StoreConfig;
+use slipway_testkit::memory;
 use slipway_testkit::postgres::{self, TestDatabase};
 use uuid::Uuid;
 
@@ -96,7 +97,7 @@ impl World {
     }
 
     pub(crate) async fn sqlite() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = memory::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("slipway.db").display());
         Self::on(&url, Owner::Folder { _folder: folder }).await
     }

@@ -149,11 +149,11 @@ impl World {
 
     /// The API server's records about one composite, oldest first.
     pub(crate) fn asked(&self, name: &str) -> Vec<AuditRecord> {
-        let mut records = self.kubernetes.audit().unwrap();
+        let records = self.kubernetes.audit().unwrap();
         let named =
             |record: &AuditRecord| record.object.as_ref().is_some_and(|object| object.name == name);
-        records.retain(|record| record.is_about("xservers") && named(record));
-        records
+        let about_it = |record: &&AuditRecord| record.is_about("xservers") && named(record);
+        records.iter().filter(about_it).cloned().collect()
     }
 
     /// The user of each creation of a composite, by the API server's log. A

@@ -6,13 +6,15 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::json;
 
 use crate::control_plane::TIMEOUT;
+use crate::stage::Environment;
 use crate::world::{Setup, World, resource};
 
 /// A secret that External Secrets cannot bring blocks the apply, and the blocker names it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_secret_is_a_blocker() {
     let test = "a_missing_secret_is_a_blocker";
-    let Some(world) = World::start(test, Setup::default()).await else { return };
+    let setup = Setup { environment: Environment::Shared, ..Setup::default() };
+    let Some(world) = World::start(test, setup).await else { return };
     let id = world.declare("web-1", "").await;
     world.plane.wait_for_phase(&id, "Ready").await;
     let kind = resource("external-secrets.io/v1", "ExternalSecret", "externalsecrets");
@@ -98,7 +100,8 @@ async fn the_high_water_mark_rises_after_an_action_and_rests_while_idle() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_installation_touches_no_cluster() {
     let test = "a_frozen_installation_touches_no_cluster";
-    let Some(world) = World::start(test, Setup::default()).await else { return };
+    let setup = Setup { environment: Environment::Shared, ..Setup::default() };
+    let Some(world) = World::start(test, setup).await else { return };
     world.plane.says(&["freeze", "--for", "10m", "--reason", "test", "--wait"]);
     world.make("/api/v1/projects", json!({ "name": "late" })).await;
     let path = "/api/v1/projects/late/cluster";
@@ -124,7 +127,8 @@ async fn a_frozen_installation_touches_no_cluster() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_namespace_without_our_labels_is_not_taken_for_gone() {
     let test = "a_namespace_without_our_labels_is_not_taken_for_gone";
-    let Some(world) = World::start(test, Setup::default()).await else { return };
+    let setup = Setup { environment: Environment::Shared, ..Setup::default() };
+    let Some(world) = World::start(test, setup).await else { return };
     let namespaces = Api::<k8s_openapi::api::core::v1::Namespace>::all(world.client.clone());
     let name = world.namespace().await;
     let labels = namespaces.get(&name).await.unwrap().metadata.labels.unwrap();

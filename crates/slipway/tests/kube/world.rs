@@ -73,9 +73,7 @@ impl Default for Setup<'_> {
 impl World {
     /// A cluster with the project Ready on it; `None` where there is no Kubernetes.
     pub(crate) async fn start(test: &str, setup: Setup<'_>) -> Option<Self> {
-        // In memory, as the cluster's data is: the disk is not under test.
-        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-        Self::start_with(test, setup, ControlPlane::within(folder, None)).await
+        Self::start_with(test, setup, ControlPlane::new(None)).await
     }
 
     /// The same with a control plane that is not started yet.

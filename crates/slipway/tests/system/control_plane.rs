@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use slipway_testkit::control_plane::{Config, ControlPlane as Launcher, clean};
+use slipway_testkit::memory;
 use slipway_testkit::postgres::{self, TestDatabase};
 use slipway_testkit::preload::Orders;
 use slipway_testkit::process::{Process, Signal};
@@ -66,11 +67,7 @@ impl ControlPlane {
     }
 
     pub(crate) fn new(database: Option<TestDatabase>) -> Self {
-        Self::within(tempfile::tempdir().unwrap(), database)
-    }
-
-    /// One whose files are in this folder.
-    pub(crate) fn within(folder: tempfile::TempDir, database: Option<TestDatabase>) -> Self {
+        let folder = memory::tempdir().unwrap();
         let mut config = Config::new(program(), folder.path(), KEY).unwrap();
         config.database_url = database.as_ref().map(|database| database.url().to_owned());
         config.set(&USUAL);

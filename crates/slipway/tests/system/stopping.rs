@@ -18,8 +18,9 @@ const COUNT: usize = 12;
 /// file is closed: the engine waits for the lock of the node's directory.
 /// Returns the resource too.
 async fn amid_a_slow_action(plane: &mut ControlPlane, drain: &str) -> (String, File) {
-    // An action may take a third of the lease.
-    plane.set(&["--lease", "90s", "--drain-timeout", drain]);
+    // An action may take a third of the lease. The first deletion takes all of
+    // it before the phase is recorded, and the second one is the slow action.
+    plane.set(&["--lease", "45s", "--drain-timeout", drain]);
     plane.start().await;
     let id = plane.declare("web-1", 0).await;
     plane.wait_for_phase(&id, "Ready").await;

@@ -62,7 +62,7 @@ async fn a_thousand_composites_take_three_requests_each_and_some_fail() {
     let requests = kubernetes
         .audit()
         .unwrap()
-        .into_iter()
+        .iter()
         .filter(|record| record.user == OTHER_ADMIN && record.uri.contains("/namespaces/many/"))
         .count();
     assert!(requests <= 3 * MANY, "{requests} requests for {MANY} composites");

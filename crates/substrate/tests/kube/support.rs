@@ -284,13 +284,13 @@ impl Bench {
         })
         .await;
         let installation = self.installation.to_string();
-        let mine = |record: &AuditRecord| {
+        let mine = |record: &&AuditRecord| {
             let object = record.object.clone().unwrap_or_default();
             object.subresource.is_empty()
                 && object.group == "nodes.example.org"
                 && (object.namespace == self.namespace || record.uri.contains(&installation))
         };
-        records.into_iter().filter(mine).collect()
+        records.iter().filter(mine).cloned().collect()
     }
 
     /// The verbs of the requests that `action` sends, without watches, which

@@ -1,7 +1,7 @@
 //! One control plane process, across its restarts.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -14,6 +14,9 @@ use super::config::Config;
 use crate::process::{Process, Signal, Spawned};
 
 const TAIL: usize = 25;
+/// Enough for [`TAIL`] lines. Tests ask for the tail at every poll, and the
+/// whole log of a long test has megabytes.
+const TAIL_BYTES: u64 = 64 << 10;
 const POLL: Duration = Duration::from_millis(10);
 
 /// A control plane, running or not. Drop kills it, and then every agent below
@@ -116,11 +119,24 @@ impl ControlPlane {
 
     /// The last lines of its log that contain one of the words; without words, any lines.
     pub fn log_tail(&self, words: &[&str]) -> String {
-        let text = self.log_text();
+        let text = if words.is_empty() { self.log_end() } else { self.log_text() };
         let wanted = |line: &&str| words.is_empty() || words.iter().any(|word| line.contains(word));
         let mut lines: Vec<&str> = text.lines().rev().filter(wanted).take(TAIL).collect();
         lines.reverse();
         lines.join("\n")
+    }
+
+    /// The end of the log; its first line may be cut off.
+    fn log_end(&self) -> String {
+        let read = || {
+            let mut log = File::open(self.config.log())?;
+            let start = log.metadata()?.len().saturating_sub(TAIL_BYTES);
+            log.seek(SeekFrom::Start(start))?;
+            let mut bytes = Vec::new();
+            log.read_to_end(&mut bytes)?;
+            Ok::<_, io::Error>(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        read().unwrap_or_default()
     }
 
     fn running(&mut self) -> anyhow::Result<&mut Spawned> {

@@ -1,8 +1,9 @@
 //! The audit log of the API server, parsed.
 
-use std::fs;
-use std::io;
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
@@ -50,16 +51,42 @@ impl AuditRecord {
     }
 }
 
-/// Reads all records of a log. Skips a last line that is not complete yet.
-pub(super) fn read(path: &Path) -> anyhow::Result<Vec<AuditRecord>> {
-    let reading = || format!("cannot read {}", path.display());
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error).with_context(reading),
-    };
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    whole.lines().map(parse).collect::<anyhow::Result<_>>().with_context(reading)
+/// The log and its records so far. Tests ask for the records again and again
+/// while the log grows, so each line is parsed once.
+#[derive(Debug)]
+pub(super) struct AuditLog {
+    path: PathBuf,
+    /// How many bytes were parsed: whole lines only.
+    parsed: u64,
+    records: Arc<Vec<AuditRecord>>,
+}
+
+impl AuditLog {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, parsed: 0, records: Arc::default() }
+    }
+
+    /// All records, oldest first. Skips a last line that is not complete yet.
+    pub(super) fn read(&mut self) -> anyhow::Result<Arc<Vec<AuditRecord>>> {
+        self.parse_new().with_context(|| format!("cannot read {}", self.path.display()))?;
+        Ok(Arc::clone(&self.records))
+    }
+
+    fn parse_new(&mut self) -> anyhow::Result<()> {
+        let mut file = match File::open(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            file => file?,
+        };
+        file.seek(SeekFrom::Start(self.parsed))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let lines = std::str::from_utf8(&bytes[..whole])?.lines();
+        let new = lines.map(parse).collect::<anyhow::Result<Vec<_>>>()?;
+        Arc::make_mut(&mut self.records).extend(new);
+        self.parsed += u64::try_from(whole)?;
+        Ok(())
+    }
 }
 
 fn parse(line: &str) -> anyhow::Result<AuditRecord> {
@@ -96,7 +123,7 @@ fn parse(line: &str) -> anyhow::Result<AuditRecord> {
 mod tests {
     use std::fs;
 
-    use super::read;
+    use super::AuditLog;
 
     const LINE: &str = r#"{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"1","stage":"ResponseComplete","requestURI":"/apis/a.example/v1/namespaces/n/things/x?propagationPolicy=Foreground","verb":"delete","user":{"username":"admin","groups":["system:masters"]},"sourceIPs":["127.0.0.1"],"userAgent":"slipway","objectRef":{"resource":"things","namespace":"n","name":"x","apiGroup":"a.example","apiVersion":"v1"},"responseStatus":{"metadata":{},"code":200},"requestReceivedTimestamp":"2026-01-02T03:04:05.000006Z","stageTimestamp":"2026-01-02T03:04:05.100006Z"}"#;
 
@@ -105,7 +132,8 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         // The second line is being written.
         fs::write(file.path(), format!("{LINE}\n{}", &LINE[..40])).unwrap();
-        let records = read(file.path()).unwrap();
+        let mut log = AuditLog::new(file.path().to_owned());
+        let records = log.read().unwrap();
         let [record] = records.as_slice() else { panic!("{records:?}") };
         assert_eq!((record.verb.as_str(), record.user.as_str()), ("delete", "admin"));
         assert_eq!(record.code, Some(200));
@@ -113,14 +141,22 @@ mod tests {
         let object = record.object.as_ref().unwrap();
         assert_eq!((object.namespace.as_str(), object.name.as_str()), ("n", "x"));
         assert_eq!(record.reached.duration_since(record.received).as_millis(), 100);
+
+        // Now it is complete. What was read before stays as it was.
+        fs::write(file.path(), format!("{LINE}\n{}\n", LINE.replace("/x?", "/y?"))).unwrap();
+        let later = log.read().unwrap();
+        assert_eq!((records.len(), later.len(), &later[0]), (1, 2, &records[0]));
+        assert!(later[1].uri.contains("/y?"), "{later:?}");
+        assert_eq!(*log.read().unwrap(), *later);
     }
 
     #[test]
     fn no_log_is_no_record_and_a_broken_line_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
-        assert_eq!(read(&path).unwrap(), []);
+        let mut log = AuditLog::new(path.clone());
+        assert_eq!(*log.read().unwrap(), []);
         fs::write(&path, "{\"stage\":1}\n").unwrap();
-        assert!(format!("{:#}", read(&path).unwrap_err()).contains("requestReceivedTimestamp"));
+        assert!(format!("{:#}", log.read().unwrap_err()).contains("requestReceivedTimestamp"));
     }
 }

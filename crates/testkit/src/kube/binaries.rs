@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use anyhow::{Context as _, bail};
 use ring::digest::{Context, SHA256};
@@ -42,6 +43,16 @@ pub struct Binaries {
 pub fn find() -> anyhow::Result<Option<Binaries>> {
     let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
     find_among(variable, cfg!(target_arch = "x86_64").then_some(&PINNED))
+}
+
+/// As [`find`], but verifies each checksum once in a process: hashing takes a
+/// third of a second of a core, and a process may start many environments.
+pub(super) fn find_once() -> anyhow::Result<Option<Binaries>> {
+    static FOUND: OnceLock<Binaries> = OnceLock::new();
+    if let Some(found) = FOUND.get() {
+        return Ok(Some(found.clone()));
+    }
+    Ok(find()?.map(|found| FOUND.get_or_init(|| found).clone()))
 }
 
 /// Folder of the programs that we built; `None` without a home directory.

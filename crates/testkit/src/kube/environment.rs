@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use tokio::time::Instant;
 
-use super::audit::{self, AuditRecord};
+use super::audit::{AuditLog, AuditRecord};
 use super::binaries::{self, Binaries};
 use super::certificates::Certificates;
 use super::parts::{self, Part, Ports, file};
@@ -57,6 +57,7 @@ pub struct KubeEnvironment {
     certificates: Certificates,
     readiness: Readiness,
     credentials: Mutex<Vec<Credentials>>,
+    audit: Mutex<AuditLog>,
     running: Mutex<Vec<(Part, u32)>>,
 }
 
@@ -65,7 +66,7 @@ impl KubeEnvironment {
     /// programs are missing. Most tests use [`super::shared`], and those that
     /// take servers down [`KubeEnvironment::for_test`].
     pub async fn start(options: Options) -> anyhow::Result<Option<Self>> {
-        let Some(binaries) = tokio::task::spawn_blocking(binaries::find).await?? else {
+        let Some(binaries) = tokio::task::spawn_blocking(binaries::find_once).await?? else {
             return Ok(None);
         };
         if options.controller_manager && !binaries.controller_manager.is_file() {
@@ -103,6 +104,7 @@ impl KubeEnvironment {
             .collect::<Result<Vec<_>, _>>()
             .context("cannot draw a token")?;
         let environment = Self {
+            audit: Mutex::new(AuditLog::new(watchdog.folder().join(file::AUDIT_LOG))),
             folder: watchdog.folder().to_owned(),
             watchdog: Arc::new(Mutex::new(watchdog)),
             readiness: Readiness::new(&certificates.authority_der, ports.api_server)?,
@@ -203,8 +205,8 @@ impl KubeEnvironment {
 
     /// Every request that the API server has answered so far, oldest first. A
     /// client may read an answer a moment before its record is written.
-    pub fn audit(&self) -> anyhow::Result<Vec<AuditRecord>> {
-        audit::read(&self.folder.join(file::AUDIT_LOG))
+    pub fn audit(&self) -> anyhow::Result<Arc<Vec<AuditRecord>>> {
+        lock(&self.audit).read()
     }
 
     /// The process id of a running part, so that a test can freeze it.

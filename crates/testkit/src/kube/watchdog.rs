@@ -14,12 +14,9 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use anyhow::{Context as _, bail};
 
-const SCRIPT: &str = include_str!("keeper.sh");
+use crate::memory;
 
-/// Room for etcd and the logs of a thousand objects. etcd alone writes its log
-/// in segments of 64 MB.
-const ROOM_IN_MEMORY: u64 = 2 << 30;
-const IN_MEMORY: &str = "/dev/shm";
+const SCRIPT: &str = include_str!("keeper.sh");
 
 /// A running watchdog. Drop ends everything that it started.
 #[derive(Debug)]
@@ -34,11 +31,8 @@ impl Watchdog {
     /// in memory if there is room: etcd syncs every write and has no option
     /// against it, and on a real disk that is most of the cost of a request.
     pub(super) fn start(durable: bool) -> anyhow::Result<Self> {
-        let parent = if durable || !has_room(Path::new(IN_MEMORY)) {
-            env::temp_dir()
-        } else {
-            PathBuf::from(IN_MEMORY)
-        };
+        let in_memory = if durable { None } else { memory::folder() };
+        let parent = in_memory.map_or_else(env::temp_dir, Path::to_owned);
         let folder = tempfile::Builder::new()
             .prefix("slipway-kube-")
             .tempdir_in(&parent)
@@ -110,11 +104,4 @@ impl Drop for Watchdog {
         // Fails only if the process was already reaped; then it is gone as well.
         let _gone = self.shell.wait();
     }
-}
-
-fn has_room(folder: &Path) -> bool {
-    rustix::fs::statvfs(folder).is_ok_and(|found| {
-        found.f_bavail.saturating_mul(found.f_frsize) >= ROOM_IN_MEMORY
-            && rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
-    })
 }

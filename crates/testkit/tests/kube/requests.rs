@@ -30,9 +30,10 @@ async fn server_side_apply_works_and_the_audit_log_shows_it() {
         let records = kubernetes.audit().map_err(|error| error.to_string())?;
         let about_it = |name: &str| name == "applied";
         let patches: Vec<_> = records
-            .into_iter()
+            .iter()
             .filter(|record| record.verb == "patch" && record.is_about("configmaps"))
             .filter(|record| record.object.as_ref().is_some_and(|found| about_it(&found.name)))
+            .cloned()
             .collect();
         if patches.len() == 2 { Ok(patches) } else { Err(format!("{patches:?}")) }
     })
