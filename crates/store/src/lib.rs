@@ -26,6 +26,8 @@ mod postgres;
 mod sqlite;
 
 #[cfg(test)]
+mod constraint_tests;
+#[cfg(test)]
 mod migration_tests;
 
 pub use backup::{

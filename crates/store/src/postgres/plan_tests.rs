@@ -37,9 +37,10 @@ async fn fill(connection: &mut sqlx::PgConnection, project: Uuid, name: &str, co
             SELECT gen_random_uuid(), 'resource', id, 'done', 'x', 'x', '[]' FROM resources \
             WHERE project_id = '{project}'; \
          INSERT INTO outbox_events (id, aggregate_kind, aggregate_id, revision, event_type, \
-            project_id, payload, position) SELECT gen_random_uuid(), 'x', gen_random_uuid(), 1, \
-            'x', '{project}', '{{}}', n + (SELECT coalesce(max(position), 0) FROM outbox_events) \
-            {rows}"
+            project_id, payload) SELECT gen_random_uuid(), 'x', gen_random_uuid(), 1, \
+            'x.X', '{project}', '{{}}' {rows}; \
+         INSERT INTO event_positions (position, seq, project_id) SELECT seq, seq, project_id \
+            FROM outbox_events WHERE project_id = '{project}'"
     );
     run(connection, insert).await;
 }

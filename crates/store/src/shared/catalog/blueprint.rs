@@ -10,7 +10,7 @@ use slipway_core::error::{ErrorKind, Refusal};
 use slipway_core::ids::{BlueprintId, BlueprintVersionId, Revision};
 use sqlx::types::Json;
 
-use super::page::{as_id, by_reference, fetch_one, fetch_page, now, taken};
+use super::page::{after, as_id, by_reference, fetch_one, fetch_page, now, taken};
 use super::transaction::Load;
 use super::{Connection, Row, rows, writes};
 use crate::failure::Failure;
@@ -81,10 +81,9 @@ pub(crate) async fn list(
     connection: &mut Connection,
     page: Page<BlueprintId>,
 ) -> Result<Listed<Blueprint>, Failure> {
-    let query =
-        sqlx::query(concat!(select!(), "WHERE ($1 IS NULL OR id > $1) ORDER BY id LIMIT $2"))
-            .bind(page.after.map(|id| id.as_uuid()))
-            .bind(i64::from(page.limit));
+    let query = sqlx::query(concat!(select!(), "WHERE id > $1 ORDER BY id LIMIT $2"))
+        .bind(after(page))
+        .bind(i64::from(page.limit));
     fetch_page(connection, query, (BlueprintId::KIND, "id"), page, blueprint).await
 }
 
@@ -108,10 +107,10 @@ pub(crate) async fn version_list(
 ) -> Result<Listed<PublishedVersion>, Failure> {
     let query = sqlx::query(concat!(
         select_version!(),
-        "WHERE blueprint_id = $1 AND ($2 IS NULL OR id > $2) ORDER BY id LIMIT $3"
+        "WHERE blueprint_id = $1 AND id > $2 ORDER BY id LIMIT $3"
     ))
     .bind(blueprint.as_uuid())
-    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(after(page))
     .bind(i64::from(page.limit));
     fetch_page(connection, query, (BlueprintVersionId::KIND, "id"), page, version).await
 }

@@ -16,7 +16,7 @@ use slipway_core::placement::namespace::NamespacePhase;
 use sqlx::types::Json;
 
 use super::catalog::project;
-use super::page::{as_id, fetch_one, fetch_page, now, taken};
+use super::page::{after, as_id, fetch_one, fetch_page, now, taken};
 use super::transaction::Load;
 use super::{Connection, Row, rows, writes};
 use crate::failure::Failure;
@@ -108,10 +108,9 @@ pub(crate) async fn list(
     connection: &mut Connection,
     page: Page<ClusterId>,
 ) -> Result<Listed<Cluster>, Failure> {
-    let query =
-        sqlx::query(concat!(select!(), "WHERE ($1 IS NULL OR id > $1) ORDER BY id LIMIT $2"))
-            .bind(page.after.map(|id| id.as_uuid()))
-            .bind(i64::from(page.limit));
+    let query = sqlx::query(concat!(select!(), "WHERE id > $1 ORDER BY id LIMIT $2"))
+        .bind(after(page))
+        .bind(i64::from(page.limit));
     fetch_page(connection, query, (ClusterId::KIND, "id"), page, cluster).await
 }
 
@@ -134,9 +133,9 @@ pub(crate) async fn assignment_list(
         select_assignment!(),
         "JOIN projects p ON p.id = s.project_id \
          AND (p.deleted_at IS NULL OR s.namespace_phase = $3) \
-         WHERE ($1 IS NULL OR s.project_id > $1) ORDER BY s.project_id LIMIT $2"
+         WHERE s.project_id > $1 ORDER BY s.project_id LIMIT $2"
     ))
-    .bind(page.after.map(|id| id.as_uuid()))
+    .bind(after(page))
     .bind(i64::from(page.limit))
     .bind(NamespacePhase::Terminating.as_str());
     fetch_page(connection, query, ("cluster assignment", "project_id"), page, assignment).await
