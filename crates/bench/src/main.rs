@@ -10,6 +10,7 @@ mod broker;
 mod crossplane;
 mod database;
 mod freeze;
+mod lists;
 mod machine;
 mod memory;
 mod next;
@@ -36,6 +37,8 @@ fn main() -> anyhow::Result<()> {
         ["crossplane", "--quick"] => runtime.block_on(crossplane::run(crossplane::Size::QUICK)),
         ["freeze"] => runtime.block_on(freeze::run(10_000)),
         ["freeze", "--quick"] => runtime.block_on(freeze::run(1_000)),
+        ["lists"] => runtime.block_on(lists::run(100_000)),
+        ["lists", "--quick"] => runtime.block_on(lists::run(10_000)),
         ["freeze", resources] => runtime.block_on(freeze::run(resources.parse()?)),
         ["transitions", database, batching, way, resources] => {
             let resources = resources.parse()?;
@@ -48,7 +51,7 @@ fn main() -> anyhow::Result<()> {
         [memory::COMMAND, objects] => runtime.block_on(memory::measure(objects.parse()?)),
         _ => bail!(
             "usage: slipway-bench broker [--quick] | crossplane [--quick] | \
-             freeze [--quick | RESOURCES] | transitions (postgres|sqlite) (shipped|single) (standalone|node) RESOURCES"
+             freeze [--quick | RESOURCES] | lists [--quick] | transitions (postgres|sqlite) (shipped|single) (standalone|node) RESOURCES"
         ),
     }
 }
