@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use slipway_core::catalog::project::Project;
 use slipway_core::ids::ProjectId;
 use slipway_core::nodes::token::{SecretHash, TokenKind, TokenText};
 use slipway_core::secret::Secret;
@@ -57,7 +58,7 @@ pub(crate) async fn run(nodes: u32) -> anyhow::Result<()> {
 
 /// Makes resources that wait for a node, and answers their tokens.
 async fn waiting(plane: &Plane, pool: &Pool) -> anyhow::Result<Vec<Secret>> {
-    let project = plane.context.stores.catalog.project_fetch("default", false).await?;
+    let project = plane.context.stores.kind::<Project>().fetch("default", false).await?;
     let project: ProjectId = project.ok_or_else(|| anyhow::anyhow!("no seeded project"))?.id;
     let (mut tokens, mut hashes) = (Vec::new(), String::new());
     for number in 1..=ENROLMENTS {

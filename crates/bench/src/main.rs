@@ -11,6 +11,7 @@ mod crossplane;
 mod database;
 mod enrol;
 mod freeze;
+mod lists;
 mod machine;
 mod memory;
 mod next;
@@ -40,6 +41,8 @@ fn main() -> anyhow::Result<()> {
         ["enrol", nodes] => runtime.block_on(enrol::run(nodes.parse()?)),
         ["freeze"] => runtime.block_on(freeze::run(10_000)),
         ["freeze", "--quick"] => runtime.block_on(freeze::run(1_000)),
+        ["lists"] => runtime.block_on(lists::run(100_000)),
+        ["lists", "--quick"] => runtime.block_on(lists::run(10_000)),
         ["freeze", resources] => runtime.block_on(freeze::run(resources.parse()?)),
         ["transitions", database, batching, way, resources] => {
             let resources = resources.parse()?;
@@ -52,7 +55,8 @@ fn main() -> anyhow::Result<()> {
         [memory::COMMAND, objects] => runtime.block_on(memory::measure(objects.parse()?)),
         _ => bail!(
             "usage: slipway-bench broker [--quick] | crossplane [--quick] | \
-             enrol [--quick | NODES] | freeze [--quick | RESOURCES] | transitions (postgres|sqlite) (shipped|single) (standalone|node) RESOURCES"
+             enrol [--quick | NODES] | freeze [--quick | RESOURCES] | lists [--quick] | \
+             transitions (postgres|sqlite) (shipped|single) (standalone|node) RESOURCES"
         ),
     }
 }

@@ -19,7 +19,7 @@ impl Limit {
 }
 
 /// The limit of each figure.
-const LIMITS: [(&str, Limit); 14] = [
+const LIMITS: [(&str, Limit); 15] = [
     ("next_ns", Limit::AtMost(20.0)),
     ("transitions_vs_commits_postgres", Limit::AtLeast(1.0)),
     ("transitions_vs_commits_sqlite", Limit::AtLeast(1.0)),
@@ -34,7 +34,11 @@ const LIMITS: [(&str, Limit); 14] = [
     ("requests_per_composite", Limit::AtMost(8.0)),
     ("react_p99_ms", Limit::AtMost(250.0)),
     ("bytes_per_watched", Limit::AtMost(8_192.0)),
+    (LIST, Limit::AtMost(2.0)),
 ];
+
+/// The beginning of the figures of lists, which share one limit.
+pub(crate) const LIST: &str = "list_";
 
 /// The figures so far.
 #[derive(Debug, Default)]
@@ -45,7 +49,8 @@ pub(crate) struct Report {
 impl Report {
     /// Records a figure and prints its row; `how` shows the absolute values behind it.
     pub(crate) fn note(&mut self, key: &str, value: f64, how: &str) {
-        let limit = LIMITS.iter().find(|(name, _)| *name == key).map(|(_, limit)| *limit);
+        let name = if key.starts_with(LIST) { LIST } else { key };
+        let limit = LIMITS.iter().find(|(limited, _)| *limited == name).map(|(_, limit)| *limit);
         let (held_to, verdict) = match limit {
             None => (String::new(), ""),
             Some(limit) => {

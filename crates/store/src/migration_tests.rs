@@ -291,12 +291,11 @@ async fn both_databases_have_the_same_schema() {
     );
 }
 
-/// Each closed set is the same in core and in both scripts, and so are the
-/// seeded event types.
+/// Each closed set is the same in core and in both scripts.
 #[test]
 fn closed_sets_are_the_same_in_core_and_in_the_schema() {
     use slipway_core::deletion::record::DeletionState;
-    use slipway_core::event::EventType;
+    use slipway_core::placement::definitions::DefinitionPhase;
     use slipway_core::placement::namespace::NamespacePhase;
 
     let sets: [(&str, Vec<&str>); 4] = [
@@ -313,8 +312,8 @@ fn closed_sets_are_the_same_in_core_and_in_the_schema() {
             DeletionState::ALL.iter().map(|item| item.as_str()).collect(),
         ),
         (
-            "INSERT INTO event_types (name) VALUES",
-            EventType::ALL.iter().map(|item| item.as_str()).collect(),
+            "blueprint_definitions_phase_check CHECK (phase IN (",
+            DefinitionPhase::ALL.iter().map(|item| item.as_str()).collect(),
         ),
     ];
     let scripts: [fn(&Migration) -> &Scripts; 2] = [|one| &one.sqlite, |one| &one.postgres];

@@ -29,11 +29,12 @@ The chores of a contributor.
                                  an operation unless said; it comes from PyPI
   cargo xtask soak [OPTION...]   real control planes under a random schedule of
                                  requests and faults; `soak --help` has the options
-  cargo xtask bench broker|crossplane|enrol|freeze [--quick]
+  cargo xtask bench broker|crossplane|enrol|freeze|lists [--quick]
                                  the figures of the resource loop, of composites on a
-                                 real API server, of enrolments into one project, or of
-                                 resources that wait under a freeze; release build, the
-                                 last line is one JSON object
+                                 real API server, of enrolments into one project, of
+                                 resources that wait under a freeze, or of lists of
+                                 100,000 resources; release build, the last line is
+                                 one JSON object
 
 Exit codes: 0 all is well, 1 something failed, 2 the call cannot be carried out
 as it is (unknown command, something to install first).
@@ -133,7 +134,7 @@ impl<'a> Request<'a> {
             ("test" | "tidy", [only]) if matches!(only.as_str(), "-h" | "--help") => Self::Help,
             ("soak", options) => Self::Soak { options },
             ("bench", arguments @ [bench, quick @ ..])
-                if matches!(bench.as_str(), "broker" | "crossplane" | "enrol" | "freeze")
+                if matches!(bench.as_str(), "broker" | "crossplane" | "enrol" | "freeze" | "lists")
                     && matches!(quick, [] | [_])
                     && quick.iter().all(|word| word == "--quick") =>
             {

@@ -139,8 +139,7 @@ pub struct PublishedVersion {
     pub id: BlueprintVersionId,
     pub blueprint_id: BlueprintId,
     pub content: VersionContent,
-    /// What was read from the documents at publication. Only engine crossplane
-    /// has it; what an older Slipway published has none.
+    /// What was read from the documents at publication. Only engine crossplane has it.
     pub composite: Option<CompositeDefinition>,
     pub revision: Revision,
     pub published_at: Timestamp,

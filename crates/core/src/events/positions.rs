@@ -15,25 +15,12 @@ pub struct Span {
     pub last: i64,
 }
 
-/// The notes that a prune leaves for each project.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Notes {
-    /// The end of the last prune that left notes.
-    pub noted: i64,
-    /// The end of the last prune without notes, by an older version.
-    pub unnoted: i64,
-    /// The highest noted position of the project that was pruned; 0 if none was.
-    pub own: i64,
-}
-
 impl Span {
-    /// The span for a reader of one project: it misses nothing when only events
-    /// of other projects were pruned. Where a version that leaves no notes has
-    /// pruned, any of the events may have been the project's own.
-    pub fn of_project(self, notes: Notes) -> Self {
-        let Notes { noted, unnoted, own } = notes;
-        let pruned = if noted == self.pruned { unnoted.max(own) } else { self.pruned };
-        Self { pruned: pruned.min(self.pruned), ..self }
+    /// The span for a reader of one project: it misses nothing when only events of
+    /// other projects were pruned. `own` is the highest pruned position of the
+    /// project's events; 0 if there was none.
+    pub fn of_project(self, own: i64) -> Self {
+        Self { pruned: own.min(self.pruned), ..self }
     }
 }
 
@@ -72,12 +59,6 @@ pub fn check_cursor(field: &str, after: i64, span: Span) -> Result<(), Refusal> 
         .with(json!({ "oldest_position": oldest, "last_position": last })));
     }
     Ok(())
-}
-
-/// The new `unnoted` once another prune leaves notes: unchanged, or everything
-/// pruned so far if a version without notes pruned meanwhile.
-pub fn unnoted(span: Span, noted: i64, unnoted: i64) -> i64 {
-    if noted == span.pruned { unnoted } else { span.pruned }
 }
 
 /// The limit of one pruning step of `batch`: neither past the last assigned
@@ -119,35 +100,26 @@ mod tests {
     }
 
     proptest! {
-        /// Versions with and without notes prune in turns: a reader of one
-        /// project is refused if an event of its own is gone, and without the
-        /// older version only then.
+        /// A reader of one project is refused exactly if an event of its own is gone.
         #[test]
         fn a_reader_of_one_project_misses_nothing_of_its_own(
             owners in prop::collection::vec(0_u8..3, 1..40),
-            prunes in prop::collection::vec((any::<bool>(), 1_usize..10), 0..8),
+            prunes in prop::collection::vec(1_usize..10, 0..8),
             after in 0_i64..40,
         ) {
             let last = i64::try_from(owners.len()).unwrap();
             let mut span = Span { pruned: 0, last };
-            let mut notes = Notes { noted: 0, unnoted: 0, own: 0 };
+            let mut pruned_own = 0;
             let own = |position: &i64| owners[usize::try_from(*position - 1).unwrap()] == 0;
-            for (noting, count) in &prunes {
+            for count in &prunes {
                 let to = last.min(span.pruned + i64::try_from(*count).unwrap());
-                if *noting {
-                    notes.unnoted = unnoted(span, notes.noted, notes.unnoted);
-                    let gone = (span.pruned + 1..=to).filter(own).max();
-                    notes = Notes { noted: to, own: gone.unwrap_or(notes.own), ..notes };
-                }
+                pruned_own = (span.pruned + 1..=to).filter(own).max().unwrap_or(pruned_own);
                 span.pruned = to;
             }
             let after = after.min(last);
             let missed = (after + 1..=span.pruned).any(|position| own(&position));
-            let refused = check_cursor("cursor", after, span.of_project(notes)).is_err();
-            prop_assert!(refused || !missed, "{span:?} {notes:?}");
-            if prunes.iter().all(|(noting, _)| *noting) {
-                prop_assert_eq!(refused, missed, "{:?} {:?}", span, notes);
-            }
+            let refused = check_cursor("cursor", after, span.of_project(pruned_own)).is_err();
+            prop_assert_eq!(refused, missed, "{:?} {}", span, pruned_own);
         }
 
         /// A cursor is valid exactly if the next event is kept or still to come.

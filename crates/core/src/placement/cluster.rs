@@ -103,9 +103,9 @@ impl NamespacePrefix {
         Ok(Self(text.to_owned()))
     }
 
-    /// For rows; those of an older version have none.
-    pub fn from_stored(text: Option<String>) -> Self {
-        Self(text.unwrap_or_else(|| Self::DEFAULT.to_owned()))
+    /// For rows.
+    pub fn from_stored(text: String) -> Self {
+        Self(text)
     }
 
     pub fn as_str(&self) -> &str {

@@ -9,8 +9,7 @@ CREATE TABLE clusters (
     region text COLLATE "C",
     -- How we reach the cluster: a reference, never a credential.
     access text COLLATE "C",
-    -- Null means the default prefix.
-    namespace_prefix text COLLATE "C",
+    namespace_prefix text COLLATE "C" NOT NULL,
     -- The identity that the cluster reported; null before the first contact.
     substrate_uid text COLLATE "C",
     verified_at timestamptz,

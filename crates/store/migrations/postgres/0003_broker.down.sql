@@ -1,4 +1,6 @@
 DROP TABLE blockers;
 DROP TABLE phase_history;
 DROP TABLE provisioned_resources;
+DROP TABLE resource_labels;
 DROP TABLE resources;
+DROP FUNCTION resource_labels_derive();

@@ -15,8 +15,37 @@ CREATE TABLE resources (
 CREATE UNIQUE INDEX resources_project_id_handle_key
     ON resources (project_id, handle) WHERE deleted_at IS NULL;
 CREATE INDEX resources_project_id_id_index ON resources (project_id, id);
+-- Lists by handle, over all projects and with the deleted ones.
+CREATE INDEX resources_handle_id_index ON resources (handle, id);
 -- Retention looks for resources that were deleted long enough ago.
 CREATE INDEX resources_deleted_at_index ON resources (deleted_at) WHERE deleted_at IS NOT NULL;
+
+-- The labels of each resource itself, as `key` and as `key=value` (a key has no `=`), so
+-- that a list by label reads one range in the order of its answer, for either kind of
+-- selector. Neither database has an index on JSON that is ordered by the id of the row.
+-- Triggers derive the rows: whoever writes labels cannot forget them. Labels of
+-- projects, which their resources inherit, are not here: the list asks for them first.
+CREATE TABLE resource_labels (
+    term text COLLATE "C" NOT NULL,
+    resource_id uuid NOT NULL,
+    PRIMARY KEY (term, resource_id)
+);
+CREATE FUNCTION resource_labels_derive() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'UPDATE' THEN
+        DELETE FROM resource_labels WHERE resource_id = old.id AND term = ANY (ARRAY(
+            SELECT key FROM jsonb_each_text(old.labels)
+            UNION ALL SELECT key || '=' || value FROM jsonb_each_text(old.labels)));
+    END IF;
+    INSERT INTO resource_labels (term, resource_id)
+        SELECT key, new.id FROM jsonb_each_text(new.labels)
+        UNION ALL SELECT key || '=' || value, new.id FROM jsonb_each_text(new.labels);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER resource_labels_on_insert AFTER INSERT ON resources FOR EACH ROW
+    WHEN (new.labels <> '{}') EXECUTE FUNCTION resource_labels_derive();
+CREATE TRIGGER resource_labels_on_update AFTER UPDATE OF labels ON resources FOR EACH ROW
+    WHEN (old.labels <> new.labels) EXECUTE FUNCTION resource_labels_derive();
 
 -- Every claim, record and release changes `due_at` and so writes all indexes of
 -- the row anew: this table has as few as possible. Foreign keys to projects,
@@ -60,6 +89,9 @@ CREATE TABLE provisioned_resources (
 );
 CREATE UNIQUE INDEX provisioned_resources_resource_id_attempt_key
     ON provisioned_resources (resource_id, attempt);
+-- Lists by phase. It is the one index that lists cost the loop.
+CREATE INDEX provisioned_resources_status_resource_id_index
+    ON provisioned_resources (status, resource_id);
 -- Each partition is claimed by itself, in the order in which its rows became due.
 CREATE INDEX provisioned_resources_partition_due_at_index
     ON provisioned_resources (partition, due_at, id) WHERE due_at IS NOT NULL;

@@ -2,7 +2,8 @@
 
 CREATE TABLE installation (
     -- The only value of this key is 1: there is exactly one installation.
-    singleton integer NOT NULL PRIMARY KEY DEFAULT 1 CHECK (singleton = 1),
+    singleton integer NOT NULL PRIMARY KEY DEFAULT 1
+        CONSTRAINT installation_singleton_check CHECK (singleton = 1),
     id uuid NOT NULL,
     created_at timestamptz NOT NULL DEFAULT statement_timestamp()
 );
@@ -11,7 +12,8 @@ CREATE TABLE installation (
 -- restored database from the one that continued.
 CREATE TABLE control (
     -- The only value of this key is 1: there is exactly one mode.
-    singleton integer NOT NULL PRIMARY KEY DEFAULT 1 CHECK (singleton = 1),
+    singleton integer NOT NULL PRIMARY KEY DEFAULT 1
+        CONSTRAINT control_singleton_check CHECK (singleton = 1),
     revision bigint NOT NULL DEFAULT 1,
     frozen_since timestamptz,
     frozen_until timestamptz,

@@ -9,8 +9,7 @@ CREATE TABLE clusters (
     region TEXT,
     -- How we reach the cluster: a reference, never a credential.
     access TEXT,
-    -- Null means the default prefix.
-    namespace_prefix TEXT,
+    namespace_prefix TEXT NOT NULL,
     -- The identity that the cluster reported; null before the first contact.
     substrate_uid TEXT,
     verified_at INTEGER,

@@ -1,20 +1,11 @@
 -- Events: the outbox, its positions, subscriptions.
 
--- A set that grows is a table, not a CHECK.
-CREATE TABLE event_types (
-    name TEXT NOT NULL PRIMARY KEY
-) STRICT;
-
-INSERT INTO event_types (name) VALUES
-    ('broker.ProvisionedResourceRequested'),
-    ('broker.ProvisionedResourceReady'),
-    ('broker.ProvisionedResourceFailed'),
-    ('broker.ProvisionedResourceDeleting'),
-    ('broker.ProvisionedResourceDeleted');
-
--- Each index costs every announcement. The id has none: it is derived from the
--- columns of the unique index (docs/adr/0002-event-ids-are-derived.md). The type
--- has no foreign key: all transactions that announce the same type would lock one row.
+-- Rows are inserted and, by retention, deleted; none is updated. Each index costs every
+-- announcement. The id has none: it is derived from the columns of the unique index
+-- (docs/adr/0002-event-ids-are-derived.md). The type is checked by its shape,
+-- `family.PascalName`; a test compares it with the catalog of core. A foreign key to a
+-- table of types was rejected: all transactions that announce the same type would lock
+-- one row of it.
 CREATE TABLE outbox_events (
     -- The order of insertion. Events of one aggregate are inserted under its
     -- lock, so their order is that of their commits.
@@ -27,28 +18,46 @@ CREATE TABLE outbox_events (
     project_id BLOB NOT NULL,
     payload TEXT NOT NULL,
     occurred_at INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER)),
-    position INTEGER
+    CONSTRAINT outbox_events_event_type_check CHECK (
+        event_type GLOB '[a-z]*.[A-Z]*' AND event_type NOT GLOB '*.*.*'
+        AND substr(event_type, 1, instr(event_type, '.') - 1) NOT GLOB '*[^a-z]*'
+        AND substr(event_type, instr(event_type, '.') + 1) NOT GLOB '*[^A-Za-z]*')
 ) STRICT;
 -- An aggregate announces a type at most once per revision.
 CREATE UNIQUE INDEX outbox_events_aggregate_id_revision_event_type_key
     ON outbox_events (aggregate_id, revision, event_type);
-CREATE UNIQUE INDEX outbox_events_position_key ON outbox_events (position)
-    WHERE position IS NOT NULL;
-CREATE INDEX outbox_events_unpublished_index ON outbox_events (seq) WHERE position IS NULL;
+
+-- The events that wait for their position. A trigger adds each event, so that no
+-- announcer can forget it; the relay removes it. Without this table the relay would
+-- have to compare the outbox with the positions from its front: the sequence has gaps
+-- of transactions that failed, and of those that are still open.
+CREATE TABLE outbox_pending (
+    seq INTEGER NOT NULL PRIMARY KEY
+) STRICT;
+CREATE TRIGGER outbox_events_pending AFTER INSERT ON outbox_events
+BEGIN
+    INSERT INTO outbox_pending (seq) VALUES (new.seq);
+END;
+
+-- The position of each event in the order of commits. The rows are narrow because the
+-- relay writes one per event; it does not touch the event itself.
+CREATE TABLE event_positions (
+    position INTEGER NOT NULL PRIMARY KEY,
+    seq INTEGER NOT NULL,
+    project_id BLOB NOT NULL
+) STRICT;
 -- A reader of one project reads only its events.
-CREATE INDEX outbox_events_project_id_position_index ON outbox_events (project_id, position)
-    WHERE position IS NOT NULL;
+CREATE INDEX event_positions_project_id_position_index
+    ON event_positions (project_id, position);
 
 -- The relay and retention lock this row; hot transactions never do.
 CREATE TABLE outbox_head (
-    singleton INTEGER NOT NULL PRIMARY KEY DEFAULT 1 CHECK (singleton = 1),
+    singleton INTEGER NOT NULL PRIMARY KEY DEFAULT 1
+        CONSTRAINT outbox_head_singleton_check CHECK (singleton = 1),
     last_position INTEGER NOT NULL DEFAULT 0,
     -- The highest position that retention removed. It distinguishes an expired
     -- cursor from one of another installation.
-    pruned_position INTEGER NOT NULL DEFAULT 0,
-    -- The end of the last prune with notes in `event_prunes`, and of the last without.
-    noted_position INTEGER NOT NULL DEFAULT 0,
-    unnoted_position INTEGER NOT NULL DEFAULT 0
+    pruned_position INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 INSERT INTO outbox_head (singleton) VALUES (1);
 

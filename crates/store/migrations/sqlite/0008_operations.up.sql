@@ -2,7 +2,8 @@
 
 CREATE TABLE installation (
     -- The only value of this key is 1: there is exactly one installation.
-    singleton INTEGER NOT NULL PRIMARY KEY DEFAULT 1 CHECK (singleton = 1),
+    singleton INTEGER NOT NULL PRIMARY KEY DEFAULT 1
+        CONSTRAINT installation_singleton_check CHECK (singleton = 1),
     id BLOB NOT NULL,
     created_at INTEGER NOT NULL DEFAULT (CAST(round(unixepoch('subsec') * 1000000.0) AS INTEGER))
 ) STRICT;
@@ -11,7 +12,8 @@ CREATE TABLE installation (
 -- restored database from the one that continued.
 CREATE TABLE control (
     -- The only value of this key is 1: there is exactly one mode.
-    singleton INTEGER NOT NULL PRIMARY KEY DEFAULT 1 CHECK (singleton = 1),
+    singleton INTEGER NOT NULL PRIMARY KEY DEFAULT 1
+        CONSTRAINT control_singleton_check CHECK (singleton = 1),
     revision INTEGER NOT NULL DEFAULT 1,
     frozen_since INTEGER,
     frozen_until INTEGER,

@@ -42,6 +42,18 @@ macro_rules! deletion_columns {
     };
 }
 
+/// The columns of events with their positions, from this table of positions.
+macro_rules! positioned_events {
+    ($positions:literal) => {
+        concat!(
+            "SELECT e.id, p.position, e.event_type, e.aggregate_id, e.project_id, e.revision, \
+             e.occurred_at, e.payload FROM ",
+            $positions,
+            " p JOIN outbox_events e ON e.seq = p.seq "
+        )
+    };
+}
+
 /// Equal to one of the ids that a query answers; uses the index of the compared column.
 macro_rules! one_of {
     ($query:literal) => {

@@ -1,13 +1,17 @@
 //! Lists read the rows of their answer and not the whole table, with the plans
 //! that PostgreSQL keeps: made when the tables were empty, or when they were full.
 
+use slipway_app::broker::port::ResourceFilter;
+use slipway_app::ports::store::Page;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, Row as _};
 use uuid::Uuid;
 
 use super::connect::with_limits;
 use super::shared::access::scope;
+use super::shared::broker::list::{self, Walk};
 use super::shared::broker::reads;
 use super::shared::migrate;
+use crate::id_list::IdList;
 
 /// Twice as many rows belong to other projects; enough to tell from a page.
 const STRANGERS: u32 = 5_000;
@@ -32,14 +36,36 @@ async fn fill(connection: &mut sqlx::PgConnection, project: Uuid, name: &str, co
     let insert = format!(
         "INSERT INTO projects (id, name) VALUES ('{project}', '{name}'); \
          INSERT INTO resources (id, project_id, handle, labels) \
-            SELECT gen_random_uuid(), '{project}', 'r' || n, '{{}}' {rows}; \
+            SELECT gen_random_uuid(), '{project}', 'r' || n, jsonb_build_object('in', '{name}'::text) {rows}; \
          INSERT INTO deletions (id, kind, target_id, state, requested_by, reason, members) \
             SELECT gen_random_uuid(), 'resource', id, 'done', 'x', 'x', '[]' FROM resources \
             WHERE project_id = '{project}'; \
          INSERT INTO outbox_events (id, aggregate_kind, aggregate_id, revision, event_type, \
-            project_id, payload, position) SELECT gen_random_uuid(), 'x', gen_random_uuid(), 1, \
-            'x', '{project}', '{{}}', n + (SELECT coalesce(max(position), 0) FROM outbox_events) \
-            {rows}"
+            project_id, payload) SELECT gen_random_uuid(), 'x', gen_random_uuid(), 1, \
+            'x.X', '{project}', '{{}}' {rows}; \
+         INSERT INTO event_positions (position, seq, project_id) SELECT seq, seq, project_id \
+            FROM outbox_events WHERE project_id = '{project}'; \
+         INSERT INTO provisioned_resources (id, resource_id, project_id, blueprint_version_id, \
+            cloud_credential_id, attempt, status, xr_name, parameter_values) \
+            SELECT gen_random_uuid(), id, '{project}', '{CATALOG}', '{CATALOG}', 1, 'Ready', \
+            'x', '{{}}' FROM resources WHERE project_id = '{project}'"
+    );
+    run(connection, insert).await;
+}
+
+/// The id of every row of the catalog.
+const CATALOG: Uuid = Uuid::from_u128(3);
+
+async fn fill_catalog(connection: &mut sqlx::PgConnection) {
+    let insert = format!(
+        "INSERT INTO clouds (id, name, provider, endpoint) VALUES ('{CATALOG}', 'x', 'x', '{{}}'); \
+         INSERT INTO cloud_credentials (id, cloud_id, name, kv_mount, kv_path) \
+            VALUES ('{CATALOG}', '{CATALOG}', 'x', 'x', 'x'); \
+         INSERT INTO blueprints (id, slug, display_name, description, engine) \
+            VALUES ('{CATALOG}', 'x', 'x', 'x', 'x'); \
+         INSERT INTO blueprint_versions (id, blueprint_id, version, xrd, composition, \
+            parameter_schema, injection_strategy, mesh_role, provider_kinds) \
+            VALUES ('{CATALOG}', '{CATALOG}', 'x', 'x', 'x', '{{}}', 'x', 'x', '[]')"
     );
     run(connection, insert).await;
 }
@@ -53,12 +79,36 @@ async fn a_list_reads_what_it_answers() {
     migrate::migrate_up(&mut connection).await.unwrap();
     let (own, nil) = (Uuid::from_u128(7), Uuid::nil());
     let late = Uuid::from_u128(u128::MAX / 100 * 99);
+    let (filter, attempts) = (ResourceFilter::default(), IdList(Vec::new()));
+    let list = |walk: Walk<'_>| {
+        let page = Page { after: None, limit: 100 };
+        list::statement(&filter, &walk, None, page).sql().as_str().to_owned()
+    };
     let statements = [
-        ("own_events", scope::EVENTS, format!("0, '{own}', 100")),
-        ("own_deletions", scope::DELETIONS, format!("'{own}', '{nil}', 100")),
-        ("last_deletions", reads::DELETIONS, format!("'{late}', 20")),
+        ("own_events", scope::EVENTS.to_owned(), format!("0, '{own}', 100"), 20.0),
+        ("own_deletions", scope::DELETIONS.to_owned(), format!("'{own}', '{nil}', 100"), 20.0),
+        ("last_deletions", reads::DELETIONS.to_owned(), format!("'{late}', 20"), 20.0),
+        ("every", list(Walk::All), format!("'{nil}', 20"), 20.0),
+        ("handle", list(Walk::Handle("")), format!("'r7', '{nil}', 'r7', 100"), 3.0),
+        ("project", list(Walk::Project(own)), format!("'{own}', '{nil}', '{own}', 100"), 20.0),
+        ("phase", list(Walk::Phase("")), format!("'Ready', '{nil}', 'Ready', 20"), 20.0),
+        ("no_phase", list(Walk::Phase("")), format!("'Failed', '{nil}', 'Failed', 20"), 0.0),
+        (
+            "label",
+            list(Walk::Label(String::new())),
+            format!("'in=own', '{nil}', 'in=own', 100"),
+            20.0,
+        ),
+        (
+            "no_label",
+            list(Walk::Label(String::new())),
+            format!("'in=x', '{nil}', 'in=x', 100"),
+            0.0,
+        ),
+        ("blocked", list(Walk::Attempts(attempts)), format!("'{nil}', '{{{own}}}', 100"), 0.0),
     ];
-    for (name, statement, parameters) in &statements {
+    fill_catalog(&mut connection).await;
+    for (name, statement, parameters, _) in &statements {
         run(&mut connection, format!("PREPARE {name} AS {statement}")).await;
         run(&mut connection, format!("EXECUTE {name}({parameters})")).await;
     }
@@ -70,12 +120,12 @@ async fn a_list_reads_what_it_answers() {
             // ANALYZE also discards the existing plans.
             run(&mut connection, "ANALYZE".to_owned()).await;
         }
-        for (name, _, parameters) in &statements {
+        for (name, _, parameters, answer) in &statements {
             let explain = format!("EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE {name}({parameters})");
             let rows = connection.fetch_all(sqlx::raw_sql(AssertSqlSafe(explain))).await.unwrap();
             let plan: sqlx::types::Json<serde_json::Value> = rows[0].try_get(0).unwrap();
             let plan = &plan.0[0]["Plan"];
-            assert_eq!(plan["Actual Rows"], 20.0, "{name}: {plan:#}");
+            assert_eq!(plan["Actual Rows"], *answer, "{name}: {plan:#}");
             let touched = touched(plan);
             assert!(touched < MOST, "{name}, planned {planned}: {touched} rows: {plan:#}");
         }

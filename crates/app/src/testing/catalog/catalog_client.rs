@@ -162,7 +162,7 @@ impl World {
             id,
             name: name(named),
             engine,
-            namespace_prefix: NamespacePrefix::from_stored(None),
+            namespace_prefix: NamespacePrefix::from_stored(NamespacePrefix::DEFAULT.to_owned()),
             region,
             access,
         };

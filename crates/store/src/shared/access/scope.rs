@@ -5,7 +5,7 @@ use slipway_app::events::port::PositionedEvent;
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
 use slipway_core::deletion::record::Deletion;
-use slipway_core::events::positions::{Notes, Span};
+use slipway_core::events::positions::Span;
 use slipway_core::ids::{DeletionId, NodeId, ProjectId, ProvisionedResourceId, ResourceId};
 use slipway_core::nodes::node::Node;
 use sqlx::Row as _;
@@ -35,10 +35,13 @@ pub(crate) const DELETIONS: &str = concat!(
 /// Compared and ordered as pairs, because only the index of pairs has this
 /// order: by the position alone the plan walks the events of all projects. The
 /// rows after the project's own belong to the next project and are filtered out.
-pub(crate) const EVENTS: &str = "SELECT id, position, event_type, aggregate_id, project_id, revision, occurred_at, payload \
-     FROM (SELECT * FROM outbox_events WHERE position IS NOT NULL \
-        AND (project_id, position) > ($2, $1) ORDER BY project_id, position LIMIT $3) AS own \
-     WHERE project_id = $2 ORDER BY position";
+pub(crate) const EVENTS: &str = concat!(
+    positioned_events!(
+        "(SELECT * FROM event_positions WHERE (project_id, position) > ($2, $1) \
+         ORDER BY project_id, position LIMIT $3)"
+    ),
+    "WHERE p.project_id = $2 ORDER BY p.position"
+);
 
 pub(crate) async fn project_of(
     connection: &mut Connection,
@@ -117,16 +120,11 @@ pub(crate) async fn event_span(
     project: ProjectId,
 ) -> Result<Span, Failure> {
     let row = sqlx::query(
-        "SELECT pruned_position, last_position, noted_position, unnoted_position, coalesce(\
+        "SELECT pruned_position, last_position, coalesce(\
          (SELECT position FROM event_prunes WHERE project_id = $1), 0) AS own FROM outbox_head",
     )
     .bind(project.as_uuid())
     .fetch_one(&mut *connection)
     .await?;
-    let notes = Notes {
-        noted: row.try_get("noted_position")?,
-        unnoted: row.try_get("unnoted_position")?,
-        own: row.try_get("own")?,
-    };
-    Ok(outbox::span(&row)?.of_project(notes))
+    Ok(outbox::span(&row)?.of_project(row.try_get("own")?))
 }

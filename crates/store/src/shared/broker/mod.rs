@@ -6,6 +6,7 @@ pub(crate) mod batch;
 pub(crate) mod claims;
 pub(crate) mod decide;
 pub(crate) mod declare;
+pub(crate) mod list;
 pub(crate) mod partitions;
 pub(crate) mod port;
 pub(crate) mod provider;

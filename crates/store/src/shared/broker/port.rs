@@ -16,7 +16,7 @@ use slipway_core::ids::{Partition, ProvisionedResourceId, ResourceId};
 use slipway_core::operations::explanation::{AttemptLine, PhaseCount};
 
 use super::deletion::leaks;
-use super::{Backend, attempts, batch, claims, decide, partitions, reads, record};
+use super::{Backend, attempts, batch, claims, decide, list, partitions, reads, record};
 
 #[async_trait]
 impl BrokerStore for Backend {
@@ -128,7 +128,7 @@ impl BrokerStore for Backend {
         filter: &ResourceFilter,
         page: Page<ResourceId>,
     ) -> Result<Vec<Result<ResourceSnapshot, CorruptRow>>, Error> {
-        self.read_snapshot((&self.blueprints, filter, page), reads::resource_list).await
+        self.read_snapshot((&self.blueprints, filter, page), list::resource_list).await
     }
 
     async fn history_list(&self, id: ProvisionedResourceId) -> Result<Vec<HistoryLine>, Error> {

@@ -4,6 +4,10 @@
 //! with the last position. Positions are therefore dense and in the order of commits:
 //! an event that becomes visible later gets a later one, and a reader that has read
 //! position n has read all before it. Hot transactions never touch that row.
+//!
+//! A trigger notes each announced event in `outbox_pending`. The relay moves it from
+//! there to `event_positions`; both have narrow rows, and the event itself is never
+//! updated.
 
 use slipway_app::events::port::{Backlog, PositionedEvent};
 use slipway_app::ports::store::Page;
@@ -22,6 +26,11 @@ use crate::micros::Micros;
 /// is as alarming as it gets, and counting costs.
 const COUNTED: i64 = 10_000;
 
+pub(crate) const EVENTS: &str = concat!(
+    positioned_events!("event_positions"),
+    "WHERE p.position > $1 ORDER BY p.position LIMIT $2"
+);
+
 pub(crate) fn span(row: &Row) -> Result<Span, sqlx::Error> {
     Ok(Span { pruned: row.try_get("pruned_position")?, last: row.try_get("last_position")? })
 }
@@ -39,17 +48,25 @@ pub(crate) async fn relay(connection: &mut Connection, limit: u32) -> Result<End
         .await?
         .try_get("last_position")?;
     let given = sqlx::query(
-        "UPDATE outbox_events SET position = numbered.position FROM \
-         (SELECT seq, $1 + row_number() OVER (ORDER BY seq) AS position FROM \
-            (SELECT seq FROM outbox_events WHERE position IS NULL ORDER BY seq LIMIT $2) \
-            AS unpublished) \
-         AS numbered WHERE outbox_events.position IS NULL AND outbox_events.seq = numbered.seq",
+        "INSERT INTO event_positions (position, seq, project_id) \
+         SELECT $1 + row_number() OVER (ORDER BY pending.seq), pending.seq, event.project_id \
+         FROM (SELECT seq FROM outbox_pending ORDER BY seq LIMIT $2) AS pending \
+         JOIN outbox_events event ON event.seq = pending.seq",
     )
     .bind(last)
     .bind(i64::from(limit))
     .execute(&mut *connection)
     .await?
     .rows_affected();
+    // By their positions and not by the same subquery: an event with a lower `seq` may have
+    // been committed between the two statements.
+    sqlx::query(concat!(
+        "DELETE FROM outbox_pending WHERE seq ",
+        one_of!("SELECT seq FROM event_positions WHERE position > $1")
+    ))
+    .bind(last)
+    .execute(&mut *connection)
+    .await?;
     sqlx::query("UPDATE outbox_head SET last_position = last_position + $1")
         .bind(i64::try_from(given).unwrap_or(i64::MAX))
         .execute(&mut *connection)
@@ -58,7 +75,7 @@ pub(crate) async fn relay(connection: &mut Connection, limit: u32) -> Result<End
 }
 
 pub(crate) async fn has_unpublished(connection: &mut Connection, (): ()) -> Result<bool, Failure> {
-    let row = sqlx::query("SELECT seq FROM outbox_events WHERE position IS NULL LIMIT 1")
+    let row = sqlx::query("SELECT seq FROM outbox_pending LIMIT 1")
         .fetch_optional(&mut *connection)
         .await?;
     Ok(row.is_some())
@@ -69,7 +86,8 @@ pub(crate) async fn backlog(connection: &mut Connection, (): ()) -> Result<Backl
         "SELECT ",
         now,
         " AS now, count(*) AS waiting, min(occurred_at) AS oldest FROM \
-         (SELECT occurred_at FROM outbox_events WHERE position IS NULL ORDER BY seq LIMIT $1) \
+         (SELECT event.occurred_at FROM outbox_pending pending \
+            JOIN outbox_events event ON event.seq = pending.seq ORDER BY pending.seq LIMIT $1) \
          AS unpublished"
     ))
     .bind(COUNTED)
@@ -88,14 +106,11 @@ pub(crate) async fn list(
     connection: &mut Connection,
     page: Page<i64>,
 ) -> Result<Vec<PositionedEvent>, Failure> {
-    let found = sqlx::query(
-        "SELECT id, position, event_type, aggregate_id, project_id, revision, occurred_at, \
-         payload FROM outbox_events WHERE position > $1 ORDER BY position LIMIT $2",
-    )
-    .bind(page.after.unwrap_or(0))
-    .bind(i64::from(page.limit))
-    .fetch_all(&mut *connection)
-    .await?;
+    let found = sqlx::query(EVENTS)
+        .bind(page.after.unwrap_or(0))
+        .bind(i64::from(page.limit))
+        .fetch_all(&mut *connection)
+        .await?;
     Ok(found.iter().map(event).collect::<Result<_, _>>()?)
 }
 

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use slipway_core::commit::Recheck;
-use slipway_core::events::positions::{prune_limit, prune_to, unnoted};
+use slipway_core::events::positions::{prune_limit, prune_to};
 use slipway_durable::database::End;
 use sqlx::Row as _;
 use uuid::Uuid;
@@ -29,13 +29,10 @@ pub(crate) async fn events(
     connection: &mut Connection,
     (keep, limit): (Duration, u32),
 ) -> Result<End<u64>, Failure> {
-    let head = sqlx::query(sql!(
-        "SELECT pruned_position, last_position, noted_position, unnoted_position \
-             FROM outbox_head",
-        for_update
-    ))
-    .fetch_one(&mut *connection)
-    .await?;
+    let head =
+        sqlx::query(sql!("SELECT pruned_position, last_position FROM outbox_head", for_update))
+            .fetch_one(&mut *connection)
+            .await?;
     let span = outbox::span(&head)?;
     let slowest: Option<i64> =
         sqlx::query("SELECT min(position) AS slowest FROM event_subscriptions")
@@ -44,8 +41,9 @@ pub(crate) async fn events(
             .try_get("slowest")?;
     let reach = prune_limit(span, slowest, limit);
     let first_young: Option<i64> = sqlx::query(sql!(
-        "SELECT min(position) AS young FROM outbox_events \
-         WHERE position > $1 AND position <= $2 AND occurred_at > ",
+        "SELECT min(p.position) AS young FROM event_positions p \
+         JOIN outbox_events e ON e.seq = p.seq \
+         WHERE p.position > $1 AND p.position <= $2 AND e.occurred_at > ",
         now,
         (plus_micros "$3")
     ))
@@ -61,27 +59,31 @@ pub(crate) async fn events(
     }
     sqlx::query(
         "INSERT INTO event_prunes (project_id, position) SELECT project_id, max(position) \
-         FROM outbox_events WHERE position > $1 AND position <= $2 GROUP BY project_id \
+         FROM event_positions WHERE position > $1 AND position <= $2 GROUP BY project_id \
          ON CONFLICT (project_id) DO UPDATE SET position = excluded.position",
     )
     .bind(span.pruned)
     .bind(pruned)
     .execute(&mut *connection)
     .await?;
-    let removed = sqlx::query("DELETE FROM outbox_events WHERE position > $1 AND position <= $2")
+    let removed = sqlx::query(concat!(
+        "DELETE FROM outbox_events WHERE seq ",
+        one_of!("SELECT seq FROM event_positions WHERE position > $1 AND position <= $2")
+    ))
+    .bind(span.pruned)
+    .bind(pruned)
+    .execute(&mut *connection)
+    .await?
+    .rows_affected();
+    sqlx::query("DELETE FROM event_positions WHERE position > $1 AND position <= $2")
         .bind(span.pruned)
         .bind(pruned)
         .execute(&mut *connection)
-        .await?
-        .rows_affected();
-    let unnoted = unnoted(span, head.try_get("noted_position")?, head.try_get("unnoted_position")?);
-    sqlx::query(
-        "UPDATE outbox_head SET pruned_position = $1, noted_position = $1, unnoted_position = $2",
-    )
-    .bind(pruned)
-    .bind(unnoted)
-    .execute(&mut *connection)
-    .await?;
+        .await?;
+    sqlx::query("UPDATE outbox_head SET pruned_position = $1")
+        .bind(pruned)
+        .execute(&mut *connection)
+        .await?;
     Ok(End::Commit(removed))
 }
 
