@@ -134,8 +134,10 @@ impl<'a> Request<'a> {
             ("test" | "tidy", [only]) if matches!(only.as_str(), "-h" | "--help") => Self::Help,
             ("soak", options) => Self::Soak { options },
             ("bench", arguments @ [bench, quick @ ..])
-                if matches!(bench.as_str(), "broker" | "crossplane" | "enrol" | "freeze" | "lists")
-                    && matches!(quick, [] | [_])
+                if matches!(
+                    bench.as_str(),
+                    "broker" | "crossplane" | "enrol" | "freeze" | "lists"
+                ) && matches!(quick, [] | [_])
                     && quick.iter().all(|word| word == "--quick") =>
             {
                 Self::Bench { arguments }
