@@ -221,7 +221,6 @@ async fn both_databases_have_the_same_schema() {
 #[test]
 fn closed_sets_are_the_same_in_core_and_in_the_schema() {
     use slipway_core::deletion::record::DeletionState;
-    use slipway_core::event::EventType;
     use slipway_core::placement::namespace::NamespacePhase;
 
     let sets: [(&str, Vec<&str>); 4] = [
@@ -239,7 +238,11 @@ fn closed_sets_are_the_same_in_core_and_in_the_schema() {
         ),
         (
             "INSERT INTO event_types (name) VALUES",
-            EventType::ALL.iter().map(|item| item.as_str()).collect(),
+            slipway_core::event::catalog()
+                .iter()
+                .flat_map(|family| family.types)
+                .map(|item| item.as_str())
+                .collect(),
         ),
     ];
     for script in [MIGRATIONS[0].sqlite.up, MIGRATIONS[0].postgres.up] {

@@ -49,13 +49,6 @@ macro_rules! one_of {
     };
 }
 
-/// Releases one claimed attempt; `$4` is its count of failures.
-macro_rules! release_sql {
-    () => {
-        slipway_durable::release_sql!(postgres, "provisioned_resources", ", failures = $4")
-    };
-}
-
 /// Claims a batch of due attempts.
 macro_rules! claim_sql {
     () => {

@@ -42,7 +42,7 @@ pub fn create(
     };
     let details = json!({ "slug": blueprint.slug, "engine": blueprint.engine });
     let write = CatalogWrite::BlueprintInsert(blueprint);
-    let about = About::new(BlueprintId::KIND, new.id.as_uuid());
+    let about = About::new(new.id);
     Ok(audited(write, "blueprint.create", about, actor, snapshot.now, details))
 }
 
@@ -66,7 +66,7 @@ pub fn update(
         "before": { "display_name": blueprint.display_name, "description": blueprint.description },
         "after": { "display_name": updated.display_name, "description": updated.description },
     });
-    let about = About::new(BlueprintId::KIND, blueprint.id.as_uuid());
+    let about = About::new(blueprint.id);
     let write = CatalogWrite::BlueprintUpdate(updated);
     Ok(audited(write, "blueprint.update", about, actor, snapshot.now, details))
 }
@@ -161,7 +161,7 @@ fn existing(snapshot: &BlueprintSnapshot) -> Result<&Blueprint, Refusal> {
 }
 
 fn about(id: BlueprintVersionId) -> About {
-    About::new(BlueprintVersionId::KIND, id.as_uuid())
+    About::new(id)
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ fn existing(snapshot: &CloudSnapshot) -> Result<&Cloud, Refusal> {
 }
 
 fn about(id: CloudId) -> About {
-    About::new(CloudId::KIND, id.as_uuid())
+    About::new(id)
 }
 
 #[cfg(test)]

@@ -104,7 +104,7 @@ fn existing(snapshot: &CredentialSnapshot) -> Result<&Credential, Refusal> {
 }
 
 fn about(id: CloudCredentialId) -> About {
-    About::new(CloudCredentialId::KIND, id.as_uuid())
+    About::new(id)
 }
 
 #[cfg(test)]

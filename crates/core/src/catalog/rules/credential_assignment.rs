@@ -55,7 +55,7 @@ fn ends(
 }
 
 fn about(project: ProjectId, credential: CloudCredentialId) -> About {
-    About::new(CloudCredentialId::KIND, credential.as_uuid()).of(project)
+    About::new(credential).of(project)
 }
 
 #[cfg(test)]

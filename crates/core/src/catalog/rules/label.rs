@@ -79,7 +79,7 @@ fn existing(snapshot: &LabelSnapshot) -> Result<&LabelDefinition, Refusal> {
 }
 
 fn about(id: LabelDefinitionId) -> About {
-    About::new(LabelDefinitionId::KIND, id.as_uuid())
+    About::new(id)
 }
 
 #[cfg(test)]

@@ -3,13 +3,14 @@
 use serde_json::json;
 
 use crate::access::audit::Actor;
+use crate::catalog::Name;
 use crate::catalog::blueprint_version::Engine;
 use crate::catalog::rules::common::{About, audited, name_taken};
 use crate::catalog::snapshot::ClusterSnapshot;
-use crate::catalog::{CatalogWrite, Name};
 use crate::commit::Commit;
 use crate::error::Refusal;
 use crate::ids::{ClusterId, Revision};
+use crate::placement::PlacementWrite;
 use crate::placement::cluster::{Cluster, ClusterAccess, NamespacePrefix};
 
 #[derive(Debug, Clone)]
@@ -60,7 +61,7 @@ pub fn create(
         updated_at: snapshot.now,
     };
     let details = json!({ "name": cluster.name, "engine": cluster.engine });
-    let write = CatalogWrite::ClusterInsert(cluster);
-    let about = About::new(ClusterId::KIND, new.id.as_uuid());
+    let write = PlacementWrite::ClusterInsert(cluster);
+    let about = About::new(new.id);
     Ok(audited(write, "cluster.create", about, actor, snapshot.now, details))
 }

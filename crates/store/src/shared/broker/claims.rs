@@ -15,7 +15,7 @@ use slipway_durable::database::End;
 use sqlx::Row as _;
 use sqlx::types::Json;
 
-use super::{Connection, commit, rows, writes};
+use super::{Connection, blockers, commit, rows, write};
 use crate::failure::Failure;
 
 pub(crate) async fn claim(
@@ -50,12 +50,12 @@ pub(crate) async fn release(
     }
     // In the order of their ids, as decisions lock them.
     let mut releases: Vec<_> = releases.iter().collect();
-    releases.sort_by_key(|release| release.attempt);
+    releases.sort_by_key(|release| release.subject);
     let given: Vec<_> = releases
         .iter()
         .map(|release| {
             json!({
-                "id": release.attempt,
+                "id": release.subject.id(),
                 "claim_token": release.claim_token.0,
                 "micros": commit::recheck_micros(release.recheck),
                 "failures": release.failures,
@@ -105,14 +105,14 @@ pub(crate) async fn hold(
         evidence: json!({ "provisioned_resource_id": claimed.id, "reason": reason }),
         next_retry_at: Some(now.plus(recheck)),
     };
-    writes::blocker_put(connection, claimed.id, &blocker).await?;
+    blockers::put(connection, claimed.id.into(), &blocker).await?;
     let release = Release {
-        attempt: claimed.id,
+        subject: claimed.id.into(),
         claim_token: claimed.claim_token,
         recheck: Recheck::After(recheck),
         failures: row.try_get("failures")?,
     };
-    commit::release_one(connection, release).await?;
+    write::release(connection, release).await?;
     Ok(End::Commit(()))
 }
 

@@ -6,16 +6,17 @@ pub(crate) mod batch;
 pub(crate) mod claims;
 pub(crate) mod decide;
 pub(crate) mod declare;
+pub(crate) mod hydrate;
 pub(crate) mod partitions;
 pub(crate) mod port;
 pub(crate) mod provider;
 pub(crate) mod reads;
 pub(crate) mod recorded;
 pub(crate) mod renewal;
-pub(crate) mod set_writes;
 pub(crate) mod snapshot;
+pub(crate) mod write;
 
 use super::{
-    Backend, Connection, Db, Row, commit, deletion, json_values, nodes, page, record, rows,
-    transaction, writes,
+    Backend, Connection, Db, Row, blockers, catalog, commit, deletion, history, json_values, nodes,
+    page, placement, record, rows, transaction, writes,
 };

@@ -16,7 +16,9 @@ use slipway_core::ids::{Partition, ProvisionedResourceId, ResourceId};
 use slipway_core::operations::explanation::{AttemptLine, PhaseCount};
 
 use super::deletion::leaks;
-use super::{Backend, attempts, batch, claims, decide, partitions, reads, record, renewal};
+use super::{
+    Backend, attempts, batch, claims, decide, history, partitions, reads, record, renewal,
+};
 
 #[async_trait]
 impl BrokerStore for Backend {
@@ -132,7 +134,7 @@ impl BrokerStore for Backend {
     }
 
     async fn history_list(&self, id: ProvisionedResourceId) -> Result<Vec<HistoryLine>, Error> {
-        self.read(id, reads::history_list).await
+        self.read(id, history::list).await
     }
 
     async fn attempt_lines(

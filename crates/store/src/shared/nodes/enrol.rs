@@ -118,7 +118,7 @@ pub(crate) async fn node_mesh(
         .fetch_optional(&mut *connection)
         .await?;
     let Some(row) = row else { return Ok(None) };
-    let node = hydrate(&row, "id", rows::node)?;
+    let node = hydrate(&row, "id", super::hydrate::node)?;
     let project = sqlx::query("SELECT id, mesh_cidr FROM projects WHERE id = $1")
         .bind(node.project_id.as_uuid())
         .fetch_one(&mut *connection)
@@ -134,7 +134,7 @@ pub(crate) async fn node_mesh(
     .bind(i64::from(limit))
     .fetch_all(&mut *connection)
     .await?;
-    let peers = super::page::readable(NodeId::KIND, &peers, rows::node);
+    let peers = super::page::readable(NodeId::KIND, &peers, super::hydrate::node);
     Ok(Some(MeshView { cidr: hydrate(&project, "id", cidr)?, node, peers }))
 }
 

@@ -9,4 +9,4 @@ pub(crate) mod port;
 pub(crate) mod retention;
 pub(crate) mod tasks;
 
-use super::{Backend, Connection, Row, catalog, commit, events, rows, transaction};
+use super::{Backend, Connection, Row, access, catalog, commit, events, rows, transaction};
