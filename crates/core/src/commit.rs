@@ -150,7 +150,7 @@ impl Commit {
         for write in &self.writes {
             match write {
                 Write::Broker(BrokerWrite::AttemptUpdate(update)) if update.id() == attempt => {
-                    updates += 1
+                    updates += 1;
                 }
                 Write::HistoryAppend(line) if line.subject == attempt.into() => lines += 1,
                 Write::Broker(BrokerWrite::ObservedReplace(of, _)) if *of == attempt => seen += 1,
