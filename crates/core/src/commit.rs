@@ -4,64 +4,70 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-
+use crate::access::AccessWrite;
 use crate::access::audit::AuditEntry;
 use crate::blocker::Blocker;
-use crate::broker::attempt::ProvisionedResource;
-use crate::broker::phase::Phase;
-use crate::broker::resource::Resource;
+use crate::broker::BrokerWrite;
 use crate::catalog::CatalogWrite;
-use crate::deletion::record::Deletion;
+use crate::deletion::DeletionWrite;
 use crate::event::Event;
-use crate::ids::{ClaimToken, LeakRecordId, ProvisionedResourceId, Revision};
-use crate::nodes::node::Node;
-use crate::nodes::token::BootstrapToken;
+use crate::ids::{ClaimToken, ProvisionedResourceId, Revision};
+use crate::nodes::NodesWrite;
+use crate::placement::PlacementWrite;
+use crate::subject::{Claimable, Subject};
 use crate::time::Timestamp;
 
-/// One row to be written. An update names the revision that was read (the one
-/// in the aggregate) and gives the row the next one; if the row was written
-/// meanwhile, the whole commit fails.
+/// What is written, by the room whose table it is; only that room's writer
+/// knows the table. The rest is of all rooms. An update names the revision that
+/// was read (the one in the aggregate) and gives the row the next one; if the
+/// row was written meanwhile, the whole commit fails.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Write {
-    ResourceInsert(Resource),
-    ResourceUpdate(Resource),
-    AttemptInsert(ProvisionedResource),
-    AttemptUpdate(ProvisionedResource),
-    TokenInsert(BootstrapToken),
-    TokenUpdate(BootstrapToken),
-    NodeInsert(Node),
-    NodeUpdate(Node),
-    DeletionInsert(Deletion),
-    DeletionUpdate(Deletion),
-    /// All blockers of an attempt; replaces the earlier set.
-    BlockersReplace(ProvisionedResourceId, Vec<Blocker>),
-    /// One more line of the attempt's history; the store numbers it.
-    HistoryAppend {
-        attempt: ProvisionedResourceId,
-        at: Timestamp,
-        from: Option<Phase>,
-        to: Phase,
-        why: String,
-    },
-    /// The last observation, for people; does not count as a write of the row.
-    ObservedReplace(ProvisionedResourceId, Value),
-    /// Inserted once per id; a resolved leak that is seen again is reopened.
-    LeakInsert(LeakRecord),
-    /// The objects that the loop found for this attempt are proven gone:
-    /// resolves its open leak records now.
-    LeaksResolve(ProvisionedResourceId),
-    /// A row of the catalog.
+    Broker(BrokerWrite),
+    Nodes(NodesWrite),
     Catalog(Box<CatalogWrite>),
+    Placement(PlacementWrite),
+    Deletion(DeletionWrite),
+    Access(AccessWrite),
+    /// All blockers of a subject; replaces the earlier set.
+    BlockersReplace(Subject, Vec<Blocker>),
+    /// One more line of the subject's history.
+    HistoryAppend(StateChange),
     /// Releases the claim. Fails the commit if the claim was lost.
     Release(Release),
+}
+
+impl From<CatalogWrite> for Write {
+    fn from(write: CatalogWrite) -> Self {
+        Self::Catalog(Box::new(write))
+    }
+}
+
+impl From<PlacementWrite> for Write {
+    fn from(write: PlacementWrite) -> Self {
+        Self::Placement(write)
+    }
+}
+
+/// A subject enters a state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateChange {
+    pub subject: Subject,
+    /// The revision that the write gives the subject. It numbers the lines of a
+    /// history: with gaps, since not every write changes the state.
+    pub revision: Revision,
+    pub at: Timestamp,
+    /// `None` for a new subject.
+    pub from: Option<&'static str>,
+    pub to: &'static str,
+    pub why: String,
 }
 
 /// How a claim ends. If the row was woken since the claim, it is due at once,
 /// whatever `recheck` says: a release cannot lose a wake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Release {
-    pub attempt: ProvisionedResourceId,
+    pub subject: Claimable,
     pub claim_token: ClaimToken,
     pub recheck: Recheck,
     /// The new count of failed ticks in a row.
@@ -75,16 +81,6 @@ pub enum Recheck {
     After(Duration),
     /// Only if woken.
     Never,
-}
-
-/// Something outside that we could not prove gone.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LeakRecord {
-    pub id: LeakRecordId,
-    pub kind: &'static str,
-    pub subject_id: ProvisionedResourceId,
-    pub found_at: Timestamp,
-    pub evidence: Value,
 }
 
 /// The record of a tick that the store can write without a lock, provided that
@@ -129,8 +125,8 @@ pub struct Commit {
     pub writes: Vec<Write>,
     pub events: Vec<Event>,
     pub audit: Vec<AuditEntry>,
-    /// Attempts whose next decision may have changed.
-    pub wakes: Vec<ProvisionedResourceId>,
+    /// Subjects whose next decision may have changed.
+    pub wakes: Vec<Claimable>,
 }
 
 impl Commit {
@@ -153,18 +149,19 @@ impl Commit {
         let (mut updates, mut lines, mut seen, mut releases) = (0, 0, 0, 0);
         for write in &self.writes {
             match write {
-                Write::AttemptUpdate(update) if update.id() == attempt => updates += 1,
-                Write::HistoryAppend { attempt: of, .. } if *of == attempt => lines += 1,
-                Write::ObservedReplace(of, _) if *of == attempt => seen += 1,
-                Write::Release(release) if release.attempt == attempt => releases += 1,
+                Write::Broker(BrokerWrite::AttemptUpdate(update)) if update.id() == attempt => {
+                    updates += 1;
+                }
+                Write::HistoryAppend(line) if line.subject == attempt.into() => lines += 1,
+                Write::Broker(BrokerWrite::ObservedReplace(of, _)) if *of == attempt => seen += 1,
+                Write::Release(release) if release.subject == attempt.into() => releases += 1,
                 _ => return false,
             }
         }
         // Without a new revision, these entries could be written twice.
         let said = lines + self.events.len() + self.audit.len();
         let plain = |entry: &AuditEntry| {
-            entry.subject_kind == ProvisionedResourceId::KIND
-                && entry.subject_id == attempt.as_uuid()
+            entry.subject == attempt.into()
                 && entry.project_id.is_some()
                 && entry.reason.is_none()
                 && entry.correlation_id.is_none()
@@ -174,7 +171,7 @@ impl Commit {
             && seen <= 1
             && (said == 0 || (updates == 1 && lines == 1 && self.audit.len() == 1))
             && self.events.len() <= 1
-            && self.events.iter().all(|event| event.aggregate_id == attempt)
+            && self.events.iter().all(|event| event.subject == attempt.into())
             && self.audit.iter().all(plain)
             && self.wakes.is_empty()
     }
@@ -189,7 +186,10 @@ impl Commit {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
+    use crate::broker::phase::Phase;
     use crate::fixtures::{mk_attempt, mk_node, mk_snapshot};
 
     /// Only writes that the row of the attempt guards go without a lock.
@@ -198,7 +198,7 @@ mod tests {
         let attempt = mk_attempt(Phase::Enrolling);
         let (id, revision) = (attempt.id(), attempt.revision());
         let release = Write::Release(Release {
-            attempt: id,
+            subject: id.into(),
             claim_token: ClaimToken(1),
             recheck: Recheck::Now,
             failures: 0,
@@ -206,21 +206,21 @@ mod tests {
         let of = |writes: Vec<Write>| {
             Recorded::new(id, revision, Commit { writes, ..Commit::default() }).is_some()
         };
-        let seen = Write::ObservedReplace(id, Value::Null);
+        let seen = Write::Broker(BrokerWrite::ObservedReplace(id, Value::Null));
         assert!(of(vec![release.clone()]));
         assert!(of(vec![seen.clone(), release.clone()]));
-        assert!(of(vec![Write::AttemptUpdate(attempt), release.clone()]));
+        assert!(of(vec![Write::Broker(BrokerWrite::AttemptUpdate(attempt)), release.clone()]));
         assert!(!of(vec![seen]), "the claim is given back with it");
         assert!(!of(vec![release.clone(), release.clone()]));
         let resource = mk_snapshot(Phase::Ready).resource;
         for other in [
-            Write::NodeUpdate(mk_node()),
-            Write::ResourceUpdate(resource),
-            Write::BlockersReplace(id, Vec::new()),
+            Write::Nodes(NodesWrite::NodeUpdate(mk_node())),
+            Write::Broker(BrokerWrite::ResourceUpdate(resource)),
+            Write::BlockersReplace(id.into(), Vec::new()),
         ] {
             assert!(!of(vec![other.clone(), release.clone()]), "{other:?}");
         }
-        let woken = Commit { writes: vec![release], wakes: vec![id], ..Commit::default() };
+        let woken = Commit { writes: vec![release], wakes: vec![id.into()], ..Commit::default() };
         assert!(Recorded::new(id, revision, woken).is_none());
     }
 }

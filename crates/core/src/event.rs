@@ -1,80 +1,71 @@
-//! The five lifecycle events. Their discriminators and payload fields are a
-//! wire contract: they go to the outbox in the transaction of the change and
-//! from there, at least once and under a stable message id, to subscribers.
+//! Events: what is announced to subscribers. An event goes to the outbox in the
+//! transaction of the change and from there, at least once and under a stable
+//! message id, to subscribers. Discriminators and payload fields are a wire
+//! contract.
+//!
+//! Each room registers its types as a [`Family`]; [`catalog`] collects them.
 
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::broker::attempt::ProvisionedResource;
-use crate::broker::phase::Phase;
-use crate::ids::{
-    BlueprintVersionId, CloudCredentialId, EventId, ProjectId, ProvisionedResourceId, ResourceId,
-    Revision,
-};
+use crate::broker;
+use crate::ids::{EventId, ProjectId, Revision};
+use crate::subject::Subject;
 use crate::time::Timestamp;
 
-/// The closed set of discriminators.
+/// A discriminator: the family of a room, and a name in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum EventType {
-    Requested,
-    Ready,
-    Failed,
-    Deleting,
-    Deleted,
+pub struct EventType {
+    family: &'static str,
+    text: &'static str,
 }
 
 impl EventType {
-    pub const ALL: [Self; 5] =
-        [Self::Requested, Self::Ready, Self::Failed, Self::Deleting, Self::Deleted];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Requested => "broker.ProvisionedResourceRequested",
-            Self::Ready => "broker.ProvisionedResourceReady",
-            Self::Failed => "broker.ProvisionedResourceFailed",
-            Self::Deleting => "broker.ProvisionedResourceDeleting",
-            Self::Deleted => "broker.ProvisionedResourceDeleted",
-        }
+    /// `text` is `<family>.<Name>`; [`event_family`](crate::event::event_family)
+    /// builds it.
+    pub(crate) const fn new(family: &'static str, text: &'static str) -> Self {
+        Self { family, text }
     }
 
-    /// The event that announces a transition by observation into this phase.
-    /// The other transitions are history, not events.
-    pub const fn of_transition(into: Phase) -> Option<Self> {
-        match into {
-            Phase::Ready => Some(Self::Ready),
-            Phase::Failed => Some(Self::Failed),
-            Phase::Deleted => Some(Self::Deleted),
-            Phase::Pending
-            | Phase::Provisioning
-            | Phase::Enrolling
-            | Phase::Deregistering
-            | Phase::Deprovisioning => None,
-        }
+    pub const fn family(self) -> &'static str {
+        self.family
+    }
+
+    pub fn name(self) -> &'static str {
+        &self.text[self.family.len() + 1..]
+    }
+
+    /// Family and name, as they are stored and sent.
+    pub const fn as_str(self) -> &'static str {
+        self.text
     }
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Payload<'a> {
-    #[serde(rename = "EventID")]
-    event_id: EventId,
-    occurred_at: Timestamp,
-    #[serde(rename = "ProvisionedResourceID")]
-    provisioned_resource_id: ProvisionedResourceId,
-    #[serde(rename = "ProjectID")]
-    project_id: ProjectId,
-    #[serde(rename = "XRName")]
-    xr_name: &'a str,
-    #[serde(rename = "ResourceID", skip_serializing_if = "Option::is_none")]
-    resource_id: Option<ResourceId>,
-    #[serde(rename = "BlueprintVersionID", skip_serializing_if = "Option::is_none")]
-    blueprint_version_id: Option<BlueprintVersionId>,
-    #[serde(rename = "CloudCredentialID", skip_serializing_if = "Option::is_none")]
-    cloud_credential_id: Option<CloudCredentialId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
+/// The event types of one room.
+#[derive(Debug, Clone, Copy)]
+pub struct Family {
+    pub name: &'static str,
+    pub types: &'static [EventType],
+}
+
+/// Declares the types of a room as constants, and their family as `FAMILY`.
+macro_rules! event_family {
+    ($family:literal { $($(#[$doc:meta])* $constant:ident => $name:literal,)* }) => {
+        $($(#[$doc])* pub const $constant: $crate::event::EventType =
+            $crate::event::EventType::new($family, concat!($family, ".", $name));)*
+
+        pub const FAMILY: $crate::event::Family =
+            $crate::event::Family { name: $family, types: &[$($constant,)*] };
+    };
+}
+pub(crate) use event_family;
+
+/// The families of all rooms. Documents, the database's CHECK and the tests
+/// compare themselves with it.
+pub const fn catalog() -> &'static [Family] {
+    &[broker::event::FAMILY]
 }
 
 /// One event, ready for the outbox.
@@ -82,52 +73,40 @@ struct Payload<'a> {
 pub struct Event {
     pub id: EventId,
     pub event_type: EventType,
-    pub aggregate_id: ProvisionedResourceId,
-    /// The revision that the write gives the aggregate; with the type it makes
+    pub subject: Subject,
+    /// The revision that the write gives the subject; with the type it makes
     /// an event unique.
     pub revision: Revision,
-    pub project_id: ProjectId,
+    /// `None` for a subject that belongs to no project.
+    pub project_id: Option<ProjectId>,
     pub occurred_at: Timestamp,
     pub payload: Value,
 }
 
 impl Event {
-    /// Announces a write; `aggregate` is as the write leaves it.
-    pub fn announce(
+    /// Announces a write; the room's `payload` gets the id of the event. The id
+    /// derives from the type, the subject and its new revision, so that a
+    /// transaction that runs again announces the same event.
+    pub(crate) fn new<P: Serialize>(
         event_type: EventType,
-        aggregate: &ProvisionedResource,
+        subject: Subject,
         revision: Revision,
+        project_id: Option<ProjectId>,
         occurred_at: Timestamp,
+        payload: impl FnOnce(EventId) -> P,
     ) -> Self {
         let id = EventId::new(derive_id(
             occurred_at,
-            &[
-                event_type.as_str().as_bytes(),
-                aggregate.id().as_uuid().as_bytes(),
-                &revision.0.to_be_bytes(),
-            ],
+            &[event_type.as_str().as_bytes(), subject.id.as_bytes(), &revision.0.to_be_bytes()],
         ));
-        let requested = event_type == EventType::Requested;
-        let failed = event_type == EventType::Failed;
-        let payload = Payload {
-            event_id: id,
-            occurred_at,
-            provisioned_resource_id: aggregate.id(),
-            project_id: aggregate.project_id(),
-            xr_name: aggregate.xr_name(),
-            resource_id: requested.then(|| aggregate.resource_id()),
-            blueprint_version_id: requested.then(|| aggregate.blueprint_version_id()),
-            cloud_credential_id: requested.then(|| aggregate.cloud_credential_id()),
-            reason: failed.then(|| aggregate.failure_reason().unwrap_or_default()),
-        };
         Self {
             id,
             event_type,
-            aggregate_id: aggregate.id(),
+            subject,
             revision,
-            project_id: aggregate.project_id(),
+            project_id,
             occurred_at,
-            payload: serde_json::to_value(payload).unwrap_or(Value::Null),
+            payload: serde_json::to_value(payload(id)).unwrap_or(Value::Null),
         }
     }
 }
@@ -149,33 +128,54 @@ pub(crate) fn derive_id(at: Timestamp, parts: &[&[u8]]) -> Uuid {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::broker::event::{FAILED, FAMILY, READY, announce};
+    use crate::broker::phase::Phase;
     use crate::fixtures::{at, mk_attempt};
 
     #[test]
     fn discriminators_are_the_published_ones() {
-        let texts: Vec<_> = EventType::ALL.iter().map(|kind| kind.as_str()).collect();
+        let texts: Vec<_> = FAMILY.types.iter().map(|kind| kind.as_str()).collect();
         insta::assert_json_snapshot!(texts);
     }
 
     #[test]
     fn payloads_are_the_published_ones() {
         let attempt = mk_attempt(Phase::Failed).failed_because(Some("quota".to_owned()));
-        let payloads: Vec<_> = EventType::ALL
+        let payloads: Vec<_> = FAMILY
+            .types
             .iter()
-            .map(|kind| Event::announce(*kind, &attempt, Revision(3), at(1_000)).payload)
+            .map(|kind| announce(*kind, &attempt, Revision(3), at(1_000)).payload)
             .collect();
         insta::assert_json_snapshot!(payloads);
+    }
+
+    /// Families and types are unique, and a type is spelt `family.Name`.
+    #[test]
+    fn the_catalog_is_a_closed_set_of_well_formed_types() {
+        let mut seen = BTreeSet::new();
+        for family in catalog() {
+            assert!(!family.types.is_empty(), "{}", family.name);
+            assert!(family.name.chars().all(|c| c.is_ascii_lowercase()), "{}", family.name);
+            for kind in family.types {
+                assert_eq!(kind.family(), family.name);
+                assert_eq!(kind.as_str(), format!("{}.{}", family.name, kind.name()));
+                assert!(kind.name().chars().all(|c| c.is_ascii_alphanumeric()), "{kind:?}");
+                assert!(kind.name().starts_with(|c: char| c.is_ascii_uppercase()), "{kind:?}");
+                assert!(seen.insert(kind.as_str()), "{kind:?} is there twice");
+            }
+        }
     }
 
     #[test]
     fn the_same_announcement_has_the_same_id_and_another_has_another() {
         let attempt = mk_attempt(Phase::Ready);
-        let announce =
-            |kind, revision| Event::announce(kind, &attempt, Revision(revision), at(1_000)).id;
-        assert_eq!(announce(EventType::Ready, 3), announce(EventType::Ready, 3));
-        assert_ne!(announce(EventType::Ready, 3), announce(EventType::Ready, 4));
-        assert_ne!(announce(EventType::Ready, 3), announce(EventType::Failed, 3));
-        assert_eq!(announce(EventType::Ready, 3).as_uuid().get_version_num(), 7);
+        let announce = |kind, revision| announce(kind, &attempt, Revision(revision), at(1_000)).id;
+        assert_eq!(announce(READY, 3), announce(READY, 3));
+        assert_ne!(announce(READY, 3), announce(READY, 4));
+        assert_ne!(announce(READY, 3), announce(FAILED, 3));
+        assert_eq!(announce(READY, 3).as_uuid().get_version_num(), 7);
     }
 }

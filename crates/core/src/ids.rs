@@ -8,6 +8,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::subject::{Subject, SubjectKind};
+
 /// A text that is not a valid id of its kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -19,7 +21,18 @@ pub struct InvalidId {
 }
 
 macro_rules! typed_id {
-    ($(#[$doc:meta])* $name:ident, $kind:literal) => {
+    // A kind of subject.
+    ($(#[$doc:meta])* $name:ident, SubjectKind::$kind:ident) => {
+        typed_id!($(#[$doc])* $name, SubjectKind::$kind.as_str());
+
+        impl From<$name> for Subject {
+            fn from(id: $name) -> Self {
+                Self::new(SubjectKind::$kind, id.0)
+            }
+        }
+    };
+    // An identity that is no subject.
+    ($(#[$doc:meta])* $name:ident, $kind:expr) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
@@ -69,7 +82,7 @@ macro_rules! typed_id {
                 let parsed = (text.len() == 36).then(|| Uuid::try_parse(text).ok()).flatten();
                 match parsed {
                     Some(uuid) if !uuid.is_nil() => Ok(Self(uuid)),
-                    _ => Err(InvalidId { kind: $kind, text: clip(text) }),
+                    _ => Err(InvalidId { kind: Self::KIND, text: clip(text) }),
                 }
             }
         }
@@ -82,11 +95,11 @@ fn clip(text: &str) -> String {
 }
 
 typed_id!(/// This installation of Slipway; stamped on every outside object.
-    InstallationId, "installation");
-typed_id!(ProjectId, "project");
-typed_id!(CloudId, "cloud");
-typed_id!(CloudCredentialId, "credential");
-typed_id!(ClusterId, "cluster");
+    InstallationId, SubjectKind::Installation);
+typed_id!(ProjectId, SubjectKind::Project);
+typed_id!(CloudId, SubjectKind::Cloud);
+typed_id!(CloudCredentialId, SubjectKind::Credential);
+typed_id!(ClusterId, SubjectKind::Cluster);
 typed_id!(/// The provisioned resources of one cluster. Each partition is claimed by
     /// itself, so that a slow cluster takes nobody's slots and a process never
     /// claims what it cannot serve.
@@ -98,24 +111,24 @@ impl From<ClusterId> for Partition {
     }
 }
 
-typed_id!(BlueprintId, "blueprint");
-typed_id!(BlueprintVersionId, "blueprint_version");
-typed_id!(LabelDefinitionId, "label");
+typed_id!(BlueprintId, SubjectKind::Blueprint);
+typed_id!(BlueprintVersionId, SubjectKind::BlueprintVersion);
+typed_id!(LabelDefinitionId, SubjectKind::Label);
 typed_id!(/// The named slot that an operator declared.
-    ResourceId, "resource");
+    ResourceId, SubjectKind::Resource);
 typed_id!(/// One filling of a slot (one attempt).
-    ProvisionedResourceId, "provisioned_resource");
-typed_id!(BootstrapTokenId, "bootstrap_token");
-typed_id!(NodeId, "node");
+    ProvisionedResourceId, SubjectKind::ProvisionedResource);
+typed_id!(BootstrapTokenId, SubjectKind::BootstrapToken);
+typed_id!(NodeId, SubjectKind::Node);
 typed_id!(/// One request to drain one node.
     DrainId, "drain");
-typed_id!(DeletionId, "deletion");
+typed_id!(DeletionId, SubjectKind::Deletion);
 typed_id!(EventId, "event");
 typed_id!(AuditEntryId, "audit_entry");
-typed_id!(LeakRecordId, "leak_record");
-typed_id!(ApiKeyId, "api_key");
+typed_id!(LeakRecordId, SubjectKind::LeakRecord);
+typed_id!(ApiKeyId, SubjectKind::ApiKey);
 typed_id!(/// One reader of all events, with a durable cursor.
-    SubscriptionId, "subscription");
+    SubscriptionId, SubjectKind::Subscription);
 
 /// Counts the writes of a row: +1 with each. A write names the revision it read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -9,10 +9,11 @@ use uuid::Uuid;
 
 use crate::error::ErrorKind;
 use crate::ids::Revision;
+use crate::subject::Subject;
 
 /// An aggregate that is created, shown, listed, changed and removed on request.
 pub trait Kind: Debug + Clone + Send + Sync + 'static {
-    type Id: Copy + Debug + Display + FromStr + Into<Uuid> + Send + Sync + 'static;
+    type Id: Copy + Debug + Display + FromStr + Into<Uuid> + Into<Subject> + Send + Sync + 'static;
 
     /// Its noun in messages and audit entries.
     const KIND: &'static str;

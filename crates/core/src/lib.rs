@@ -11,7 +11,7 @@
 //! [`broker::decide`] before the action, [`broker::record`] after it.
 //!
 //! Beside the rooms stands what all of them use, and closed sets that span
-//! rooms ([`ids`], [`event`], [`blocker`], [`error`]).
+//! rooms ([`subject`], [`ids`], [`event`], [`blocker`], [`error`]).
 
 mod closed_set;
 pub mod ids;
@@ -26,6 +26,7 @@ pub mod commit;
 pub mod error;
 pub mod event;
 pub mod precondition;
+pub mod subject;
 
 pub mod access;
 pub mod broker;

@@ -1,8 +1,8 @@
 //! Idempotent creates. [`slipway_core::access::idempotency`] defines what happens only
 //! once; this file gives a create and its repetition the same answer.
 
+use slipway_core::access::AccessWrite;
 use slipway_core::access::idempotency::{Answer, Entry, Request};
-use slipway_core::catalog::CatalogWrite;
 use slipway_core::commit::{Commit, Write};
 use uuid::Uuid;
 
@@ -37,8 +37,8 @@ pub(crate) fn record(
 /// second request waits there before it has written anything.
 pub(crate) fn bind(mut commit: Commit, record: Option<&Entry>) -> Commit {
     if let Some(record) = record {
-        let write = CatalogWrite::IdempotencyInsert(record.clone());
-        commit.writes.insert(0, Write::Catalog(Box::new(write)));
+        let write = AccessWrite::IdempotencyInsert(record.clone());
+        commit.writes.insert(0, Write::Access(write));
     }
     commit
 }

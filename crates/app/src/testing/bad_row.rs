@@ -46,7 +46,7 @@ pub async fn bad_row(store: Stores, spoil: impl AsyncFnOnce(ProvisionedResourceI
     );
     let mut wake = |snapshot: &ResourceSnapshot| {
         assert_ne!(snapshot.attempt.id(), bad.attempt, "nothing is decided on a bad row");
-        Ok(Commit { wakes: vec![snapshot.attempt.id()], ..Commit::default() })
+        Ok(Commit { wakes: vec![snapshot.attempt.id().into()], ..Commit::default() })
     };
     let decided = world.store.broker.decide_many(&ids, &mut wake).await;
     let decided = decided.expect("a bad row stops no batch");

@@ -57,8 +57,8 @@ pub(super) async fn renew_with_takeover(world: &Arc<World>) {
     assert_eq!(world.snapshot(declared.attempt).await.claim_token, current.claim_token);
     let mut releases: Vec<_> = taken.iter().map(|one| released(*one, Recheck::Never)).collect();
     releases.push(released(current, Recheck::Never));
-    releases.sort_by_key(|release| release.attempt);
-    releases.dedup_by_key(|release| release.attempt);
+    releases.sort_by_key(|release| release.subject);
+    releases.dedup_by_key(|release| release.subject);
     world.store.broker.attempt_release(&releases).await.expect("a release");
     world.check(mark, declared, "renew with takeover").await;
 }

@@ -29,7 +29,7 @@ impl World {
     /// Makes one attempt due, as a watch would.
     pub(super) async fn wake(&self, attempt: ProvisionedResourceId) -> Result<(), Error> {
         let mut rule = |_: &ResourceSnapshot| -> Result<Commit, Refusal> {
-            Ok(Commit { wakes: vec![attempt], ..Commit::default() })
+            Ok(Commit { wakes: vec![attempt.into()], ..Commit::default() })
         };
         self.store.broker.decide(ResourceKey::Attempt(attempt), &mut rule).await
     }
@@ -343,5 +343,5 @@ fn worker() -> Actor {
 }
 
 pub(super) fn released(claimed: Claimed, recheck: Recheck) -> Release {
-    Release { attempt: claimed.id, claim_token: claimed.claim_token, recheck, failures: 0 }
+    Release { subject: claimed.id.into(), claim_token: claimed.claim_token, recheck, failures: 0 }
 }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use slipway_core::broker::event::{DELETED, DELETING, READY, REQUESTED};
 use slipway_core::broker::phase::Phase;
 use slipway_core::event::EventType;
 use slipway_core::time::Timestamp;
@@ -11,8 +12,7 @@ use slipway_wire::api::{Deletion, Event, Explanation, HistoryEntry, Node};
 use super::screen::Fact;
 
 /// The events of an attempt that ends well.
-pub(super) const ANNOUNCED: [EventType; 4] =
-    [EventType::Requested, EventType::Ready, EventType::Deleting, EventType::Deleted];
+pub(super) const ANNOUNCED: [EventType; 4] = [REQUESTED, READY, DELETING, DELETED];
 
 /// Each of the four events once, in order, and no other.
 pub(super) fn events(name: &str, attempt_id: &str, events: &[Event]) -> Fact {

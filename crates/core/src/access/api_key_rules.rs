@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::access::AccessWrite;
 use crate::access::api_key::{ApiKey, KeyState, LIFETIME_MAX, LIFETIME_MIN, OVERLAP_MAX, Previous};
-use crate::access::audit::{Actor, AuditEntry};
+use crate::access::audit::{About, Actor, AuditEntry};
 use crate::access::role::Role;
-use crate::catalog::CatalogWrite;
 use crate::commit::{Commit, Write};
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{ApiKeyId, ProjectId, Revision};
@@ -104,7 +104,7 @@ pub fn create(snapshot: &KeySnapshot, new: &NewKey, actor: &Actor) -> Result<Com
         "project_id": key.project_id,
         "expires_at": key.expires_at,
     }));
-    Ok(commit(CatalogWrite::ApiKeyInsert(key), entry))
+    Ok(commit(AccessWrite::ApiKeyInsert(key), entry))
 }
 
 /// Gives the key a new secret. The current one stays valid for `overlap`; an
@@ -150,7 +150,7 @@ pub fn rotate(
     };
     let entry = audit("api_key.rotate", key, actor, snapshot.now)
         .with(json!({ "name": key.name, "previous_until": until }));
-    Ok(commit(CatalogWrite::ApiKeyUpdate(rotated), entry))
+    Ok(commit(AccessWrite::ApiKeyUpdate(rotated), entry))
 }
 
 /// Ends the key at once. Writes nothing if the key is revoked already.
@@ -187,7 +187,7 @@ pub fn revoke(
     let revoked = ApiKey { revoked_at: Some(snapshot.now), ..key.clone() };
     let mut entry = audit("api_key.revoke", key, actor, snapshot.now);
     entry.reason = reason.map(str::to_owned);
-    Ok(commit(CatalogWrite::ApiKeyUpdate(revoked), entry))
+    Ok(commit(AccessWrite::ApiKeyUpdate(revoked), entry))
 }
 
 fn existing(snapshot: &KeySnapshot) -> Result<&ApiKey, Refusal> {
@@ -200,18 +200,12 @@ pub fn not_found() -> Refusal {
 }
 
 fn audit(verb: &'static str, key: &ApiKey, actor: &Actor, now: Timestamp) -> AuditEntry {
-    let mut entry = AuditEntry::of_installation(verb, actor, ApiKeyId::KIND, key.id.as_uuid(), now)
-        .with(json!({ "name": key.name }));
-    entry.project_id = key.project_id;
-    entry
+    let about = About { project_id: key.project_id, ..About::new(key.id) };
+    AuditEntry::new(verb, actor, about, now).with(json!({ "name": key.name }))
 }
 
-fn commit(write: CatalogWrite, entry: AuditEntry) -> Commit {
-    Commit {
-        writes: vec![Write::Catalog(Box::new(write))],
-        audit: vec![entry],
-        ..Commit::default()
-    }
+fn commit(write: AccessWrite, entry: AuditEntry) -> Commit {
+    Commit { writes: vec![Write::Access(write)], audit: vec![entry], ..Commit::default() }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use crate::event::derive_id;
 use crate::ids::{AuditEntryId, ProjectId, Revision};
+use crate::subject::Subject;
 use crate::time::Timestamp;
 
 /// On whose behalf something is done.
@@ -30,67 +31,58 @@ pub struct AuditEntry {
     pub actor: String,
     /// `<kind>.<verb>`, such as `resource.declare`.
     pub verb: &'static str,
-    pub subject_kind: &'static str,
-    pub subject_id: Uuid,
+    pub subject: Subject,
     pub project_id: Option<ProjectId>,
     pub reason: Option<String>,
     pub details: Value,
     pub correlation_id: Option<String>,
 }
 
-/// What an entry is about.
+/// What an entry is about, and what makes its id unique.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject {
-    pub kind: &'static str,
-    pub id: Uuid,
-    pub project_id: ProjectId,
-    /// The revision that the write gives the subject; it makes the id unique.
-    pub revision: Revision,
+pub struct About {
+    pub subject: Subject,
+    pub project_id: Option<ProjectId>,
+    pub revision: Option<Revision>,
+}
+
+impl About {
+    pub fn new(subject: impl Into<Subject>) -> Self {
+        Self { subject: subject.into(), project_id: None, revision: None }
+    }
+
+    /// The project that it belongs to.
+    pub fn of(self, project_id: ProjectId) -> Self {
+        Self { project_id: Some(project_id), ..self }
+    }
+
+    /// The revision that the write gives the subject.
+    pub fn at(self, revision: Revision) -> Self {
+        Self { revision: Some(revision), ..self }
+    }
 }
 
 impl AuditEntry {
-    pub fn new(verb: &'static str, actor: &Actor, subject: Subject, at: Timestamp) -> Self {
-        Self {
-            id: AuditEntryId::new(derive_id(
-                at,
-                &[
-                    b"audit",
-                    verb.as_bytes(),
-                    subject.id.as_bytes(),
-                    &subject.revision.0.to_be_bytes(),
-                ],
-            )),
-            at,
-            actor: actor.name.clone(),
-            verb,
-            subject_kind: subject.kind,
-            subject_id: subject.id,
-            project_id: Some(subject.project_id),
-            reason: None,
-            details: Value::Object(serde_json::Map::new()),
-            correlation_id: actor.correlation_id.clone(),
+    /// The id derives from the verb, the subject and its new revision, so that a
+    /// transaction that runs again writes the same entry. Without a revision the
+    /// time makes it unique, and the project: one subject may be assigned to
+    /// several at one moment.
+    pub fn new(verb: &'static str, actor: &Actor, about: About, at: Timestamp) -> Self {
+        let project = about.project_id.map_or(Uuid::nil(), ProjectId::as_uuid);
+        let (revision, moment) = (about.revision.map(|r| r.0.to_be_bytes()), at.as_micros());
+        let moment = moment.to_be_bytes();
+        let mut parts: Vec<&[u8]> = vec![b"audit", verb.as_bytes(), about.subject.id.as_bytes()];
+        match &revision {
+            Some(revision) => parts.push(revision),
+            None => parts.extend([project.as_bytes().as_slice(), &moment]),
         }
-    }
-
-    /// An entry about something that belongs to no project and has no revision;
-    /// the time makes the id unique.
-    pub fn of_installation(
-        verb: &'static str,
-        actor: &Actor,
-        subject_kind: &'static str,
-        subject_id: Uuid,
-        at: Timestamp,
-    ) -> Self {
-        let moment = at.as_micros().to_be_bytes();
-        let parts = [b"audit", verb.as_bytes(), subject_id.as_bytes().as_slice(), &moment];
         Self {
             id: AuditEntryId::new(derive_id(at, &parts)),
             at,
             actor: actor.name.clone(),
             verb,
-            subject_kind,
-            subject_id,
-            project_id: None,
+            subject: about.subject,
+            project_id: about.project_id,
             reason: None,
             details: Value::Object(serde_json::Map::new()),
             correlation_id: actor.correlation_id.clone(),

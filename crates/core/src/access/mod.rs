@@ -9,3 +9,6 @@ pub mod key_text;
 pub mod audit;
 pub mod idempotency;
 pub mod rate;
+pub mod write;
+
+pub use write::AccessWrite;

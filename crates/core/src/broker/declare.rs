@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::access::audit::{Actor, AuditEntry, Subject};
+use crate::access::audit::{About, Actor, AuditEntry};
+use crate::broker::BrokerWrite;
 use crate::broker::attempt::{NewAttempt, ProvisionedResource};
+use crate::broker::event;
 use crate::broker::phase::Phase;
 use crate::broker::resource::Resource;
 use crate::broker::snapshot::DeclareSnapshot;
 use crate::catalog::blueprint_version::Engine;
-use crate::commit::{Commit, Write};
+use crate::commit::{Commit, StateChange, Write};
 use crate::error::{ErrorKind, Refusal};
-use crate::event::{Event, EventType};
 use crate::ids::{ProvisionedResourceId, ResourceId, Revision};
 use crate::text::{Handle, Labels};
 
@@ -161,13 +162,8 @@ pub fn declare(
     )
     .map_err(|error| Refusal::invalid(error.field, error.problem))?;
 
-    let event = Event::announce(EventType::Requested, &attempt, Revision::FIRST, snapshot.now);
-    let subject = Subject {
-        kind: ResourceId::KIND,
-        id: resource.id.as_uuid(),
-        project_id,
-        revision: Revision::FIRST,
-    };
+    let event = event::announce(event::REQUESTED, &attempt, Revision::FIRST, snapshot.now);
+    let subject = About::new(resource.id).of(project_id).at(Revision::FIRST);
     let audit = AuditEntry::new("resource.declare", actor, subject, snapshot.now).with(json!({
         "handle": resource.handle,
         "blueprint": blueprint.slug,
@@ -175,17 +171,18 @@ pub fn declare(
         "provisioned_resource_id": attempt.id(),
     }));
     Ok(Commit {
-        wakes: vec![attempt.id()],
+        wakes: vec![attempt.id().into()],
         writes: vec![
-            Write::ResourceInsert(resource),
-            Write::HistoryAppend {
-                attempt: attempt.id(),
+            Write::Broker(BrokerWrite::ResourceInsert(resource)),
+            Write::HistoryAppend(StateChange {
+                subject: attempt.id().into(),
+                revision: Revision::FIRST,
                 at: snapshot.now,
                 from: None,
-                to: Phase::Pending,
+                to: Phase::Pending.as_str(),
                 why: "declared".to_owned(),
-            },
-            Write::AttemptInsert(attempt),
+            }),
+            Write::Broker(BrokerWrite::AttemptInsert(attempt)),
         ],
         events: vec![event],
         audit: vec![audit],
@@ -222,10 +219,14 @@ mod tests {
         let commit = declare(&mk_declare_snapshot(), &mk_declaration(), &mk_actor()).unwrap();
         assert!(matches!(
             commit.writes[..],
-            [Write::ResourceInsert(_), Write::HistoryAppend { .. }, Write::AttemptInsert(_)]
+            [
+                Write::Broker(BrokerWrite::ResourceInsert(_)),
+                Write::HistoryAppend(_),
+                Write::Broker(BrokerWrite::AttemptInsert(_))
+            ]
         ));
         assert_eq!(commit.events.len(), 1);
-        assert_eq!(commit.events[0].event_type, EventType::Requested);
+        assert_eq!(commit.events[0].event_type, event::REQUESTED);
         assert_eq!(commit.audit[0].verb, "resource.declare");
         assert_eq!(commit.wakes.len(), 1);
     }

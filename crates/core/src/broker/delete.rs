@@ -5,6 +5,7 @@ use crate::broker::attempt::DeletionRequest;
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::broker::teardown::{self, Order, Scope};
 use crate::commit::{Commit, Write};
+use crate::deletion::DeletionWrite;
 use crate::deletion::record::{Deletion, DeletionState};
 use crate::error::Refusal;
 use crate::ids::DeletionId;
@@ -35,10 +36,10 @@ pub fn request(
         Some(retrying) if Scope::of(retrying) == Scope::Attempt => {
             let revision = snapshot.resource.revision.next();
             let mut commit = teardown::order_only(snapshot, order, revision);
-            commit.writes.push(Write::DeletionUpdate(Deletion {
+            commit.writes.push(Write::Deletion(DeletionWrite::DeletionUpdate(Deletion {
                 state: DeletionState::Cancelled,
                 ..retrying.clone()
-            }));
+            })));
             Ok(Requested { deletion_id, commit })
         }
         // An attempt in teardown always has its deletion: one commit wrote both.
@@ -55,9 +56,10 @@ mod tests {
 
     use super::*;
     use crate::broker::phase::Phase;
-    use crate::event::EventType;
+    use crate::broker::{BrokerWrite, event};
     use crate::fixtures::{mk_actor, mk_deletion, mk_snapshot, mk_token};
     use crate::ids::ProvisionedResourceId;
+    use crate::nodes::NodesWrite;
 
     fn ask(snapshot: &ResourceSnapshot) -> Requested {
         let id = DeletionId::new(Uuid::from_u128(500));
@@ -71,10 +73,10 @@ mod tests {
         snapshot.token = Some(mk_token(1_000, 1_100, 2_000));
         let requested = ask(&snapshot);
         let revoked = requested.commit.writes.iter().any(
-            |write| matches!(write, Write::TokenUpdate(token) if token.revoked_at == Some(snapshot.now)),
+            |write| matches!(write, Write::Nodes(NodesWrite::TokenUpdate(token)) if token.revoked_at == Some(snapshot.now)),
         );
         assert!(revoked);
-        assert_eq!(requested.commit.events[0].event_type, EventType::Deleting);
+        assert_eq!(requested.commit.events[0].event_type, event::DELETING);
     }
 
     #[test]
@@ -94,7 +96,7 @@ mod tests {
     fn a_failed_resource_can_be_deleted() {
         let requested = ask(&mk_snapshot(Phase::Failed));
         assert!(requested.commit.writes.iter().any(
-            |write| matches!(write, Write::AttemptUpdate(attempt) if attempt.phase() == Phase::Deregistering)
+            |write| matches!(write, Write::Broker(BrokerWrite::AttemptUpdate(attempt)) if attempt.phase() == Phase::Deregistering)
         ));
     }
 
@@ -108,9 +110,9 @@ mod tests {
         let requested = ask(&snapshot);
         assert_ne!(requested.deletion_id, retrying.id);
         let [
-            Write::DeletionInsert(new),
-            Write::ResourceUpdate(resource),
-            Write::DeletionUpdate(old),
+            Write::Deletion(DeletionWrite::DeletionInsert(new)),
+            Write::Broker(BrokerWrite::ResourceUpdate(resource)),
+            Write::Deletion(DeletionWrite::DeletionUpdate(old)),
         ] = &requested.commit.writes[..]
         else {
             panic!("{:?}", requested.commit)

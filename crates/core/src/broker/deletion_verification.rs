@@ -20,11 +20,14 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::access::audit::{Actor, AuditEntry};
+use crate::broker::BrokerWrite;
 use crate::broker::observation::CompositeReport;
 use crate::broker::phase::{Action, NodeFact};
 use crate::broker::record::{SOONEST, Tick, describe, subject};
 use crate::broker::snapshot::ResourceSnapshot;
-use crate::commit::{Commit, LeakRecord, Recheck, Write};
+use crate::commit::{Commit, Recheck, Write};
+use crate::deletion::DeletionWrite;
+use crate::deletion::leak::LeakRecord;
 use crate::event::derive_id;
 use crate::ids::LeakRecordId;
 use crate::text::storable;
@@ -140,8 +143,10 @@ pub(crate) fn conclude(
         // Proven before, and nothing has changed since.
         Verdict::Proven if attempt.absence_proven_at().is_some() => Recheck::Never,
         Verdict::Proven => {
-            commit.writes.push(Write::AttemptUpdate(attempt.with_absence_proven(Some(now))));
-            commit.writes.push(Write::LeaksResolve(attempt.id()));
+            commit.writes.push(Write::Broker(BrokerWrite::AttemptUpdate(
+                attempt.with_absence_proven(Some(now)),
+            )));
+            commit.writes.push(Write::Deletion(DeletionWrite::LeaksResolve(attempt.id().into())));
             let details = json!({ "deleted_at": attempt.phase_since() });
             commit.audit.push(AuditEntry::new(PROVEN, actor, subject, now).with(details));
             Recheck::Never
@@ -151,7 +156,9 @@ pub(crate) fn conclude(
         Verdict::Found(finding) => {
             // The proof was wrong, or the object is younger than the proof.
             if attempt.absence_proven_at().is_some() {
-                commit.writes.push(Write::AttemptUpdate(attempt.with_absence_proven(None)));
+                commit.writes.push(Write::Broker(BrokerWrite::AttemptUpdate(
+                    attempt.with_absence_proven(None),
+                )));
             }
             if is_recorded(snapshot, finding) {
                 let removed = matches!(finding, Finding::Composite(_));
@@ -161,7 +168,7 @@ pub(crate) fn conclude(
             let leak = leak(snapshot, tick, finding);
             let details = json!({ "leak_record_id": leak.id, "kind": leak.kind });
             commit.audit.push(AuditEntry::new(FOUND, actor, subject, now).with(details));
-            commit.writes.push(Write::LeakInsert(leak));
+            commit.writes.push(Write::Deletion(DeletionWrite::LeakInsert(leak)));
             match finding {
                 Finding::Composite(_) => Recheck::Now,
                 Finding::Foreign(_) | Finding::Node => Recheck::After(rarely),
@@ -187,7 +194,7 @@ fn leak(snapshot: &ResourceSnapshot, tick: &Tick<'_>, finding: Finding<'_>) -> L
     LeakRecord {
         id: LeakRecordId::new(id),
         kind: finding.kind(),
-        subject_id: attempt.id(),
+        subject: attempt.id().into(),
         found_at: snapshot.now,
         evidence: describe(tick),
     }

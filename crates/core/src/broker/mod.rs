@@ -9,9 +9,11 @@ pub mod observation;
 pub mod phase;
 
 pub mod attempt;
+pub mod event;
 pub mod parameters;
 pub mod resource;
 pub mod snapshot;
+pub mod write;
 
 pub mod decide;
 pub mod deletion_verification;
@@ -27,3 +29,5 @@ pub mod retry;
 mod teardown;
 
 pub mod waiting;
+
+pub use write::BrokerWrite;

@@ -6,12 +6,14 @@ use std::mem;
 
 use serde_json::json;
 
-use crate::access::audit::{Actor, AuditEntry, Subject};
+use crate::access::audit::{About, Actor, AuditEntry};
+use crate::broker::BrokerWrite;
 use crate::broker::phase::NodeFact;
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::commit::{Commit, Write};
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{BootstrapTokenId, ClaimToken, Revision};
+use crate::nodes::NodesWrite;
 use crate::nodes::drain;
 use crate::nodes::node::DeregisteredHow;
 use crate::nodes::token::{
@@ -113,16 +115,17 @@ pub fn prepare(
         // Its substrate is proven absent; a second node will enrol instead.
         let (node, audit) =
             drain::deregister(node, DeregisteredHow::SubstrateAbsent, None, actor, snapshot);
-        commit.writes.push(Write::NodeUpdate(node));
+        commit.writes.push(Write::Nodes(NodesWrite::NodeUpdate(node)));
         commit.audit.push(audit);
     }
     match decision {
         TokenDecision::Keep | TokenDecision::Hold(_) => {}
         TokenDecision::Slide { expires_at } => {
             if let Some(token) = &snapshot.token {
-                commit
-                    .writes
-                    .push(Write::TokenUpdate(BootstrapToken { expires_at, ..token.clone() }));
+                commit.writes.push(Write::Nodes(NodesWrite::TokenUpdate(BootstrapToken {
+                    expires_at,
+                    ..token.clone()
+                })));
             }
         }
         TokenDecision::Mint { expires_at, hard_expires_at } => {
@@ -134,13 +137,13 @@ pub fn prepare(
             };
             let unused = |t: &&BootstrapToken| t.consumed.is_none() && t.revoked_at.is_none();
             if let Some(old) = snapshot.token.as_ref().filter(unused) {
-                commit.writes.push(Write::TokenUpdate(BootstrapToken {
+                commit.writes.push(Write::Nodes(NodesWrite::TokenUpdate(BootstrapToken {
                     revoked_at: Some(snapshot.now),
                     ..old.clone()
-                }));
+                })));
             }
             let attempt = snapshot.attempt.with_bootstrap_token(fresh.id);
-            commit.writes.push(Write::TokenInsert(BootstrapToken {
+            commit.writes.push(Write::Nodes(NodesWrite::TokenInsert(BootstrapToken {
                 id: fresh.id,
                 project_id: attempt.project_id(),
                 provisioned_resource_id: attempt.id(),
@@ -152,20 +155,15 @@ pub fn prepare(
                 consumed: None,
                 revoked_at: None,
                 issued_by: None,
-            }));
-            let subject = Subject {
-                kind: BootstrapTokenId::KIND,
-                id: fresh.id.as_uuid(),
-                project_id: attempt.project_id(),
-                revision: Revision::FIRST,
-            };
+            })));
+            let subject = About::new(fresh.id).of(attempt.project_id()).at(Revision::FIRST);
             commit.audit.push(AuditEntry::new("token.mint", actor, subject, snapshot.now).with(
                 json!({
                     "provisioned_resource_id": attempt.id(),
                     "expires_at": expires_at,
                 }),
             ));
-            commit.writes.push(Write::AttemptUpdate(attempt));
+            commit.writes.push(Write::Broker(BrokerWrite::AttemptUpdate(attempt)));
         }
     }
     Ok(commit)
@@ -233,8 +231,11 @@ mod tests {
         let mut snapshot = mk_snapshot(Phase::Pending);
         snapshot.token = Some(mk_token(1_000, 1_100, 2_000));
         let commit = run(&snapshot, MINT, Carried::NoObject);
-        let [Write::TokenUpdate(old), Write::TokenInsert(new), Write::AttemptUpdate(attempt)] =
-            &commit.writes[..]
+        let [
+            Write::Nodes(NodesWrite::TokenUpdate(old)),
+            Write::Nodes(NodesWrite::TokenInsert(new)),
+            Write::Broker(BrokerWrite::AttemptUpdate(attempt)),
+        ] = &commit.writes[..]
         else {
             panic!("{commit:?}")
         };
@@ -248,7 +249,9 @@ mod tests {
         let mut snapshot = mk_snapshot(Phase::Ready);
         snapshot.node = Some(mk_node());
         let commit = run(&snapshot, MINT, Carried::NoObject);
-        assert!(matches!(&commit.writes[0], Write::NodeUpdate(node) if !node.is_registered()));
+        assert!(
+            matches!(&commit.writes[0], Write::Nodes(NodesWrite::NodeUpdate(node)) if !node.is_registered())
+        );
         let before = read(&snapshot);
         let after = Read::of(&snapshot.after(&commit));
         assert_eq!((after.node, after.revision), (NodeFact::Absent, before.revision.next()));

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::access::audit::{Actor, AuditEntry, Subject};
+use crate::access::audit::{About, Actor, AuditEntry};
 use crate::blocker::{self, Blocker, BlockerCode, Deadlines};
+use crate::broker::BrokerWrite;
 use crate::broker::attempt::ProvisionedResource;
 use crate::broker::decide::{self, Decision, Outcome};
 use crate::broker::observation::CompositeReport;
@@ -17,12 +18,13 @@ use crate::broker::resource::Resource;
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::broker::teardown::Scope;
 use crate::broker::waiting::deadline_of;
-use crate::broker::{deletion_verification, flapping, retry};
-use crate::commit::{Commit, Recheck, Release, Write};
+use crate::broker::{deletion_verification, event, flapping, retry};
+use crate::commit::{Commit, Recheck, Release, StateChange, Write};
+use crate::deletion::DeletionWrite;
 use crate::deletion::record::{Deletion, DeletionState};
 use crate::error::Refusal;
-use crate::event::{Event, EventType};
-use crate::ids::{ClaimToken, DrainId, ProvisionedResourceId, Revision};
+use crate::ids::{ClaimToken, DrainId, Revision};
+use crate::nodes::NodesWrite;
 use crate::nodes::drain;
 use crate::text::{storable, storable_value};
 use crate::time::Timestamp;
@@ -88,7 +90,7 @@ pub fn record(
     };
     let deregistered = node_moved.as_ref().is_some_and(|(node, _)| !node.is_registered());
     if let Some((node, audit)) = node_moved {
-        commit.writes.push(Write::NodeUpdate(node));
+        commit.writes.push(Write::Nodes(NodesWrite::NodeUpdate(node)));
         commit.audit.push(audit);
     }
 
@@ -110,14 +112,14 @@ pub fn record(
     };
     let blockers = assess(snapshot, &attempt, tick, recheck);
     if !same_blockers(&blockers, &snapshot.blockers) {
-        commit.writes.push(Write::BlockersReplace(attempt.id(), blockers));
+        commit.writes.push(Write::BlockersReplace(attempt.id().into(), blockers));
     }
     let seen = describe(tick);
     if snapshot.observed.as_ref() != Some(&seen) {
-        commit.writes.push(Write::ObservedReplace(attempt.id(), seen));
+        commit.writes.push(Write::Broker(BrokerWrite::ObservedReplace(attempt.id(), seen)));
     }
     commit.writes.push(Write::Release(Release {
-        attempt: attempt.id(),
+        subject: attempt.id().into(),
         claim_token: tick.read.claim_token,
         recheck,
         failures,
@@ -152,16 +154,17 @@ fn transition_to(
 ) {
     let now = snapshot.now;
     let revision = attempt.revision().next();
-    commit.writes.push(Write::AttemptUpdate(attempt.clone()));
-    commit.writes.push(Write::HistoryAppend {
-        attempt: attempt.id(),
+    commit.writes.push(Write::Broker(BrokerWrite::AttemptUpdate(attempt.clone())));
+    commit.writes.push(Write::HistoryAppend(StateChange {
+        subject: attempt.id().into(),
+        revision,
         at: now,
-        from: Some(snapshot.attempt.phase()),
-        to: attempt.phase(),
+        from: Some(snapshot.attempt.phase().as_str()),
+        to: attempt.phase().as_str(),
         why: why(tick),
-    });
-    if let Some(event_type) = EventType::of_transition(attempt.phase()) {
-        commit.events.push(Event::announce(event_type, attempt, revision, now));
+    }));
+    if let Some(event_type) = event::of_transition(attempt.phase()) {
+        commit.events.push(event::announce(event_type, attempt, revision, now));
     }
     commit.audit.push(
         AuditEntry::new("provisioned_resource.phase", actor, subject(attempt, revision), now)
@@ -172,9 +175,8 @@ fn transition_to(
     }
 }
 
-pub(crate) fn subject(attempt: &ProvisionedResource, revision: Revision) -> Subject {
-    let (kind, id) = (ProvisionedResourceId::KIND, attempt.id().as_uuid());
-    Subject { kind, id, project_id: attempt.project_id(), revision }
+pub(crate) fn subject(attempt: &ProvisionedResource, revision: Revision) -> About {
+    About::new(attempt.id()).of(attempt.project_id()).at(revision)
 }
 
 /// The attempt is gone: completes its deletion, and frees the slot or fills it
@@ -189,34 +191,35 @@ fn release(commit: &mut Commit, snapshot: &ResourceSnapshot, actor: &Actor) {
         Some(_) => Resource { deletion_id: None, ..snapshot.resource.clone() },
         None => Resource { deleted_at: Some(now), ..snapshot.resource.clone() },
     };
-    commit.writes.push(Write::ResourceUpdate(resource));
+    commit.writes.push(Write::Broker(BrokerWrite::ResourceUpdate(resource)));
     if let Some(deletion) = &snapshot.deletion {
-        commit.writes.push(Write::DeletionUpdate(Deletion {
+        commit.writes.push(Write::Deletion(DeletionWrite::DeletionUpdate(Deletion {
             state: DeletionState::Done,
             done_at: Some(now),
             ..deletion.clone()
-        }));
+        })));
     }
     if let Some(next) = successor {
-        commit.events.push(Event::announce(EventType::Requested, &next, Revision::FIRST, now));
-        commit.wakes.push(next.id());
+        commit.events.push(event::announce(event::REQUESTED, &next, Revision::FIRST, now));
+        commit.wakes.push(next.id().into());
         let subject = subject(&next, Revision::FIRST);
         let follows = json!({ "attempt": next.attempt(), "follows": snapshot.attempt.id() });
         commit.audit.push(
             AuditEntry::new("provisioned_resource.follow", actor, subject, now).with(follows),
         );
-        commit.writes.push(Write::AttemptInsert(next.clone()));
-        commit.writes.push(Write::HistoryAppend {
-            attempt: next.id(),
+        commit.writes.push(Write::Broker(BrokerWrite::AttemptInsert(next.clone())));
+        commit.writes.push(Write::HistoryAppend(StateChange {
+            subject: next.id().into(),
+            revision: Revision::FIRST,
             at: now,
             from: None,
-            to: next.phase(),
+            to: next.phase().as_str(),
             why: format!(
                 "attempt {} follows attempt {}",
                 next.attempt(),
                 snapshot.attempt.attempt()
             ),
-        });
+        }));
     }
 }
 
@@ -460,9 +463,10 @@ pub fn fault(
     // The new blocker first: `merge` keeps the first of each code.
     blockers.extend(snapshot.blockers.iter().cloned());
     let blockers = blocker::merge(&snapshot.blockers, blockers);
-    let release = Release { attempt, claim_token, recheck: Recheck::After(delay), failures };
+    let release =
+        Release { subject: attempt.into(), claim_token, recheck: Recheck::After(delay), failures };
     Ok(Commit {
-        writes: vec![Write::BlockersReplace(attempt, blockers), Write::Release(release)],
+        writes: vec![Write::BlockersReplace(attempt.into(), blockers), Write::Release(release)],
         ..Commit::default()
     })
 }

@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use crate::access::audit::{Actor, AuditEntry, Subject};
+use crate::access::audit::{About, Actor, AuditEntry};
+use crate::broker::BrokerWrite;
 use crate::broker::resource::Resource;
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::commit::{Commit, Write};
 use crate::error::{ErrorKind, Refusal};
-use crate::ids::ResourceId;
 use crate::precondition::Expected;
 use crate::text::Labels;
 
@@ -27,17 +27,12 @@ pub fn relabel(
             format!("resource {} is deleted; its labels stay as they were", resource.id),
         ));
     }
-    let subject = Subject {
-        kind: ResourceId::KIND,
-        id: resource.id.as_uuid(),
-        project_id: resource.project_id,
-        revision: resource.revision.next(),
-    };
+    let subject = About::new(resource.id).of(resource.project_id).at(resource.revision.next());
     let details = json!({ "before": resource.labels, "after": labels });
     let entry = AuditEntry::new("resource.relabel", actor, subject, snapshot.now).with(details);
     let updated = Resource { labels: labels.clone(), ..resource.clone() };
     Ok(Commit {
-        writes: vec![Write::ResourceUpdate(updated)],
+        writes: vec![Write::Broker(BrokerWrite::ResourceUpdate(updated))],
         audit: vec![entry],
         ..Commit::default()
     })

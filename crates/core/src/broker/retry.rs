@@ -76,7 +76,9 @@ mod tests {
 
     use super::*;
     use crate::blocker::Blocker;
+    use crate::broker::BrokerWrite;
     use crate::commit::Write;
+    use crate::deletion::DeletionWrite;
     use crate::fixtures::{at, mk_actor, mk_snapshot};
 
     fn ask(snapshot: &ResourceSnapshot) -> Result<Commit, Refusal> {
@@ -108,11 +110,13 @@ mod tests {
     fn a_retry_takes_the_attempt_down_and_keeps_the_resource() {
         let snapshot = mk_snapshot(Phase::Failed);
         let commit = ask(&snapshot).unwrap();
-        let Write::DeletionInsert(deletion) = &commit.writes[0] else { panic!("{commit:?}") };
+        let Write::Deletion(DeletionWrite::DeletionInsert(deletion)) = &commit.writes[0] else {
+            panic!("{commit:?}")
+        };
         assert_eq!(Scope::of(deletion), Scope::Attempt);
         assert_eq!(deletion.target_id, snapshot.attempt.id().as_uuid());
         assert!(commit.writes.iter().any(
-            |write| matches!(write, Write::AttemptUpdate(a) if a.phase() == Phase::Deregistering)
+            |write| matches!(write, Write::Broker(BrokerWrite::AttemptUpdate(a)) if a.phase() == Phase::Deregistering)
         ));
     }
 }

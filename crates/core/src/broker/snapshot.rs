@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::blocker::Blocker;
+use crate::broker::BrokerWrite;
 use crate::broker::attempt::ProvisionedResource;
 use crate::broker::phase::NodeFact;
 use crate::broker::resource::Resource;
@@ -16,6 +17,7 @@ use crate::catalog::blueprint_version::{BlueprintVersion, MeshRole};
 use crate::commit::{Commit, Write};
 use crate::deletion::record::Deletion;
 use crate::ids::{ClaimToken, CloudCredentialId, CloudId, ProjectId, ResourceId};
+use crate::nodes::NodesWrite;
 use crate::nodes::mesh::MeshPool;
 use crate::nodes::node::Node;
 use crate::nodes::token::BootstrapToken;
@@ -75,8 +77,10 @@ impl ResourceSnapshot {
         let mut after = self.clone();
         for write in &commit.writes {
             match write {
-                Write::AttemptUpdate(attempt) => after.attempt = attempt.written(),
-                Write::NodeUpdate(node) => {
+                Write::Broker(BrokerWrite::AttemptUpdate(attempt)) => {
+                    after.attempt = attempt.written();
+                }
+                Write::Nodes(NodesWrite::NodeUpdate(node)) => {
                     after.node = Some(Node { revision: node.revision.next(), ..node.clone() });
                 }
                 _ => {}
@@ -84,7 +88,8 @@ impl ResourceSnapshot {
         }
         let current = after.attempt.bootstrap_token_id();
         for write in &commit.writes {
-            if let Write::TokenInsert(token) | Write::TokenUpdate(token) = write
+            if let Write::Nodes(NodesWrite::TokenInsert(token) | NodesWrite::TokenUpdate(token)) =
+                write
                 && Some(token.id) == current
             {
                 after.token = Some(token.clone());

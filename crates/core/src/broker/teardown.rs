@@ -4,14 +4,17 @@
 
 use serde_json::json;
 
-use crate::access::audit::{Actor, AuditEntry, Subject};
+use crate::access::audit::{About, Actor, AuditEntry};
+use crate::broker::BrokerWrite;
 use crate::broker::attempt::ProvisionedResource;
+use crate::broker::event;
 use crate::broker::resource::Resource;
 use crate::broker::snapshot::ResourceSnapshot;
-use crate::commit::{Commit, Write};
+use crate::commit::{Commit, StateChange, Write};
+use crate::deletion::DeletionWrite;
 use crate::deletion::record::{Deletion, DeletionState, Member};
-use crate::event::{Event, EventType};
 use crate::ids::{DeletionId, ProvisionedResourceId, ResourceId, Revision};
+use crate::nodes::NodesWrite;
 use crate::nodes::token::BootstrapToken;
 use crate::text::Reason;
 
@@ -51,22 +54,24 @@ pub(crate) fn begin(
     let now = snapshot.now;
     let revision = leaving.revision().next();
     let mut commit = order_only(snapshot, order, revision);
-    commit.events.push(Event::announce(EventType::Deleting, &leaving, revision, now));
-    commit.wakes.push(leaving.id());
-    commit.writes.push(Write::HistoryAppend {
-        attempt: leaving.id(),
+    commit.events.push(event::announce(event::DELETING, &leaving, revision, now));
+    commit.wakes.push(leaving.id().into());
+    commit.writes.push(Write::HistoryAppend(StateChange {
+        subject: leaving.id().into(),
+        revision,
         at: now,
-        from: Some(snapshot.attempt.phase()),
-        to: leaving.phase(),
+        from: Some(snapshot.attempt.phase().as_str()),
+        to: leaving.phase().as_str(),
         why: format!("{} by {}", order.verb, order.actor.name),
-    });
-    commit.writes.push(Write::AttemptUpdate(leaving));
+    }));
+    commit.writes.push(Write::Broker(BrokerWrite::AttemptUpdate(leaving)));
     // No node may enrol for an attempt in teardown.
     let unused = |token: &&BootstrapToken| token.consumed.is_none() && token.revoked_at.is_none();
     if let Some(token) = snapshot.token.as_ref().filter(unused) {
-        commit
-            .writes
-            .push(Write::TokenUpdate(BootstrapToken { revoked_at: Some(now), ..token.clone() }));
+        commit.writes.push(Write::Nodes(NodesWrite::TokenUpdate(BootstrapToken {
+            revoked_at: Some(now),
+            ..token.clone()
+        })));
     }
     commit
 }
@@ -99,22 +104,17 @@ pub(crate) fn order_only(
         // Grace is 0: the teardown touches the substrate at once, and cannot be undone.
         restorable_until: None,
     };
-    let subject = Subject {
-        kind: ResourceId::KIND,
-        id: resource.id.as_uuid(),
-        project_id: resource.project_id,
-        revision,
-    };
+    let subject = About::new(resource.id).of(resource.project_id).at(revision);
     let audit = AuditEntry::new(order.verb, order.actor, subject, now)
         .because(order.reason.as_str())
         .with(json!({ "deletion_id": order.deletion_id, "phase": attempt.phase() }));
     Commit {
         writes: vec![
-            Write::DeletionInsert(deletion),
-            Write::ResourceUpdate(Resource {
+            Write::Deletion(DeletionWrite::DeletionInsert(deletion)),
+            Write::Broker(BrokerWrite::ResourceUpdate(Resource {
                 deletion_id: Some(order.deletion_id),
                 ..resource.clone()
-            }),
+            })),
         ],
         audit: vec![audit],
         ..Commit::default()

@@ -27,13 +27,15 @@ pub struct Transition {
 /// has no snapshot of a resource.
 pub fn transitions(commit: &Commit, snapshot: Option<&ResourceSnapshot>) -> Vec<Transition> {
     let transition = |write: &Write| {
-        let Write::HistoryAppend { attempt, at, from, to, .. } = write else { return None };
-        let read = snapshot.filter(|read| from.is_some() && read.attempt.id() == *attempt);
+        let Write::HistoryAppend(line) = write else { return None };
+        let (from, to) = (line.from.and_then(Phase::parse), Phase::parse(line.to)?);
+        let of_snapshot = |read: &&ResourceSnapshot| line.subject == read.attempt.id().into();
+        let read = snapshot.filter(|read| from.is_some() && of_snapshot(read));
         Some(Transition {
-            from: *from,
-            to: *to,
-            lasted: read.map(|read| at.since(read.attempt.phase_since())),
-            reaction: read.and_then(|read| cause(read, *to)).map(|cause| at.since(cause)),
+            from,
+            to,
+            lasted: read.map(|read| line.at.since(read.attempt.phase_since())),
+            reaction: read.and_then(|read| cause(read, to)).map(|cause| line.at.since(cause)),
         })
     };
     commit.writes.iter().filter_map(transition).collect()
@@ -65,17 +67,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::commit::StateChange;
     use crate::fixtures::{at, mk_node, mk_snapshot};
 
     fn transitioned(snapshot: &ResourceSnapshot, to: Phase, seconds: i64) -> Transition {
         let commit = Commit {
-            writes: vec![Write::HistoryAppend {
-                attempt: snapshot.attempt.id(),
+            writes: vec![Write::HistoryAppend(StateChange {
+                subject: snapshot.attempt.id().into(),
+                revision: snapshot.attempt.revision().next(),
                 at: at(seconds),
-                from: Some(snapshot.attempt.phase()),
-                to,
+                from: Some(snapshot.attempt.phase().as_str()),
+                to: to.as_str(),
                 why: String::new(),
-            }],
+            })],
             ..Commit::default()
         };
         transitions(&commit, Some(snapshot))[0]
@@ -112,13 +116,14 @@ mod tests {
     fn an_attempt_that_begins_has_neither() {
         let snapshot = mk_snapshot(Phase::Deleted);
         let commit = Commit {
-            writes: vec![Write::HistoryAppend {
-                attempt: snapshot.attempt.id(),
+            writes: vec![Write::HistoryAppend(StateChange {
+                subject: snapshot.attempt.id().into(),
+                revision: snapshot.attempt.revision().next(),
                 at: at(5_000),
                 from: None,
-                to: Phase::Pending,
+                to: Phase::Pending.as_str(),
                 why: String::new(),
-            }],
+            })],
             ..Commit::default()
         };
         for read in [None, Some(&snapshot)] {

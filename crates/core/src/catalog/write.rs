@@ -1,14 +1,10 @@
 //! What decisions about the catalog write.
 
-use crate::access::api_key::ApiKey;
-use crate::access::idempotency;
 use crate::catalog::blueprint::{Blueprint, PublishedVersion};
 use crate::catalog::cloud::Cloud;
 use crate::catalog::credential::{Credential, CredentialAssignment};
 use crate::catalog::label::LabelDefinition;
 use crate::catalog::project::Project;
-use crate::placement::cluster::{Cluster, ClusterAssignment};
-use crate::placement::definitions::InstalledDefinitions;
 
 /// One row. Updates and deletes name the revision in the aggregate.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,15 +24,4 @@ pub enum CatalogWrite {
     LabelInsert(LabelDefinition),
     LabelUpdate(LabelDefinition),
     LabelDelete(LabelDefinition),
-    ClusterInsert(Cluster),
-    ClusterAssignmentInsert(ClusterAssignment),
-    ClusterAssignmentUpdate(ClusterAssignment),
-    ClusterAssignmentDelete(ClusterAssignment),
-    DefinitionsInsert(InstalledDefinitions),
-    DefinitionsUpdate(InstalledDefinitions),
-    ApiKeyInsert(ApiKey),
-    ApiKeyUpdate(ApiKey),
-    /// Binds the caller's key to what this commit creates. Fails the commit if
-    /// the key is bound already.
-    IdempotencyInsert(idempotency::Entry),
 }

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use crate::broker::phase::Phase;
 use crate::closed_set::closed_set;
 use crate::ids::{ClaimToken, ClusterId, LeakRecordId, ProvisionedResourceId};
+use crate::subject::Subject;
 use crate::time::Timestamp;
 
 closed_set!(
@@ -89,6 +90,17 @@ pub struct Finding {
     pub subject_id: Uuid,
     pub object_ref: ObjectRef,
     pub uid: Option<String>,
+    pub evidence: Value,
+}
+
+/// A leak to be recorded by a loop: something outside that it could not prove
+/// gone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeakRecord {
+    pub id: LeakRecordId,
+    pub kind: &'static str,
+    pub subject: Subject,
+    pub found_at: Timestamp,
     pub evidence: Value,
 }
 

@@ -4,3 +4,6 @@
 pub mod leak;
 pub mod orphans;
 pub mod record;
+pub mod write;
+
+pub use write::DeletionWrite;

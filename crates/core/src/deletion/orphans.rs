@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::access::audit::{Actor, AuditEntry};
+use crate::access::audit::{About, Actor, AuditEntry};
 use crate::broker::phase::Phase;
 use crate::deletion::leak::{
     Claimant, Finding, FindingKind, Found, Leak, LeakSnapshot, ObjectRef, Removal, Resolved,
 };
 use crate::error::{ErrorKind, Refusal};
-use crate::ids::{ClusterId, LeakRecordId, ProvisionedResourceId};
+use crate::ids::{ClusterId, ProvisionedResourceId};
 use crate::text::{Reason, storable, storable_value};
 use crate::time::Timestamp;
 
@@ -276,8 +276,7 @@ fn audit(verb: &'static str, leak: &Leak, actor: &Actor, now: Timestamp) -> Audi
         "name": leak.object_ref.as_ref().map(|object_ref| &object_ref.name),
         "uid": leak.uid,
     });
-    AuditEntry::of_installation(verb, actor, LeakRecordId::KIND, leak.id.as_uuid(), now)
-        .with(details)
+    AuditEntry::new(verb, actor, About::new(leak.id), now).with(details)
 }
 
 #[cfg(test)]

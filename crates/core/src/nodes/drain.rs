@@ -5,12 +5,13 @@
 
 use serde_json::json;
 
-use crate::access::audit::{Actor, AuditEntry, Subject};
+use crate::access::audit::{About, Actor, AuditEntry};
 use crate::broker::phase::Phase;
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::commit::{Commit, Write};
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{DrainId, NodeId, Revision};
+use crate::nodes::NodesWrite;
 use crate::nodes::node::{DeregisteredHow, Deregistration, Drain, Node};
 use crate::text::Reason;
 
@@ -128,16 +129,16 @@ pub(crate) fn deregister(
     (gone, audit)
 }
 
-fn subject(node: &Node) -> Subject {
+fn subject(node: &Node) -> About {
     let revision: Revision = node.revision.next();
-    Subject { kind: NodeId::KIND, id: node.id.as_uuid(), project_id: node.project_id, revision }
+    About::new(node.id).of(node.project_id).at(revision)
 }
 
 fn leaving(snapshot: &ResourceSnapshot, (node, audit): (Node, AuditEntry)) -> Commit {
     Commit {
-        writes: vec![Write::NodeUpdate(node)],
+        writes: vec![Write::Nodes(NodesWrite::NodeUpdate(node))],
         audit: vec![audit],
-        wakes: vec![snapshot.attempt.id()],
+        wakes: vec![snapshot.attempt.id().into()],
         events: Vec::new(),
     }
 }
@@ -218,8 +219,10 @@ mod tests {
         let other = DrainId::new(Uuid::from_u128(1));
         assert_eq!(kind(acknowledge(&snapshot, node.id, other)), ErrorKind::DrainNotRequested);
         let commit = acknowledge(&snapshot, node.id, DRAIN).unwrap();
-        assert!(matches!(&commit.writes[..], [Write::NodeUpdate(node)] if !node.is_registered()));
-        assert_eq!(commit.wakes, [snapshot.attempt.id()]);
+        assert!(
+            matches!(&commit.writes[..], [Write::Nodes(NodesWrite::NodeUpdate(node))] if !node.is_registered())
+        );
+        assert_eq!(commit.wakes, [snapshot.attempt.id().into()]);
     }
 
     /// Invariant 16: force is a write to the registry, with name and reason.
@@ -227,7 +230,9 @@ mod tests {
     fn force_is_a_registry_write_and_only_while_deregistering() {
         let reason = Reason::parse("agent is frozen").unwrap();
         let commit = force(&draining(true), &reason, &mk_actor()).unwrap();
-        let [Write::NodeUpdate(node)] = &commit.writes[..] else { panic!("{commit:?}") };
+        let [Write::Nodes(NodesWrite::NodeUpdate(node))] = &commit.writes[..] else {
+            panic!("{commit:?}")
+        };
         let deregistration = node.deregistration.as_ref().unwrap();
         assert_eq!(deregistration.how, DeregisteredHow::Forced);
         assert_eq!(deregistration.reason.as_deref(), Some("agent is frozen"));

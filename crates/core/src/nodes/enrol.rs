@@ -4,12 +4,13 @@
 
 use serde_json::json;
 
-use crate::access::audit::{Actor, AuditEntry, Subject};
+use crate::access::audit::{About, Actor, AuditEntry};
 use crate::broker::phase::Phase;
 use crate::broker::snapshot::{EnrolSnapshot, ResourceSnapshot};
 use crate::commit::{Commit, Write};
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{NodeId, ProjectId, ResourceId, Revision};
+use crate::nodes::NodesWrite;
 use crate::nodes::node::{Node, Reported};
 use crate::nodes::token::{BootstrapToken, Consumption, SecretHash, TokenKind};
 
@@ -144,10 +145,13 @@ pub fn enrol(known: &EnrolSnapshot, enrolment: &Enrolment) -> Result<Enrolled, R
     Ok(Enrolled {
         node_id: node.id,
         commit: Commit {
-            writes: vec![Write::NodeInsert(node), Write::TokenUpdate(used)],
+            writes: vec![
+                Write::Nodes(NodesWrite::NodeInsert(node)),
+                Write::Nodes(NodesWrite::TokenUpdate(used)),
+            ],
             events: Vec::new(),
             audit: vec![audit],
-            wakes: vec![snapshot.attempt.id()],
+            wakes: vec![snapshot.attempt.id().into()],
         },
     })
 }
@@ -207,7 +211,7 @@ fn answer_again(
     Ok(Enrolled {
         node_id: node.id,
         commit: Commit {
-            writes: vec![Write::NodeUpdate(rekeyed)],
+            writes: vec![Write::Nodes(NodesWrite::NodeUpdate(rekeyed))],
             audit: vec![audit],
             ..Commit::default()
         },
@@ -221,12 +225,7 @@ fn audit(
     snapshot: &ResourceSnapshot,
 ) -> AuditEntry {
     let actor = Actor::new(format!("node:{}", node.id));
-    let subject = Subject {
-        kind: NodeId::KIND,
-        id: node.id.as_uuid(),
-        project_id: node.project_id,
-        revision,
-    };
+    let subject = About::new(node.id).of(node.project_id).at(revision);
     AuditEntry::new(verb, &actor, subject, snapshot.now)
 }
 

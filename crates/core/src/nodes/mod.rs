@@ -4,7 +4,10 @@
 pub mod mesh;
 pub mod node;
 pub mod token;
+pub mod write;
 
 pub mod drain;
 pub mod enrol;
 pub mod tokens_by_hand;
+
+pub use write::NodesWrite;

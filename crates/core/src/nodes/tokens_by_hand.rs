@@ -11,12 +11,14 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::access::audit::{Actor, AuditEntry, Subject};
+use crate::access::audit::{About, Actor, AuditEntry};
+use crate::broker::BrokerWrite;
 use crate::broker::phase::{NodeFact, Phase};
 use crate::broker::snapshot::ResourceSnapshot;
 use crate::commit::{Commit, Write};
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::{BootstrapTokenId, Revision};
+use crate::nodes::NodesWrite;
 use crate::nodes::token::{BootstrapToken, SecretHash, TokenKind};
 
 /// Bounds of the lifetime of a token: those of plexd.
@@ -52,9 +54,9 @@ pub fn issue(snapshot: &ResourceSnapshot, issue: Issue, actor: &Actor) -> Result
     let replaced = snapshot.token.as_ref().filter(unused);
     if let Some(old) = replaced {
         let revoked = BootstrapToken { revoked_at: Some(now), ..old.clone() };
-        commit.writes.push(Write::TokenUpdate(revoked));
+        commit.writes.push(Write::Nodes(NodesWrite::TokenUpdate(revoked)));
     }
-    commit.writes.push(Write::TokenInsert(BootstrapToken {
+    commit.writes.push(Write::Nodes(NodesWrite::TokenInsert(BootstrapToken {
         id: issue.id,
         project_id: attempt.project_id(),
         provisioned_resource_id: attempt.id(),
@@ -66,14 +68,14 @@ pub fn issue(snapshot: &ResourceSnapshot, issue: Issue, actor: &Actor) -> Result
         consumed: None,
         revoked_at: None,
         issued_by: Some(actor.name.clone()),
-    }));
+    })));
     commit.audit.push(audit("token.issue", issue.id, snapshot, actor).with(json!({
         "provisioned_resource_id": attempt.id(),
         "expires_at": expires_at,
         "replaces": replaced.map(|token| token.id),
     })));
-    commit.wakes.push(attempt.id());
-    commit.writes.push(Write::AttemptUpdate(attempt));
+    commit.wakes.push(attempt.id().into());
+    commit.writes.push(Write::Broker(BrokerWrite::AttemptUpdate(attempt)));
     Ok(commit)
 }
 
@@ -131,9 +133,9 @@ pub fn revoke(
     entry.reason = reason.map(str::to_owned);
     let revoked = BootstrapToken { revoked_at: Some(snapshot.now), ..token.clone() };
     Ok(Commit {
-        writes: vec![Write::TokenUpdate(revoked)],
+        writes: vec![Write::Nodes(NodesWrite::TokenUpdate(revoked))],
         audit: vec![entry],
-        wakes: vec![snapshot.attempt.id()],
+        wakes: vec![snapshot.attempt.id().into()],
         ..Commit::default()
     })
 }
@@ -149,12 +151,7 @@ fn audit(
     snapshot: &ResourceSnapshot,
     actor: &Actor,
 ) -> AuditEntry {
-    let subject = Subject {
-        kind: BootstrapTokenId::KIND,
-        id: id.as_uuid(),
-        project_id: snapshot.resource.project_id,
-        revision: Revision::FIRST,
-    };
+    let subject = About::new(id).of(snapshot.resource.project_id).at(Revision::FIRST);
     AuditEntry::new(verb, actor, subject, snapshot.now)
 }
 
@@ -181,15 +178,18 @@ mod tests {
         let old = mk_token(100, 90_000, 90_000);
         snapshot.token = Some(old.clone());
         let commit = issue(&snapshot, mk_issue(600), &mk_actor()).unwrap();
-        let [Write::TokenUpdate(before), Write::TokenInsert(new), Write::AttemptUpdate(attempt)] =
-            &commit.writes[..]
+        let [
+            Write::Nodes(NodesWrite::TokenUpdate(before)),
+            Write::Nodes(NodesWrite::TokenInsert(new)),
+            Write::Broker(BrokerWrite::AttemptUpdate(attempt)),
+        ] = &commit.writes[..]
         else {
             panic!("{commit:?}")
         };
         assert_eq!((before.id, before.revoked_at), (old.id, Some(snapshot.now)));
         assert_eq!(attempt.bootstrap_token_id(), Some(new.id));
         assert_eq!(new.expires_at, snapshot.now.plus(Duration::from_secs(600)));
-        assert_eq!(commit.wakes, [snapshot.attempt.id()]);
+        assert_eq!(commit.wakes, [snapshot.attempt.id().into()]);
         // The object still carries the old one.
         let carried = Carried::Token { id: old.id, hash: old.hash };
         let lifetimes = TokenLifetimes::default();
@@ -253,7 +253,9 @@ mod tests {
             assert_eq!(ask(spent).unwrap_err().kind, ErrorKind::TokenNotRevocable);
         }
         let commit = ask(mk_token(100, 900, 900)).unwrap();
-        assert!(matches!(&commit.writes[..], [Write::TokenUpdate(t)] if t.revoked_at.is_some()));
+        assert!(
+            matches!(&commit.writes[..], [Write::Nodes(NodesWrite::TokenUpdate(t))] if t.revoked_at.is_some())
+        );
         assert_eq!(commit.wakes.len(), 1);
         let nobody = revoke(&mk_snapshot(Phase::Enrolling), mk_issue(600).id, None, &mk_actor());
         assert_eq!(nobody.unwrap_err().kind, ErrorKind::TokenNotFound);

@@ -7,14 +7,13 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::access::audit::{Actor, AuditEntry};
+use crate::access::audit::{About, Actor, AuditEntry};
 use crate::blocker::BlockerCode;
 use crate::broker::decide::Outcome;
 use crate::error::{ErrorKind, Refusal};
-use crate::event::derive_id;
-use crate::ids::{ApiKeyId, AuditEntryId, ClaimToken, InstallationId, Revision};
+use crate::ids::{ApiKeyId, ClaimToken, InstallationId, Revision};
 use crate::text::Reason;
 use crate::time::Timestamp;
 
@@ -128,22 +127,8 @@ impl Control {
     }
 
     fn audit(&self, verb: &'static str, actor: &Actor) -> AuditEntry {
-        let revision = self.revision.next().0;
-        let installation = self.installation.as_uuid();
-        let parts: &[&[u8]] =
-            &[b"audit", verb.as_bytes(), installation.as_bytes(), &revision.to_be_bytes()];
-        AuditEntry {
-            id: AuditEntryId::new(derive_id(self.now, parts)),
-            at: self.now,
-            actor: actor.name.clone(),
-            verb,
-            subject_kind: InstallationId::KIND,
-            subject_id: installation,
-            project_id: None,
-            reason: None,
-            details: Value::Object(serde_json::Map::new()),
-            correlation_id: actor.correlation_id.clone(),
-        }
+        let about = About::new(self.installation).at(self.revision.next());
+        AuditEntry::new(verb, actor, about, self.now)
     }
 }
 
@@ -349,8 +334,7 @@ pub fn locate(control: &Control, public_url: &str, actor: &Actor) -> Option<Cont
     Some(ControlCommit { wake_all: false, ..ControlCommit::change(located, audit) })
 }
 
-/// The audit entry for a key that was installed. The key id is drawn anew each
-/// time, which makes the id of the entry unique.
+/// The audit entry for a key that was installed.
 pub fn key_audit(
     verb: &'static str,
     key: ApiKeyId,
@@ -358,21 +342,7 @@ pub fn key_audit(
     actor: &Actor,
     at: Timestamp,
 ) -> AuditEntry {
-    AuditEntry {
-        id: AuditEntryId::new(derive_id(
-            at,
-            &[b"audit", verb.as_bytes(), key.as_uuid().as_bytes()],
-        )),
-        at,
-        actor: actor.name.clone(),
-        verb,
-        subject_kind: ApiKeyId::KIND,
-        subject_id: key.as_uuid(),
-        project_id: None,
-        reason: None,
-        details: json!({ "name": name }),
-        correlation_id: actor.correlation_id.clone(),
-    }
+    AuditEntry::new(verb, actor, About::new(key), at).with(json!({ "name": name }))
 }
 
 #[cfg(test)]

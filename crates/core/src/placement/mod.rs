@@ -5,5 +5,8 @@ pub mod cluster;
 pub mod definitions;
 pub mod namespace;
 pub mod shared_objects;
+pub mod write;
 
 pub mod rules;
+
+pub use write::PlacementWrite;

@@ -26,6 +26,7 @@ use slipway_core::broker::prepare::{FreshToken, Read, prepare};
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Commit, Write};
 use slipway_core::ids::{BootstrapTokenId, DrainId, ResourceId};
+use slipway_core::nodes::NodesWrite;
 use slipway_core::nodes::node::{Drain, Node};
 use slipway_core::nodes::token::{Carried, TokenDecision, TokenKind, TokenLifetimes, TokenText};
 use slipway_core::secret::Secret;
@@ -282,7 +283,10 @@ impl World {
             let drain = Drain { id: drain_id, requested_at: snapshot.now };
             let node = snapshot.node.clone().unwrap();
             Commit {
-                writes: vec![Write::NodeUpdate(Node { drain: Some(drain), ..node })],
+                writes: vec![Write::Nodes(NodesWrite::NodeUpdate(Node {
+                    drain: Some(drain),
+                    ..node
+                }))],
                 ..Commit::default()
             }
         })

@@ -5,6 +5,8 @@
 
 #[macro_use]
 mod dialect;
+#[cfg(test)]
+mod commit_tests;
 pub(crate) mod connect;
 mod inspect;
 mod json_values;

@@ -120,7 +120,10 @@ async fn a_list_reads_what_it_answers() {
             // ANALYZE also discards the existing plans.
             run(&mut connection, "ANALYZE".to_owned()).await;
         }
-        for (name, _, parameters, answer) in &statements {
+        // On empty tables the planner prefers to sort; it plans lists of resources anew
+        // once the tables were analysed, which autovacuum does as they fill.
+        let planned_here = if planned == "empty" { &statements[..3] } else { &statements[..] };
+        for (name, _, parameters, answer) in planned_here {
             let explain = format!("EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE {name}({parameters})");
             let rows = connection.fetch_all(sqlx::raw_sql(AssertSqlSafe(explain))).await.unwrap();
             let plan: sqlx::types::Json<serde_json::Value> = rows[0].try_get(0).unwrap();

@@ -3,7 +3,9 @@
 //! and dialect. A domain is a room; only its room writes a table. Beside the
 //! rooms stands what all of them use: the transaction, pages, migrations.
 
+pub(crate) mod blockers;
 pub(crate) mod commit;
+pub(crate) mod history;
 pub(crate) mod migrate;
 pub(crate) mod page;
 pub(crate) mod rows;

@@ -48,7 +48,7 @@ impl Written for Commit {
     }
 
     async fn write(&self, connection: &mut Connection) -> Result<(), Failure> {
-        commit::apply(connection, self).await
+        commit::apply(connection, std::slice::from_ref(self)).await
     }
 }
 

@@ -166,7 +166,8 @@ impl Batch<'_> {
         for (snapshot, ticked) in ended {
             let (attempt, claim_token) = (snapshot.attempt.id(), snapshot.claim_token);
             let failures = snapshot.failures;
-            let again = Release { attempt, claim_token, recheck: Recheck::Now, failures };
+            let again =
+                Release { subject: attempt.into(), claim_token, recheck: Recheck::Now, failures };
             let _span = tick_span(&snapshot).entered();
             self.context.meter.ticked(self.cluster, ticked.outcome(), self.claims.age());
             match ticked {
@@ -218,7 +219,7 @@ impl Batch<'_> {
             let failures = failures.saturating_add(1);
             let recheck = Recheck::After(record::retry_after(failures, sweep, jitter));
             let Claimed { id, claim_token } = claimed;
-            releases.push(Release { attempt: id, claim_token, recheck, failures });
+            releases.push(Release { subject: id.into(), claim_token, recheck, failures });
             errors.push(error);
         }
         errors.dedup();

@@ -1,5 +1,6 @@
 //! Creating and deleting catalog rows through the ports.
 
+use slipway_core::access::AccessWrite;
 use slipway_core::access::idempotency::{Entry, Key, Request};
 use slipway_core::broker::parameters::{Parameter, ParameterSchema, ParameterType};
 use slipway_core::catalog::Name;
@@ -264,10 +265,9 @@ impl World {
 
 /// A commit that binds a key first.
 fn bound(mut commit: Commit, record: Option<&Entry>) -> Commit {
-    use slipway_core::catalog::CatalogWrite;
     if let Some(record) = record {
-        let write = CatalogWrite::IdempotencyInsert(record.clone());
-        commit.writes.insert(0, Write::Catalog(Box::new(write)));
+        let write = AccessWrite::IdempotencyInsert(record.clone());
+        commit.writes.insert(0, Write::Access(write));
     }
     commit
 }

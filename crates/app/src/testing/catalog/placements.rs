@@ -116,7 +116,7 @@ pub(super) async fn labels_in_effect_and_blockers_select(world: &World) {
             next_retry_at: None,
         };
         Ok(Commit {
-            writes: vec![Write::BlockersReplace(second.attempt, vec![blocker])],
+            writes: vec![Write::BlockersReplace(second.attempt.into(), vec![blocker])],
             ..Commit::default()
         })
     };

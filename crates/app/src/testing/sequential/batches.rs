@@ -1,5 +1,6 @@
 //! Batched decisions end as each would alone, and none affects another.
 
+use slipway_core::broker::BrokerWrite;
 use slipway_core::broker::snapshot::ResourceSnapshot;
 use slipway_core::commit::{Commit, Recheck, Release, Write};
 use slipway_core::ids::{ClaimToken, ProvisionedResourceId};
@@ -74,11 +75,11 @@ pub(super) async fn a_refused_row_takes_no_other_with_it(world: &World) {
     let declared = declared(world, 3).await;
     let bad = declared[1].attempt;
     let wake = |snapshot: &ResourceSnapshot| Commit {
-        wakes: vec![snapshot.attempt.id()],
-        writes: vec![Write::ObservedReplace(
+        wakes: vec![snapshot.attempt.id().into()],
+        writes: vec![Write::Broker(BrokerWrite::ObservedReplace(
             snapshot.attempt.id(),
             serde_json::json!({ "seen": "by a batch" }),
-        )],
+        ))],
         ..Commit::default()
     };
     let decided = decide(world, &ids(&declared), |snapshot| {
@@ -113,20 +114,21 @@ pub(super) async fn what_no_rule_foresees_is_found_row_by_row(world: &World) {
 
     let decided = decide(world, &ids(&declared), |snapshot| {
         let id = snapshot.attempt.id();
-        let seen = Write::ObservedReplace(id, serde_json::json!({ "written": true }));
+        let seen =
+            Write::Broker(BrokerWrite::ObservedReplace(id, serde_json::json!({ "written": true })));
         let mut commit = Commit { writes: vec![seen], ..Commit::default() };
         if id == stale.attempt {
-            commit.writes.push(Write::AttemptUpdate(old.attempt.clone()));
+            commit.writes.push(Write::Broker(BrokerWrite::AttemptUpdate(old.attempt.clone())));
         } else if id == fenced.attempt {
             commit.writes.push(Write::Release(Release {
-                attempt: id,
+                subject: id.into(),
                 claim_token: ClaimToken(held.claim_token.0 - 1),
                 recheck: Recheck::Now,
                 failures: 9,
             }));
         } else if id == twice.attempt {
-            let requested = slipway_core::event::EventType::Requested;
-            let announced = slipway_core::event::Event::announce(
+            let requested = slipway_core::broker::event::REQUESTED;
+            let announced = slipway_core::broker::event::announce(
                 requested,
                 &snapshot.attempt,
                 snapshot.attempt.revision(),
@@ -169,7 +171,7 @@ pub(super) async fn a_batch_gives_claims_back_as_releases_do(world: &World) {
         let claimed = claims.iter().find(|claimed| claimed.id == snapshot.attempt.id());
         let claimed = claimed.expect("one of the two");
         let release = Release {
-            attempt: claimed.id,
+            subject: claimed.id.into(),
             claim_token: claimed.claim_token,
             recheck: Recheck::After(LEASE),
             failures: 3,

@@ -172,7 +172,7 @@ pub(super) async fn withheld_shows_what_is_withheld_and_what_is_unknown(world: &
                     ),
                     next_retry_at: None,
                 });
-                let write = Write::BlockersReplace(declared.attempt, blockers.collect());
+                let write = Write::BlockersReplace(declared.attempt.into(), blockers.collect());
                 Ok(Commit { writes: vec![write], ..Commit::default() })
             })
             .await

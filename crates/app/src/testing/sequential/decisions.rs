@@ -109,7 +109,7 @@ pub(super) async fn blockers_keep_their_age_and_go_away(world: &World) {
     // Replace the blockers by the same set.
     let again = second.blockers.clone();
     let mut put_back = |_: &ResourceSnapshot| -> Result<Commit, Refusal> {
-        let writes = vec![Write::BlockersReplace(declared.attempt, again.clone())];
+        let writes = vec![Write::BlockersReplace(declared.attempt.into(), again.clone())];
         Ok(Commit { writes, ..Commit::default() })
     };
     let key = ResourceKey::Attempt(declared.attempt);

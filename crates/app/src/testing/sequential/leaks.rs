@@ -142,8 +142,12 @@ pub(super) async fn rows_say_where_their_objects_belong(world: &World) {
 pub(super) async fn a_woken_attempt_is_due(world: &World) {
     let (Declared { attempt, .. }, _) = world.ready().await;
     let claimed = world.claim_now(attempt).await;
-    let release =
-        Release { attempt, claim_token: claimed.claim_token, recheck: Recheck::Never, failures: 0 };
+    let release = Release {
+        subject: attempt.into(),
+        claim_token: claimed.claim_token,
+        recheck: Recheck::Never,
+        failures: 0,
+    };
     world.store.broker.attempt_release(&[release]).await.expect("a release");
     assert!(world.claim(attempt).await.is_none(), "it is settled");
     world.store.broker.attempt_wake(&[attempt]).await.expect("a doubt");

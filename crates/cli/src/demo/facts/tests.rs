@@ -82,14 +82,14 @@ fn events_must_be_there_once_and_in_order() {
     assert!(events("x", "a-1", &good).holds());
     assert!(!events("x", "a-2", &good).holds(), "none of another");
     let mut twice = good.clone();
-    twice.push(mk_event(5, EventType::Deleted, "a-1"));
+    twice.push(mk_event(5, DELETED, "a-1"));
     assert!(!events("x", "a-1", &twice).holds());
     assert!(!events("x", "a-1", &good[..3]).holds());
 }
 
 #[test]
 fn positions_must_be_dense() {
-    let at = |position| mk_event(position, EventType::Ready, "a");
+    let at = |position| mk_event(position, READY, "a");
     assert!(dense(&[]).holds());
     assert!(dense(&[at(4), at(5), at(6)]).holds());
     assert!(!dense(&[at(4), at(6)]).holds());

@@ -1,7 +1,10 @@
 //! Names commits by what they change, so that a point keeps its name when
 //! something else is done before it.
 
-use slipway_core::commit::{Commit, Write};
+use slipway_core::broker::BrokerWrite;
+use slipway_core::commit::{Commit, StateChange, Write};
+use slipway_core::deletion::DeletionWrite;
+use slipway_core::nodes::NodesWrite;
 
 /// The audit verb of a transition, which is named by its phases instead.
 const PHASE_VERB: &str = "provisioned_resource.phase";
@@ -10,7 +13,7 @@ const PHASE_VERB: &str = "provisioned_resource.phase";
 pub(super) fn of_commit(commit: &Commit) -> String {
     let mut parts: Vec<String> = Vec::new();
     for write in &commit.writes {
-        if let Write::HistoryAppend { from: Some(from), to, .. } = write {
+        if let Write::HistoryAppend(StateChange { from: Some(from), to, .. }) = write {
             parts.push(format!("{from}→{to}"));
         }
     }
@@ -32,9 +35,9 @@ pub(super) fn of_commit(commit: &Commit) -> String {
 fn unaudited(write: &Write) -> Option<&'static str> {
     match write {
         Write::BlockersReplace(..) => Some("blockers"),
-        Write::ObservedReplace(..) => Some("observed"),
-        Write::TokenUpdate(_) => Some("token.prolong"),
-        Write::LeakInsert(_) => Some("leak"),
+        Write::Broker(BrokerWrite::ObservedReplace(..)) => Some("observed"),
+        Write::Nodes(NodesWrite::TokenUpdate(_)) => Some("token.prolong"),
+        Write::Deletion(DeletionWrite::LeakInsert(_)) => Some("leak"),
         _ => None,
     }
 }

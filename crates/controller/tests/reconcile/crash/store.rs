@@ -114,7 +114,10 @@ impl FatedStore {
     fn note(&self, commit: &Commit) {
         for write in &commit.writes {
             if let Write::Release(release) = write {
-                self.journal.released(release.attempt, release.claim_token);
+                self.journal.released(
+                    ProvisionedResourceId::new(release.subject.id()),
+                    release.claim_token,
+                );
             }
         }
     }
@@ -243,7 +246,8 @@ impl BrokerIntercept for FatedStore {
         }
         self.inner.broker.attempt_release(releases).await?;
         for release in releases {
-            self.journal.released(release.attempt, release.claim_token);
+            self.journal
+                .released(ProvisionedResourceId::new(release.subject.id()), release.claim_token);
         }
         self.after(NAME).await
     }

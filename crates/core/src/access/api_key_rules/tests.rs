@@ -1,6 +1,7 @@
 //! Keys: the administrators of the installation are never locked out, and a
 //! secret is valid for exactly as long as promised.
 
+use crate::access::AccessWrite;
 use proptest::prelude::*;
 use uuid::Uuid;
 
@@ -47,9 +48,9 @@ fn mk_new(id: u128, role: Role, project: Option<&str>, lifetime: Option<u64>) ->
 }
 
 fn written(commit: &Commit) -> &ApiKey {
-    let [Write::Catalog(write)] = &commit.writes[..] else { panic!("{commit:?}") };
-    match &**write {
-        CatalogWrite::ApiKeyInsert(key) | CatalogWrite::ApiKeyUpdate(key) => key,
+    let [Write::Access(write)] = &commit.writes[..] else { panic!("{commit:?}") };
+    match write {
+        AccessWrite::ApiKeyInsert(key) | AccessWrite::ApiKeyUpdate(key) => key,
         other => panic!("{other:?}"),
     }
 }

@@ -13,11 +13,13 @@ use crate::broker::prepare::Read;
 use crate::broker::record::{Pace, Tick, record};
 use crate::catalog::blueprint_version::{BlueprintVersion, MeshRole};
 use crate::commit::{Recheck, Write};
+use crate::deletion::DeletionWrite;
 use crate::fixtures::{
     at, mk_actor, mk_blueprint, mk_facts, mk_frozen, mk_node, mk_placement, mk_report, mk_snapshot,
     mk_token,
 };
 use crate::ids::{DrainId, NodeId};
+use crate::nodes::NodesWrite;
 use crate::nodes::node::Drain;
 use crate::nodes::token::{BootstrapToken, Carried, Consumption};
 use crate::operations::control::Observing;
@@ -211,7 +213,12 @@ fn a_mode_that_does_not_act_yields_no_effect_and_no_token() {
             "only what is done differs"
         );
         let touches = |write: &Write| {
-            matches!(write, Write::NodeUpdate(_) | Write::TokenInsert(_) | Write::TokenUpdate(_))
+            matches!(
+                write,
+                Write::Nodes(NodesWrite::NodeUpdate(_))
+                    | Write::Nodes(NodesWrite::TokenInsert(_))
+                    | Write::Nodes(NodesWrite::TokenUpdate(_))
+            )
         };
         assert!(!recorded(snapshot, report, &decision).iter().any(touches), "{decision:?}");
     });
@@ -229,7 +236,9 @@ fn at_deleted_nothing_is_done_and_what_is_observed_is_a_leak_record() {
         assert_eq!((decision.action, decision.phase), (Action::Noop, Phase::Deleted));
         assert_eq!(decision.effect, Effect::None(Outcome::Done));
         let writes = recorded(snapshot, report, &decision);
-        let leak = writes.iter().any(|write| matches!(write, Write::LeakInsert(_)));
+        let leak = writes
+            .iter()
+            .any(|write| matches!(write, Write::Deletion(DeletionWrite::LeakInsert(_))));
         let found = decision.observed.node == NodeFact::Registered
             || !matches!(report, CompositeReport::Absent | CompositeReport::Unknown { .. });
         assert_eq!(leak, found, "{report:?}: {writes:?}");

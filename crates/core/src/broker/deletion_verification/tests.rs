@@ -1,5 +1,7 @@
 //! Tests of the second proof of absence.
 
+use crate::broker::BrokerWrite;
+use crate::deletion::DeletionWrite;
 use proptest::prelude::*;
 use uuid::Uuid;
 
@@ -49,8 +51,12 @@ fn observe(snapshot: &ResourceSnapshot, report: &CompositeReport, outcome: Outco
 fn after(mut snapshot: ResourceSnapshot, commit: &Commit) -> ResourceSnapshot {
     for write in &commit.writes {
         match write {
-            Write::AttemptUpdate(attempt) => snapshot.attempt = attempt.clone(),
-            Write::ObservedReplace(_, seen) => snapshot.observed = Some(seen.clone()),
+            Write::Broker(BrokerWrite::AttemptUpdate(attempt)) => {
+                snapshot.attempt = attempt.clone();
+            }
+            Write::Broker(BrokerWrite::ObservedReplace(_, seen)) => {
+                snapshot.observed = Some(seen.clone());
+            }
             Write::BlockersReplace(_, blockers) => snapshot.blockers.clone_from(blockers),
             Write::Release(release) => snapshot.failures = release.failures,
             _ => {}
@@ -61,7 +67,7 @@ fn after(mut snapshot: ResourceSnapshot, commit: &Commit) -> ResourceSnapshot {
 
 fn leaks(commit: &Commit) -> Vec<LeakRecord> {
     let leak = |write: &Write| match write {
-        Write::LeakInsert(leak) => Some(leak.clone()),
+        Write::Deletion(DeletionWrite::LeakInsert(leak)) => Some(leak.clone()),
         _ => None,
     };
     commit.writes.iter().filter_map(leak).collect()
@@ -91,7 +97,11 @@ fn absence_is_proven_a_second_time_one_lease_after_deleted() {
     let commit = observe(&due, &CompositeReport::Absent, Outcome::Done);
     assert_eq!(recheck(&commit), Recheck::Never);
     assert_eq!(commit.audit[0].verb, PROVEN);
-    assert!(commit.writes.contains(&Write::LeaksResolve(due.attempt.id())));
+    assert!(
+        commit
+            .writes
+            .contains(&Write::Deletion(DeletionWrite::LeaksResolve(due.attempt.id().into())))
+    );
     assert!(commit.events.is_empty(), "it was announced when it became Deleted");
     let proven = after(due, &commit);
     assert_eq!(proven.attempt.absence_proven_at(), Some(proven.now));
@@ -109,7 +119,7 @@ fn what_is_observed_at_deleted_is_a_leak_record() {
     assert_eq!(action(&snapshot, &report), Action::Noop, "it is not on record yet");
     let first = observe(&snapshot, &report, Outcome::Done);
     let [leak] = &leaks(&first)[..] else { panic!("{first:?}") };
-    assert_eq!((leak.kind, leak.subject_id), ("composite", snapshot.attempt.id()));
+    assert_eq!((leak.kind, leak.subject), ("composite", snapshot.attempt.id().into()));
     assert_eq!(leak.evidence["uid"], "uid-1");
     assert_eq!((first.audit[0].verb, recheck(&first)), (FOUND, Recheck::Now));
 
@@ -128,7 +138,10 @@ fn what_is_observed_at_deleted_is_a_leak_record() {
     assert_ne!(leaks(&third)[0].id, leak.id, "another object is another finding");
 
     let gone = observe(&after(recorded, &second), &CompositeReport::Absent, Outcome::Done);
-    assert!(gone.writes.contains(&Write::LeaksResolve(snapshot.attempt.id())));
+    assert!(
+        gone.writes
+            .contains(&Write::Deletion(DeletionWrite::LeaksResolve(snapshot.attempt.id().into())))
+    );
 }
 
 /// Invariant 3: a failed read proves nothing, however long it lasts.

@@ -1,5 +1,8 @@
 //! Tests of the record of a tick.
 
+use crate::broker::BrokerWrite;
+use crate::deletion::DeletionWrite;
+use crate::ids::ProvisionedResourceId;
 use proptest::prelude::*;
 use uuid::Uuid;
 
@@ -66,7 +69,7 @@ fn a_transition_to_ready_announces_it_once() {
     snapshot.node = Some(mk_node());
     let commit = run(&snapshot, &mk_report(true));
     assert_eq!(commit.events.len(), 1);
-    assert_eq!(commit.events[0].event_type, EventType::Ready);
+    assert_eq!(commit.events[0].event_type, event::READY);
     assert_eq!(commit.events[0].revision, snapshot.attempt.revision().next());
     let sweep = Recheck::After(Duration::from_secs(30));
     assert_eq!(release(&commit).recheck, sweep, "nothing is left to be done in Ready");
@@ -83,7 +86,7 @@ fn an_unchanged_world_only_gives_the_claim_back() {
     snapshot.node = Some(mk_node());
     let report = mk_report(true);
     for write in run(&snapshot, &report).writes {
-        if let Write::ObservedReplace(_, seen) = write {
+        if let Write::Broker(BrokerWrite::ObservedReplace(_, seen)) = write {
             snapshot.observed = Some(seen);
         }
     }
@@ -100,7 +103,7 @@ fn the_reason_of_a_failure_is_kept_and_announced() {
         live.failure = Some("quota exceeded".to_owned());
     }
     let commit = run(&snapshot, &report);
-    assert_eq!(commit.events[0].event_type, EventType::Failed);
+    assert_eq!(commit.events[0].event_type, event::FAILED);
     assert_eq!(commit.events[0].payload["Reason"], "quota exceeded");
     assert_eq!(release(&commit).recheck, Recheck::Never);
 }
@@ -112,11 +115,11 @@ fn reaching_deleted_ends_the_deletion_and_frees_the_handle() {
     snapshot.resource.deletion_id = Some(deletion.id);
     snapshot.deletion = Some(deletion);
     let commit = run(&snapshot, &CompositeReport::Absent);
-    assert_eq!(commit.events[0].event_type, EventType::Deleted);
+    assert_eq!(commit.events[0].event_type, event::DELETED);
     assert!(commit.writes.iter().any(
-        |write| matches!(write, Write::ResourceUpdate(resource) if resource.deleted_at.is_some())
+        |write| matches!(write, Write::Broker(BrokerWrite::ResourceUpdate(resource)) if resource.deleted_at.is_some())
     ));
-    assert!(commit.writes.iter().any(|write| matches!(write, Write::DeletionUpdate(deletion) if deletion.state == DeletionState::Done)));
+    assert!(commit.writes.iter().any(|write| matches!(write, Write::Deletion(DeletionWrite::DeletionUpdate(deletion)) if deletion.state == DeletionState::Done)));
     assert_ne!(snapshot.resource.deletion_id, Some(DeletionId::new(Uuid::nil())));
     assert_eq!(release(&commit).recheck, Recheck::After(LEASE), "its absence is proven again");
 }
@@ -130,7 +133,7 @@ fn flapping_is_a_blocker_of_its_own() {
     snapshot.now = at(1_100);
     let left = run(&snapshot, &mk_report(false));
     let attempt = left.writes.iter().find_map(|write| match write {
-        Write::AttemptUpdate(attempt) => Some(attempt.clone()),
+        Write::Broker(BrokerWrite::AttemptUpdate(attempt)) => Some(attempt.clone()),
         _ => None,
     });
     snapshot.attempt = attempt.unwrap();
@@ -155,19 +158,24 @@ fn a_retried_attempt_is_followed_by_another() {
         .writes
         .iter()
         .find_map(|write| match write {
-            Write::AttemptInsert(next) => Some(next.clone()),
+            Write::Broker(BrokerWrite::AttemptInsert(next)) => Some(next.clone()),
             _ => None,
         })
         .unwrap();
     assert_eq!((next.attempt(), next.phase()), (2, Phase::Pending));
     assert_eq!(next.resource_id(), snapshot.resource.id);
-    assert_eq!(commit.wakes, [next.id()]);
-    let followed = commit.audit.iter().find(|entry| entry.subject_id == next.id().as_uuid());
+    assert_eq!(commit.wakes, [next.id().into()]);
+    let followed = commit.audit.iter().find(|entry| entry.subject == next.id().into());
     assert_eq!(followed.unwrap().verb, "provisioned_resource.follow");
     let kinds: Vec<_> = commit.events.iter().map(|event| event.event_type).collect();
-    assert_eq!(kinds, [EventType::Deleted, EventType::Requested]);
-    assert!(commit.writes.iter().any(|write| matches!(write, Write::ResourceUpdate(resource)
-        if resource.deleted_at.is_none() && resource.deletion_id.is_none())));
+    assert_eq!(kinds, [event::DELETED, event::REQUESTED]);
+    assert!(
+        commit
+            .writes
+            .iter()
+            .any(|write| matches!(write, Write::Broker(BrokerWrite::ResourceUpdate(resource))
+        if resource.deleted_at.is_none() && resource.deletion_id.is_none()))
+    );
 }
 
 /// Invariant 16: the deadline raises a blocker that names node and deadline,
@@ -186,7 +194,12 @@ fn a_missed_deadline_raises_a_blocker_and_never_changes_the_phase() {
     assert_eq!(raised[0].code, BlockerCode::NodeNotDraining);
     assert!(raised[0].message.contains(&snapshot.node.as_ref().unwrap().id.to_string()));
     assert!(raised[0].message.contains(&deadline.to_string()));
-    assert!(!commit.writes.iter().any(|write| matches!(write, Write::AttemptUpdate(_))));
+    assert!(
+        !commit
+            .writes
+            .iter()
+            .any(|write| matches!(write, Write::Broker(BrokerWrite::AttemptUpdate(_))))
+    );
 }
 
 /// The node is drained and the substrate cannot be read: force would not help.
@@ -209,7 +222,7 @@ fn blockers_that_stay_are_not_written_again() {
     let report = CompositeReport::Unknown { reason: "refused".to_owned() };
     for write in run(&snapshot, &report).writes {
         match write {
-            Write::ObservedReplace(_, seen) => snapshot.observed = Some(seen),
+            Write::Broker(BrokerWrite::ObservedReplace(_, seen)) => snapshot.observed = Some(seen),
             Write::BlockersReplace(_, mut raised) => {
                 raised.reverse();
                 snapshot.blockers = raised;
@@ -230,7 +243,12 @@ fn an_unknown_substrate_is_a_blocker_and_not_an_absence() {
         let commit = run(&snapshot, &report);
         assert_eq!(blockers(&commit)[0].code, BlockerCode::SubstrateUnknown);
         assert!(commit.events.is_empty());
-        assert!(!commit.writes.iter().any(|write| matches!(write, Write::AttemptUpdate(_))));
+        assert!(
+            !commit
+                .writes
+                .iter()
+                .any(|write| matches!(write, Write::Broker(BrokerWrite::AttemptUpdate(_))))
+        );
     }
 }
 
@@ -298,7 +316,7 @@ fn what_a_mode_withholds_is_observed_rarely_and_written_once() {
     assert_eq!(release(&first).recheck, Recheck::After(SWEEP), "not an eighth of its age");
     snapshot.blockers = blockers(&first);
     for write in first.writes {
-        if let Write::ObservedReplace(_, seen) = write {
+        if let Write::Broker(BrokerWrite::ObservedReplace(_, seen)) = write {
             snapshot.observed = Some(seen);
         }
     }

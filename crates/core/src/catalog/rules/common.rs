@@ -4,13 +4,13 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+pub(crate) use crate::access::audit::About;
 use crate::access::audit::{Actor, AuditEntry};
-use crate::catalog::CatalogWrite;
 use crate::commit::{Commit, Write};
+use crate::deletion::DeletionWrite;
 use crate::deletion::record::{Deletion, DeletionState, Member};
 use crate::error::{ErrorKind, Refusal};
-use crate::event::derive_id;
-use crate::ids::{AuditEntryId, DeletionId, ProjectId, Revision};
+use crate::ids::{DeletionId, Revision};
 use crate::kind::Kind;
 use crate::precondition::Expected;
 use crate::text::Reason;
@@ -24,69 +24,27 @@ pub struct Removal {
     pub expected: Expected,
 }
 
-/// The subject of a change.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct About {
-    pub(crate) kind: &'static str,
-    pub(crate) id: Uuid,
-    pub(crate) project_id: Option<ProjectId>,
-}
-
-impl About {
-    pub(crate) fn id<K: Kind>(id: K::Id) -> Self {
-        Self { kind: K::KIND, id: id.into(), project_id: None }
-    }
-
-    pub(crate) fn of(self, project_id: ProjectId) -> Self {
-        Self { project_id: Some(project_id), ..self }
-    }
-}
-
 pub(crate) fn about<K: Kind>(subject: &K) -> About {
-    About::id::<K>(subject.id())
+    About::new(subject.id())
 }
 
-/// One write with its audit entry. The id of the entry derives from the time
-/// and the subject, so that a transaction that runs again writes the same one.
+/// One write with its audit entry.
 pub(crate) fn audited(
-    write: CatalogWrite,
+    write: impl Into<Write>,
     verb: &'static str,
     about: About,
     actor: &Actor,
     now: Timestamp,
     details: Value,
 ) -> Commit {
-    let project = about.project_id.map_or(Uuid::nil(), ProjectId::as_uuid);
-    let parts: [&[u8]; 5] = [
-        b"audit",
-        verb.as_bytes(),
-        about.id.as_bytes(),
-        project.as_bytes(),
-        &now.as_micros().to_be_bytes(),
-    ];
-    let entry = AuditEntry {
-        id: AuditEntryId::new(derive_id(now, &parts)),
-        at: now,
-        actor: actor.name.clone(),
-        verb,
-        subject_kind: about.kind,
-        subject_id: about.id,
-        project_id: about.project_id,
-        reason: None,
-        details,
-        correlation_id: actor.correlation_id.clone(),
-    };
-    Commit {
-        writes: vec![Write::Catalog(Box::new(write))],
-        audit: vec![entry],
-        ..Commit::default()
-    }
+    let entry = AuditEntry::new(verb, actor, about, now).with(details);
+    Commit { writes: vec![write.into()], audit: vec![entry], ..Commit::default() }
 }
 
 /// The same for a deletion, with its record. An entry of the catalog has
 /// nothing outside that must go first, so the deletion is done at once.
 pub(crate) fn removed(
-    write: CatalogWrite,
+    write: impl Into<Write>,
     verb: &'static str,
     about: About,
     actor: &Actor,
@@ -98,19 +56,19 @@ pub(crate) fn removed(
     for entry in &mut commit.audit {
         entry.reason = Some(removal.reason.as_str().to_owned());
     }
-    commit.writes.push(Write::DeletionInsert(Deletion {
+    commit.writes.push(Write::Deletion(DeletionWrite::DeletionInsert(Deletion {
         id: removal.deletion_id,
-        kind: about.kind.to_owned(),
-        target_id: about.id,
+        kind: about.subject.kind.to_string(),
+        target_id: about.subject.id,
         state: DeletionState::Done,
         requested_by: actor.name.clone(),
         reason: removal.reason.as_str().to_owned(),
-        members: vec![Member { kind: about.kind.to_owned(), id: about.id }],
+        members: vec![Member { kind: about.subject.kind.to_string(), id: about.subject.id }],
         revision: Revision::FIRST,
         requested_at: now,
         done_at: Some(now),
         restorable_until: None,
-    }));
+    })));
     commit
 }
 

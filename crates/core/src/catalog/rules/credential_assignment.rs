@@ -65,7 +65,7 @@ fn ends(
 }
 
 fn about(project: ProjectId, credential: CloudCredentialId) -> About {
-    About::id::<Credential>(credential).of(project)
+    About::new(credential).of(project)
 }
 
 #[cfg(test)]

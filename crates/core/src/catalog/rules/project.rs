@@ -136,13 +136,14 @@ pub fn delete(
 
 /// The audit of a project is part of what its bound keys read.
 fn about(id: ProjectId) -> About {
-    About::id::<Project>(id).of(id)
+    About::new(id).of(id)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::commit::Write;
+    use crate::deletion::DeletionWrite;
     use crate::fixtures::catalog::{mk_project, mk_removal};
     use crate::fixtures::{at, mk_actor};
 
@@ -175,7 +176,10 @@ mod tests {
     #[test]
     fn a_deletion_has_its_record_and_its_reason() {
         let commit = delete(&snapshot(0), &mk_removal(), &mk_actor()).unwrap();
-        assert!(matches!(commit.writes[1], Write::DeletionInsert(_)), "{commit:?}");
+        assert!(
+            matches!(commit.writes[1], Write::Deletion(DeletionWrite::DeletionInsert(_))),
+            "{commit:?}"
+        );
         assert_eq!(commit.audit[0].reason.as_deref(), Some("not needed"));
     }
 

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::fixtures::{at, mk_actor};
+use crate::ids::LeakRecordId;
 
 const HERE: ClusterId = ClusterId::new(Uuid::from_u128(1));
 const ELSEWHERE: ClusterId = ClusterId::new(Uuid::from_u128(2));

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::fixtures::{at, mk_enrol_snapshot, mk_enrolment, mk_snapshot, mk_token};
+use crate::nodes::NodesWrite;
 use crate::nodes::mesh::{MeshCidr, MeshPool};
 
 /// In an empty mesh.
@@ -22,8 +23,8 @@ fn enrolled() -> ResourceSnapshot {
     let commit = enrol(&snapshot, &mk_enrolment()).unwrap().commit;
     for write in commit.writes {
         match write {
-            Write::NodeInsert(node) => snapshot.node = Some(node),
-            Write::TokenUpdate(token) => snapshot.token = Some(token),
+            Write::Nodes(NodesWrite::NodeInsert(node)) => snapshot.node = Some(node),
+            Write::Nodes(NodesWrite::TokenUpdate(token)) => snapshot.token = Some(token),
             other => panic!("unexpected write {other:?}"),
         }
     }
@@ -96,7 +97,7 @@ fn the_same_key_is_answered_again_before_the_first_heartbeat() {
     let answer = enrol(&snapshot, &again).unwrap();
     assert_eq!(answer.node_id, snapshot.node.as_ref().unwrap().id, "not a second node");
     assert!(
-        matches!(&answer.commit.writes[..], [Write::NodeUpdate(node)] if node.key_hash == Some(fresh_key))
+        matches!(&answer.commit.writes[..], [Write::Nodes(NodesWrite::NodeUpdate(node))] if node.key_hash == Some(fresh_key))
     );
 
     let other_key = Enrolment { public_key: [8; 32], ..again.clone() };
@@ -128,7 +129,9 @@ fn the_node_gets_the_next_address_of_the_mesh() {
         let pool = MeshPool { cidr, free: Some(free) };
         let known = EnrolSnapshot { pool, ..mk_enrol_snapshot(waiting()) };
         let commit = super::enrol(&known, &mk_enrolment()).unwrap().commit;
-        let Write::NodeInsert(node) = &commit.writes[0] else { panic!("{commit:?}") };
+        let Write::Nodes(NodesWrite::NodeInsert(node)) = &commit.writes[0] else {
+            panic!("{commit:?}")
+        };
         assert_eq!(node.mesh.unwrap().ip.to_string(), expected);
         assert_eq!(commit.audit[0].details["mesh_ip"], expected);
     }

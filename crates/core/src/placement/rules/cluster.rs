@@ -3,12 +3,13 @@
 use serde_json::json;
 
 use crate::access::audit::Actor;
+use crate::catalog::Name;
 use crate::catalog::blueprint_version::Engine;
 use crate::catalog::rules::common::{about, audited, free};
-use crate::catalog::{CatalogWrite, Name};
 use crate::commit::Commit;
 use crate::error::Refusal;
 use crate::ids::{ClusterId, Revision};
+use crate::placement::PlacementWrite;
 use crate::placement::cluster::{Cluster, ClusterAccess, NamespacePrefix};
 use crate::time::Timestamp;
 
@@ -66,6 +67,6 @@ pub fn create(
     };
     let details = json!({ "name": cluster.name, "engine": cluster.engine });
     let about = about(&cluster);
-    let write = CatalogWrite::ClusterInsert(cluster);
+    let write = PlacementWrite::ClusterInsert(cluster);
     Ok(audited(write, "cluster.create", about, actor, snapshot.now, details))
 }

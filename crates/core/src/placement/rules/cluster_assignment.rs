@@ -4,12 +4,12 @@
 use serde_json::json;
 
 use crate::access::audit::Actor;
-use crate::catalog::CatalogWrite;
 use crate::catalog::project::Project;
 use crate::catalog::rules::common::{About, about, audited, existing, unknown};
 use crate::commit::Commit;
 use crate::error::{ErrorKind, Refusal};
 use crate::ids::Revision;
+use crate::placement::PlacementWrite;
 use crate::placement::cluster::{Cluster, ClusterAssignment};
 use crate::placement::namespace::{NamespacePhase, NamespaceStatus};
 use crate::precondition::Expected;
@@ -50,7 +50,7 @@ pub fn assign(
     };
     let (write, from) = match &snapshot.assignment {
         None => {
-            (CatalogWrite::ClusterAssignmentInsert(placed(Revision::FIRST, snapshot.now)), None)
+            (PlacementWrite::ClusterAssignmentInsert(placed(Revision::FIRST, snapshot.now)), None)
         }
         Some(assignment) => {
             expected.check("cluster assignment", assignment.revision)?;
@@ -59,7 +59,7 @@ pub fn assign(
             }
             refuse_owner(snapshot, project)?;
             refuse_occupied(assignment, project)?;
-            let write = CatalogWrite::ClusterAssignmentUpdate(placed(
+            let write = PlacementWrite::ClusterAssignmentUpdate(placed(
                 assignment.revision,
                 assignment.created_at,
             ));
@@ -87,14 +87,14 @@ pub fn withdraw(
     refuse_owner(snapshot, project)?;
     // The placement loop takes down what it made there first.
     let write = if assignment.is_made_by_placement() {
-        CatalogWrite::ClusterAssignmentUpdate(ClusterAssignment {
+        PlacementWrite::ClusterAssignmentUpdate(ClusterAssignment {
             withdrawn_at: Some(snapshot.now),
             ..assignment.clone()
         })
     } else {
-        CatalogWrite::ClusterAssignmentDelete(assignment.clone())
+        PlacementWrite::ClusterAssignmentDelete(assignment.clone())
     };
-    let about = About::id::<Cluster>(assignment.cluster_id).of(project.id);
+    let about = About::new(assignment.cluster_id).of(project.id);
     let details = json!({ "project_id": project.id });
     Ok(audited(write, "cluster.withdraw", about, actor, snapshot.now, details))
 }
@@ -147,10 +147,10 @@ mod tests {
     }
 
     fn placed(commit: &Commit) -> ClusterAssignment {
-        let Write::Catalog(write) = &commit.writes[0] else { panic!("{commit:?}") };
-        match &**write {
-            CatalogWrite::ClusterAssignmentInsert(assignment)
-            | CatalogWrite::ClusterAssignmentUpdate(assignment) => assignment.clone(),
+        let Write::Placement(write) = &commit.writes[0] else { panic!("{commit:?}") };
+        match write {
+            PlacementWrite::ClusterAssignmentInsert(assignment)
+            | PlacementWrite::ClusterAssignmentUpdate(assignment) => assignment.clone(),
             other => panic!("{other:?}"),
         }
     }

@@ -11,11 +11,11 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use crate::access::audit::{Actor, AuditEntry};
-use crate::catalog::CatalogWrite;
+use crate::access::audit::{About, Actor, AuditEntry};
 use crate::commit::{Commit, Write};
 use crate::event::derive_id;
-use crate::ids::{AuditEntryId, BlueprintId, Revision};
+use crate::ids::{AuditEntryId, Revision};
+use crate::placement::PlacementWrite;
 use crate::placement::definitions::{
     DefinitionKey, DefinitionPhase, DefinitionSet, DefinitionState, Demand, InstalledDefinitions,
     ObservedDefinition, ObservedDefinitions, Owner,
@@ -102,15 +102,15 @@ pub fn record(demand: &Demand, decision: &DefinitionsDecision, actor: &Actor) ->
         None => Revision::FIRST,
     };
     let write = match before {
-        Some(_) => CatalogWrite::DefinitionsUpdate(after),
-        None => CatalogWrite::DefinitionsInsert(after),
+        Some(_) => PlacementWrite::DefinitionsUpdate(after),
+        None => PlacementWrite::DefinitionsInsert(after),
     };
-    let mut commit = Commit { writes: vec![Write::Catalog(Box::new(write))], ..Commit::default() };
+    let mut commit = Commit { writes: vec![Write::Placement(write)], ..Commit::default() };
     if from != Some(decision.phase) {
         let verb = "blueprint.definitions_phase";
         let (blueprint, cluster) = (demand.blueprint_id.as_uuid(), demand.cluster_id.as_uuid());
-        let mut entry =
-            AuditEntry::of_installation(verb, actor, BlueprintId::KIND, blueprint, demand.now);
+        let about = About::new(demand.blueprint_id);
+        let mut entry = AuditEntry::new(verb, actor, about, demand.now);
         // The id includes the cluster: several may get the blueprint at one moment.
         let parts: [&[u8]; 5] = [
             b"audit",
@@ -135,10 +135,10 @@ pub fn record(demand: &Demand, decision: &DefinitionsDecision, actor: &Actor) ->
 pub fn recorded(demand: &Demand, commit: &Commit) -> Demand {
     let mut after = demand.clone();
     for write in &commit.writes {
-        let Write::Catalog(write) = write else { continue };
-        match &**write {
-            CatalogWrite::DefinitionsInsert(row) => after.definitions = Some(row.clone()),
-            CatalogWrite::DefinitionsUpdate(row) => {
+        let Write::Placement(write) = write else { continue };
+        match write {
+            PlacementWrite::DefinitionsInsert(row) => after.definitions = Some(row.clone()),
+            PlacementWrite::DefinitionsUpdate(row) => {
                 after.definitions =
                     Some(InstalledDefinitions { revision: row.revision.next(), ..row.clone() });
             }

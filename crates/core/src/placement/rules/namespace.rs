@@ -7,10 +7,9 @@
 
 use serde_json::json;
 
-use crate::access::audit::{Actor, AuditEntry, Subject};
-use crate::catalog::CatalogWrite;
+use crate::access::audit::{About, Actor, AuditEntry};
 use crate::commit::{Commit, Write};
-use crate::ids::ClusterId;
+use crate::placement::PlacementWrite;
 use crate::placement::cluster::ClusterAssignment;
 use crate::placement::namespace::{NamespacePhase, NamespaceStatus, ProviderPhase, ProviderStatus};
 use crate::placement::shared_objects::{
@@ -70,16 +69,12 @@ pub fn record(
         ..before.clone()
     };
     let mut commit = Commit {
-        writes: vec![Write::Catalog(Box::new(CatalogWrite::ClusterAssignmentUpdate(after)))],
+        writes: vec![Write::Placement(PlacementWrite::ClusterAssignmentUpdate(after))],
         ..Commit::default()
     };
     if before.namespace_phase != decision.phase {
-        let subject = Subject {
-            kind: ClusterId::KIND,
-            id: before.cluster_id.as_uuid(),
-            project_id: before.project_id,
-            revision: before.revision.next(),
-        };
+        let subject =
+            About::new(before.cluster_id).of(before.project_id).at(before.revision.next());
         commit.audit.push(
             AuditEntry::new("cluster.namespace_phase", actor, subject, project_namespace.now).with(
                 json!({

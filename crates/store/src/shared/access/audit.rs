@@ -1,17 +1,75 @@
-//! Reading the audit.
+//! Writing and reading the audit.
 
+use serde::Serialize;
+use serde_json::Value;
 use slipway_app::access::port::{AuditFilter, AuditLine, AuditOrder};
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::Page;
+use slipway_core::access::audit::AuditEntry;
 use slipway_core::ids::{AuditEntryId, ProjectId};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
+use super::json_values::JsonTime;
 use super::page::{as_id, listed};
-use super::{Connection, Db, Row, rows};
+use super::{Connection, Db, Row, rows, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
+
+#[derive(Serialize)]
+struct AuditRow<'a> {
+    id: Uuid,
+    at: JsonTime,
+    actor: &'a str,
+    verb: &'static str,
+    subject_kind: &'static str,
+    subject_id: Uuid,
+    project_id: Option<Uuid>,
+    reason: Option<&'a str>,
+    details: &'a Value,
+    correlation_id: Option<&'a str>,
+}
+
+pub(crate) async fn insert(
+    connection: &mut Connection,
+    entries: &[&AuditEntry],
+) -> Result<(), Failure> {
+    let rows: Vec<_> = entries
+        .iter()
+        .map(|entry| AuditRow {
+            id: entry.id.as_uuid(),
+            at: entry.at.into(),
+            actor: &entry.actor,
+            verb: entry.verb,
+            subject_kind: entry.subject.kind.as_str(),
+            subject_id: entry.subject.id,
+            project_id: entry.project_id.map(|id| id.as_uuid()),
+            reason: entry.reason.as_deref(),
+            details: &entry.details,
+            correlation_id: entry.correlation_id.as_deref(),
+        })
+        .collect();
+    const INSERT: &str = concat!(
+        "INSERT INTO audit_entries (id, at, actor, verb, subject_kind, subject_id, \
+         project_id, reason, details, correlation_id) SELECT given.id, given.at, \
+         given.actor, given.verb, given.subject_kind, given.subject_id, given.project_id, \
+         given.reason, coalesce(given.details, 'null'), given.correlation_id FROM ",
+        rows_from_json!(
+            id: uuid,
+            at: time,
+            actor: text,
+            verb: text,
+            subject_kind: text,
+            subject_id: uuid,
+            project_id: uuid,
+            reason: text,
+            details: json,
+            correlation_id: text,
+        ),
+    );
+    Ok(writes::write(connection, INSERT, &rows).await?)
+}
 
 pub(crate) async fn list(
     connection: &mut Connection,

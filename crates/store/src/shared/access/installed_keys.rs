@@ -10,7 +10,7 @@ use sqlx::Row as _;
 
 use super::operations::control;
 use super::transaction::Load as _;
-use super::{Connection, api_keys, commit};
+use super::{Connection, api_keys, audit};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
@@ -46,7 +46,7 @@ pub(crate) async fn install(
     };
     put(connection, key).await?;
     let entry = key_audit(verb, key.id, &key.name, actor, now);
-    commit::audit_insert(connection, &entry).await?;
+    audit::insert(connection, &[&entry]).await?;
     Ok(End::Commit(installed))
 }
 

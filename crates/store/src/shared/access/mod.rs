@@ -6,8 +6,9 @@ pub(crate) mod idempotency;
 pub(crate) mod installed_keys;
 pub(crate) mod port;
 pub(crate) mod scope;
+pub(crate) mod write;
 
 use super::{
-    Backend, Connection, Db, Row, catalog, commit, events, operations, page, rows, table,
-    transaction, writes,
+    Backend, Connection, Db, Row, catalog, deletion, events, json_values, nodes, operations, page,
+    rows, table, transaction, writes,
 };

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::events::outbox;
 use super::page::{after, fetch_page};
-use super::{Connection, rows};
+use super::{Connection, deletion, nodes};
 use crate::failure::Failure;
 
 /// Ids are unique over all kinds, so the kind need not be compared. The
@@ -88,7 +88,7 @@ pub(crate) async fn nodes(
     .bind(project.as_uuid())
     .bind(after(page))
     .bind(i64::from(page.limit));
-    fetch_page(connection, query, (NodeId::KIND, "id"), page, rows::node).await
+    fetch_page(connection, query, (NodeId::KIND, "id"), page, nodes::hydrate::node).await
 }
 
 pub(crate) async fn deletions(
@@ -99,7 +99,8 @@ pub(crate) async fn deletions(
         .bind(project.as_uuid())
         .bind(after(page))
         .bind(i64::from(page.limit));
-    fetch_page(connection, query, (DeletionId::KIND, "d_id"), page, rows::deletion).await
+    fetch_page(connection, query, (DeletionId::KIND, "d_id"), page, deletion::hydrate::deletion)
+        .await
 }
 
 pub(crate) async fn events(

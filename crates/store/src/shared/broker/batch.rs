@@ -1,8 +1,8 @@
 //! Many decisions in one transaction.
 //!
 //! *Expected flow.* Lock the resource rows in the order of their ids, load all
-//! snapshots, ask the rule about each, write all commits by one statement per
-//! kind of write, commit once. A row that the rule refuses, or that cannot be
+//! snapshots, ask the rule about each, write all commits by sets (see
+//! `commit.rs`), commit once. A row that the rule refuses, or that cannot be
 //! hydrated, is left out before anything is written.
 //!
 //! *Guarantees.* Each row ends as `decide` would end it, and none affects
@@ -10,26 +10,15 @@
 //! write, a commit computed from old facts, a constraint) rolls back the whole
 //! transaction; its rows are then decided one by one, which finds the failing
 //! one. So a bad row costs its batch time and never progress.
-//!
-//! *Caveats.* Statements go by kind of write and not by commit. The result is the
-//! same: the commits of a batch are about different resources, and within one
-//! commit every kind that another refers to is written before it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use slipway_app::broker::port::{Decided, ResourceKey, ResourceRule};
 use slipway_app::ports::store::Error;
-use slipway_core::access::audit::AuditEntry;
-use slipway_core::blocker::Blocker;
-use slipway_core::commit::{Commit, Write};
-use slipway_core::event::Event;
+use slipway_core::commit::Commit;
 use slipway_core::ids::ProvisionedResourceId;
-use slipway_core::nodes::token::BootstrapToken;
 use slipway_durable::database::{End, Work};
-use uuid::Uuid;
 
-use super::deletion::leak_writes;
-use super::set_writes::{self, AttemptPatch, HistoryRow};
 use super::{Backend, Connection, Db, commit, decide, snapshot};
 use crate::failure::Failure;
 use crate::id_list::IdList;
@@ -109,10 +98,12 @@ impl Work<Db> for Together<'_, '_> {
         if commits.iter().all(Commit::is_empty) {
             return Ok(End::Rollback(Batch::Written(outcomes)));
         }
-        Ok(match Writes::of(&commits).apply(connection).await? {
-            true => End::Commit(Batch::Written(outcomes)),
-            false => End::Rollback(Batch::Mixed),
-        })
+        match commit::apply(connection, &commits).await {
+            Ok(()) => Ok(End::Commit(Batch::Written(outcomes))),
+            // Deciding one by one finds the row.
+            Err(Failure::Refused(_)) => Ok(End::Rollback(Batch::Mixed)),
+            Err(failure) => Err(failure),
+        }
     }
 }
 
@@ -135,102 +126,4 @@ async fn lock(
     .fetch_all(connection)
     .await?;
     Ok(())
-}
-
-/// All commits of a batch, by kind of write.
-#[derive(Default)]
-struct Writes<'a> {
-    /// Kinds that are rare in a loop; one statement each.
-    others: Vec<&'a Write>,
-    tokens: Vec<&'a BootstrapToken>,
-    patches: BTreeMap<Uuid, AttemptPatch<'a>>,
-    blockers: Vec<(ProvisionedResourceId, &'a [Blocker])>,
-    history: Vec<HistoryRow<'a>>,
-    events: Vec<&'a Event>,
-    audit: Vec<&'a AuditEntry>,
-    wakes: Vec<ProvisionedResourceId>,
-    proven_gone: Vec<ProvisionedResourceId>,
-}
-
-impl<'a> Writes<'a> {
-    fn of(commits: &'a [Commit]) -> Self {
-        let mut writes = Self::default();
-        for commit in commits {
-            for write in &commit.writes {
-                writes.add(write);
-            }
-            writes.events.extend(&commit.events);
-            writes.audit.extend(&commit.audit);
-            writes.wakes.extend(&commit.wakes);
-        }
-        writes
-    }
-
-    fn add(&mut self, write: &'a Write) {
-        match write {
-            Write::TokenInsert(token) => self.tokens.push(token),
-            Write::AttemptUpdate(attempt) => {
-                let patch = self.patch(attempt.id());
-                patch.revision = Some(attempt.revision().0);
-                patch.status = Some(attempt.phase().as_str());
-                patch.phase_since = Some(attempt.phase_since().into());
-                patch.failure_reason = attempt.failure_reason();
-                patch.bootstrap_token_id = attempt.bootstrap_token_id().map(|id| id.as_uuid());
-                patch.deletion_requested_at = attempt.deletion_requested_at().map(Into::into);
-                patch.unsettled_since = attempt.unsettled_since().map(Into::into);
-                patch.absence_proven_at = attempt.absence_proven_at().map(Into::into);
-            }
-            Write::ObservedReplace(attempt, seen) => self.patch(*attempt).observed = Some(seen),
-            Write::Release(release) => {
-                let patch = self.patch(release.attempt);
-                patch.claim_token = Some(release.claim_token.0);
-                patch.micros = commit::recheck_micros(release.recheck);
-                patch.failures = Some(release.failures);
-            }
-            Write::LeaksResolve(attempt) => self.proven_gone.push(*attempt),
-            Write::BlockersReplace(attempt, blockers) => self.blockers.push((*attempt, blockers)),
-            Write::HistoryAppend { attempt, at, from, to, why } => {
-                self.history.push(HistoryRow::new(*attempt, *at, *from, *to, why));
-            }
-            Write::ResourceInsert(_)
-            | Write::ResourceUpdate(_)
-            | Write::AttemptInsert(_)
-            | Write::TokenUpdate(_)
-            | Write::NodeInsert(_)
-            | Write::NodeUpdate(_)
-            | Write::DeletionInsert(_)
-            | Write::DeletionUpdate(_)
-            | Write::LeakInsert(_)
-            | Write::Catalog(_) => self.others.push(write),
-        }
-    }
-
-    fn patch(&mut self, attempt: ProvisionedResourceId) -> &mut AttemptPatch<'a> {
-        let id = attempt.as_uuid();
-        self.patches.entry(id).or_insert_with(|| AttemptPatch { id, ..AttemptPatch::default() })
-    }
-
-    /// Writes everything and answers whether every condition was met. The caller commits.
-    async fn apply(self, connection: &mut Connection) -> Result<bool, Failure> {
-        for write in self.others {
-            match commit::apply_write(connection, write).await {
-                Ok(()) => {}
-                // Deciding one by one finds the row.
-                Err(Failure::Refused(_)) => return Ok(false),
-                Err(failure) => return Err(failure),
-            }
-        }
-        leak_writes::resolve(connection, &self.proven_gone).await?;
-        let patches: Vec<_> = self.patches.into_values().collect();
-        let met = set_writes::tokens_insert(connection, &self.tokens).await?
-            && set_writes::attempts_patch(connection, &patches).await?
-            && set_writes::blockers_replace(connection, &self.blockers).await?
-            && set_writes::history_append(connection, &self.history).await?
-            && set_writes::events_insert(connection, &self.events).await?
-            && set_writes::audit_insert(connection, &self.audit).await?;
-        if met {
-            commit::wake(connection, &self.wakes).await?;
-        }
-        Ok(met)
-    }
 }

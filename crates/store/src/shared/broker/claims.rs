@@ -19,7 +19,7 @@ use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::operations::clock;
-use super::{Connection, Db, Row, commit, writes};
+use super::{Connection, Db, Row, blockers, commit};
 use crate::failure::Failure;
 use crate::micros::Micros;
 
@@ -65,7 +65,7 @@ pub(crate) async fn release(
     let releases: Vec<_> = releases
         .iter()
         .map(|release| claim::Release {
-            claim: key(release.attempt, release.claim_token),
+            claim: Claim { key: release.subject.id(), claim_token: release.claim_token.0 },
             due_in: commit::due_in(release.recheck),
             failures: Failures::Set(release.failures),
             error: None,
@@ -97,7 +97,7 @@ pub(crate) async fn hold(
         evidence: json!({ "provisioned_resource_id": claimed.id, "reason": reason }),
         next_retry_at: Some(now.plus(recheck)),
     };
-    writes::blocker_put(connection, claimed.id, &blocker).await?;
+    blockers::put(connection, claimed.id.into(), &blocker).await?;
     Ok(End::Commit(()))
 }
 

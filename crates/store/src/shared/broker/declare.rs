@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::page::{as_id, now};
 use super::transaction::Load;
-use super::{Connection, Row, rows};
+use super::{Connection, Row, catalog, placement, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
 
@@ -107,7 +107,7 @@ async fn blueprint_version(
     let id: Uuid = row.try_get("v_id")?;
     let corrupt = |fault| Failure::Corrupt { id, fault };
     let retired = rows::time_or_null(&row, "v_retired_at").map_err(corrupt)?.is_some();
-    Ok((Some(rows::blueprint_version(&row).map_err(corrupt)?), retired))
+    Ok((Some(catalog::version_hydrate::blueprint_version(&row).map_err(corrupt)?), retired))
 }
 
 /// The credentials that the project may use. The lock keeps the assignments
@@ -191,7 +191,8 @@ async fn placement(
     .await?;
     match row {
         None => Ok(None),
-        Some(row) => rows::placement(&row).map_err(|fault| Failure::Corrupt { id: project, fault }),
+        Some(row) => placement::hydrate::placement(&row)
+            .map_err(|fault| Failure::Corrupt { id: project, fault }),
     }
 }
 

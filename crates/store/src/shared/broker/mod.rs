@@ -6,16 +6,17 @@ pub(crate) mod batch;
 pub(crate) mod claims;
 pub(crate) mod decide;
 pub(crate) mod declare;
+pub(crate) mod hydrate;
 pub(crate) mod list;
 pub(crate) mod partitions;
 pub(crate) mod port;
 pub(crate) mod provider;
 pub(crate) mod reads;
 pub(crate) mod recorded;
-pub(crate) mod set_writes;
 pub(crate) mod snapshot;
+pub(crate) mod write;
 
 use super::{
-    Backend, Connection, Db, Row, commit, deletion, json_values, nodes, operations, page, record,
-    rows, transaction, writes,
+    Backend, Connection, Db, Row, blockers, catalog, commit, deletion, history, json_values, nodes,
+    operations, page, placement, record, rows, transaction, writes,
 };

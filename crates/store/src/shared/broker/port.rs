@@ -16,7 +16,7 @@ use slipway_core::ids::{Partition, ProvisionedResourceId, ResourceId};
 use slipway_core::operations::explanation::{AttemptLine, PhaseCount};
 
 use super::deletion::leaks;
-use super::{Backend, attempts, batch, claims, decide, list, partitions, reads, record};
+use super::{Backend, attempts, batch, claims, decide, history, list, partitions, reads, record};
 
 #[async_trait]
 impl BrokerStore for Backend {
@@ -132,7 +132,7 @@ impl BrokerStore for Backend {
     }
 
     async fn history_list(&self, id: ProvisionedResourceId) -> Result<Vec<HistoryLine>, Error> {
-        self.read(id, reads::history_list).await
+        self.read(id, history::list).await
     }
 
     async fn attempt_lines(

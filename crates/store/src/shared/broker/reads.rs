@@ -1,10 +1,8 @@
-//! Reads without a decision: one resource, nodes, deletions, history. `list.rs` lists
-//! resources.
+//! Reads without a decision: one resource, nodes, deletions. `list.rs` lists resources.
 //!
 //! Lists go by id after a cursor, which is stable however the set changes
 //! meanwhile. Related rows are loaded for the whole page at once.
 
-use slipway_app::broker::port::HistoryLine;
 use slipway_app::nodes::port::Heartbeat;
 use slipway_app::ports::Listed;
 use slipway_app::ports::store::{CorruptRow, Page};
@@ -16,11 +14,10 @@ use sqlx::Row as _;
 use uuid::Uuid;
 
 use super::page::{after, fetch_one, fetch_page};
-use super::{Connection, Row, rows, snapshot};
+use super::{Connection, Row, deletion, nodes, rows, snapshot};
 use crate::blueprints::Blueprints;
 use crate::failure::Failure;
 use crate::fault::Fault;
-use crate::micros::Micros;
 
 pub(crate) const DELETIONS: &str =
     concat!(deletion_columns!(), "WHERE id > $1 ORDER BY id LIMIT $2");
@@ -68,34 +65,12 @@ pub(crate) async fn resource_fetch(
         .transpose()
 }
 
-pub(crate) async fn history_list(
-    connection: &mut Connection,
-    id: ProvisionedResourceId,
-) -> Result<Vec<HistoryLine>, Failure> {
-    let found = sqlx::query(
-        "SELECT at, from_phase, to_phase, why FROM phase_history \
-         WHERE provisioned_resource_id = $1 ORDER BY seq",
-    )
-    .bind(id.as_uuid())
-    .fetch_all(&mut *connection)
-    .await?;
-    let lines = found.iter().map(|row| {
-        Ok(HistoryLine {
-            at: row.try_get::<Micros, _>("at")?.into(),
-            from: row.try_get("from_phase")?,
-            to: row.try_get("to_phase")?,
-            why: row.try_get("why")?,
-        })
-    });
-    Ok(lines.collect::<Result<_, sqlx::Error>>()?)
-}
-
 pub(crate) async fn deletion_fetch(
     connection: &mut Connection,
     id: DeletionId,
 ) -> Result<Option<Deletion>, Failure> {
     let query = sqlx::query(concat!(deletion_columns!(), "WHERE id = $1")).bind(id.as_uuid());
-    fetch_one(connection, query, "d_id", rows::deletion).await
+    fetch_one(connection, query, "d_id", deletion::hydrate::deletion).await
 }
 
 pub(crate) async fn deletion_list(
@@ -103,7 +78,8 @@ pub(crate) async fn deletion_list(
     page: Page<DeletionId>,
 ) -> Result<Listed<Deletion>, Failure> {
     let query = sqlx::query(DELETIONS).bind(after(page)).bind(i64::from(page.limit));
-    fetch_page(connection, query, (DeletionId::KIND, "d_id"), page, rows::deletion).await
+    fetch_page(connection, query, (DeletionId::KIND, "d_id"), page, deletion::hydrate::deletion)
+        .await
 }
 
 pub(crate) async fn node_fetch(
@@ -111,7 +87,8 @@ pub(crate) async fn node_fetch(
     id: NodeId,
 ) -> Result<Option<Node>, Failure> {
     let statement = concat!("SELECT ", node_columns!(), " FROM nodes WHERE id = $1");
-    fetch_one(connection, sqlx::query(statement).bind(id.as_uuid()), "id", rows::node).await
+    fetch_one(connection, sqlx::query(statement).bind(id.as_uuid()), "id", nodes::hydrate::node)
+        .await
 }
 
 pub(crate) async fn node_list(
@@ -125,7 +102,7 @@ pub(crate) async fn node_list(
     ))
     .bind(after(page))
     .bind(i64::from(page.limit));
-    fetch_page(connection, query, (NodeId::KIND, "id"), page, rows::node).await
+    fetch_page(connection, query, (NodeId::KIND, "id"), page, nodes::hydrate::node).await
 }
 
 /// Not a write of the node in the sense of its revision: the revision guards

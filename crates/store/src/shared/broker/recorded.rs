@@ -3,10 +3,10 @@
 
 use serde_json::Value;
 use slipway_core::access::audit::AuditEntry;
+use slipway_core::broker::BrokerWrite;
 use slipway_core::broker::attempt::ProvisionedResource;
-use slipway_core::commit::{Recorded, Write};
+use slipway_core::commit::{Recorded, StateChange, Write};
 use slipway_core::event::Event;
-use slipway_core::{Phase, Timestamp};
 
 use super::commit::recheck_micros;
 
@@ -16,22 +16,13 @@ pub(crate) struct Parts<'a> {
     /// The attempt with its new values; none if only the observation is recorded.
     pub(crate) attempt: Option<&'a ProvisionedResource>,
     pub(crate) observed: Option<&'a Value>,
-    pub(crate) line: Option<Line<'a>>,
+    pub(crate) line: Option<&'a StateChange>,
     pub(crate) event: Option<&'a Event>,
     pub(crate) audit: Option<&'a AuditEntry>,
     pub(crate) claim_token: i64,
     /// After how long it is due again; none means "when woken".
     pub(crate) micros: Option<i64>,
     pub(crate) failures: i32,
-}
-
-/// A line of history.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Line<'a> {
-    pub(crate) at: Timestamp,
-    pub(crate) from: Option<Phase>,
-    pub(crate) to: Phase,
-    pub(crate) why: &'a str,
 }
 
 impl<'a> Parts<'a> {
@@ -41,11 +32,11 @@ impl<'a> Parts<'a> {
             Self { event: commit.events.first(), audit: commit.audit.first(), ..Self::default() };
         for write in &commit.writes {
             match write {
-                Write::AttemptUpdate(attempt) => parts.attempt = Some(attempt),
-                Write::ObservedReplace(_, observed) => parts.observed = Some(observed),
-                Write::HistoryAppend { at, from, to, why, .. } => {
-                    parts.line = Some(Line { at: *at, from: *from, to: *to, why });
+                Write::Broker(BrokerWrite::AttemptUpdate(attempt)) => parts.attempt = Some(attempt),
+                Write::Broker(BrokerWrite::ObservedReplace(_, observed)) => {
+                    parts.observed = Some(observed);
                 }
+                Write::HistoryAppend(line) => parts.line = Some(line),
                 Write::Release(release) => {
                     parts.claim_token = release.claim_token.0;
                     parts.micros = recheck_micros(release.recheck);

@@ -21,8 +21,9 @@ use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
+use super::catalog::version_hydrate;
 use super::provider::Providers;
-use super::{Connection, Row, rows};
+use super::{Connection, Row, blockers, deletion, hydrate, nodes, placement, rows};
 use crate::blueprints::Blueprints;
 use crate::fault::Fault;
 use crate::id_list::IdList;
@@ -198,8 +199,8 @@ struct RelatedRows {
 impl RelatedRows {
     fn snapshot(&self, row: &Row, node: Option<Node>, blockers: Vec<Blocker>) -> Loaded {
         let observed: Option<Json<serde_json::Value>> = rows::get(row, "a_observed")?;
-        let attempt = rows::attempt(row)?;
-        let resource = rows::resource(row)?;
+        let attempt = hydrate::attempt(row)?;
+        let resource = hydrate::resource(row)?;
         let blueprint = found(&self.versions, Some(attempt.blueprint_version_id().as_uuid()))?
             .ok_or_else(|| Fault::new("blueprint_version_id", "leads to no version"))?;
         let token = attempt.bootstrap_token_id().map(|id| id.as_uuid());
@@ -281,7 +282,7 @@ async fn versions(
         sql!((one_of "$1"))
     );
     let rows = fetch(connection, SQL, unknown).await?;
-    let read = by_id(&rows, "v_id", |row| rows::blueprint_version(row).map(Arc::new))?;
+    let read = by_id(&rows, "v_id", |row| version_hydrate::blueprint_version(row).map(Arc::new))?;
     read.values().flatten().for_each(|version| blueprints.keep(version));
     versions.extend(read);
     Ok(versions)
@@ -300,7 +301,7 @@ async fn placements(
         sql!((one_of "$1"))
     );
     let rows = fetch(connection, SQL, projects).await?;
-    by_id(&rows, "project_id", rows::placement)
+    by_id(&rows, "project_id", placement::hydrate::placement)
 }
 
 async fn tokens(
@@ -319,7 +320,7 @@ async fn tokens(
         sql!((one_of "$1"))
     );
     let rows = fetch(connection, SQL, ids).await?;
-    by_id(&rows, "t_id", rows::token)
+    by_id(&rows, "t_id", nodes::hydrate::token)
 }
 
 async fn deletions(
@@ -334,7 +335,7 @@ async fn deletions(
         sql!((one_of "$1"))
     );
     let rows = fetch(connection, SQL, ids).await?;
-    by_id(&rows, "d_id", rows::deletion)
+    by_id(&rows, "d_id", deletion::hydrate::deletion)
 }
 
 /// The last enrolled node of each attempt. An attempt has few nodes in its
@@ -344,7 +345,7 @@ fn last_nodes(rows: &[Row]) -> Result<Found<Node>, sqlx::Error> {
     let mut last: Found<Node> = Found::with_capacity(rows.len());
     for row in rows {
         let attempt = row.try_get("provisioned_resource_id")?;
-        let node = rows::node(row);
+        let node = nodes::hydrate::node(row);
         let later = match (last.get(&attempt), &node) {
             (Some(Ok(known)), Ok(node)) => {
                 (known.registered_at, known.id) < (node.registered_at, node.id)
@@ -379,7 +380,7 @@ pub(crate) async fn blockers(
     let mut blockers: Found<Vec<Blocker>> = Found::new();
     for row in &found {
         let of_subject = blockers.entry(row.try_get("subject_id")?).or_insert(Ok(Vec::new()));
-        match (of_subject.as_mut(), rows::blocker(row)) {
+        match (of_subject.as_mut(), blockers::hydrate(row)) {
             (Ok(list), Ok(blocker)) => list.push(blocker),
             (Ok(_), Err(fault)) => *of_subject = Err(fault),
             (Err(_), _) => {}

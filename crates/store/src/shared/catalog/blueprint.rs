@@ -13,7 +13,7 @@ use sqlx::types::Json;
 
 use super::page::{after, as_id, by_reference, fetch_one, fetch_page, now};
 use super::table::{self, Table};
-use super::{Connection, Row, rows, writes};
+use super::{Connection, Row, rows, version_hydrate, writes};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
@@ -114,7 +114,7 @@ fn version(row: &Row) -> Result<PublishedVersion, Fault> {
             provider_kinds: rows::json(row, "provider_kinds")?,
             install_definitions: rows::get::<i32>(row, "install_definitions")? != 0,
         },
-        composite: rows::composite_definition(row)?,
+        composite: version_hydrate::composite_definition(row)?,
         revision: Revision(rows::get(row, "revision")?),
         published_at: rows::time(row, "published_at")?,
         retired_at: rows::time_or_null(row, "retired_at")?,

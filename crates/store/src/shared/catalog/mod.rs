@@ -7,8 +7,7 @@ pub(crate) mod label;
 pub(crate) mod port;
 pub(crate) mod project;
 pub(crate) mod seed;
+pub(crate) mod version_hydrate;
 pub(crate) mod write;
 
-use super::{
-    Backend, Connection, Row, access, nodes, page, placement, rows, table, transaction, writes,
-};
+use super::{Backend, Connection, Row, nodes, page, rows, table, transaction, writes};

@@ -1,9 +1,8 @@
-//! Dispatches each write of the catalog to the function of its table.
+//! Dispatches each write of the catalog to the function of its table. A decision
+//! writes one row, so each is a statement of its own.
 
 use slipway_core::catalog::CatalogWrite;
 
-use super::access::{api_keys, idempotency};
-use super::placement::{cluster, definitions};
 use super::{Connection, blueprint, cloud, credential, label, project};
 use crate::failure::Failure;
 
@@ -31,20 +30,5 @@ pub(crate) async fn apply(
         CatalogWrite::LabelInsert(row) => label::insert(connection, row).await,
         CatalogWrite::LabelUpdate(row) => label::update(connection, row).await,
         CatalogWrite::LabelDelete(row) => label::delete(connection, row).await,
-        CatalogWrite::ClusterInsert(row) => cluster::insert(connection, row).await,
-        CatalogWrite::ClusterAssignmentInsert(row) => {
-            cluster::assignment_insert(connection, row).await
-        }
-        CatalogWrite::ClusterAssignmentUpdate(row) => {
-            cluster::assignment_update(connection, row).await
-        }
-        CatalogWrite::ClusterAssignmentDelete(row) => {
-            cluster::assignment_delete(connection, row).await
-        }
-        CatalogWrite::DefinitionsInsert(row) => definitions::insert(connection, row).await,
-        CatalogWrite::DefinitionsUpdate(row) => definitions::update(connection, row).await,
-        CatalogWrite::ApiKeyInsert(row) => api_keys::insert(connection, row).await,
-        CatalogWrite::ApiKeyUpdate(row) => api_keys::update(connection, row).await,
-        CatalogWrite::IdempotencyInsert(row) => idempotency::insert(connection, row).await,
     }
 }

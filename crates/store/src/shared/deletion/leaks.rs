@@ -21,7 +21,7 @@ use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::broker::set_writes;
+use super::access::audit;
 use super::json_values::JsonTime;
 use super::page::now;
 use super::transaction::{Load, Written};
@@ -34,7 +34,8 @@ pub(crate) async fn wake(
     connection: &mut Connection,
     attempts: &[ProvisionedResourceId],
 ) -> Result<End<()>, Failure> {
-    commit::wake(connection, attempts).await?;
+    let attempts: Vec<_> = attempts.iter().map(|id| (*id).into()).collect();
+    commit::wake(connection, &attempts).await?;
     Ok(End::Commit(()))
 }
 
@@ -287,6 +288,5 @@ async fn write(connection: &mut Connection, commits: &[LeakCommit]) -> Result<()
         .execute(&mut *connection)
         .await?;
     let audit: Vec<_> = commits.iter().map(|commit| &commit.audit).collect();
-    set_writes::audit_insert(connection, &audit).await?;
-    Ok(())
+    audit::insert(connection, &audit).await
 }

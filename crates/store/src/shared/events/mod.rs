@@ -3,5 +3,6 @@
 pub(crate) mod outbox;
 pub(crate) mod port;
 pub(crate) mod subscriptions;
+pub(crate) mod write;
 
-use super::{Backend, Connection, Db, Row, access, operations, writes};
+use super::{Backend, Connection, Db, Row, access, json_values, operations, writes};

@@ -27,6 +27,7 @@ use super::page::{count, hydrate, readable};
 use super::{Connection, Row, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
+use crate::id_list::IdList;
 
 /// Whether an enrolment waits for numbers that other enrolments have locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,15 +128,19 @@ pub(crate) async fn take(connection: &mut Connection, node: &Node) -> Result<(),
 
 /// Frees the number of a node that has left. The node's row keeps the address,
 /// for people.
-pub(crate) async fn release(connection: &mut Connection, node: &Node) -> Result<(), sqlx::Error> {
-    let Some(MeshAddress { host, .. }) = node.mesh else { return Ok(()) };
-    sqlx::query(
+pub(crate) async fn release(
+    connection: &mut Connection,
+    nodes: Vec<Uuid>,
+) -> Result<(), sqlx::Error> {
+    if nodes.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(sql!(
         "UPDATE mesh_addresses SET node_id = NULL, hostname = NULL, public_key = NULL \
-         WHERE project_id = $1 AND host = $2 AND node_id = $3",
-    )
-    .bind(node.project_id.as_uuid())
-    .bind(host)
-    .bind(node.id.as_uuid())
+         WHERE node_id ",
+        (one_of "$1")
+    ))
+    .bind(IdList(nodes))
     .execute(connection)
     .await?;
     Ok(())
@@ -214,7 +219,7 @@ pub(crate) async fn view(
     .fetch_optional(&mut *connection)
     .await?;
     let Some(row) = row else { return Ok(None) };
-    let node = hydrate(&row, "id", rows::node)?;
+    let node = hydrate(&row, "id", super::hydrate::node)?;
     let cidr = hydrate(&row, "id", cidr)?;
     let peers = sqlx::query(PEERS)
         .bind(node.project_id.as_uuid())

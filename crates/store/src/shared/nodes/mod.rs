@@ -1,9 +1,13 @@
 //! The registry of nodes, their mesh addresses, and bootstrap tokens.
 
 pub(crate) mod enrol;
+pub(crate) mod hydrate;
 pub(crate) mod mesh;
 pub(crate) mod port;
 pub(crate) mod token_by_hash;
 pub(crate) mod tokens;
+pub(crate) mod write;
 
-use super::{Backend, Connection, Row, access, broker, page, rows, transaction};
+use super::{
+    Backend, Connection, Row, access, broker, json_values, page, rows, transaction, writes,
+};

@@ -3,7 +3,7 @@
 use slipway_core::nodes::token::{BootstrapToken, SecretHash};
 use sqlx::Row as _;
 
-use super::{Connection, rows};
+use super::{Connection, hydrate};
 use crate::failure::Failure;
 
 /// The caller has locked the resource of the token's attempt.
@@ -26,5 +26,5 @@ pub(crate) async fn token(
     .await?;
     let Some(row) = row else { return Ok(None) };
     let id = row.try_get("t_id")?;
-    rows::token(&row).map(Some).map_err(|fault| Failure::Corrupt { id, fault })
+    hydrate::token(&row).map(Some).map_err(|fault| Failure::Corrupt { id, fault })
 }

@@ -6,7 +6,7 @@ use slipway_core::ids::{BootstrapTokenId, ResourceId};
 use slipway_core::nodes::token::BootstrapToken;
 
 use super::page::{after, fetch_one, fetch_page};
-use super::{Connection, rows};
+use super::{Connection, hydrate};
 use crate::failure::Failure;
 
 macro_rules! select {
@@ -26,7 +26,7 @@ pub(crate) async fn fetch(
     id: BootstrapTokenId,
 ) -> Result<Option<BootstrapToken>, Failure> {
     let query = sqlx::query(concat!(select!(), "WHERE t.id = $1")).bind(id.as_uuid());
-    fetch_one(connection, query, "t_id", rows::token).await
+    fetch_one(connection, query, "t_id", hydrate::token).await
 }
 
 pub(crate) async fn list(
@@ -41,5 +41,5 @@ pub(crate) async fn list(
     .bind(resource.as_uuid())
     .bind(after(page))
     .bind(i64::from(page.limit));
-    fetch_page(connection, query, (BootstrapTokenId::KIND, "t_id"), page, rows::token).await
+    fetch_page(connection, query, (BootstrapTokenId::KIND, "t_id"), page, hydrate::token).await
 }

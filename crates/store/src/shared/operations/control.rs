@@ -15,8 +15,9 @@ use slipway_core::operations::control::{Control, ControlCommit, Freeze, Observin
 use sqlx::Row as _;
 use uuid::Uuid;
 
+use super::access::audit;
 use super::transaction::{Load, Written};
-use super::{Connection, Row, commit, rows};
+use super::{Connection, Row, rows};
 use crate::failure::Failure;
 use crate::fault::Fault;
 use crate::micros::Micros;
@@ -126,9 +127,8 @@ async fn write(connection: &mut Connection, decided: &ControlCommit) -> Result<(
     if let Some(replica_report) = &decided.replica {
         replica_upsert(connection, replica_report).await?;
     }
-    for entry in &decided.audit {
-        commit::audit_insert(connection, entry).await?;
-    }
+    let audit: Vec<_> = decided.audit.iter().collect();
+    audit::insert(connection, &audit).await?;
     if let Some(floor) = decided.claim_floor {
         lift_claims(connection, floor).await?;
     }

@@ -9,4 +9,6 @@ pub(crate) mod port;
 pub(crate) mod retention;
 pub(crate) mod tasks;
 
-use super::{Backend, Connection, Db, Row, broker, catalog, commit, events, rows, transaction};
+use super::{
+    Backend, Connection, Db, Row, access, broker, catalog, commit, events, rows, transaction,
+};

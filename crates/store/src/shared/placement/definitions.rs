@@ -14,6 +14,7 @@ use slipway_core::placement::definitions::{
 use sqlx::Row as _;
 use uuid::Uuid;
 
+use super::catalog::version_hydrate;
 use super::page::{after, hydrate, listed, now, readable};
 use super::transaction::Load;
 use super::{Connection, Row, rows, writes};
@@ -116,7 +117,7 @@ fn demand(
     now: Timestamp,
     kept: &[VersionInUse],
 ) -> Result<Demand, Fault> {
-    let composite = rows::composite_definition(row)?;
+    let composite = version_hydrate::composite_definition(row)?;
     let composite_type = composite
         .ok_or_else(|| Fault::new("kind", "is missing in a version that installs definitions"))?
         .composite_type;

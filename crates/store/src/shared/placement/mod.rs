@@ -2,7 +2,9 @@
 
 pub(crate) mod cluster;
 pub(crate) mod definitions;
+pub(crate) mod hydrate;
 pub(crate) mod namespace;
 pub(crate) mod port;
+pub(crate) mod write;
 
 use super::{Backend, Connection, Row, catalog, deletion, page, rows, table, transaction, writes};

@@ -14,7 +14,7 @@ use sqlx::Row as _;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::catalog::project;
+use super::catalog::{project, version_hydrate};
 use super::cluster::{self, Verified};
 use super::page::{as_id, fetch_one, hydrate, now, readable};
 use super::transaction::Load;
@@ -196,7 +196,7 @@ pub(crate) async fn kinds(
     .await?;
     let mut kinds = Vec::with_capacity(found.len());
     for row in &found {
-        kinds.extend(hydrate(row, "v_id", rows::composite_definition)?);
+        kinds.extend(hydrate(row, "v_id", version_hydrate::composite_definition)?);
     }
     Ok(kinds.into_iter().map(|defined| defined.composite_type).collect())
 }

@@ -6,6 +6,7 @@ use uuid::Uuid;
 use super::*;
 use crate::catalog::blueprint_version::{CompositeScope, CompositeType};
 use crate::fixtures::{at, mk_actor};
+use crate::ids::BlueprintId;
 use crate::ids::{ClusterId, InstallationId};
 use crate::placement::definitions::DefinitionKind;
 

@@ -1,0 +1,14 @@
+//! What decisions about access write.
+
+use crate::access::api_key::ApiKey;
+use crate::access::idempotency;
+
+/// One row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AccessWrite {
+    ApiKeyInsert(ApiKey),
+    ApiKeyUpdate(ApiKey),
+    /// Binds the caller's key to what this commit creates. Fails the commit if
+    /// the key is bound already.
+    IdempotencyInsert(idempotency::Entry),
+}

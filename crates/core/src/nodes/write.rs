@@ -1,0 +1,13 @@
+//! What decisions write to the tables of nodes and tokens.
+
+use crate::nodes::node::Node;
+use crate::nodes::token::BootstrapToken;
+
+/// One row. An update of a node names its revision; a token has none.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NodesWrite {
+    TokenInsert(BootstrapToken),
+    TokenUpdate(BootstrapToken),
+    NodeInsert(Node),
+    NodeUpdate(Node),
+}

@@ -1,0 +1,59 @@
+//! Hydrates resources and attempts from rows, by the names of their columns.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use slipway_core::broker::attempt::{ProvisionedResource, StoredAttempt};
+use slipway_core::broker::parameters::ParameterValues;
+use slipway_core::broker::resource::Resource;
+use slipway_core::ids::{
+    BlueprintVersionId, BootstrapTokenId, CloudCredentialId, DeletionId, Partition, ProjectId,
+    ProvisionedResourceId, ResourceId, Revision,
+};
+use slipway_core::text::{Handle, Labels};
+use uuid::Uuid;
+
+use super::{Row, rows};
+use crate::fault::Fault;
+
+pub(crate) fn resource(row: &Row) -> Result<Resource, Fault> {
+    let handle: String = rows::get(row, "r_handle")?;
+    Ok(Resource {
+        id: ResourceId::new(rows::get(row, "a_resource_id")?),
+        project_id: ProjectId::new(rows::get(row, "r_project_id")?),
+        handle: Handle::parse(&handle).map_err(|error| Fault::new("r_handle", error.problem))?,
+        labels: rows::json::<Labels>(row, "r_labels")?,
+        revision: Revision(rows::get(row, "r_revision")?),
+        deletion_id: rows::get::<Option<Uuid>>(row, "r_deletion_id")?.map(DeletionId::new),
+        deleted_at: rows::time_or_null(row, "r_deleted_at")?,
+        created_at: rows::time(row, "r_created_at")?,
+        updated_at: rows::time(row, "r_updated_at")?,
+    })
+}
+
+pub(crate) fn attempt(row: &Row) -> Result<ProvisionedResource, Fault> {
+    let values: BTreeMap<String, Value> = rows::json(row, "a_parameter_values")?;
+    ProvisionedResource::hydrate(StoredAttempt {
+        id: ProvisionedResourceId::new(rows::get(row, "a_id")?),
+        resource_id: ResourceId::new(rows::get(row, "a_resource_id")?),
+        project_id: ProjectId::new(rows::get(row, "a_project_id")?),
+        blueprint_version_id: BlueprintVersionId::new(rows::get(row, "a_blueprint_version_id")?),
+        cloud_credential_id: CloudCredentialId::new(rows::get(row, "a_cloud_credential_id")?),
+        attempt: rows::get(row, "a_attempt")?,
+        phase: rows::get(row, "a_status")?,
+        phase_since: rows::time(row, "a_phase_since")?,
+        failure_reason: rows::get(row, "a_failure_reason")?,
+        xr_name: rows::get(row, "a_xr_name")?,
+        bootstrap_token_id: rows::get::<Option<Uuid>>(row, "a_bootstrap_token_id")?
+            .map(BootstrapTokenId::new),
+        parameter_values: ParameterValues::from_stored(values),
+        partition: rows::get::<Option<Uuid>>(row, "a_partition")?.map(Partition::new),
+        deletion_requested_at: rows::time_or_null(row, "a_deletion_requested_at")?,
+        unsettled_since: rows::time_or_null(row, "a_unsettled_since")?,
+        absence_proven_at: rows::time_or_null(row, "a_absence_proven_at")?,
+        revision: Revision(rows::get(row, "a_revision")?),
+        created_at: rows::time(row, "a_created_at")?,
+        updated_at: rows::time(row, "a_updated_at")?,
+    })
+    .map_err(|error| Fault::new(error.field, error.problem))
+}

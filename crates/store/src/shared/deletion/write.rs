@@ -1,0 +1,173 @@
+//! Writes deletions, and the leak records of the resource loop: what still
+//! exists outside after its deletion, and when it was gone. By sets.
+
+use serde_json::json;
+use slipway_core::deletion::DeletionWrite;
+use slipway_core::deletion::leak::LeakRecord;
+use slipway_core::deletion::record::Deletion;
+use slipway_core::{ErrorKind, Refusal};
+use uuid::Uuid;
+
+use super::json_values::JsonTime;
+use super::{Connection, writes};
+use crate::failure::Failure;
+use crate::id_list::IdList;
+
+/// The writes of a set of commits.
+#[derive(Default)]
+pub(crate) struct Writes<'a> {
+    new_deletions: Vec<&'a Deletion>,
+    deletions: Vec<&'a Deletion>,
+    leaks: Vec<&'a LeakRecord>,
+    proven_gone: Vec<Uuid>,
+}
+
+impl<'a> Writes<'a> {
+    pub(crate) fn add(&mut self, write: &'a DeletionWrite) {
+        match write {
+            DeletionWrite::DeletionInsert(deletion) => self.new_deletions.push(deletion),
+            DeletionWrite::DeletionUpdate(deletion) => self.deletions.push(deletion),
+            DeletionWrite::LeakInsert(leak) => self.leaks.push(leak),
+            DeletionWrite::LeaksResolve(subject) => self.proven_gone.push(subject.id),
+        }
+    }
+
+    pub(crate) async fn apply(&self, connection: &mut Connection) -> Result<(), Failure> {
+        deletions_insert(connection, &self.new_deletions).await?;
+        deletions_update(connection, &self.deletions).await?;
+        leaks_insert(connection, &self.leaks).await?;
+        leaks_resolve(connection, &self.proven_gone).await
+    }
+}
+
+async fn deletions_insert(
+    connection: &mut Connection,
+    deletions: &[&Deletion],
+) -> Result<(), Failure> {
+    const INSERT: &str = concat!(
+        "INSERT INTO deletions (id, revision, kind, target_id, state, requested_by, reason, \
+         members, requested_at, done_at, restorable_until) SELECT given.id, given.revision, \
+         given.kind, given.target_id, given.state, given.requested_by, given.reason, \
+         given.members, given.requested_at, given.done_at, given.restorable_until FROM ",
+        rows_from_json!(
+            id: uuid,
+            revision: bigint,
+            kind: text,
+            target_id: uuid,
+            state: text,
+            requested_by: text,
+            reason: text,
+            members: json,
+            requested_at: time,
+            done_at: time,
+            restorable_until: time,
+        ),
+        " WHERE true ON CONFLICT DO NOTHING RETURNING id",
+    );
+    let row = |deletion: &Deletion| {
+        let row = json!({
+            "id": deletion.id,
+            "revision": deletion.revision,
+            "kind": deletion.kind,
+            "target_id": deletion.target_id,
+            "state": deletion.state,
+            "requested_by": deletion.requested_by,
+            "reason": deletion.reason,
+            "members": deletion.members,
+            "requested_at": JsonTime::from(deletion.requested_at),
+            "done_at": deletion.done_at.map(JsonTime::from),
+            "restorable_until": deletion.restorable_until.map(JsonTime::from),
+        });
+        (deletion.id.as_uuid(), row)
+    };
+    writes::write_guarded(connection, INSERT, deletions, row, |deletion| {
+        Refusal::new(
+            ErrorKind::RevisionStale,
+            format!(
+                "{} {} is being deleted already; read it again",
+                deletion.kind, deletion.target_id
+            ),
+        )
+    })
+    .await
+}
+
+async fn deletions_update(
+    connection: &mut Connection,
+    deletions: &[&Deletion],
+) -> Result<(), Failure> {
+    const UPDATE: &str = concat!(
+        "UPDATE deletions SET state = given.state, members = given.members, \
+         done_at = given.done_at, restorable_until = given.restorable_until, \
+         revision = deletions.revision + 1 FROM ",
+        rows_from_json!(
+            id: uuid,
+            revision: bigint,
+            state: text,
+            members: json,
+            done_at: time,
+            restorable_until: time,
+        ),
+        " WHERE deletions.id = given.id AND deletions.revision = given.revision \
+         RETURNING deletions.id",
+    );
+    let row = |deletion: &Deletion| {
+        let row = json!({
+            "id": deletion.id,
+            "revision": deletion.revision,
+            "state": deletion.state,
+            "members": deletion.members,
+            "done_at": deletion.done_at.map(JsonTime::from),
+            "restorable_until": deletion.restorable_until.map(JsonTime::from),
+        });
+        (deletion.id.as_uuid(), row)
+    };
+    let refusal = |deletion: &Deletion| writes::stale("deletion", deletion.id, deletion.revision);
+    writes::write_guarded(connection, UPDATE, deletions, row, refusal).await
+}
+
+/// The same finding has the same id, and is recorded once. A resolved one that
+/// is found again is reopened; the time it was first found stays.
+async fn leaks_insert(connection: &mut Connection, leaks: &[&LeakRecord]) -> Result<(), Failure> {
+    const INSERT: &str = concat!(
+        "INSERT INTO leak_records (id, kind, subject_id, found_at, evidence) \
+         SELECT given.id, given.kind, given.subject_id, given.found_at, \
+         coalesce(given.evidence, 'null') FROM ",
+        rows_from_json!(id: uuid, kind: text, subject_id: uuid, found_at: time, evidence: json),
+        " WHERE true ON CONFLICT (id) DO UPDATE SET resolved_at = NULL, resolved_by = NULL, \
+         resolution = NULL, evidence = excluded.evidence \
+         WHERE leak_records.resolved_at IS NOT NULL",
+    );
+    let rows: Vec<_> = leaks
+        .iter()
+        .map(|leak| {
+            json!({
+                "id": leak.id,
+                "kind": leak.kind,
+                "subject_id": leak.subject.id,
+                "found_at": JsonTime::from(leak.found_at),
+                "evidence": leak.evidence,
+            })
+        })
+        .collect();
+    Ok(writes::write(connection, INSERT, &rows).await?)
+}
+
+/// Resolves what the resource loop recorded about these subjects. The leak scan
+/// resolves its own records (those with a finding): a duplicate elsewhere is
+/// not gone because the object in its namespace is.
+async fn leaks_resolve(connection: &mut Connection, subjects: &[Uuid]) -> Result<(), Failure> {
+    if subjects.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(sql!(
+        "UPDATE leak_records SET resolved_at = ",
+        now,
+        " WHERE resolved_at IS NULL AND finding IS NULL AND subject_id ",
+        (one_of "$1")
+    ))
+    .bind(IdList(subjects.to_vec()))
+    .execute(connection)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,26 @@
+//! Hydrates the placement of a project from a row, by the names of its columns.
+
+use slipway_core::ids::ClusterId;
+use slipway_core::placement::namespace::{NamespacePhase, NamespaceStatus, Placement};
+use uuid::Uuid;
+
+use super::{Row, rows};
+use crate::fault::Fault;
+
+/// `None` if the project is not assigned to a cluster.
+pub(crate) fn placement(row: &Row) -> Result<Option<Placement>, Fault> {
+    let Some(cluster_id) = rows::get::<Option<Uuid>>(row, "p_cluster_id")? else {
+        return Ok(None);
+    };
+    let NamespaceStatus { providers, problems, .. } =
+        rows::json_or_null::<NamespaceStatus>(row, "p_status")?.unwrap_or_default();
+    Ok(Some(Placement {
+        cluster_id: ClusterId::new(cluster_id),
+        cluster: rows::get(row, "p_cluster")?,
+        namespace: rows::get(row, "p_namespace")?,
+        namespace_phase: rows::member(row, "p_namespace_phase", NamespacePhase::parse)?,
+        substrate_uid: rows::get(row, "p_substrate_uid")?,
+        providers,
+        problems,
+    }))
+}
