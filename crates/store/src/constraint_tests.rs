@@ -42,6 +42,8 @@ const ROWS: &[&str] = &[
     "INSERT INTO nodes (id, project_id, resource_id, provisioned_resource_id, \
      bootstrap_token_id, hostname, public_key, capabilities) \
      VALUES ($1, $1, $1, $1, $1, 'x', BYTES, '[]')",
+    "INSERT INTO mesh_addresses (project_id, host, node_id, hostname, public_key) \
+     VALUES ($1, 1, $1, 'x', BYTES)",
     "INSERT INTO deletions (id, kind, target_id, state, requested_by, reason, members) \
      VALUES ($1, 'x', $1, 'done', 'x', 'x', '[]')",
     "INSERT INTO outbox_events (id, aggregate_kind, aggregate_id, revision, event_type, \
@@ -101,6 +103,8 @@ fn checks() -> BTreeMap<&'static str, (&'static str, &'static str, Values)> {
                 text(DeletionState::ALL.iter().map(|item| item.as_str()), UNKNOWN),
             ),
         ),
+        // An address is taken with all of its columns or free without any.
+        ("mesh_addresses_taken_check", ("mesh_addresses", "hostname", text(["x"], &["NULL"]))),
         (
             "outbox_events_event_type_check",
             (
