@@ -73,8 +73,10 @@ int mkdir(const char *path, mode_t mode) {
     if (!next) next = (int (*)(const char *, mode_t))dlsym(RTLD_NEXT, "mkdir");
     if (orders && orders->stop == 1 && strstr(path, orders->fragment)) {
         orders->stop = 2;
-        /* The whole process stops here, and goes on from here. */
-        kill(getpid(), SIGSTOP);
+        /* The whole process stops here, and goes on from here. The signal goes to
+         * this thread: sent to the process, another thread may take it, and this
+         * one would go on for a while. */
+        raise(SIGSTOP);
     }
     return next(path, mode);
 }
