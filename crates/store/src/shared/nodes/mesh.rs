@@ -8,7 +8,7 @@
 //! *Locks.* An enrolment locks one free row, skips those that others have
 //! locked, and locks nothing after it. The pool grows, and the network changes,
 //! under the lock of the project; a transaction that grows the pool locks
-//! nothing else. So enrolments do not wait for the project, and who has locked
+//! nothing else but a free row that it finds. So enrolments do not wait for the project, and who has locked
 //! the project waits for no resource.
 
 use slipway_app::nodes::port::{MeshView, Peer};
@@ -126,8 +126,8 @@ pub(crate) async fn take(connection: &mut Connection, node: &Node) -> Result<(),
     Err(Refusal::new(ErrorKind::RevisionStale, problem).into())
 }
 
-/// Frees the number of a node that has left. The node's row keeps the address,
-/// for people.
+/// Frees the numbers of nodes that have left. The row of a node keeps the
+/// address, for people.
 pub(crate) async fn release(
     connection: &mut Connection,
     nodes: Vec<Uuid>,
